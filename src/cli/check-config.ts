@@ -1,0 +1,104 @@
+import { type Command, Option } from 'commander';
+import type { Config } from '../config/config.ts';
+import { toCoreSettings } from '../config/core-settings.ts';
+import { type Loaded, loadConfig } from '../config/load.ts';
+import { printConfig } from '../config/print.ts';
+import { describePromise } from '../core/promise.ts';
+import { planCadence, seconds } from '../core/timing.ts';
+import { addConfigFlags, flagsFrom } from './config-flags.ts';
+import { type Edge, EXIT, type ExitCode } from './edge.ts';
+
+/** Asks the exchange itself about a configuration that is right on paper. */
+export type LiveCheck = (config: Config, edge: Edge) => Promise<ExitCode>;
+
+type LoadedOk = Loaded & { readonly kind: 'ok' };
+
+/**
+ * `check-config`: says what is wrong with the configuration (on standard error, exit 78), or what it means. Without
+ * `--live` it opens no connection.
+ */
+export function registerCheckConfig(program: Command, edge: Edge, live: LiveCheck): void {
+  addConfigFlags(program.command('check-config'))
+    .description('check file, environment and flags, and say what they mean; arms nothing')
+    .option(
+      '--embedded-exchange',
+      'check as for run --embedded-exchange: base address, key and secret may be missing',
+    )
+    .option('--print', 'show the merged configuration with the source of every value')
+    .option('--live', 'also ask the exchange whether it accepts the key and knows the markets')
+    .addOption(
+      new Option('--format <format>', 'how to show the result').choices(['text', 'json']).default('text'),
+    )
+    .action(async (options: Record<string, unknown>) => {
+      const loaded = loadConfig({ env: edge.env, flags: flagsFrom(options) });
+      const asJson = options['format'] === 'json';
+      if (loaded.kind === 'invalid') {
+        if (asJson) edge.out(JSON.stringify({ ok: false, problems: loaded.problems }, null, 2));
+        for (const problem of loaded.problems) edge.err(problem);
+        edge.finish(EXIT.config);
+        return;
+      }
+      const print = options['print'] === true;
+      if (asJson) edge.out(JSON.stringify(toJson(loaded, print), null, 2));
+      else for (const line of toText(loaded, print)) edge.out(line);
+      edge.finish(options['live'] === true ? await live(loaded.config, edge) : EXIT.ok);
+    });
+}
+
+interface MarketReport {
+  readonly market: string;
+  readonly timeoutSeconds: number;
+  readonly renewEverySeconds: number;
+  readonly types: readonly string[] | null;
+  readonly bot: string;
+  readonly promise: readonly string[];
+}
+
+function reportMarkets(config: Config): MarketReport[] {
+  const settings = toCoreSettings(config, config.exchange.baseUrls);
+  const { requests, windowMs } = settings.budget;
+  const { periodsMs } = planCadence(settings.markets, (requests * 1000) / windowMs);
+  return config.markets.map(({ market, timeoutSeconds, types, bot }, index) => {
+    const periodMs = periodsMs[index] ?? 0;
+    const promise = describePromise(settings, index, periodMs);
+    return { market, timeoutSeconds, renewEverySeconds: periodMs / 1000, types, bot, promise };
+  });
+}
+
+function toJson({ config, warnings, sources }: LoadedOk, print: boolean): object {
+  return {
+    ok: true,
+    file: config.file,
+    warnings,
+    markets: reportMarkets(config),
+    ...(print ? { config, sources: Object.fromEntries(sources) } : {}),
+  };
+}
+
+const WHAT_A_STOP_DOES = {
+  delete: 'deletes the timers',
+  keep: 'leaves the timers to run out',
+  handoff: 'renews the timers once more in full',
+} as const satisfies Record<Config['shutdown']['policy'], string>;
+
+function toText({ config, warnings, sources }: LoadedOk, print: boolean): string[] {
+  const { exchange, web, control, shutdown } = config;
+  const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
+  const markets = reportMarkets(config);
+  const listen = (addresses: Config['web']['listen']) =>
+    addresses.length === 0 ? 'none' : addresses.map(({ text }) => text).join(', ');
+  return [
+    `${config.file ?? 'The environment alone'}: the configuration is right.`,
+    `Exchange: ${bases}; nonces ${exchange.nonce}.`,
+    `Bot: liveness mode ${config.liveness.mode}.`,
+    `A deliberate stop ${WHAT_A_STOP_DOES[shutdown.policy]}, within ${seconds(shutdown.budgetSeconds * 1000)}.`,
+    `Status page, health and metrics: ${listen(web.listen)}. Control: ${listen(control.listen)}.`,
+    `Markets: ${markets.length}`,
+    ...markets.flatMap(({ market, types, bot, promise }) => [
+      `  ${market} (bot ${bot}): cancels ${types === null ? 'orders of all types, also those placed by hand' : `${types.join(' and ')} orders`}`,
+      ...promise.map((sentence) => `    ${sentence}`),
+    ]),
+    ...warnings.map((warning) => `Warning: ${warning}`),
+    ...(print ? ['', ...printConfig(config, sources)] : []),
+  ];
+}

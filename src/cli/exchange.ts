@@ -1,0 +1,249 @@
+import { openSync, readFileSync, writeSync } from 'node:fs';
+import type { Command } from 'commander';
+import { createSystemClock } from '../clock.ts';
+import { checkWebListen } from '../config/addresses.ts';
+import { isLoopback } from '../simulator/control.ts';
+import type { ExchangeEvent } from '../simulator/event-log.ts';
+import { PROFILES, type Profile } from '../simulator/exchange-state.ts';
+import { createMarketCheck, isMarketName } from '../simulator/markets.ts';
+import { createNarrator } from '../simulator/narration.ts';
+import { parseOrders } from '../simulator/order-input.ts';
+import { DEMO_ORDERS, type OrderRequest } from '../simulator/resting-orders.ts';
+import { type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
+import type { ApiKey } from '../simulator/signed-request.ts';
+import { DEFAULT_ACCOUNT, DEMO_KEY } from '../simulator/simulated-exchange.ts';
+import { type Edge, EXIT, type ExitCode } from './edge.ts';
+
+/** Something that the caller must correct before the exchange can start. */
+class StartError extends Error {
+  override readonly name = 'StartError';
+  readonly exitCode: ExitCode;
+
+  constructor(exitCode: ExitCode, message: string) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+interface Plan {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly profile: Profile;
+  readonly markets: readonly string[] | 'any';
+  readonly orders: readonly OrderRequest[];
+  readonly seed: number;
+  readonly key: ApiKey;
+  readonly append: (event: ExchangeEvent) => void;
+}
+
+interface Flags {
+  readonly listen: string;
+  readonly allowRemote?: boolean;
+  readonly profile: string;
+  readonly markets?: string;
+  readonly orders?: string;
+  readonly seed: string;
+  readonly eventLog?: string;
+}
+
+/**
+ * `exchange`: runs the simulated exchange alone. The first line on standard output is its address and nothing else.
+ * SIGTERM and SIGINT end it with 0 at once; flags that make no sense end it with 64, an address that cannot be
+ * listened on with 69, and half a key pair in the environment with 78.
+ */
+export function registerExchange(program: Command, edge: Edge): void {
+  program
+    .command('exchange')
+    .description('run the simulated exchange: to try the daemon, or to test a bot against')
+    .option('--listen <host:port>', 'where to listen; port 0 takes a free one', '127.0.0.1:17480')
+    .option('--allow-remote', 'allow an address that other hosts can reach')
+    .option('--profile <profile>', `whose answers to give: ${PROFILES.join(' or ')}`, 'documented')
+    .option(
+      '--markets <markets>',
+      'the only markets there are, with commas between (default: any BASE_QUOTE)',
+    )
+    .option(
+      '--orders <file>',
+      'JSON file with the resting orders, or "none" (default: some in each demo market)',
+    )
+    .option('--seed <number>', 'seed of what faults leave to chance', '1')
+    .option('--event-log <file>', 'append every event to this file as a line of JSON')
+    .action(async (flags: Flags) => {
+      try {
+        await runExchange(readPlan(flags, edge), edge);
+      } catch (error) {
+        if (!(error instanceof StartError)) throw error;
+        edge.err(`killswitchd exchange: ${error.message}`);
+        edge.finish(error.exitCode);
+      }
+    });
+}
+
+async function runExchange(plan: Plan, edge: Edge): Promise<void> {
+  const server = await listen(plan);
+  const { log } = server.exchange;
+  for (const event of log.since(0)) plan.append(event);
+  log.subscribe(plan.append);
+  const stop = () => {
+    const exit = () => edge.exitNow(EXIT.ok);
+    server.close().then(exit, exit);
+  };
+  edge.onSignal('SIGTERM', stop);
+  edge.onSignal('SIGINT', stop);
+  edge.out(server.url);
+  for (const line of introduce(plan, server.url)) edge.out(line);
+  log.subscribe(createNarrator(edge.out));
+}
+
+async function listen({ listen, profile, markets, orders, seed, key }: Plan): Promise<SimulatedServer> {
+  const exchange = { profile, markets, keys: [key] };
+  try {
+    return await startSimulatedServer({ clock: createSystemClock(), listen, exchange, orders, seed });
+  } catch (error) {
+    const at = `${listen.host}:${listen.port}`;
+    const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
+    throw new StartError(EXIT.unreachable, `cannot listen on ${at}: ${whyNot(error)}; ${advice}`);
+  }
+}
+
+function whyNot(error: unknown): string {
+  const code = codeOf(error);
+  if (code === 'EADDRINUSE') return 'the port is already in use';
+  if (code === 'EACCES') return 'this user may not use the port';
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'this host does not have that address';
+  return error instanceof Error ? error.message : String(error);
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : null;
+}
+
+function introduce({ profile, key, orders }: Plan, url: string): string[] {
+  const pair =
+    key === DEMO_KEY
+      ? `the key ${DEMO_KEY.key} with the secret ${DEMO_KEY.secret}`
+      : 'the key in KILLSWITCHD_API_KEY with the secret in KILLSWITCHD_API_SECRET';
+  const markets = [...new Set(orders.map((order) => order.market))];
+  const hang = '{"kind":"hang","mode":"hold","forMs":6000}';
+  return [
+    `A simulated exchange, profile ${profile}: no real market, no real money.`,
+    `It accepts ${pair}.`,
+    orders.length === 0
+      ? 'No orders rest in its books.'
+      : `Resting orders: ${orders.length}, in ${markets.slice(0, 12).join(', ')}${markets.length > 12 ? ' and more' : ''}. A timer that fires cancels those of its market and types.`,
+    `What can be asked of it: ${url}/`,
+    `To make it hang for 6 s: curl -H 'content-type: application/json' -d '${hang}' ${url}/simulator/faults`,
+    'Ctrl-C ends it. What happens from here on, without renewals (times in UTC):',
+  ];
+}
+
+function readPlan(flags: Flags, edge: Edge): Plan {
+  const markets = readMarkets(flags.markets);
+  return {
+    listen: readListen(flags.listen, flags.allowRemote === true),
+    profile: readProfile(flags.profile),
+    markets,
+    orders: readOrders(flags.orders, createMarketCheck(markets)),
+    seed: readSeed(flags.seed),
+    key: readKey(edge.env),
+    append: openEventLog(flags.eventLog, edge),
+  };
+}
+
+function readListen(text: string, allowRemote: boolean): Plan['listen'] {
+  const checked = checkWebListen(text);
+  if (checked.kind === 'wrong') throw new StartError(EXIT.usage, `--listen: ${checked.text}`);
+  if (checked.value.kind !== 'tcp') throw new StartError(EXIT.usage, '--listen: expected HOST:PORT');
+  const { port } = checked.value;
+  const host = checked.value.host === 'localhost' ? '127.0.0.1' : checked.value.host;
+  if (!allowRemote && !isLoopback(host)) {
+    throw new StartError(
+      EXIT.usage,
+      `--listen: other hosts can reach ${host}; allowed: 127.0.0.1, [::1], or any address together with --allow-remote`,
+    );
+  }
+  return { host, port };
+}
+
+function readProfile(text: string): Profile {
+  const profile = PROFILES.find((known) => known === text);
+  if (profile !== undefined) return profile;
+  throw new StartError(EXIT.usage, `--profile: found "${text}"; allowed: ${PROFILES.join(', ')}`);
+}
+
+function readMarkets(list: string | undefined): readonly string[] | 'any' {
+  if (list === undefined) return 'any';
+  const markets = list.split(',');
+  for (const market of markets) {
+    if (isMarketName(market)) continue;
+    const meant = market.trim().toUpperCase().replace(/[-/]/, '_');
+    const hint = isMarketName(meant) ? `; did you mean ${meant}?` : '';
+    throw new StartError(
+      EXIT.usage,
+      `--markets: found "${market}"; allowed: names of the form BASE_QUOTE with commas between${hint}`,
+    );
+  }
+  return markets;
+}
+
+function readOrders(file: string | undefined, hasMarket: (name: string) => boolean): readonly OrderRequest[] {
+  if (file === undefined) return DEMO_ORDERS.filter((order) => hasMarket(order.market));
+  if (file === 'none') return [];
+  const parsed = parseOrders(readJson(file), hasMarket);
+  if (!parsed.ok) throw new StartError(EXIT.usage, `--orders: ${file}: ${parsed.problem}`);
+  return parsed.orders;
+}
+
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new StartError(EXIT.usage, `--orders: cannot read ${file} as JSON: ${why}`);
+  }
+}
+
+function readSeed(text: string): number {
+  if (/^\d{1,10}$/.test(text) && Number(text) < 2 ** 32) return Number(text);
+  throw new StartError(
+    EXIT.usage,
+    `--seed: found "${text}"; allowed: a whole number from 0 to ${2 ** 32 - 1}`,
+  );
+}
+
+/** The pair that the daemon beside it would use, so that one environment serves both. */
+function readKey(env: Edge['env']): ApiKey {
+  const key = env['KILLSWITCHD_API_KEY'] ?? '';
+  const secret = env['KILLSWITCHD_API_SECRET'] ?? '';
+  if (key === '' && secret === '') return DEMO_KEY;
+  if (key !== '' && secret !== '') return { key, secret, account: DEFAULT_ACCOUNT };
+  const [given, missing] = key === '' ? ['SECRET', 'KEY'] : ['KEY', 'SECRET'];
+  throw new StartError(
+    EXIT.config,
+    `KILLSWITCHD_API_${given} is set and KILLSWITCHD_API_${missing} is not; set both, or neither for ${DEMO_KEY.key}`,
+  );
+}
+
+/** Each line is with the operating system before the next event happens: whoever dies, none is lost. */
+function openEventLog(file: string | undefined, edge: Edge): (event: ExchangeEvent) => void {
+  if (file === undefined) return () => {};
+  let descriptor: number | null = openToAppend(file);
+  return (event) => {
+    if (descriptor === null) return;
+    try {
+      writeSync(descriptor, `${JSON.stringify(event)}\n`);
+    } catch (error) {
+      descriptor = null;
+      const why = error instanceof Error ? error.message : String(error);
+      edge.err(`killswitchd exchange: --event-log: writing to ${file} failed, no more is written: ${why}`);
+    }
+  };
+}
+
+function openToAppend(file: string): number {
+  try {
+    return openSync(file, 'a');
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new StartError(EXIT.usage, `--event-log: cannot append to ${file}: ${why}`);
+  }
+}

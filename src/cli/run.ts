@@ -1,0 +1,93 @@
+import type { Command } from 'commander';
+import { createSystemClock } from '../clock.ts';
+import { loadConfig } from '../config/load.ts';
+import { readSecrets } from '../config/secrets.ts';
+import type { LeftArmed } from '../core/notice.ts';
+import { type Daemon, startDaemon } from '../daemon.ts';
+import { VERSION } from '../version.ts';
+import { addConfigFlags, flagsFrom } from './config-flags.ts';
+import { type Edge, EXIT } from './edge.ts';
+
+/**
+ * `run`: the daemon. Exits 0 after a clean stop, 75 where timers stayed armed that were to be deleted, 78 for a
+ * configuration or an address that cannot be used, 70 after an internal error, which leaves all timers alone.
+ */
+export function registerRun(program: Command, edge: Edge): void {
+  addConfigFlags(program.command('run'))
+    .description('keep the timers of the configured markets armed')
+    .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
+    .action(async (options: Record<string, unknown>) => {
+      const flags = flagsFrom(options);
+      const loaded = loadConfig({ env: edge.env, flags });
+      if (loaded.kind === 'invalid') {
+        for (const problem of loaded.problems) edge.err(problem);
+        edge.finish(EXIT.config);
+        return;
+      }
+      const demo = loaded.config.embeddedExchange;
+      const { daemon, crash } = guard(edge);
+      try {
+        const started = await startDaemon({
+          config: loaded.config,
+          warnings: loaded.warnings,
+          clock: createSystemClock(),
+          version: VERSION,
+          nodeVersion: edge.nodeVersion,
+          rereadSecrets: () => readSecrets(edge.env, { demo }),
+        });
+        daemon.resolve(started);
+        stopOnSignals(started, edge, crash);
+      } catch (error) {
+        edge.err(`killswitchd run: ${error instanceof Error ? error.message : String(error)}`);
+        edge.exitNow(EXIT.config);
+      }
+    });
+}
+
+/**
+ * An error that nobody caught leaves nothing to rely on: the process ends at once and touches no timer, so that the
+ * exchange fires them. Installed before anything is started.
+ */
+function guard(edge: Edge): { daemon: PromiseWithResolvers<Daemon>; crash: (error: unknown) => void } {
+  const daemon = Promise.withResolvers<Daemon>();
+  let log: Daemon['log'] | null = null;
+  const crash = (error: unknown) => {
+    const text = 'Internal error: the process ends and leaves all timers alone; the exchange will fire them.';
+    const stack = error instanceof Error ? error.stack : String(error);
+    if (log === null) edge.err(`${text} ${stack}`);
+    else log.logger.fatal({ event: 'crashed', stack }, text);
+    const exit = () => edge.exitNow(EXIT.internal);
+    if (log === null) exit();
+    else log.flush(500).then(exit, exit);
+  };
+  edge.onCrash(crash);
+  daemon.promise.then((started) => {
+    log = started.log;
+  }, crash);
+  return { daemon, crash };
+}
+
+function stopOnSignals(daemon: Daemon, edge: Edge, crash: (error: unknown) => void): void {
+  let stopping = false;
+  const onSignal = (signal: string) => () => {
+    if (stopping) {
+      edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
+      edge.exitNow(EXIT.unconfirmed);
+      return;
+    }
+    stopping = true;
+    daemon.stop(signal).then((left) => conclude(left, edge), crash);
+  };
+  edge.onSignal('SIGTERM', onSignal('SIGTERM'));
+  edge.onSignal('SIGINT', onSignal('SIGINT'));
+}
+
+/** The last word goes to standard error as well: a log that is gone must not take it along. */
+function conclude(left: readonly LeftArmed[], edge: Edge): void {
+  const unconfirmed = left.filter(({ why }) => why === 'unconfirmed');
+  for (const { market, firesByWallMs } of unconfirmed) {
+    const moment = edge.isoTime(firesByWallMs);
+    edge.err(`${market}: the delete was not confirmed; its orders are cancelled at the latest at ${moment}`);
+  }
+  edge.exitNow(unconfirmed.length > 0 ? EXIT.unconfirmed : EXIT.ok);
+}

@@ -1,0 +1,54 @@
+import { stringify } from 'yaml';
+import type { Config } from './config.ts';
+import { formatPath } from './problem.ts';
+import { keysOf, PRINTED, type Sources } from './sources.ts';
+
+/**
+ * The merged configuration as YAML that could itself be a configuration file, each value with its source in a comment.
+ * Secrets are comments, and redacted.
+ */
+export function printConfig(config: Config, sources: Sources): string[] {
+  const lines = [`# apiKey: ${config.secrets.apiKey}`, `# apiSecret: ${config.secrets.apiSecret}`];
+  for (const section of PRINTED) {
+    const value = config[section];
+    if (typeof value === 'string') {
+      lines.push(printValue(section, section, value, sources));
+    } else if (section === 'markets') {
+      lines.push('markets:');
+      config.markets.forEach((market, index) => {
+        Object.entries(market).forEach(([key, own], position) => {
+          const path = formatPath(['markets', index, key]);
+          lines.push(`  ${position === 0 ? '-' : ' '} ${printValue(path, key, own, sources)}`);
+        });
+      });
+    } else {
+      lines.push(`${section}:`);
+      const values: Readonly<Record<string, unknown>> = { ...value };
+      for (const key of keysOf(section)) {
+        lines.push(`  ${printValue(formatPath([section, key]), key, values[key], sources)}`);
+      }
+    }
+  }
+  return lines;
+}
+
+/** What it means that a value is not there; there is no way to write it. */
+const ABSENT: Readonly<Record<string, string>> = {
+  types: 'all order types',
+  renewEverySeconds: 'follows from the timeout',
+  baseUrls: 'the embedded exchange',
+};
+
+function printValue(path: string, key: string, value: unknown, sources: Sources): string {
+  const source = sources.get(path) ?? 'default';
+  const listed: unknown = Array.isArray(value) ? value.map(asText) : value;
+  if (value === null || (key === 'baseUrls' && Array.isArray(value) && value.length === 0)) {
+    return `# ${key}: ${ABSENT[key]} (${source})`;
+  }
+  const text = stringify(listed, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd();
+  return `${key}: ${text} # ${source}`;
+}
+
+function asText(entry: unknown): unknown {
+  return typeof entry === 'object' && entry !== null && 'text' in entry ? entry.text : entry;
+}

@@ -1,0 +1,138 @@
+import { listProblems, type Place, type Problem, RANK } from './problem.ts';
+import { makeSecret, type Secret } from './secret.ts';
+import { readSmallFile } from './small-file.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the exchange knows the daemon by. */
+export interface Secrets {
+  readonly apiKey: Secret;
+  readonly apiSecret: Secret;
+}
+
+export type SecretsRead =
+  | { readonly kind: 'ok'; readonly secrets: Secrets; readonly warnings: readonly string[] }
+  | { readonly kind: 'invalid'; readonly problems: readonly string[] };
+
+/** Variables that hold a secret or name a file that does. */
+export const SECRET_VARIABLES = [
+  'KILLSWITCHD_API_KEY',
+  'KILLSWITCHD_API_KEY_FILE',
+  'KILLSWITCHD_API_SECRET',
+  'KILLSWITCHD_API_SECRET_FILE',
+] as const;
+
+const MOST_BYTES = 4 * 1024;
+
+/**
+ * Reads key and secret from `KILLSWITCHD_API_KEY` or the file that `KILLSWITCHD_API_KEY_FILE` names, likewise
+ * `..._API_SECRET`. Files are read anew at every call, so that a changed key is found without a restart. With `demo`
+ * what is not given is that of the embedded exchange. Neither a value nor a file name ever stands in a message: a
+ * secret that was put into the wrong variable would be the file name.
+ */
+export function readSecrets(environment: Environment, options: { readonly demo: boolean }): SecretsRead {
+  const found = findSecrets(environment, options);
+  if (found.apiKey === null || found.apiSecret === null) {
+    return { kind: 'invalid', problems: listProblems(found.problems) };
+  }
+  return {
+    kind: 'ok',
+    secrets: { apiKey: found.apiKey, apiSecret: found.apiSecret },
+    warnings: found.warnings,
+  };
+}
+
+export interface FoundSecrets {
+  readonly apiKey: Secret | null;
+  readonly apiSecret: Secret | null;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly string[];
+}
+
+/** As `readSecrets`, with null for what is missing or wrong. */
+export function findSecrets(environment: Environment, options: { readonly demo: boolean }): FoundSecrets {
+  const problems: Problem[] = [];
+  const warnings: string[] = [];
+  const find = (variable: 'KILLSWITCHD_API_KEY' | 'KILLSWITCHD_API_SECRET', what: string): Secret | null => {
+    const found = findSecret(environment, variable, what);
+    switch (found.kind) {
+      case 'ok':
+        if (found.warning !== null) warnings.push(found.warning);
+        return found.secret;
+      case 'missing':
+        if (options.demo) return makeSecret(`demo-${what}`, 'demo');
+        problems.push({
+          place: placeOf(variable, RANK.missing),
+          text: `missing; set ${variable}_FILE to a file that holds the ${what}, or ${variable} to the ${what} itself`,
+        });
+        return null;
+      case 'wrong':
+        problems.push({ place: placeOf(found.variable, RANK.environment), text: found.text });
+        return null;
+      default:
+        return found satisfies never;
+    }
+  };
+  return {
+    apiKey: find('KILLSWITCHD_API_KEY', 'key'),
+    apiSecret: find('KILLSWITCHD_API_SECRET', 'secret'),
+    problems,
+    warnings,
+  };
+}
+
+function placeOf(variable: string, rank: number): Place {
+  return { label: variable, rank, offset: SECRET_VARIABLES.findIndex((name) => name === variable) - 10 };
+}
+
+type Found =
+  | { readonly kind: 'ok'; readonly secret: Secret; readonly warning: string | null }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'wrong'; readonly variable: string; readonly text: string };
+
+function findSecret(environment: Environment, variable: string, what: string): Found {
+  const value = environment[variable];
+  const fileVariable = `${variable}_FILE`;
+  const file = environment[fileVariable];
+  const wrong = (where: string, text: string): Found => ({ kind: 'wrong', variable: where, text });
+  if (value !== undefined && file !== undefined) {
+    return wrong(variable, `found beside ${fileVariable}; allowed: one of the two`);
+  }
+  if (value !== undefined) {
+    const flaw = findFlaw(value, what);
+    if (flaw !== null) return wrong(variable, flaw);
+    return { kind: 'ok', secret: makeSecret(value, 'environment'), warning: null };
+  }
+  if (file === undefined) return { kind: 'missing' };
+  if (file === '')
+    return wrong(fileVariable, `found an empty text; allowed: the name of a file that holds the ${what}`);
+
+  const read = readSmallFile(file, MOST_BYTES);
+  if (read.kind === 'failed') {
+    return wrong(
+      fileVariable,
+      `the file that it names ${read.why}; allowed: a file that holds the ${what} and nothing else`,
+    );
+  }
+  const text = read.bytes.toString('utf8').replace(/\r?\n$/, '');
+  const flaw = findFlaw(text, what);
+  if (flaw !== null) return wrong(fileVariable, `in the file that it names: ${flaw}`);
+  const mode = read.mode.toString(8).padStart(4, '0');
+  const warning =
+    (read.mode & 0o004) === 0
+      ? null
+      : `${fileVariable}: every user of this host may read the file that it names (mode ${mode}); allow its owner only: mode 0400`;
+  return { kind: 'ok', secret: makeSecret(text, 'file'), warning };
+}
+
+/** Why a text cannot be a key or secret, without showing any of it: it must be fit for an HTTP header. */
+function findFlaw(text: string, what: string): string | null {
+  const allowed = `allowed: the ${what} alone, in printable ASCII without spaces`;
+  if (text === '') return `found an empty text; ${allowed}`;
+  const at = text.search(/[^\x21-\x7e]/);
+  if (at === -1) return null;
+  const character = text[at] ?? '';
+  if (/[\r\n]/.test(character)) return `found a line break after ${at} characters; ${allowed}`;
+  if (/\s/.test(character)) return `found white space after ${at} characters; ${allowed}`;
+  return `found a character after ${at} others that no HTTP header may hold; ${allowed}`;
+}

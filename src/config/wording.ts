@@ -1,0 +1,125 @@
+/** What this module reads of a JSON Schema node. */
+export interface SchemaNode {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly items?: SchemaNode;
+  readonly anyOf?: readonly SchemaNode[];
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly default?: unknown;
+  readonly examples?: readonly unknown[];
+}
+
+/** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
+const LONGEST_SHOWN = 60;
+
+/** A value as a message shows it: short texts quoted, everything else named. */
+export function describe(value: unknown): string {
+  if (value === undefined || value === null) return 'nothing';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object') return 'a section with keys';
+  if (typeof value !== 'string') return String(value);
+  if (value === '') return 'an empty text';
+  return value.length > LONGEST_SHOWN ? `a text of ${value.length} characters` : JSON.stringify(value);
+}
+
+/** What a schema node allows, in words. */
+export function describeAllowed(node: SchemaNode): string {
+  if (node.enum !== undefined) return node.enum.join(', ');
+  if (node.anyOf !== undefined) return node.anyOf.map(describeAllowed).join(', or ');
+  switch (node.type) {
+    case 'integer':
+      return `a whole number${describeBounds(node)}`;
+    case 'number':
+      return `a number${describeBounds(node)}`;
+    case 'boolean':
+      return 'true or false';
+    case 'array':
+      return node.items?.enum === undefined
+        ? `a list such as ${JSON.stringify(node.examples?.[0])}`
+        : `a list of one or more of ${describeAllowed(node.items)}`;
+    case 'object':
+      return `a section with the keys ${Object.keys(node.properties ?? {}).join(', ')}`;
+    default:
+      return `a text such as ${String(node.examples?.[0])}`;
+  }
+}
+
+function describeBounds(node: SchemaNode): string {
+  return node.minimum === undefined || node.maximum === undefined
+    ? ''
+    : ` from ${node.minimum} to ${node.maximum}`;
+}
+
+const SECONDS_OF_UNIT = { '': 1, s: 1, sec: 1, m: 60, min: 60, h: 3600 } as const;
+
+/**
+ * What to write instead of `value`, as the last part of a message, or an empty text where nothing suggests itself:
+ * a number for `"60s"`, `true` for `"yes"`, the nearest of an enumeration.
+ */
+export function suggestInstead(value: unknown, node: SchemaNode): string {
+  if (value === null || value === undefined) return '; write a value or leave the key out';
+  if (typeof value !== 'string') return '';
+  if (node.enum !== undefined) return suggest(nearest(value, node.enum.map(String)));
+  if (node.type === 'boolean') {
+    if (/^(yes|on|true)$/i.test(value)) return '; write true';
+    return /^(no|off|false)$/i.test(value) ? '; write false' : '';
+  }
+  if (node.type !== 'integer' && node.type !== 'number') return '';
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(|s|sec|m|min|h)\s*$/.exec(value);
+  if (match === null) return '';
+  const seconds = Number(match[1]) * SECONDS_OF_UNIT[match[2] as keyof typeof SECONDS_OF_UNIT];
+  const fits =
+    seconds >= (node.minimum ?? -Infinity) &&
+    seconds <= (node.maximum ?? Infinity) &&
+    (node.type === 'number' || Number.isInteger(seconds));
+  return fits ? `; write ${seconds}` : '';
+}
+
+/** `; did you mean X?`, or an empty text for null. */
+export function suggest(word: string | null): string {
+  return word === null ? '' : `; did you mean ${word}?`;
+}
+
+/** The candidate that `word` was probably meant to be, or null where none is near enough. */
+export function nearest(word: string, candidates: readonly string[]): string | null {
+  const given = word.toLowerCase();
+  let best: string | null = null;
+  let bestDistance = Math.max(2, Math.floor(given.length / 3)) + 1;
+  for (const candidate of candidates) {
+    const known = candidate.toLowerCase();
+    const distance = isShortOrLongForm(given, known) ? 1 : editDistance(given, known);
+    if (distance < bestDistance && distance < known.length) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** `timeout` for `timeoutSeconds`, `orderTypes` for `types`, `warning` for `warn`. */
+function isShortOrLongForm(one: string, other: string): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one];
+  return short.length > 3 && (long.startsWith(short) || long.endsWith(short));
+}
+
+/** Damerau-Levenshtein distance (neighbours swapped count once): insertions, deletions, replacements. */
+function editDistance(one: string, other: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= one.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const same = one[i - 1] === other[j - 1] ? 0 : 1;
+      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + same);
+      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) {
+        cost = Math.min(cost, (beforeLast[j - 2] ?? 0) + 1);
+      }
+      row.push(cost);
+    }
+    beforeLast = last;
+    last = row;
+  }
+  return last[other.length] ?? 0;
+}

@@ -1,0 +1,151 @@
+import type { Certainty } from './notice.ts';
+import type { ServerTimer } from './outcome.ts';
+import { ROUNDING_MS } from './promise.ts';
+import type { Attempt, Belief, CoreState, MarketState } from './state.ts';
+
+/** Clocks of two hosts drift apart by at most this share: belief gives it away on both sides. */
+const DRIFT = 200e-6;
+
+/** What one confirmation says about the time before it. */
+export interface Confirmation {
+  /** Null where the timer was alive all along. */
+  readonly lapse: Certainty | null;
+  /** Renewals of unknown outcome that could have bridged the gap. */
+  readonly unresolved: number;
+  /** How the exchange's answer differs from what was asked for; null where it does not. */
+  readonly altered: string | null;
+  /** A newer attempt had already been confirmed: nothing to learn but the upper end. */
+  readonly stale: boolean;
+}
+
+/**
+ * A request is about to be written: from here on a timer may exist that fires as late as the request's lifetime plus
+ * its timeout from now. Nothing is gained for the lower end before a confirmation arrives.
+ */
+export function believeWritten(state: CoreState, attempt: Attempt): void {
+  if (attempt.purpose === 'delete') return;
+  const { belief } = attempt.market;
+  const { requestLifetimeMs, cancellationDelayMs } = state.settings;
+  const latestMs =
+    attempt.writtenMs + requestLifetimeMs + longest(attempt.timeoutMs) + ROUNDING_MS + cancellationDelayMs;
+  belief.notAfterMs = Math.max(belief.notAfterMs ?? latestMs, latestMs);
+}
+
+/** The exchange did not, and will not, carry the attempt out: it leaves no trace in the belief. */
+export function believeNotApplied(state: CoreState, attempt: Attempt): void {
+  const { belief } = attempt.market;
+  const nothingElse =
+    belief.lastAppliedId === 0 && belief.unresolved === 0 && attempt.market.inFlight.length === 0;
+  if (nothingElse && belief.strayUntilMs <= state.now.monoMs) belief.notAfterMs = null;
+}
+
+/** No answer that can be believed: the exchange may carry the attempt out at any time within the request's lifetime. */
+export function believeUnknown(state: CoreState, attempt: Attempt): void {
+  const { belief } = attempt.market;
+  if (attempt.purpose === 'delete') {
+    // A delete that may have happened leaves nothing to rely on, and nothing that is sure to be gone.
+    belief.notBeforeLifeMs = null;
+    return;
+  }
+  if (attempt.id < belief.lastAppliedId && state.settings.nonce === 'increasing') return;
+  belief.unresolved += 1;
+  belief.lastUnresolvedId = attempt.id;
+  belief.strayUntilMs = Math.max(belief.strayUntilMs, attempt.writtenMs + state.settings.requestLifetimeMs);
+}
+
+/** The exchange confirmed a renewal. Design, invariants 1 and 8. */
+export function believeApplied(state: CoreState, attempt: Attempt, timer: ServerTimer): Confirmation {
+  const { market } = attempt;
+  const { belief } = market;
+  const grantedMs = (timer.cancellationTime - timer.startTime) * 1000;
+  const altered = describeAlteration(attempt, timer, grantedMs);
+  const shortestMs = Math.max(0, Math.min(attempt.timeoutMs, grantedMs));
+  const longestMs = Math.max(attempt.timeoutMs, grantedMs);
+  const latestMs = state.now.monoMs + longest(longestMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
+
+  if (attempt.id < belief.lastAppliedId) {
+    belief.notAfterMs = Math.max(belief.notAfterMs ?? latestMs, latestMs);
+    return { lapse: null, unresolved: 0, altered, stale: true };
+  }
+
+  const unresolved = belief.unresolved + market.inFlight.filter(({ id }) => id < attempt.id).length;
+  const lapse = judgeLapse(belief, timer, unresolved);
+  belief.server = { startTime: timer.startTime, cancellationTime: timer.cancellationTime };
+  belief.lastAppliedId = attempt.id;
+  belief.notBeforeLifeMs = attempt.writtenLifeMs + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
+  belief.expiryWallMs = attempt.writtenWallMs + shortestMs;
+  belief.unresolved = 0;
+  if (state.settings.nonce === 'increasing') {
+    // An accepted nonce fences every earlier one: what is still under way is refused when it arrives.
+    belief.notAfterMs = latestMs;
+    belief.strayUntilMs = 0;
+  } else {
+    const strayMs =
+      belief.strayUntilMs <= state.now.monoMs
+        ? 0
+        : belief.strayUntilMs + longest(attempt.timeoutMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
+    belief.notAfterMs = Math.max(
+      latestMs,
+      strayMs,
+      ...market.inFlight.map((other) => latestOf(state, other)),
+    );
+  }
+  return { lapse, unresolved, altered, stale: false };
+}
+
+/** The exchange confirmed a delete, and every renewal written before it had settled. */
+export function believeDeleted(state: CoreState, attempt: Attempt): void {
+  const { belief } = attempt.market;
+  belief.notBeforeLifeMs = null;
+  belief.expiryWallMs = null;
+  belief.server = null;
+  belief.unresolved = 0;
+  const fenced = state.settings.nonce === 'increasing' || belief.strayUntilMs <= attempt.writtenMs;
+  belief.notAfterMs = fenced
+    ? null
+    : belief.strayUntilMs +
+      longest(attempt.market.settings.timeoutMs) +
+      ROUNDING_MS +
+      state.settings.cancellationDelayMs;
+}
+
+/**
+ * A renewal that starts after the previous timer's end made a new timer: the old one had fired. Both numbers are of
+ * the exchange's own clock, so neither offset nor suspend matters. A renewal whose answer was lost may have carried
+ * the timer over the gap; then nobody can be certain.
+ */
+function judgeLapse(belief: Belief, timer: ServerTimer, unresolved: number): Certainty | null {
+  if (belief.server === null || timer.startTime < belief.server.cancellationTime) return null;
+  return timer.startTime === belief.server.cancellationTime || unresolved > 0 ? 'possible' : 'certain';
+}
+
+function describeAlteration(attempt: Attempt, timer: ServerTimer, grantedMs: number): string | null {
+  const said: string[] = [];
+  if (grantedMs !== attempt.timeoutMs) {
+    said.push(`a timer of ${grantedMs / 1000} s instead of ${attempt.timeoutMs / 1000} s`);
+  }
+  const asked = new Set<string>(attempt.market.settings.types ?? ['spot', 'margin', 'futures']);
+  const given = new Set<string>(timer.types ?? ['spot', 'margin', 'futures']);
+  if (asked.size !== given.size || [...asked].some((type) => !given.has(type))) {
+    said.push(`order types ${[...given].join(', ') || 'none'} instead of ${[...asked].join(', ')}`);
+  }
+  return said.length === 0 ? null : `the exchange answered with ${said.join(' and ')}`;
+}
+
+function latestOf(state: CoreState, attempt: Attempt): number {
+  if (attempt.purpose === 'delete') return 0;
+  const { requestLifetimeMs, cancellationDelayMs } = state.settings;
+  return (
+    attempt.writtenMs + requestLifetimeMs + longest(attempt.timeoutMs) + ROUNDING_MS + cancellationDelayMs
+  );
+}
+
+function longest(timeoutMs: number): number {
+  return timeoutMs * (1 + DRIFT);
+}
+
+/** Whether the timer has surely fired by now, seen from the belief alone. */
+export function hasSurelyFired(state: CoreState, market: MarketState): boolean {
+  const { notAfterMs } = market.belief;
+  return notAfterMs !== null && state.now.monoMs > notAfterMs;
+}

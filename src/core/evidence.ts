@@ -1,0 +1,77 @@
+import type { Suspension } from './notice.ts';
+import type { BotState, CoreState, Effect, MarketState } from './state.ts';
+
+/**
+ * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. Design,
+ * invariant 4: asked in the same synchronous step as every write.
+ */
+export function isAlive(state: CoreState, bot: BotState, atLifeMs: number = state.lifeMs): boolean {
+  if (state.settings.liveness.mode === 'none') return true;
+  if (bot.state === 'starting') return atLifeMs <= bot.graceUntilLifeMs;
+  return (
+    bot.state === 'alive' &&
+    bot.lastLifeMs !== null &&
+    atLifeMs - bot.lastLifeMs <= state.settings.liveness.ttlMs
+  );
+}
+
+/** Takes new evidence in. A beat revives whatever came before; goodbye and fail hold until the next beat. */
+export function hearBot(
+  state: CoreState,
+  name: string,
+  says: 'beat' | 'goodbye' | 'fail',
+  out: Effect[],
+): void {
+  const bot = state.bots.get(name);
+  if (bot === undefined) return;
+  if (says === 'beat') {
+    bot.lastLifeMs = state.lifeMs;
+    changeBot(state, bot, 'alive', out);
+  } else {
+    changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);
+  }
+}
+
+/** Finds out which bots' evidence ran out since the last step. */
+export function judgeBots(state: CoreState, out: Effect[]): void {
+  for (const bot of state.bots.values()) {
+    if ((bot.state === 'alive' || bot.state === 'starting') && !isAlive(state, bot)) {
+      changeBot(state, bot, 'stale', out);
+    }
+  }
+}
+
+const SUSPENDS = { stale: 'bot_stale', goodbye: 'bot_goodbye', failed: 'bot_failed' } as const;
+
+function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: Effect[]): void {
+  if (bot.state === to) return;
+  bot.state = to;
+  out.push({ kind: 'notice', notice: { kind: 'bot', bot: bot.bot, state: to } });
+  for (const market of state.markets) {
+    if (market.settings.bot !== bot.bot) continue;
+    if (to === 'alive') resume(state, market, out);
+    else if (to !== 'starting') suspend(state, market, SUSPENDS[to], out);
+  }
+}
+
+function suspend(state: CoreState, market: MarketState, why: Suspension, out: Effect[]): void {
+  if (market.suspended !== why) {
+    out.push({ kind: 'notice', notice: { kind: 'suspended', market: market.settings.market, why } });
+  }
+  market.suspended = why;
+  market.tripWanted = why !== 'bot_goodbye' && state.settings.liveness.onStale === 'trip';
+  market.nextMs = state.now.monoMs;
+}
+
+function resume(state: CoreState, market: MarketState, out: Effect[]): void {
+  if (market.suspended === null) return;
+  market.suspended = null;
+  market.tripWanted = false;
+  market.nextMs = state.now.monoMs;
+  market.cycleSinceMs = null;
+  // Whatever fired while nobody wanted the timer fired on purpose: no lapse to report.
+  market.belief.server = null;
+  market.overdueSaid = false;
+  market.lapseSaid = false;
+  out.push({ kind: 'notice', notice: { kind: 'resumed', market: market.settings.market } });
+}

@@ -1,0 +1,123 @@
+import type { FailureReason } from './outcome.ts';
+
+/** How sure it is that a timer fired. `possible` where an answer that got lost could have kept it alive. */
+export const CERTAINTIES = ['certain', 'possible'] as const;
+export type Certainty = (typeof CERTAINTIES)[number];
+
+/** Why a market is deliberately not renewed. */
+export const SUSPENSIONS = ['bot_stale', 'bot_goodbye', 'bot_failed', 'operator'] as const;
+export type Suspension = (typeof SUSPENSIONS)[number];
+
+/** A timer that a stop left behind: what an operator must know about it. */
+export interface LeftArmed {
+  readonly market: string;
+  /** Unix milliseconds: the latest moment at which the exchange cancels the market's orders. */
+  readonly firesByWallMs: number;
+  /** `policy`: left on purpose (keep, handoff, dead bot). `unconfirmed`: a delete was wanted and not confirmed. */
+  readonly why: 'policy' | 'unconfirmed';
+}
+
+/**
+ * What the core tells the world. Metrics, log, status page and tests all live on these; nothing else leaves the core
+ * but effects. Durations in milliseconds.
+ */
+export type Notice =
+  /** One HTTP attempt is being written. */
+  | {
+      readonly kind: 'attempt';
+      readonly market: string;
+      readonly purpose: 'renew' | 'trip' | 'delete';
+      readonly base: number;
+      readonly delayMs: number;
+    }
+  /** A renewal was confirmed. `cycleMs` counts from when it was due, `durationMs` from when it was written. */
+  | {
+      readonly kind: 'renewed';
+      readonly market: string;
+      readonly durationMs: number;
+      readonly cycleMs: number;
+      /** Time that was left on the previous belief when the confirmation came, as a share of the timeout; null for a first arming. */
+      readonly slackRatio: number | null;
+      /** First confirmation after the market was not armed. */
+      readonly first: boolean;
+      /** Server's cancellationTime, Unix seconds. */
+      readonly cancellationTime: number;
+      /** Unix milliseconds, conservative local estimate of the expiry: time of writing + timeout. */
+      readonly expiryWallMs: number;
+      /** startTime minus the local wall clock at the middle of the request, milliseconds. */
+      readonly skewMs: number;
+    }
+  | {
+      readonly kind: 'attempt-failed';
+      readonly market: string;
+      readonly purpose: 'renew' | 'trip' | 'delete';
+      readonly reason: FailureReason;
+      readonly detail: string;
+      readonly streak: number;
+      readonly durationMs: number;
+    }
+  /** The first confirmation after a streak of failures. */
+  | { readonly kind: 'recovered'; readonly market: string; readonly failures: number }
+  /** The timer's guaranteed life ran out while it should be armed; whether it fired is not known yet. */
+  | { readonly kind: 'overdue'; readonly market: string; readonly expiryWallMs: number }
+  | {
+      readonly kind: 'lapsed';
+      readonly market: string;
+      readonly certainty: Certainty;
+      readonly gapMs: number;
+      readonly unresolved: number;
+      readonly rearms: boolean;
+    }
+  | {
+      readonly kind: 'refused';
+      readonly market: string;
+      readonly code: number;
+      readonly detail: string;
+      readonly probeInMs: number;
+    }
+  | { readonly kind: 'accepted-again'; readonly market: string }
+  | {
+      readonly kind: 'unauthorised';
+      readonly status: number;
+      readonly detail: string;
+      readonly probeInMs: number;
+    }
+  | { readonly kind: 'authorised-again' }
+  /** The exchange answered with another timeout or other types than asked for. */
+  | { readonly kind: 'altered'; readonly market: string; readonly detail: string }
+  | { readonly kind: 'outage-began'; readonly base: number; readonly detail: string }
+  | {
+      readonly kind: 'outage-ended';
+      readonly base: number;
+      readonly lastedMs: number;
+      readonly attempts: number;
+    }
+  | { readonly kind: 'throttled'; readonly factor: number }
+  | { readonly kind: 'cadence'; readonly detail: string; readonly capacityPerSecond: number }
+  | { readonly kind: 'stall'; readonly what: 'stall' | 'suspend' | 'clock-step'; readonly byMs: number }
+  | { readonly kind: 'suspended'; readonly market: string; readonly why: Suspension }
+  | { readonly kind: 'resumed'; readonly market: string }
+  | {
+      readonly kind: 'bot';
+      readonly bot: string;
+      readonly state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
+    }
+  | { readonly kind: 'limiter-bypassed'; readonly permits: number }
+  | {
+      readonly kind: 'pinged';
+      readonly base: number;
+      readonly ok: boolean;
+      readonly latencyMs: number;
+      readonly reason: FailureReason | null;
+      readonly detail: string;
+      readonly changed: boolean;
+    }
+  | { readonly kind: 'all-armed'; readonly markets: number; readonly sinceStartMs: number }
+  | {
+      readonly kind: 'stopping';
+      readonly policy: 'delete' | 'keep' | 'handoff';
+      readonly budgetMs: number;
+      readonly why: string;
+    }
+  | { readonly kind: 'deleted'; readonly market: string; readonly durationMs: number }
+  | { readonly kind: 'stopped'; readonly left: readonly LeftArmed[] };

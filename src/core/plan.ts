@@ -1,0 +1,162 @@
+import { dueWhileStopping } from './drain.ts';
+import { routeOf, usableBases } from './outage.ts';
+import { type Candidate, release } from './release.ts';
+import { type BaseState, type CoreState, type Effect, isWanted, type MarketState, slackMs } from './state.ts';
+import { jittered, retryGapMs } from './timing.ts';
+
+/** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
+const EARLY_MS = 1;
+/** More attempts of one market than this in flight at a time only add load. */
+const MOST_IN_FLIGHT = 3;
+/** A refused key is tried again no more often than this: exchanges lock accounts out for less. */
+export const KEY_PROBE_MS = 60_000;
+
+/** Finds what is due now and lets it go, the most urgent first. The only place that decides when next. */
+export function plan(state: CoreState, out: Effect[]): void {
+  state.nextDueMs = Number.POSITIVE_INFINITY;
+  switch (state.phase.kind) {
+    case 'running':
+      release(state, dueWhileRunning(state), out);
+      break;
+    case 'stopping':
+      release(state, dueWhileStopping(state), out);
+      break;
+    case 'stopped':
+      break;
+  }
+}
+
+function dueWhileRunning(state: CoreState): Candidate[] {
+  const trips = dueTrips(state);
+  if (state.unauthorised !== null) return [...trips, ...keyProbe(state)];
+  const route = routeOf(state);
+  if (route === null) return [...trips, ...canaries(state)];
+  const due: MarketState[] = [];
+  for (const market of state.markets) {
+    if (!isWanted(state, market) || market.inFlight.length >= MOST_IN_FLIGHT) continue;
+    if (market.nextMs <= state.now.monoMs + EARLY_MS) due.push(market);
+    else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+  }
+  if (due.length > 1) due.sort(byUrgency(state));
+  return [...trips, ...due.map((market) => renewal(market, route, market.timedOut))];
+}
+
+/** Cuts the timers of dead bots to their shortest, once nothing in flight could lengthen them again. */
+function dueTrips(state: CoreState): Candidate[] {
+  if (state.settings.liveness.onStale !== 'trip') return [];
+  const trips: Candidate[] = [];
+  for (const market of state.markets) {
+    if (!market.tripWanted || market.inFlight.length > 0) continue;
+    if (market.belief.notAfterMs === null || market.belief.notAfterMs <= state.now.monoMs) {
+      market.tripWanted = false;
+    } else if (market.nextMs <= state.now.monoMs + EARLY_MS) {
+      trips.push({ market, purpose: 'trip', base: 0, detached: market.timedOut, onWrite: null });
+    } else {
+      state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+    }
+  }
+  return trips;
+}
+
+/** The key was refused: one attempt of the most urgent market now and then, and nothing else. */
+function keyProbe(state: CoreState): Candidate[] {
+  const latch = state.unauthorised;
+  const base = usableBases(state)[0];
+  if (latch === null || base === undefined) return [];
+  if (state.now.monoMs < latch.nextProbeMs) {
+    state.nextDueMs = Math.min(state.nextDueMs, latch.nextProbeMs);
+    return [];
+  }
+  const market = mostUrgent(state, () => true);
+  if (market === null) return [];
+  const onWrite = () => {
+    latch.nextProbeMs = state.now.monoMs + KEY_PROBE_MS;
+  };
+  return [{ ...renewal(market, base, true), onWrite }];
+}
+
+/**
+ * Every address is out: one request at a time per address finds out when it is back, so that the traffic of an outage
+ * does not grow with the markets. The canary is the most urgent renewal that can still be saved, in turns, because a
+ * market that is sick by itself must not keep the others from finding out that the exchange is well.
+ */
+function canaries(state: CoreState): Candidate[] {
+  const chosen: Candidate[] = [];
+  for (const base of usableBases(state)) {
+    const { outage } = base;
+    if (outage === null) continue;
+    if (state.now.monoMs < outage.nextCanaryMs - EARLY_MS) {
+      state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
+      continue;
+    }
+    const market = mostUrgent(state, (one) => !chosen.some((other) => other.market === one));
+    if (market === null) continue;
+    const onWrite = () => {
+      outage.attempts += 1;
+      market.canaryTries += 1;
+      const gapMs = retryGapMs(leastSlackMs(state), isThrottled(state));
+      outage.nextCanaryMs = state.now.monoMs + jittered(gapMs, state.settings.seed, outage.attempts);
+      state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
+    };
+    chosen.push({ ...renewal(market, base, true), onWrite });
+  }
+  return chosen;
+}
+
+function mostUrgent(state: CoreState, allowed: (market: MarketState) => boolean): MarketState | null {
+  const compare = byUrgency(state);
+  let best: MarketState | null = null;
+  for (const market of state.markets) {
+    if (!isWanted(state, market) || market.refused !== null || market.inFlight.length >= MOST_IN_FLIGHT)
+      continue;
+    if (!allowed(market)) continue;
+    if (best === null || comesFirst(state, market, best, compare)) best = market;
+  }
+  return best;
+}
+
+function comesFirst(
+  state: CoreState,
+  one: MarketState,
+  other: MarketState,
+  compare: (one: MarketState, other: MarketState) => number,
+): boolean {
+  const saved = Number(isSalvageable(state, other)) - Number(isSalvageable(state, one));
+  if (saved !== 0) return saved < 0;
+  const turns = one.canaryTries - other.canaryTries;
+  return turns === 0 ? compare(one, other) < 0 : turns < 0;
+}
+
+function leastSlackMs(state: CoreState): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const market of state.markets) {
+    if (isWanted(state, market) && isSalvageable(state, market))
+      least = Math.min(least, slackMs(state, market));
+  }
+  return least === Number.POSITIVE_INFINITY ? 0 : least;
+}
+
+/** Earliest deadline first over what can still be saved; then the rest, the longest waiting first. */
+function byUrgency(state: CoreState): (one: MarketState, other: MarketState) => number {
+  return (one, other) => {
+    const first = isSalvageable(state, one);
+    const second = isSalvageable(state, other);
+    if (first !== second) return first ? -1 : 1;
+    if (first) return slackMs(state, one) - slackMs(state, other);
+    return one.nextMs - other.nextMs || one.index - other.index;
+  };
+}
+
+/** Could a renewal that is written now still reach the exchange before the timer fires? */
+function isSalvageable(state: CoreState, market: MarketState): boolean {
+  return slackMs(state, market) > (state.roundTripMs ?? 0);
+}
+
+/** Throttled within the last seconds: retries keep a larger distance. */
+export function isThrottled(state: CoreState): boolean {
+  return state.now.monoMs - state.lastThrottledMs < 5000;
+}
+
+function renewal(market: MarketState, base: BaseState, detached: boolean): Candidate {
+  return { market, purpose: 'renew', base: base.index, detached, onWrite: null };
+}

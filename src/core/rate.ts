@@ -1,0 +1,31 @@
+import type { CoreState } from './state.ts';
+
+/** Permits that renewals leave to deletes and to the most urgent renewal. */
+const RESERVE = 0.02;
+
+/** How many requests may still be written now without more than the budget in any sliding window. */
+export function roomInWindow(state: CoreState): number {
+  const { written, now } = state;
+  const from = now.monoMs - state.settings.budget.windowMs;
+  while (state.writtenHead < written.length && (written[state.writtenHead] ?? 0) <= from)
+    state.writtenHead += 1;
+  if (state.writtenHead > 4096 && state.writtenHead * 2 > written.length) {
+    written.splice(0, state.writtenHead);
+    state.writtenHead = 0;
+  }
+  return state.settings.budget.requests - (written.length - state.writtenHead);
+}
+
+/** The part of the room that is kept back for deletes and for the head of the queue. */
+export function reserved(state: CoreState): number {
+  return Math.min(16, Math.ceil(state.settings.budget.requests * RESERVE));
+}
+
+/** When the window has room again, in monotonic milliseconds. */
+export function roomAtMs(state: CoreState): number {
+  return (state.written[state.writtenHead] ?? state.now.monoMs) + state.settings.budget.windowMs;
+}
+
+export function countWrite(state: CoreState): void {
+  state.written.push(state.now.monoMs);
+}

@@ -1,0 +1,158 @@
+import { believeWritten } from './belief.ts';
+import { countWrite, reserved, roomAtMs, roomInWindow } from './rate.ts';
+import {
+  type Attempt,
+  type CoreState,
+  type Effect,
+  type MarketState,
+  type Purpose,
+  slackMs,
+} from './state.ts';
+import { clamp } from './time.ts';
+import { attemptDeadlineMs, jittered, retryGapMs } from './timing.ts';
+
+/** An attempt that wants to be written. */
+export interface Candidate {
+  readonly market: MarketState;
+  readonly purpose: Purpose;
+  readonly base: number;
+  /** Takes a fresh connection and no lane: something before it is known to hang. */
+  readonly detached: boolean;
+  /** Told when it is really written; a candidate may be found several times before that. */
+  readonly onWrite: (() => void) | null;
+}
+
+/** `trip` sets the shortest timer that the exchange takes. */
+const TRIP_MS = 5000;
+/** Permits are spent within this or given up: saved ones would break the limiter's own window. */
+const PERMIT_LIFE_MS = 1000;
+/** The longest that the limiter may hold a request back before it goes without. */
+const LONGEST_LIMITER_WAIT_MS = 250;
+
+/**
+ * Writes the candidates in their order, as far as lanes, permits and the rate reach, and asks the limiter for the
+ * rest. What stays behind is found again by the next plan.
+ */
+export function release(state: CoreState, candidates: readonly Candidate[], out: Effect[]): void {
+  state.backlog = false;
+  if (candidates.length === 0) return;
+  if (state.now.monoMs > state.permitsUntilMs) state.permits = 0;
+  let lanes = freeLanes(state);
+  let room = roomInWindow(state);
+  let wanting = 0;
+  for (const [place, candidate] of candidates.entries()) {
+    if (!candidate.detached && lanes <= 0) {
+      state.backlog = true;
+      continue;
+    }
+    const keepBack = place === 0 || candidate.purpose === 'delete' ? 0 : reserved(state);
+    if (room <= keepBack) {
+      state.backlog = true;
+      state.nextDueMs = Math.min(state.nextDueMs, Math.max(roomAtMs(state), state.now.monoMs + 1));
+      break;
+    }
+    room -= 1;
+    if (!candidate.detached) lanes -= 1;
+    if (state.permits > 0) {
+      state.permits -= 1;
+      write(state, candidate, out);
+      candidate.onWrite?.();
+    } else {
+      wanting += 1;
+    }
+  }
+  if (wanting > 0) {
+    state.backlog = true;
+    acquire(state, wanting, candidates, out);
+  }
+}
+
+function acquire(state: CoreState, permits: number, candidates: readonly Candidate[], out: Effect[]): void {
+  if (state.acquiring) return;
+  state.acquiring = true;
+  const head = candidates[0];
+  const leastSlackMs = head === undefined ? 0 : slackMs(state, head.market);
+  const withinMs =
+    leastSlackMs <= 0 ? LONGEST_LIMITER_WAIT_MS : clamp(leastSlackMs / 8, 25, LONGEST_LIMITER_WAIT_MS);
+  out.push({ kind: 'acquire', permits, withinMs });
+}
+
+/** The limiter let requests go, or did not answer in time; either way they may be written now. */
+export function takePermits(
+  state: CoreState,
+  permits: number,
+  how: 'in-turn' | 'overdue',
+  out: Effect[],
+): void {
+  state.acquiring = false;
+  state.permits += permits;
+  state.permitsUntilMs = state.now.monoMs + PERMIT_LIFE_MS;
+  if (how === 'overdue') out.push({ kind: 'notice', notice: { kind: 'limiter-bypassed', permits } });
+}
+
+/**
+ * How many attempts may be written over ordinary connections now. With rising nonces requests go one after the other,
+ * or a later one could overtake an earlier one and make it stale; but nobody waits for an answer longer than a few
+ * round trips, so that one hung request does not hold up the rest.
+ */
+function freeLanes(state: CoreState): number {
+  if (state.settings.nonce === 'window') return state.settings.connections - state.attempts.size;
+  const patienceMs = lanePatienceMs(state);
+  for (const attempt of state.attempts.values()) {
+    const ageMs = state.now.monoMs - attempt.writtenMs;
+    if (!attempt.detached && ageMs < patienceMs) {
+      state.nextDueMs = Math.min(state.nextDueMs, attempt.writtenMs + patienceMs);
+      return 0;
+    }
+  }
+  return 1;
+}
+
+function lanePatienceMs(state: CoreState): number {
+  return state.roundTripMs === null ? 500 : clamp(4 * state.roundTripMs + 50, 100, 500);
+}
+
+function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
+  const { market, purpose, base, detached } = candidate;
+  const { monoMs, wallMs } = state.now;
+  const slack = slackMs(state, market);
+  const longestRoundTripMs = (state.roundTripMs ?? 100) + 4 * state.roundTripDeviationMs;
+  const attempt: Attempt = {
+    id: state.nextAttemptId,
+    market,
+    purpose,
+    base,
+    detached,
+    writtenMs: monoMs,
+    writtenLifeMs: state.lifeMs,
+    writtenWallMs: wallMs,
+    dueMs: market.nextMs,
+    deadlineMs: monoMs + attemptDeadlineMs(slack, longestRoundTripMs),
+    timeoutMs: purpose === 'trip' ? TRIP_MS : purpose === 'delete' ? 0 : market.settings.timeoutMs,
+    epoch: state.epoch,
+    aborted: false,
+  };
+  state.nextAttemptId += 1;
+  state.attempts.set(attempt.id, attempt);
+  market.inFlight.push(attempt);
+  market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
+  const throttled = monoMs - state.lastThrottledMs < 5000;
+  const gapMs = purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled);
+  market.nextMs = monoMs + jittered(gapMs, state.settings.seed + market.index, attempt.id);
+  state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+  believeWritten(state, attempt);
+  countWrite(state);
+  state.lastReleaseMs = monoMs;
+  const name = market.settings.market;
+  const delayMs = Math.max(0, monoMs - attempt.dueMs);
+  out.push({ kind: 'notice', notice: { kind: 'attempt', market: name, purpose, base, delayMs } });
+  out.push({
+    kind: 'write',
+    attempt: attempt.id,
+    market: name,
+    timeoutSeconds: purpose === 'delete' ? null : Math.round(attempt.timeoutMs / 1000),
+    types: market.settings.types,
+    base,
+    fresh: detached,
+  });
+}

@@ -1,0 +1,302 @@
+import { believeApplied, believeDeleted, believeNotApplied, believeUnknown } from './belief.ts';
+import { failedAt, heardFrom } from './outage.ts';
+import type { FailureReason, Outcome, ServerTimer } from './outcome.ts';
+import { isThrottled, KEY_PROBE_MS } from './plan.ts';
+import { ROUNDING_MS } from './promise.ts';
+import {
+  type Attempt,
+  type BaseState,
+  type CoreState,
+  type Effect,
+  type MarketState,
+  slackMs,
+} from './state.ts';
+import { jittered, retryGapMs } from './timing.ts';
+
+/** A refused market is tried again this often. */
+const MARKET_PROBE_MS = 60_000;
+/** A stale nonce is answered with a new one at once, this many times in a row. */
+const NONCE_RETRIES = 3;
+/** What was good a moment ago gets a second look before it is latched: one wrong answer must not cost the book. */
+const LOOKS = 2;
+const SLACKS_KEPT = 60;
+
+type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
+
+/** Takes in what became of one attempt: the table "Failures" of the design. */
+export function settle(state: CoreState, id: number, outcome: Outcome, out: Effect[]): void {
+  const attempt = state.attempts.get(id);
+  if (attempt === undefined) return;
+  state.attempts.delete(id);
+  const { market } = attempt;
+  market.inFlight.splice(market.inFlight.indexOf(attempt), 1);
+  const base = state.bases[attempt.base];
+  if (base === undefined) return;
+  switch (outcome.kind) {
+    case 'applied':
+      answered(state, base, attempt, out);
+      confirm(state, attempt, outcome.timer, out);
+      break;
+    case 'deleted':
+      answered(state, base, attempt, out);
+      confirmDelete(state, attempt, out);
+      break;
+    default:
+      fail(state, base, attempt, outcome, out);
+  }
+}
+
+/** A good answer: the address works, the key is good, the market is known. */
+function answered(state: CoreState, base: BaseState, attempt: Attempt, out: Effect[]): void {
+  measureRoundTrip(state, state.now.monoMs - attempt.writtenMs);
+  heardFrom(state, base, out);
+  state.authorisedOnce = true;
+  state.unauthorisedStreak = 0;
+  if (state.unauthorised !== null) {
+    state.unauthorised = null;
+    out.push({ kind: 'notice', notice: { kind: 'authorised-again' } });
+    for (const market of state.markets) market.nextMs = Math.min(market.nextMs, state.now.monoMs);
+  }
+  const { market } = attempt;
+  market.refusals = 0;
+  if (market.refused !== null) {
+    market.refused = null;
+    out.push({ kind: 'notice', notice: { kind: 'accepted-again', market: market.settings.market } });
+  }
+}
+
+function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Effect[]): void {
+  const { market } = attempt;
+  const name = market.settings.market;
+  const { monoMs } = state.now;
+  const durationMs = monoMs - attempt.writtenMs;
+  const slackBefore = slackMs(state, market);
+  const wasArmed = market.belief.notBeforeLifeMs !== null && slackBefore > 0;
+  const hadTimer = market.belief.notBeforeLifeMs !== null;
+  const gapMs = monoMs - market.lastConfirmedMs;
+
+  const { lapse, unresolved, altered, stale } = believeApplied(state, attempt, timer);
+  if (altered !== null && altered !== market.altered) {
+    out.push({ kind: 'notice', notice: { kind: 'altered', market: name, detail: altered } });
+  }
+  market.altered = altered;
+  if (stale) return;
+  if (lapse !== null && !market.lapseSaid) {
+    market.lapses += 1;
+    const rearms = state.settings.onLapse === 'rearm';
+    market.held = !rearms;
+    const notice = { kind: 'lapsed', market: name, certainty: lapse, gapMs, unresolved, rearms } as const;
+    out.push({ kind: 'notice', notice });
+  }
+  if (market.streak > 0) {
+    out.push({ kind: 'notice', notice: { kind: 'recovered', market: name, failures: market.streak } });
+  }
+  const slackRatio = hadTimer ? (slackBefore + ROUNDING_MS) / market.settings.timeoutMs : null;
+  if (slackRatio !== null) {
+    market.slackHistory.push(slackRatio);
+    if (market.slackHistory.length > SLACKS_KEPT) market.slackHistory.shift();
+  }
+  const expiryWallMs = market.belief.expiryWallMs ?? attempt.writtenWallMs;
+  out.push({
+    kind: 'notice',
+    notice: {
+      kind: 'renewed',
+      market: name,
+      durationMs,
+      cycleMs: monoMs - (market.cycleSinceMs ?? attempt.writtenMs),
+      slackRatio,
+      first: !wasArmed,
+      cancellationTime: timer.cancellationTime,
+      expiryWallMs,
+      skewMs: timer.startTime * 1000 + 500 - (attempt.writtenWallMs + durationMs / 2),
+    },
+  });
+  calm(market);
+  market.confirmedOnce = true;
+  market.renewals += 1;
+  market.lastConfirmedMs = monoMs;
+  market.lastDurationMs = durationMs;
+  market.overdueSaid = false;
+  market.lapseSaid = false;
+  market.deleted = false;
+  if (attempt.purpose === 'trip') market.tripWanted = false;
+  if (state.phase.kind === 'stopping' && market.exit?.want === 'handoff') market.exit.done = true;
+  market.nextMs = nextOnGrid(state, market, attempt.writtenMs);
+  state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+}
+
+function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void {
+  const { market } = attempt;
+  believeDeleted(state, attempt);
+  calm(market);
+  market.deleted = true;
+  if (market.exit !== null) market.exit.done = true;
+  const durationMs = state.now.monoMs - attempt.writtenMs;
+  out.push({ kind: 'notice', notice: { kind: 'deleted', market: market.settings.market, durationMs } });
+}
+
+function calm(market: MarketState): void {
+  market.streak = 0;
+  market.timedOut = false;
+  market.nonceRetries = 0;
+  market.cycleSinceMs = null;
+  market.lastProblem = null;
+}
+
+/** The first point of the market's own grid after `fromMs`: bursts of any cause spread again by themselves. */
+function nextOnGrid(state: CoreState, market: MarketState, fromMs: number): number {
+  const periodMs = periodOf(state, market);
+  const steps = Math.floor((fromMs - state.startedMs - market.phaseMs) / periodMs) + 1;
+  return state.startedMs + market.phaseMs + steps * periodMs;
+}
+
+/** The cadence in force: longer after throttling, never beyond a third of the timeout. */
+export function periodOf(state: CoreState, market: MarketState): number {
+  return Math.max(
+    market.periodMs,
+    Math.min(market.periodMs * state.cadenceFactor, market.settings.timeoutMs / 3),
+  );
+}
+
+function fail(state: CoreState, base: BaseState, attempt: Attempt, outcome: Failed, out: Effect[]): void {
+  const { market } = attempt;
+  if (mayHaveBeenApplied(outcome)) believeUnknown(state, attempt);
+  else believeNotApplied(state, attempt);
+  market.failures += 1;
+  const superseded = attempt.id < market.belief.lastAppliedId;
+  if (!superseded) {
+    market.streak += 1;
+    market.lastProblem = outcome.detail;
+  }
+  const notice = {
+    kind: 'attempt-failed',
+    market: market.settings.market,
+    purpose: attempt.purpose,
+    reason: reasonOf(outcome),
+    detail: outcome.detail,
+    streak: superseded ? 0 : market.streak,
+    durationMs: state.now.monoMs - attempt.writtenMs,
+  } as const;
+  out.push({ kind: 'notice', notice });
+  react(state, base, attempt, outcome, superseded, out);
+}
+
+function react(
+  state: CoreState,
+  base: BaseState,
+  attempt: Attempt,
+  outcome: Failed,
+  superseded: boolean,
+  out: Effect[],
+): void {
+  const { market } = attempt;
+  if (outcome.kind !== 'nonce') market.nonceRetries = 0;
+  switch (outcome.kind) {
+    case 'transient':
+      market.timedOut = outcome.reason === 'timeout';
+      if (outcome.reason !== 'aborted') failedAt(state, base, market, outcome.detail, out);
+      break;
+    case 'protocol':
+      failedAt(state, base, market, outcome.detail, out);
+      break;
+    case 'throttled':
+      slowDown(state, out);
+      market.nextMs = Math.max(market.nextMs, attempt.writtenMs + gapOf(state, market, attempt, true));
+      failedAt(state, base, market, outcome.detail, out);
+      break;
+    case 'nonce':
+      heardFrom(state, base, out);
+      market.timedOut = false;
+      if (!superseded && market.nonceRetries < NONCE_RETRIES) {
+        market.nonceRetries += 1;
+        market.nextMs = state.now.monoMs;
+      }
+      break;
+    case 'refused':
+      heardFrom(state, base, out);
+      refuse(state, market, outcome.code, outcome.detail, out);
+      break;
+    case 'unauthorised':
+      heardFrom(state, base, out);
+      latchKey(state, outcome.status, outcome.detail, out);
+      break;
+  }
+}
+
+function refuse(state: CoreState, market: MarketState, code: number, detail: string, out: Effect[]): void {
+  market.refusals += 1;
+  if (market.confirmedOnce && market.refusals < LOOKS) return;
+  const isNews = market.refused === null;
+  market.refused = { code, detail };
+  const probeInMs = jittered(MARKET_PROBE_MS * 1.1, state.settings.seed + market.index, market.refusals);
+  market.nextMs = state.now.monoMs + probeInMs;
+  if (!isNews) return;
+  out.push({
+    kind: 'notice',
+    notice: { kind: 'refused', market: market.settings.market, code, detail, probeInMs },
+  });
+}
+
+function latchKey(state: CoreState, status: number, detail: string, out: Effect[]): void {
+  state.unauthorisedStreak += 1;
+  if (state.unauthorised !== null) return;
+  if (state.authorisedOnce && state.unauthorisedStreak < LOOKS) return;
+  state.unauthorised = { status, detail, nextProbeMs: state.now.monoMs + KEY_PROBE_MS };
+  out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs: KEY_PROBE_MS } });
+}
+
+function slowDown(state: CoreState, out: Effect[]): void {
+  const isNews = state.now.monoMs - state.lastThrottledMs > 1000;
+  state.lastThrottledMs = state.now.monoMs;
+  if (!isNews) return;
+  state.cadenceFactor = Math.min(state.cadenceFactor * 1.5, 10);
+  out.push({ kind: 'notice', notice: { kind: 'throttled', factor: state.cadenceFactor } });
+}
+
+function gapOf(state: CoreState, market: MarketState, attempt: Attempt, throttled: boolean): number {
+  const gapMs = retryGapMs(slackMs(state, market), throttled || isThrottled(state));
+  return jittered(gapMs, state.settings.seed + market.index, attempt.id);
+}
+
+/** A gateway's page says nothing about what stood behind the gateway; only the API's own refusals do. */
+function mayHaveBeenApplied(outcome: Failed): boolean {
+  switch (outcome.kind) {
+    case 'transient':
+      return outcome.maybeApplied;
+    case 'protocol':
+    case 'throttled':
+      return true;
+    case 'nonce':
+    case 'refused':
+    case 'unauthorised':
+      return false;
+  }
+}
+
+function reasonOf(outcome: Failed): FailureReason {
+  switch (outcome.kind) {
+    case 'transient':
+      return outcome.reason;
+    case 'protocol':
+      return 'parse';
+    case 'throttled':
+      return 'rate_limited';
+    case 'nonce':
+      return 'nonce';
+    case 'refused':
+      return 'validation';
+    case 'unauthorised':
+      return 'auth';
+  }
+}
+
+/** RFC 6298 smoothing: an eighth of each new sample, a quarter of its deviation. */
+function measureRoundTrip(state: CoreState, sampleMs: number): void {
+  if (state.roundTripMs === null) {
+    state.roundTripMs = sampleMs;
+    state.roundTripDeviationMs = sampleMs / 2;
+    return;
+  }
+  state.roundTripDeviationMs += (Math.abs(sampleMs - state.roundTripMs) - state.roundTripDeviationMs) / 4;
+  state.roundTripMs += (sampleMs - state.roundTripMs) / 8;
+}

@@ -1,0 +1,131 @@
+import { clamp } from './time.ts';
+
+/** The fewest renewals that must fit into a timeout: one may be lost and one may be late. */
+export const LEAST_ATTEMPTS = 3;
+const MOST_ATTEMPTS = 10;
+/** Two renewals within one second of the exchange's clock are worth the same: it counts whole seconds. */
+const SHORTEST_PERIOD_MS = 1000;
+const LONGEST_PERIOD_MS = 10_000;
+
+export interface Cadenced {
+  readonly market: string;
+  readonly timeoutMs: number;
+  readonly renewEveryMs: number | null;
+}
+
+export interface CadencePlan {
+  /** One period per market, in the order given. */
+  readonly periodsMs: readonly number[];
+  /** Sentences about markets whose timeout would not fit three renewals; empty when the plan holds. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * How often each market is renewed: proportional to its timeout, so that every market survives the same share of it
+ * (relative max-min), within 1 s and 10 s, as often as `capacityPerSecond` requests a second allow. Long timers give
+ * way first: the upper bound of 10 s is lifted before anybody gets fewer than ten renewals per timeout, and only then
+ * does the count per timeout fall, down to three.
+ */
+export function planCadence(markets: readonly Cadenced[], capacityPerSecond: number): CadencePlan {
+  const share = (attempts: number, longestMs: number) => (market: Cadenced) =>
+    market.renewEveryMs ??
+    clamp(
+      market.timeoutMs / attempts,
+      SHORTEST_PERIOD_MS,
+      Math.min(longestMs, market.timeoutMs / LEAST_ATTEMPTS),
+    );
+  const rate = (attempts: number, longestMs: number) => {
+    let sum = 0;
+    const period = share(attempts, longestMs);
+    for (const market of markets) sum += 1000 / period(market);
+    return sum;
+  };
+  const fits = (attempts: number, longestMs: number) => rate(attempts, longestMs) <= capacityPerSecond;
+
+  const longestTimeoutMs = markets.reduce((most, market) => Math.max(most, market.timeoutMs), 0);
+  const slowestMs = Math.max(LONGEST_PERIOD_MS, longestTimeoutMs / MOST_ATTEMPTS);
+  let attempts = MOST_ATTEMPTS;
+  let longestMs = LONGEST_PERIOD_MS;
+  if (!fits(attempts, longestMs)) {
+    if (fits(attempts, slowestMs)) {
+      longestMs = smallestThatFits(LONGEST_PERIOD_MS, slowestMs, (ms) => fits(MOST_ATTEMPTS, ms));
+    } else {
+      longestMs = longestTimeoutMs;
+      attempts = -smallestThatFits(-MOST_ATTEMPTS, -LEAST_ATTEMPTS, (negative) => fits(-negative, longestMs));
+    }
+  }
+  const periodsMs = markets.map(share(attempts, longestMs));
+  return {
+    periodsMs,
+    problems: findProblems(markets, periodsMs, rate(attempts, longestMs), capacityPerSecond),
+  };
+}
+
+function findProblems(
+  markets: readonly Cadenced[],
+  periodsMs: readonly number[],
+  neededPerSecond: number,
+  capacityPerSecond: number,
+): string[] {
+  const problems: string[] = [];
+  markets.forEach((market, index) => {
+    const periodMs = periodsMs[index] ?? Number.POSITIVE_INFINITY;
+    if (market.timeoutMs / periodMs < LEAST_ATTEMPTS - 1e-9) {
+      problems.push(
+        `${market.market}: a renewal every ${seconds(periodMs)} fits ${Math.floor(market.timeoutMs / periodMs)} attempts into a timeout of ${seconds(market.timeoutMs)}; at least ${LEAST_ATTEMPTS} must fit: renew at least every ${seconds(market.timeoutMs / LEAST_ATTEMPTS)} or raise the timeout`,
+      );
+    }
+  });
+  if (neededPerSecond > capacityPerSecond * (1 + 1e-9)) {
+    problems.push(
+      `${markets.length} markets need ${neededPerSecond.toFixed(1)} renewals a second to fit ${LEAST_ATTEMPTS} attempts into every timeout, the budget carries ${capacityPerSecond.toFixed(1)}: raise exchange.budgetShare or the timeouts, or take fewer markets`,
+    );
+  }
+  return problems;
+}
+
+/** Smallest value between `low` (which does not fit) and `high` that fits, to one part in a million. */
+function smallestThatFits(low: number, high: number, fits: (value: number) => boolean): number {
+  let left = low;
+  let right = high;
+  for (let round = 0; round < 40 && right - left > Math.abs(high - low) * 1e-6; round += 1) {
+    const middle = (left + right) / 2;
+    if (fits(middle)) right = middle;
+    else left = middle;
+  }
+  return right;
+}
+
+/** Attempts for a market whose guarantee ran out (or never began) follow each other at this distance. */
+const UNPROTECTED_GAP_MS = 500;
+
+/**
+ * How long after an attempt the next one follows when no success came: a share of the slack that is left ("reverse
+ * backoff"), so that attempts get denser as the deadline comes near. The end of an outage is unknown, only the last
+ * gap before the deadline costs. `slackMs` <= 0 means that nothing is left to save.
+ */
+export function retryGapMs(slackMs: number, throttled: boolean): number {
+  if (slackMs <= 0) return throttled ? 2 * UNPROTECTED_GAP_MS : UNPROTECTED_GAP_MS;
+  return throttled ? clamp(slackMs / 2, 250, 10_000) : clamp(slackMs / 4, 250, 5000);
+}
+
+/**
+ * How long one attempt may stay unanswered. Three always fit into the slack. Where the round trip is long the bound
+ * follows it: a deadline below the round trip would never see an answer.
+ */
+export function attemptDeadlineMs(slackMs: number, roundTripMs: number): number {
+  const least = clamp(3 * roundTripMs, 500, 3000);
+  return slackMs <= 0 ? Math.max(1500, least) : clamp(slackMs / 3, least, 3000);
+}
+
+/** 0.9 to 1 times the value; the same for the same `seed` and `count`, so that a run can be repeated. */
+export function jittered(valueMs: number, seed: number, count: number): number {
+  let hash = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(count + 1, 0xc2b2ae35);
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+  return valueMs * (1 - ((hash >>> 8) / 0x1000000) * 0.1);
+}
+
+/** `60 s`, `7.5 s`: a duration for a sentence. */
+export function seconds(ms: number): string {
+  return `${Number((ms / 1000).toFixed(3))} s`;
+}

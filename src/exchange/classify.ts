@@ -1,0 +1,135 @@
+import type { FailureReason, Outcome, ServerTimer } from '../core/outcome.ts';
+import type { PingOutcome } from '../ports.ts';
+import { type ApiErrorBody, decodeError, decodeTimer, isPong, parseBody } from './decode.ts';
+import type { Redact } from './redaction.ts';
+import type { WireHeaders, WireResult } from './wire.ts';
+
+/** An outcome with what only a library user asks for: the messages by parameter, the error underneath. */
+export type Verdict = Outcome & {
+  readonly fields?: ApiErrorBody['fields'];
+  readonly cause?: unknown;
+};
+
+/** What was asked of the exchange, to hold the answer against. */
+export interface Asked {
+  readonly market: string;
+  readonly timeoutSeconds: number | null;
+}
+
+type Response = Extract<WireResult, { kind: 'response' }>;
+type Failed = Extract<WireResult, { kind: 'failed' }>;
+
+/** The value of a header, the first one where it was repeated. */
+export function firstHeader(headers: WireHeaders, name: string): string | null {
+  const value = headers[name];
+  return (typeof value === 'object' ? value[0] : value) ?? null;
+}
+
+function describeError({ message, fields }: ApiErrorBody): string {
+  const named = Object.entries(fields).map(([name, messages]) => `${name}: ${messages.join(', ')}`);
+  return named.length === 0 ? message : `${message} (${named.join('; ')})`;
+}
+
+function describeResponse(response: Response, value: unknown): string {
+  const error = decodeError(value);
+  if (error !== null) return `HTTP ${response.status}: ${describeError(error)}`;
+  const type = firstHeader(response.headers, 'content-type') ?? 'no content type';
+  return `HTTP ${response.status} with ${response.body.length} bytes of ${type}`;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function judgeSuccess(response: Response, value: unknown, asked: Asked): Outcome {
+  if (asked.timeoutSeconds === null && Array.isArray(value) && value.length === 0) return { kind: 'deleted' };
+  const timer: ServerTimer | null = decodeTimer(value);
+  if (timer === null) {
+    const wanted = asked.timeoutSeconds === null ? 'a timer or []' : 'a timer';
+    return { kind: 'protocol', detail: `${describeResponse(response, value)}, expected ${wanted}` };
+  }
+  if (timer.market !== asked.market) {
+    return { kind: 'protocol', detail: `a timer of market ${timer.market}, asked for ${asked.market}` };
+  }
+  return asked.timeoutSeconds === null ? { kind: 'deleted' } : { kind: 'applied', timer };
+}
+
+/**
+ * A 4xx other than 401, 403 and 429. The API's own error object is a refusal and says that nothing was done. Anything
+ * else was said by a proxy, and what became of the request behind it is unknown.
+ */
+function judgeRefusal(status: number, value: unknown, detail: string): Verdict {
+  const error = decodeError(value);
+  if (error === null) return { kind: 'transient', reason: 'parse', detail, maybeApplied: true };
+  // With nonceWindow a nonce too far from the exchange's clock comes as code 0, which has other meanings as well.
+  if ((status === 400 || status === 422) && error.code === 0 && /\bnonce\b/i.test(error.message))
+    return { kind: 'nonce', detail };
+  return { kind: 'refused', code: error.code, detail, fields: error.fields };
+}
+
+function judgeResponse(response: Response, asked: Asked): Verdict {
+  const { status } = response;
+  const value = parseBody(response.body);
+  if (status >= 200 && status < 300) return judgeSuccess(response, value, asked);
+  const detail = describeResponse(response, value);
+  if (status >= 500) return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied: true };
+  if (status === 401 || status === 403) return { kind: 'unauthorised', status, detail };
+  // A stale nonce comes from the API with its error object, a real rate limit from the gateway with a page.
+  if (status === 429)
+    return isObject(value) && 'code' in value ? { kind: 'nonce', detail } : { kind: 'throttled', detail };
+  if (status >= 400) return judgeRefusal(status, value, detail);
+  const target = firstHeader(response.headers, 'location');
+  return {
+    kind: 'protocol',
+    detail: target === null ? detail : `HTTP ${status} to ${target}, which is not followed`,
+  };
+}
+
+/** An answer that broke off or grew too large is judged by its status, as a whole one would be. */
+function judgeFailed({ reason, detail, maybeApplied, status, cause }: Failed): Verdict {
+  if (reason === 'parse') {
+    if (status !== undefined && status >= 500)
+      return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied, cause };
+    if (status === 401 || status === 403) return { kind: 'unauthorised', status, detail };
+    if (status === 429) return { kind: 'throttled', detail };
+    if (status === undefined || status < 400) return { kind: 'protocol', detail, cause };
+  }
+  return { kind: 'transient', reason, detail, maybeApplied, cause };
+}
+
+function withDetail(verdict: Verdict, redact: Redact): Verdict {
+  if (verdict.kind === 'applied' || verdict.kind === 'deleted') return verdict;
+  const detail = redact(verdict.detail);
+  if (verdict.fields === undefined) return { ...verdict, detail };
+  const fields = Object.entries(verdict.fields).map(([name, messages]): [string, string[]] => [
+    redact(name),
+    messages.map(redact),
+  ]);
+  return { ...verdict, detail, fields: Object.fromEntries(fields) };
+}
+
+/**
+ * What became of a kill-switch request: the table "Failures" of the design. By status first, then by body; the API's
+ * codes alone are ambiguous. Never throws, whatever the bytes. Every text in the verdict has passed `redact`.
+ */
+export function classifySync(result: WireResult, asked: Asked, redact: Redact): Verdict {
+  return withDetail(result.kind === 'failed' ? judgeFailed(result) : judgeResponse(result, asked), redact);
+}
+
+type PingVerdict = { readonly ok: true } | Omit<Extract<PingOutcome, { ok: false }>, 'latencyMs'>;
+
+function reasonOfStatus(status: number): FailureReason {
+  if (status >= 500) return 'http_5xx';
+  if (status === 429) return 'rate_limited';
+  return status === 401 || status === 403 ? 'auth' : 'parse';
+}
+
+/** What became of a ping: anything but 2xx with `["pong"]` is a failure. */
+export function classifyPing(result: WireResult, redact: Redact): PingVerdict {
+  if (result.kind === 'failed') return { ok: false, reason: result.reason, detail: redact(result.detail) };
+  const value = parseBody(result.body);
+  const succeeded = result.status >= 200 && result.status < 300;
+  if (succeeded && isPong(value)) return { ok: true };
+  const detail = `${describeResponse(result, value)}${succeeded ? ', expected ["pong"]' : ''}`;
+  return { ok: false, reason: reasonOfStatus(result.status), detail: redact(detail) };
+}

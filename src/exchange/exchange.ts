@@ -1,0 +1,64 @@
+import type { Clock, Exchange } from '../ports.ts';
+import { classifySync } from './classify.ts';
+import { createLimiter } from './limits.ts';
+import type { NonceMode } from './nonce.ts';
+import { type Limit, syncKillSwitch } from './operations.ts';
+import { originOf } from './origin.ts';
+import { startPing } from './ping.ts';
+import { type Credentials, createSession } from './session.ts';
+import { createTransport } from './transport.ts';
+import type { Transport } from './wire.ts';
+
+export interface ExchangeOptions {
+  /** Base addresses in the order in which `base` indexes them: https, or http to the loopback. */
+  readonly bases: readonly string[];
+  /** Asked before every signed request, so that a key can be read again while the daemon runs. */
+  readonly credentials: () => Credentials;
+  readonly nonce: NonceMode;
+  readonly clock: Clock;
+  /** The part of the documented limit that may be used; the whole limit where it is not given. */
+  readonly budget?: Limit;
+  /** Connections per base address; 64 where it is not given. More requests at a time wait for a free one. */
+  readonly connections?: number;
+  /** Certificates in PEM form that are trusted instead of the well-known authorities. */
+  readonly ca?: string | undefined;
+  readonly userAgent?: string;
+  /** Replaces the wire, for a simulation. */
+  readonly transport?: Transport;
+}
+
+const CONNECTIONS = 64;
+const USER_AGENT = 'killswitchd';
+
+/**
+ * The exchange over HTTP. Throws at once where a base address is not allowed; afterwards nothing throws. `close` ends
+ * all connections and drops what waits for a permit; it leaves nothing that keeps the process alive.
+ */
+export function createExchange(options: ExchangeOptions): Exchange & { close(): Promise<void> } {
+  const { clock, credentials, nonce } = options;
+  const origins = options.bases.map(originOf);
+  const transport =
+    options.transport ??
+    createTransport({ bases: origins, connections: options.connections ?? CONNECTIONS, ca: options.ca });
+  const userAgent = options.userAgent ?? USER_AGENT;
+  const session = createSession({ transport, clock, credentials, nonce, userAgent });
+  const limiter = createLimiter(clock, options.budget ?? syncKillSwitch.limit);
+  const originAt = (base: number) => origins[base] ?? `base address ${base}`;
+
+  return {
+    sync: (request, settled) =>
+      session.call(
+        syncKillSwitch,
+        request,
+        { base: originAt(request.base), fresh: request.fresh, mayWrite: request.mayWrite },
+        (result, redact) => classifySync(result, request, redact),
+        settled,
+      ),
+    ping: (base, timeoutMs, settled) => startPing(session, clock, originAt(base), timeoutMs, settled),
+    acquire: (permits, withinMs, granted) => limiter.acquire(permits, withinMs, granted),
+    async close() {
+      limiter.close();
+      await transport.close();
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import type { Instant } from '../core/time.ts';
+import type { ServerClock } from './server-clock.ts';
+
+/**
+ * `increasing`: each nonce is greater than every one that the exchange accepted before, in the order of arrival.
+ * `window`: a nonce is milliseconds within 5 s of the exchange's clock and unique; the order does not matter.
+ */
+export type NonceMode = 'increasing' | 'window';
+
+/** The nonces of one API key. */
+export interface NonceSource {
+  next(now: Instant): string;
+  /** The exchange took the nonce: it carried the request out, or refused it for what it asked. */
+  accepted(nonce: string): void;
+  /** The exchange called the nonce stale. `serverDateMs` is the `Date` of that answer in Unix milliseconds. */
+  refused(nonce: string, serverDateMs: number | null, now: Instant): void;
+}
+
+const DAY_MS = 86_400_000;
+/** How far the first, second and every further refusal in a row jumps ahead. */
+const JUMPS_MS = [1_000, 60_000, 3_600_000] as const;
+/** The exchange takes nonces up to 5 s ahead of its clock; a second is left for the error of the estimate. */
+const WINDOW_AHEAD_MS = 4_000;
+
+/**
+ * Nonces as milliseconds of the wall clock, which never go back when that clock does. A process that was restarted
+ * after its clock had run ahead does not know the last nonce that counted: refusals in a row jump further and further
+ * ahead, so that the fourth request passes after an error of up to an hour, and never more than a day ahead of time.
+ */
+function increasingNonces(): NonceSource {
+  let last = 0;
+  let accepted = 0;
+  let refusals = 0;
+  // A refusal of a nonce that was given out before the last jump says nothing about the jump.
+  let jumpedAt = 0;
+
+  return {
+    next(now) {
+      last = Math.max(Math.floor(now.wallMs), last + 1);
+      return String(last);
+    },
+    accepted(nonce) {
+      accepted = Math.max(accepted, Number(nonce));
+      refusals = 0;
+    },
+    refused(nonce, serverDateMs, now) {
+      // An overlapping request that was overtaken by a later nonce is refused as well, and needs no jump.
+      if (Number(nonce) <= Math.max(accepted, jumpedAt)) return;
+      // The header shows whole seconds: the server's clock is anywhere in the second that it names.
+      const serverMs = serverDateMs === null ? 0 : serverDateMs + 1000;
+      const aheadOfUs = serverDateMs !== null && serverDateMs > last;
+      const jumpMs = JUMPS_MS[Math.min(refusals, JUMPS_MS.length - 1)] ?? 0;
+      const timeMs = Math.max(Math.floor(now.wallMs), serverMs);
+      jumpedAt = last;
+      refusals += 1;
+      if (refusals === 1 && aheadOfUs) last = serverMs;
+      else last = Math.max(last, Math.min(Math.max(last, timeMs) + jumpMs, timeMs + DAY_MS));
+    },
+  };
+}
+
+/**
+ * Nonces by the estimate of the exchange's clock. They increase, except where the estimate turns out to lie so far
+ * back that going on from the last nonce would surely be refused; no nonce near the new estimate was ever given out.
+ */
+function windowNonces(serverClock: ServerClock): NonceSource {
+  let last = 0;
+  return {
+    next(now) {
+      const serverMs = Math.floor(serverClock.estimateMs(now));
+      last = last + 1 > serverMs + WINDOW_AHEAD_MS ? serverMs : Math.max(last + 1, serverMs);
+      return String(last);
+    },
+    accepted: () => undefined,
+    refused: () => undefined,
+  };
+}
+
+/** One source per API key. `serverClock` is what mode `window` goes by; whoever reads answers feeds it. */
+export function createNonceSource(mode: NonceMode, serverClock: ServerClock): NonceSource {
+  return mode === 'increasing' ? increasingNonces() : windowNonces(serverClock);
+}

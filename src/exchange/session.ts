@@ -1,0 +1,141 @@
+import type { Instant } from '../core/time.ts';
+import type { Cancel, Clock } from '../ports.ts';
+import { firstHeader, type Verdict } from './classify.ts';
+import { parseHttpDate } from './http-date.ts';
+import { createNonceSource, type NonceMode } from './nonce.ts';
+import type { Operation } from './operations.ts';
+import { createRedaction, type Redact } from './redaction.ts';
+import { createServerClock } from './server-clock.ts';
+import { encodePayload, signPayload } from './sign.ts';
+import type { Transport, WireResult } from './wire.ts';
+
+export interface Credentials {
+  readonly key: string;
+  readonly secret: string;
+}
+
+/** How one request is to be sent. */
+export interface Delivery {
+  /** Origin of a base address. */
+  readonly base: string;
+  readonly fresh: boolean;
+  readonly mayWrite: () => boolean;
+}
+
+/** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
+export interface Session {
+  /**
+   * Signs and sends one request. `judge` turns what came back into a verdict; `settled` is called with it exactly
+   * once, never synchronously. Never throws. The returned function gives up: reason `timeout`.
+   */
+  call<Arguments, V extends { readonly kind: string }>(
+    operation: Operation<Arguments>,
+    given: Arguments,
+    delivery: Delivery,
+    judge: (result: WireResult, redact: Redact) => V,
+    settled: (verdict: V) => void,
+  ): Cancel;
+}
+
+export interface SessionOptions {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  /** Asked before every signed request, so that they can be changed while it runs. */
+  readonly credentials: () => Credentials;
+  readonly nonce: NonceMode;
+  readonly userAgent: string;
+}
+
+interface Signed {
+  readonly nonce: string | null;
+  readonly body: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly secrets: readonly string[];
+}
+
+/** Verdicts that only an exchange gives that took the nonce. */
+const NONCE_TAKEN: readonly string[] = ['applied', 'deleted', 'refused'] satisfies Verdict['kind'][];
+
+function signedRequest<Arguments>(
+  operation: Operation<Arguments>,
+  given: Arguments,
+  { key, secret }: Credentials,
+  nonce: string,
+  mode: NonceMode,
+): Signed {
+  const body = JSON.stringify({
+    request: operation.path,
+    nonce,
+    ...(mode === 'window' ? { nonceWindow: true } : {}),
+    ...operation.fields(given),
+  });
+  const payload = encodePayload(body);
+  const signature = signPayload(payload, secret);
+  const headers = {
+    'Content-type': 'application/json',
+    'X-TXC-APIKEY': key,
+    'X-TXC-PAYLOAD': payload,
+    'X-TXC-SIGNATURE': signature,
+  };
+  return { nonce, body, headers, secrets: [key, secret, payload, signature] };
+}
+
+/** Settles a call for which no request could be built. */
+function settleUnsent(cause: unknown, settle: (result: WireResult) => void): Cancel {
+  const detail = `the API key could not be read: ${cause instanceof Error ? cause.message : 'unknown error'}`;
+  queueMicrotask(() => settle({ kind: 'failed', reason: 'auth', detail, maybeApplied: false, cause }));
+  return () => undefined;
+}
+
+/** Builds what all requests with one API key share. */
+export function createSession({
+  transport,
+  clock,
+  credentials,
+  nonce: mode,
+  userAgent,
+}: SessionOptions): Session {
+  const serverClock = createServerClock();
+  const nonces = createNonceSource(mode, serverClock);
+
+  function prepare<Arguments>(operation: Operation<Arguments>, given: Arguments): Signed {
+    if (operation.authentication === 'none') return { nonce: null, body: null, headers: {}, secrets: [] };
+    return signedRequest(operation, given, credentials(), nonces.next(clock.now()), mode);
+  }
+
+  /** Takes from an answer what it shows of the exchange's clock and of the nonce. */
+  function learn(result: WireResult, kind: string, nonce: string | null, written: Instant): void {
+    const now = clock.now();
+    const header = result.kind === 'response' ? firstHeader(result.headers, 'date') : null;
+    const serverDateMs = header === null ? null : parseHttpDate(header);
+    if (serverDateMs !== null) serverClock.observe(serverDateMs / 1000, written, now);
+    if (nonce === null) return;
+    if (kind === 'nonce') nonces.refused(nonce, serverDateMs, now);
+    else if (NONCE_TAKEN.includes(kind)) nonces.accepted(nonce);
+  }
+
+  return {
+    call(operation, given, { base, fresh, mayWrite }, judge, settled) {
+      let signed: Signed;
+      try {
+        signed = prepare(operation, given);
+      } catch (cause) {
+        return settleUnsent(cause, (result) => settled(judge(result, createRedaction([]))));
+      }
+      const { nonce, body, secrets } = signed;
+      const { method, path } = operation;
+      const headers = { 'User-Agent': userAgent, ...signed.headers };
+      let written = clock.now();
+      const noteWrite = () => {
+        const allowed = mayWrite();
+        if (allowed) written = clock.now();
+        return allowed;
+      };
+      return transport.send({ base, method, path, headers, body, fresh, mayWrite: noteWrite }, (result) => {
+        const verdict = judge(result, createRedaction(secrets));
+        learn(result, verdict.kind, nonce, written);
+        settled(verdict);
+      });
+    },
+  };
+}

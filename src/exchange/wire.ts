@@ -1,0 +1,50 @@
+import type { FailureReason } from '../core/outcome.ts';
+import type { Cancel } from '../ports.ts';
+
+/** One HTTP request, complete and signed. */
+export interface WireRequest {
+  /** Origin of the base address, as `https://host[:port]`. */
+  readonly base: string;
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  /** Asks for a connection that no earlier request has used. */
+  readonly fresh: boolean;
+  /** Asked in the synchronous step of the write, before its first byte. False ends the request unsent. */
+  readonly mayWrite: () => boolean;
+}
+
+/** Header names in lower case. */
+export type WireHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** What became of one request on the wire, before anybody has judged it. */
+export type WireResult =
+  | {
+      readonly kind: 'response';
+      readonly status: number;
+      readonly headers: WireHeaders;
+      /** The whole body, at most 64 KiB. */
+      readonly body: Buffer;
+    }
+  | {
+      readonly kind: 'failed';
+      readonly reason: FailureReason;
+      readonly detail: string;
+      /** False exactly when no byte of the request was written. */
+      readonly maybeApplied: boolean;
+      /** Given where the head of an answer had arrived before its body went wrong. */
+      readonly status?: number;
+      readonly cause?: unknown;
+    };
+
+/** The wire, and nothing of what the bytes mean. */
+export interface Transport {
+  /**
+   * Sends one request. Calls `done` exactly once and never synchronously; never throws. The returned function gives
+   * up: the request settles as failed with reason `timeout`, and an answer that comes later is ignored.
+   */
+  send(request: WireRequest, done: (result: WireResult) => void): Cancel;
+  /** Ends every connection; what is in flight settles as failed with reason `aborted`. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,118 @@
+import { describe } from './core/describe.ts';
+import type { LeftArmed } from './core/notice.ts';
+import type { CoreSettings } from './core/settings.ts';
+import type { Snapshot } from './core/snapshot.ts';
+import { type CoreEvent, createState, type Effect } from './core/state.ts';
+import { mayWrite, step } from './core/step.ts';
+import type { Cancel, Clock, Exchange, Observer } from './ports.ts';
+
+export interface Keeper {
+  /** Takes the first step: everything configured becomes due at once. */
+  start(): void;
+  /** Begins the stop; resolves when it is over, with the timers that may still be armed. Asking again joins the first stop. */
+  stop(policy: 'delete' | 'keep' | 'handoff', why: string): Promise<readonly LeftArmed[]>;
+  /** The API key or secret was read again and changed. */
+  credentialsChanged(): void;
+  /** New evidence that a bot lives, or its word that it stops. Counts from the moment of this call. */
+  hear(bot: string, says: 'beat' | 'goodbye' | 'fail'): void;
+  snapshot(): Snapshot;
+  /** Called after every step, for the watchdog: the loop turns. */
+  onTurn(run: () => void): void;
+}
+
+/** A loop that took no step for this long is not making progress: the core asks for a tick every 250 ms. */
+const LIVE_WITHIN_MS = 5000;
+
+/**
+ * The one loop of the daemon: asks the core what to do, does it, and feeds back what came of it. Decides nothing. A
+ * renewal is written in the same synchronous turn in which the core allowed it.
+ */
+export function createKeeper(options: {
+  readonly settings: CoreSettings;
+  readonly clock: Clock;
+  readonly exchange: Exchange;
+  readonly observe: Observer;
+}): Keeper {
+  const { settings, clock, exchange, observe } = options;
+  const state = createState(settings, clock.now());
+  const queue: CoreEvent[] = [];
+  const aborts = new Map<number, Cancel>();
+  const finished = Promise.withResolvers<readonly LeftArmed[]>();
+  const turned: (() => void)[] = [];
+  let turning = false;
+  let ended = false;
+  let cancelWake: Cancel = () => {};
+
+  /** Events that arise while effects are carried out wait their turn: the core is never entered twice. */
+  function feed(event: CoreEvent): void {
+    if (ended) return;
+    queue.push(event);
+    if (turning) return;
+    turning = true;
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      for (const effect of step(state, next, clock.now())) carryOut(effect);
+    }
+    turning = false;
+    cancelWake();
+    if (!ended) cancelWake = clock.after(state.wakeAtMs - clock.now().monoMs, () => feed({ kind: 'tick' }));
+    for (const run of turned) run();
+  }
+
+  function carryOut(effect: Effect): void {
+    switch (effect.kind) {
+      case 'notice':
+        observe(effect.notice, state.now);
+        break;
+      case 'write':
+        write(effect);
+        break;
+      case 'abort':
+        aborts.get(effect.attempt)?.();
+        break;
+      case 'acquire': {
+        const { permits, withinMs } = effect;
+        exchange.acquire(permits, withinMs, (how) => feed({ kind: 'granted', permits, how }));
+        break;
+      }
+      case 'ping':
+        exchange.ping(effect.base, effect.timeoutMs, (outcome) => {
+          const failure = outcome.ok ? { reason: null, detail: '' } : outcome;
+          const { ok, latencyMs } = outcome;
+          const { reason, detail } = failure;
+          feed({ kind: 'pinged', base: effect.base, ok, latencyMs, reason, detail });
+        });
+        break;
+      case 'finished':
+        ended = true;
+        finished.resolve(effect.left);
+        break;
+    }
+  }
+
+  function write(effect: Extract<Effect, { kind: 'write' }>): void {
+    const { attempt, market, timeoutSeconds, types, base, fresh } = effect;
+    const abort = exchange.sync(
+      { market, timeoutSeconds, types, base, fresh, mayWrite: () => mayWrite(state, attempt, clock.now()) },
+      (outcome) => {
+        aborts.delete(attempt);
+        feed({ kind: 'settled', attempt, outcome });
+      },
+    );
+    aborts.set(attempt, abort);
+  }
+
+  return {
+    start: () => feed({ kind: 'tick' }),
+    stop(policy, why) {
+      feed({ kind: 'stop', policy, why });
+      return finished.promise;
+    },
+    credentialsChanged: () => feed({ kind: 'credentials-changed' }),
+    hear: (bot, says) => feed({ kind: 'evidence', bot, says }),
+    snapshot() {
+      const now = clock.now();
+      return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
+    },
+    onTurn: (run) => turned.push(run),
+  };
+}

@@ -1,0 +1,122 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { Snapshot } from '../core/snapshot.ts';
+import type { Clock } from '../ports.ts';
+import { type Check, describeChecks, liveChecks, readyChecks } from './health.ts';
+import { PAGE_POLICY, renderPage } from './page.ts';
+import { PAGE_MARKETS } from './page-script.ts';
+import { shareWhileFresh } from './share.ts';
+import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from './status.ts';
+
+/** The metrics page, as the listener needs it. */
+export interface MetricsPage {
+  readonly contentType: string;
+  /** Takes over what the next page shows as state. */
+  refresh(snapshot: Snapshot, now: StatusInput['now']): void;
+  /** The page in pieces, built without holding the event loop. */
+  renderChunks(): Promise<readonly string[]>;
+}
+
+/** What the routes read. Nothing here can change anything. */
+export interface WebSources {
+  readonly snapshot: () => Snapshot;
+  readonly metrics: MetricsPage;
+  readonly recentEvents: () => readonly RecentEvent[];
+  readonly version: string;
+  readonly clock: Clock;
+}
+
+/** Every body that the routes can answer with, shared by all listeners and all who ask at the same time. */
+export interface Pages {
+  readonly live: () => Promise<Verdict>;
+  readonly ready: () => Promise<Verdict>;
+  readonly metrics: () => Promise<readonly string[]>;
+  readonly status: () => Promise<readonly string[]>;
+  readonly briefStatus: () => Promise<readonly string[]>;
+  readonly page: () => Promise<readonly string[]>;
+  readonly metricsType: string;
+}
+
+interface Verdict {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly checks: readonly Check[];
+}
+
+/** Bodies on their way at one time; each of slow readers' holds memory. */
+const MAX_BODIES = 64;
+const TEXT = 'text/plain; charset=utf-8';
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Builds each body once for however many ask for it. */
+export function createPages(sources: WebSources): Pages {
+  const { clock, metrics, version } = sources;
+  const startedAtWallMs = clock.now().wallMs;
+  const snapshot = shareWhileFresh(clock, sources.snapshot);
+  const input = async (): Promise<StatusInput> => {
+    const seen = await snapshot();
+    return { snapshot: seen, events: sources.recentEvents(), version, startedAtWallMs, now: clock.now() };
+  };
+  const verdict = (name: string, judge: (seen: Snapshot) => Omit<Verdict, 'name'>) => async () => {
+    return { name, ...judge(await snapshot()) };
+  };
+  return {
+    live: verdict('livez', (seen) => ({ ok: seen.live, checks: liveChecks(seen) })),
+    ready: verdict('readyz', (seen) => ({ ok: seen.ready, checks: readyChecks(seen) })),
+    metrics: shareWhileFresh(clock, async () => {
+      metrics.refresh(await snapshot(), clock.now());
+      return metrics.renderChunks();
+    }),
+    status: shareWhileFresh(clock, async () => renderStatus(await input(), Number.POSITIVE_INFINITY, clock)),
+    briefStatus: shareWhileFresh(clock, async () => renderStatus(await input(), PAGE_MARKETS, clock)),
+    page: shareWhileFresh(clock, async () => [renderPage(describeStatus(await input(), PAGE_MARKETS))]),
+    metricsType: metrics.contentType,
+  };
+}
+
+/** Sends a body piece by piece, as fast as its reader takes it; 503 while too many others are on their way. */
+function createSender() {
+  let underWay = 0;
+  return async (reply: FastifyReply, type: string, body: () => Promise<readonly string[]>) => {
+    if (underWay >= MAX_BODIES) {
+      return reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
+    }
+    underWay += 1;
+    reply.raw.once('close', () => {
+      underWay -= 1;
+    });
+    return reply.type(type).send(Readable.from(await body(), { objectMode: false }));
+  };
+}
+
+function sendVerdict(reply: FastifyReply, { name, ok, checks }: Verdict, verbose: boolean): FastifyReply {
+  const failing = checks.filter(({ failed }) => failed !== null);
+  const brief = ok ? 'ok\n' : describeChecks(name, ok, failing);
+  return reply
+    .code(ok ? 200 : 503)
+    .type(TEXT)
+    .send(verbose ? describeChecks(name, ok, checks) : brief);
+}
+
+/** Adds the read-only routes to one listener. */
+export function addRoutes(app: FastifyInstance, pages: Pages): void {
+  const send = createSender();
+  for (const path of ['/livez', '/-/healthy']) {
+    app.get<{ Querystring: { verbose?: string } }>(path, async (request, reply) =>
+      sendVerdict(reply, await pages.live(), request.query.verbose !== undefined),
+    );
+  }
+  for (const path of ['/readyz', '/-/ready']) {
+    app.get<{ Querystring: { verbose?: string } }>(path, async (request, reply) =>
+      sendVerdict(reply, await pages.ready(), request.query.verbose !== undefined),
+    );
+  }
+  app.get('/metrics', (_, reply) => send(reply, pages.metricsType, pages.metrics));
+  app.get<{ Querystring: { view?: string } }>('/api/v1/status', (request, reply) =>
+    send(reply, JSON_TYPE, request.query.view === 'page' ? pages.briefStatus : pages.status),
+  );
+  app.get('/', (_, reply) => {
+    void reply.header('content-security-policy', PAGE_POLICY);
+    return send(reply, 'text/html; charset=utf-8', pages.page);
+  });
+}

@@ -1,0 +1,39 @@
+import type { Clock } from '../ports.ts';
+
+/** A result is good for this many times what it took to make, so that readers use at most 5 % of the event loop. */
+const FRESH_FACTOR = 20;
+const FRESH_LIMIT_MS = 1000;
+
+/**
+ * Makes one result for everybody who asks while it is being made or is still fresh. However many connections there are,
+ * they cannot make the daemon do more.
+ */
+export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): () => Promise<T> {
+  let shared: { readonly result: Promise<T>; freshUntilMs: number } | null = null;
+  return () => {
+    const startMs = clock.now().monoMs;
+    if (shared !== null && startMs < shared.freshUntilMs) return shared.result;
+    const result = (async () => make())();
+    const own = { result, freshUntilMs: Number.POSITIVE_INFINITY };
+    shared = own;
+    const settle = (ok: boolean): void => {
+      const nowMs = clock.now().monoMs;
+      own.freshUntilMs = ok ? nowMs + Math.min(FRESH_LIMIT_MS, (nowMs - startMs) * FRESH_FACTOR) : nowMs;
+    };
+    result.then(
+      () => settle(true),
+      () => settle(false),
+    );
+    return result;
+  };
+}
+
+/** Gives the event loop back whenever a piece of work has held it for `sliceMs`. Await it between small steps. */
+export function createBreather(clock: Clock, sliceMs = 4): () => Promise<void> {
+  let sliceStartMs = clock.now().monoMs;
+  return async () => {
+    if (clock.now().monoMs - sliceStartMs < sliceMs) return;
+    await new Promise<void>((resolve) => clock.after(0, resolve));
+    sliceStartMs = clock.now().monoMs;
+  };
+}

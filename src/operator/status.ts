@@ -1,0 +1,226 @@
+import type { BaseSnapshot, BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
+import { MARKET_STATES } from '../core/snapshot.ts';
+import type { Instant } from '../core/time.ts';
+import type { Clock } from '../ports.ts';
+import { createBreather } from './share.ts';
+
+/** Something that happened, as the listener is given it. */
+export interface RecentEvent {
+  /** Unix milliseconds. */
+  readonly atWallMs: number;
+  readonly level: 'error' | 'warn' | 'info' | 'debug';
+  readonly event: string;
+  readonly market: string | null;
+  readonly text: string;
+}
+
+/** What the status document is made of at one moment. */
+export interface StatusInput {
+  readonly snapshot: Snapshot;
+  readonly events: readonly RecentEvent[];
+  readonly version: string;
+  /** Unix milliseconds. */
+  readonly startedAtWallMs: number;
+  readonly now: Instant;
+}
+
+/** One market in `/api/v1/status`. Durations in seconds, moments in Unix seconds. */
+export interface MarketStatus {
+  readonly market: string;
+  /** Null where the timer covers all order types. */
+  readonly types: readonly string[] | null;
+  readonly bot: string;
+  readonly state: MarketPhase;
+  readonly wanted: boolean;
+  readonly timeoutSeconds: number;
+  readonly renewEverySeconds: number;
+  /** Surely armed for this long; 0 or less where that ran out; null where no timer was ever confirmed. */
+  readonly guaranteedSeconds: number | null;
+  readonly expiresAt: number | null;
+  /** Latest moment at which a timer that may exist fires. */
+  readonly firesBy: number | null;
+  readonly serverCancellationTime: number | null;
+  readonly lastAnswerSeconds: number | null;
+  readonly lastSlackRatio: number | null;
+  /** Oldest first, at most 60. */
+  readonly slackHistory: readonly number[];
+  readonly renewals: number;
+  readonly failures: number;
+  readonly failureStreak: number;
+  readonly lapses: number;
+  readonly lastProblem: string | null;
+  readonly onStop: string;
+  readonly promise: readonly string[];
+}
+
+/** What a stop would do with some of the markets; more than 20 of them are counted but not named. */
+export interface StopOutcome {
+  readonly does: string;
+  readonly count: number;
+  readonly markets: readonly string[];
+}
+
+/** `/api/v1/status`, version 1: fields may be added to it, none is removed or changes its meaning. */
+export interface StatusDocument {
+  readonly schemaVersion: 1;
+  readonly version: string;
+  readonly startedAt: number;
+  readonly now: number;
+  readonly phase: Snapshot['phase'];
+  readonly ready: boolean;
+  readonly notReady: readonly string[];
+  readonly live: boolean;
+  readonly authorised: boolean;
+  readonly shutdownPolicy: Snapshot['shutdownPolicy'];
+  readonly whatAStopWouldDo: readonly StopOutcome[];
+  readonly capacityPerSecond: number;
+  readonly cadenceFactor: number;
+  readonly marketCount: number;
+  readonly marketsByState: Readonly<Record<MarketPhase, number>>;
+  readonly bases: readonly {
+    readonly url: string;
+    readonly up: boolean | null;
+    readonly pingSeconds: number | null;
+    readonly outage: boolean;
+    readonly lastProblem: string | null;
+  }[];
+  readonly bots: readonly {
+    readonly bot: string;
+    readonly mode: string;
+    readonly state: BotSnapshot['state'];
+    readonly evidenceAgeSeconds: number | null;
+    readonly ttlSeconds: number | null;
+  }[];
+  readonly events: readonly {
+    readonly at: number;
+    readonly level: RecentEvent['level'];
+    readonly event: string;
+    readonly market: string | null;
+    readonly text: string;
+  }[];
+  readonly markets: readonly MarketStatus[];
+}
+
+const NAMED_MARKETS = 20;
+/** The worse the state, the earlier its markets come where not all are shown. */
+const URGENCY: readonly MarketPhase[] = ['expired', 'rejected', 'retrying', 'arming', 'suspended', 'paused'];
+
+/** Milliseconds as seconds with at most three decimals. */
+function toSeconds(ms: number): number {
+  return Math.round(ms) / 1000;
+}
+
+function toSecondsOrNull(ms: number | null): number | null {
+  return ms === null ? null : toSeconds(ms);
+}
+
+function describeMarket(market: MarketSnapshot): MarketStatus {
+  return {
+    market: market.market,
+    types: market.types,
+    bot: market.bot,
+    state: market.state,
+    wanted: market.wanted,
+    timeoutSeconds: toSeconds(market.timeoutMs),
+    renewEverySeconds: toSeconds(market.periodMs),
+    guaranteedSeconds: toSecondsOrNull(market.guaranteedMs),
+    expiresAt: toSecondsOrNull(market.expiryWallMs),
+    firesBy: toSecondsOrNull(market.firesByWallMs),
+    serverCancellationTime: market.cancellationTime,
+    lastAnswerSeconds: toSecondsOrNull(market.lastDurationMs),
+    lastSlackRatio: market.lastSlackRatio,
+    slackHistory: market.slackHistory.map((ratio) => Math.round(ratio * 1000) / 1000),
+    renewals: market.renewals,
+    failures: market.failures,
+    failureStreak: market.failureStreak,
+    lapses: market.lapses,
+    lastProblem: market.lastProblem,
+    onStop: market.onStop,
+    promise: market.promise,
+  };
+}
+
+function describeBase({ url, up, pingMs, outage, lastProblem }: BaseSnapshot) {
+  return { url, up, pingSeconds: toSecondsOrNull(pingMs), outage, lastProblem };
+}
+
+function describeBot({ bot, mode, state, evidenceAgeMs, ttlMs }: BotSnapshot) {
+  const evidenceAgeSeconds = toSecondsOrNull(evidenceAgeMs);
+  return { bot, mode, state, evidenceAgeSeconds, ttlSeconds: toSecondsOrNull(ttlMs) };
+}
+
+function describeStops(markets: readonly MarketSnapshot[]): StopOutcome[] {
+  const outcomes = new Map<string, { does: string; count: number; markets: string[] }>();
+  for (const { market, onStop } of markets) {
+    const outcome = outcomes.get(onStop) ?? { does: onStop, count: 0, markets: [] };
+    outcome.count += 1;
+    if (outcome.markets.length < NAMED_MARKETS) outcome.markets.push(market);
+    outcomes.set(onStop, outcome);
+  }
+  return [...outcomes.values()];
+}
+
+function countStates(markets: readonly MarketSnapshot[]): Record<MarketPhase, number> {
+  const counts = Object.fromEntries(MARKET_STATES.map((state) => [state, 0])) as Record<MarketPhase, number>;
+  for (const { state } of markets) counts[state] += 1;
+  return counts;
+}
+
+/** In the order of the configuration where all fit; else the worst states first. */
+function choose(markets: readonly MarketSnapshot[], limit: number): readonly MarketSnapshot[] {
+  if (markets.length <= limit) return markets;
+  const rank = ({ state, lapses }: MarketSnapshot): number => {
+    const place = URGENCY.indexOf(state);
+    return (place === -1 ? URGENCY.length : place) * 2 + (lapses > 0 ? 0 : 1);
+  };
+  return markets.toSorted((one, other) => rank(one) - rank(other)).slice(0, limit);
+}
+
+function describeAllButMarkets(input: StatusInput): Omit<StatusDocument, 'markets'> {
+  const { snapshot, events } = input;
+  return {
+    schemaVersion: 1,
+    version: input.version,
+    startedAt: toSeconds(input.startedAtWallMs),
+    now: toSeconds(input.now.wallMs),
+    phase: snapshot.phase,
+    ready: snapshot.ready,
+    notReady: snapshot.notReady,
+    live: snapshot.live,
+    authorised: snapshot.authorised,
+    shutdownPolicy: snapshot.shutdownPolicy,
+    whatAStopWouldDo: describeStops(snapshot.markets),
+    capacityPerSecond: snapshot.capacityPerSecond,
+    cadenceFactor: snapshot.cadenceFactor,
+    marketCount: snapshot.markets.length,
+    marketsByState: countStates(snapshot.markets),
+    bases: snapshot.bases.map(describeBase),
+    bots: snapshot.bots.map(describeBot),
+    events: events.map(({ atWallMs, level, event, market, text }) => {
+      return { at: toSeconds(atWallMs), level, event, market, text };
+    }),
+  };
+}
+
+/** The status document with at most `limit` markets. */
+export function describeStatus(input: StatusInput, limit: number): StatusDocument {
+  const markets = choose(input.snapshot.markets, limit).map(describeMarket);
+  return { ...describeAllButMarkets(input), markets };
+}
+
+/** The status document as JSON in pieces; the event loop is given back between them. */
+export async function renderStatus(
+  input: StatusInput,
+  limit: number,
+  clock: Clock,
+): Promise<readonly string[]> {
+  const head = JSON.stringify(describeAllButMarkets(input));
+  const chunks = [`${head.slice(0, -1)},"markets":[`];
+  const breathe = createBreather(clock);
+  for (const [index, market] of choose(input.snapshot.markets, limit).entries()) {
+    chunks.push(`${index === 0 ? '' : ','}${JSON.stringify(describeMarket(market))}`);
+    await breathe();
+  }
+  chunks.push(']}\n');
+  return chunks;
+}

@@ -1,0 +1,91 @@
+import type { AddressInfo } from 'node:net';
+import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
+import { isLocalHostHeader, isLoopback, listenError, parseListenAddress } from './listen-address.ts';
+import { addRoutes, createPages, type Pages, type WebSources } from './routes.ts';
+
+export interface WebOptions extends WebSources {
+  /** Addresses as `host:port` or `[v6]:port`; all of them answer the same. */
+  readonly listen: readonly string[];
+}
+
+/** The read-only listeners. */
+export interface Web {
+  /** Where they are to be found, as URLs with the ports that were really bound. */
+  readonly addresses: readonly string[];
+  /** Stops listening and ends every connection; does not wait for slow readers. */
+  close(): Promise<void>;
+}
+
+/** More connections than this are closed at once: file descriptors belong to the renewals first. */
+const MAX_CONNECTIONS = 1000;
+
+const HEADERS = {
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cache-control': 'no-store',
+} as const;
+const TEXT = 'text/plain; charset=utf-8';
+
+/**
+ * Serves status page, metrics and health. Rejects with `ListenError` where an address cannot be opened, and then none of
+ * them stays open.
+ */
+export async function startWeb(options: WebOptions): Promise<Web> {
+  const pages = createPages(options);
+  const parsed = options.listen.map((text) => ({ text, ...parseListenAddress(text) }));
+  const apps: FastifyInstance[] = [];
+  const addresses: string[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(apps.map((app) => app.close()));
+  };
+  for (const { text, host, port } of parsed) {
+    const app = createListener(pages, host);
+    apps.push(app);
+    try {
+      await app.listen({ host, port });
+    } catch (error) {
+      await close();
+      throw listenError(text, error);
+    }
+    addresses.push(urlOf(host, app.server.address() as AddressInfo));
+  }
+  return { addresses, close };
+}
+
+function urlOf(host: string, { port }: AddressInfo): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function createListener(pages: Pages, listenHost: string): FastifyInstance {
+  const loopback = isLoopback(listenHost);
+  const app = fastify({
+    logger: false,
+    forceCloseConnections: true,
+    bodyLimit: 1024,
+    connectionTimeout: 30_000,
+    requestTimeout: 10_000,
+    keepAliveTimeout: 20_000,
+    http: { headersTimeout: 5000, connectionsCheckingInterval: 2000, maxHeaderSize: 8192 },
+    frameworkErrors: (_error, _request, reply) => {
+      void (reply as FastifyReply).code(400).headers(HEADERS).type(TEXT).send('bad request\n');
+    },
+  });
+  app.server.maxConnections = MAX_CONNECTIONS;
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.headers(HEADERS).type(TEXT);
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return reply.code(405).header('allow', 'GET, HEAD').send('this listener is read-only\n');
+    }
+    if (loopback && !isLocalHostHeader(request.headers.host, listenHost)) {
+      return reply.code(421).send('this listener answers to localhost and IP addresses only\n');
+    }
+    return undefined;
+  });
+  app.setNotFoundHandler((_, reply) => reply.code(404).type(TEXT).send('not found\n'));
+  app.setErrorHandler((_, __, reply) => reply.code(500).type(TEXT).send('internal error\n'));
+  addRoutes(app, pages);
+  return app;
+}

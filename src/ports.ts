@@ -1,0 +1,68 @@
+import type { Notice } from './core/notice.ts';
+import type { FailureReason, OrderType, Outcome } from './core/outcome.ts';
+import type { Instant } from './core/time.ts';
+
+/** Undoes what it was returned for; calling it again, or too late, does nothing. */
+export type Cancel = () => void;
+
+/** Time as the daemon sees it. The only source of time and of timers in the program. */
+export interface Clock {
+  now(): Instant;
+  /** Calls `run` once, not before `delayMs` of monotonic time have passed. Never calls it synchronously. */
+  after(delayMs: number, run: () => void): Cancel;
+}
+
+/** One kill-switch request, as the core asks for it. */
+export interface SyncRequest {
+  readonly market: string;
+  /** Whole seconds 5 to 600, or null to delete the timer. */
+  readonly timeoutSeconds: number | null;
+  /** Null means all order types. */
+  readonly types: readonly OrderType[] | null;
+  /** Index into the configured base addresses. */
+  readonly base: number;
+  /** Asks for a connection that no earlier request has used: set after a time-out. */
+  readonly fresh: boolean;
+  /**
+   * Asked synchronously right before the first byte is written. False means that the request may no longer leave
+   * (the evidence ran out while a connection was being opened); it then settles as not applied.
+   */
+  readonly mayWrite: () => boolean;
+}
+
+/** What a ping of one base address came to. */
+export type PingOutcome =
+  | { readonly ok: true; readonly latencyMs: number }
+  | {
+      readonly ok: false;
+      readonly latencyMs: number;
+      readonly reason: FailureReason;
+      readonly detail: string;
+    };
+
+/** How a permit was come by: from the limiter, or past it because the limiter had not answered by `startByMs`. */
+export type Granted = 'in-turn' | 'overdue';
+
+/**
+ * The exchange as the keeper sees it: two operations and the permission to use them. Callbacks instead of promises
+ * because a renewal must be written in the same synchronous step in which the core allowed it, and because virtual
+ * time is exact only where nothing waits for a microtask.
+ */
+export interface Exchange {
+  /**
+   * Signs and writes one kill-switch request now. Calls `settled` exactly once, never synchronously, and never throws.
+   * Has no deadline of its own: the core decides when to give up and calls the returned function, which settles the
+   * request as `transient` with reason `timeout`.
+   */
+  sync(request: SyncRequest, settled: (outcome: Outcome) => void): Cancel;
+  /** Pings one base address and gives up after `timeoutMs`. Calls `settled` exactly once, never synchronously. */
+  ping(base: number, timeoutMs: number, settled: (outcome: PingOutcome) => void): Cancel;
+  /**
+   * Asks the limiter of the kill-switch operation for `permits` requests. Calls `granted` once: synchronously where
+   * permits are in stock, else when the limiter gives them, at the latest `withinMs` from now.
+   */
+  acquire(permits: number, withinMs: number, granted: (how: Granted) => void): Cancel;
+}
+
+/** Told everything that happened. Must not throw and must not block: a slow observer delays renewals. */
+export type Observer = (notice: Notice, now: Instant) => void;

@@ -1,0 +1,135 @@
+import { ORDER_TYPES, type OrderType } from '../core/outcome.ts';
+import { type Answer, done, type Refusal, refuse } from './answer.ts';
+import type { Call, ExchangeState, Profile, Rounding } from './exchange-state.ts';
+import type { KillSwitchTimer } from './timer-table.ts';
+
+const MIN_TIMEOUT_SECONDS = 5;
+const MAX_TIMEOUT_SECONDS = 600;
+
+const DEFAULT_VALIDATION = 30;
+const MARKET_VALIDATION = 31;
+
+interface SyncOrder {
+  readonly kind: 'sync';
+  readonly market: string;
+  /** Null deletes the timer. */
+  readonly timeoutSeconds: number | null;
+  /** Null means all order types. */
+  readonly types: readonly OrderType[] | null;
+}
+
+/** `POST /api/v4/order/kill-switch`: creates, updates or deletes the timer of a market. */
+export function syncKillSwitch(call: Call): Answer {
+  const order = readOrder(call.body, call.state);
+  if (order.kind === 'refused') return order;
+  return order.timeoutSeconds === null
+    ? deleteTimer(call, order)
+    : armTimer(call, order, order.timeoutSeconds);
+}
+
+function armTimer(call: Call, order: SyncOrder, timeoutSeconds: number): Answer {
+  const { account, nowMs, state } = call;
+  const { market, types } = order;
+  const startTime = wholeSeconds(nowMs, state.startTimeRounding);
+  const cancellationTime = startTime + timeoutSeconds;
+  const dueMs = cancellationTime * 1000 + state.cancellationDelayMs;
+  const timer = { account, market, startTime, cancellationTime, types, dueMs };
+  if (call.apply) {
+    const kind = state.timers.get(account, market) === undefined ? 'timer-armed' : 'timer-updated';
+    state.timers.set(timer);
+    state.log.append({ kind, account, market, timeoutSeconds, startTime, cancellationTime, types }, nowMs);
+  }
+  return done(timerReply(timer, state.profile));
+}
+
+function deleteTimer(call: Call, order: SyncOrder): Answer {
+  const { account, nowMs, state } = call;
+  const { market } = order;
+  const timer = state.timers.get(account, market);
+  if (call.apply && timer !== undefined) {
+    state.timers.remove(account, market);
+    const { cancellationTime } = timer;
+    state.log.append({ kind: 'timer-deleted', account, market, cancellationTime }, nowMs);
+  }
+  if (call.apply && timer === undefined) {
+    state.log.append({ kind: 'timer-delete-idle', account, market }, nowMs);
+  }
+  if (state.profile === 'live') return done([]);
+  if (timer !== undefined) return done(timerReply(timer, state.profile));
+  const startTime = wholeSeconds(nowMs, state.startTimeRounding);
+  return done({ market, startTime, cancellationTime: startTime, types: null });
+}
+
+function timerReply(timer: Omit<KillSwitchTimer, 'account' | 'dueMs'>, profile: Profile): unknown {
+  const { market, startTime, cancellationTime } = timer;
+  const types = timer.types ?? (profile === 'live' ? null : ORDER_TYPES);
+  return { market, startTime, cancellationTime, types };
+}
+
+function wholeSeconds(nowMs: number, rounding: Rounding): number {
+  return Math[rounding](nowMs / 1000);
+}
+
+/** Every problem is reported at once; code 30 wins over 31 where both apply, because the document lists it first. */
+function readOrder(body: Call['body'], state: ExchangeState): SyncOrder | Refusal {
+  const { market, timeout, types = null } = body;
+  const { profile } = state;
+  const isMarketMissing = market === undefined || market === null;
+  const marketMessage = isMarketMissing
+    ? inFull('market', 'field is required.', profile)
+    : marketProblem(market, state);
+  const timeoutMessage = inFull('timeout', timeoutProblem(timeout, profile), profile);
+  const typesMessage = inFull('types', typesProblem(types), profile);
+  if (marketMessage === null && timeoutMessage === null && typesMessage === null) {
+    return {
+      kind: 'sync',
+      market: String(market),
+      timeoutSeconds: timeout === null ? null : Number(timeout),
+      types: Array.isArray(types) ? types.filter(isOrderType) : null,
+    };
+  }
+  const isMarketAlone = !isMarketMissing && timeoutMessage === null && typesMessage === null;
+  return refuse(422, isMarketAlone ? MARKET_VALIDATION : DEFAULT_VALIDATION, 'Validation failed', {
+    ...(marketMessage !== null && { market: [marketMessage] }),
+    ...(timeoutMessage !== null && { timeout: [timeoutMessage] }),
+    ...(typesMessage !== null && { types: [typesMessage] }),
+  });
+}
+
+/** The messages begin with `The market` in the document and with `Market` at the live exchange. */
+function inFull(field: string, problem: string | null, profile: Profile): string | null {
+  if (problem === null) return null;
+  const subject = profile === 'live' ? `${field.charAt(0).toUpperCase()}${field.slice(1)}` : `The ${field}`;
+  return `${subject} ${problem}`;
+}
+
+function marketProblem(market: unknown, state: ExchangeState): string | null {
+  if (typeof market !== 'string') return 'Market must be a string.';
+  if (market === '') return 'Market must not be an empty string.';
+  return state.hasMarket(market) ? null : 'Market is not available.';
+}
+
+/** The document types the timeout as string or null; the live exchange also takes the number that clients send. */
+function timeoutProblem(timeout: unknown, profile: Profile): string | null {
+  if (timeout === undefined) return 'field is required.';
+  if (timeout === null) return null;
+  const text = typeof timeout === 'number' && profile === 'live' ? String(timeout) : timeout;
+  if (typeof text !== 'string' || !/^-?\d+(\.\d+)?$/.test(text)) return 'must be a numeric string or null.';
+  const seconds = Number(text);
+  if (seconds < MIN_TIMEOUT_SECONDS) return `should be at least ${MIN_TIMEOUT_SECONDS}.`;
+  if (seconds > MAX_TIMEOUT_SECONDS) return `should be at most ${MAX_TIMEOUT_SECONDS}.`;
+  return Number.isInteger(seconds) ? null : 'should be a whole number of seconds.';
+}
+
+function typesProblem(types: unknown): string | null {
+  if (types === null) return null;
+  if (!Array.isArray(types)) return 'must be an array or null.';
+  if (types.length === 0 || types.length > ORDER_TYPES.length) {
+    return `should have from 1 to ${ORDER_TYPES.length} items, or be null for all order types.`;
+  }
+  return types.every(isOrderType) ? null : `may contain only: ${ORDER_TYPES.join(', ')}.`;
+}
+
+function isOrderType(value: unknown): value is OrderType {
+  return ORDER_TYPES.some((type) => type === value);
+}

@@ -1,0 +1,98 @@
+import { isUtf8 } from 'node:buffer';
+import { timingSafeEqual } from 'node:crypto';
+import { signPayload } from '../exchange/sign.ts';
+import { type Refusal, refuse } from './answer.ts';
+import type { NonceBook } from './nonce-book.ts';
+
+/** A key that the exchange knows. Several keys may belong to one account and then share its timers and orders. */
+export interface ApiKey {
+  readonly key: string;
+  readonly secret: string;
+  readonly account: string;
+}
+
+/** Header names in lower case, as Node gives them. */
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+export interface Accepted {
+  readonly kind: 'accepted';
+  readonly account: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface SignatureRules {
+  readonly keys: ReadonlyMap<string, ApiKey>;
+  readonly nonces: NonceBook;
+  readonly checkSignatures: boolean;
+}
+
+const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
+const INVALID_PAYLOAD = refuse(400, 9, 'Invalid payload.');
+
+/**
+ * The checks that every private operation begins with, in the order of the live exchange: headers, payload, key,
+ * signature, `request`, nonce. Messages are those of the live exchange; the API document has none.
+ */
+export function checkSignedRequest(
+  request: { readonly path: string; readonly headers: Headers; readonly body: Buffer },
+  rules: SignatureRules,
+  nowMs: number,
+): Accepted | Refusal {
+  const payload = headerOf(request.headers, 'x-txc-payload');
+  const key = headerOf(request.headers, 'x-txc-apikey');
+  const signature = headerOf(request.headers, 'x-txc-signature');
+  if (payload === '') return refuse(400, 9, 'Payload not provided.');
+  if (key === '') return refuse(400, 9, 'API key not provided.');
+  if (signature === '') return refuse(400, 9, 'Signature not provided.');
+  if (payload !== request.body.toString('base64')) return INVALID_PAYLOAD;
+  const body = parseCompactObject(request.body);
+  if (body === null) return INVALID_PAYLOAD;
+  const known = rules.keys.get(key);
+  if (known === undefined) return UNAUTHORISED;
+  if (rules.checkSignatures && !isSame(signature, signPayload(payload, known.secret))) return UNAUTHORISED;
+  const problem = checkRequestPath(body['request'], request.path);
+  if (problem !== null) return problem;
+  const staleness = rules.nonces.judge(key, body['nonce'], body['nonceWindow'], nowMs);
+  return staleness ?? { kind: 'accepted', account: known.account, body };
+}
+
+function checkRequestPath(request: unknown, path: string): Refusal | null {
+  if (typeof request !== 'string' || request === '') return refuse(400, 9, 'Request not provided.');
+  return request === path ? null : refuse(400, 9, 'Invalid request.');
+}
+
+/** The JSON object that a body holds; null where it holds none, or has white space between its tokens. */
+export function parseCompactObject(body: Buffer): Readonly<Record<string, unknown>> | null {
+  if (!isUtf8(body)) return null;
+  const text = body.toString('utf8');
+  const value = parseObject(text);
+  return value !== null && isCompact(text) ? value : null;
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isCompact(json: string): boolean {
+  return !/\s/.test(json) || !/\s/.test(json.replace(/"(?:[^"\\]|\\.)*"/g, '""'));
+}
+
+function headerOf(headers: Headers, name: string): string {
+  const value = headers[name];
+  return typeof value === 'string' ? value : '';
+}
+
+function isSame(given: string, expected: string): boolean {
+  const a = Buffer.from(given, 'utf8');
+  const b = Buffer.from(expected, 'utf8');
+  return a.length === b.length && timingSafeEqual(a, b);
+}

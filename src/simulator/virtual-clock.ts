@@ -1,0 +1,164 @@
+import type { Instant } from '../core/time.ts';
+import type { Cancel, Clock } from '../ports.ts';
+
+interface Entry {
+  readonly atMs: number;
+  readonly order: number;
+  run: (() => void) | null;
+}
+
+/**
+ * The one timeline of a simulated world, in true milliseconds. Things happen in the order of their time, and at the
+ * same time in the order in which they were planned; nothing else moves time.
+ */
+export interface Timeline {
+  readonly nowMs: () => number;
+  /** Plans `run` for a true moment, not before the present. */
+  at(trueMs: number, run: () => void): Cancel;
+  /** Lets the next thing happen; false where none is planned. */
+  next(): boolean;
+  /** Lets everything up to and including `trueMs` happen, and then is there. */
+  runUntil(trueMs: number): void;
+}
+
+export function createTimeline(startMs = 0): Timeline {
+  const heap: Entry[] = [];
+  let nowMs = startMs;
+  let planned = 0;
+
+  function next(): boolean {
+    const entry = pop(heap);
+    if (entry === undefined) return false;
+    nowMs = entry.atMs;
+    entry.run?.();
+    return true;
+  }
+  return {
+    nowMs: () => nowMs,
+    at(trueMs, run) {
+      const entry: Entry = { atMs: Math.max(trueMs, nowMs), order: planned, run };
+      planned += 1;
+      push(heap, entry);
+      return () => {
+        entry.run = null;
+      };
+    },
+    next,
+    runUntil(trueMs) {
+      for (let first = heap[0]; first !== undefined && first.atMs <= trueMs; first = heap[0]) next();
+      nowMs = Math.max(nowMs, trueMs);
+    },
+  };
+}
+
+function before(one: Entry, other: Entry): boolean {
+  return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order);
+}
+
+function push(heap: Entry[], entry: Entry): void {
+  let place = heap.length;
+  heap.push(entry);
+  while (place > 0) {
+    const parent = (place - 1) >> 1;
+    const above = heap[parent];
+    if (above === undefined || !before(entry, above)) break;
+    heap[place] = above;
+    place = parent;
+  }
+  heap[place] = entry;
+}
+
+function pop(heap: Entry[]): Entry | undefined {
+  const first = heap[0];
+  const last = heap.pop();
+  if (first === undefined || last === undefined || heap.length === 0) return first;
+  let place = 0;
+  for (;;) {
+    let child = 2 * place + 1;
+    const left = heap[child];
+    if (left === undefined) break;
+    const right = heap[child + 1];
+    if (right !== undefined && before(right, left)) child += 1;
+    const best = heap[child];
+    if (best === undefined || !before(best, last)) break;
+    heap[place] = best;
+    place = child;
+  }
+  heap[place] = last;
+  return first;
+}
+
+/** A host's clocks on the timeline, with everything that can go wrong with them. */
+export interface HostClock extends Clock {
+  /** Sets the wall clock ahead (or back, if negative), as NTP or an operator does. */
+  stepWall(byMs: number): void;
+  /** Nothing of this host runs for `forMs`; its clocks go on. What came due meanwhile runs afterwards. */
+  stall(forMs: number): void;
+  /** Like a stall, but the monotonic clock stands still: the host slept. */
+  suspend(forMs: number): void;
+  /** Nothing of this host ever runs again. */
+  kill(): void;
+  isStalled(): boolean;
+  /** Runs when the host does: at once, or after the stall that it is in. */
+  whenRunning(run: () => void): void;
+}
+
+/** `driftPpm`: how much faster than true time the host's clocks run. `wallMs`: what its wall clock shows at first. */
+export function createHostClock(
+  timeline: Timeline,
+  options: { readonly driftPpm?: number; readonly wallMs?: number; readonly bootMs?: number } = {},
+): HostClock {
+  const rate = 1 + (options.driftPpm ?? 0) * 1e-6;
+  const originMs = timeline.nowMs();
+  const bootMs = options.bootMs ?? 1000;
+  let sleptMs = 0;
+  let wallMs = options.wallMs ?? originMs;
+  let stalledUntilMs = originMs;
+  let dead = false;
+
+  const sinceOriginMs = () => (timeline.nowMs() - originMs) * rate;
+  const now = (): Instant => ({
+    monoMs: bootMs + sinceOriginMs() - sleptMs,
+    bootMs: bootMs + sinceOriginMs(),
+    wallMs: wallMs + sinceOriginMs(),
+  });
+
+  function whenRunning(run: () => void): void {
+    if (dead) return;
+    if (timeline.nowMs() >= stalledUntilMs) run();
+    else timeline.at(stalledUntilMs, () => whenRunning(run));
+  }
+  return {
+    now,
+    after(delayMs, run) {
+      let cancelled = false;
+      // As the timers of Node do: whole milliseconds, rounded down, at least one.
+      const cancel = timeline.at(timeline.nowMs() + Math.max(1, Math.floor(delayMs)) / rate, () => {
+        whenRunning(() => {
+          if (!cancelled) run();
+        });
+      });
+      return () => {
+        cancelled = true;
+        cancel();
+      };
+    },
+    stepWall(byMs) {
+      wallMs += byMs;
+    },
+    stall(forMs) {
+      stalledUntilMs = Math.max(stalledUntilMs, timeline.nowMs() + forMs);
+    },
+    suspend(forMs) {
+      stalledUntilMs = Math.max(stalledUntilMs, timeline.nowMs() + forMs);
+      timeline.at(timeline.nowMs() + forMs, () => {
+        sleptMs += forMs * rate;
+      });
+    },
+    kill() {
+      dead = true;
+    },
+    isStalled: () => timeline.nowMs() < stalledUntilMs,
+    whenRunning,
+  };
+}

@@ -1,0 +1,27 @@
+import { OPERATIONS } from './operations.ts';
+import type { SimulatedExchange } from './simulated-exchange.ts';
+
+/** The plain-text page at `/`: what this is and what can be asked of it. */
+export function welcomePage(exchange: SimulatedExchange, faultKinds: readonly string[]): string {
+  const operations = OPERATIONS.map(({ method, path }) => `  ${method.padEnd(6)} ${path}`);
+  const markets =
+    exchange.markets === 'any' ? 'any name of the form BASE_QUOTE' : exchange.markets.join(', ');
+  return `${[
+    'killswitchd: a simulated exchange. No real market, no real money.',
+    `Profile: ${exchange.profile}. Markets: ${markets}.`,
+    '',
+    'Operations of the API:',
+    ...operations,
+    '',
+    'To watch it (from this host only):',
+    '  GET    /simulator/state                 timers with secondsLeft, resting orders, faults',
+    '  GET    /simulator/events?since=SEQ      what happened after the event SEQ; &wait=MS waits for the next one',
+    '',
+    'To change it (from this host only):',
+    '  POST   /simulator/orders                {"market","type","side","amount","price","count"} or an array of them',
+    '  POST   /simulator/faults                {"kind",...} or an array of them; any kind takes match, probability, count, forMs',
+    '  DELETE /simulator/faults                ends every fault',
+    '',
+    `Kinds of fault: ${faultKinds.join(', ')}`,
+  ].join('\n')}\n`;
+}

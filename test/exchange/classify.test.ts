@@ -1,0 +1,242 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { classifyPing, classifySync } from '../../src/exchange/classify.ts';
+import { createRedaction } from '../../src/exchange/redaction.ts';
+import type { WireResult } from '../../src/exchange/wire.ts';
+
+const ARM = { market: 'BTC_USDT', timeoutSeconds: 60 };
+const DELETE = { market: 'BTC_USDT', timeoutSeconds: null };
+const TIMER = {
+  market: 'BTC_USDT',
+  startTime: 1_700_000_000,
+  cancellationTime: 1_700_000_060,
+  types: ['spot'],
+};
+const SECRETS = ['test-key-0001', 'test-secret-0001'];
+const redact = createRedaction(SECRETS);
+
+function answer(status: number, body: unknown, headers: Record<string, string> = {}): WireResult {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return { kind: 'response', status, headers, body: Buffer.from(text) };
+}
+
+function arm(result: WireResult): Outcome {
+  return classifySync(result, ARM, redact);
+}
+
+describe('an answer to arming a timer', () => {
+  test('with the timer applies it, and fields beyond the document are left out', () => {
+    expect(arm(answer(200, { ...TIMER, extra: 1 }))).toEqual({ kind: 'applied', timer: TIMER });
+    expect(arm(answer(201, { ...TIMER, types: null }))).toEqual({
+      kind: 'applied',
+      timer: { ...TIMER, types: null },
+    });
+  });
+
+  test('whose two times are equal, as in the example of the exchange, is read', () => {
+    expect(arm(answer(200, { ...TIMER, cancellationTime: TIMER.startTime }))).toMatchObject({
+      kind: 'applied',
+    });
+  });
+
+  test.each<[string, unknown]>([
+    ['of another market', { ...TIMER, market: 'ETH_USDT' }],
+    ['that is empty', ''],
+    ['that is a page', '<html>ok</html>'],
+    ['that says it was deleted', []],
+    ['with times as text', { ...TIMER, startTime: '1700000000' }],
+    ['with times in milliseconds', { ...TIMER, startTime: 1.7e15, cancellationTime: 1.7e15 }],
+    ['with half a second', { ...TIMER, startTime: 0.5 }],
+    ['without types', { ...TIMER, types: undefined }],
+    ['cut off', JSON.stringify(TIMER).slice(0, 40)],
+    ['with an error in a 200', { code: 30, message: 'Validation failed', errors: {} }],
+    ['of null', null],
+    ['of a list with the timer', [TIMER]],
+  ])('%s is a protocol error: nobody knows whether the timer runs', (_what, body) => {
+    expect(arm(answer(200, body)).kind).toBe('protocol');
+  });
+
+  test('with a redirect is a protocol error that names the target', () => {
+    expect(arm(answer(302, '', { location: 'https://elsewhere.example/' }))).toEqual({
+      kind: 'protocol',
+      detail: 'HTTP 302 to https://elsewhere.example/, which is not followed',
+    });
+  });
+});
+
+describe('an answer to deleting a timer', () => {
+  test.each<[string, unknown]>([
+    ['an empty list', []],
+    ['the timer', TIMER],
+  ])('of %s confirms it', (_what, body) => {
+    expect(classifySync(answer(200, body), DELETE, redact)).toEqual({ kind: 'deleted' });
+  });
+
+  test.each<[string, unknown]>([
+    ['an empty object', {}],
+    ['a list with something in it', [1]],
+    ['the timer of another market', { ...TIMER, market: 'ETH_USDT' }],
+  ])('of %s does not confirm it', (_what, body) => {
+    expect(classifySync(answer(200, body), DELETE, redact).kind).toBe('protocol');
+  });
+});
+
+const STALE = { code: 0, errors: {}, message: 'Too many requests.' };
+const AHEAD = {
+  code: 0,
+  message: 'Your nonce is more than 5 seconds lesser than the current nonce.',
+  errors: [],
+};
+const REFUSED = { code: 31, message: 'Validation failed', errors: { market: ['Market is not available.'] } };
+
+test.each<[number, unknown, Partial<Outcome>]>([
+  [429, STALE, { kind: 'nonce', detail: 'HTTP 429: Too many requests.' }],
+  [429, '<html>slow down</html>', { kind: 'throttled' }],
+  [429, '', { kind: 'throttled' }],
+  [429, ['code'], { kind: 'throttled' }],
+  [400, AHEAD, { kind: 'nonce' }],
+  [422, AHEAD, { kind: 'nonce' }],
+  [500, { error: ['Internal server error.'] }, { kind: 'transient', reason: 'http_5xx', maybeApplied: true }],
+  [503, '<html>maintenance</html>', { kind: 'transient', reason: 'http_5xx', maybeApplied: true }],
+  [
+    503,
+    { response: null, status: 503, errors: { message: [''] } },
+    { kind: 'transient', reason: 'http_5xx' },
+  ],
+  [502, REFUSED, { kind: 'transient', reason: 'http_5xx', maybeApplied: true }],
+  [
+    401,
+    { code: 10, message: 'Unauthorized request.' },
+    { kind: 'unauthorised', status: 401, detail: 'HTTP 401: Unauthorized request.' },
+  ],
+  [403, '<html>blocked</html>', { kind: 'unauthorised', status: 403 }],
+  [401, '', { kind: 'unauthorised', status: 401 }],
+  [
+    422,
+    REFUSED,
+    { kind: 'refused', code: 31, detail: 'HTTP 422: Validation failed (market: Market is not available.)' },
+  ],
+  [400, { ...REFUSED, code: 30 }, { kind: 'refused', code: 30 }],
+  [
+    400,
+    { code: 9, message: 'Invalid payload.', errors: {} },
+    { kind: 'refused', code: 9, detail: 'HTTP 400: Invalid payload.' },
+  ],
+  [400, { code: 9, message: 'Invalid nonceWindow.', errors: {} }, { kind: 'refused', code: 9 }],
+  [400, { code: 0, message: 'Something else.' }, { kind: 'refused', code: 0 }],
+  [
+    404,
+    '',
+    {
+      kind: 'transient',
+      reason: 'parse',
+      maybeApplied: true,
+      detail: 'HTTP 404 with 0 bytes of no content type',
+    },
+  ],
+  [405, { message: 'Method not allowed' }, { kind: 'transient', reason: 'parse', maybeApplied: true }],
+  [400, '<html>bad request</html>', { kind: 'transient', reason: 'parse', maybeApplied: true }],
+])('HTTP %i with %j is judged as the table of failures says', (status, body, expected) => {
+  expect(arm(answer(status, body))).toMatchObject(expected);
+});
+
+test('a refusal carries its messages by parameter', () => {
+  expect(arm(answer(422, REFUSED))).toMatchObject({ fields: { market: ['Market is not available.'] } });
+});
+
+test.each<[number | undefined, Partial<Outcome>]>([
+  [undefined, { kind: 'protocol' }],
+  [200, { kind: 'protocol' }],
+  [302, { kind: 'protocol' }],
+  [401, { kind: 'unauthorised', status: 401 }],
+  [404, { kind: 'transient', reason: 'parse', maybeApplied: true }],
+  [429, { kind: 'throttled' }],
+  [503, { kind: 'transient', reason: 'http_5xx', maybeApplied: true }],
+])('an answer with status %s whose body broke off is judged by its status', (status, expected) => {
+  const failed = { kind: 'failed', reason: 'parse', detail: 'cut', maybeApplied: true } as const;
+  expect(arm(status === undefined ? failed : { ...failed, status })).toMatchObject(expected);
+});
+
+test('a failure on the wire keeps its reason and whether anything was written', () => {
+  for (const reason of ['timeout', 'network', 'dns', 'tls', 'aborted'] as const) {
+    for (const maybeApplied of [true, false]) {
+      expect(arm({ kind: 'failed', reason, detail: 'why', maybeApplied })).toMatchObject({
+        kind: 'transient',
+        reason,
+        maybeApplied,
+      });
+    }
+  }
+});
+
+test('what a server repeats of the secrets appears nowhere in the verdict', () => {
+  const echo = SECRETS.join(' and ');
+  for (const status of [200, 302, 400, 401, 422, 429, 500]) {
+    const body = { code: 30, message: echo, errors: { [echo]: [echo] } };
+    const verdict = arm(answer(status, body, { location: echo, 'content-type': echo }));
+    const plain = arm(answer(status, echo, { location: echo, 'content-type': echo }));
+    for (const secret of SECRETS) {
+      expect(JSON.stringify(verdict)).not.toContain(secret);
+      expect(JSON.stringify(plain)).not.toContain(secret);
+    }
+  }
+});
+
+const KINDS = [
+  'applied',
+  'deleted',
+  'protocol',
+  'nonce',
+  'throttled',
+  'transient',
+  'refused',
+  'unauthorised',
+];
+
+test('any status with any bytes has a verdict with a short printable detail, and only 2xx can succeed', () => {
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 300 }).map((some) => Buffer.from(some)),
+    fc.json().map((text) => Buffer.from(text)),
+    fc
+      .record({ code: fc.anything(), message: fc.anything(), errors: fc.anything() }, { requiredKeys: [] })
+      .map((value) => Buffer.from(JSON.stringify(value) ?? '')),
+    fc
+      .record({
+        market: fc.constantFrom('BTC_USDT', 'X'),
+        startTime: fc.anything(),
+        cancellationTime: fc.anything(),
+        types: fc.anything(),
+      })
+      .map((value) => Buffer.from(JSON.stringify(value) ?? '')),
+  );
+  const headers = fc.dictionary(fc.constantFrom('location', 'content-type', 'date'), fc.string());
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 200, max: 599 }),
+      bytes,
+      headers,
+      fc.boolean(),
+      (status, body, head, deleting) => {
+        const result: WireResult = { kind: 'response', status, headers: head, body };
+        const verdict = classifySync(result, deleting ? DELETE : ARM, redact);
+        expect(KINDS).toContain(verdict.kind);
+        if (verdict.kind === 'applied' || verdict.kind === 'deleted') expect(status).toBeLessThan(300);
+        else expect(verdict.detail).toMatch(/^[^\p{Cc}]{0,300}$/u);
+        const pinged = classifyPing(result, redact);
+        if (!pinged.ok) expect(pinged.detail.length).toBeLessThanOrEqual(300);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('a ping is good only with pong', () => {
+  expect(classifyPing(answer(200, ['pong']), redact)).toEqual({ ok: true });
+  expect(classifyPing(answer(200, []), redact)).toMatchObject({ ok: false, reason: 'parse' });
+  expect(classifyPing(answer(200, 'pong'), redact)).toMatchObject({ ok: false, reason: 'parse' });
+  expect(classifyPing(answer(503, '<html>'), redact)).toMatchObject({ ok: false, reason: 'http_5xx' });
+  expect(classifyPing(answer(429, '<html>'), redact)).toMatchObject({ ok: false, reason: 'rate_limited' });
+  expect(classifyPing(answer(403, '<html>'), redact)).toMatchObject({ ok: false, reason: 'auth' });
+  expect(classifyPing(answer(302, ['pong']), redact)).toMatchObject({ ok: false, reason: 'parse' });
+});

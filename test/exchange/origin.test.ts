@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { originOf } from '../../src/exchange/origin.ts';
+
+test.each([
+  ['https://exchange.example', 'https://exchange.example'],
+  ['https://exchange.example/', 'https://exchange.example'],
+  ['https://exchange.example:8443', 'https://exchange.example:8443'],
+  ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
+  ['http://[::1]:8080', 'http://[::1]:8080'],
+  ['http://localhost', 'http://localhost'],
+])('%s is an address for requests', (base, origin) => {
+  expect(originOf(base)).toBe(origin);
+});
+
+test.each([
+  [
+    'http://exchange.example',
+    'plain http is allowed only to 127.0.0.1, [::1] or localhost; write https://exchange.example',
+  ],
+  ['http://127.0.0.1.example', 'plain http is allowed only to'],
+  ['http://localhost.example', 'plain http is allowed only to'],
+  ['ftp://exchange.example', 'allowed: https: (http: only to loopback)'],
+  ['exchange.example', 'is not a URL; write https://HOST[:PORT]'],
+  ['https://exchange.example/api/v4', 'goes on after the host; write https://exchange.example'],
+  ['https://exchange.example?a=1', 'goes on after the host'],
+])('%s is refused: %s', (base, message) => {
+  expect(() => originOf(base)).toThrow(message);
+});
+
+test('a password in an address is refused and not repeated', () => {
+  expect(() => originOf('https://user:hunter22@exchange.example')).toThrow(
+    /^exchange address of exchange\.example names a user or password; write https:\/\/exchange\.example$/,
+  );
+});

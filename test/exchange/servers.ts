@@ -1,0 +1,174 @@
+import { createSign, generateKeyPairSync } from 'node:crypto';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import {
+  type AddressInfo,
+  createServer as createTcpServer,
+  type Socket,
+  type Server as TcpServer,
+} from 'node:net';
+import { onTestFinished } from 'vitest';
+import type { Instant } from '../../src/core/time.ts';
+import type { Clock } from '../../src/ports.ts';
+
+/** A clock whose three readings are set by hand, and whose timers run when `advance` passes them. */
+export interface HandClock extends Clock {
+  /** Time passes: all three clocks go on and due timers run. */
+  advance(byMs: number): void;
+  /** Somebody sets the wall clock. */
+  stepWall(byMs: number): void;
+}
+
+export function createHandClock(wallMs: number): HandClock {
+  let now: Instant = { monoMs: 1_000, bootMs: 5_000, wallMs };
+  let timers: { atMs: number; run: () => void }[] = [];
+  return {
+    now: () => now,
+    after(delayMs, run) {
+      const timer = { atMs: now.monoMs + Math.max(0, delayMs), run };
+      timers.push(timer);
+      return () => {
+        timers = timers.filter((other) => other !== timer);
+      };
+    },
+    advance(byMs) {
+      now = { monoMs: now.monoMs + byMs, bootMs: now.bootMs + byMs, wallMs: now.wallMs + byMs };
+      const due = timers.filter((timer) => timer.atMs <= now.monoMs);
+      timers = timers.filter((timer) => timer.atMs > now.monoMs);
+      for (const timer of due) timer.run();
+    },
+    stepWall(byMs) {
+      now = { ...now, wallMs: now.wallMs + byMs };
+    },
+  };
+}
+
+function listening(server: Server | TcpServer): Promise<AddressInfo> {
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve(server.address() as AddressInfo));
+  });
+}
+
+export async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
+
+export interface TestServer {
+  readonly base: string;
+  readonly port: number;
+  /** Connections accepted so far. */
+  readonly connections: () => number;
+  /** Bytes received so far, of a TCP server only. */
+  readonly received: () => string;
+}
+
+/** A real HTTP server on the loopback, closed when the test ends. */
+export async function serveHttp(handler: RequestListener): Promise<TestServer> {
+  let connections = 0;
+  const server = createServer(handler);
+  server.on('connection', () => {
+    connections += 1;
+  });
+  const { port } = await listening(server);
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { base: `http://127.0.0.1:${port}`, port, connections: () => connections, received: () => '' };
+}
+
+/** A real HTTPS server whose certificate no authority has signed. */
+export async function serveTls(handler: RequestListener): Promise<TestServer & { readonly ca: string }> {
+  const { key, certificate } = selfSigned();
+  let connections = 0;
+  const server = createTlsServer({ key, cert: certificate }, handler);
+  server.on('secureConnection', () => {
+    connections += 1;
+  });
+  server.on('tlsClientError', () => undefined);
+  const { port } = await listening(server);
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const base = `https://127.0.0.1:${port}`;
+  return { base, port, ca: certificate, connections: () => connections, received: () => '' };
+}
+
+/** A TCP server that answers with whatever bytes `answer` writes once a whole request is there. */
+export async function serveBytes(answer: (socket: Socket) => void): Promise<TestServer> {
+  const sockets = new Set<Socket>();
+  let received = '';
+  let connections = 0;
+  const server = createTcpServer((socket) => {
+    connections += 1;
+    sockets.add(socket);
+    let pending = '';
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', (chunk) => {
+      received += chunk.toString();
+      pending += chunk.toString();
+      const head = pending.indexOf('\r\n\r\n');
+      if (head === -1) return;
+      const length = Number(/content-length: (\d+)/i.exec(pending)?.[1] ?? 0);
+      if (pending.length < head + 4 + length) return;
+      pending = '';
+      answer(socket);
+    });
+  });
+  const { port } = await listening(server);
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const base = `http://127.0.0.1:${port}`;
+  return { base, port, connections: () => connections, received: () => received };
+}
+
+function der(tag: number, ...parts: Uint8Array[]): Buffer {
+  const content = Buffer.concat(parts);
+  const { length } = content;
+  if (length < 0x80) return Buffer.concat([Buffer.from([tag, length]), content]);
+  return Buffer.concat([Buffer.from([tag, 0x82, length >> 8, length & 0xff]), content]);
+}
+
+/** A key and a certificate for 127.0.0.1 that it signed itself, made anew so that no key lies in the repository. */
+export function selfSigned(): { key: string; certificate: string } {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
+  const ecdsaWithSha256 = der(0x30, Buffer.from('06082a8648ce3d040302', 'hex'));
+  const commonName = der(0x30, Buffer.from('0603550403', 'hex'), der(0x0c, Buffer.from('test')));
+  const name = der(0x30, der(0x31, commonName));
+  const validity = der(
+    0x30,
+    der(0x17, Buffer.from('200101000000Z')),
+    der(0x17, Buffer.from('491231235959Z')),
+  );
+  const address = der(0x30, der(0x87, Buffer.from([127, 0, 0, 1])));
+  const altName = der(0x30, Buffer.from('0603551d11', 'hex'), der(0x04, address));
+  const constraints = der(
+    0x30,
+    Buffer.from('0603551d13', 'hex'),
+    der(0x04, der(0x30, Buffer.from('0101ff', 'hex'))),
+  );
+  const body = der(
+    0x30,
+    Buffer.from('a003020102', 'hex'),
+    Buffer.from('020101', 'hex'),
+    ecdsaWithSha256,
+    name,
+    validity,
+    name,
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, der(0x30, altName, constraints)),
+  );
+  const signature = createSign('sha256').update(body).sign(privateKey);
+  const whole = der(0x30, body, ecdsaWithSha256, der(0x03, Buffer.from([0]), signature));
+  const lines = whole.toString('base64').replace(/(.{64})/g, '$1\n');
+  return {
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    certificate: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
+  };
+}

@@ -1,0 +1,155 @@
+import { expect, test } from 'vitest';
+import { classifySync, type Verdict } from '../../src/exchange/classify.ts';
+import type { NonceMode } from '../../src/exchange/nonce.ts';
+import { type KillSwitchArguments, ping, syncKillSwitch } from '../../src/exchange/operations.ts';
+import { type Credentials, createSession } from '../../src/exchange/session.ts';
+import type { Transport, WireRequest, WireResult } from '../../src/exchange/wire.ts';
+import { createHandClock } from './servers.ts';
+
+const WALL_MS = 1_700_000_000_000;
+
+/** A session over a wire that notes each request and answers what `answer` says. */
+function createBench(mode: NonceMode, answer: (request: WireRequest) => WireResult) {
+  const clock = createHandClock(WALL_MS);
+  const requests: WireRequest[] = [];
+  const transport: Transport = {
+    send(request, done) {
+      requests.push(request);
+      queueMicrotask(() => {
+        request.mayWrite();
+        done(answer(request));
+      });
+      return () => undefined;
+    },
+    close: async () => undefined,
+  };
+  const credentials: { current: () => Credentials } = {
+    current: () => ({ key: 'test-key', secret: 'test-secret' }),
+  };
+  const session = createSession({
+    transport,
+    clock,
+    credentials: () => credentials.current(),
+    nonce: mode,
+    userAgent: 'killswitchd',
+  });
+  const sync = (given: KillSwitchArguments): Promise<Verdict> =>
+    new Promise<Verdict>((resolve) => {
+      const settled = (verdict: Verdict) => resolve(verdict);
+      const delivery = { base: 'https://exchange.example', fresh: false, mayWrite: () => true };
+      session.call(
+        syncKillSwitch,
+        given,
+        delivery,
+        (result, redact) => classifySync(result, given, redact),
+        settled,
+      );
+    });
+  return { clock, requests, session, sync, credentials };
+}
+
+function response(status: number, value: unknown, dateMs?: number): WireResult {
+  const headers = dateMs === undefined ? {} : { date: new Date(dateMs).toUTCString() };
+  return { kind: 'response', status, headers, body: Buffer.from(JSON.stringify(value)) };
+}
+
+const ARM = { market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot'] } as const;
+const STALE = { code: 0, errors: {}, message: 'Too many requests.' };
+
+function nonceOf(request: WireRequest | undefined): number {
+  return Number((JSON.parse(request?.body ?? '{}') as { nonce: string }).nonce);
+}
+
+test('arming sends the body, payload and signature of the published test vector', async () => {
+  const { requests, sync } = createBench('increasing', () => response(200, []));
+  await sync(ARM);
+  expect(requests[0]).toMatchObject({
+    method: 'POST',
+    path: '/api/v4/order/kill-switch',
+    body: '{"request":"/api/v4/order/kill-switch","nonce":"1700000000000","market":"BTC_USDT","timeout":"60","types":["spot"]}',
+    headers: {
+      'Content-type': 'application/json',
+      'User-Agent': 'killswitchd',
+      'X-TXC-APIKEY': 'test-key',
+      'X-TXC-SIGNATURE':
+        '2f6c3076902cebb8156a3ca03520ea44672290b3847e2c0022fc269f139469e1c43f7a5945aa871c239874efce01a448caf70d939856561b77ffb079d9792a48',
+    },
+  });
+  expect(requests[0]?.headers['X-TXC-PAYLOAD']).toBe(Buffer.from(requests[0]?.body ?? '').toString('base64'));
+});
+
+test('deleting sends JSON null, and all order types are asked for as JSON null', async () => {
+  const { requests, sync } = createBench('increasing', () => response(200, []));
+  await sync({ market: 'BTC_USDT', timeoutSeconds: null, types: ['spot'] });
+  await sync({ market: 'BTC_USDT', timeoutSeconds: 60, types: null });
+  expect(requests.map(({ body }) => body)).toEqual([
+    '{"request":"/api/v4/order/kill-switch","nonce":"1700000000000","market":"BTC_USDT","timeout":null}',
+    '{"request":"/api/v4/order/kill-switch","nonce":"1700000000001","market":"BTC_USDT","timeout":"60","types":null}',
+  ]);
+});
+
+test('a public request carries neither key nor signature', async () => {
+  const { requests, session } = createBench('increasing', () => response(200, ['pong']));
+  const delivery = { base: 'https://exchange.example', fresh: false, mayWrite: () => true };
+  await new Promise((resolve) => session.call(ping, null, delivery, () => ({ kind: 'ping' }), resolve));
+  expect(requests[0]).toMatchObject({ method: 'GET', body: null, headers: { 'User-Agent': 'killswitchd' } });
+  expect(Object.keys(requests[0]?.headers ?? {})).toEqual(['User-Agent']);
+});
+
+test('a key that was changed meanwhile is used from the next request on', async () => {
+  const { requests, sync, credentials } = createBench('increasing', () => response(200, []));
+  await sync(ARM);
+  credentials.current = () => ({ key: 'second-key', secret: 'second-secret' });
+  await sync(ARM);
+  expect(requests.map(({ headers }) => headers['X-TXC-APIKEY'])).toEqual(['test-key', 'second-key']);
+});
+
+test('a key that cannot be read settles as a failure of the key, and nothing is sent', async () => {
+  const { requests, sync, credentials } = createBench('increasing', () => response(200, []));
+  credentials.current = () => {
+    throw new Error('no such file');
+  };
+  expect(await sync(ARM)).toMatchObject({
+    kind: 'transient',
+    reason: 'auth',
+    maybeApplied: false,
+    detail: 'the API key could not be read: no such file',
+  });
+  expect(requests).toEqual([]);
+});
+
+test('in window mode with a local clock an hour wrong, one refusal with a Date header is enough', async () => {
+  for (const wrongByMs of [-3_600_000, 3_600_000]) {
+    const serverMs = () => clock.now().wallMs - wrongByMs;
+    const { clock, requests, sync } = createBench('window', (request) => {
+      const ok = Math.abs(nonceOf(request) - serverMs()) <= 5_000;
+      const refusal = {
+        code: 0,
+        errors: {},
+        message: 'Your nonce is more than 5 seconds lesser than the current nonce.',
+      };
+      return ok ? response(200, [], serverMs()) : response(400, refusal, serverMs());
+    });
+    const remove = { market: 'BTC_USDT', timeoutSeconds: null, types: null };
+    expect((await sync(remove)).kind).toBe('nonce');
+    expect((await sync(remove)).kind).toBe('deleted');
+    clock.advance(10_000);
+    expect((await sync(remove)).kind).toBe('deleted');
+    expect(requests[0]?.body).toContain(`"nonce":"${WALL_MS}","nonceWindow":true,"market"`);
+  }
+});
+
+test('in increasing mode a restart after the clock was set back an hour recovers within three tries', async () => {
+  let lastAccepted = WALL_MS + 3_600_000;
+  const { clock, requests, sync } = createBench('increasing', (request) => {
+    if (nonceOf(request) <= lastAccepted) return response(429, STALE, clock.now().wallMs);
+    lastAccepted = nonceOf(request);
+    return response(200, []);
+  });
+  const remove = { market: 'BTC_USDT', timeoutSeconds: null, types: null };
+  const kinds: string[] = [];
+  for (let attempt = 0; attempt < 4; attempt += 1) kinds.push((await sync(remove)).kind);
+  expect(kinds).toEqual(['nonce', 'nonce', 'nonce', 'deleted']);
+  expect((await sync(remove)).kind).toBe('deleted');
+  expect(requests).toHaveLength(5);
+});

@@ -1,0 +1,171 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { Fault } from '../../src/simulator/faults.ts';
+import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { hostClock, ping, type Received, send, signed } from './raw-client.ts';
+
+let server: SimulatedServer;
+
+beforeAll(async () => {
+  server = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 } });
+});
+afterEach(() => {
+  server.clearFaults();
+});
+afterAll(() => server.close());
+
+let markets = 0;
+
+interface Seen {
+  readonly outcome: Received | string;
+  readonly isArmed: boolean;
+  readonly tookMs: number;
+}
+
+/** Arms a timer of a new market under the faults, from a plain client. */
+async function arm(...faults: readonly Fault[]): Promise<Seen> {
+  server.addFaults(faults);
+  markets += 1;
+  const market = `F${markets}_USDT`;
+  const startedMs = performance.now();
+  const outcome = await send(server.url, signed({ market, timeout: '60' })).catch(
+    (error: NodeJS.ErrnoException) => error.code ?? 'unknown',
+  );
+  const tookMs = performance.now() - startedMs;
+  return { outcome, isArmed: isArmed(market), tookMs };
+}
+
+function isArmed(market: string): boolean {
+  return server.exchange.timers().some((timer) => timer.market === market);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
+const json = 'application/json';
+const html = 'text/html; charset=UTF-8';
+
+test.each<[Fault, number, string, string, boolean]>([
+  [{ kind: 'status', status: 500 }, 500, json, '{"error":["Internal server error."]}', false],
+  [{ kind: 'status', status: 502, body: 'html' }, 502, html, '502 Server Error', false],
+  [{ kind: 'throttle' }, 429, html, '429 Too Many Requests', false],
+  [{ kind: 'stale-nonce' }, 429, json, '{"code":0,"message":"Too many requests.","errors":{}}', false],
+  [{ kind: 'maintenance' }, 503, html, '503 Service Temporarily Unavailable', false],
+  [{ kind: 'unauthorised' }, 401, json, '"code":10', false],
+  [{ kind: 'forbidden' }, 403, json, '"code":4', false],
+  [{ kind: 'wrong-shape' }, 200, json, '{"code":0}', true],
+  [{ kind: 'unacknowledged' }, 500, json, '{"error":["Internal server error."]}', true],
+  [{ kind: 'lie' }, 200, json, '"cancellationTime":', false],
+])('%j: the client sees %i, %s, %s; carried out: %s', async (fault, status, type, body, applied) => {
+  const { outcome, isArmed } = await arm(fault);
+  expect(outcome).toMatchObject({ status, headers: { 'content-type': type } });
+  expect((outcome as Received).body).toContain(body);
+  expect(isArmed).toBe(applied);
+});
+
+test('a redirect points where it was told to', async () => {
+  const { outcome, isArmed } = await arm({ kind: 'redirect', location: 'http://127.0.0.1:1/' });
+  expect(outcome).toMatchObject({ status: 302, headers: { location: 'http://127.0.0.1:1/' } });
+  expect(isArmed).toBe(false);
+});
+
+test.each([
+  ['before', false],
+  ['after', true],
+] as const)('a reset %s the request is carried out looks the same to the client', async (when, applied) => {
+  expect(await arm({ kind: 'reset', when })).toMatchObject({ outcome: 'ECONNRESET', isArmed: applied });
+});
+
+test('garbage is a 200 that is not JSON, of a request that was carried out', async () => {
+  const { outcome, isArmed } = await arm({ kind: 'garbage' });
+  expect(outcome).toMatchObject({ status: 200 });
+  expect(() => JSON.parse((outcome as Received).body) as unknown).toThrow(SyntaxError);
+  expect(isArmed).toBe(true);
+});
+
+test('a reply that is cut off announces more than it sends and closes the connection', async () => {
+  expect(await arm({ kind: 'cut-off' })).toMatchObject({ outcome: 'ECONNRESET', isArmed: true });
+});
+
+test('an oversize reply is good JSON of more than 64 KiB', async () => {
+  const { outcome, isArmed } = await arm({ kind: 'oversize' });
+  const { body } = outcome as Received;
+  expect(body.length).toBeGreaterThan(65_536);
+  expect(JSON.parse(body)).toHaveProperty('cancellationTime');
+  expect(isArmed).toBe(true);
+});
+
+test('latency delays the request, or only its reply', async () => {
+  const before = await arm({ kind: 'latency', ms: 120 });
+  expect(before).toMatchObject({ outcome: { status: 200 } });
+  expect(before.tookMs).toBeGreaterThan(115);
+  server.clearFaults();
+
+  server.addFaults([{ kind: 'latency', ms: 200, when: 'after' }]);
+  const reply = send(server.url, signed({ market: 'LATE_USDT', timeout: '60' }));
+  await pause(100);
+  expect(isArmed('LATE_USDT')).toBe(true);
+  expect((await reply).status).toBe(200);
+});
+
+test('a slow body arrives whole, late', async () => {
+  const slow = await arm({ kind: 'slow-body', ms: 150 });
+  expect(slow.outcome).toMatchObject({ status: 200 });
+  expect((slow.outcome as Received).body).toContain('cancellationTime');
+  expect(slow.tookMs).toBeGreaterThan(140);
+});
+
+test('a hang that holds carries the requests out in order when it ends, even of clients that gave up', async () => {
+  server.addFaults([{ kind: 'hang', mode: 'hold', forMs: 300 }]);
+  const controller = new AbortController();
+  const gaveUp = send(server.url, signed({ market: 'GONE_USDT', timeout: '60' }), controller.signal).catch(
+    () => 'gave up',
+  );
+  await pause(60);
+  const waited = send(server.url, signed({ market: 'HELD_USDT', timeout: '60' }));
+  await pause(60);
+  controller.abort();
+  expect(await gaveUp).toBe('gave up');
+  expect([isArmed('GONE_USDT'), isArmed('HELD_USDT')]).toEqual([false, false]);
+  expect((await waited).status).toBe(200);
+  expect([isArmed('GONE_USDT'), isArmed('HELD_USDT')]).toEqual([true, true]);
+});
+
+test('a hang that drops closes the connection when it ends and carries nothing out', async () => {
+  const dropped = await arm({ kind: 'hang', mode: 'drop', ms: 80 });
+  expect(dropped).toMatchObject({ outcome: 'ECONNRESET', isArmed: false });
+  expect(dropped.tookMs).toBeGreaterThan(75);
+});
+
+test('a hang without an end lasts until the faults are cleared', async () => {
+  server.addFaults([{ kind: 'hang', mode: 'hold' }]);
+  let isAnswered = false;
+  const reply = send(server.url, ping).then((received) => {
+    isAnswered = true;
+    return received.status;
+  });
+  await pause(100);
+  expect(isAnswered).toBe(false);
+  expect(server.clearFaults()).toBe(1);
+  expect(await reply).toBe(200);
+});
+
+test('a fault of one market leaves the others and the ping alone', async () => {
+  server.addFaults([{ kind: 'maintenance', match: { operation: 'kill-switch', market: 'SICK_USDT' } }]);
+  const statuses = await Promise.all([
+    send(server.url, signed({ market: 'SICK_USDT', timeout: '60' })),
+    send(server.url, ping),
+  ]);
+  const well = await send(server.url, signed({ market: 'WELL_USDT', timeout: '60' }));
+  expect([...statuses, well].map(({ status }) => status)).toEqual([503, 200, 200]);
+});
+
+test('every request that a fault hits is in the event log', async () => {
+  const since = server.exchange.log.lastSeq();
+  await arm({ kind: 'throttle', count: 1 });
+  await arm();
+  const events = server.exchange.log.since(since).map(({ kind }) => kind);
+  expect(events).toEqual(['fault-added', 'fault-applied', 'timer-armed']);
+});

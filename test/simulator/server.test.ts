@@ -1,0 +1,98 @@
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import type { Clock } from '../../src/ports.ts';
+import { startSimulatedServer } from '../../src/simulator/server.ts';
+import { refusal, runBothProfiles } from './both-profiles.ts';
+import { control, hostClock, ping, send, signed } from './raw-client.ts';
+
+const { server, ask } = runBothProfiles();
+
+const good = () => signed({ market: 'BTC_USDT', timeout: '60' });
+
+test('ping answers pong', async () => {
+  expect(await ask(ping)).toEqual({ status: 200, value: ['pong'] });
+});
+
+test('an unknown path gets an empty 404, a wrong method a 405, a large body a 413', async () => {
+  const { status, body } = await send(server('documented').url, { ...good(), path: '/api/v4/order/unknown' });
+  expect([status, body]).toEqual([404, '']);
+  expect(await ask({ ...good(), method: 'PUT' })).toEqual({
+    status: 405,
+    value: refusal(0, 'Method not allowed. Allowed: POST.'),
+  });
+  expect(await ask({ ...ping, method: 'POST' })).toEqual({
+    status: 405,
+    value: { success: false, message: 'Method not allowed. Allowed: GET.', params: [] },
+  });
+  expect(await ask({ ...good(), headers: {}, body: 'x'.repeat(65_537) })).toEqual({
+    status: 413,
+    value: refusal(9, 'Payload too large. Allowed: 65536 bytes.'),
+  });
+});
+
+test('bytes that are not HTTP get the error shape of the document and a closed connection', async () => {
+  const text = await new Promise<string>((resolve, reject) => {
+    const { hostname, port } = new URL(server('documented').url);
+    const socket = connect(Number(port), hostname, () => socket.write('nonsense\r\n\r\n'));
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk.toString('utf8');
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(received));
+  });
+  expect(text).toContain('HTTP/1.1 400 Bad Request');
+  expect(text).toContain('{"code":0,"message":"Bad Request.","errors":{}}');
+});
+
+test('a timer fires by the clock, within a fraction of a second of its moment', async () => {
+  const speed = 10;
+  const clock: Clock = {
+    now() {
+      const { wallMs, monoMs } = hostClock.now();
+      return { wallMs: wallMs * speed, monoMs: monoMs * speed, bootMs: monoMs * speed };
+    },
+    after: (delayMs, run) => hostClock.after(delayMs / speed, run),
+  };
+  const order = { market: 'FIRE_USDT', type: 'spot', side: 'buy', amount: '1', price: '1' } as const;
+  const listen = { host: '127.0.0.1', port: 0 };
+  const server = await startSimulatedServer({ clock, listen, orders: [order] });
+  const { body } = await send(server.url, signed({ market: 'FIRE_USDT', timeout: '5' }));
+  const dueMs = (JSON.parse(body) as { cancellationTime: number }).cancellationTime * 1000;
+  const since = server.exchange.log.lastSeq();
+  const events = (await control(server.url, 'GET', `/simulator/events?since=${since}&wait=9000`)).value;
+  const [fired] = events as { kind: string; atMs: number }[];
+  expect(fired).toMatchObject({ kind: 'timer-fired', market: 'FIRE_USDT', cancelledOrders: 1 });
+  expect((fired?.atMs ?? 0) - dueMs).toBeGreaterThanOrEqual(0);
+  expect((fired?.atMs ?? 0) - dueMs).toBeLessThan(500 * speed);
+  await server.close();
+});
+
+test('closing the server breaks open connections at once', async () => {
+  const server = await start('documented');
+  server.addFaults([{ kind: 'hang', mode: 'drop' }]);
+  const hanging = send(server.url, ping).catch((error: NodeJS.ErrnoException) => error.code);
+  await control(server.url, 'GET', '/simulator/state');
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const startedMs = performance.now();
+  await server.close();
+  expect(performance.now() - startedMs).toBeLessThan(1000);
+  expect(await hanging).toBe('ECONNRESET');
+});
+
+test('the clock of the exchange does not follow a step of the wall clock of its host', async () => {
+  let stepMs = 0;
+  const clock = {
+    ...hostClock,
+    now: () => ({ ...hostClock.now(), wallMs: hostClock.now().wallMs + stepMs }),
+  };
+  const listen = { host: '127.0.0.1', port: 0 };
+  const server = await startSimulatedServer({ clock, listen, clockOffsetMs: 2000 });
+  const before = server.nowMs();
+  stepMs = 3_600_000;
+  const { headers } = await send(server.url, ping);
+  expect(server.nowMs() - before).toBeLessThan(5000);
+  expect(before - Date.now()).toBeGreaterThan(1000);
+  expect(Math.abs(Date.parse(headers.date ?? '') - server.nowMs())).toBeLessThan(2000);
+  await server.close();
+});

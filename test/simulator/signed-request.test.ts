@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest';
+import { encodePayload } from '../../src/exchange/sign.ts';
+import { refusal, runBothProfiles } from './both-profiles.ts';
+import { KILL_SWITCH, nextNonce, PING, signed, signedText } from './raw-client.ts';
+
+const { server, ask } = runBothProfiles();
+
+const good = () => signed({ market: 'BTC_USDT', timeout: '60' });
+
+test.each([
+  ['x-txc-payload', 400, refusal(9, 'Payload not provided.')],
+  ['x-txc-apikey', 400, refusal(9, 'API key not provided.')],
+  ['x-txc-signature', 400, refusal(9, 'Signature not provided.')],
+])('without the header %s a request is refused with %i', async (name, status, value) => {
+  const sent = good();
+  const { [name]: _left, ...headers } = sent.headers;
+  expect(await ask({ ...sent, headers })).toEqual({ status, value });
+});
+
+test('a payload that is not the base64 of exactly the body is refused', async () => {
+  const sent = good();
+  const other = encodePayload(JSON.stringify({ request: KILL_SWITCH, nonce: nextNonce() }));
+  for (const payload of [other, sent.headers['x-txc-payload']?.replace(/=+$/, '') ?? '', 'AAAA=']) {
+    const forged = { ...sent, headers: { ...sent.headers, 'x-txc-payload': `${payload}` } };
+    if (payload === sent.headers['x-txc-payload']) continue;
+    expect(await ask(forged)).toEqual({ status: 400, value: refusal(9, 'Invalid payload.') });
+  }
+  expect(await ask({ ...sent, body: `${String(sent.body)} ` })).toEqual({
+    status: 400,
+    value: refusal(9, 'Invalid payload.'),
+  });
+});
+
+test.each([
+  ['spaced JSON', () => JSON.stringify({ request: KILL_SWITCH, nonce: nextNonce() }, null, 1)],
+  ['JSON with a line break at its end', () => `${JSON.stringify({ request: KILL_SWITCH })}\n`],
+  ['an array', () => '[]'],
+  ['a string', () => '"x"'],
+  ['half of an object', () => '{"request":'],
+  ['no JSON', () => 'hello'],
+])('%s is no payload', async (_name, body) => {
+  expect(await ask(signedText(body()))).toEqual({ status: 400, value: refusal(9, 'Invalid payload.') });
+});
+
+test('white space inside a string is not spaced JSON', async () => {
+  const { value } = await ask(signed({ market: 'BTC USDT', timeout: '5' }));
+  expect(value).toMatchObject({ code: 31 });
+});
+
+test('an unknown key and a wrong signature are refused alike with 401', async () => {
+  const fields = { market: 'BTC_USDT', timeout: '60' };
+  const unauthorised = { status: 401, value: refusal(10, 'Unauthorized request.') };
+  expect(await ask(signed(fields, { key: 'nobody' }))).toEqual(unauthorised);
+  expect(await ask(signed(fields, { secret: 'wrong' }))).toEqual(unauthorised);
+});
+
+test.each([
+  [{ request: undefined }, 400, refusal(9, 'Request not provided.')],
+  [{ request: 7 }, 400, refusal(9, 'Request not provided.')],
+  [{ request: PING }, 400, refusal(9, 'Invalid request.')],
+  [{ nonce: undefined }, 400, refusal(9, 'Nonce not provided.')],
+  [{ nonce: '' }, 400, refusal(9, 'Nonce not provided.')],
+  [{ nonce: 'abc' }, 400, refusal(9, 'Nonce not provided.')],
+  [{ nonce: 1.5 }, 400, refusal(9, 'Nonce not provided.')],
+  [{ nonceWindow: 'true' }, 400, refusal(9, 'Invalid nonceWindow.')],
+])('the signed fields %j are refused with %i', async (fields, status, value) => {
+  expect(await ask(signed({ market: 'BTC_USDT', timeout: '60', ...fields }))).toEqual({ status, value });
+});
+
+test('a nonce that is not greater than the last accepted one gets a 429 with JSON', async () => {
+  const nonce = nextNonce();
+  const fields = { market: 'BTC_USDT', timeout: '60' };
+  const stale = { status: 429, value: refusal(0, 'Too many requests.') };
+  expect((await ask(signed({ ...fields, nonce }))).status).toBe(200);
+  expect(await ask(signed({ ...fields, nonce }))).toEqual(stale);
+  expect(await ask(signed({ ...fields, nonce: Number(nonce) - 1 }))).toEqual(stale);
+  expect((await ask(signed({ ...fields, nonce: Number(nextNonce()) }))).status).toBe(200);
+});
+
+test('a refused signature does not use its nonce up, a validation error does', async () => {
+  const nonce = nextNonce();
+  await ask(signed({ market: 'BTC_USDT', timeout: '60', nonce }, { secret: 'wrong' }));
+  expect((await ask(signed({ market: 'BTC_USDT', timeout: '1', nonce }))).status).toBe(422);
+  expect((await ask(signed({ market: 'BTC_USDT', timeout: '60', nonce }))).status).toBe(429);
+});
+
+test('a nonce window takes nonces in any order, each once, within 5 s of the clock of the exchange', async () => {
+  const now = server('live').nowMs();
+  const fields = { market: 'BTC_USDT', timeout: '60', nonceWindow: true };
+  const at = (nonce: number) => ask(signed({ ...fields, nonce: String(nonce) }), 'live');
+  expect((await at(now)).status).toBe(200);
+  expect((await at(now - 2000)).status).toBe(200);
+  expect(await at(now - 2000)).toEqual({ status: 429, value: refusal(0, 'Too many requests.') });
+  expect(await at(now - 9000)).toEqual({
+    status: 400,
+    value: refusal(0, 'Your nonce is more than 5 seconds lesser than the current nonce.'),
+  });
+  expect(await at(now + 60_000)).toEqual({
+    status: 400,
+    value: refusal(0, 'Your nonce is more than 5 seconds greater than the current nonce.'),
+  });
+});

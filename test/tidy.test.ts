@@ -1,0 +1,230 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  ambientCase,
+  IMPORTERS,
+  importCase,
+  type LintCase,
+  longFile,
+  longFunction,
+  SINGLE_CASES,
+} from './tidy/lint-cases.ts';
+import { type Finding, lint, ROOT, reportedLines } from './tidy/lint-sandbox.ts';
+
+/** What is or will be in the repository: tracked, or new and not ignored. */
+const PATHS: readonly string[] = execFileSync(
+  'git',
+  ['-c', 'safe.directory=*', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'],
+  { cwd: ROOT, encoding: 'utf8' },
+)
+  .split('\0')
+  .filter((path) => path !== '' && existsSync(join(ROOT, path)));
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const inFolder = (...folders: readonly string[]): string[] =>
+  PATHS.filter((path) => folders.some((folder) => path.startsWith(`${folder}/`)));
+const foldersOf = (path: string): string[] => path.split('/').slice(0, -1);
+
+/** `path:line` of every line that `pattern` matches, in files that people wrote. */
+function linesMatching(paths: readonly string[], pattern: RegExp): string[] {
+  return paths
+    .filter((path) => path !== 'package-lock.json' && path !== 'LICENSE')
+    .flatMap((path) =>
+      read(path)
+        .split('\n')
+        .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}`] : [])),
+    );
+}
+
+describe('the linter', () => {
+  function lintCases(caseOf: (path: string) => LintCase) {
+    const cases = Object.fromEntries(IMPORTERS.map((path) => [path, caseOf(path)]));
+    const sources = Object.fromEntries(Object.entries(cases).map(([path, { source }]) => [path, source]));
+    const findings = lint(sources);
+    return (path: string, rule: string) => ({
+      reported: reportedLines(findings, sources, path, rule),
+      refused: cases[path]?.refused,
+    });
+  }
+
+  describe('holds the rings apart', () => {
+    let result: ReturnType<typeof lintCases>;
+    beforeAll(() => {
+      result = lintCases(importCase);
+    });
+
+    it.each(IMPORTERS)('%s may import what stands below it and nothing else', (path) => {
+      const { reported, refused } = result(path, 'eslint(no-restricted-imports)');
+      expect(reported).toEqual(refused);
+    });
+  });
+
+  describe('keeps time, randomness, the process and the network out of sight', () => {
+    let result: ReturnType<typeof lintCases>;
+    beforeAll(() => {
+      result = lintCases(ambientCase);
+    });
+
+    it.each(IMPORTERS)('%s names nothing ambient but what it is there for', (path) => {
+      const { reported, refused } = result(path, 'eslint(no-restricted-globals)');
+      expect(reported).toEqual(refused);
+    });
+  });
+
+  describe('refuses', () => {
+    const sources = {
+      ...Object.fromEntries(SINGLE_CASES.map(([, path, , source]) => [path, source])),
+      'src/config/c.ts': "import { b } from './d.ts'; export const a = () => b;",
+      'src/config/d.ts': "import { a } from './c.ts'; export const b = () => a;",
+      'src/config/long.ts': longFile(301),
+      'src/config/longest.ts': longFile(300),
+      'src/config/long-function.ts': longFunction(71),
+      'src/config/longest-function.ts': longFunction(70),
+      'test/long-function.test.ts': longFunction(71),
+      'some.config.ts': 'export default 1;',
+    };
+    let findings: readonly Finding[];
+    beforeAll(() => {
+      findings = lint(sources);
+    });
+    const rulesAt = (path: string) => findings.filter((found) => found.path === path).map(({ rule }) => rule);
+
+    it.each(SINGLE_CASES)('%s', (_title, path, rule) => expect(rulesAt(path)).toContain(rule));
+
+    it('files that import each other', () => {
+      expect(rulesAt('src/config/c.ts')).toContain('import(no-cycle)');
+    });
+
+    it('a file of more than 300 lines', () => {
+      expect(rulesAt('src/config/long.ts')).toEqual(['eslint(max-lines)']);
+      expect(rulesAt('src/config/longest.ts')).toEqual([]);
+    });
+
+    it('a function of more than 70 lines, except in tests', () => {
+      expect(rulesAt('src/config/long-function.ts')).toEqual(['eslint(max-lines-per-function)']);
+      expect(rulesAt('src/config/longest-function.ts')).toEqual([]);
+      expect(rulesAt('test/long-function.test.ts')).toEqual([]);
+    });
+
+    it('no default export where a tool asks for one', () => {
+      expect(rulesAt('some.config.ts')).toEqual([]);
+    });
+  });
+});
+
+describe('the sources', () => {
+  it('are files of at most 300 lines, whatever they are written in', () => {
+    const long = inFolder('src').filter((path) => read(path).split('\n').length > 301);
+    expect(long).toEqual([]);
+  });
+
+  it('never tell the linter or the compiler to look away', () => {
+    const directive = new RegExp(['oxlint-dis', 'eslint-dis', '@ts-ig', '@ts-noch', '@ts-exp'].join('|'));
+    expect(linesMatching(inFolder('src'), directive)).toEqual([]);
+  });
+
+  it('stand in folders named after a thing, one level deep', () => {
+    expect(inFolder('src').filter((path) => foldersOf(path).length > 2)).toEqual([]);
+    const catchAll = /^(utils?|helpers?|types?)$/;
+    expect(
+      inFolder('src', 'test').filter((path) => foldersOf(path).some((name) => catchAll.test(name))),
+    ).toEqual([]);
+  });
+
+  it('are named in kebab-case', () => {
+    const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
+    const named = inFolder('src', 'test', 'config', 'docs');
+    expect(named.filter((path) => path.split('/').some((part) => !kebab.test(part)))).toEqual([]);
+  });
+
+  it('are mirrored by the folders of the tests', () => {
+    const ofTheirOwn = ['contract', 'scenario', 'process', 'deploy', 'simulation', 'config', 'tidy'];
+    const known = new Set([...inFolder('src').map((path) => foldersOf(path)[1]), ...ofTheirOwn]);
+    const folders = new Set(inFolder('test').flatMap((path) => foldersOf(path).slice(1, 2)));
+    expect([...folders].filter((folder) => !known.has(folder))).toEqual([]);
+  });
+});
+
+describe('the repository', () => {
+  it('holds no leftovers', () => {
+    const leftover = new RegExp(`\\b(${'TO'}DO|${'FIX'}ME)\\b`);
+    expect(linesMatching(PATHS, leftover)).toEqual([]);
+  });
+
+  it('runs every test: none is skipped, postponed or alone', () => {
+    const call = new RegExp(`\\b(it|test|describe|suite)\\.(${['skip', 'only', 'todo'].join('|')})\\b`);
+    const tests = inFolder('test').filter((path) => !path.startsWith('test/tidy/'));
+    expect(linesMatching(tests, call)).toEqual([]);
+  });
+
+  it('knows no directory of the machine it was written on', () => {
+    const home = new RegExp(`(^|[^\\w.])/(${['home', 'Users', 'root', 'work'].join('|')})/`);
+    expect(linesMatching(PATHS, home)).toEqual([]);
+  });
+
+  it('pins every dependency to one version', () => {
+    const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<
+      'dependencies' | 'devDependencies',
+      Record<string, string>
+    >;
+    const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(
+      ([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version),
+    );
+    expect(loose).toEqual([]);
+  });
+
+  describe('has a lock file', () => {
+    const locked = (
+      JSON.parse(read('package-lock.json')) as {
+        packages: Record<string, { resolved?: string; optionalDependencies?: Record<string, string> }>;
+      }
+    ).packages;
+
+    it('that names no registry', () => {
+      const hosts = Object.entries(locked).filter(([, { resolved }]) => resolved !== undefined);
+      expect(hosts).toEqual([]);
+    });
+
+    it('that `npm ci` accepts on every platform: each optional package has its entry', () => {
+      const optional = Object.values(locked).flatMap((entry) =>
+        Object.keys(entry.optionalDependencies ?? {}),
+      );
+      expect(optional.filter((name) => locked[`node_modules/${name}`] === undefined)).toEqual([]);
+    });
+  });
+
+  it('uses the libraries that were decided on', () => {
+    const importers = (name: string, paths: readonly string[]) =>
+      linesMatching(paths, new RegExp(`from ['"]${name}['"/]`)).length;
+    const unused = ['pino', 'p-retry', 'bottleneck', 'prom-client', 'env-schema'].filter(
+      (name) => importers(name, inFolder('src')) === 0,
+    );
+    expect(unused).toEqual([]);
+    expect(importers('vitest', inFolder('test'))).toBeGreaterThan(0);
+  });
+
+  it('names only variables that the configuration knows', () => {
+    const known = inFolder('src')
+      .filter((path) => path.startsWith('src/config/'))
+      .map(read)
+      .join('\n');
+    const readers = PATHS.filter((path) => /^((deploy|config|docs)\/|Dockerfile$|[^/]+\.md$)/.test(path));
+    const named = readers.flatMap((path) =>
+      [...read(path).matchAll(/\bKILLSWITCHD_([A-Z][A-Z0-9_]*[A-Z0-9])/g)].map((match) => ({
+        path,
+        name: match[1] ?? '',
+      })),
+    );
+    expect(named.filter(({ name }) => !new RegExp(`\\b(KILLSWITCHD_)?${name}\\b`).test(known))).toEqual([]);
+  });
+
+  it('tells in its changelog what a user of each version meets', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string };
+    const lines = read('CHANGELOG.md').split('\n');
+    expect(lines.some((line) => line === '## Unreleased' || line.startsWith(`## ${version} `))).toBe(true);
+    const tags = /^- \[(CHANGE|FEATURE|ENHANCEMENT|BUGFIX|SECURITY)\] /;
+    expect(lines.filter((line) => line.startsWith('- ') && !tags.test(line))).toEqual([]);
+  });
+});

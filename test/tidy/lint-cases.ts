@@ -1,0 +1,257 @@
+import { posix } from 'node:path';
+
+/** Every file of `src` that the layering treats in its own way; a folder stands for itself by the file `a.ts`. */
+const FOLDERS = ['config', 'exchange', 'liveness', 'operator', 'telemetry', 'simulator'] as const;
+export const IMPORTERS: readonly string[] = [
+  'src/core/a.ts',
+  'src/ports.ts',
+  'src/clock.ts',
+  'src/keeper.ts',
+  'src/beside.ts',
+  ...FOLDERS.map((folder) => `src/${folder}/a.ts`),
+  'src/daemon.ts',
+  'src/cli/a.ts',
+  'src/main.ts',
+];
+
+const TARGETS: readonly string[] = [
+  'src/core/b.ts',
+  'src/ports.ts',
+  'src/clock.ts',
+  'src/keeper.ts',
+  'src/other.ts',
+  ...FOLDERS.map((folder) => `src/${folder}/b.ts`),
+  'src/exchange/sign.ts',
+  'src/daemon.ts',
+  'src/cli/b.ts',
+  'src/main.ts',
+];
+
+/** The layering of the design as a question: may `importer` import `target`? */
+export function mayImport(importer: string, target: string): boolean {
+  const from = posix.dirname(importer);
+  const to = posix.dirname(target);
+  if (from === 'src/core') return to === 'src/core';
+  if (to === 'src/core' || importer === 'src/main.ts') return true;
+  if (from === 'src/cli') return target !== 'src/main.ts';
+  if (importer === 'src/daemon.ts') return target !== 'src/main.ts' && to !== 'src/cli';
+  if (importer === 'src/ports.ts') return false;
+  if (target === 'src/ports.ts') return true;
+  if (from === 'src/simulator' && target === 'src/exchange/sign.ts') return true;
+  return from !== 'src' && from === to;
+}
+
+/** Ways to write an import that a pattern could miss; each leads out of what a folder, or a file beside, may know. */
+const DETOURS_OF_FOLDER: readonly string[] = [
+  './../daemon.ts',
+  './deeper/../../daemon.ts',
+  '../core/../daemon.ts',
+  '../../src/daemon.ts',
+  '../../package.json',
+];
+const DETOURS_OF_FILE: readonly string[] = ['./core/../daemon.ts', '../src/daemon.ts', '../package.json'];
+
+/** These know everything below them, however it is written. */
+const KNOW_ALL = new Set(['src/daemon.ts', 'src/cli/a.ts', 'src/main.ts']);
+
+const MODULES_OF_TIME_AND_PROCESS = [
+  'node:timers',
+  'node:timers/promises',
+  'node:perf_hooks',
+  'node:os',
+  'node:process',
+  'timers',
+  'timers/promises',
+  'perf_hooks',
+  'os',
+  'process',
+] as const;
+
+const EXEMPT_MODULES: Readonly<Record<string, readonly string[]>> = {
+  'src/clock.ts': ['node:os', 'os'],
+  'src/main.ts': ['node:process', 'process'],
+};
+
+/** Rings that know neither packages nor modules of Node. */
+const BARE = new Set(['src/core/a.ts', 'src/ports.ts', 'src/keeper.ts']);
+const HARMLESS_MODULES = ['node:crypto', 'node:net', 'fastify', '@fastify/error'] as const;
+
+export interface LintCase {
+  readonly source: string;
+  /** The lines of `source` that must be reported, in order. */
+  readonly refused: readonly string[];
+}
+
+function toCase(lines: readonly { readonly line: string; readonly allowed: boolean }[]): LintCase {
+  return {
+    source: lines.map(({ line }) => line).join('\n'),
+    refused: lines.filter(({ allowed }) => !allowed).map(({ line }) => line),
+  };
+}
+
+/** Every import that `importer` could write: of each other file, by a detour, of packages and of Node. */
+export function importCase(importer: string): LintCase {
+  const specifier = (target: string) => {
+    const path = posix.relative(posix.dirname(importer), target);
+    return path.startsWith('.') ? path : `./${path}`;
+  };
+  const detours = posix.dirname(importer) === 'src' ? DETOURS_OF_FILE : DETOURS_OF_FOLDER;
+  const exempt = EXEMPT_MODULES[importer] ?? [];
+  const imports = [
+    ...TARGETS.filter((target) => target !== importer).map((target) => ({
+      from: specifier(target),
+      allowed: mayImport(importer, target),
+    })),
+    ...(KNOW_ALL.has(importer) ? [] : detours).map((from) => ({ from, allowed: false })),
+    ...MODULES_OF_TIME_AND_PROCESS.map((from) => ({ from, allowed: exempt.includes(from) })),
+    ...HARMLESS_MODULES.map((from) => ({ from, allowed: !BARE.has(importer) })),
+  ];
+  return toCase([
+    ...imports.map(({ from, allowed }) => ({ line: `import '${from}';`, allowed })),
+    { line: "export { fetch } from 'undici';", allowed: false },
+    { line: "export { request } from 'undici';", allowed: !BARE.has(importer) },
+  ]);
+}
+
+const GLOBALS = {
+  Date: ['Date.now()', 'new Date()'],
+  performance: ['performance.now()'],
+  setTimeout: ['setTimeout(() => {}, 1)'],
+  setInterval: ['setInterval(() => {}, 1)'],
+  setImmediate: ['setImmediate(() => {})'],
+  process: ['process.env', 'process.hrtime.bigint()'],
+  fetch: ["() => fetch('https://exchange.example')"],
+  crypto: ['crypto.randomUUID()'],
+  globalThis: ['globalThis.Date.now()', "globalThis['process']"],
+  global: ['global.performance'],
+  require: ["require('node:timers')"],
+} as const;
+
+const EXEMPT_GLOBALS: Readonly<Record<string, readonly string[]>> = {
+  'src/clock.ts': ['Date', 'performance', 'setTimeout'],
+  'src/main.ts': ['process'],
+};
+
+/** Everything ambient that `path` could read: time, timers, the process, the network, randomness. */
+export function ambientCase(path: string): LintCase {
+  const exempt = EXEMPT_GLOBALS[path] ?? [];
+  return toCase(
+    Object.entries(GLOBALS).flatMap(([name, expressions]) =>
+      expressions.map((expression, index) => ({
+        line: `export const ${name}${index} = ${expression};`,
+        allowed: exempt.includes(name),
+      })),
+    ),
+  );
+}
+
+type SingleCase = readonly [title: string, path: string, rule: string, source: string];
+
+/** One violation each of the rules that hold for more than one ring: what it is, where it stands, the rule, the text. */
+export const SINGLE_CASES: readonly SingleCase[] = [
+  ['randomness', 'src/core/b.ts', 'eslint(no-restricted-properties)', 'export const a = Math.random();'],
+  [
+    'randomness taken out of Math',
+    'src/simulator/b.ts',
+    'eslint(no-restricted-properties)',
+    'export const { random } = Math;',
+  ],
+  [
+    'a time-out made by AbortSignal',
+    'src/exchange/b.ts',
+    'eslint(no-restricted-properties)',
+    'export const a = AbortSignal.timeout(1);',
+  ],
+  [
+    'a signal made of several',
+    'src/exchange/c.ts',
+    'eslint(no-restricted-properties)',
+    'export const a = AbortSignal.any([]);',
+  ],
+  ['waiting in the core', 'src/core/c.ts', 'oxc(no-async-await)', 'export async function a() {}'],
+  [
+    'a promise in the core',
+    'src/core/d.ts',
+    'eslint(no-restricted-globals)',
+    'export const a = Promise.resolve();',
+  ],
+  ['a microtask in the core', 'src/core/i.ts', 'eslint(no-restricted-globals)', 'queueMicrotask(() => {});'],
+  [
+    'a type from an outer ring',
+    'src/core/e.ts',
+    'eslint(no-restricted-imports)',
+    "import type {} from '../ports.ts';",
+  ],
+  [
+    'an outer ring exported again',
+    'src/core/f.ts',
+    'eslint(no-restricted-imports)',
+    "export * from '../ports.ts';",
+  ],
+  [
+    'an outer ring loaded later',
+    'src/core/g.ts',
+    'eslint(no-restricted-imports)',
+    "export const a = import('../ports.ts');",
+  ],
+  [
+    'a type written as an import',
+    'src/core/h.ts',
+    'typescript(consistent-type-imports)',
+    "export type A = import('../ports.ts').Clock;",
+  ],
+  [
+    'a value import of a type',
+    'src/cli/c.ts',
+    'typescript(consistent-type-imports)',
+    "import { Buffer } from 'node:buffer'; export const a = (b: Buffer) => b;",
+  ],
+  [
+    'a module of Node without its prefix',
+    'src/cli/h.ts',
+    'unicorn(prefer-node-protocol)',
+    "export * from 'net';",
+  ],
+  ['a default export', 'src/cli/d.ts', 'import(no-default-export)', 'export default 1;'],
+  ['printing past the log', 'src/cli/e.ts', 'eslint(no-console)', "console.log('armed');"],
+  ['a loose comparison', 'src/cli/f.ts', 'eslint(eqeqeq)', 'export const a = (b: unknown) => b == 1;'],
+  [
+    'a type that is any',
+    'src/cli/g.ts',
+    'typescript(no-explicit-any)',
+    'export const a = (b: any): unknown => b;',
+  ],
+  [
+    'a line hidden from the compiler',
+    'test/c.test.ts',
+    'typescript(ban-ts-comment)',
+    '// @ts-ignore\nexport {};',
+  ],
+  [
+    'a promise nobody waits for',
+    'src/exchange/e.ts',
+    'typescript(no-floating-promises)',
+    "import Bottleneck from 'bottleneck'; new Bottleneck().schedule(async () => 1);",
+  ],
+  [
+    'a promise where nobody looks',
+    'src/exchange/f.ts',
+    'typescript(no-misused-promises)',
+    '[1].forEach(async () => {});',
+  ],
+  [
+    'a forgotten kind of outcome',
+    'src/telemetry/b.ts',
+    'typescript(switch-exhaustiveness-check)',
+    "export const a = (kind: 'applied' | 'refused') => { switch (kind) { case 'applied': return 1; } return 2; };",
+  ],
+  ['a test that is skipped', 'test/a.test.ts', 'vitest(no-disabled-tests)', "it.skip('a', () => {});"],
+  ['a test that runs alone', 'test/b.test.ts', 'vitest(no-focused-tests)', "it.only('a', () => {});"],
+];
+
+/** A file of `lines` lines. */
+export const longFile = (lines: number): string => 'export {};\n'.repeat(lines);
+
+/** A file with one function of `lines` lines. */
+export const longFunction = (lines: number): string =>
+  `export function a(): void {\n${'  // line\n'.repeat(lines - 2)}}\n`;
