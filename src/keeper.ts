@@ -2,7 +2,7 @@ import { describe } from './core/describe.ts';
 import type { LeftArmed } from './core/notice.ts';
 import type { CoreSettings } from './core/settings.ts';
 import type { Snapshot } from './core/snapshot.ts';
-import { type CoreEvent, createState, type Effect } from './core/state.ts';
+import { type CoreEvent, type CoreState, createState, type Effect } from './core/state.ts';
 import { mayWrite, step } from './core/step.ts';
 import type { Cancel, Clock, Exchange, Observer } from './ports.ts';
 
@@ -16,6 +16,8 @@ export interface Keeper {
   /** New evidence that a bot lives, or its word that it stops. Counts from the moment of this call. */
   hear(bot: string, says: 'beat' | 'goodbye' | 'fail'): void;
   snapshot(): Snapshot;
+  /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
+  readonly state: Readonly<CoreState>;
   /** Called after every step, for the watchdog: the loop turns. */
   onTurn(run: () => void): void;
 }
@@ -102,6 +104,7 @@ export function createKeeper(options: {
   }
 
   return {
+    state,
     start: () => feed({ kind: 'tick' }),
     stop(policy, why) {
       feed({ kind: 'stop', policy, why });

@@ -51,6 +51,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
     seed: hash([...bases, ...config.markets.map(({ market }) => market)].join(' ')),
+    flaw: null,
   };
 }
 

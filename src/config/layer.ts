@@ -59,7 +59,7 @@ export function readEnvironment(environment: Environment): OuterLayer {
  * `killswitchd-web` they begin with `KILLSWITCHD_WEB_SERVICE_HOST` and are nobody's typing mistake.
  */
 function isServiceLink(name: string, environment: Environment): boolean {
-  const service = /^(KILLSWITCHD(?:_[A-Z0-9_]+?)?)_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_.*)?$/.exec(name)?.[1];
+  const service = /^(KILLSWITCHD(?:_[A-Z0-9_]+?)??)_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_.*)?$/.exec(name)?.[1];
   return service !== undefined && environment[`${service}_SERVICE_HOST`] !== undefined;
 }
 

@@ -8,7 +8,10 @@ import { keysOf, PRINTED, type Sources } from './sources.ts';
  * Secrets are comments, and redacted.
  */
 export function printConfig(config: Config, sources: Sources): string[] {
-  const lines = [`# apiKey: ${config.secrets.apiKey}`, `# apiSecret: ${config.secrets.apiSecret}`];
+  const lines = [
+    `# apiKey: ${String(config.secrets.apiKey)}`,
+    `# apiSecret: ${String(config.secrets.apiSecret)}`,
+  ];
   for (const section of PRINTED) {
     const value = config[section];
     if (typeof value === 'string') {
@@ -23,9 +26,9 @@ export function printConfig(config: Config, sources: Sources): string[] {
       });
     } else {
       lines.push(`${section}:`);
-      const values: Readonly<Record<string, unknown>> = { ...value };
+      const values = new Map<string, unknown>(Object.entries(value));
       for (const key of keysOf(section)) {
-        lines.push(`  ${printValue(formatPath([section, key]), key, values[key], sources)}`);
+        lines.push(`  ${printValue(formatPath([section, key]), key, values.get(key), sources)}`);
       }
     }
   }

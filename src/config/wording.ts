@@ -19,7 +19,8 @@ export function describe(value: unknown): string {
   if (value === undefined || value === null) return 'nothing';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (typeof value === 'object') return 'a section with keys';
-  if (typeof value !== 'string') return String(value);
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value !== 'string') return `a ${typeof value}`;
   if (value === '') return 'an empty text';
   return value.length > LONGEST_SHOWN ? `a text of ${value.length} characters` : JSON.stringify(value);
 }

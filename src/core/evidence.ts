@@ -1,4 +1,5 @@
 import type { Suspension } from './notice.ts';
+import { TRIP_MS } from './release.ts';
 import type { BotState, CoreState, Effect, MarketState } from './state.ts';
 
 /**
@@ -59,7 +60,8 @@ function suspend(state: CoreState, market: MarketState, why: Suspension, out: Ef
     out.push({ kind: 'notice', notice: { kind: 'suspended', market: market.settings.market, why } });
   }
   market.suspended = why;
-  market.tripWanted = why !== 'bot_goodbye' && state.settings.liveness.onStale === 'trip';
+  const shortens = state.settings.liveness.onStale === 'trip' && market.settings.timeoutMs > TRIP_MS;
+  market.tripWanted = shortens && why !== 'bot_goodbye';
   market.nextMs = state.now.monoMs;
 }
 

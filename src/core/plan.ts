@@ -1,6 +1,6 @@
 import { dueWhileStopping } from './drain.ts';
 import { routeOf, usableBases } from './outage.ts';
-import { type Candidate, release } from './release.ts';
+import { type Candidate, release, TRIP_MS } from './release.ts';
 import { type BaseState, type CoreState, type Effect, isWanted, type MarketState, slackMs } from './state.ts';
 import { jittered, retryGapMs } from './timing.ts';
 
@@ -47,7 +47,8 @@ function dueTrips(state: CoreState): Candidate[] {
   const trips: Candidate[] = [];
   for (const market of state.markets) {
     if (!market.tripWanted || market.inFlight.length > 0) continue;
-    if (market.belief.notAfterMs === null || market.belief.notAfterMs <= state.now.monoMs) {
+    // A timer that fires sooner by itself must not be lengthened.
+    if (market.belief.notAfterMs === null || market.belief.notAfterMs <= state.now.monoMs + TRIP_MS) {
       market.tripWanted = false;
     } else if (market.nextMs <= state.now.monoMs + EARLY_MS) {
       trips.push({ market, purpose: 'trip', base: 0, detached: market.timedOut, onWrite: null });

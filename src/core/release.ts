@@ -23,7 +23,7 @@ export interface Candidate {
 }
 
 /** `trip` sets the shortest timer that the exchange takes. */
-const TRIP_MS = 5000;
+export const TRIP_MS = 5000;
 /** Permits are spent within this or given up: saved ones would break the limiter's own window. */
 const PERMIT_LIFE_MS = 1000;
 /** The longest that the limiter may hold a request back before it goes without. */

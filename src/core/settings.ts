@@ -1,3 +1,4 @@
+import type { Flaw } from './flaws.ts';
 import type { OrderType } from './outcome.ts';
 
 export interface MarketSettings {
@@ -37,4 +38,6 @@ export interface CoreSettings {
   readonly requestLifetimeMs: number;
   /** Seed of the deterministic jitter. */
   readonly seed: number;
+  /** A known bug planted for the simulation's canaries; null everywhere else. */
+  readonly flaw: Flaw | null;
 }

@@ -52,10 +52,9 @@ interface LimiterState {
   spent: number;
 }
 
-function spend(state: LimiterState, permits: number): void {
+function spend(state: LimiterState, permits: number, nowMs: number): void {
   state.stock -= permits;
   state.spent += permits;
-  const nowMs = state.clock.now().monoMs;
   const bundle = state.bundles.at(-1);
   if (bundle !== undefined && nowMs < bundle.untilMs) {
     bundle.permits += permits;
@@ -66,9 +65,8 @@ function spend(state: LimiterState, permits: number): void {
 }
 
 /** Gives back what was spent more than a window ago. */
-function collect(state: LimiterState): void {
+function collect(state: LimiterState, nowMs: number): void {
   const { bundles } = state;
-  const nowMs = state.clock.now().monoMs;
   let permits = 0;
   while (bundles[0] !== undefined && bundles[0].backAtMs <= nowMs) permits += bundles.shift()?.permits ?? 0;
   if (permits === 0) return;
@@ -86,7 +84,7 @@ function grantInTurn(state: LimiterState): void {
   for (let head = waiters[0]; head !== undefined && head.permits <= state.stock; head = waiters[0]) {
     waiters.shift();
     head.cancelOverdue();
-    spend(state, head.permits);
+    spend(state, head.permits, state.clock.now().monoMs);
     head.granted('in-turn');
   }
 }
@@ -118,7 +116,7 @@ function serve(state: LimiterState): void {
   // While nobody waits there is no timer: the next request collects what has come back.
   if (state.waiters.length === 0 || oldest === undefined || state.closed) return;
   state.cancelWake = state.clock.after(oldest.backAtMs - state.clock.now().monoMs, () => {
-    collect(state);
+    collect(state, state.clock.now().monoMs);
     serve(state);
   });
 }
@@ -142,7 +140,7 @@ function replaceLessor(state: LimiterState): void {
 
 function grantOverdue(state: LimiterState, waiter: Waiter): void {
   if (!withdraw(state, waiter)) return;
-  spend(state, waiter.permits);
+  spend(state, waiter.permits, state.clock.now().monoMs);
   state.overdueInARow += 1;
   const exhausted = state.leasing > available(state);
   if (state.overdueInARow >= STALLED_AFTER && !exhausted) replaceLessor(state);
@@ -175,9 +173,10 @@ export function createLimiter(clock: Clock, budget: Limit): Limiter {
   return {
     acquire(permits, withinMs, granted) {
       if (state.closed) return () => undefined;
-      collect(state);
+      const nowMs = clock.now().monoMs;
+      collect(state, nowMs);
       if (state.waiters.length === 0 && permits <= state.stock) {
-        spend(state, permits);
+        spend(state, permits, nowMs);
         granted('in-turn');
         return () => undefined;
       }

@@ -9,8 +9,8 @@ const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
  * first would leave the beginning of a secret standing.
  */
 export function createRedaction(secrets: readonly string[]): Redact {
-  const longestFirst = secrets.filter((secret) => secret !== '').sort((a, b) => b.length - a.length);
   return (text) => {
+    const longestFirst = secrets.filter((secret) => secret !== '').sort((a, b) => b.length - a.length);
     let clean = text.replace(UNPRINTABLE, ' ').trim();
     for (const secret of longestFirst) clean = clean.replaceAll(secret, '[redacted]');
     if (clean.length <= MAX_LENGTH) return clean;

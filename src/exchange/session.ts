@@ -1,3 +1,4 @@
+import type { ServerTimer } from '../core/outcome.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import { firstHeader, type Verdict } from './classify.ts';
@@ -22,13 +23,19 @@ export interface Delivery {
   readonly mayWrite: () => boolean;
 }
 
+/** What the session itself reads of a verdict. */
+interface Judged {
+  readonly kind: string;
+  readonly timer?: ServerTimer;
+}
+
 /** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
 export interface Session {
   /**
    * Signs and sends one request. `judge` turns what came back into a verdict; `settled` is called with it exactly
    * once, never synchronously. Never throws. The returned function gives up: reason `timeout`.
    */
-  call<Arguments, V extends { readonly kind: string }>(
+  call<Arguments, V extends Judged>(
     operation: Operation<Arguments>,
     given: Arguments,
     delivery: Delivery,
@@ -98,42 +105,39 @@ export function createSession({
   const serverClock = createServerClock();
   const nonces = createNonceSource(mode, serverClock);
 
-  function prepare<Arguments>(operation: Operation<Arguments>, given: Arguments): Signed {
+  function prepare<Arguments>(operation: Operation<Arguments>, given: Arguments, now: Instant): Signed {
     if (operation.authentication === 'none') return { nonce: null, body: null, headers: {}, secrets: [] };
-    return signedRequest(operation, given, credentials(), nonces.next(clock.now()), mode);
+    return signedRequest(operation, given, credentials(), nonces.next(now), mode);
   }
 
-  /** Takes from an answer what it shows of the exchange's clock and of the nonce. */
-  function learn(result: WireResult, kind: string, nonce: string | null, written: Instant): void {
+  /** Takes from an answer what it shows of the nonce and, where nonces go by it, of the exchange's clock. */
+  function learn(result: WireResult, { kind, timer }: Judged, nonce: string | null, sent: Instant): void {
+    if (nonce !== null && NONCE_TAKEN.includes(kind)) nonces.accepted(nonce);
+    // Reading the clock costs about as much as signing.
+    if (kind !== 'nonce' && mode === 'increasing') return;
     const now = clock.now();
     const header = result.kind === 'response' ? firstHeader(result.headers, 'date') : null;
     const serverDateMs = header === null ? null : parseHttpDate(header);
-    if (serverDateMs !== null) serverClock.observe(serverDateMs / 1000, written, now);
-    if (nonce === null) return;
-    if (kind === 'nonce') nonces.refused(nonce, serverDateMs, now);
-    else if (NONCE_TAKEN.includes(kind)) nonces.accepted(nonce);
+    const second = serverDateMs === null ? timer?.startTime : serverDateMs / 1000;
+    if (second !== undefined) serverClock.observe(second, sent, now);
+    if (nonce !== null && kind === 'nonce') nonces.refused(nonce, serverDateMs, now);
   }
 
   return {
     call(operation, given, { base, fresh, mayWrite }, judge, settled) {
+      const sent = clock.now();
       let signed: Signed;
       try {
-        signed = prepare(operation, given);
+        signed = prepare(operation, given, sent);
       } catch (cause) {
         return settleUnsent(cause, (result) => settled(judge(result, createRedaction([]))));
       }
       const { nonce, body, secrets } = signed;
       const { method, path } = operation;
       const headers = { 'User-Agent': userAgent, ...signed.headers };
-      let written = clock.now();
-      const noteWrite = () => {
-        const allowed = mayWrite();
-        if (allowed) written = clock.now();
-        return allowed;
-      };
-      return transport.send({ base, method, path, headers, body, fresh, mayWrite: noteWrite }, (result) => {
+      return transport.send({ base, method, path, headers, body, fresh, mayWrite }, (result) => {
         const verdict = judge(result, createRedaction(secrets));
-        learn(result, verdict.kind, nonce, written);
+        learn(result, verdict, nonce, sent);
         settled(verdict);
       });
     },

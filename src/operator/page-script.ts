@@ -7,8 +7,8 @@ export const PAGE_MARKETS = 200;
  * The page's only script. It asks for the status each second, lets the clocks run on in between, and puts text only where
  * the page has a slot for it: nothing that comes from the daemon is ever read as HTML.
  *
- * A slot is `data-f="name"` for text and `data-a="attribute:name ..."` for attributes; a list is `data-list="name"` with
- * a `<template>` of one row behind it.
+ * A slot is `data-f="name"` for text and `data-a="attribute:name ..."` for attributes. The page's own slots stand in
+ * elements with `data-own`; a list is `data-list="name"` with a `<template>` of one row behind it.
  */
 export const PAGE_SCRIPT = `'use strict';
 ${VIEW_SOURCE}
@@ -45,9 +45,9 @@ function fillList(list, rows) {
 
 function show() {
   if (status === null) return;
-  const view = viewStatus(status, (performance.now() - receivedMs) / 1000);
-  document.title = lost ? '(?) no connection · killswitchd' : view.fields.title;
-  bind(document.body, view.fields);
+  const view = viewStatus(status, (performance.now() - receivedMs) / 1000, lost);
+  document.title = view.fields.title;
+  for (const own of document.querySelectorAll('[data-own]')) bind(own, view.fields);
   for (const list of document.querySelectorAll('[data-list]')) fillList(list, view.lists[list.dataset.list]);
 }
 
@@ -63,9 +63,8 @@ function announce(next) {
 function setLost(now) {
   if (now === lost) return;
   lost = now;
-  document.body.classList.toggle('lost', lost);
-  one('#lost').textContent = lost ? 'No answer from the daemon since ' + formatTime(Date.now() / 1000 - (performance.now() - receivedMs) / 1000) +
-    '. This is what was known then; the timers run on at the exchange and fire unless something renews them.' : '';
+  one('#lost').textContent = lost ? 'No answer since ' + formatTime(Date.now() / 1000 - (performance.now() - receivedMs) / 1000) +
+    '. What follows is what was known then. The timers run on at the exchange and fire unless something renews them.' : '';
 }
 
 async function poll() {

@@ -32,19 +32,18 @@ header .wrap { display: flex; align-items: center; gap: 10px; min-height: 56px; 
 .mark { width: 22px; height: 22px; flex: none; color: var(--ok); }
 .name { font-weight: 650; letter-spacing: -.01em; }
 header .soft { font-size: 13px; margin-left: auto; text-align: right; }
-.summary { padding: 28px 0 20px; }
+.summary { padding: 28px 0 16px; }
 h1 { font-size: 28px; line-height: 1.2; font-weight: 650; letter-spacing: -.02em; }
 h2 { font-size: 13px; font-weight: 650; color: var(--soft); margin: 28px 0 10px; letter-spacing: .01em; }
 #lost, .reasons { border-radius: 10px; }
 #lost { padding: 12px 16px; background: var(--bad-wash); color: var(--bad); font-weight: 600; margin-bottom: 16px; }
 #lost:empty { display: none; }
 .reasons li { padding: 8px 16px; border-left: 3px solid var(--warn); background: var(--surface); margin-bottom: 6px; border-radius: 0 8px 8px 0; overflow-wrap: anywhere; }
-.lost main section { opacity: .55; filter: saturate(.3); }
 
 .panel, .market { background: var(--surface); border: 1px solid var(--line); border-radius: 12px; }
 .markets { display: grid; gap: 10px; }
-.market { padding: 16px 20px; display: grid; gap: 8px 28px; align-items: start;
-  grid-template-columns: minmax(190px, 1.1fr) minmax(210px, 1.5fr) 130px minmax(236px, 1.1fr); }
+.market { padding: 16px 20px; display: grid; gap: 8px 24px; align-items: start;
+  grid-template-columns: minmax(190px, 1.1fr) minmax(210px, 1.5fr) 124px minmax(248px, 1.1fr); }
 .market[data-tone=bad] { border-color: var(--bad); } .market[data-tone=warn] { border-color: var(--warn); }
 .title { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; }
 h3 { font-size: 16px; font-weight: 650; letter-spacing: -.01em; overflow-wrap: anywhere; }
@@ -55,9 +54,10 @@ h3 { font-size: 16px; font-weight: 650; letter-spacing: -.01em; overflow-wrap: a
 .bar rect { fill: var(--tone); transition: transform 1s linear; }
 .plot { display: block; width: 120px; height: 32px; overflow: visible; }
 .plot .line { fill: none; stroke: var(--tone); stroke-width: 1.5; stroke-linejoin: round; stroke-linecap: round; }
+.plot:has(.line[d=""]) { visibility: hidden; }
 .plot .area { fill: var(--tone); opacity: .12; } .plot .half { stroke: var(--line); stroke-dasharray: 2 3; }
-.numbers { display: grid; grid-template-columns: repeat(4, auto); gap: 0 16px; justify-content: space-between; }
-.numbers dt { font-size: 12px; color: var(--soft); } .numbers dd { font-weight: 600; }
+.numbers { display: grid; grid-template-columns: repeat(4, auto); gap: 0 12px; justify-content: space-between; }
+.numbers dt { font-size: 12px; color: var(--soft); } .numbers dd { font-weight: 600; white-space: nowrap; }
 .numbers dd[data-tone=bad], .numbers dd[data-tone=warn] { color: var(--tone); }
 .problem { grid-column: 1 / -1; padding: 6px 10px; border-radius: 6px; background: var(--wash); color: var(--tone); font-size: 14px; overflow-wrap: anywhere; }
 details { grid-column: 1 / -1; font-size: 14px; } summary { cursor: pointer; color: var(--soft); font-size: 13px; width: fit-content; }
@@ -68,18 +68,19 @@ details p { white-space: pre-line; max-width: 78ch; margin-top: 6px; overflow-wr
 .panel:empty::after { content: "Nothing yet."; display: block; padding: 12px 20px; color: var(--soft); }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px; } .row .small { margin-left: auto; }
 .strong { font-weight: 600; }
-.events > li { display: grid; grid-template-columns: 68px 16px 1fr; gap: 0 8px; padding-block: 8px; font-size: 14px; }
+.events > li { display: grid; grid-template-columns: 72px 16px minmax(0, 1fr); gap: 0 8px; padding-block: 8px; font-size: 14px; }
 .events i { font-style: normal; font-weight: 700; color: var(--tone); text-align: center; }
-.events time { color: var(--soft); } .events [data-tone=bad] { color: var(--bad); }
+.events time { color: var(--soft); white-space: nowrap; } .events > li > span { overflow-wrap: anywhere; }
+.does::first-letter { text-transform: uppercase; } .events [data-tone=bad] { color: var(--bad); }
 footer { margin: 32px 0 40px; font-size: 13px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 4px 18px; }
 
 @media (max-width: 940px) { .market { grid-template-columns: 1fr 1fr; } }
-@media (max-width: 640px) {
+@media (max-width: 640px) { .plot:has(.line[d=""]) { display: none; }
   .wrap { padding: 0 14px; } .summary { padding: 20px 0 12px; } h1 { font-size: 23px; }
   .market { grid-template-columns: minmax(0, 1fr); padding: 14px; gap: 12px; } .pair { grid-template-columns: minmax(0, 1fr); }
   .slack { display: flex; align-items: center; gap: 14px; }
   .panel > li { padding: 10px 14px; } .row .small { margin-left: 0; width: 100%; }
-  .events > li { grid-template-columns: 62px 14px 1fr; } }
+  .events > li { grid-template-columns: 66px 14px minmax(0, 1fr); } }
 @media (prefers-reduced-motion: reduce) { .bar rect { transition: none; } }
 @media print { details { display: none; } }
 `;

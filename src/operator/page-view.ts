@@ -14,16 +14,20 @@ export interface PageView {
 // The functions of this file run on the server for the first state and, by their source text, in the browser for every
 // later one (see `page-script.ts`). They may refer to each other and to nothing else.
 
-/** Seconds as `12 ms`, `2.5 s`, `54 s`, `4 min 10 s` or `2 h 5 min`. */
+/** Seconds as `12 ms`, `2.5 s`, `54 s`, `4 min 10 s` or `2 h 5 min`, with spaces that do not break. */
 export function formatSeconds(seconds: number): string {
-  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 10) return `${Math.round(seconds * 10) / 10} s`;
+  const units = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
+    small === 0 ? `${big}\u00a0${bigUnit}` : `${big}\u00a0${bigUnit}\u00a0${small}\u00a0${smallUnit}`;
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)}\u00a0ms`;
+  if (seconds < 10) return `${Math.round(seconds * 10) / 10}\u00a0s`;
   const whole = Math.floor(seconds);
-  if (whole < 120) return `${whole} s`;
+  if (whole < 120) return `${whole}\u00a0s`;
   const minutes = Math.floor(whole / 60);
-  if (minutes < 120) return `${minutes} min ${whole % 60} s`;
+  if (minutes < 120) return units(minutes, 'min', whole % 60, 's');
   const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return hours < 48
+    ? units(hours, 'h', minutes % 60, 'min')
+    : units(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
 /** Unix seconds as a time of day, in the time zone of whoever runs this. */
@@ -52,7 +56,7 @@ export function iconOf(tone: string): string {
 
 /** The plot of the slack at the last renewals: newest at the right, 100 % at the top of a box of 120 by 32. */
 export function viewSlack(history: readonly number[]): { line: string; area: string; label: string } {
-  if (history.length === 0) return { line: '', area: '', label: 'no renewal yet' };
+  if (history.length === 0) return { line: '', area: '', label: 'no slack yet' };
   const points = history.map((ratio, index) => {
     const x = 119 - (history.length - 1 - index) * 2;
     const y = 31 - Math.min(1, Math.max(0, ratio)) * 30;
@@ -63,34 +67,37 @@ export function viewSlack(history: readonly number[]): { line: string; area: str
   return {
     line: `M${points.join('L')}${history.length === 1 ? 'h.1' : ''}`,
     area: `M${firstX} 32L${points.join('L')}L119 32Z`,
-    label: `lowest ${lowest} % in ${history.length}`,
+    label: `lowest slack ${lowest} %`,
   };
 }
 
 /** How long a market's orders are safe from cancellation, in words. */
-export function viewRemaining(market: MarketStatus, elapsed: number): { time: string; label: string } {
+export function viewRemaining(
+  market: MarketStatus,
+  elapsed: number,
+  lost: boolean,
+): { time: string; label: string } {
   if (market.guaranteedSeconds === null) return { time: '–', label: 'no timer' };
   const left = market.guaranteedSeconds - elapsed;
   if (left > 0) {
-    const label =
-      market.state === 'armed' ? 'until a timer left alone would cancel' : 'until its orders are cancelled';
-    return { time: left < 10 ? `${Math.ceil(left)} s` : formatSeconds(left), label };
+    const label = market.state === 'armed' && !lost ? 'left on the timer' : 'until its orders are cancelled';
+    return { time: formatSeconds(Math.ceil(left)), label };
   }
-  if (market.firesBy === null) return { time: '0 s', label: 'no timer is left' };
-  return { time: '0 s', label: `orders cancelled by ${formatTime(market.firesBy)}, unless renewed` };
+  if (market.firesBy === null) return { time: '0\u00a0s', label: 'no timer is left' };
+  return { time: '0\u00a0s', label: `orders cancelled by ${formatTime(market.firesBy)}, unless renewed` };
 }
 
-/** One market `elapsed` seconds after the document was made. */
-export function viewMarket(market: MarketStatus, elapsed: number): Row {
-  const tone = toneOf(market.state);
+/** One market `elapsed` seconds after the document was made; `lost` where nothing newer can be had. */
+export function viewMarket(market: MarketStatus, elapsed: number, lost: boolean): Row {
+  const tone = lost ? 'idle' : toneOf(market.state);
   const slack = viewSlack(market.slackHistory);
-  const remaining = viewRemaining(market, elapsed);
+  const remaining = viewRemaining(market, elapsed, lost);
   const left = Math.max(0, (market.guaranteedSeconds ?? 0) - elapsed);
-  const streak = market.failureStreak > 0 ? ` (${market.failureStreak} in a row)` : '';
+  const streak = market.failureStreak > 1 ? `${market.failureStreak} failures in a row, the last: ` : '';
   return {
     key: market.market,
     market: market.market,
-    state: market.state,
+    state: lost ? `was ${market.state}` : market.state,
     tone,
     icon: iconOf(tone),
     facts: `${market.types === null ? 'all orders' : market.types.join(', ')} · bot ${market.bot}`,
@@ -101,38 +108,37 @@ export function viewMarket(market: MarketStatus, elapsed: number): Row {
     slackLine: slack.line,
     slackArea: slack.area,
     slackLabel: slack.label,
-    slackSpoken: `Slack at the last renewals: ${slack.label}`,
+    slackSpoken: `Time that was left at the last ${market.slackHistory.length} renewals: ${slack.label}`,
     answer: market.lastAnswerSeconds === null ? '–' : formatSeconds(market.lastAnswerSeconds),
     renewals: market.renewals.toLocaleString('en-GB'),
-    failures: `${market.failures.toLocaleString('en-GB')}${streak}`,
+    failures: market.failures.toLocaleString('en-GB'),
     failuresTone: market.failureStreak > 0 ? 'warn' : 'idle',
     lapses: market.lapses.toLocaleString('en-GB'),
     lapsesTone: market.lapses > 0 ? 'bad' : 'idle',
-    problem: market.lastProblem === null || tone === 'ok' ? '' : market.lastProblem,
+    problem: market.lastProblem === null || tone === 'ok' ? '' : streak + market.lastProblem,
     promise: market.promise.join('\n'),
-    onStop: market.onStop,
+    onStop: `If this daemon were stopped now: ${market.onStop}.`,
   };
 }
 
 /** What the daemon is doing, as one word, one sentence and one more. */
-export function viewSummary(status: StatusDocument, elapsed: number): Record<string, string> {
+export function viewSummary(status: StatusDocument, elapsed: number, lost: boolean): Record<string, string> {
   const { marketCount, marketsByState, phase } = status;
-  const troubled = marketCount - marketsByState.armed;
-  const word = phase === 'running' ? (status.ready ? 'ready' : 'not ready') : phase;
-  const tone = toneOf(word);
-  const everyArmed =
+  const seen = phase === 'running' ? (status.ready ? 'ready' : 'not ready') : phase;
+  const word = lost ? 'no connection' : seen;
+  const tone = lost ? 'bad' : toneOf(word);
+  const { armed } = marketsByState;
+  const all =
     marketCount === 1
       ? 'The timer is armed.'
       : `All ${marketCount.toLocaleString('en-GB')} timers are armed.`;
-  const sentence =
-    troubled === 0
-      ? everyArmed
-      : `${formatCount(marketsByState.armed, 'timer')} of ${marketCount.toLocaleString('en-GB')} armed.`;
+  const some = `${armed.toLocaleString('en-GB')} of ${formatCount(marketCount, 'timer')} ${armed === 1 ? 'is' : 'are'} armed.`;
+  const sentence = lost ? 'The daemon does not answer.' : armed === marketCount ? all : some;
   const nearest = status.markets
     .filter(({ guaranteedSeconds }) => guaranteedSeconds !== null && guaranteedSeconds > elapsed)
     .toSorted((one, other) => (one.guaranteedSeconds ?? 0) - (other.guaranteedSeconds ?? 0))[0];
   const next =
-    nearest === undefined
+    lost || nearest === undefined
       ? ''
       : `${nearest.market} has the least time left: ${formatSeconds(Math.ceil((nearest.guaranteedSeconds ?? 0) - elapsed))}.`;
   const hidden = marketCount - status.markets.length;
@@ -146,10 +152,14 @@ export function viewSummary(status: StatusDocument, elapsed: number): Record<str
       hidden === 0
         ? ''
         : `${formatCount(hidden, 'market')} more in /api/v1/status; the worst come first here.`,
-    uptime: `up for ${formatSeconds(Math.max(1, Math.floor(status.now + elapsed - status.startedAt)))}`,
+    uptime: lost
+      ? ''
+      : `up for ${formatSeconds(Math.max(1, Math.floor(status.now + elapsed - status.startedAt)))}`,
     version: status.version,
     policy: `Shutdown policy: ${status.shutdownPolicy}`,
-    title: `${word === 'ready' ? '' : '(!) '}${marketsByState.armed}/${marketCount} armed · killswitchd`,
+    title: lost
+      ? '(!) no connection · killswitchd'
+      : `${word === 'ready' ? '' : '(!) '}${armed}/${marketCount} armed · killswitchd`,
   };
 }
 
@@ -205,11 +215,11 @@ export function viewSurroundings(
   };
 }
 
-/** The whole page `elapsed` seconds after the document was made. */
-export function viewStatus(status: StatusDocument, elapsed: number): PageView {
-  const markets = status.markets.map((market) => viewMarket(market, elapsed));
+/** The whole page `elapsed` seconds after the document was made; `lost` where nothing newer can be had. */
+export function viewStatus(status: StatusDocument, elapsed: number, lost = false): PageView {
+  const markets = status.markets.map((market) => viewMarket(market, elapsed, lost));
   return {
-    fields: viewSummary(status, elapsed),
+    fields: viewSummary(status, elapsed, lost),
     lists: { ...viewSurroundings(status, elapsed), markets },
   };
 }

@@ -49,12 +49,12 @@ ${slot('p', 'facts', values, 'class="small"')}${slot('p', 'cadence', values, 'cl
 <div><div class="time">${slot('span', 'remaining', values, 'class="big"')}${slot('span', 'remainingLabel', values, 'class="small"')}</div>
 <svg class="bar" viewBox="0 0 1000 6" preserveAspectRatio="none" aria-hidden="true"><rect width="1000" height="6" data-a="transform:fill" transform="${values('fill')}"/></svg></div>
 <div class="slack"><svg class="plot" viewBox="0 0 120 32" role="img" data-a="aria-label:slackSpoken" aria-label="${values('slackSpoken')}"><path class="half" d="M0 16H120"/><path class="area" data-a="d:slackArea" d="${values('slackArea')}"/><path class="line" data-a="d:slackLine" d="${values('slackLine')}"/></svg>
-<p class="small">slack ${slot('span', 'slackLabel', values)}</p></div>
-<dl class="numbers"><div><dt>Last answer</dt>${slot('dd', 'answer', values)}</div><div><dt>Renewals</dt>${slot('dd', 'renewals', values)}</div>
+${slot('p', 'slackLabel', values, 'class="small"')}</div>
+<dl class="numbers"><div><dt>Answer</dt>${slot('dd', 'answer', values)}</div><div><dt>Renewals</dt>${slot('dd', 'renewals', values)}</div>
 <div><dt>Failures</dt>${slot('dd', 'failures', values, `data-a="data-tone:failuresTone" data-tone="${values('failuresTone')}"`)}</div>
 <div><dt>Lapses</dt>${slot('dd', 'lapses', values, `data-a="data-tone:lapsesTone" data-tone="${values('lapsesTone')}"`)}</div></dl>
 ${slot('p', 'problem', values, 'class="problem"')}
-<details><summary>What is promised, and what a stop would do</summary>${slot('p', 'promise', values)}${slot('p', 'onStop', values)}</details></li>`;
+<details><summary>The promise, and what a stop does</summary>${slot('p', 'promise', values)}${slot('p', 'onStop', values)}</details></li>`;
 }
 
 function baseRow(values: Slots): string {
@@ -66,7 +66,7 @@ function botRow(values: Slots): string {
 }
 
 function stopRow(values: Slots): string {
-  return `<li data-key="${values('key')}">${slot('p', 'does', values)}${slot('p', 'markets', values, 'class="small"')}</li>`;
+  return `<li data-key="${values('key')}">${slot('p', 'does', values, 'class="does"')}${slot('p', 'markets', values, 'class="small"')}</li>`;
 }
 
 function eventRow(values: Slots): string {
@@ -92,7 +92,7 @@ function slotsOf(values: Readonly<Record<string, string>>): Slots {
 
 function list(name: keyof PageView['lists'], rows: readonly Row[], className: string): string {
   const row = ROWS[name];
-  return `<ul class="${className}" data-list="${name}">${rows.map((values) => row(slotsOf(values))).join('')}</ul><template id="${name}-row">${row(() => '')}</template>`;
+  return `<ul role="list" class="${className}" data-list="${name}">${rows.map((values) => row(slotsOf(values))).join('')}</ul><template id="${name}-row">${row(() => '')}</template>`;
 }
 
 /** The status page with its first state: one document that asks nothing of any other host. */
@@ -103,16 +103,16 @@ export function renderPage(status: StatusDocument): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${values('title')}</title><link rel="icon" href="${escapeHtml(ICON)}"><style>${PAGE_STYLE}</style></head>
 <body><a class="skip" href="#timers">Skip to the timers</a>
-<header><div class="wrap">${MARK}<span class="name">killswitchd</span>${badge(values)}${slot('span', 'uptime', values, 'class="soft"')}</div></header>
-<main class="wrap"><div class="summary">${slot('h1', 'sentence', values)}${slot('p', 'next', values, 'class="soft"')}</div>
+<header data-own><div class="wrap">${MARK}<span class="name">killswitchd</span>${badge(values)}${slot('span', 'uptime', values, 'class="soft"')}</div></header>
+<main class="wrap"><div class="summary" data-own>${slot('h1', 'sentence', values)}${slot('p', 'next', values, 'class="soft"')}</div>
 <p id="lost" role="alert"></p><p id="changes" class="spoken" aria-live="polite"></p>
 ${list('reasons', lists.reasons, 'reasons')}
-<section aria-labelledby="timers"><h2 id="timers">Timers</h2>${list('markets', lists.markets, 'markets')}${slot('p', 'hidden', values, 'class="small"')}</section>
+<section aria-labelledby="timers"><h2 id="timers">Timers</h2>${list('markets', lists.markets, 'markets')}${slot('p', 'hidden', values, 'class="small" data-own')}</section>
 <div class="pair"><section aria-labelledby="exchange"><h2 id="exchange">Exchange</h2>${list('bases', lists.bases, 'panel')}</section>
 <section aria-labelledby="bots"><h2 id="bots">Bots</h2>${list('bots', lists.bots, 'panel')}</section></div>
 <section aria-labelledby="stop"><h2 id="stop">If this daemon were stopped now</h2>${list('stops', lists.stops, 'panel')}</section>
 <section aria-labelledby="events"><h2 id="events">Recent events</h2>${list('events', lists.events, 'panel events')}</section>
-<footer>${slot('span', 'policy', values)}<span>version ${slot('span', 'version', values)}</span><a href="/metrics">Metrics</a><a href="/readyz?verbose">Readiness</a><a href="/api/v1/status">Status as JSON</a></footer></main>
+<footer data-own>${slot('span', 'policy', values)}<span>version ${slot('span', 'version', values)}</span><a href="/metrics">Metrics</a><a href="/readyz?verbose">Readiness</a><a href="/api/v1/status">Status as JSON</a></footer></main>
 <noscript><p class="wrap small">Without JavaScript this page shows one moment; reload it for the next.</p></noscript>
 <script>${PAGE_SCRIPT}</script></body></html>
 `;

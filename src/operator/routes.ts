@@ -5,7 +5,7 @@ import type { Clock } from '../ports.ts';
 import { type Check, describeChecks, liveChecks, readyChecks } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { PAGE_MARKETS } from './page-script.ts';
-import { shareWhileFresh } from './share.ts';
+import { createBreather, shareWhileFresh } from './share.ts';
 import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from './status.ts';
 
 /** The metrics page, as the listener needs it. */
@@ -35,6 +35,7 @@ export interface Pages {
   readonly briefStatus: () => Promise<readonly string[]>;
   readonly page: () => Promise<readonly string[]>;
   readonly metricsType: string;
+  readonly send: ReturnType<typeof createSender>;
 }
 
 interface Verdict {
@@ -44,7 +45,7 @@ interface Verdict {
 }
 
 /** Bodies on their way at one time; each of slow readers' holds memory. */
-const MAX_BODIES = 64;
+const MAX_BODIES = 32;
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -71,12 +72,23 @@ export function createPages(sources: WebSources): Pages {
     briefStatus: shareWhileFresh(clock, async () => renderStatus(await input(), PAGE_MARKETS, clock)),
     page: shareWhileFresh(clock, async () => [renderPage(describeStatus(await input(), PAGE_MARKETS))]),
     metricsType: metrics.contentType,
+    send: createSender(clock),
   };
 }
 
-/** Sends a body piece by piece, as fast as its reader takes it; 503 while too many others are on their way. */
-function createSender() {
+/**
+ * Sends a body piece by piece, as fast as its reader takes it; 503 while too many others are on their way. All bodies
+ * together hold the event loop for a slice at a time: a reader on the same host takes megabytes without a pause.
+ */
+function createSender(clock: Clock) {
   let underWay = 0;
+  const breathe = createBreather(clock);
+  async function* paced(chunks: readonly string[]) {
+    for (const chunk of chunks) {
+      await breathe();
+      yield chunk;
+    }
+  }
   return async (reply: FastifyReply, type: string, body: () => Promise<readonly string[]>) => {
     if (underWay >= MAX_BODIES) {
       return reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
@@ -85,7 +97,7 @@ function createSender() {
     reply.raw.once('close', () => {
       underWay -= 1;
     });
-    return reply.type(type).send(Readable.from(await body(), { objectMode: false }));
+    return reply.type(type).send(Readable.from(paced(await body()), { objectMode: false }));
   };
 }
 
@@ -100,7 +112,7 @@ function sendVerdict(reply: FastifyReply, { name, ok, checks }: Verdict, verbose
 
 /** Adds the read-only routes to one listener. */
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
-  const send = createSender();
+  const { send } = pages;
   for (const path of ['/livez', '/-/healthy']) {
     app.get<{ Querystring: { verbose?: string } }>(path, async (request, reply) =>
       sendVerdict(reply, await pages.live(), request.query.verbose !== undefined),

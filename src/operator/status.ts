@@ -101,6 +101,8 @@ export interface StatusDocument {
   readonly markets: readonly MarketStatus[];
 }
 
+/** Markets in one piece of the document. */
+const BATCH_MARKETS = 50;
 const NAMED_MARKETS = 20;
 /** The worse the state, the earlier its markets come where not all are shown. */
 const URGENCY: readonly MarketPhase[] = ['expired', 'rejected', 'retrying', 'arming', 'suspended', 'paused'];
@@ -217,8 +219,12 @@ export async function renderStatus(
   const head = JSON.stringify(describeAllButMarkets(input));
   const chunks = [`${head.slice(0, -1)},"markets":[`];
   const breathe = createBreather(clock);
-  for (const [index, market] of choose(input.snapshot.markets, limit).entries()) {
-    chunks.push(`${index === 0 ? '' : ','}${JSON.stringify(describeMarket(market))}`);
+  const markets = choose(input.snapshot.markets, limit);
+  for (let first = 0; first < markets.length; first += BATCH_MARKETS) {
+    const batch = markets
+      .slice(first, first + BATCH_MARKETS)
+      .map((market) => JSON.stringify(describeMarket(market)));
+    chunks.push(`${first === 0 ? '' : ','}${batch.join(',')}`);
     await breathe();
   }
   chunks.push(']}\n');

@@ -17,7 +17,7 @@ export interface Web {
 }
 
 /** More connections than this are closed at once: file descriptors belong to the renewals first. */
-const MAX_CONNECTIONS = 1000;
+const MAX_CONNECTIONS = 256;
 
 const HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",

@@ -80,6 +80,8 @@ export interface Plan {
   readonly rounding: 'floor' | 'round' | 'ceil';
   readonly cancellationDelayMs: number;
   readonly serverDriftPpm: number;
+  /** Requests per 10 s that a daemon may write. */
+  readonly budgetRequests: number;
   readonly faults: readonly Fault[];
 }
 
@@ -133,7 +135,8 @@ export function planOf(seed: number, options: { readonly faultyMs?: number } = {
       { length: daemons },
       (_, index): PlannedDaemon => ({
         startMs: index === 0 ? 0 : draw.between(0, faultyMs / 2),
-        driftPpm: draw.between(-200, 200),
+        // Together with the exchange's own drift at most 200 ppm.
+        driftPpm: draw.between(-150, 150),
         // In a nonce window a wrong clock is for the estimate of the exchange's clock to find out.
         wallOffsetMs: draw.chance(0.3) ? draw.between(-3_600_000, 3_600_000) : draw.between(-500, 500),
         policy: draw.pick(['delete', 'delete', 'keep', 'handoff'] as const),
@@ -146,8 +149,15 @@ export function planOf(seed: number, options: { readonly faultyMs?: number } = {
     rounding: draw.pick(['floor', 'floor', 'round', 'ceil'] as const),
     cancellationDelayMs: draw.pick([0, 0, 500, 2000]),
     serverDriftPpm: draw.between(-50, 50),
+    budgetRequests: draw.chance(0.1) ? tightBudget(markets) : 5000,
   } satisfies Omit<Plan, 'faults'>;
   return { ...world, faults: drawFaults(draw, world) };
+}
+
+/** Half as much again as three renewals per timeout need. */
+function tightBudget(markets: readonly PlannedMarket[]): number {
+  const perSecond = markets.reduce((sum, { timeoutSeconds }) => sum + 3 / timeoutSeconds, 0);
+  return Math.max(10, Math.ceil(perSecond * 1.5 * 10));
 }
 
 function drawFaults(draw: Draw, world: Omit<Plan, 'faults'>): Fault[] {

@@ -1,6 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
+import type { Flags } from '../../src/config/variables.ts';
 
 /** Key and secret of a daemon whose configuration file is under test. */
 export const SECRETS = {
@@ -22,4 +25,52 @@ export function expectedOf(path: string): string[] {
   return lines
     .filter((line) => line.startsWith('# expect: '))
     .map((line) => line.slice('# expect: '.length).replace(/\bFILE:/g, `${path}:`));
+}
+
+/** A whole configuration as a file. */
+export const FILE = `
+exchange: { baseUrls: [https://exchange.example] }
+defaults: { timeoutSeconds: 40 }
+markets:
+  - BTC_USDT
+  - { market: ETH_USDT, timeoutSeconds: 30, types: [spot, margin], bot: maker }
+liveness: { mode: none }
+log: { level: warn }
+`;
+
+/** A whole configuration as an environment. */
+export const ENVIRONMENT = {
+  ...SECRETS,
+  KILLSWITCHD_BASE_URL: 'https://exchange.example',
+  KILLSWITCHD_MARKETS: 'BTC_USDT:60:spot+margin,ETH_USDT',
+  KILLSWITCHD_LIVENESS_MODE: 'none',
+};
+
+/** Loads a file with this text, with key and secret in the environment; or no file at all where it is null. */
+export function load(
+  text: string | Buffer | null,
+  env: Record<string, string> = {},
+  flags: Flags = {},
+): Loaded {
+  if (text === null) return loadConfig({ env, flags });
+  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-config-'));
+  const config = join(folder, 'killswitchd.yaml');
+  writeFileSync(config, text);
+  try {
+    return loadConfig({ env: { ...SECRETS, ...env }, flags: { config, ...flags } });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** As `load`, of something that is expected to be right. */
+export function loadWell(...given: Parameters<typeof load>): Loaded & { kind: 'ok' } {
+  const loaded = load(...given);
+  if (loaded.kind !== 'ok') throw new Error(loaded.problems.join('\n'));
+  return loaded;
+}
+
+/** All messages, one per line; nothing for what is right. */
+export function problemsOf(loaded: Loaded): string {
+  return loaded.kind === 'invalid' ? loaded.problems.join('\n') : '';
 }

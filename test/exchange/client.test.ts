@@ -12,7 +12,7 @@ import {
   UnauthorisedError,
 } from '../../src/exchange/errors.ts';
 import type { ExchangeOptions } from '../../src/exchange/exchange.ts';
-import { bodyOf, serveHttp, type TestServer } from './servers.ts';
+import { serveHttp, type TestServer } from './servers.ts';
 
 function open(server: TestServer, options: Partial<ExchangeOptions> = {}): Client {
   const client = createClient({
@@ -30,9 +30,9 @@ const ARM: KillSwitchRequest = { market: 'BTC_USDT', timeoutSeconds: 60 };
 const TIMER = { market: 'BTC_USDT', startTime: 1_700_000_000, cancellationTime: 1_700_000_060, types: null };
 
 test('arming resolves with the timer, deleting with null, a ping with its milliseconds', async () => {
-  const server = await serveHttp(async (request, response) => {
+  const server = await serveHttp((request, response, body) => {
     if (request.method === 'GET') return response.end('["pong"]');
-    const { timeout } = JSON.parse(await bodyOf(request)) as { timeout: string | null };
+    const { timeout } = JSON.parse(body) as { timeout: string | null };
     return response.end(JSON.stringify(timeout === null ? [] : TIMER));
   });
   const client = open(server);
@@ -105,8 +105,8 @@ test('a wrong key rejects after one request: repeating it could lock the key out
 test('a stale nonce is repeated with a new one, three times at most', async () => {
   const nonces: string[] = [];
   let refuse = 2;
-  const server = await serveHttp(async (request, response) => {
-    nonces.push((JSON.parse(await bodyOf(request)) as { nonce: string }).nonce);
+  const server = await serveHttp((_request, response, body) => {
+    nonces.push((JSON.parse(body) as { nonce: string }).nonce);
     refuse -= 1;
     if (refuse < 0) response.end(JSON.stringify(TIMER));
     else response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');

@@ -1,5 +1,11 @@
 import { createSign, generateKeyPairSync } from 'node:crypto';
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import {
   type AddressInfo,
@@ -49,10 +55,17 @@ function listening(server: Server | TcpServer): Promise<AddressInfo> {
   });
 }
 
-export async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString();
+/** Answers a request whose body has been read. */
+type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => unknown;
+
+function withBody(handler: Handler): RequestListener {
+  return (request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => {
+      body += chunk.toString();
+    });
+    request.on('end', () => handler(request, response, body));
+  };
 }
 
 export interface TestServer {
@@ -65,9 +78,9 @@ export interface TestServer {
 }
 
 /** A real HTTP server on the loopback, closed when the test ends. */
-export async function serveHttp(handler: RequestListener): Promise<TestServer> {
+export async function serveHttp(handler: Handler): Promise<TestServer> {
   let connections = 0;
-  const server = createServer(handler);
+  const server = createServer(withBody(handler));
   server.on('connection', () => {
     connections += 1;
   });
@@ -80,10 +93,10 @@ export async function serveHttp(handler: RequestListener): Promise<TestServer> {
 }
 
 /** A real HTTPS server whose certificate no authority has signed. */
-export async function serveTls(handler: RequestListener): Promise<TestServer & { readonly ca: string }> {
+export async function serveTls(handler: Handler): Promise<TestServer & { readonly ca: string }> {
   const { key, certificate } = selfSigned();
   let connections = 0;
-  const server = createTlsServer({ key, cert: certificate }, handler);
+  const server = createTlsServer({ key, cert: certificate }, withBody(handler));
   server.on('secureConnection', () => {
     connections += 1;
   });

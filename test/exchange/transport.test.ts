@@ -1,43 +1,13 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
-import { createTransport, type TransportOptions } from '../../src/exchange/transport.ts';
-import type { WireRequest, WireResult } from '../../src/exchange/wire.ts';
-import type { Cancel } from '../../src/ports.ts';
+import { expect, test } from 'vitest';
+import { createTransport } from '../../src/exchange/transport.ts';
+import { openTransport } from './open.ts';
 import { serveBytes, serveHttp, serveTls } from './servers.ts';
-
-function open(base: string, options: Partial<TransportOptions> = {}) {
-  const transport = createTransport({ bases: [base], connections: 4, ...options });
-  onTestFinished(() => transport.close());
-  const request = (given: Partial<WireRequest> = {}): WireRequest => ({
-    base,
-    method: 'POST',
-    path: '/api/v4/order/kill-switch',
-    headers: { 'Content-type': 'application/json' },
-    body: '{"market":"BTC_USDT"}',
-    fresh: false,
-    mayWrite: () => true,
-    ...given,
-  });
-  const start = (
-    given?: Partial<WireRequest>,
-  ): { result: Promise<WireResult>; cancel: Cancel; times: () => number } => {
-    let times = 0;
-    let cancel: Cancel = () => undefined;
-    const result = new Promise<WireResult>((resolve) => {
-      cancel = transport.send(request(given), (settled) => {
-        times += 1;
-        resolve(settled);
-      });
-    });
-    return { result, cancel, times: () => times };
-  };
-  return { transport, start, send: (given?: Partial<WireRequest>) => start(given).result };
-}
 
 test('requests one after the other share one connection', async () => {
   const server = await serveHttp((_request, response) => response.end('[]'));
-  const { send } = open(server.base);
+  const { send } = openTransport(server.base);
   for (let round = 0; round < 5; round += 1) {
     expect(await send()).toMatchObject({ kind: 'response', status: 200, body: Buffer.from('[]') });
   }
@@ -46,7 +16,7 @@ test('requests one after the other share one connection', async () => {
 
 test('requests at the same time have a connection each, up to the limit', async () => {
   const server = await serveHttp((_request, response) => setTimeout(() => response.end('[]'), 40));
-  const { send } = open(server.base, { connections: 3 });
+  const { send } = openTransport(server.base, { connections: 3 });
   const results = await Promise.all(Array.from({ length: 9 }, () => send()));
   expect(results.every(({ kind }) => kind === 'response')).toBe(true);
   expect(server.connections()).toBe(3);
@@ -54,7 +24,7 @@ test('requests at the same time have a connection each, up to the limit', async 
 
 test('a fresh request has a connection that nobody used, and that one is kept for later requests', async () => {
   const server = await serveHttp((_request, response) => response.end('[]'));
-  const { send } = open(server.base);
+  const { send } = openTransport(server.base);
   await send();
   await send({ fresh: true });
   expect(server.connections()).toBe(2);
@@ -68,7 +38,7 @@ test('a fresh request does not wait behind connections that hang', async () => {
   const server = await serveHttp((_request, response) => {
     if (answering) response.end('[]');
   });
-  const { start, send } = open(server.base, { connections: 1 });
+  const { start, send } = openTransport(server.base, { connections: 1 });
   const hanging = start();
   await expect.poll(() => server.connections()).toBe(1);
   answering = true;
@@ -82,7 +52,7 @@ test('after a time-out no connection of that time is used again', async () => {
   const server = await serveHttp((_request, response) => {
     if (!hang) setTimeout(() => response.end('[]'), 20);
   });
-  const { start, send } = open(server.base);
+  const { start, send } = openTransport(server.base);
   await Promise.all([send(), send(), send()]);
   expect(server.connections()).toBe(3);
   hang = true;
@@ -101,7 +71,7 @@ test('a keep-alive connection that the server closed meanwhile does not fail the
     sockets.push(socket);
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]');
   });
-  const { send } = open(server.base);
+  const { send } = openTransport(server.base);
   await send();
   sockets[0]?.end();
   await sleep(50);
@@ -111,7 +81,7 @@ test('a keep-alive connection that the server closed meanwhile does not fail the
 
 test('evidence that ran out while the connection was being opened stops the request before its first byte', async () => {
   const server = await serveBytes(() => undefined);
-  const { send } = open(server.base);
+  const { send } = openTransport(server.base);
   let asked = 0;
   const result = await send({
     mayWrite: () => {
@@ -132,7 +102,7 @@ test('evidence is asked for in the very step of the write, on new connections an
     received += 1;
     response.end('[]');
   });
-  const { send } = open(server.base);
+  const { send } = openTransport(server.base);
   for (let round = 1; round <= 3; round += 1) {
     let microtaskRan = false;
     let asked = 0;
@@ -156,7 +126,7 @@ test('evidence is asked for in the very step of the write, on new connections an
 
 test('giving up settles once and later: what the server still answers is ignored', async () => {
   const server = await serveHttp((_request, response) => setTimeout(() => response.end('[]'), 60));
-  const { start } = open(server.base);
+  const { start } = openTransport(server.base);
   const attempt = start();
   await sleep(30);
   attempt.cancel();
@@ -175,7 +145,7 @@ test('giving up settles once and later: what the server still answers is ignored
 
 test('giving up in the moment of sending says that nothing was sent, and nothing is', async () => {
   const server = await serveBytes(() => undefined);
-  const { start } = open(server.base);
+  const { start } = openTransport(server.base);
   const attempt = start();
   attempt.cancel();
   expect(await attempt.result).toMatchObject({ kind: 'failed', reason: 'timeout', maybeApplied: false });
@@ -185,7 +155,7 @@ test('giving up in the moment of sending says that nothing was sent, and nothing
 
 test('giving up a request that waits for a free connection says that nothing was sent', async () => {
   const server = await serveHttp(() => undefined);
-  const { start } = open(server.base, { connections: 1 });
+  const { start } = openTransport(server.base, { connections: 1 });
   const first = start();
   const second = start();
   second.cancel();
@@ -200,14 +170,14 @@ test('giving up a request that waits for a free connection says that nothing was
 test('a refused connection sends nothing', async () => {
   const server = await serveBytes(() => undefined);
   const base = 'http://127.0.0.1:1';
-  const { send } = open(base, { bases: [base, server.base] });
+  const { send } = openTransport(base, { bases: [base, server.base] });
   expect(await send({ base })).toMatchObject({ kind: 'failed', reason: 'network', maybeApplied: false });
 });
 
 test('a name that does not resolve is told as such, and nothing is sent', async () => {
   // A label may have 63 letters: no resolver is asked for this name.
   const base = `https://${'x'.repeat(64)}.invalid`;
-  const { send } = open(base);
+  const { send } = openTransport(base);
   expect(await send({ base })).toMatchObject({
     kind: 'failed',
     reason: 'dns',
@@ -221,7 +191,7 @@ test('a certificate that no authority signed is refused before anything is sent'
     requests += 1;
     response.end('[]');
   });
-  const { send } = open(server.base);
+  const { send } = openTransport(server.base);
   const result = await send();
   expect(result).toMatchObject({ kind: 'failed', reason: 'tls', maybeApplied: false });
   expect(requests).toBe(0);
@@ -229,7 +199,7 @@ test('a certificate that no authority signed is refused before anything is sent'
 
 test('with its authority trusted the same server is used, over one TLS connection', async () => {
   const server = await serveTls((_request, response) => response.end('[]'));
-  const { send } = open(server.base, { ca: server.ca });
+  const { send } = openTransport(server.base, { ca: server.ca });
   expect(await send()).toMatchObject({ kind: 'response', status: 200 });
   expect(await send()).toMatchObject({ kind: 'response', status: 200 });
   expect(server.connections()).toBe(1);
@@ -238,84 +208,16 @@ test('with its authority trusted the same server is used, over one TLS connectio
 test('a TLS handshake that hangs can be given up, and nothing was sent', async () => {
   const server = await serveBytes(() => undefined);
   const base = server.base.replace('http:', 'https:');
-  const { start } = open(base);
+  const { start } = openTransport(base);
   const attempt = start({ base });
   await sleep(50);
   attempt.cancel();
   expect(await attempt.result).toMatchObject({ reason: 'timeout', maybeApplied: false });
 });
 
-test('a redirect is an answer like any other', async () => {
-  const followed: string[] = [];
-  const server = await serveHttp((request, response) => {
-    followed.push(request.url ?? '');
-    response.writeHead(302, { location: '/elsewhere' }).end();
-  });
-  const { send } = open(server.base);
-  expect(await send()).toMatchObject({ kind: 'response', status: 302, headers: { location: '/elsewhere' } });
-  expect(followed).toEqual(['/api/v4/order/kill-switch']);
-});
-
-test.each<[string, string, Partial<Extract<WireResult, { kind: 'failed' }>>]>([
-  [
-    'shorter than announced',
-    'HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{"market"',
-    { reason: 'parse', status: 200 },
-  ],
-  [
-    'cut in a chunk',
-    'HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\n\r\n20\r\nabc',
-    { reason: 'parse', status: 503 },
-  ],
-  ['not HTTP', 'SSH-2.0-OpenSSH_9.9\r\n', { reason: 'parse' }],
-  ['missing', '', { reason: 'network' }],
-  ['only a part of its head', 'HTTP/1.1 200 OK\r\ncontent-', { reason: 'network' }],
-  ['100 KiB of headers', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(102_400)}\r\n\r\n`, { reason: 'parse' }],
-])('an answer that is %s fails with an unknown outcome', async (_what, bytes, expected) => {
-  const server = await serveBytes((socket) => socket.end(bytes));
-  const { send } = open(server.base);
-  const result = await send();
-  expect(result).toMatchObject({ kind: 'failed', maybeApplied: true, ...expected });
-  expect('status' in result ? result.status : undefined).toBe(expected.status);
-});
-
-test('a reset after the request was written leaves its outcome unknown', async () => {
-  const server = await serveBytes((socket) => socket.resetAndDestroy());
-  const { send } = open(server.base);
-  expect(await send()).toMatchObject({ kind: 'failed', reason: 'network', maybeApplied: true });
-});
-
-test('64 KiB of body are read and not one byte more', async () => {
-  let size = 65_536;
-  const server = await serveHttp((_request, response) => response.end(Buffer.alloc(size, 'x')));
-  const { send } = open(server.base);
-  const whole = await send();
-  expect(whole.kind === 'response' && whole.body.length).toBe(65_536);
-  size = 65_537;
-  expect(await send()).toMatchObject({ kind: 'failed', reason: 'parse', status: 200, maybeApplied: true });
-});
-
-test('a body without end is left after 64 KiB', async () => {
-  const server = await serveHttp((_request, response) => {
-    const endless = setInterval(() => response.write(Buffer.alloc(16_384, 'x')), 1);
-    response.on('close', () => clearInterval(endless));
-  });
-  const { send } = open(server.base);
-  expect(await send()).toMatchObject({ kind: 'failed', reason: 'parse' });
-});
-
-test('a slow answer is waited for, however slow its pieces come', async () => {
-  const server = await serveHttp((_request, response) => {
-    response.write('[');
-    setTimeout(() => response.end(']'), 700);
-  });
-  const { send } = open(server.base);
-  expect(await send()).toMatchObject({ kind: 'response', body: Buffer.from('[]') });
-});
-
 test('closing settles what is in flight, and later requests at once', async () => {
   const server = await serveHttp(() => undefined);
-  const { transport, start } = open(server.base, { connections: 1 });
+  const { transport, start } = openTransport(server.base, { connections: 1 });
   const written = start();
   const waiting = start();
   await sleep(50);
@@ -327,7 +229,7 @@ test('closing settles what is in flight, and later requests at once', async () =
 
 test('a header that HTTP does not allow is never sent and not repeated', async () => {
   const server = await serveBytes(() => undefined);
-  const { send } = open(server.base);
+  const { send } = openTransport(server.base);
   const result = await send({ headers: { 'X-TXC-APIKEY': 'two\r\nlines' } });
   expect(result).toMatchObject({ kind: 'failed', reason: 'aborted', maybeApplied: false });
   expect(JSON.stringify(result)).not.toContain('two');

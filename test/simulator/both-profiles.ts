@@ -3,14 +3,14 @@ import type { Profile } from '../../src/simulator/exchange-state.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
 import { hostClock, type Sent, send } from './raw-client.ts';
 
-export interface Answered {
+interface Answered {
   readonly status: number;
   readonly value: unknown;
 }
 
 interface BothProfiles {
-  server(profile: Profile): SimulatedServer;
-  ask(sent: Sent, profile?: Profile): Promise<Answered>;
+  readonly server: (profile: Profile) => SimulatedServer;
+  readonly ask: (sent: Sent, profile?: Profile) => Promise<Answered>;
 }
 
 /** Runs a server of each profile for the tests of a file. */

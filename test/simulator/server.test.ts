@@ -56,26 +56,25 @@ test('a timer fires by the clock, within a fraction of a second of its moment', 
   };
   const order = { market: 'FIRE_USDT', type: 'spot', side: 'buy', amount: '1', price: '1' } as const;
   const listen = { host: '127.0.0.1', port: 0 };
-  const server = await startSimulatedServer({ clock, listen, orders: [order] });
-  const { body } = await send(server.url, signed({ market: 'FIRE_USDT', timeout: '5' }));
+  const own = await startSimulatedServer({ clock, listen, orders: [order] });
+  const { body } = await send(own.url, signed({ market: 'FIRE_USDT', timeout: '5' }));
   const dueMs = (JSON.parse(body) as { cancellationTime: number }).cancellationTime * 1000;
-  const since = server.exchange.log.lastSeq();
-  const events = (await control(server.url, 'GET', `/simulator/events?since=${since}&wait=9000`)).value;
+  const since = own.exchange.log.lastSeq();
+  const events = (await control(own.url, 'GET', `/simulator/events?since=${since}&wait=9000`)).value;
   const [fired] = events as { kind: string; atMs: number }[];
   expect(fired).toMatchObject({ kind: 'timer-fired', market: 'FIRE_USDT', cancelledOrders: 1 });
   expect((fired?.atMs ?? 0) - dueMs).toBeGreaterThanOrEqual(0);
   expect((fired?.atMs ?? 0) - dueMs).toBeLessThan(500 * speed);
-  await server.close();
+  await own.close();
 });
 
 test('closing the server breaks open connections at once', async () => {
-  const server = await start('documented');
-  server.addFaults([{ kind: 'hang', mode: 'drop' }]);
-  const hanging = send(server.url, ping).catch((error: NodeJS.ErrnoException) => error.code);
-  await control(server.url, 'GET', '/simulator/state');
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  const own = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 } });
+  own.addFaults([{ kind: 'hang', mode: 'drop' }]);
+  const hanging = send(own.url, ping).catch((error: NodeJS.ErrnoException) => error.code);
+  await control(own.url, 'GET', '/simulator/events?since=1&wait=5000');
   const startedMs = performance.now();
-  await server.close();
+  await own.close();
   expect(performance.now() - startedMs).toBeLessThan(1000);
   expect(await hanging).toBe('ECONNRESET');
 });
@@ -87,12 +86,12 @@ test('the clock of the exchange does not follow a step of the wall clock of its 
     now: () => ({ ...hostClock.now(), wallMs: hostClock.now().wallMs + stepMs }),
   };
   const listen = { host: '127.0.0.1', port: 0 };
-  const server = await startSimulatedServer({ clock, listen, clockOffsetMs: 2000 });
-  const before = server.nowMs();
+  const own = await startSimulatedServer({ clock, listen, clockOffsetMs: 2000 });
+  const before = own.nowMs();
   stepMs = 3_600_000;
-  const { headers } = await send(server.url, ping);
-  expect(server.nowMs() - before).toBeLessThan(5000);
+  const { headers } = await send(own.url, ping);
+  expect(own.nowMs() - before).toBeLessThan(5000);
   expect(before - Date.now()).toBeGreaterThan(1000);
-  expect(Math.abs(Date.parse(headers.date ?? '') - server.nowMs())).toBeLessThan(2000);
-  await server.close();
+  expect(Math.abs(Date.parse(headers.date ?? '') - own.nowMs())).toBeLessThan(2000);
+  await own.close();
 });

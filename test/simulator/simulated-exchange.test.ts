@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
+import { encodePayload } from '../../src/exchange/sign.ts';
 import {
   createSimulatedExchange,
   type ExchangeOptions,
   type SimulatedExchange,
 } from '../../src/simulator/simulated-exchange.ts';
-import { PING, signed } from './raw-client.ts';
+import { KILL_SWITCH, nextNonce, PING, signed } from './raw-client.ts';
 
 const START_MS = 1_700_000_000_000;
 
@@ -175,10 +176,17 @@ test('equal requests at equal times give equal bytes and equal events', () => {
 });
 
 test('10,000 generated markets can be armed and fire in time', () => {
-  const exchange = createSimulatedExchange();
+  const exchange = createSimulatedExchange({ checkSignatures: false });
   for (let index = 0; index < 10_000; index += 1) {
     const timeout = String(5 + (index % 10));
-    exchange.handle(signed({ market: `M${index}_USDT`, timeout }), START_MS);
+    const fields = { request: KILL_SWITCH, nonce: nextNonce(), market: `M${index}_USDT`, timeout };
+    const body = JSON.stringify(fields);
+    const headers = {
+      'x-txc-apikey': 'demo-key',
+      'x-txc-payload': encodePayload(body),
+      'x-txc-signature': 'unchecked',
+    };
+    exchange.handle({ method: 'POST', path: KILL_SWITCH, headers, body }, START_MS);
   }
   exchange.advance(START_MS + 9_000);
   expect(exchange.timers()).toHaveLength(5000);

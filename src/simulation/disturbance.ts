@@ -1,0 +1,65 @@
+import { periodOf } from '../core/settle.ts';
+import type { Fault, FaultKind, Plan } from './plan.ts';
+import type { Incarnation } from './world.ts';
+
+/** Faults that keep no request from succeeding. */
+const HARMLESS: ReadonlySet<FaultKind> = new Set(['limiter-stuck', 'bot-silent', 'bot-goodbye', 'duplicate']);
+/** How long after its end a fault still shapes what the daemon does: latches, slower cadence, a nonce to find. */
+const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
+  unauthorised: 70_000,
+  'bad-request': 70_000,
+  'throttled-page': 60_000,
+  'throttled-json': 5_000,
+  'wall-step': 5_000,
+};
+/** A good stretch shorter than this may pass between two attempts: the longest gap of retries, and a round trip. */
+const UNSEEN_MS = 6_000;
+const LONGEST_GAP_MS = 250;
+
+/**
+ * Whether the promise "no false lapse" held its condition before a timer fired at `nowMs`: no stretch of faults, with
+ * what they leave behind, as long as W = T - 1 - P - d - g. A tight budget and several daemons on one account make no
+ * promise.
+ */
+export function isUndisturbed(
+  plan: Plan,
+  incarnation: Incarnation,
+  market: string,
+  timeoutMs: number,
+  nowMs: number,
+): boolean {
+  if (plan.budgetRequests < 1000 || plan.daemons.length > 1) return false;
+  const { state } = incarnation.keeper;
+  const own = state.byName.get(market);
+  if (own === undefined) return false;
+  const roundTripMs = plan.roundTripMs * 1.5;
+  const queueMs = (plan.nonce === 'increasing' ? plan.markets.length : 1) * roundTripMs;
+  const survivesMs =
+    timeoutMs - 1000 - periodOf(state, own) - 3 * roundTripMs - queueMs - LONGEST_GAP_MS - 250;
+  return longestStretchMs(plan.faults, nowMs - timeoutMs - 1000, nowMs) < survivesMs;
+}
+
+/** The longest stretch of faults that touches the time between the two moments; stretches that are close are one. */
+export function longestStretchMs(faults: readonly Fault[], fromMs: number, toMs: number): number {
+  const bad = faults
+    .filter(({ kind }) => !HARMLESS.has(kind))
+    .map((fault) => ({ fromMs: fault.atMs, toMs: fault.atMs + fault.forMs + tailMs(fault) }))
+    .filter((stretch) => stretch.toMs >= fromMs && stretch.fromMs <= toMs)
+    .toSorted((one, other) => one.fromMs - other.fromMs);
+  let longest = 0;
+  let open: { fromMs: number; toMs: number } | null = null;
+  for (const stretch of bad) {
+    if (open !== null && stretch.fromMs <= open.toMs + UNSEEN_MS) {
+      open.toMs = Math.max(open.toMs, stretch.toMs);
+    } else {
+      open = { ...stretch };
+    }
+    longest = Math.max(longest, open.toMs - open.fromMs);
+  }
+  return longest;
+}
+
+function tailMs({ kind, sizeMs }: Fault): number {
+  const delayMs = kind === 'delay' || kind === 'slow-body' ? sizeMs : 0;
+  return (AFTERMATH_MS[kind] ?? 0) + delayMs;
+}

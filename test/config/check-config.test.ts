@@ -1,0 +1,128 @@
+import { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { type LiveCheck, registerCheckConfig } from '../../src/cli/check-config.ts';
+import { addConfigFlags, flagsFrom } from '../../src/cli/config-flags.ts';
+import { type Edge, EXIT, type ExitCode } from '../../src/cli/edge.ts';
+import { registerSchema } from '../../src/cli/schema.ts';
+import { publishedSchema } from '../../src/config/schema.ts';
+import { publishedEnvironmentSchema } from '../../src/config/variables.ts';
+import { SECRETS } from './fixture.ts';
+
+const EXAMPLE = 'config/killswitchd.example.yaml';
+const neverLive: LiveCheck = () => Promise.reject(new Error('asked the exchange without --live'));
+
+/** Runs the command line in this process and gives what a shell would see. */
+async function run(args: string[], env: Record<string, string> = SECRETS, live = neverLive) {
+  const out: string[] = [];
+  const err: string[] = [];
+  let code: ExitCode | null = null;
+  const edge: Pick<Edge, 'env' | 'out' | 'err' | 'finish'> = {
+    env,
+    out: (line) => out.push(line),
+    err: (line) => err.push(line),
+    finish: (given) => {
+      code = given;
+    },
+  };
+  const program = new Command();
+  registerCheckConfig(program, edge as Edge, live);
+  registerSchema(program, edge as Edge);
+  await program.parseAsync(args, { from: 'user' });
+  return { out: out.join('\n'), err, code };
+}
+
+describe('check-config', () => {
+  it('says in plain words what a configuration means, per market and with numbers', async () => {
+    const { out, err, code } = await run(['check-config', '--config', EXAMPLE]);
+    expect(code).toBe(EXIT.ok);
+    expect(err).toEqual([]);
+    expect(out).toContain(`${EXAMPLE}: the configuration is right.`);
+    expect(out).toContain('A deliberate stop deletes the timers, within 8 s.');
+    expect(out).toContain('BTC_USDT (bot default): cancels orders of all types, also those placed by hand');
+    expect(out).toContain('ETH_USDT (bot maker): cancels spot and margin orders');
+    expect(out).toContain('ETH_USDT: renewed every 3 s, timer of 30 s.');
+    expect(out).toContain('Warning: liveness.mode: none: nobody watches the bot');
+  });
+
+  it('tells all mistakes on standard error and exits 78', async () => {
+    const { out, err, code } = await run(['check-config', '--timeout-seconds', '4'], {});
+    expect(code).toBe(EXIT.config);
+    expect(out).toBe('');
+    expect(err.map((line) => line.split(':')[0])).toEqual([
+      '--timeout-seconds',
+      'KILLSWITCHD_API_KEY',
+      'KILLSWITCHD_API_SECRET',
+      'exchange.baseUrls',
+      'markets',
+      'liveness.mode',
+    ]);
+  });
+
+  it('prints the merged configuration with the source of every value, secrets redacted', async () => {
+    const { out } = await run(['check-config', '--config', EXAMPLE, '--print', '--log-level', 'debug']);
+    expect(out).toContain('# apiSecret: [redacted, 20 chars, from environment]');
+    expect(out).toContain('  level: debug # flag');
+    expect(out).not.toContain(SECRETS.KILLSWITCHD_API_KEY);
+    expect(out).not.toContain(SECRETS.KILLSWITCHD_API_SECRET);
+  });
+
+  it('gives programs JSON, whether the configuration is right or not', async () => {
+    const right = await run(['check-config', '--config', EXAMPLE, '--format', 'json', '--print']);
+    expect(JSON.parse(right.out)).toMatchObject({
+      ok: true,
+      file: EXAMPLE,
+      markets: [{ market: 'BTC_USDT', timeoutSeconds: 60, renewEverySeconds: 6, types: null }, {}],
+      config: { secrets: { apiKey: '[redacted, 17 chars, from environment]' } },
+      sources: { 'markets[1].bot': 'file' },
+    });
+    const wrong = await run(['check-config', '--format', 'json', '--config', EXAMPLE, '--log-level', 'loud']);
+    expect(wrong.code).toBe(EXIT.config);
+    expect(JSON.parse(wrong.out)).toEqual({ ok: false, problems: wrong.err });
+  });
+
+  it('asks the exchange only with --live, and exits with its answer', async () => {
+    const { code } = await run(['check-config', '--config', EXAMPLE, '--live'], SECRETS, (config) => {
+      expect(config.markets).toHaveLength(2);
+      return Promise.resolve(EXIT.refused);
+    });
+    expect(code).toBe(EXIT.refused);
+  });
+
+  it('does not ask the exchange about a configuration with a mistake', async () => {
+    const { code } = await run(['check-config', '--config', EXAMPLE, '--live', '--log-level', 'loud']);
+    expect(code).toBe(EXIT.config);
+  });
+
+  it('checks the file of npm start as run --embedded-exchange would', async () => {
+    const { out, code } = await run(
+      ['check-config', '--config', 'config/local.yaml', '--embedded-exchange'],
+      {},
+    );
+    expect(code).toBe(EXIT.ok);
+    expect(out).toContain('Exchange: the embedded one');
+  });
+});
+
+describe('schema', () => {
+  it('prints the schema of the file, or of the environment', async () => {
+    expect(JSON.parse((await run(['schema'])).out)).toEqual(JSON.parse(JSON.stringify(publishedSchema())));
+    expect(JSON.parse((await run(['schema', 'env'])).out)).toEqual(
+      JSON.parse(JSON.stringify(publishedEnvironmentSchema())),
+    );
+  });
+});
+
+describe('the flags that commands share', () => {
+  it('are read as they were written; lists may be given several times', () => {
+    const command = addConfigFlags(new Command());
+    const args = '--config a.yaml --markets A_B --markets C_D,E_F --web-listen [::1]:1 --timeout-seconds 60s';
+    command.parse(args.split(' '), { from: 'user' });
+    expect(flagsFrom(command.opts())).toEqual({
+      config: 'a.yaml',
+      markets: ['A_B', 'C_D,E_F'],
+      webListen: ['[::1]:1'],
+      timeoutSeconds: '60s',
+      embeddedExchange: false,
+    });
+  });
+});

@@ -1,0 +1,219 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FileSchema } from '../../src/config/schema.ts';
+import type { SchemaNode } from '../../src/config/wording.ts';
+import { ENVIRONMENT, FILE, load, loadWell, problemsOf, SECRETS } from './fixture.ts';
+
+describe('where a value comes from', () => {
+  it('lets flags win over the environment, that over the file, and that over the defaults', () => {
+    const env = { KILLSWITCHD_LOG_LEVEL: 'error', KILLSWITCHD_SHUTDOWN_POLICY: 'keep' };
+    const { config, sources } = loadWell(FILE, env, { logLevel: 'debug' });
+    expect([config.log.level, sources.get('log.level')]).toEqual(['debug', 'flag']);
+    expect([config.shutdown.policy, sources.get('shutdown.policy')]).toEqual(['keep', 'environment']);
+    expect([config.defaults.timeoutSeconds, sources.get('defaults.timeoutSeconds')]).toEqual([40, 'file']);
+    expect([config.ping.everySeconds, sources.get('ping.everySeconds')]).toEqual([5, 'default']);
+  });
+
+  it('gives a market its own settings, and what it does not say from the defaults', () => {
+    const { config, sources } = loadWell(FILE, { KILLSWITCHD_TIMEOUT_SECONDS: '20' });
+    expect(config.markets).toEqual([
+      { market: 'BTC_USDT', timeoutSeconds: 20, types: null, renewEverySeconds: null, bot: 'default' },
+      {
+        market: 'ETH_USDT',
+        timeoutSeconds: 30,
+        types: ['spot', 'margin'],
+        renewEverySeconds: null,
+        bot: 'maker',
+      },
+    ]);
+    expect(sources.get('markets[0].market')).toBe('file');
+    expect(sources.get('markets[0].timeoutSeconds')).toBe('environment');
+    expect(sources.get('markets[1].timeoutSeconds')).toBe('file');
+    expect(sources.get('markets[0].types')).toBe('default');
+  });
+
+  it('replaces all markets of the file by those of the environment', () => {
+    const { config, sources } = loadWell(FILE, { KILLSWITCHD_MARKETS: ' SOL_USDT , LTC_USDT::futures' });
+    expect(config.markets).toMatchObject([
+      { market: 'SOL_USDT', timeoutSeconds: 40, types: null },
+      { market: 'LTC_USDT', timeoutSeconds: 40, types: ['futures'] },
+    ]);
+    expect(sources.get('markets[1].types')).toBe('environment');
+  });
+
+  it('joins flags that are given several times', () => {
+    const { config } = loadWell(
+      FILE,
+      {},
+      { markets: ['A_B:10', 'C_D'], webListen: ['127.0.0.1:1', '[::1]:1'] },
+    );
+    expect(config.markets.map(({ market }) => market)).toEqual(['A_B', 'C_D']);
+    expect(config.web.listen).toEqual([
+      { kind: 'tcp', text: '127.0.0.1:1', host: '127.0.0.1', port: 1 },
+      { kind: 'tcp', text: '[::1]:1', host: '::1', port: 1 },
+    ]);
+  });
+
+  it('needs no file where the environment says enough', () => {
+    const { config } = loadWell(null, ENVIRONMENT);
+    expect(config.file).toBeNull();
+    expect(config.exchange.baseUrls).toEqual(['https://exchange.example']);
+    expect(config.markets).toMatchObject([
+      { market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot', 'margin'] },
+      { market: 'ETH_USDT', timeoutSeconds: 60, types: null },
+    ]);
+  });
+
+  it('prefers the file that a flag names to that of the environment', () => {
+    const { config } = loadWell(FILE, { KILLSWITCHD_CONFIG: 'there-is-no-such-file.yaml' });
+    expect(config.file).toMatch(/killswitchd\.yaml$/);
+  });
+
+  it('reads JSON as well as YAML', () => {
+    const values = {
+      $schema: './killswitchd.schema.json',
+      exchange: { baseUrls: ['http://[::1]:8080/'] },
+      markets: ['BTC_USDT'],
+      liveness: { mode: 'none' },
+    };
+    expect(loadWell(JSON.stringify(values)).config.exchange.baseUrls).toEqual(['http://[::1]:8080']);
+  });
+});
+
+describe('what is not a mistake', () => {
+  it("loads the design's example once a supported liveness mode is written", () => {
+    const { config } = loadWell(`
+exchange: { baseUrls: [https://exchange.example], nonce: increasing }   # or window
+defaults: { timeoutSeconds: 60 }                                        # cadence follows unless renewEverySeconds is given
+markets:
+  - BTC_USDT
+  - { market: ETH_USDT, timeoutSeconds: 30, types: [spot, margin], bot: maker }
+liveness: { mode: none, ttlSeconds: 15, startupGraceSeconds: 60, onStale: expire }
+shutdown: { policy: delete, budgetSeconds: 8 }
+web: { listen: ["127.0.0.1:17477"] }
+control: { listen: ["unix:/run/killswitchd/control.sock"] }
+`);
+    expect(config.control.listen).toEqual([
+      {
+        kind: 'unix',
+        text: 'unix:/run/killswitchd/control.sock',
+        path: '/run/killswitchd/control.sock',
+      },
+    ]);
+  });
+
+  it.each(['http://localhost:8080', 'http://127.0.0.1', 'http://127.8.8.8:1', 'http://[::1]:8080'])(
+    'allows %s, which never leaves this host',
+    (url) => {
+      expect(loadWell(null, { ...ENVIRONMENT, KILLSWITCHD_BASE_URL: url }).config.exchange.baseUrls).toEqual([
+        url,
+      ]);
+    },
+  );
+
+  it.each([
+    'http://127.0.0.1.example',
+    'http://localhost.example',
+    'http://0.0.0.0',
+    'http://10.0.0.1',
+    'ftp://localhost',
+  ])('refuses %s', (url) => {
+    expect(load(null, { ...ENVIRONMENT, KILLSWITCHD_BASE_URL: url }).kind).toBe('invalid');
+  });
+
+  it('ignores variables that Kubernetes makes out of a service called killswitchd', () => {
+    const links = {
+      KILLSWITCHD_SERVICE_HOST: '10.0.0.7',
+      KILLSWITCHD_SERVICE_PORT: '17477',
+      KILLSWITCHD_SERVICE_PORT_WEB: '17477',
+      KILLSWITCHD_PORT: 'tcp://10.0.0.7:17477',
+      KILLSWITCHD_PORT_17477_TCP: 'tcp://10.0.0.7:17477',
+      KILLSWITCHD_PORT_17477_TCP_ADDR: '10.0.0.7',
+    };
+    expect(load(null, { ...ENVIRONMENT, ...links }).kind).toBe('ok');
+    expect(problemsOf(load(null, { ...ENVIRONMENT, KILLSWITCHD_PORT: '17477' }))).toContain(
+      'KILLSWITCHD_PORT: unknown variable',
+    );
+  });
+
+  it('warns about what is allowed and yet worth a thought', () => {
+    const two = FILE.replace(
+      '[https://exchange.example]',
+      '[https://exchange.example, https://eu.exchange.example]',
+    );
+    expect(loadWell(two).warnings).toEqual([
+      'exchange.baseUrls: only https://exchange.example is used for renewals, the others only with exchange.sameAccount: true',
+      'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
+    ]);
+  });
+
+  it('needs neither address nor key with an embedded exchange, and uses no other address then', () => {
+    const flags = { markets: ['BTC_USDT'], livenessMode: 'none', embeddedExchange: true };
+    const { config } = loadWell(null, {}, flags);
+    expect(config.exchange.baseUrls).toEqual([]);
+    expect(config.secrets.apiKey.reveal()).toBe('demo-key');
+    expect(config.secrets.apiSecret.reveal()).toBe('demo-secret');
+    const given = loadWell(FILE, {}, { embeddedExchange: true });
+    expect(given.config.exchange.baseUrls).toEqual([]);
+    expect(given.config.secrets.apiKey.reveal()).toBe(SECRETS.KILLSWITCHD_API_KEY);
+    expect(given.warnings.join('\n')).toContain('exchange.baseUrls: not used');
+  });
+});
+
+describe('several mistakes', () => {
+  it('are told at once, whichever source they stand in', () => {
+    const text = FILE.replace('timeoutSeconds: 40', 'timeoutSeconds: 4').replace('level: warn', 'levl: warn');
+    const problems = problemsOf(
+      load(text, { KILLSWITCHD_LOG_FORMAT: 'xml', KILLSWITCHD_API_KEY: '' }, { shutdownPolicy: 'stay' }),
+    );
+    expect(
+      problems.split('\n').map((line) => line.replace(/^.*killswitchd\.yaml/, 'FILE').split(': ')[0]),
+    ).toEqual([
+      '--shutdown-policy',
+      'KILLSWITCHD_API_KEY',
+      'KILLSWITCHD_LOG_FORMAT',
+      'FILE:3:13 defaults.timeoutSeconds',
+      'FILE:8:8 log.levl',
+    ]);
+  });
+
+  it('do not hide those of a file that is overruled', () => {
+    const text = FILE.replace('timeoutSeconds: 40', 'timeoutSeconds: 4');
+    expect(problemsOf(load(text, { KILLSWITCHD_TIMEOUT_SECONDS: '20' }))).toContain('found 4');
+  });
+});
+
+describe('a file that is no configuration', () => {
+  it('is refused with a message, whatever stands under the keys, and never crashes the daemon', () => {
+    const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
+    const keys = [
+      'market',
+      ...Object.values(sections).flatMap(({ properties }) => Object.keys(properties ?? {})),
+    ];
+    const inner = fc.dictionary(fc.oneof(fc.constantFrom(...keys), fc.string()), fc.jsonValue(), {
+      maxKeys: 4,
+    });
+    const value = fc.oneof(fc.jsonValue(), inner, fc.array(fc.oneof(inner, fc.string()), { maxLength: 4 }));
+    const key = fc.oneof(fc.constantFrom(...Object.keys(sections)), fc.string());
+    fc.assert(
+      fc.property(fc.dictionary(key, value, { maxKeys: 6 }), (values) => {
+        expect(problemsOf(load(JSON.stringify(values)))).toContain(': ');
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('is refused beyond 1 MiB', () => {
+    expect(problemsOf(load(`${FILE}#${'x'.repeat(1024 * 1024)}`))).toContain('is bigger than 1024 KiB');
+  });
+
+  it('is refused in bounded time when it is made to blow up', () => {
+    const anchors = Array.from({ length: 5000 }, (_, index) => `- &a${index} x\n- *a${index}`).join('\n');
+    expect(problemsOf(load(anchors))).toContain('anchors are repeated too often');
+    expect(problemsOf(load(`markets: ${'['.repeat(20_000)}`))).toContain('nested too deeply');
+  });
+
+  it('is refused when it is not text', () => {
+    expect(problemsOf(load(Buffer.from([0xff, 0xfe, 0x00])))).toContain('is not UTF-8 text');
+  });
+});

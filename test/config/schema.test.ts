@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs';
+import envSchema from 'env-schema';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { publishedSchema } from '../../src/config/schema.ts';
+import { publishedEnvironmentSchema } from '../../src/config/variables.ts';
+import { ENVIRONMENT, loadWell, SECRETS } from './fixture.ts';
+
+const EXAMPLE = 'config/killswitchd.example.yaml';
+
+interface Node {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly examples?: readonly unknown[];
+  readonly properties?: Readonly<Record<string, Node>>;
+  readonly items?: Node;
+  readonly anyOf?: readonly Node[];
+}
+
+/** Every named property below a node, with its path. */
+function properties(node: Node, path: string): [string, Node][] {
+  const own = Object.entries(node.properties ?? {}).flatMap(([key, property]): [string, Node][] => [
+    [`${path}${key}`, property],
+    ...properties(property, `${path}${key}.`),
+  ]);
+  const branches = [...(node.anyOf ?? []), ...(node.items === undefined ? [] : [node.items])];
+  return [...own, ...branches.flatMap((branch) => properties(branch, `${path}[].`))];
+}
+
+const readText = (path: string) => readFileSync(path, 'utf8');
+const publishedFile = (): Node => JSON.parse(readText('config/killswitchd.schema.json')) as Node;
+
+function accepts(schema: object, values: Record<string, unknown>): boolean {
+  try {
+    envSchema({
+      schema: structuredClone(schema) as Record<string, unknown>,
+      env: false,
+      data: [values],
+      ajv: {
+        customOptions: (ajv) => {
+          Object.assign(ajv.opts, { removeAdditional: false, coerceTypes: false, useDefaults: false });
+          return ajv;
+        },
+      },
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe('the published JSON Schema', () => {
+  it('is the one that the daemon checks files against (else: killswitchd schema > config/killswitchd.schema.json)', () => {
+    expect(JSON.stringify(publishedFile())).toBe(JSON.stringify(publishedSchema()));
+  });
+
+  it('is draft-07, which editors understand', () => {
+    expect(publishedFile()).toMatchObject({ $schema: 'http://json-schema.org/draft-07/schema#' });
+  });
+
+  it.each([
+    ['file', publishedSchema()],
+    ['environment', publishedEnvironmentSchema()],
+  ])('explains every key of the %s, with an example', (_what, schema) => {
+    const all = properties(schema as Node, '');
+    const pathsOf = (found: typeof all) => found.map(([path]) => path);
+    expect(pathsOf(all).length).toBeGreaterThan(10);
+    expect(pathsOf(all.filter(([, { description }]) => !description))).toEqual([]);
+    const values = all.filter(([, node]) => node.properties === undefined);
+    expect(pathsOf(values.filter(([, { examples }]) => !examples?.length))).toEqual([]);
+  });
+
+  it('states defaults and examples that it accepts itself', () => {
+    for (const [path, node] of properties(publishedSchema() as Node, '')) {
+      for (const value of [...(node.examples ?? []), ...(node.default === undefined ? [] : [node.default])]) {
+        const schema = { type: 'object', properties: { value: node } };
+        expect(accepts(schema, { value }), `${path}: ${JSON.stringify(value)}`).toBe(true);
+      }
+    }
+  });
+
+  it.each([EXAMPLE, 'config/local.yaml'])('accepts %s, whose first line leads editors to it', (path) => {
+    expect(accepts(publishedFile(), parse(readText(path)) as Record<string, unknown>)).toBe(true);
+    expect(readText(path).split('\n')[0]).toBe('# yaml-language-server: $schema=./killswitchd.schema.json');
+  });
+});
+
+describe('the configurations that come with the daemon', () => {
+  it('shows every key of the file in the example, commented out where there is nothing to write', () => {
+    const text = readText(EXAMPLE);
+    const keys = properties(publishedSchema() as Node, '').map(([path]) => path.split('.').at(-1) ?? '');
+    const absent = keys.filter((key) => key !== '$schema' && !text.includes(`${key}:`));
+    expect(absent).toEqual([]);
+  });
+
+  it('loads the example without a mistake, and every value that it writes is the default or cannot have one', () => {
+    const example = loadWell(null, SECRETS, { config: EXAMPLE });
+    const bare = loadWell(null, ENVIRONMENT);
+    const { markets: _own, file: _file, ...rest } = example.config;
+    const { markets: _one, file: _none, ...defaults } = bare.config;
+    expect(JSON.stringify(sorted(rest))).toBe(JSON.stringify(sorted(defaults)));
+  });
+
+  it('loads the file of npm start with the embedded exchange: three markets, plain words, nothing to configure', () => {
+    const loaded = loadWell(null, {}, { config: 'config/local.yaml', embeddedExchange: true });
+    const timeouts = loaded.config.markets.map(({ timeoutSeconds }) => timeoutSeconds);
+    expect(timeouts).toEqual([10, 30, 60]);
+    expect(loaded.config.log.format).toBe('text');
+    expect(loaded.config.liveness.mode).toBe('none');
+  });
+});
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null || 'reveal' in value) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([key, own]): [string, unknown] => [key, sorted(own)])
+      .sort(([one], [other]) => (one < other ? -1 : 1)),
+  );
+}

@@ -1,0 +1,180 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { printConfig } from '../../src/config/print.ts';
+import { makeSecret } from '../../src/config/secret.ts';
+import { readSecrets } from '../../src/config/secrets.ts';
+import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
+
+let folder = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'killswitchd-secrets-'));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** Reads a key from a file with this content; the secret is well and comes from the environment. */
+function readKeyFile(content: string | Buffer, mode = 0o400) {
+  const path = join(folder, 'key');
+  rmSync(path, { force: true });
+  writeFileSync(path, content);
+  chmodSync(path, mode);
+  return readSecrets(
+    { KILLSWITCHD_API_KEY_FILE: path, KILLSWITCHD_API_SECRET: 'secret-of-the-test' },
+    { demo: false },
+  );
+}
+
+function problemsWith(content: string | Buffer): readonly string[] {
+  const read = readKeyFile(content);
+  return read.kind === 'invalid' ? read.problems : [];
+}
+
+describe('a secret from a file', () => {
+  it.each([
+    ['with no line break', 'key-of-the-test'],
+    ['with one line break, as editors leave it', 'key-of-the-test\n'],
+    ['with one line break as Windows writes it', 'key-of-the-test\r\n'],
+  ])('is read %s', (_how, content) => {
+    const read = readKeyFile(content);
+    if (read.kind !== 'ok') throw new Error(read.problems.join('\n'));
+    expect(read.secrets.apiKey.reveal()).toBe('key-of-the-test');
+    expect(read.secrets.apiKey.origin).toBe('file');
+    expect(read.secrets.apiSecret.origin).toBe('environment');
+    expect(read.warnings).toEqual([]);
+  });
+
+  it.each([
+    ['empty', ''],
+    ['nothing but a line break', '\n'],
+  ])('is refused when it is %s', (_what, content) => {
+    expect(problemsWith(content)).toEqual([
+      'KILLSWITCHD_API_KEY_FILE: in the file that it names: found an empty text; allowed: the key alone, in printable ASCII without spaces',
+    ]);
+  });
+
+  it.each([
+    ['a second line break', 'key-of-the-test\n\n', 'found a line break after 15 characters'],
+    ['two lines', 'key-of\nthe-test', 'found a line break after 6 characters'],
+    ['a space', 'key of-the-test', 'found white space after 3 characters'],
+    ['a byte order mark', '\ufeffkey-of-the-test', 'found white space after 0 characters'],
+    ['a control character', 'key\u0007', 'found a character after 3 others that no HTTP header may hold'],
+    [
+      'bytes that are no text',
+      Buffer.from([0x6b, 0xff]),
+      'found a character after 1 others that no HTTP header may hold',
+    ],
+  ])('is refused with %s in it, without showing any of it', (_what, content, found) => {
+    const [problem] = problemsWith(content);
+    expect(problem).toContain(found);
+    expect(problem).not.toContain('key-of');
+    expect(problem).not.toContain('key of');
+  });
+
+  it('is refused when the file is bigger than any key', () => {
+    expect(problemsWith('k'.repeat(4 * 1024 + 1))).toEqual([
+      'KILLSWITCHD_API_KEY_FILE: the file that it names is bigger than 4 KiB; allowed: a file that holds the key and nothing else',
+    ]);
+    expect(readKeyFile('k'.repeat(4 * 1024)).kind).toBe('ok');
+  });
+
+  it('is accepted with a warning when every user of the host may read it', () => {
+    const read = readKeyFile('key-of-the-test', 0o644);
+    if (read.kind !== 'ok') throw new Error(read.problems.join('\n'));
+    expect(read.warnings).toEqual([
+      'KILLSWITCHD_API_KEY_FILE: every user of this host may read the file that it names (mode 0644); allow its owner only: mode 0400',
+    ]);
+  });
+
+  it('is found anew when the file changes, without a restart', () => {
+    const first = readKeyFile('first-key-of-the-test');
+    const second = readKeyFile('second-key-of-the-test');
+    if (first.kind !== 'ok' || second.kind !== 'ok') throw new Error('both files are well');
+    expect(first.secrets.apiKey.reveal()).toBe('first-key-of-the-test');
+    expect(second.secrets.apiKey.reveal()).toBe('second-key-of-the-test');
+  });
+});
+
+describe('with an exchange of its own the daemon needs no key', () => {
+  it('uses those of the embedded exchange where none is given, and what is given otherwise', () => {
+    const read = readSecrets({ KILLSWITCHD_API_SECRET: 'secret-of-the-test' }, { demo: true });
+    if (read.kind !== 'ok') throw new Error(read.problems.join('\n'));
+    expect(read.secrets.apiKey.reveal()).toBe('demo-key');
+    expect(read.secrets.apiSecret.reveal()).toBe('secret-of-the-test');
+  });
+
+  it('still refuses a key that is given wrongly', () => {
+    expect(readSecrets({ KILLSWITCHD_API_KEY: '' }, { demo: true }).kind).toBe('invalid');
+  });
+});
+
+describe('a secret in memory', () => {
+  it('shows itself as redacted wherever it may end up by accident', () => {
+    const secret = makeSecret('s'.repeat(64), 'file');
+    const shown = '[redacted, 64 chars, from file]';
+    expect(String(secret)).toBe(shown);
+    expect(JSON.stringify({ secret })).toBe(JSON.stringify({ secret: shown }));
+    expect(inspect({ secret })).toContain(shown);
+    for (const text of [
+      inspect(secret, { showHidden: true, depth: null }),
+      JSON.stringify(Object.entries(secret)),
+    ]) {
+      expect(text).not.toContain('sss');
+    }
+    expect(secret.reveal()).toBe('s'.repeat(64));
+  });
+});
+
+describe('secrets', () => {
+  const secret = fc.string({
+    unit: fc.constantFrom(...Array.from('abcXYZ0123456789+/="\\-_%$&')),
+    minLength: 16,
+    maxLength: 80,
+  });
+  const variables = [
+    'BASE_URL',
+    'MARKETS',
+    'TIMEOUT_SECONDS',
+    'LIVENESS_MODE',
+    'WEB_LISTEN',
+    'LOG_LEVEL',
+  ] as const;
+  const misplaced = fc.constantFrom(...variables, 'CONFIG', 'API_KEY_FILE', 'API_SECERT');
+
+  it('never stand in a message, not even when they were put into the wrong variable as well', () => {
+    fc.assert(
+      fc.property(secret, secret, misplaced, fc.boolean(), (key, apiSecret, name, spoilt) => {
+        const env = {
+          ...ENVIRONMENT,
+          KILLSWITCHD_API_KEY: spoilt ? `${key} ` : key,
+          KILLSWITCHD_API_SECRET: apiSecret,
+          [`KILLSWITCHD_${name}`]: apiSecret,
+          KILLSWITCHD_LOG_FORMAT: 'xml',
+        };
+        const problems = problemsOf(load(null, env));
+        expect(problems).not.toBe('');
+        for (const text of [key, apiSecret, JSON.stringify(apiSecret).slice(1, -1)]) {
+          expect(problems).not.toContain(text);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('never stand in the configuration as it is printed or logged', () => {
+    fc.assert(
+      fc.property(secret, secret, (key, apiSecret) => {
+        const env = { ...ENVIRONMENT, KILLSWITCHD_API_KEY: key, KILLSWITCHD_API_SECRET: apiSecret };
+        const { config, sources } = loadWell(null, env);
+        const shown = `${JSON.stringify(config)}${printConfig(config, sources).join('\n')}`;
+        expect(shown).not.toContain(key);
+        expect(shown).not.toContain(apiSecret);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

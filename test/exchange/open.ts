@@ -1,0 +1,80 @@
+import { expect, onTestFinished } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { createExchange, type ExchangeOptions } from '../../src/exchange/exchange.ts';
+import { createTransport, type TransportOptions } from '../../src/exchange/transport.ts';
+import type { WireRequest, WireResult } from '../../src/exchange/wire.ts';
+import type { Cancel, PingOutcome, SyncRequest } from '../../src/ports.ts';
+
+export const KEY = 'key-0123456789';
+export const SECRET = 'secret-0123456789';
+
+/** A transport to one address, closed when the test ends. */
+export function openTransport(base: string, options: Partial<TransportOptions> = {}) {
+  const transport = createTransport({ bases: [base], connections: 4, ...options });
+  onTestFinished(() => transport.close());
+  const request = (given: Partial<WireRequest> = {}): WireRequest => ({
+    base,
+    method: 'POST',
+    path: '/api/v4/order/kill-switch',
+    headers: { 'Content-type': 'application/json' },
+    body: '{"market":"BTC_USDT"}',
+    fresh: false,
+    mayWrite: () => true,
+    ...given,
+  });
+  const start = (
+    given?: Partial<WireRequest>,
+  ): { result: Promise<WireResult>; cancel: Cancel; times: () => number } => {
+    let times = 0;
+    let cancel: Cancel = () => undefined;
+    const result = new Promise<WireResult>((resolve) => {
+      cancel = transport.send(request(given), (settled) => {
+        times += 1;
+        resolve(settled);
+      });
+    });
+    return { result, cancel, times: () => times };
+  };
+  return { transport, start, send: (given?: Partial<WireRequest>) => start(given).result };
+}
+
+/** An exchange client to one server, closed when the test ends. */
+export function openExchange(server: { readonly base: string }, options: Partial<ExchangeOptions> = {}) {
+  const exchange = createExchange({
+    bases: [server.base],
+    credentials: () => ({ key: KEY, secret: SECRET }),
+    nonce: 'increasing',
+    clock: createSystemClock(),
+    ...options,
+  });
+  onTestFinished(() => exchange.close());
+  const start = (given: Partial<SyncRequest> = {}): { outcome: Promise<Outcome>; cancel: Cancel } => {
+    let cancel: Cancel = () => undefined;
+    const outcome = new Promise<Outcome>((resolve) => {
+      let returned = false;
+      cancel = exchange.sync(
+        {
+          market: 'BTC_USDT',
+          timeoutSeconds: 60,
+          types: null,
+          base: 0,
+          fresh: false,
+          mayWrite: () => true,
+          ...given,
+        },
+        (settled) => {
+          expect(returned).toBe(true);
+          resolve(settled);
+        },
+      );
+      returned = true;
+    });
+    return { outcome, cancel };
+  };
+  const ping = (timeoutMs: number, base = 0): Promise<PingOutcome> =>
+    new Promise((resolve) => {
+      exchange.ping(base, timeoutMs, resolve);
+    });
+  return { exchange, start, sync: (given?: Partial<SyncRequest>) => start(given).outcome, ping };
+}

@@ -1,0 +1,143 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { control, hostClock, ping, send, signed } from './raw-client.ts';
+
+let server: SimulatedServer;
+
+beforeAll(async () => {
+  server = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 } });
+});
+afterEach(() => {
+  server.clearFaults();
+});
+afterAll(() => server.close());
+
+const ask = (method: string, path: string, value?: unknown, headers?: Record<string, string>) =>
+  control(server.url, method, `/simulator${path}`, value, headers);
+
+test('the front page says what this is and lists the endpoints', async () => {
+  const { status, body, headers } = await send(server.url, {
+    method: 'GET',
+    path: '/',
+    headers: {},
+    body: '',
+  });
+  expect([status, headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
+  for (const text of [
+    'simulated exchange',
+    '/api/v4/order/kill-switch',
+    '/simulator/events?since=SEQ',
+    'cut-off',
+  ]) {
+    expect(body).toContain(text);
+  }
+});
+
+test('placed orders and armed timers are in the state', async () => {
+  const order = { market: 'STATE_USDT', type: 'margin', side: 'sell', amount: 0.5, price: '110' };
+  const placed = await ask('POST', '/orders', { ...order, count: 2 });
+  expect(placed).toMatchObject({
+    status: 201,
+    value: [{ ...order, amount: '0.5' }, { market: 'STATE_USDT' }],
+  });
+  await send(server.url, signed({ market: 'STATE_USDT', timeout: '60', types: ['margin'] }));
+  const { value } = await ask('GET', '/state');
+  expect(value).toMatchObject({ profile: 'documented', markets: 'any', faults: [], orders: placed.value });
+  const { timers } = value as { timers: { secondsLeft: number }[] };
+  expect(timers).toMatchObject([{ account: 'main', market: 'STATE_USDT', types: ['margin'] }]);
+  expect(timers[0]?.secondsLeft).toBeGreaterThan(50);
+  expect(timers[0]?.secondsLeft).toBeLessThanOrEqual(60);
+});
+
+test('events after a number can be read, and waited for', async () => {
+  const since = server.exchange.log.lastSeq();
+  expect(await ask('GET', `/events?since=${since}`)).toEqual({ status: 200, value: [] });
+  expect(await ask('GET', `/events?since=${since}&wait=20`)).toEqual({ status: 200, value: [] });
+  const waiting = ask('GET', `/events?since=${since}&wait=5000`);
+  await send(server.url, signed({ market: 'WAIT_USDT', timeout: '60' }));
+  expect((await waiting).value).toMatchObject([{ seq: since + 1, kind: 'timer-armed', market: 'WAIT_USDT' }]);
+});
+
+test('faults are added and cleared', async () => {
+  const faults = [
+    { kind: 'throttle', match: { operation: 'ping' }, count: 5 },
+    { kind: 'lie', forMs: 60_000 },
+  ];
+  const added = await ask('POST', '/faults', faults);
+  expect(added).toMatchObject({ status: 201, value: faults.map((fault) => ({ fault, hits: 0 })) });
+  expect((await send(server.url, ping)).status).toBe(429);
+  expect((await ask('GET', '/state')).value).toMatchObject({ faults: [{ hits: 1 }, { hits: 0 }] });
+  expect(await ask('DELETE', '/faults')).toEqual({ status: 200, value: { cleared: 2 } });
+  expect((await send(server.url, ping)).status).toBe(200);
+});
+
+test.each([
+  ['/faults', { kind: 'latncy', ms: 1 }, /^fault: kind is "latncy"; allowed: latency, hang, reset/],
+  [
+    '/faults',
+    [{ kind: 'lie' }, { kind: 'latency' }],
+    /^fault 2: ms is missing; expected milliseconds from 0/,
+  ],
+  ['/faults', { kind: 'latency', ms: -1 }, /^fault: ms is -1; expected milliseconds/],
+  ['/faults', { kind: 'lie', ms: 1 }, /^fault: unknown field "ms"; allowed for "lie": match, probability/],
+  ['/faults', { kind: 'reset', when: 'later' }, /^fault: when is "later"; expected before or after/],
+  [
+    '/faults',
+    { kind: 'status', status: 404 },
+    /^fault: status is 404; expected a whole number from 500 to 599/,
+  ],
+  ['/faults', { kind: 'lie', probability: 2 }, /^fault: probability is 2; expected a number from 0 to 1/],
+  ['/faults', { kind: 'lie', count: 0 }, /^fault: count is 0; expected a whole number of at least 1/],
+  [
+    '/faults',
+    { kind: 'lie', match: { markets: 'X' } },
+    /^fault: match is {"markets":"X"}; expected an object/,
+  ],
+  [
+    '/faults',
+    { kind: 'redirect', location: 'a\r\nb' },
+    /^fault: location is "a\\r\\nb"; expected an address/,
+  ],
+  ['/faults', 'lie', /^fault: expected an object such as/],
+  ['/orders', { market: 'btc' }, /^order: market is "btc"; expected an available market such as BTC_USDT/],
+  ['/orders', { market: 'A_B', type: 'stock' }, /^order: type is "stock"; allowed: spot, margin, futures/],
+  ['/orders', { market: 'A_B', type: 'spot' }, /^order: side is missing; allowed: buy, sell/],
+  [
+    '/orders',
+    [{ market: 'A_B', type: 'spot', side: 'buy', price: {} }],
+    /^order 1: price is {}; expected a decimal/,
+  ],
+  [
+    '/orders',
+    { market: 'A_B', type: 'spot', side: 'buy', count: 1e9 },
+    /^order: count is 1000000000; expected/,
+  ],
+  ['/orders', { market: 'A_B', typ: 'spot' }, /^order: unknown field "typ"; allowed: market, type/],
+  ['/orders', [7], /^order 1: expected an object with market/],
+])('%s refuses %j with a sentence that says what is allowed', async (path, value, message) => {
+  const { status, value: answer } = await ask('POST', path, value);
+  expect(status).toBe(400);
+  expect((answer as { error: string }).error).toMatch(message);
+  expect((await ask('GET', '/state')).value).toMatchObject({ faults: [] });
+});
+
+test('what is no JSON, no number or no endpoint is refused in words', async () => {
+  const headers = { 'content-type': 'application/json' };
+  const broken = await send(server.url, { method: 'POST', path: '/simulator/faults', headers, body: '{' });
+  expect(broken.status).toBe(400);
+  expect(JSON.parse(broken.body)).toHaveProperty('error');
+  expect(await ask('GET', '/events?since=-1')).toMatchObject({ status: 400 });
+  expect(await ask('GET', '/events?wait=999999')).toMatchObject({ status: 400 });
+  expect(await ask('GET', '/unknown')).toEqual({
+    status: 404,
+    value: { error: 'No such endpoint; GET / lists them.' },
+  });
+});
+
+test('a script of a web page cannot control the exchange', async () => {
+  const origin = { origin: 'https://example.com' };
+  const refused = await ask('POST', '/faults', { kind: 'lie' }, origin);
+  expect(refused.status).toBe(403);
+  expect((await ask('GET', '/state', undefined, origin)).status).toBe(403);
+  expect((await ask('GET', '/state')).value).toMatchObject({ faults: [] });
+});

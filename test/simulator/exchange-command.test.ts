@@ -1,0 +1,167 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { afterAll, afterEach, expect, test } from 'vitest';
+import type { Edge } from '../../src/cli/edge.ts';
+import { registerExchange } from '../../src/cli/exchange.ts';
+import { control, ping, send, signed } from './raw-client.ts';
+
+interface Run {
+  readonly lines: string[];
+  readonly errors: string[];
+  readonly exits: number[];
+  readonly url: string;
+  readonly signal: (name: string) => void;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'exchange-command-'));
+const running: Run[] = [];
+
+afterEach(() => {
+  for (const run of running.splice(0)) run.signal('SIGTERM');
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Runs the command as the program would, without a process of its own. */
+async function run(args: readonly string[], env: Edge['env'] = {}): Promise<Run> {
+  const lines: string[] = [];
+  const errors: string[] = [];
+  const exits: number[] = [];
+  const handlers = new Map<string, () => void>();
+  const edge: Edge = {
+    env,
+    out: (line) => lines.push(line),
+    err: (line) => errors.push(line),
+    terminal: false,
+    nodeVersion: 'v24',
+    isoTime: String,
+    onSignal(name, handler) {
+      handlers.set(name, handler);
+      return () => handlers.delete(name);
+    },
+    onCrash: () => () => {},
+    finish: (code) => exits.push(code),
+    exitNow: (code) => exits.push(code),
+  };
+  const program = new Command('killswitchd').exitOverride();
+  registerExchange(program, edge);
+  await program.parseAsync(['exchange', ...args], { from: 'user' });
+  const signal = (name: string) => handlers.get(name)?.();
+  const started = { lines, errors, exits, url: lines[0] ?? '', signal };
+  running.push(started);
+  return started;
+}
+
+const FREE = ['--listen', '127.0.0.1:0'];
+
+test('the first line is the address, and the exchange answers there', async () => {
+  const { lines, url } = await run(FREE);
+  expect(lines[0]).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect(lines.slice(1).join('\n')).toContain('the key demo-key with the secret demo-secret');
+  expect(await send(url, ping)).toMatchObject({ status: 200, body: '["pong"]' });
+});
+
+test('a newcomer finds resting orders of every type', async () => {
+  const { url } = await run(FREE);
+  const { value } = await control(url, 'GET', '/simulator/state');
+  const types = (value as { orders: { type: string }[] }).orders.map((order) => order.type);
+  expect(new Set(types)).toEqual(new Set(['spot', 'margin', 'futures']));
+});
+
+test('the key and secret of the environment are accepted, and the secret is not shown', async () => {
+  const env = { KILLSWITCHD_API_KEY: 'my-key', KILLSWITCHD_API_SECRET: 'my-own-secret' };
+  const { lines, url } = await run(FREE, env);
+  const own = { key: 'my-key', secret: 'my-own-secret' };
+  expect((await send(url, signed({ market: 'BTC_USDT', timeout: '60' }, own))).status).toBe(200);
+  expect((await send(url, signed({ market: 'BTC_USDT', timeout: '60' }))).status).toBe(401);
+  expect(lines.join('\n')).not.toContain('my-own-secret');
+});
+
+test('the profile and the list of markets are those of the flags', async () => {
+  const { url, lines } = await run([...FREE, '--profile', 'live', '--markets', 'BTC_USDT,ETH_USDT']);
+  expect((await send(url, signed({ market: 'BTC_USDT', timeout: null }))).body).toBe('[]');
+  expect((await send(url, signed({ market: 'SOL_USDT', timeout: '60' }))).status).toBe(422);
+  expect(lines.at(-1)).toContain('kill-switch SOL_USDT: refused with 422, code 31');
+  expect(lines.join('\n')).toContain('Resting orders: 8, in BTC_USDT, ETH_USDT.');
+});
+
+test('arming and deleting are told in plain words, renewals are not', async () => {
+  const { url, lines } = await run(FREE);
+  const before = lines.length;
+  await send(url, signed({ market: 'BTC_USDT', timeout: '60', types: ['spot'] }));
+  await send(url, signed({ market: 'BTC_USDT', timeout: '60', types: ['spot'] }));
+  await send(url, signed({ market: 'BTC_USDT', timeout: null }));
+  const told = lines.slice(before).map((line) => line.replace(/\d\d:\d\d:\d\dZ/g, 'TIME'));
+  expect(told).toEqual([
+    'TIME BTC_USDT: timer armed for 60 s; unless it is renewed it cancels spot orders at TIME',
+    'TIME BTC_USDT: timer deleted; its orders stay',
+  ]);
+});
+
+test('every event is in the event log file as soon as it has happened', async () => {
+  const file = join(folder, 'events.jsonl');
+  const { url } = await run([...FREE, '--orders', 'none', '--event-log', file]);
+  await send(url, signed({ market: 'BTC_USDT', timeout: '60' }));
+  const events = readFileSync(file, 'utf8').trimEnd().split('\n');
+  expect(events.map((line) => JSON.parse(line) as object)).toMatchObject([{ seq: 1, kind: 'timer-armed' }]);
+});
+
+test('orders come from a file', async () => {
+  const file = join(folder, 'orders.json');
+  writeFileSync(file, JSON.stringify({ market: 'XRP_USDT', type: 'spot', side: 'buy', count: 3 }));
+  const { lines } = await run([...FREE, '--orders', file]);
+  expect(lines.join('\n')).toContain('Resting orders: 3, in XRP_USDT.');
+  writeFileSync(file, '[{"market":"XRP_USDT","type":"stop"}]');
+  const wrong = await run([...FREE, '--orders', file]);
+  expect(wrong.exits).toEqual([64]);
+  expect(wrong.errors[0]).toContain('order 1: type is "stop"; allowed: spot, margin, futures');
+});
+
+test.each(['SIGTERM', 'SIGINT'])('%s ends it with 0 at once, whatever is open', async (name) => {
+  const { url, exits, signal } = await run(FREE);
+  await control(url, 'POST', '/simulator/faults', { kind: 'hang', mode: 'drop' });
+  const { lastSeq } = (await control(url, 'GET', '/simulator/state')).value as { lastSeq: number };
+  const hanging = send(url, ping).catch((error: NodeJS.ErrnoException) => error.code);
+  await control(url, 'GET', `/simulator/events?since=${lastSeq}&wait=5000`);
+  signal(name);
+  expect(await hanging).toBe('ECONNRESET');
+  await expect.poll(() => exits).toEqual([0]);
+});
+
+test.each<[string[], RegExp]>([
+  [['--listen', '17480'], /--listen: found "17480"; allowed: HOST:PORT/],
+  [['--listen', '0.0.0.0:0'], /--listen: other hosts can reach 0\.0\.0\.0; .*--allow-remote/],
+  [['--listen', '127.example.com:0'], /--listen: other hosts can reach 127\.example\.com/],
+  [['--profile', 'life'], /--profile: found "life"; allowed: documented, live/],
+  [['--markets', 'BTC_USDT,eth-usdt'], /--markets: found "eth-usdt"; allowed: .*; did you mean ETH_USDT\?/],
+  [['--seed', 'x'], /--seed: found "x"; allowed: a whole number from 0/],
+  [['--orders', '/nonexistent.json'], /--orders: cannot read \/nonexistent\.json as JSON/],
+  [['--event-log', '/nonexistent/log'], /--event-log: cannot append to \/nonexistent\/log/],
+])('the flags %j are refused with 64 and a message', async (args, message) => {
+  const { exits, errors, lines } = await run([...FREE, ...args]);
+  expect([exits, lines]).toEqual([[64], []]);
+  expect(errors).toEqual([expect.stringMatching(message)]);
+});
+
+test('half a key pair in the environment is refused with 78', async () => {
+  const { exits, errors } = await run(FREE, { KILLSWITCHD_API_KEY: 'my-key' });
+  expect(exits).toEqual([78]);
+  expect(errors[0]).toContain('KILLSWITCHD_API_KEY is set and KILLSWITCHD_API_SECRET is not');
+});
+
+test('a port in use ends it with 69 and one message', async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => {
+    taken.listen(0, '127.0.0.1', resolve);
+  });
+  const address = taken.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const { exits, errors, lines } = await run(['--listen', `127.0.0.1:${port}`]);
+  expect([exits, lines]).toEqual([[69], []]);
+  expect(errors).toEqual([
+    `killswitchd exchange: cannot listen on 127.0.0.1:${port}: the port is already in use; choose another --listen, for example 127.0.0.1:0 for any free port`,
+  ]);
+  taken.close();
+});
