@@ -20,11 +20,19 @@ export interface Confirmation {
 
 /**
  * A request is about to be written: from here on a timer may exist that fires as late as the request's lifetime plus
- * its timeout from now. Nothing is gained for the lower end before a confirmation arrives.
+ * its timeout from now. Nothing is gained for the lower end before a confirmation arrives; what ends or shortens the
+ * timer may do so any time from now.
  */
 export function believeWritten(state: CoreState, attempt: Attempt): void {
-  if (attempt.purpose === 'delete') return;
   const { belief } = attempt.market;
+  if (attempt.purpose === 'delete') {
+    belief.notBeforeLifeMs = null;
+    return;
+  }
+  if (attempt.purpose === 'trip' && belief.notBeforeLifeMs !== null) {
+    const shortestLifeMs = attempt.writtenLifeMs + (attempt.timeoutMs - ROUNDING_MS) * (1 - DRIFT);
+    belief.notBeforeLifeMs = Math.min(belief.notBeforeLifeMs, shortestLifeMs);
+  }
   const { requestLifetimeMs, cancellationDelayMs } = state.settings;
   const latestMs =
     attempt.writtenMs + requestLifetimeMs + longest(attempt.timeoutMs) + ROUNDING_MS + cancellationDelayMs;
@@ -42,14 +50,12 @@ export function believeNotApplied(state: CoreState, attempt: Attempt): void {
 /** No answer that can be believed: the exchange may carry the attempt out at any time within the request's lifetime. */
 export function believeUnknown(state: CoreState, attempt: Attempt): void {
   const { belief } = attempt.market;
-  if (attempt.purpose === 'delete') {
-    // A delete that may have happened leaves nothing to rely on, and nothing that is sure to be gone.
-    belief.notBeforeLifeMs = null;
-    return;
-  }
+  // A delete that may have happened changes nothing any more: it was believed to do its worst when it was written.
+  if (attempt.purpose === 'delete') return;
   if (attempt.id < belief.lastAppliedId && state.settings.nonce === 'increasing') return;
   belief.unresolved += 1;
   belief.lastUnresolvedId = attempt.id;
+  belief.strayLifeMs = Math.max(belief.strayLifeMs, attempt.writtenLifeMs + attempt.timeoutMs);
   belief.strayUntilMs = Math.max(belief.strayUntilMs, attempt.writtenMs + state.settings.requestLifetimeMs);
 }
 

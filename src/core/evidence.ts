@@ -27,6 +27,7 @@ export function hearBot(
   if (bot === undefined) return;
   if (says === 'beat') {
     bot.lastLifeMs = state.lifeMs;
+    bot.lastAwakeMs = awakeMs(state);
     changeBot(state, bot, 'alive', out);
   } else {
     changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);
@@ -39,6 +40,29 @@ export function judgeBots(state: CoreState, out: Effect[]): void {
     if ((bot.state === 'alive' || bot.state === 'starting') && !isAlive(state, bot)) {
       changeBot(state, bot, 'stale', out);
     }
+    if (!bot.tripped && (bot.state === 'failed' || isSilent(state, bot))) trip(state, bot);
+  }
+}
+
+/**
+ * A step of the wall clock makes evidence doubtful: nothing is renewed until the next beat. It does not make a bot
+ * dead: orders are cancelled before their time only when the bot was silent on a clock that nobody can set.
+ */
+function isSilent(state: CoreState, bot: BotState): boolean {
+  return bot.state === 'stale' && awakeMs(state) - bot.lastAwakeMs > state.settings.liveness.ttlMs;
+}
+
+function awakeMs(state: CoreState): number {
+  return state.now.monoMs + state.timebase.sleptMs;
+}
+
+function trip(state: CoreState, bot: BotState): void {
+  bot.tripped = true;
+  if (state.settings.liveness.onStale !== 'trip') return;
+  for (const market of state.markets) {
+    if (market.settings.bot !== bot.bot || market.settings.timeoutMs <= TRIP_MS) continue;
+    market.tripWanted = true;
+    market.nextMs = state.now.monoMs;
   }
 }
 
@@ -47,22 +71,20 @@ const SUSPENDS = { stale: 'bot_stale', goodbye: 'bot_goodbye', failed: 'bot_fail
 function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: Effect[]): void {
   if (bot.state === to) return;
   bot.state = to;
+  bot.tripped = false;
   out.push({ kind: 'notice', notice: { kind: 'bot', bot: bot.bot, state: to } });
   for (const market of state.markets) {
     if (market.settings.bot !== bot.bot) continue;
     if (to === 'alive') resume(state, market, out);
-    else if (to !== 'starting') suspend(state, market, SUSPENDS[to], out);
+    else if (to !== 'starting') suspend(market, SUSPENDS[to], out);
   }
 }
 
-function suspend(state: CoreState, market: MarketState, why: Suspension, out: Effect[]): void {
+function suspend(market: MarketState, why: Suspension, out: Effect[]): void {
   if (market.suspended !== why) {
     out.push({ kind: 'notice', notice: { kind: 'suspended', market: market.settings.market, why } });
   }
   market.suspended = why;
-  const shortens = state.settings.liveness.onStale === 'trip' && market.settings.timeoutMs > TRIP_MS;
-  market.tripWanted = shortens && why !== 'bot_goodbye';
-  market.nextMs = state.now.monoMs;
 }
 
 function resume(state: CoreState, market: MarketState, out: Effect[]): void {

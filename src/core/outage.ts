@@ -1,4 +1,11 @@
-import type { BaseState, CoreEvent, CoreState, Effect, MarketState } from './state.ts';
+import {
+  type BaseState,
+  type CoreEvent,
+  type CoreState,
+  type Effect,
+  hurry,
+  type MarketState,
+} from './state.ts';
 
 /** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
 const FAILURES = 3;
@@ -18,9 +25,8 @@ export function heardFrom(state: CoreState, base: BaseState, out: Effect[]): voi
   out.push({ kind: 'notice', notice: { kind: 'outage-ended', base: base.index, lastedMs, attempts } });
   for (const market of state.markets) {
     market.canaryTries = 0;
-    if (market.refused === null && market.lastConfirmedMs < sinceMs) {
-      market.nextMs = Math.min(market.nextMs, state.now.monoMs);
-    }
+    const missedOne = market.cycleSinceMs !== null || market.streak > 0 || market.nextMs <= state.now.monoMs;
+    if (market.refused === null && missedOne && market.lastConfirmedMs < sinceMs) hurry(state, market);
   }
 }
 

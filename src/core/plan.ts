@@ -47,8 +47,10 @@ function dueTrips(state: CoreState): Candidate[] {
   const trips: Candidate[] = [];
   for (const market of state.markets) {
     if (!market.tripWanted || market.inFlight.length > 0) continue;
-    // A timer that fires sooner by itself must not be lengthened.
-    if (market.belief.notAfterMs === null || market.belief.notAfterMs <= state.now.monoMs + TRIP_MS) {
+    const { unresolved, strayLifeMs } = market.belief;
+    const lastsMs = Math.max(slackMs(state, market), unresolved > 0 ? strayLifeMs - state.lifeMs : 0);
+    // A timer that fires sooner by itself must not be lengthened, and one that has fired not be made again.
+    if (lastsMs <= TRIP_MS) {
       market.tripWanted = false;
     } else if (market.nextMs <= state.now.monoMs + EARLY_MS) {
       trips.push({ market, purpose: 'trip', base: 0, detached: market.timedOut, onWrite: null });

@@ -3,10 +3,13 @@ import type { CoreState } from './state.ts';
 /** Permits that renewals leave to deletes and to the most urgent renewal. */
 const RESERVE = 0.02;
 
+/** A request may leave this much after it was counted, while its connection is opened: the window is longer by it. */
+const CONNECT_MS = 500;
+
 /** How many requests may still be written now without more than the budget in any sliding window. */
 export function roomInWindow(state: CoreState): number {
   const { written, now } = state;
-  const from = now.monoMs - state.settings.budget.windowMs;
+  const from = now.monoMs - state.settings.budget.windowMs - CONNECT_MS;
   while (state.writtenHead < written.length && (written[state.writtenHead] ?? 0) <= from)
     state.writtenHead += 1;
   if (state.writtenHead > 4096 && state.writtenHead * 2 > written.length) {
@@ -23,7 +26,7 @@ export function reserved(state: CoreState): number {
 
 /** When the window has room again, in monotonic milliseconds. */
 export function roomAtMs(state: CoreState): number {
-  return (state.written[state.writtenHead] ?? state.now.monoMs) + state.settings.budget.windowMs;
+  return (state.written[state.writtenHead] ?? state.now.monoMs) + state.settings.budget.windowMs + CONNECT_MS;
 }
 
 export function countWrite(state: CoreState): void {

@@ -135,6 +135,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   state.nextAttemptId += 1;
   state.attempts.set(attempt.id, attempt);
   market.inFlight.push(attempt);
+  market.lastWrittenMs = monoMs;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
   const throttled = monoMs - state.lastThrottledMs < 5000;
   const gapMs = purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled);

@@ -8,6 +8,7 @@ import {
   type BaseState,
   type CoreState,
   type Effect,
+  hurry,
   type MarketState,
   slackMs,
 } from './state.ts';
@@ -55,7 +56,7 @@ function answered(state: CoreState, base: BaseState, attempt: Attempt, out: Effe
   if (state.unauthorised !== null) {
     state.unauthorised = null;
     out.push({ kind: 'notice', notice: { kind: 'authorised-again' } });
-    for (const market of state.markets) market.nextMs = Math.min(market.nextMs, state.now.monoMs);
+    for (const market of state.markets) if (market.refused === null) hurry(state, market);
   }
   const { market } = attempt;
   market.refusals = 0;
@@ -210,6 +211,8 @@ function react(
       if (!superseded && market.nonceRetries < NONCE_RETRIES) {
         market.nonceRetries += 1;
         market.nextMs = state.now.monoMs;
+        // Nothing was said about the key: the probe is not over.
+        if (state.unauthorised !== null) state.unauthorised.nextProbeMs = state.now.monoMs;
       }
       break;
     case 'refused':

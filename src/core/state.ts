@@ -2,7 +2,7 @@ import type { LeftArmed, Notice, Suspension } from './notice.ts';
 import type { FailureReason, OrderType, Outcome } from './outcome.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import { type Instant, startTimebase, type Timebase } from './time.ts';
-import { planCadence } from './timing.ts';
+import { planCadence, SHORTEST_GAP_MS } from './timing.ts';
 
 export type Purpose = 'renew' | 'trip' | 'delete';
 
@@ -77,6 +77,8 @@ export interface Belief {
   lastUnresolvedId: number;
   /** Monotonic time until which an unresolved renewal may still be carried out; 0 where none can. */
   strayUntilMs: number;
+  /** Life time until which the timer of an unresolved renewal would last if it was carried out when written. */
+  strayLifeMs: number;
 }
 
 export interface MarketState {
@@ -113,6 +115,7 @@ export interface MarketState {
   exit: { readonly want: 'delete' | 'keep' | 'handoff'; done: boolean } | null;
   deleted: boolean;
   lastConfirmedMs: number;
+  lastWrittenMs: number;
   lastDurationMs: number | null;
   slackHistory: number[];
   renewals: number;
@@ -146,6 +149,10 @@ export interface BotState {
   state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
   /** Life time of the newest evidence; null before the first. */
   lastLifeMs: number | null;
+  /** The same on the clock that steps of the wall clock do not move. */
+  lastAwakeMs: number;
+  /** Its timers were cut short, or will not be. */
+  tripped: boolean;
   readonly graceUntilLifeMs: number;
 }
 
@@ -218,6 +225,8 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
         bot,
         state: watched ? 'starting' : 'alive',
         lastLifeMs: null,
+        lastAwakeMs: now.monoMs,
+        tripped: false,
         graceUntilLifeMs: now.monoMs + settings.liveness.startupGraceMs,
       },
     ]),
@@ -277,6 +286,7 @@ function createMarket(
       unresolved: 0,
       lastUnresolvedId: 0,
       strayUntilMs: 0,
+      strayLifeMs: 0,
     },
     inFlight: [],
     periodMs,
@@ -299,6 +309,7 @@ function createMarket(
     exit: null,
     deleted: false,
     lastConfirmedMs: Number.NEGATIVE_INFINITY,
+    lastWrittenMs: Number.NEGATIVE_INFINITY,
     lastDurationMs: null,
     slackHistory: [],
     renewals: 0,
@@ -328,6 +339,12 @@ function createBase(url: string, index: number, now: Instant): BaseState {
 export function slackMs(state: CoreState, market: MarketState): number {
   const { notBeforeLifeMs } = market.belief;
   return notBeforeLifeMs === null ? 0 : notBeforeLifeMs - state.lifeMs;
+}
+
+/** Brings the market's next attempt forward to now, but not closer than the shortest gap to the last one. */
+export function hurry(state: CoreState, market: MarketState): void {
+  const soonestMs = Math.max(state.now.monoMs, market.lastWrittenMs + SHORTEST_GAP_MS);
+  market.nextMs = Math.min(market.nextMs, soonestMs);
 }
 
 /** Should the market be armed now: the bot lives, nobody stopped it, and the daemon is not on its way out. */

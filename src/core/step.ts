@@ -5,7 +5,7 @@ import { hearPing, judgeSilence, pingBases } from './outage.ts';
 import { plan } from './plan.ts';
 import { takePermits } from './release.ts';
 import { settle } from './settle.ts';
-import { type CoreEvent, type CoreState, type Effect, isWanted, slackMs } from './state.ts';
+import { type CoreEvent, type CoreState, type Effect, hurry, isWanted, slackMs } from './state.ts';
 import { type Instant, lifeMs, observeClocks } from './time.ts';
 import { planCadence } from './timing.ts';
 
@@ -98,7 +98,7 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
   state.epoch += 1;
   state.permits = 0;
   for (const market of state.markets) {
-    if (market.refused === null) market.nextMs = Math.min(market.nextMs, now.monoMs);
+    if (market.refused === null) hurry(state, market);
   }
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts.values())

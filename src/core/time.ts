@@ -18,6 +18,8 @@ export interface Instant {
  */
 export interface Timebase {
   lifeOffsetMs: number;
+  /** The part of it that is suspend, which no setting of the wall clock can bring about. */
+  sleptMs: number;
   bootAheadMs: number;
   wallAheadMs: number;
   lastMonoMs: number;
@@ -37,6 +39,7 @@ const SLEW = 500e-6;
 export function startTimebase(now: Instant): Timebase {
   return {
     lifeOffsetMs: 0,
+    sleptMs: 0,
     bootAheadMs: now.bootMs - now.monoMs,
     wallAheadMs: now.wallMs - now.monoMs,
     lastMonoMs: now.monoMs,
@@ -63,6 +66,7 @@ export function observeClocks(timebase: Timebase, now: Instant): Jump[] {
   timebase.wallAheadMs += stepped === 0 ? clamp(wallBy, -slewMs, slewMs) : wallBy;
   // A suspend shows on both clocks: it must not count twice.
   timebase.lifeOffsetMs += Math.max(slept, stepped, 0);
+  timebase.sleptMs += slept;
 
   if (slept > 0) jumps.push({ what: 'suspend', byMs: slept });
   const step = stepped - slept;

@@ -96,6 +96,8 @@ function smallestThatFits(low: number, high: number, fits: (value: number) => bo
   return right;
 }
 
+/** No two attempts of a market follow each other faster, whatever happens between them. */
+export const SHORTEST_GAP_MS = 250;
 /** Attempts for a market whose guarantee ran out (or never began) follow each other at this distance. */
 const UNPROTECTED_GAP_MS = 500;
 
@@ -106,7 +108,7 @@ const UNPROTECTED_GAP_MS = 500;
  */
 export function retryGapMs(slackMs: number, throttled: boolean): number {
   if (slackMs <= 0) return throttled ? 2 * UNPROTECTED_GAP_MS : UNPROTECTED_GAP_MS;
-  return throttled ? clamp(slackMs / 2, 250, 10_000) : clamp(slackMs / 4, 250, 5000);
+  return throttled ? clamp(slackMs / 2, SHORTEST_GAP_MS, 10_000) : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);
 }
 
 /**

@@ -28,12 +28,22 @@ export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): ()
   };
 }
 
-/** Gives the event loop back whenever a piece of work has held it for `sliceMs`. Await it between small steps. */
+/**
+ * Gives the event loop back whenever the work that shares it has held it for `sliceMs`. Await it between small steps;
+ * works that share one breather share the slice too.
+ */
 export function createBreather(clock: Clock, sliceMs = 4): () => Promise<void> {
   let sliceStartMs = clock.now().monoMs;
+  let pause: Promise<void> | null = null;
   return async () => {
-    if (clock.now().monoMs - sliceStartMs < sliceMs) return;
-    await new Promise<void>((resolve) => clock.after(0, resolve));
-    sliceStartMs = clock.now().monoMs;
+    if (pause === null && clock.now().monoMs - sliceStartMs < sliceMs) return;
+    pause ??= new Promise<void>((resolve) => {
+      clock.after(0, () => {
+        pause = null;
+        sliceStartMs = clock.now().monoMs;
+        resolve();
+      });
+    });
+    await pause;
   };
 }

@@ -184,13 +184,15 @@ export function createJudge(world: {
   }
 
   function onArmed(
-    event: { readonly market: string; readonly cancellationTime: number },
+    event: { readonly market: string; readonly timeoutSeconds: number; readonly cancellationTime: number },
     arriving: Sent | null,
   ): void {
     const truth = truths.get(event.market);
     if (truth === undefined) return;
     truth.firesMs = toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
     const incarnation = arriving === null ? undefined : current.get(arriving.daemon);
+    // Another daemon that shortens the timer is somebody else to those who armed it for longer.
+    if (!alone && event.timeoutSeconds * 1000 < truth.timeoutMs) breakTruth(truth);
     truth.owner = incarnation ?? null;
     if (incarnation === undefined) return;
     const record = recordOf(incarnation);

@@ -2,7 +2,7 @@ import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Clock, Observer } from '../ports.ts';
 import { describeNotice, type EventContext, type EventLevel, levelOf } from './events.ts';
 import { isoTime, localTime } from './moment.ts';
-import { HIDDEN, hideSecretFields } from './secret-fields.ts';
+import { HIDDEN, hideSecretFields, SECRET_BINDINGS } from './secret-fields.ts';
 import { createSink, openStdout, type Write } from './sink.ts';
 
 export const LOG_FORMATS = ['json', 'journal', 'text'] as const;
@@ -80,7 +80,8 @@ export function createLog(options: LogOptions): Log {
       level,
       base: null,
       timestamp: () => `,"time":"${isoTime(clock.now().wallMs)}"`,
-      formatters: { level: (label) => ({ level: label }), log: hideSecretFields, bindings: hideSecretFields },
+      formatters: { level: (label) => ({ level: label }), log: hideSecretFields },
+      redact: { paths: [...SECRET_BINDINGS], censor: HIDDEN },
       serializers: { err: (error: unknown) => error },
     },
     stream,

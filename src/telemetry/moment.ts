@@ -43,7 +43,7 @@ export function momentText(wallMs: number, nowWallMs: number): string {
 
 /** Milliseconds as `12 ms`, `2.5 s`, `52 s`, `4 min 10 s` or `2 h 5 min`. */
 export function durationText(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
   if (ms < 9950) return `${Number((ms / 1000).toFixed(1))} s`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 120) return `${seconds} s`;

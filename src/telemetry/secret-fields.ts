@@ -11,13 +11,23 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'xtxcpayload',
   'xtxcsignature',
 ]);
+/** The same for the bindings of a child logger, which pass by `hideSecretFields`. */
+export const SECRET_BINDINGS = [
+  'key',
+  'apiKey',
+  'secret',
+  'apiSecret',
+  'payload',
+  'signature',
+  'authorization',
+];
 export const HIDDEN = '[hidden]';
 /** Deeper than this an object is not written at all. */
 const MAX_DEPTH = 5;
 
 /**
- * A line's object without its secrets, at every depth and however the names are spelt. Stands in for the `redact`
- * option of pino, whose wildcard paths cost 0.2 ms a line for these names and three levels.
+ * A line's object without its secrets, at every depth and however the names are spelt. The `redact` option of pino does
+ * the same with wildcard paths, but takes 0.2 ms a line for these names and three levels.
  */
 export function hideSecretFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const clean: Record<string, unknown> = {};

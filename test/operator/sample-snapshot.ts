@@ -1,0 +1,47 @@
+import type { MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
+
+/** A market that is armed and well, with what a test wants to be different. */
+export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnapshot {
+  return {
+    market: 'BTC_USDT',
+    types: null,
+    bot: 'main',
+    state: 'armed',
+    wanted: true,
+    timeoutMs: 60_000,
+    periodMs: 6000,
+    guaranteedMs: 54_321,
+    expiryWallMs: 1_795_000_060_000,
+    firesByWallMs: 1_795_000_063_000,
+    cancellationTime: 1_795_000_060,
+    lastDurationMs: 50,
+    lastSlackRatio: 0.87,
+    slackHistory: [0.9, 0.85, 0.87],
+    renewals: 42,
+    failures: 1,
+    failureStreak: 0,
+    lapses: 0,
+    lastProblem: null,
+    onStop: 'deletes the timer: the orders stay',
+    promise: ['An outage of the exchange shorter than 52 s cancels nothing.'],
+    ...changes,
+  };
+}
+
+/** A daemon that is ready, with what a test wants to be different. */
+export function sampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
+  return {
+    phase: 'running',
+    ready: true,
+    notReady: [],
+    live: true,
+    authorised: true,
+    shutdownPolicy: 'delete',
+    markets: [sampleMarket()],
+    bases: [{ url: 'http://127.0.0.1:1', up: true, pingMs: 12, lastProblem: null, outage: false }],
+    bots: [{ bot: 'main', mode: 'beat', state: 'alive', evidenceAgeMs: 1200, ttlMs: 15_000 }],
+    capacityPerSecond: 100,
+    cadenceFactor: 1,
+    ...changes,
+  };
+}

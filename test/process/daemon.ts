@@ -1,0 +1,129 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually, type Program, type RunOptions, runProgram, said } from './program.ts';
+import type { Sabotage } from './sabotage.ts';
+import { DEMO } from './simulated-exchange.ts';
+
+export interface DaemonOptions extends RunOptions {
+  /** Base address of the exchange. */
+  readonly exchange: string;
+  readonly markets: readonly unknown[];
+  /** Sections of the configuration file that replace those of `configOf`. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly secret?: string;
+  /** A file of another daemon, for one that is started with the same configuration. */
+  readonly configFile?: string;
+  /** Loads the module that `sabotage` needs. */
+  readonly canSabotage?: boolean;
+}
+
+/** One line of the log. */
+export interface LogLine {
+  readonly level: string;
+  readonly event: string;
+  readonly market?: string;
+  readonly msg: string;
+}
+
+export interface Page {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** The daemon as a process, and what an operator can ask of it. */
+export interface DaemonProcess extends Program {
+  readonly configFile: string;
+  /** The file that the API secret is read from. */
+  readonly secretFile: string;
+  /** The lines of the log with this event code. */
+  readonly logged: (event: string) => readonly LogLine[];
+  /** Address of the status page; waits for it to be served. */
+  readonly web: () => Promise<string>;
+  readonly get: (path: string) => Promise<Page>;
+  /** The sum of all series of a metric whose labels contain these. */
+  readonly metric: (name: string, labels?: Readonly<Record<string, string>>) => Promise<number>;
+  /** Resolves once `/readyz` answers 200. */
+  readonly ready: (withinMs?: number) => Promise<void>;
+  readonly sabotage: (sabotage: Sabotage) => void;
+}
+
+const SABOTAGE_MODULE = new URL('./sabotage.ts', import.meta.url).href;
+
+/** Writes configuration and secrets into `directory` and starts `run` with them. */
+export function runDaemon(directory: string, options: DaemonOptions): DaemonProcess {
+  const { markets, exchange, config = {}, secret = DEMO.secret, canSabotage = false } = options;
+  const file = (name: string, content: string) => {
+    const path = join(directory, name);
+    writeFileSync(path, content, { mode: 0o600 });
+    return path;
+  };
+  const secretFile = file('api-secret', `${secret}\n`);
+  const sabotageFile = join(directory, 'sabotage.json');
+  const content = {
+    exchange: { baseUrls: [exchange] },
+    markets,
+    liveness: { mode: 'none' },
+    web: { listen: ['127.0.0.1:0'] },
+    ...config,
+  };
+  const configFile = options.configFile ?? file('killswitchd.json', JSON.stringify(content));
+  const program = runProgram(['run', '--config', configFile], {
+    ...options,
+    preload: canSabotage ? [SABOTAGE_MODULE] : [],
+    env: {
+      KILLSWITCHD_API_KEY_FILE: file('api-key', `${DEMO.key}\n`),
+      KILLSWITCHD_API_SECRET_FILE: secretFile,
+      ...(canSabotage ? { SABOTAGE: sabotageFile } : {}),
+      ...options.env,
+    },
+  });
+  return {
+    ...program,
+    ...observe(program),
+    configFile,
+    secretFile,
+    sabotage(sabotage) {
+      file('sabotage.json', JSON.stringify(sabotage));
+      program.signal('SIGUSR2');
+    },
+  };
+}
+
+function observe(program: Program): Pick<DaemonProcess, 'logged' | 'web' | 'get' | 'metric' | 'ready'> {
+  const logged = (event: string) => logOf(program).filter((line) => line.event === event);
+  const web = () =>
+    eventually('the address of the status page', 15_000, () => {
+      if (program.hasExited()) throw new Error(`the daemon ended:\n${said(program)}`);
+      return /Status page, health and metrics: (http:[^\s"]+)/.exec(program.stdout())?.[1] ?? null;
+    });
+  const get = async (path: string): Promise<Page> => {
+    const answer = await fetch(`${await web()}${path}`);
+    return { status: answer.status, body: await answer.text() };
+  };
+  return {
+    logged,
+    web,
+    get,
+    metric: async (name, labels = {}) => sumOf((await get('/metrics')).body, name, labels),
+    async ready(withinMs = 15_000) {
+      await eventually(`/readyz\n${said(program)}`, withinMs, async () =>
+        (await get('/readyz')).status === 200 ? true : null,
+      );
+    },
+  };
+}
+
+/** The lines of the log that are complete and JSON. */
+function logOf(program: Program): LogLine[] {
+  const lines = program.stdout().split('\n').slice(0, -1);
+  return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LogLine);
+}
+
+function sumOf(page: string, name: string, labels: Readonly<Record<string, string>>): number {
+  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+  return page
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+    .filter((line) => wanted.every((label) => line.includes(label)))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}

@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The folder that the program is started in, as `npm start` does. */
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Compiled code is kept between the many starts of a test run: a start then costs half as much. */
+const COMPILE_CACHE = join(tmpdir(), 'killswitchd-process-tests');
+
+export interface RunOptions {
+  /** Replaces the environment, but for PATH. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Modules that Node loads before the program. */
+  readonly preload?: readonly string[];
+  /** A descriptor that takes the place of standard output; a pipe that is read where it is not given. */
+  readonly stdout?: number;
+  /** Starts as on a machine that never ran the program before. */
+  readonly cold?: boolean;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** Milliseconds from the start of the process to its end. */
+  readonly afterMs: number;
+}
+
+/** The real program as a process of its own. */
+export interface Program {
+  readonly pid: number;
+  /** Unix milliseconds. */
+  readonly startedAtMs: number;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  readonly hasExited: () => boolean;
+  /** Sends a signal to this process and to nobody else. */
+  readonly signal: (signal: NodeJS.Signals) => void;
+  /** Resolves when the process has ended and everything it wrote was read; rejects after `withinMs` (15 s). */
+  readonly exit: (withinMs?: number) => Promise<Exit>;
+  /** Closes the reading end of its standard output, as a reader does that dies. */
+  readonly closeStdout: () => void;
+}
+
+/** Waits `ms`; the tests judge by the exchange's event log, not by when they wake up. */
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
+/** Asks `probe` until it gives something other than null; rejects after `withinMs`. */
+export async function eventually<T>(
+  what: string,
+  withinMs: number,
+  probe: () => T | null | Promise<T | null>,
+): Promise<T> {
+  const untilMs = performance.now() + withinMs;
+  for (;;) {
+    const found = await probe();
+    if (found !== null) return found;
+    if (performance.now() > untilMs) throw new Error(`${what}: not within ${withinMs} ms`);
+    await sleep(50);
+  }
+}
+
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** Starts `killswitchd` with these arguments. */
+export function runProgram(args: readonly string[], options: RunOptions = {}): Program {
+  const preload = (options.preload ?? []).flatMap((module) => ['--import', module]);
+  const startedAtMs = Date.now();
+  const startedMs = performance.now();
+  const child = spawn(process.execPath, [...preload, 'src/main.ts', ...args], {
+    cwd: ROOT,
+    env: {
+      PATH: process.env['PATH'],
+      ...(options.cold === true ? {} : { NODE_COMPILE_CACHE: COMPILE_CACHE }),
+      ...options.env,
+    },
+    stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
+  });
+  running.add(child);
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  let afterMs = 0;
+  child.once('exit', () => {
+    afterMs = performance.now() - startedMs;
+    running.delete(child);
+  });
+  const closed = once(child, 'close').then(
+    (): Exit => ({ code: child.exitCode, signal: child.signalCode, afterMs }),
+  );
+  const program: Program = {
+    pid: child.pid ?? 0,
+    startedAtMs,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    hasExited: () => !running.has(child),
+    signal: (signal) => void child.kill(signal),
+    exit: (withinMs = 15_000) =>
+      Promise.race([
+        closed,
+        sleep(withinMs).then(() => {
+          throw new Error(
+            `killswitchd ${args[0]} did not end within ${withinMs} ms. It said:\n${said(program)}`,
+          );
+        }),
+      ]),
+    closeStdout: () => void child.stdout?.destroy(),
+  };
+  return program;
+}
+
+/** The end of what a process wrote, for the message of a failing test. */
+export function said(program: Program): string {
+  return `${program.stdout().slice(-3000)}\n${program.stderr().slice(-1500)}`;
+}

@@ -1,0 +1,128 @@
+import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
+import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
+import type { Fault } from '../../src/simulator/faults.ts';
+import { eventually, type Program, said } from './program.ts';
+
+export const DEMO = { key: 'demo-key', secret: 'demo-secret' } as const;
+
+export type Events = readonly ExchangeEvent[];
+export type EventKind = ExchangeEvent['kind'];
+export type EventOf<K extends EventKind> = Extract<ExchangeEvent, { kind: K }>;
+
+/** A simulated exchange in a process of its own. */
+export interface ExchangeProcess {
+  readonly url: string;
+  readonly program: Program;
+  /** Everything that happened so far, oldest first. */
+  readonly events: () => Promise<Events>;
+  /** The exchange's clock, Unix milliseconds. */
+  readonly nowMs: () => Promise<number>;
+  readonly placeOrders: (...orders: readonly RestingOrder[]) => Promise<void>;
+  readonly addFaults: (...faults: readonly Fault[]) => Promise<void>;
+  readonly clearFaults: () => Promise<void>;
+  /** Arms a timer as another program of the same account would. */
+  readonly arm: (market: string, timeoutSeconds: number) => Promise<void>;
+  /** Resolves with the first event that fits; rejects after `withinMs`. */
+  readonly event: <K extends EventKind>(
+    kind: K,
+    withinMs: number,
+    fits?: (event: EventOf<K>) => boolean,
+  ) => Promise<EventOf<K>>;
+}
+
+export interface RestingOrder {
+  readonly market: string;
+  readonly type: 'spot' | 'margin' | 'futures';
+}
+
+async function ask(url: string, init: RequestInit = {}): Promise<unknown> {
+  const answer = await fetch(url, init);
+  if (!answer.ok) throw new Error(`${url}: HTTP ${answer.status}: ${await answer.text()}`);
+  return answer.json();
+}
+
+function json(value: unknown): RequestInit {
+  const headers = { 'content-type': 'application/json' };
+  return { method: 'POST', headers, body: JSON.stringify(value) };
+}
+
+async function armAs(url: string, market: string, timeoutSeconds: number): Promise<void> {
+  const path = '/api/v4/order/kill-switch';
+  const timeout = String(timeoutSeconds);
+  const body = JSON.stringify({ request: path, nonce: String(Date.now()), market, timeout, types: null });
+  const payload = encodePayload(body);
+  const headers = {
+    'content-type': 'application/json',
+    'x-txc-apikey': DEMO.key,
+    'x-txc-payload': payload,
+    'x-txc-signature': signPayload(payload, DEMO.secret),
+  };
+  await ask(`${url}${path}`, { method: 'POST', headers, body });
+}
+
+/** Reads the address off the first line of an exchange that was just started. */
+export async function connectTo(program: Program): Promise<ExchangeProcess> {
+  const url = await eventually('the address of the exchange', 15_000, () => {
+    if (program.hasExited()) throw new Error(`the exchange ended:\n${said(program)}`);
+    const [line, rest] = program.stdout().split('\n', 2);
+    return line === undefined || rest === undefined ? null : line;
+  });
+  return exchangeAt(url, program);
+}
+
+/** The control endpoints of an exchange; `program` is the process that it runs in. */
+export function exchangeAt(url: string, program: Program): ExchangeProcess {
+  const events = async () => (await ask(`${url}/simulator/events`)) as Events;
+  return {
+    url,
+    program,
+    events,
+    nowMs: async () => ((await ask(`${url}/simulator/state`)) as { nowMs: number }).nowMs,
+    async placeOrders(...orders) {
+      await ask(`${url}/simulator/orders`, json(orders.map((order) => ({ ...order, side: 'sell' }))));
+    },
+    async addFaults(...faults) {
+      await ask(`${url}/simulator/faults`, json(faults));
+    },
+    async clearFaults() {
+      await ask(`${url}/simulator/faults`, { method: 'DELETE' });
+    },
+    arm: (market, timeoutSeconds) => armAs(url, market, timeoutSeconds),
+    event: (kind, withinMs, fits = () => true) =>
+      eventually(`event ${kind}`, withinMs, async () => ofKind(await events(), kind).find(fits) ?? null),
+  };
+}
+
+/** The events of one kind, of one market where it is given. */
+export function ofKind<K extends EventKind>(events: Events, kind: K, market?: string): EventOf<K>[] {
+  return events.filter(
+    (event): event is EventOf<K> =>
+      event.kind === kind && (market === undefined || ('market' in event && event.market === market)),
+  );
+}
+
+/** When the exchange armed or renewed the timer of a market, Unix milliseconds. */
+export function renewalsOf(events: Events, market: string): number[] {
+  return events.flatMap((event) =>
+    (event.kind === 'timer-armed' || event.kind === 'timer-updated') && event.market === market
+      ? [event.atMs]
+      : [],
+  );
+}
+
+/** The longest time between two renewals of a market that lies, in part, between two moments; the last may be open. */
+export function longestGapMs(events: Events, market: string, fromMs: number, toMs: number): number {
+  const moments = [...renewalsOf(events, market).filter((atMs) => atMs < toMs), toMs];
+  let longest = 0;
+  for (const [index, atMs] of moments.entries()) {
+    const before = moments[index - 1];
+    if (before !== undefined && atMs > fromMs) longest = Math.max(longest, atMs - before);
+  }
+  return moments.length === 1 ? Number.POSITIVE_INFINITY : longest;
+}
+
+/** Whether a timer was made or lengthened after it had been deleted. */
+export function renewedAfterDelete(events: Events, market: string): boolean {
+  const deleted = ofKind(events, 'timer-deleted', market)[0];
+  return deleted !== undefined && renewalsOf(events, market).some((atMs) => atMs > deleted.atMs);
+}

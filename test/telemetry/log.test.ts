@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import type { Clock } from '../../src/ports.ts';
+import { createLog, type LogOptions, logNotices } from '../../src/telemetry/log.ts';
+import { EVERY_NOTICE } from './every-notice.ts';
+
+const real = createSystemClock();
+const AT = 1_795_000_000_000;
+const clock: Clock = { now: () => ({ ...real.now(), wallMs: AT }), after: real.after };
+const CONTEXT = { bases: ['http://127.0.0.1:1'] };
+
+/** A log whose bytes are kept. */
+function record(options: Partial<LogOptions> = {}) {
+  let text = '';
+  const log = createLog({
+    level: 'debug',
+    format: 'json',
+    clock,
+    write: (bytes, done) => {
+      text += Buffer.from(bytes).toString();
+      setImmediate(() => done(null, bytes.length));
+    },
+    ...options,
+  });
+  const read = async (): Promise<string> => {
+    await log.flush(1000);
+    return text;
+  };
+  const lines = async (): Promise<Record<string, unknown>[]> =>
+    (await read())
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line));
+  return { ...log, read, lines, observe: logNotices(log.logger, CONTEXT) };
+}
+
+describe('log', () => {
+  test('every kind of notice is one line with time, level, code and a sentence', async () => {
+    const log = record();
+    const notices = Object.values(EVERY_NOTICE);
+    for (const notice of notices) log.observe(notice, clock.now());
+    const lines = await log.lines();
+    expect(lines).toHaveLength(notices.length);
+    for (const line of lines) {
+      expect(line['time']).toBe('2026-11-18T11:06:40.000Z');
+      expect(['debug', 'info', 'warn', 'error']).toContain(line['level']);
+      expect(line['event']).toMatch(/^[a-z]+(-[a-z]+)*$/);
+      expect(line['msg']).toMatch(/^\S.*[.]$/);
+      expect(line['msg']).not.toMatch(/undefined|NaN|\[object/);
+    }
+  });
+
+  test('an on-call trader can act on what the worst lines say', async () => {
+    const log = record();
+    for (const kind of ['lapsed', 'outage-began', 'unauthorised', 'refused', 'stopped'] as const) {
+      log.observe(EVERY_NOTICE[kind], clock.now());
+    }
+    const said = (await log.lines()).map(({ level, msg }) => `${level}: ${msg}`);
+    expect(said).toEqual([
+      'error: BTC_USDT LAPSED: its timer ran out and the exchange cancelled its orders. No timer stood for 12 s. The daemon arms it again. Check which orders the bot has now.',
+      'error: NO RENEWAL GETS THROUGH to http://127.0.0.1:1 (no answer after 3 s). The timers run on at the exchange and fire if this lasts. One market is tried without pause; the first success renews the others, the most urgent first.',
+      'error: THE API KEY IS REFUSED (HTTP 401: invalid key). No timer can be renewed: every armed timer fires when its time is up and its orders are cancelled. Check the key, its permissions and its IP list; the secret files are read again. Asked again in 60 s.',
+      'error: BTC_USDT is REFUSED by the exchange (code 31: market not available). No new timer protects its orders; one that still stands will fire. Other markets go on. Asked again in 60 s.',
+      'error: Stopped. NOT CONFIRMED DELETED: BTC_USDT fires by 11:07:43 UTC (in 63 s). Expect the orders to be cancelled by then unless the timer is deleted or renewed. Left armed on purpose: ETH_USDT fires by 11:07:10 UTC (in 30 s). The orders are cancelled by then unless somebody renews the timer.',
+    ]);
+  });
+
+  test('the first failure is a warning, its repeats are counted and said at the recovery', async () => {
+    const log = record({ level: 'info' });
+    for (let streak = 1; streak <= 12; streak += 1) {
+      log.observe({ ...EVERY_NOTICE['attempt-failed'], streak }, clock.now());
+    }
+    log.observe(EVERY_NOTICE.recovered, clock.now());
+    expect(await log.lines()).toMatchObject([
+      { level: 'warn', event: 'attempt-failed', market: 'BTC_USDT', reason: 'timeout' },
+      { level: 'info', event: 'recovered', market: 'BTC_USDT', failures: 12 },
+    ]);
+  });
+
+  test('a renewal is a line only at debug, but the first one of a market always is', async () => {
+    const log = record({ level: 'info' });
+    log.observe(EVERY_NOTICE.renewed, clock.now());
+    log.observe({ ...EVERY_NOTICE.renewed, first: true, slackRatio: null }, clock.now());
+    log.setLevel('debug');
+    log.observe(EVERY_NOTICE.renewed, clock.now());
+    expect((await log.lines()).map(({ event }) => event)).toEqual(['armed', 'renewed']);
+  });
+
+  test('ten thousand markets that fail together do not flood the log, but every lapse is named', async () => {
+    const log = record({ level: 'info' });
+    const now = clock.now();
+    for (let index = 0; index < 1000; index += 1) {
+      const market = `M${index}_USDT`;
+      log.observe({ ...EVERY_NOTICE['attempt-failed'], market }, now);
+      log.observe({ ...EVERY_NOTICE.lapsed, market }, now);
+    }
+    log.observe(EVERY_NOTICE['authorised-again'], { ...now, monoMs: now.monoMs + 10_001 });
+    const lines = await log.lines();
+    const count = (code: string) => lines.filter(({ event }) => event === code).length;
+    expect(count('attempt-failed')).toBe(50);
+    expect(count('lapsed')).toBe(1000);
+    expect(lines.find(({ event }) => event === 'repeats')).toMatchObject({ of: 'attempt-failed', more: 950 });
+  });
+
+  test('secrets do not come out, however they get into a line', async () => {
+    const log = record({ secrets: () => ['hunter2hunter2', ''] });
+    const request = {
+      headers: { 'X-TXC-APIKEY': 'AAA-1', 'x-txc-payload': 'AAA-2', 'X-TXC-Signature': 'AAA-3' },
+      authorization: 'AAA-4',
+      deep: [{ api_secret: 'AAA-5' }],
+    };
+    const error = Object.assign(
+      new Error('refused', { cause: Object.assign(new Error('why'), { request }) }),
+      {
+        request,
+        code: 'EBAD',
+      },
+    );
+    log.logger.info({ event: 'x', key: 'AAA-6', payload: 'AAA-7', request }, 'sent');
+    log.logger.error({ event: 'x', err: error }, 'failed');
+    log.logger.child({ secret: 'AAA-8' }).warn({ event: 'x' }, 'the reply said hunter2hunter2');
+    log.logger.error(error);
+    const text = await log.read();
+    expect(text).not.toMatch(/AAA|hunter2/);
+    expect(text).toContain('EBAD');
+    expect(text).toContain('why');
+  });
+
+  test('journal lines begin with the priority that journald reads', async () => {
+    const log = record({ format: 'journal' });
+    log.logger.error({ event: 'a' }, 'a');
+    log.logger.warn({ event: 'b' }, 'b');
+    log.logger.info({ event: 'c' }, 'c');
+    log.logger.debug({ event: 'd' }, 'd');
+    const starts = (await log.read()).split('\n').map((line) => line.slice(0, 4));
+    expect(starts).toEqual(['<3>{', '<4>{', '<6>{', '<7>{', '']);
+  });
+
+  test('text lines are a time and a sentence, and details cannot forge a line of their own', async () => {
+    const log = record({ format: 'text' });
+    log.observe(EVERY_NOTICE['all-armed'], clock.now());
+    log.observe({ ...EVERY_NOTICE.altered, detail: 'x\n00:00:00  All is well\u001b[2J' }, clock.now());
+    log.observe(EVERY_NOTICE.overdue, clock.now());
+    log.logger.info({ event: 'no-sentence' });
+    const lines = (await log.read()).split('\n');
+    expect(lines).toHaveLength(5);
+    expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d {2}All 3 markets are armed, 412 ms after the start\.$/);
+    expect(lines[1]).toMatch(/^\d\d:\d\d:\d\d {2}warning {2}BTC_USDT: .*x 00:00:00 {2}All is well \[2J/);
+    expect(lines[2]).toMatch(/^\d\d:\d\d:\d\d {2}ERROR {2}BTC_USDT MAY BE UNARMED/);
+  });
+
+  test('every line that is written is counted by its level', async () => {
+    const levels: string[] = [];
+    const log = record({ level: 'info', onLine: (level) => levels.push(level) });
+    log.logger.error({ event: 'a' }, 'a');
+    log.logger.debug({ event: 'b' }, 'b');
+    log.logger.warn({ event: 'c' }, 'c');
+    expect(levels).toEqual(['error', 'warn']);
+  });
+});
