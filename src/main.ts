@@ -2,6 +2,7 @@
 import { writeSync } from 'node:fs';
 import type { Edge, ExitCode } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
+import { isoTime } from './clock.ts';
 
 /** Writes without ever throwing: a reader that went away must not take the daemon with it. */
 function writeLine(descriptor: number, line: string): void {
@@ -18,7 +19,7 @@ const edge: Edge = {
   err: (line) => writeLine(2, line),
   terminal: process.stdout.isTTY === true,
   nodeVersion: process.versions.node,
-  isoTime: (wallMs) => new Date(wallMs).toISOString(),
+  isoTime,
   onSignal(signal, run) {
     process.on(signal, run);
     return () => process.off(signal, run);

@@ -75,7 +75,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   }
 
   const unresolved = belief.unresolved + market.inFlight.filter(({ id }) => id < attempt.id).length;
-  const lapse = judgeLapse(belief, timer, unresolved);
+  const lapse = judgeLapse(state, belief, timer, unresolved);
   belief.server = { startTime: timer.startTime, cancellationTime: timer.cancellationTime };
   belief.lastAppliedId = attempt.id;
   belief.notBeforeLifeMs = attempt.writtenLifeMs + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
@@ -120,9 +120,18 @@ export function believeDeleted(state: CoreState, attempt: Attempt): void {
  * the exchange's own clock, so neither offset nor suspend matters. A renewal whose answer was lost may have carried
  * the timer over the gap; then nobody can be certain.
  */
-function judgeLapse(belief: Belief, timer: ServerTimer, unresolved: number): Certainty | null {
-  if (belief.server === null || timer.startTime < belief.server.cancellationTime) return null;
-  return timer.startTime === belief.server.cancellationTime || unresolved > 0 ? 'possible' : 'certain';
+function judgeLapse(
+  state: CoreState,
+  belief: Belief,
+  timer: ServerTimer,
+  unresolved: number,
+): Certainty | null {
+  if (belief.server === null) return null;
+  const sinceEndMs = (timer.startTime - belief.server.cancellationTime) * 1000;
+  if (sinceEndMs < 0) return null;
+  // The exchange may take its time to fire, and may round its stamps up by a second.
+  const surely = sinceEndMs >= ROUNDING_MS + state.settings.cancellationDelayMs;
+  return surely && unresolved === 0 ? 'certain' : 'possible';
 }
 
 function describeAlteration(attempt: Attempt, timer: ServerTimer, grantedMs: number): string | null {

@@ -110,9 +110,9 @@ function mostUrgent(state: CoreState, allowed: (market: MarketState) => boolean)
   const compare = byUrgency(state);
   let best: MarketState | null = null;
   for (const market of state.markets) {
-    if (!isWanted(state, market) || market.refused !== null || market.inFlight.length >= MOST_IN_FLIGHT)
-      continue;
-    if (!allowed(market)) continue;
+    if (!isWanted(state, market) || market.inFlight.length >= MOST_IN_FLIGHT || !allowed(market)) continue;
+    // A refused market finds out about the exchange only when its own probe is due.
+    if (market.refused !== null && market.nextMs > state.now.monoMs + EARLY_MS) continue;
     if (best === null || comesFirst(state, market, best, compare)) best = market;
   }
   return best;

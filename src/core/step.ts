@@ -26,6 +26,7 @@ const RECOVERY_STEP = 0.25;
 export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[] {
   const out: Effect[] = [];
   passTime(state, now, out);
+  judgeBots(state, out);
   let plansAgain = state.backlog;
   switch (event.kind) {
     case 'tick':
@@ -108,7 +109,6 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
 /** What time alone brings about. */
 function sweep(state: CoreState, out: Effect[]): void {
   const { monoMs } = state.now;
-  judgeBots(state, out);
   for (const attempt of state.attempts.values()) {
     if (attempt.aborted || monoMs < attempt.deadlineMs) continue;
     attempt.aborted = true;

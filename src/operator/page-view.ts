@@ -132,7 +132,10 @@ export function viewSummary(status: StatusDocument, elapsed: number, lost: boole
     marketCount === 1
       ? 'The timer is armed.'
       : `All ${marketCount.toLocaleString('en-GB')} timers are armed.`;
-  const some = `${armed.toLocaleString('en-GB')} of ${formatCount(marketCount, 'timer')} ${armed === 1 ? 'is' : 'are'} armed.`;
+  const some =
+    marketCount === 1
+      ? 'The timer is not armed.'
+      : `${armed.toLocaleString('en-GB')} of ${formatCount(marketCount, 'timer')} ${armed === 1 ? 'is' : 'are'} armed.`;
   const sentence = lost ? 'The daemon does not answer.' : armed === marketCount ? all : some;
   const nearest = status.markets
     .filter(({ guaranteedSeconds }) => guaranteedSeconds !== null && guaranteedSeconds > elapsed)

@@ -3,7 +3,7 @@ import { stageFor } from './harness.ts';
 import { sleep } from './program.ts';
 import { ofKind, renewalsOf } from './simulated-exchange.ts';
 
-describe.concurrent('when the daemon dies', () => {
+describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
   test('by SIGKILL, the exchange cancels what the timers cover, and nothing else, within T + 1 s', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
@@ -14,7 +14,7 @@ describe.concurrent('when the daemon dies', () => {
       { market: 'BBB_USDT', type: 'margin' },
       { market: 'CCC_USDT', type: 'spot' },
     );
-    const daemon = stage.daemon({
+    const daemon = await stage.daemon({
       exchange: exchange.url,
       markets: [
         { market: 'AAA_USDT', timeoutSeconds: 5, types: ['spot'] },
@@ -46,7 +46,7 @@ describe.concurrent('when the daemon dies', () => {
       const exchange = await stage.exchange();
       const market = 'AAA_USDT';
       await exchange.placeOrders({ market, type: 'spot' });
-      const daemon = stage.daemon({
+      const daemon = await stage.daemon({
         exchange: exchange.url,
         markets: [{ market, timeoutSeconds: 5 }],
         canSabotage: true,

@@ -35,10 +35,10 @@ async function start() {
     const found = ofKind(await exchange.events(), 'timer-armed');
     return found.length < MARKETS.length ? null : found;
   });
-  expect(armed.map(({ market, timeoutSeconds }) => [market, timeoutSeconds]).sort()).toEqual([
-    ['BTC_USDT', 30],
-    ['ETH_USDT', 10],
-    ['SOL_USDT', 60],
+  expect(armed.map(({ market, timeoutSeconds }) => `${market} ${timeoutSeconds} s`).sort()).toEqual([
+    'BTC_USDT 30 s',
+    'ETH_USDT 10 s',
+    'SOL_USDT 60 s',
   ]);
   const armedAfterMs = (armed.at(-1)?.atMs ?? 0) - program.startedAtMs;
   return { program, exchange, armedAfterMs };

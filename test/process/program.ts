@@ -123,6 +123,20 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
   return program;
 }
 
+/** A start costs a second of computing: those of one test file follow each other, so that nobody running starves. */
+let lastStart: Promise<unknown> = Promise.resolve();
+
+/** Starts a program when the one before it is up, which shows in its first line, and at the latest after 5 s. */
+export function startInTurn<P extends Program>(start: () => P): Promise<P> {
+  const started = lastStart.then(start);
+  lastStart = started
+    .then((program) =>
+      eventually('a first line', 5000, () => (program.hasExited() || program.stdout() !== '' ? true : null)),
+    )
+    .catch(() => undefined);
+  return started;
+}
+
 /** The end of what a process wrote, for the message of a failing test. */
 export function said(program: Program): string {
   return `${program.stdout().slice(-3000)}\n${program.stderr().slice(-1500)}`;

@@ -7,7 +7,9 @@ export const DEMO = { key: 'demo-key', secret: 'demo-secret' } as const;
 
 export type Events = readonly ExchangeEvent[];
 export type EventKind = ExchangeEvent['kind'];
-export type EventOf<K extends EventKind> = Extract<ExchangeEvent, { kind: K }>;
+/** The events that can be of kind `K`; some kinds share a shape, which `Extract` would miss. */
+type Holding<E, K> = E extends { readonly kind: infer Own } ? (K extends Own ? E : never) : never;
+export type EventOf<K extends EventKind> = Holding<ExchangeEvent, K>;
 
 /** A simulated exchange in a process of its own. */
 export interface ExchangeProcess {

@@ -6,7 +6,10 @@ import { EVERY_NOTICE } from './every-notice.ts';
 
 const real = createSystemClock();
 const AT = 1_795_000_000_000;
-const clock: Clock = { now: () => ({ ...real.now(), wallMs: AT }), after: real.after };
+const clock: Clock = {
+  now: () => ({ ...real.now(), wallMs: AT }),
+  after: (delayMs, run) => real.after(delayMs, run),
+};
 const CONTEXT = { bases: ['http://127.0.0.1:1'] };
 
 /** A log whose bytes are kept. */
@@ -55,7 +58,7 @@ describe('log', () => {
     for (const kind of ['lapsed', 'outage-began', 'unauthorised', 'refused', 'stopped'] as const) {
       log.observe(EVERY_NOTICE[kind], clock.now());
     }
-    const said = (await log.lines()).map(({ level, msg }) => `${level}: ${msg}`);
+    const said = (await log.lines()).map(({ level, msg }) => `${String(level)}: ${String(msg)}`);
     expect(said).toEqual([
       'error: BTC_USDT LAPSED: its timer ran out and the exchange cancelled its orders. No timer stood for 12 s. The daemon arms it again. Check which orders the bot has now.',
       'error: NO RENEWAL GETS THROUGH to http://127.0.0.1:1 (no answer after 3 s). The timers run on at the exchange and fire if this lasts. One market is tried without pause; the first success renews the others, the most urgent first.',

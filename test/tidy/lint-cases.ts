@@ -9,6 +9,7 @@ export const IMPORTERS: readonly string[] = [
   'src/keeper.ts',
   'src/beside.ts',
   ...FOLDERS.map((folder) => `src/${folder}/a.ts`),
+  'src/simulation/a.ts',
   'src/daemon.ts',
   'src/cli/a.ts',
   'src/main.ts',
@@ -22,6 +23,7 @@ const TARGETS: readonly string[] = [
   'src/other.ts',
   ...FOLDERS.map((folder) => `src/${folder}/b.ts`),
   'src/exchange/sign.ts',
+  'src/simulation/b.ts',
   'src/daemon.ts',
   'src/cli/b.ts',
   'src/main.ts',
@@ -34,7 +36,9 @@ export function mayImport(importer: string, target: string): boolean {
   if (from === 'src/core') return to === 'src/core';
   if (to === 'src/core' || importer === 'src/main.ts') return true;
   if (from === 'src/cli') return target !== 'src/main.ts';
-  if (importer === 'src/daemon.ts') return target !== 'src/main.ts' && to !== 'src/cli';
+  if (target === 'src/main.ts' || to === 'src/cli') return false;
+  if (importer === 'src/daemon.ts') return to !== 'src/simulation';
+  if (from === 'src/simulation') return target !== 'src/daemon.ts';
   if (importer === 'src/ports.ts') return false;
   if (target === 'src/ports.ts') return true;
   if (from === 'src/simulator' && target === 'src/exchange/sign.ts') return true;
@@ -52,7 +56,7 @@ const DETOURS_OF_FOLDER: readonly string[] = [
 const DETOURS_OF_FILE: readonly string[] = ['./core/../daemon.ts', '../src/daemon.ts', '../package.json'];
 
 /** These know everything below them, however it is written. */
-const KNOW_ALL = new Set(['src/daemon.ts', 'src/cli/a.ts', 'src/main.ts']);
+const KNOW_ALL = new Set(['src/simulation/a.ts', 'src/daemon.ts', 'src/cli/a.ts', 'src/main.ts']);
 
 const MODULES_OF_TIME_AND_PROCESS = [
   'node:timers',

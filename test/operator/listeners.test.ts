@@ -1,0 +1,78 @@
+import { connect } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { ListenError } from '../../src/operator/listen-address.ts';
+import { sampleSnapshot } from './sample-snapshot.ts';
+import { ask, clock, start } from './web-fixture.ts';
+
+describe('listeners', () => {
+  test('several addresses answer the same', async () => {
+    const web = await start(undefined, ['127.0.0.1:0', '127.0.0.2:0']);
+    expect(web.addresses).toHaveLength(2);
+    for (const address of web.addresses) {
+      expect(address).toMatch(/^http:\/\/127\.0\.0\.[12]:[1-9]\d*$/);
+      expect((await ask({ ...web, addresses: [address] }, '/livez')).status).toBe(200);
+    }
+  });
+
+  test('an address in use is named, and no other listener stays open', async () => {
+    const taken = new URL((await start()).addresses[0] ?? '').host;
+    const free = await start();
+    const other = new URL(free.addresses[0] ?? '').host;
+    await free.close();
+    const error = await start(undefined, [other, taken]).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ListenError);
+    expect(error).toMatchObject({ address: taken, code: 'EADDRINUSE' });
+    expect(String(error)).toContain(`web listener ${taken}: the address is in use`);
+    expect(String(error)).toContain('KILLSWITCHD_WEB_LISTEN');
+    await start(undefined, [other]);
+  });
+
+  test.each(['17477', ':17477', '127.0.0.1', '127.0.0.1:70000', '::1:80', 'a b:80'])(
+    '%s is refused as an address',
+    async (text) => {
+      await expect(start(undefined, [text])).rejects.toThrow(`web listener ${text}: not an address`);
+    },
+  );
+});
+
+describe('slow and many readers', () => {
+  test('somebody who never reads delays neither the others nor the end', async () => {
+    const web = await start(
+      undefined,
+      undefined,
+      Array.from({ length: 400 }, () => 'x'.repeat(65_536)),
+    );
+    const port = Number(new URL(web.addresses[0] ?? '').port);
+    const sockets = Array.from({ length: 20 }, () => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => {});
+      socket.pause();
+      socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      return socket;
+    });
+    expect((await ask(web, '/livez')).status).toBe(200);
+    expect((await ask(web, '/api/v1/status')).status).toBe(200);
+    const before = clock.now().monoMs;
+    await web.close();
+    expect(clock.now().monoMs - before).toBeLessThan(2000);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('many who ask at the same time cost one snapshot', async () => {
+    let snapshots = 0;
+    const web = await start(() => {
+      snapshots += 1;
+      const until = clock.now().monoMs + 20;
+      while (clock.now().monoMs < until);
+      return sampleSnapshot();
+    });
+    const replies = await Promise.all(Array.from({ length: 30 }, () => ask(web, '/api/v1/status')));
+    expect(replies.every(({ status }) => status === 200)).toBe(true);
+    expect(snapshots).toBeLessThan(10);
+  });
+
+  test('a hundred scrapes one after the other are all answered', async () => {
+    const web = await start();
+    for (let scrape = 0; scrape < 100; scrape += 1) expect((await ask(web, '/metrics')).status).toBe(200);
+  });
+});

@@ -1,0 +1,79 @@
+import { request } from 'node:http';
+import { afterEach, expect } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import type { Snapshot } from '../../src/core/snapshot.ts';
+import type { RecentEvent } from '../../src/operator/status.ts';
+import { startWeb, type Web } from '../../src/operator/web.ts';
+import { sampleSnapshot } from './sample-snapshot.ts';
+
+export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+export const clock = createSystemClock();
+const LAPSE: RecentEvent = {
+  atWallMs: 1_795_000_000_500,
+  level: 'error',
+  event: 'lapsed',
+  market: 'BTC_USDT',
+  text: 'BTC_USDT LAPSED.',
+};
+
+const open = new Set<Web>();
+afterEach(async () => {
+  await Promise.all([...open].map((web) => web.close()));
+  open.clear();
+});
+
+/** Starts the listeners with made-up sources; they are closed after the test. */
+export async function start(
+  snapshot: () => Snapshot = () => sampleSnapshot(),
+  listen: readonly string[] = ['127.0.0.1:0'],
+  page: readonly string[] = ['metric_a 1\n', 'metric_b 2\n'],
+): Promise<Web> {
+  let refreshed = false;
+  const web = await startWeb({
+    listen,
+    snapshot,
+    metrics: {
+      contentType: CONTENT_TYPE,
+      refresh: () => {
+        refreshed = true;
+      },
+      renderChunks: async () => {
+        expect(refreshed).toBe(true);
+        return page;
+      },
+    },
+    recentEvents: () => [LAPSE],
+    version: '1.2.3',
+    clock,
+  });
+  open.add(web);
+  return web;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  readonly body: string;
+}
+
+/** One request with any method and headers, which `fetch` would not let through. */
+export function ask(
+  web: Web,
+  path: string,
+  method = 'GET',
+  headers: Record<string, string> = {},
+): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(`${web.addresses[0]}${path}`, { method, headers, agent: false }, (incoming) => {
+      let body = '';
+      incoming.on('data', (data) => {
+        body += String(data);
+      });
+      incoming.on('end', () =>
+        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body }),
+      );
+    });
+    outgoing.on('error', reject);
+    outgoing.end(method === 'POST' ? '<beat/>' : undefined);
+  });
+}

@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest';
+import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
+import { ask, CONTENT_TYPE, start } from './web-fixture.ts';
+
+describe('web listener', () => {
+  test('metrics are served with the content type that Prometheus insists on', async () => {
+    const reply = await ask(await start(), '/metrics');
+    expect(reply).toMatchObject({ status: 200, body: 'metric_a 1\nmetric_b 2\n' });
+    expect(reply.headers['content-type']).toBe(CONTENT_TYPE);
+  });
+
+  test.each(['/livez', '/-/healthy'])('%s says only whether the keeper makes progress', async (path) => {
+    const down = await start(() => sampleSnapshot({ ready: false, authorised: false, markets: [] }));
+    expect(await ask(down, path)).toMatchObject({ status: 200, body: 'ok\n' });
+    const stuck = await start(() => sampleSnapshot({ live: false }));
+    expect(await ask(stuck, path)).toMatchObject({ status: 503 });
+  });
+
+  test.each(['/readyz', '/-/ready'])('%s follows the readiness of the daemon', async (path) => {
+    let ready = false;
+    const web = await start(() => sampleSnapshot({ ready, notReady: ready ? [] : ['BTC_USDT is arming'] }));
+    const before = await ask(web, path);
+    expect(before.status).toBe(503);
+    expect(before.body).toContain('BTC_USDT is arming');
+    ready = true;
+    await expect.poll(async () => (await ask(web, path)).status).toBe(200);
+  });
+
+  test('readyz?verbose lists every check, the failing ones first', async () => {
+    const expired = sampleMarket({
+      market: 'ETH_USDT',
+      state: 'expired',
+      guaranteedMs: -10,
+      lastProblem: 'timeout: no answer\n[+]forged ok',
+    });
+    const idle = sampleMarket({ market: 'SOL_USDT', state: 'suspended', wanted: false, guaranteedMs: null });
+    const markets = [sampleMarket(), expired, idle];
+    const web = await start(() => sampleSnapshot({ ready: false, notReady: ['ETH_USDT'], markets }));
+    expect(await ask(web, '/readyz?verbose')).toMatchObject({
+      status: 503,
+      body: [
+        '[+]loop ok',
+        '[+]running ok',
+        '[+]authorised ok',
+        '[-]timer/ETH_USDT failed: expired: timeout: no answer [+]forged ok',
+        '[+]timer/BTC_USDT ok',
+        'readyz check failed\n',
+      ].join('\n'),
+    });
+    expect(await ask(await start(), '/readyz?verbose')).toMatchObject({
+      status: 200,
+      body: expect.stringMatching(/\nreadyz check passed\n$/),
+    });
+  });
+
+  test('the status document has seconds, its version and what a stop would do', async () => {
+    const reply = await ask(await start(), '/api/v1/status');
+    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(JSON.parse(reply.body)).toMatchObject({
+      schemaVersion: 1,
+      version: '1.2.3',
+      startedAt: expect.any(Number),
+      now: expect.any(Number),
+      ready: true,
+      notReady: [],
+      shutdownPolicy: 'delete',
+      whatAStopWouldDo: [{ does: 'deletes the timer: the orders stay', count: 1, markets: ['BTC_USDT'] }],
+      marketCount: 1,
+      marketsByState: { armed: 1, expired: 0 },
+      markets: [
+        {
+          market: 'BTC_USDT',
+          state: 'armed',
+          timeoutSeconds: 60,
+          renewEverySeconds: 6,
+          guaranteedSeconds: 54.321,
+          expiresAt: 1_795_000_060,
+          lastAnswerSeconds: 0.05,
+        },
+      ],
+      bases: [{ url: 'http://127.0.0.1:1', up: true, pingSeconds: 0.012 }],
+      bots: [{ bot: 'main', evidenceAgeSeconds: 1.2, ttlSeconds: 15 }],
+      events: [{ at: 1_795_000_000.5, level: 'error', event: 'lapsed', text: 'BTC_USDT LAPSED.' }],
+    });
+  });
+
+  test('with many markets the page shows the worst ones, the document all', async () => {
+    const markets = Array.from({ length: 1000 }, (_, index) => sampleMarket({ market: `M${index}_USDT` }));
+    markets[900] = sampleMarket({ market: 'BAD_USDT', state: 'expired' });
+    const web = await start(() => sampleSnapshot({ markets }));
+    const all = JSON.parse((await ask(web, '/api/v1/status')).body);
+    expect(all.markets).toHaveLength(1000);
+    const brief = JSON.parse((await ask(web, '/api/v1/status?view=page')).body);
+    expect(brief.markets).toHaveLength(200);
+    expect(brief.markets[0].market).toBe('BAD_USDT');
+    expect(brief.marketCount).toBe(1000);
+    expect((await ask(web, '/')).body).toContain('800 markets more in /api/v1/status');
+  });
+
+  test.each(['/', '/metrics', '/livez', '/-/healthy', '/readyz', '/-/ready', '/api/v1/status'])(
+    'HEAD %s answers as GET does, without a body',
+    async (path) => {
+      const web = await start();
+      const [get, head] = [await ask(web, path), await ask(web, path, 'HEAD')];
+      expect(head).toMatchObject({ status: get.status, body: '' });
+      expect(head.headers['content-type']).toBe(get.headers['content-type']);
+    },
+  );
+
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
+    '%s is refused everywhere',
+    async (method) => {
+      const web = await start();
+      for (const path of ['/', '/metrics', '/-/reload', '/v1/beat']) {
+        const reply = await ask(web, path, method, method === 'POST' ? { 'content-type': 'text/xml' } : {});
+        expect(reply.status, path).toBe(405);
+        expect(reply.headers['allow']).toBe('GET, HEAD');
+      }
+    },
+  );
+
+  test('unknown paths and malformed ones get a short answer that repeats nothing', async () => {
+    const web = await start();
+    expect(await ask(web, '/<script>nothing')).toMatchObject({ status: 404, body: 'not found\n' });
+    expect(await ask(web, '/%zz')).toMatchObject({ status: 400, body: 'bad request\n' });
+  });
+
+  test('a snapshot that fails is an error without details, and the listener stays', async () => {
+    let broken = true;
+    const web = await start(() => {
+      if (broken) throw new Error('the secret is hunter2');
+      return sampleSnapshot();
+    });
+    for (const path of ['/', '/livez', '/api/v1/status', '/metrics']) {
+      expect(await ask(web, path), path).toMatchObject({ status: 500, body: 'internal error\n' });
+    }
+    broken = false;
+    expect((await ask(web, '/livez')).status).toBe(200);
+  });
+
+  test('a web page that points its own name at this host is not answered', async () => {
+    const web = await start();
+    expect((await ask(web, '/api/v1/status', 'GET', { host: 'evil.example:17477' })).status).toBe(421);
+    for (const host of ['localhost:17477', '127.0.0.1', '[::1]:80', '10.0.0.7:9100']) {
+      expect((await ask(web, '/livez', 'GET', { host })).status, host).toBe(200);
+    }
+    const everywhere = await start(undefined, ['0.0.0.0:0']);
+    expect((await ask(everywhere, '/livez', 'GET', { host: 'killswitchd.trading.svc' })).status).toBe(200);
+  });
+
+  test('answers are neither kept, sniffed, framed nor shared', async () => {
+    const web = await start();
+    for (const path of ['/', '/metrics', '/nothing', '/%zz']) {
+      const { headers } = await ask(web, path);
+      expect(headers).toMatchObject({
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-resource-policy': 'same-origin',
+      });
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none';.*frame-ancestors 'none'$/);
+      expect(headers['access-control-allow-origin']).toBeUndefined();
+    }
+  });
+});
