@@ -16,16 +16,21 @@ export interface NonceSource {
   refused(nonce: string, serverDateMs: number | null, now: Instant): void;
 }
 
-const DAY_MS = 86_400_000;
 /** How far the first, second and every further refusal in a row jumps ahead. */
 const JUMPS_MS = [1_000, 60_000, 3_600_000] as const;
+/** Once a nonce was accepted the next cannot be far behind: only somebody else with the same key is ahead of it. */
+const SMALL_JUMPS = 2;
+/** Nonces run ahead of the exchange's clock by at most this, and by the same in every process that uses the key. */
+const FURTHEST_MS = 2 * 3_600_000;
 /** The exchange takes nonces up to 5 s ahead of its clock; a second is left for the error of the estimate. */
 const WINDOW_AHEAD_MS = 4_000;
 
 /**
  * Nonces as milliseconds of the wall clock, which never go back when that clock does. A process that was restarted
  * after its clock had run ahead does not know the last nonce that counted: refusals in a row jump further and further
- * ahead, so that the fourth request passes after an error of up to an hour, and never more than a day ahead of time.
+ * ahead, so that the fourth request passes after an error of up to an hour. The bound is counted from the exchange's
+ * clock where its answers show it: a later process reaches further than an earlier one, whatever the clock of the host
+ * did between them.
  */
 function increasingNonces(): NonceSource {
   let last = 0;
@@ -49,12 +54,13 @@ function increasingNonces(): NonceSource {
       // The header shows whole seconds: the server's clock is anywhere in the second that it names.
       const serverMs = serverDateMs === null ? 0 : serverDateMs + 1000;
       const aheadOfUs = serverDateMs !== null && serverDateMs > last;
-      const jumpMs = JUMPS_MS[Math.min(refusals, JUMPS_MS.length - 1)] ?? 0;
-      const timeMs = Math.max(Math.floor(now.wallMs), serverMs);
+      const jumps = accepted > 0 ? SMALL_JUMPS : JUMPS_MS.length;
+      const jumpMs = JUMPS_MS[Math.min(refusals, jumps - 1)] ?? 0;
+      const timeMs = serverDateMs === null ? Math.floor(now.wallMs) : serverMs;
       jumpedAt = last;
       refusals += 1;
       if (refusals === 1 && aheadOfUs) last = serverMs;
-      else last = Math.max(last, Math.min(Math.max(last, timeMs) + jumpMs, timeMs + DAY_MS));
+      else last = Math.max(last, Math.min(Math.max(last, timeMs) + jumpMs, timeMs + FURTHEST_MS));
     },
   };
 }

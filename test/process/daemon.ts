@@ -11,8 +11,6 @@ export interface DaemonOptions extends RunOptions {
   /** Sections of the configuration file that replace those of `configOf`. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly secret?: string;
-  /** A file of another daemon, for one that is started with the same configuration. */
-  readonly configFile?: string;
   /** Loads the module that `sabotage` needs. */
   readonly canSabotage?: boolean;
 }
@@ -37,6 +35,8 @@ export interface DaemonProcess extends Program {
   readonly secretFile: string;
   /** The lines of the log with this event code. */
   readonly logged: (event: string) => readonly LogLine[];
+  /** The markets of those lines, in alphabetical order. */
+  readonly marketsLogged: (event: string) => readonly string[];
   /** Address of the status page; waits for it to be served. */
   readonly web: () => Promise<string>;
   readonly get: (path: string) => Promise<Page>;
@@ -66,7 +66,7 @@ export function runDaemon(directory: string, options: DaemonOptions): DaemonProc
     web: { listen: ['127.0.0.1:0'] },
     ...config,
   };
-  const configFile = options.configFile ?? file('killswitchd.json', JSON.stringify(content));
+  const configFile = file('killswitchd.json', JSON.stringify(content));
   const program = runProgram(['run', '--config', configFile], {
     ...options,
     preload: canSabotage ? [SABOTAGE_MODULE] : [],
@@ -89,7 +89,9 @@ export function runDaemon(directory: string, options: DaemonOptions): DaemonProc
   };
 }
 
-function observe(program: Program): Pick<DaemonProcess, 'logged' | 'web' | 'get' | 'metric' | 'ready'> {
+function observe(
+  program: Program,
+): Pick<DaemonProcess, 'logged' | 'marketsLogged' | 'web' | 'get' | 'metric' | 'ready'> {
   const logged = (event: string) => logOf(program).filter((line) => line.event === event);
   const web = () =>
     eventually('the address of the status page', 15_000, () => {
@@ -102,6 +104,10 @@ function observe(program: Program): Pick<DaemonProcess, 'logged' | 'web' | 'get'
   };
   return {
     logged,
+    marketsLogged: (event) =>
+      logged(event)
+        .map(({ market = '' }) => market)
+        .sort(),
     web,
     get,
     metric: async (name, labels = {}) => sumOf((await get('/metrics')).body, name, labels),

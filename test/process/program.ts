@@ -36,6 +36,8 @@ export interface Program {
   readonly stdout: () => string;
   readonly stderr: () => string;
   readonly hasExited: () => boolean;
+  /** It wrote something, or has ended; always so where its output is not read here. */
+  readonly isUp: () => boolean;
   /** Sends a signal to this process and to nobody else. */
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Resolves when the process has ended and everything it wrote was read; rejects after `withinMs` (15 s). */
@@ -108,6 +110,7 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
     stdout: () => stdout,
     stderr: () => stderr,
     hasExited: () => !running.has(child),
+    isUp: () => !running.has(child) || stdout !== '' || options.stdout !== undefined,
     signal: (signal) => void child.kill(signal),
     exit: (withinMs = 15_000) =>
       Promise.race([
@@ -130,9 +133,7 @@ let lastStart: Promise<unknown> = Promise.resolve();
 export function startInTurn<P extends Program>(start: () => P): Promise<P> {
   const started = lastStart.then(start);
   lastStart = started
-    .then((program) =>
-      eventually('a first line', 5000, () => (program.hasExited() || program.stdout() !== '' ? true : null)),
-    )
+    .then((program) => eventually('a first line', 5000, () => (program.isUp() ? true : null)))
     .catch(() => undefined);
   return started;
 }

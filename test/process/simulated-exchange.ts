@@ -22,6 +22,8 @@ export interface ExchangeProcess {
   readonly placeOrders: (...orders: readonly RestingOrder[]) => Promise<void>;
   readonly addFaults: (...faults: readonly Fault[]) => Promise<void>;
   readonly clearFaults: () => Promise<void>;
+  /** Resolves right after the next event, and after 5 s at the latest. */
+  readonly nextEvent: () => Promise<void>;
   /** Arms a timer as another program of the same account would. */
   readonly arm: (market: string, timeoutSeconds: number) => Promise<void>;
   /** Resolves with the first event that fits; rejects after `withinMs`. */
@@ -88,6 +90,10 @@ export function exchangeAt(url: string, program: Program): ExchangeProcess {
     },
     async clearFaults() {
       await ask(`${url}/simulator/faults`, { method: 'DELETE' });
+    },
+    async nextEvent() {
+      const last = (await events()).at(-1)?.seq ?? 0;
+      await ask(`${url}/simulator/events?since=${last}&wait=5000`);
     },
     arm: (market, timeoutSeconds) => armAs(url, market, timeoutSeconds),
     event: (kind, withinMs, fits = () => true) =>
