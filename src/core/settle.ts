@@ -21,6 +21,7 @@ const NONCE_RETRIES = 3;
 /** What was good a moment ago gets a second look before it is latched: one wrong answer must not cost the book. */
 const LOOKS = 2;
 const SLACKS_KEPT = 60;
+const GRID_SLACK_MS = 25;
 
 type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
@@ -144,10 +145,13 @@ function calm(market: MarketState): void {
   market.lastProblem = null;
 }
 
-/** The first point of the market's own grid after `fromMs`: bursts of any cause spread again by themselves. */
-function nextOnGrid(state: CoreState, market: MarketState, fromMs: number): number {
+/**
+ * The next point of the market's own grid: bursts of any cause spread again by themselves. A renewal that was written
+ * just before its point, as timers of a host may fire early, has been that point's.
+ */
+function nextOnGrid(state: CoreState, market: MarketState, writtenMs: number): number {
   const periodMs = periodOf(state, market);
-  const steps = Math.floor((fromMs - state.startedMs - market.phaseMs) / periodMs) + 1;
+  const steps = Math.floor((writtenMs + GRID_SLACK_MS - state.startedMs - market.phaseMs) / periodMs) + 1;
   return state.startedMs + market.phaseMs + steps * periodMs;
 }
 

@@ -4,7 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { eventually, type Program, ROOT, runProgram, sleep } from './program.ts';
 import { exchangeAt, ofKind } from './simulated-exchange.ts';
 
-const MARKETS = ['ETH_USDT', 'BTC_USDT', 'SOL_USDT'];
+/** What `config/local.yaml` guards, and how often each is renewed: ten times per timeout. */
+const PERIODS_MS = { ETH_USDT: 1000, BTC_USDT: 3000, SOL_USDT: 6000 } as const;
+const MARKETS = Object.keys(PERIODS_MS) as (keyof typeof PERIODS_MS)[];
 const STARTS = 3;
 /** Short of the five minutes that a person watches; every market is renewed at least twice in it. */
 const WATCH_MS = 13_000;
@@ -71,9 +73,17 @@ test('npm start arms three timers within 2 s, renews them, cancels nothing, and 
     );
   };
   const before = await renewals();
+  const beganMs = performance.now();
   await sleep(WATCH_MS);
   const after = await renewals();
-  for (const [index, count] of after.entries()) expect(count).toBeGreaterThan((before[index] ?? 0) + 1);
+  const watchedMs = performance.now() - beganMs;
+  for (const [index, market] of MARKETS.entries()) {
+    const grownBy = (after[index] ?? 0) - (before[index] ?? 0);
+    expect.soft(grownBy, market).toBeGreaterThanOrEqual(2);
+    expect
+      .soft(grownBy, `${market}: once per period`)
+      .toBeLessThanOrEqual(watchedMs / PERIODS_MS[market] + 2);
+  }
   expect((await get('/readyz')).status).toBe(200);
   const events = await exchange.events();
   expect(ofKind(events, 'order-placed').length).toBeGreaterThan(0);

@@ -1,0 +1,57 @@
+import { connect, type Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { stageFor } from './harness.ts';
+import { sleep } from './program.ts';
+import { longestGapMs, ofKind } from './simulated-exchange.ts';
+
+const MARKETS = Array.from({ length: 20 }, (_, index) => `M${index}_USDT`);
+const READERS = 200;
+const WATCH_MS = 5000;
+
+/** Asks for a page and never reads the answer. */
+function neverRead(port: number, path: string): Socket {
+  const socket = connect({ host: '127.0.0.1', port });
+  socket.on('error', () => undefined);
+  socket.pause();
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`.repeat(20));
+  return socket;
+}
+
+test('200 readers of metrics and status page at a time, and 100 that never read, move no renewal', {
+  timeout: 60_000,
+}, async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds: 10 })),
+  });
+  await daemon.ready();
+  const web = new URL(await daemon.web());
+  const silent = Array.from({ length: 100 }, (_, index) =>
+    neverRead(Number(web.port), index % 2 === 0 ? '/metrics' : '/'),
+  );
+  context.onTestFinished(() => {
+    for (const socket of silent) socket.destroy();
+  });
+  const fromMs = await exchange.nowMs();
+  const untilMs = performance.now() + WATCH_MS;
+  const statuses = new Set<number>();
+  const read = async (path: string) => {
+    while (performance.now() < untilMs) {
+      statuses.add((await daemon.get(path)).status);
+      await sleep(100);
+    }
+  };
+  await Promise.all(Array.from({ length: READERS }, (_, index) => read(index % 2 === 0 ? '/metrics' : '/')));
+  const events = await exchange.events();
+  const toMs = await exchange.nowMs();
+  // Answered, or told to come back: nothing else, and no broken connection.
+  expect([...statuses].filter((status) => status !== 200 && status !== 503)).toEqual([]);
+  expect(statuses).toContain(200);
+  const gapsMs = MARKETS.map((market) => longestGapMs(events, market, fromMs, toMs));
+  expect(gapsMs.filter((gapMs) => gapMs > 1000 + 1500)).toEqual([]);
+  expect(ofKind(events, 'timer-fired')).toEqual([]);
+  expect((await daemon.get('/livez')).status).toBe(200);
+  await daemon.ready();
+});
