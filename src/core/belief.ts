@@ -80,22 +80,15 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   belief.lastAppliedId = attempt.id;
   belief.notBeforeLifeMs = attempt.writtenLifeMs + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
   belief.expiryWallMs = attempt.writtenWallMs + shortestMs;
-  belief.unresolved = 0;
-  if (state.settings.nonce === 'increasing') {
-    // An accepted nonce fences every earlier one: what is still under way is refused when it arrives.
-    belief.notAfterMs = latestMs;
-    belief.strayUntilMs = 0;
-  } else {
-    const strayMs =
-      belief.strayUntilMs <= state.now.monoMs
-        ? 0
-        : belief.strayUntilMs + longest(attempt.timeoutMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
-    belief.notAfterMs = Math.max(
-      latestMs,
-      strayMs,
-      ...market.inFlight.map((other) => latestOf(state, other)),
-    );
-  }
+  // With rising nonces an accepted one fences every earlier one: what is still under way is refused when it arrives.
+  const rising = state.settings.nonce === 'increasing';
+  const fences = (id: number) => rising && id < attempt.id;
+  if (belief.lastUnresolvedId < attempt.id) belief.unresolved = 0;
+  if (fences(belief.lastUnresolvedId)) belief.strayUntilMs = 0;
+  const strayMs =
+    belief.strayUntilMs <= state.now.monoMs ? 0 : belief.strayUntilMs + lastsAtMost(state, market);
+  const underWay = market.inFlight.filter(({ id }) => !fences(id)).map((other) => latestOf(state, other));
+  belief.notAfterMs = Math.max(latestMs, strayMs, ...underWay);
   return { lapse, unresolved, altered, stale: false };
 }
 
@@ -107,12 +100,7 @@ export function believeDeleted(state: CoreState, attempt: Attempt): void {
   belief.server = null;
   belief.unresolved = 0;
   const fenced = state.settings.nonce === 'increasing' || belief.strayUntilMs <= attempt.writtenMs;
-  belief.notAfterMs = fenced
-    ? null
-    : belief.strayUntilMs +
-      longest(attempt.market.settings.timeoutMs) +
-      ROUNDING_MS +
-      state.settings.cancellationDelayMs;
+  belief.notAfterMs = fenced ? null : belief.strayUntilMs + lastsAtMost(state, attempt.market);
 }
 
 /**
@@ -153,6 +141,10 @@ function latestOf(state: CoreState, attempt: Attempt): number {
   return (
     attempt.writtenMs + requestLifetimeMs + longest(attempt.timeoutMs) + ROUNDING_MS + cancellationDelayMs
   );
+}
+
+function lastsAtMost(state: CoreState, market: MarketState): number {
+  return longest(market.settings.timeoutMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
 }
 
 function longest(timeoutMs: number): number {

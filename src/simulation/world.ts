@@ -78,7 +78,7 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   const lives = plan.daemons.map(() => 0);
   const silentUntilMs = Array.from({ length: plan.bots }, () => 0);
   const stuckUntilMs = plan.daemons.map(() => 0);
-  const judge = createJudge({ plan, timeline, exchange, toTrueMs, running });
+  const judge = createJudge({ plan, timeline, serverNowMs, toTrueMs, running });
   let requests = 0;
 
   // ---- the exchange -------------------------------------------------------------------------------------------
