@@ -1,15 +1,29 @@
+import type { CoreSettings } from './settings.ts';
 import type { CoreState } from './state.ts';
+import { clamp } from './time.ts';
 
 /** Permits that renewals leave to deletes and to the most urgent renewal. */
 const RESERVE = 0.02;
 
-/** A request may leave this much after it was counted, while its connection is opened: the window is longer by it. */
-const CONNECT_MS = 500;
+/** A request may leave later than it was counted, while its connection is opened: the window is longer by it. */
+function connectMs(state: CoreState): number {
+  return clamp(2 * (state.roundTripMs ?? 100), 20, 500);
+}
+
+/**
+ * Renewals a second that the budget is planned to carry. A part stays free for retries and for arming again what
+ * lapsed, or a full budget would never let a lapsed timer in: a fiftieth of a large budget, a tenth of a small one.
+ */
+export function plannedPerSecond(settings: CoreSettings): number {
+  const { requests, windowMs } = settings.budget;
+  const free = clamp(5 / requests, 0.02, 0.1);
+  return ((requests * (1 - free)) / windowMs) * 1000;
+}
 
 /** How many requests may still be written now without more than the budget in any sliding window. */
 export function roomInWindow(state: CoreState): number {
   const { written, now } = state;
-  const from = now.monoMs - state.settings.budget.windowMs - CONNECT_MS;
+  const from = now.monoMs - state.settings.budget.windowMs - connectMs(state);
   while (state.writtenHead < written.length && (written[state.writtenHead] ?? 0) <= from)
     state.writtenHead += 1;
   if (state.writtenHead > 4096 && state.writtenHead * 2 > written.length) {
@@ -26,7 +40,9 @@ export function reserved(state: CoreState): number {
 
 /** When the window has room again, in monotonic milliseconds. */
 export function roomAtMs(state: CoreState): number {
-  return (state.written[state.writtenHead] ?? state.now.monoMs) + state.settings.budget.windowMs + CONNECT_MS;
+  return (
+    (state.written[state.writtenHead] ?? state.now.monoMs) + state.settings.budget.windowMs + connectMs(state)
+  );
 }
 
 export function countWrite(state: CoreState): void {

@@ -1,5 +1,6 @@
 import type { LeftArmed, Notice, Suspension } from './notice.ts';
 import type { FailureReason, OrderType, Outcome } from './outcome.ts';
+import { plannedPerSecond } from './rate.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import { type Instant, startTimebase, type Timebase } from './time.ts';
 import { planCadence, SHORTEST_GAP_MS } from './timing.ts';
@@ -162,7 +163,8 @@ export type Phase =
       readonly kind: 'stopping';
       readonly policy: 'delete' | 'keep' | 'handoff';
       readonly startedMs: number;
-      readonly budgetEndMs: number;
+      /** Comes nearer by the time that the host slept. */
+      budgetEndMs: number;
     }
   | { readonly kind: 'stopped' };
 
@@ -211,7 +213,7 @@ export interface CoreState {
 }
 
 export function createState(settings: CoreSettings, now: Instant): CoreState {
-  const capacityPerSecond = (settings.budget.requests / settings.budget.windowMs) * 1000;
+  const capacityPerSecond = plannedPerSecond(settings);
   const plan = planCadence(settings.markets, capacityPerSecond);
   const markets = settings.markets.map((market, index) =>
     createMarket(market, index, settings.markets.length, plan.periodsMs[index] ?? market.timeoutMs / 3, now),

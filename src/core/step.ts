@@ -3,6 +3,7 @@ import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
 import { hearPing, judgeSilence, pingBases } from './outage.ts';
 import { plan } from './plan.ts';
+import { plannedPerSecond } from './rate.ts';
 import { takePermits } from './release.ts';
 import { settle } from './settle.ts';
 import { type CoreEvent, type CoreState, type Effect, hurry, isWanted, slackMs } from './state.ts';
@@ -94,7 +95,10 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
   state.now = now;
   state.lifeMs = lifeMs(state.timebase, now);
   if (lateMs > TICK_MS) out.push({ kind: 'notice', notice: { kind: 'stall', what: 'stall', byMs: lateMs } });
-  for (const jump of jumps) out.push({ kind: 'notice', notice: { kind: 'stall', ...jump } });
+  for (const jump of jumps) {
+    out.push({ kind: 'notice', notice: { kind: 'stall', ...jump } });
+    if (jump.what === 'suspend' && state.phase.kind === 'stopping') state.phase.budgetEndMs -= jump.byMs;
+  }
   if (lateMs <= TICK_MS && jumps.every(({ byMs }) => byMs < 0)) return;
   state.epoch += 1;
   state.permits = 0;
@@ -156,8 +160,8 @@ function easeCadence(state: CoreState, out: Effect[]): void {
   if (state.cadenceFactor > 1 && monoMs - state.lastThrottledMs > RECOVERY_MS) {
     state.cadenceFactor = Math.max(1, state.cadenceFactor - RECOVERY_STEP);
   }
-  const { budget, nonce, markets } = state.settings;
-  const limitPerSecond = (budget.requests / budget.windowMs) * 1000;
+  const { nonce, markets } = state.settings;
+  const limitPerSecond = plannedPerSecond(state.settings);
   const carriesPerSecond =
     nonce === 'increasing' && state.roundTripMs !== null
       ? (SERIAL_SHARE * 1000) / Math.max(state.roundTripMs, 0.1)

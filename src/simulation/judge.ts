@@ -166,6 +166,8 @@ export function createJudge(world: {
   function judgeNonce(incarnation: Incarnation, record: Record_, number: number, nonce: string): void {
     // A nonce far from the exchange's clock was never accepted: it may be given out again when its time has come.
     if (plan.nonce === 'window' && Math.abs(Number(nonce) - serverNowMs()) > 6000) return;
+    // When the exchange's clock steps back, so does the window, over nonces that were used in it.
+    if (plan.nonce === 'window' && plan.faults.some(({ kind }) => kind === 'server-clock-step')) return;
     if (record.nonces.has(nonce)) blame('9 nonces', `${nameOf(incarnation)} used ${nonce} twice`);
     record.nonces.add(nonce);
     if (plan.nonce === 'window') return;

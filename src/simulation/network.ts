@@ -121,12 +121,6 @@ function travel(options: NetworkOptions, sent: Sent, settle: (result: WireResult
   }
   timeline.at(timeline.nowMs() + wayMs, () => {
     const answer = serve(options, sent);
-    const twin = hits('duplicate', sent);
-    if (twin !== null) {
-      timeline.at(timeline.nowMs() + twin.sizeMs, () => {
-        serve(options, sent);
-      });
-    }
     if (answer !== null) reply(options, sent, answer, settle);
   });
 }
@@ -158,6 +152,13 @@ function serve(options: NetworkOptions, sent: Sent): Answer | null {
   options.arrive(sent, () => {
     answer = exchange.handle(sent.request, serverNowMs(), lies ? 'pretend' : undefined);
   });
+  // Only what reached the exchange is sent on a second time: a gateway that refuses does not pass it on later.
+  const twin = hits('duplicate', sent);
+  if (twin !== null) {
+    options.timeline.at(options.timeline.nowMs() + twin.sizeMs, () => {
+      options.arrive(sent, () => exchange.handle(sent.request, serverNowMs()));
+    });
+  }
   return !isPing && hits('unacknowledged', sent) !== null
     ? json(500, { error: ['Internal server error.'] })
     : answer;

@@ -270,7 +270,7 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
     }
   }
   function terminate(host: Incarnation): void {
-    host.stoppingMs = timeline.nowMs();
+    host.stoppingMs ??= timeline.nowMs();
     judge.onStop(host);
     void host.keeper.stop(plan.daemons[host.daemon]?.policy ?? 'delete', 'SIGTERM');
   }

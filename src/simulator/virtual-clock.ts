@@ -114,6 +114,7 @@ export function createHostClock(
   let sleptMs = 0;
   let wallMs = options.wallMs ?? originMs;
   let stalledUntilMs = originMs;
+  let asleepUntilMs = originMs;
   let dead = false;
 
   const sinceOriginMs = () => (timeline.nowMs() - originMs) * rate;
@@ -150,9 +151,13 @@ export function createHostClock(
       stalledUntilMs = Math.max(stalledUntilMs, timeline.nowMs() + forMs);
     },
     suspend(forMs) {
-      stalledUntilMs = Math.max(stalledUntilMs, timeline.nowMs() + forMs);
-      timeline.at(timeline.nowMs() + forMs, () => {
-        sleptMs += forMs * rate;
+      const fromMs = Math.max(timeline.nowMs(), asleepUntilMs);
+      const untilMs = timeline.nowMs() + forMs;
+      if (untilMs <= fromMs) return;
+      asleepUntilMs = untilMs;
+      stalledUntilMs = Math.max(stalledUntilMs, untilMs);
+      timeline.at(untilMs, () => {
+        sleptMs += (untilMs - fromMs) * rate;
       });
     },
     kill() {

@@ -1,0 +1,161 @@
+import type { Notice } from '../../src/core/notice.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { type CoreEvent, type CoreState, createState, type Effect, type MarketState } from '../../src/core/state.ts';
+import { step } from '../../src/core/step.ts';
+import type { Instant } from '../../src/core/time.ts';
+import { coreSettings, type SettingsOptions } from './core-settings.ts';
+
+type EffectOf<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>;
+type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
+export type Write = EffectOf<'write'> & { readonly atMs: number };
+
+/** Unix seconds of the exchange's clock when the driver starts. */
+export const SERVER_EPOCH = 1_700_000_000;
+const START: Instant = { monoMs: 5000, bootMs: 9000, wallMs: SERVER_EPOCH * 1000 };
+
+/**
+ * The core by itself, by hand: nothing is answered unless a test says so. Permits are granted at once unless
+ * `limiter` is `manual`. Times are milliseconds since the start.
+ */
+export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'manual' = 'open') {
+  let now = START;
+  const state: CoreState = createState(coreSettings(options), now);
+  const effects: Effect[] = [];
+  const writes: Write[] = [];
+  let taken = 0;
+
+  const sinceStartMs = () => now.monoMs - START.monoMs;
+
+  function feed(event: CoreEvent): Effect[] {
+    const result: Effect[] = [];
+    const queue: CoreEvent[] = [event];
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      for (const effect of step(state, next, now)) {
+        result.push(effect);
+        if (effect.kind === 'write') writes.push({ ...effect, atMs: sinceStartMs() });
+        if (effect.kind === 'acquire' && limiter === 'open')
+          queue.push({ kind: 'granted', permits: effect.permits, how: 'in-turn' });
+      }
+    }
+    effects.push(...result);
+    return result;
+  }
+
+  /** Moves the clocks without letting the core look. */
+  function move(by: { readonly monoMs?: number; readonly bootMs?: number; readonly wallMs?: number }): void {
+    const { monoMs = 0, bootMs = monoMs, wallMs = monoMs } = by;
+    now = { monoMs: now.monoMs + monoMs, bootMs: now.bootMs + bootMs, wallMs: now.wallMs + wallMs };
+  }
+
+  const driver = {
+    state,
+    effects,
+    writes,
+    feed,
+    move,
+    now: () => now,
+    sinceStartMs,
+    tick: () => feed({ kind: 'tick' }),
+    /** Lets time pass, with every tick that the core asks for. */
+    wait(forMs: number): void {
+      const untilMs = now.monoMs + forMs;
+      while (state.wakeAtMs <= untilMs) {
+        move({ monoMs: Math.max(0, state.wakeAtMs - now.monoMs) });
+        const wokeAtMs = now.monoMs;
+        feed({ kind: 'tick' });
+        if (state.wakeAtMs <= wokeAtMs && wokeAtMs < untilMs) move({ monoMs: 1 });
+        else if (state.wakeAtMs <= wokeAtMs) break;
+      }
+      move({ monoMs: Math.max(0, untilMs - now.monoMs) });
+    },
+    /** The writes since the last call. */
+    take(): Write[] {
+      const fresh = writes.slice(taken);
+      taken = writes.length;
+      return fresh;
+    },
+    settle: (write: Write, outcome: Outcome) => feed({ kind: 'settled', attempt: write.attempt, outcome }),
+    /** Confirms a renewal. The exchange's clock shows what the wall clock showed, whole seconds. */
+    apply(
+      write: Write,
+      timer: { readonly startTime?: number; readonly timeout?: number; readonly types?: readonly string[] | null } = {},
+    ): Effect[] {
+      const startTime = timer.startTime ?? SERVER_EPOCH + Math.floor(sinceStartMs() / 1000);
+      const cancellationTime = startTime + (timer.timeout ?? write.timeoutSeconds ?? 0);
+      const types = timer.types === undefined ? write.types : timer.types;
+      return driver.settle(write, {
+        kind: 'applied',
+        timer: { market: write.market, startTime, cancellationTime, types },
+      });
+    },
+    /** Starts, and confirms the first renewal of every market at once. */
+    arm(): void {
+      driver.tick();
+      for (let fresh = driver.take(); fresh.length > 0; fresh = driver.take()) {
+        for (const write of fresh) driver.apply(write);
+      }
+      driver.take();
+    },
+    /** Lets time pass, and answers every request `roundTripMs` after it was written. */
+    live(forMs: number, roundTripMs = 20, answer: (write: Write) => void = (write) => driver.apply(write)): void {
+      const untilMs = sinceStartMs() + forMs;
+      let waiting: Write[] = driver.take();
+      while (sinceStartMs() < untilMs) {
+        const dueMs = waiting[0] === undefined ? Number.POSITIVE_INFINITY : waiting[0].atMs + roundTripMs;
+        const wakeMs = Math.max(state.wakeAtMs - START.monoMs, sinceStartMs());
+        const nextMs = Math.min(untilMs, dueMs, wakeMs);
+        move({ monoMs: Math.max(0, nextMs - sinceStartMs()) });
+        const first = waiting[0];
+        if (first !== undefined && dueMs <= nextMs) {
+          waiting = waiting.slice(1);
+          answer(first);
+        } else if (nextMs < untilMs) {
+          driver.tick();
+        }
+        waiting.push(...driver.take());
+      }
+    },
+    market: (name: string): MarketState => {
+      const market = state.byName.get(name);
+      if (market === undefined) throw new Error(`no market ${name}`);
+      return market;
+    },
+    notices: <Kind extends Notice['kind']>(kind: Kind): NoticeOf<Kind>[] => noticesIn(effects, kind),
+    finished: () => effects.find((effect) => effect.kind === 'finished')?.left ?? null,
+  };
+  return driver;
+}
+export type Driver = ReturnType<typeof createDriver>;
+
+export function noticesIn<Kind extends Notice['kind']>(
+  effects: readonly Effect[],
+  kind: Kind,
+): NoticeOf<Kind>[] {
+  return effects.flatMap((effect) =>
+    effect.kind === 'notice' && effect.notice.kind === kind ? [effect.notice as NoticeOf<Kind>] : [],
+  );
+}
+
+export function writesIn(effects: readonly Effect[]): EffectOf<'write'>[] {
+  return effects.filter((effect) => effect.kind === 'write');
+}
+
+/** Outcomes as the client reports them. */
+export const LOST: Outcome = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true };
+export const NOT_SENT: Outcome = {
+  kind: 'transient',
+  reason: 'network',
+  detail: 'connection refused',
+  maybeApplied: false,
+};
+export const HTTP_500: Outcome = {
+  kind: 'transient',
+  reason: 'http_5xx',
+  detail: 'status 500',
+  maybeApplied: true,
+};
+export const STALE_NONCE: Outcome = { kind: 'nonce', detail: 'Too many requests.' };
+export const THROTTLED: Outcome = { kind: 'throttled', detail: 'status 429' };
+export const GARBAGE: Outcome = { kind: 'protocol', detail: 'not JSON' };
+export const NO_MARKET: Outcome = { kind: 'refused', code: 31, detail: 'Market is not available.' };
+export const BAD_KEY: Outcome = { kind: 'unauthorised', status: 401, detail: 'Unauthorized request.' };

@@ -1,0 +1,196 @@
+import { expect } from 'vitest';
+import type { LeftArmed, Notice } from '../../src/core/notice.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { createKeeper } from '../../src/keeper.ts';
+import type { Cancel, Clock, Exchange, Granted, SyncRequest } from '../../src/ports.ts';
+import { createHostClock, createTimeline } from '../../src/simulator/virtual-clock.ts';
+import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
+import { createBook } from './book.ts';
+import { watchBelief } from './watch-belief.ts';
+
+/** One request that left the daemon. Moments in true milliseconds since the start. */
+export interface Write {
+  readonly atMs: number;
+  readonly number: number;
+  readonly market: string;
+  readonly timeoutSeconds: number | null;
+  readonly base: number;
+  readonly fresh: boolean;
+}
+
+/** What happens to a request instead of the ordinary. `applied`: the exchange carries it out all the same. */
+export type Fate =
+  | { readonly kind: 'lost'; readonly applied?: boolean }
+  | { readonly kind: 'fails'; readonly outcome: Outcome; readonly applied?: boolean }
+  /** Arrives, and is carried out, this much later. */
+  | { readonly kind: 'slow'; readonly byMs: number };
+export type Rule = (write: Write) => Fate | null;
+
+export interface BenchOptions extends SettingsOptions {
+  readonly roundTripMs?: number;
+  /** How long a fresh connection takes to open. */
+  readonly connectMs?: number;
+}
+
+/** What is true at the exchange: Unix milliseconds at the start of every bench. */
+export const EPOCH_MS = 1_700_000_000_000;
+const GIVEN_UP: Outcome = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true };
+const NOT_LEFT: Outcome = { kind: 'transient', reason: 'aborted', detail: 'may not leave', maybeApplied: false };
+
+/** The whole keeper on virtual time against a small exchange in memory that does what a test tells it. */
+export function createBench(options: BenchOptions = {}) {
+  const { roundTripMs = 20, connectMs = roundTripMs, ...given } = options;
+  const settings = coreSettings(given);
+  const timeline = createTimeline(0);
+  const clock = createHostClock(timeline, { wallMs: EPOCH_MS });
+  const writes: Write[] = [];
+  const pings: number[] = [];
+  const permits: { readonly atMs: number; readonly permits: number; readonly how: Granted }[] = [];
+  const notices: { readonly atMs: number; readonly notice: Notice }[] = [];
+  const rules: Rule[] = [];
+  const violations: string[] = [];
+  let pingDown = (_base: number): boolean => false;
+  let limiterStuck = false;
+  let left: readonly LeftArmed[] | null = null;
+  let leftAtMs = 0;
+  const book = createBook(timeline, settings, EPOCH_MS);
+
+  function sync(request: SyncRequest, settled: (outcome: Outcome) => void): Cancel {
+    let over = false;
+    let written = false;
+    const settle = (outcome: Outcome) =>
+      clock.whenRunning(() => {
+        if (over) return;
+        over = true;
+        settled(outcome);
+      });
+    const later = (afterMs: number, run: () => void) => timeline.at(timeline.nowMs() + afterMs, run);
+    function write(): void {
+      if (over) return;
+      if (!request.mayWrite()) {
+        later(0, () => settle(NOT_LEFT));
+        return;
+      }
+      written = true;
+      const { market, timeoutSeconds, base, fresh } = request;
+      const sent: Write = { atMs: timeline.nowMs(), number: writes.length + 1, market, timeoutSeconds, base, fresh };
+      writes.push(sent);
+      let fate: Fate | null = null;
+      for (const rule of rules) fate ??= rule(sent);
+      const arrive = () => book.arrive(sent, request.types);
+      if (fate?.kind === 'lost') {
+        if (fate.applied === true) later(roundTripMs / 2, arrive);
+      } else if (fate?.kind === 'fails') {
+        const { outcome, applied } = fate;
+        if (applied === true) later(roundTripMs / 2, arrive);
+        later(roundTripMs, () => settle(outcome));
+      } else {
+        later(roundTripMs / 2 + (fate?.byMs ?? 0), () => {
+          const outcome = arrive();
+          later(roundTripMs / 2, () => settle(outcome));
+        });
+      }
+    }
+    if (request.fresh) later(connectMs, () => clock.whenRunning(write));
+    else write();
+    return () => later(0, () => settle(written ? GIVEN_UP : { ...GIVEN_UP, maybeApplied: false }));
+  }
+
+  const exchange: Exchange = {
+    sync,
+    ping(base, timeoutMs, settled) {
+      pings.push(timeline.nowMs());
+      const down = pingDown(base);
+      return clock.after(down ? timeoutMs : roundTripMs, () =>
+        settled(
+          down
+            ? { ok: false, latencyMs: timeoutMs, reason: 'timeout', detail: 'no pong' }
+            : { ok: true, latencyMs: roundTripMs },
+        ),
+      );
+    },
+    acquire(count, withinMs, granted) {
+      const give = (how: Granted) => {
+        permits.push({ atMs: timeline.nowMs(), permits: count, how });
+        granted(how);
+      };
+      if (!limiterStuck) {
+        give('in-turn');
+        return () => {};
+      }
+      return clock.after(withinMs, () => give('overdue'));
+    },
+  };
+  // The time of the bench is the true one: no notice is dated by a clock that a test has bent.
+  const keeper = createKeeper({
+    settings,
+    clock: clock satisfies Clock,
+    exchange,
+    observe: (notice) => notices.push({ atMs: timeline.nowMs(), notice }),
+  });
+  keeper.onTurn(() => violations.push(...watchBelief(keeper.state, book, timeline.nowMs())));
+
+  const bench = {
+    settings,
+    timeline,
+    clock,
+    keeper,
+    book,
+    writes,
+    pings,
+    permits,
+    rules,
+    nowMs: () => timeline.nowMs(),
+    /** Lets time pass; no belief may ever be wrong meanwhile. */
+    run(forMs: number): void {
+      timeline.runUntil(timeline.nowMs() + forMs);
+      expect(violations).toEqual([]);
+    },
+    start(forMs = 2000): void {
+      keeper.start();
+      bench.run(forMs);
+    },
+    at: (atMs: number, run: () => void) => timeline.at(atMs, run),
+    /** From now on for so long, requests (of these markets, or of all) meet this fate. */
+    strike(fate: Fate, forMs: number, ...markets: readonly string[]): void {
+      const fromMs = timeline.nowMs();
+      rules.push(({ atMs, market }) => {
+        const hits = atMs >= fromMs && atMs < fromMs + forMs;
+        return hits && (markets.length === 0 || markets.includes(market)) ? fate : null;
+      });
+    },
+    pingsFail(isDown: (base: number) => boolean): void {
+      pingDown = isDown;
+    },
+    stickLimiter(stuck: boolean): void {
+      limiterStuck = stuck;
+    },
+    /** The bot beats every `everyMs` from now until `untilMs`, where the host runs. */
+    beats(untilMs: number, everyMs = 3000, bot = 'bot'): void {
+      if (timeline.nowMs() > untilMs) return;
+      if (!clock.isStalled()) keeper.hear(bot, 'beat');
+      timeline.at(timeline.nowMs() + everyMs, () => bench.beats(untilMs, everyMs, bot));
+    },
+    stop(policy: 'delete' | 'keep' | 'handoff' = 'delete'): void {
+      void keeper.stop(policy, 'SIGTERM');
+    },
+    /** What the stop left, and when it said so; null while it lasts. */
+    ended: () => (left === null ? null : { left, atMs: leftAtMs }),
+    /** Moments at which renewals (or deletes) of a market were written. */
+    writesOf: (market: string, fromMs = 0, toMs = Number.POSITIVE_INFINITY) =>
+      writes.filter((write) => write.market === market && write.atMs >= fromMs && write.atMs < toMs),
+    noticesOf<Kind extends Notice['kind']>(kind: Kind, fromMs = 0) {
+      return notices.flatMap(({ atMs, notice }) =>
+        notice.kind === kind && atMs >= fromMs ? [{ atMs, ...(notice as Extract<Notice, { kind: Kind }>) }] : [],
+      );
+    },
+  };
+  keeper.onTurn(() => {
+    const stopped = bench.noticesOf('stopped')[0];
+    if (stopped === undefined || left !== null) return;
+    left = stopped.left;
+    leftAtMs = stopped.atMs;
+  });
+  return bench;
+}
+export type Bench = ReturnType<typeof createBench>;

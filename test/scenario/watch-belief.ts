@@ -1,0 +1,29 @@
+import { type CoreState, slackMs } from '../../src/core/state.ts';
+import type { Book } from './book.ts';
+
+/** Events of one instant have an order: this much is not a wrong belief. */
+const TOLERANCE_MS = 5;
+const MOST_IN_FLIGHT = 3;
+
+/** What is wrong with what the core believes now, measured by what is true at the exchange. Design, invariant 1. */
+export function watchBelief(state: Readonly<CoreState>, book: Book, nowMs: number): string[] {
+  const wrong: string[] = [];
+  for (const market of state.markets) {
+    const name = market.settings.market;
+    const firesMs = book.timers.get(name)?.firesMs ?? null;
+    const slack = slackMs(state, market);
+    if (slack > TOLERANCE_MS && (firesMs === null || firesMs < nowMs + slack - TOLERANCE_MS)) {
+      const truth = firesMs === null ? 'nothing is armed' : `it fires in ${firesMs - nowMs} ms`;
+      wrong.push(`${nowMs} ms: ${name} is believed to be armed for ${slack} ms more, ${truth}`);
+    }
+    const { notAfterMs } = market.belief;
+    const latestMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs;
+    if (firesMs !== null && state.phase.kind !== 'stopped' && latestMs < firesMs - nowMs - TOLERANCE_MS) {
+      wrong.push(`${nowMs} ms: ${name} is believed to fire within ${latestMs} ms, it fires in ${firesMs - nowMs} ms`);
+    }
+    if (market.inFlight.length > MOST_IN_FLIGHT) {
+      wrong.push(`${nowMs} ms: ${name} has ${market.inFlight.length} requests in flight`);
+    }
+  }
+  return wrong;
+}
