@@ -1,6 +1,6 @@
 import type { Certainty } from './notice.ts';
 import type { ServerTimer } from './outcome.ts';
-import { ROUNDING_MS } from './promise.ts';
+import { ROUNDING_MS, TRIP_MS } from './promise.ts';
 import type { Attempt, Belief, CoreState, MarketState } from './state.ts';
 
 /** Clocks of two hosts drift apart by at most this share: belief gives it away on both sides. */
@@ -53,10 +53,12 @@ export function believeUnknown(state: CoreState, attempt: Attempt): void {
   // A delete that may have happened changes nothing any more: it was believed to do its worst when it was written.
   if (attempt.purpose === 'delete') return;
   if (attempt.id < belief.lastAppliedId && state.settings.nonce === 'increasing') return;
+  const strayUntilMs = attempt.writtenMs + state.settings.requestLifetimeMs;
+  if (attempt.purpose === 'trip') belief.strayTripUntilMs = Math.max(belief.strayTripUntilMs, strayUntilMs);
   belief.unresolved += 1;
   belief.lastUnresolvedId = attempt.id;
   belief.strayLifeMs = Math.max(belief.strayLifeMs, attempt.writtenLifeMs + attempt.timeoutMs);
-  belief.strayUntilMs = Math.max(belief.strayUntilMs, attempt.writtenMs + state.settings.requestLifetimeMs);
+  belief.strayUntilMs = Math.max(belief.strayUntilMs, strayUntilMs);
 }
 
 /** The exchange confirmed a renewal. Design, invariants 1 and 8. */
@@ -84,7 +86,15 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const rising = state.settings.nonce === 'increasing';
   const fences = (id: number) => rising && id < attempt.id;
   if (belief.lastUnresolvedId < attempt.id) belief.unresolved = 0;
-  if (fences(belief.lastUnresolvedId)) belief.strayUntilMs = 0;
+  if (fences(belief.lastUnresolvedId)) {
+    belief.strayUntilMs = 0;
+    belief.strayTripUntilMs = 0;
+  }
+  if (belief.strayTripUntilMs > state.now.monoMs) {
+    // Wherever the stray trip lands after this renewal, it leaves its own time from there.
+    const leastLifeMs = attempt.writtenLifeMs + (TRIP_MS - ROUNDING_MS) * (1 - DRIFT);
+    belief.notBeforeLifeMs = Math.min(belief.notBeforeLifeMs, leastLifeMs);
+  }
   const strayMs =
     belief.strayUntilMs <= state.now.monoMs ? 0 : belief.strayUntilMs + lastsAtMost(state, market);
   const underWay = market.inFlight.filter(({ id }) => !fences(id)).map((other) => latestOf(state, other));

@@ -1,5 +1,5 @@
 import type { Suspension } from './notice.ts';
-import { TRIP_MS } from './release.ts';
+import { TRIP_MS } from './promise.ts';
 import type { BotState, CoreState, Effect, MarketState } from './state.ts';
 
 /**

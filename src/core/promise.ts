@@ -5,6 +5,8 @@ import { retryGapMs, seconds } from './timing.ts';
 const ASSUMED_ROUND_TRIP_MS = 200;
 /** Timers are counted in whole seconds of the exchange's clock: a second is lost to rounding. */
 export const ROUNDING_MS = 1000;
+/** `trip` sets the shortest timer that the exchange takes. */
+export const TRIP_MS = 5000;
 
 /** The promise of the design, section 1, in milliseconds for one market. */
 export interface Bounds {
@@ -23,7 +25,7 @@ export function boundsOf(settings: CoreSettings, index: number, periodMs: number
   const survivesMs = Math.max(0, timeoutMs - ROUNDING_MS - periodMs - ASSUMED_ROUND_TRIP_MS - lastGapMs);
   const daemonDeathMs = settings.requestLifetimeMs + timeoutMs + ROUNDING_MS + settings.cancellationDelayMs;
   const { mode, ttlMs, onStale } = settings.liveness;
-  const lastTimeoutMs = onStale === 'trip' ? Math.min(5000, timeoutMs) : timeoutMs;
+  const lastTimeoutMs = onStale === 'trip' ? Math.min(TRIP_MS, timeoutMs) : timeoutMs;
   const botDeathMs =
     mode === 'none'
       ? null

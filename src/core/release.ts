@@ -1,4 +1,5 @@
 import { believeWritten } from './belief.ts';
+import { TRIP_MS } from './promise.ts';
 import { countWrite, reserved, roomAtMs, roomInWindow } from './rate.ts';
 import {
   type Attempt,
@@ -22,8 +23,6 @@ export interface Candidate {
   readonly onWrite: (() => void) | null;
 }
 
-/** `trip` sets the shortest timer that the exchange takes. */
-export const TRIP_MS = 5000;
 /** Permits are spent within this or given up: saved ones would break the limiter's own window. */
 const PERMIT_LIFE_MS = 1000;
 /** The longest that the limiter may hold a request back before it goes without. */

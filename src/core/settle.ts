@@ -12,7 +12,7 @@ import {
   type MarketState,
   slackMs,
 } from './state.ts';
-import { jittered, retryGapMs } from './timing.ts';
+import { jittered, LEAST_ATTEMPTS, retryGapMs } from './timing.ts';
 
 /** A refused market is tried again this often. */
 const MARKET_PROBE_MS = 60_000;
@@ -124,6 +124,11 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   if (attempt.purpose === 'trip') market.tripWanted = false;
   if (state.phase.kind === 'stopping' && market.exit?.want === 'handoff') market.exit.done = true;
   market.nextMs = nextOnGrid(state, market, attempt.writtenMs);
+  const slackNow = slackMs(state, market);
+  if (slackNow < market.settings.timeoutMs / 2) {
+    // A timer that turned out much shorter than asked for still gets its three attempts.
+    market.nextMs = Math.min(market.nextMs, monoMs + Math.max(1000, slackNow / LEAST_ATTEMPTS));
+  }
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
 }
 

@@ -78,6 +78,8 @@ export interface Belief {
   lastUnresolvedId: number;
   /** Monotonic time until which an unresolved renewal may still be carried out; 0 where none can. */
   strayUntilMs: number;
+  /** Monotonic time until which an unresolved trip may still cut the timer to its shortest; 0 where none can. */
+  strayTripUntilMs: number;
   /** Life time until which the timer of an unresolved renewal would last if it was carried out when written. */
   strayLifeMs: number;
 }
@@ -288,6 +290,7 @@ function createMarket(
       unresolved: 0,
       lastUnresolvedId: 0,
       strayUntilMs: 0,
+      strayTripUntilMs: 0,
       strayLifeMs: 0,
     },
     inFlight: [],

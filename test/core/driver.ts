@@ -1,6 +1,12 @@
 import type { Notice } from '../../src/core/notice.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
-import { type CoreEvent, type CoreState, createState, type Effect, type MarketState } from '../../src/core/state.ts';
+import {
+  type CoreEvent,
+  type CoreState,
+  createState,
+  type Effect,
+  type MarketState,
+} from '../../src/core/state.ts';
 import { step } from '../../src/core/step.ts';
 import type { Instant } from '../../src/core/time.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
@@ -74,11 +80,22 @@ export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'm
       taken = writes.length;
       return fresh;
     },
+    /** The one write since the last call. */
+    takeOne(): Write {
+      const [write, ...more] = driver.take();
+      if (write === undefined || more.length > 0)
+        throw new Error(`${more.length + (write === undefined ? 0 : 1)} requests were written, not one`);
+      return write;
+    },
     settle: (write: Write, outcome: Outcome) => feed({ kind: 'settled', attempt: write.attempt, outcome }),
     /** Confirms a renewal. The exchange's clock shows what the wall clock showed, whole seconds. */
     apply(
       write: Write,
-      timer: { readonly startTime?: number; readonly timeout?: number; readonly types?: readonly string[] | null } = {},
+      timer: {
+        readonly startTime?: number;
+        readonly timeout?: number;
+        readonly types?: readonly string[] | null;
+      } = {},
     ): Effect[] {
       const startTime = timer.startTime ?? SERVER_EPOCH + Math.floor(sinceStartMs() / 1000);
       const cancellationTime = startTime + (timer.timeout ?? write.timeoutSeconds ?? 0);
@@ -97,7 +114,11 @@ export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'm
       driver.take();
     },
     /** Lets time pass, and answers every request `roundTripMs` after it was written. */
-    live(forMs: number, roundTripMs = 20, answer: (write: Write) => void = (write) => driver.apply(write)): void {
+    live(
+      forMs: number,
+      roundTripMs = 20,
+      answer: (write: Write) => void = (write) => driver.apply(write),
+    ): void {
       const untilMs = sinceStartMs() + forMs;
       let waiting: Write[] = driver.take();
       while (sinceStartMs() < untilMs) {

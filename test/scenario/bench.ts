@@ -11,6 +11,7 @@ import { watchBelief } from './watch-belief.ts';
 /** One request that left the daemon. Moments in true milliseconds since the start. */
 export interface Write {
   readonly atMs: number;
+  /** In the order of signing, as nonces are. */
   readonly number: number;
   readonly market: string;
   readonly timeoutSeconds: number | null;
@@ -34,8 +35,13 @@ export interface BenchOptions extends SettingsOptions {
 
 /** What is true at the exchange: Unix milliseconds at the start of every bench. */
 export const EPOCH_MS = 1_700_000_000_000;
-const GIVEN_UP: Outcome = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true };
-const NOT_LEFT: Outcome = { kind: 'transient', reason: 'aborted', detail: 'may not leave', maybeApplied: false };
+const GIVEN_UP = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true } as const;
+const NOT_LEFT: Outcome = {
+  kind: 'transient',
+  reason: 'aborted',
+  detail: 'may not leave',
+  maybeApplied: false,
+};
 
 /** The whole keeper on virtual time against a small exchange in memory that does what a test tells it. */
 export function createBench(options: BenchOptions = {}) {
@@ -51,6 +57,7 @@ export function createBench(options: BenchOptions = {}) {
   const violations: string[] = [];
   let pingDown = (_base: number): boolean => false;
   let limiterStuck = false;
+  let signed = 0;
   let left: readonly LeftArmed[] | null = null;
   let leftAtMs = 0;
   const book = createBook(timeline, settings, EPOCH_MS);
@@ -58,6 +65,8 @@ export function createBench(options: BenchOptions = {}) {
   function sync(request: SyncRequest, settled: (outcome: Outcome) => void): Cancel {
     let over = false;
     let written = false;
+    signed += 1;
+    const number = signed;
     const settle = (outcome: Outcome) =>
       clock.whenRunning(() => {
         if (over) return;
@@ -73,7 +82,7 @@ export function createBench(options: BenchOptions = {}) {
       }
       written = true;
       const { market, timeoutSeconds, base, fresh } = request;
-      const sent: Write = { atMs: timeline.nowMs(), number: writes.length + 1, market, timeoutSeconds, base, fresh };
+      const sent: Write = { atMs: timeline.nowMs(), number, market, timeoutSeconds, base, fresh };
       writes.push(sent);
       let fate: Fate | null = null;
       for (const rule of rules) fate ??= rule(sent);
@@ -181,7 +190,9 @@ export function createBench(options: BenchOptions = {}) {
       writes.filter((write) => write.market === market && write.atMs >= fromMs && write.atMs < toMs),
     noticesOf<Kind extends Notice['kind']>(kind: Kind, fromMs = 0) {
       return notices.flatMap(({ atMs, notice }) =>
-        notice.kind === kind && atMs >= fromMs ? [{ atMs, ...(notice as Extract<Notice, { kind: Kind }>) }] : [],
+        notice.kind === kind && atMs >= fromMs
+          ? [{ atMs, ...(notice as Extract<Notice, { kind: Kind }>) }]
+          : [],
       );
     },
   };

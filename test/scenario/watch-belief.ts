@@ -19,7 +19,9 @@ export function watchBelief(state: Readonly<CoreState>, book: Book, nowMs: numbe
     const { notAfterMs } = market.belief;
     const latestMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs;
     if (firesMs !== null && state.phase.kind !== 'stopped' && latestMs < firesMs - nowMs - TOLERANCE_MS) {
-      wrong.push(`${nowMs} ms: ${name} is believed to fire within ${latestMs} ms, it fires in ${firesMs - nowMs} ms`);
+      wrong.push(
+        `${nowMs} ms: ${name} is believed to fire within ${latestMs} ms, it fires in ${firesMs - nowMs} ms`,
+      );
     }
     if (market.inFlight.length > MOST_IN_FLIGHT) {
       wrong.push(`${nowMs} ms: ${name} has ${market.inFlight.length} requests in flight`);

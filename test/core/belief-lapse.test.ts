@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import type { SettingsOptions } from './core-settings.ts';
+import { createDriver, HTTP_500, LOST, NOT_SENT, SERVER_EPOCH } from './driver.ts';
+
+/** A timer of 10 s that ends at second 10 of the exchange's clock, and the next renewal of it, unanswered. */
+function armed(options: SettingsOptions = {}) {
+  const driver = createDriver({ markets: ['AAA:10'], ...options });
+  driver.tick();
+  driver.apply(driver.takeOne());
+  driver.wait(1000);
+  return { driver, write: driver.takeOne() };
+}
+
+describe('a renewal that starts after the end of the timer before it', () => {
+  test('certainly made a new timer: the old one had fired', () => {
+    const { driver, write } = armed();
+    driver.apply(write, { startTime: SERVER_EPOCH + 11 });
+    expect(driver.notices('lapsed')).toEqual([
+      expect.objectContaining({ market: 'AAA', certainty: 'certain', unresolved: 0, rearms: true }),
+    ]);
+    expect(driver.market('AAA').lapses).toBe(1);
+  });
+
+  test('in the very second of that end possibly did', () => {
+    const { driver, write } = armed();
+    driver.apply(write, { startTime: SERVER_EPOCH + 10 });
+    expect(driver.notices('lapsed')[0]?.certainty).toBe('possible');
+  });
+
+  test('in the second before it came in time', () => {
+    const { driver, write } = armed();
+    driver.apply(write, { startTime: SERVER_EPOCH + 9 });
+    expect(driver.notices('lapsed')).toEqual([]);
+  });
+
+  test.each([
+    [12, 'possible'],
+    [13, 'certain'],
+  ] as const)('at second %i of an exchange that may take 2 s to fire is %s', (second, certainty) => {
+    const { driver, write } = armed({ cancellationDelayMs: 2000 });
+    driver.apply(write, { startTime: SERVER_EPOCH + second });
+    expect(driver.notices('lapsed')[0]?.certainty).toBe(certainty);
+  });
+
+  test('says how long nothing had been confirmed', () => {
+    const { driver, write } = armed();
+    driver.move({ monoMs: 200 });
+    driver.apply(write, { startTime: SERVER_EPOCH + 60 });
+    expect(driver.notices('lapsed')[0]?.gapMs).toBe(1200);
+  });
+});
+
+describe('a renewal whose answer was lost may have carried the timer over the gap', () => {
+  test('so nobody can be certain of a lapse', () => {
+    const { driver, write } = armed();
+    driver.settle(write, LOST);
+    driver.wait(2500);
+    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 15 });
+    expect(driver.notices('lapsed')).toEqual([
+      expect.objectContaining({ certainty: 'possible', unresolved: 1 }),
+    ]);
+  });
+
+  test('also while it is still in flight', () => {
+    const { driver } = armed();
+    driver.wait(2500);
+    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 15 });
+    expect(driver.notices('lapsed')[0]).toMatchObject({ certainty: 'possible', unresolved: 1 });
+  });
+
+  test('but one that never left, or was answered since, may not', () => {
+    const { driver, write } = armed();
+    driver.settle(write, NOT_SENT);
+    driver.wait(2500);
+    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 15 });
+    expect(driver.notices('lapsed')[0]).toMatchObject({ certainty: 'certain', unresolved: 0 });
+  });
+
+  test('and the doubt ends with the next confirmation', () => {
+    const { driver, write } = armed();
+    driver.settle(write, HTTP_500);
+    driver.wait(2500);
+    driver.apply(driver.takeOne());
+    driver.wait(1000);
+    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 60 });
+    expect(driver.notices('lapsed')[0]).toMatchObject({ certainty: 'certain', unresolved: 0 });
+  });
+});
+
+describe('one gap', () => {
+  test('is reported once, also where time alone had shown it before the answer does', () => {
+    const { driver, write } = armed();
+    driver.settle(write, NOT_SENT);
+    driver.live(40_000, 5, (one) => driver.settle(one, NOT_SENT));
+    expect(driver.notices('lapsed')).toEqual([
+      expect.objectContaining({ market: 'AAA', certainty: 'certain', unresolved: 0 }),
+    ]);
+    driver.live(3000);
+    expect(driver.notices('renewed').length).toBeGreaterThan(1);
+    expect(driver.notices('lapsed')).toHaveLength(1);
+    expect(driver.market('AAA').lapses).toBe(1);
+  });
+
+  test('that nobody heard of is not claimed while a lost renewal could have bridged it', () => {
+    const { driver, write } = armed();
+    driver.settle(write, LOST);
+    driver.live(15_000, 5, (one) => driver.settle(one, LOST));
+    expect(driver.notices('overdue')).toHaveLength(1);
+    expect(driver.notices('lapsed')).toEqual([]);
+  });
+
+  test('is followed by the next report of the next gap', () => {
+    const { driver, write } = armed();
+    driver.apply(write, { startTime: SERVER_EPOCH + 11 });
+    driver.wait(1000);
+    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 50 });
+    expect(driver.notices('lapsed')).toHaveLength(2);
+    expect(driver.market('AAA').lapses).toBe(2);
+  });
+});
+
+describe('the guarantee', () => {
+  test('running out is said once, with the moment, and before the lapse is known', () => {
+    const { driver, write } = armed();
+    driver.settle(write, HTTP_500);
+    driver.live(8500, 5, (one) => driver.settle(one, HTTP_500));
+    expect(driver.notices('overdue')).toEqual([
+      { kind: 'overdue', market: 'AAA', expiryWallMs: (SERVER_EPOCH + 10) * 1000 },
+    ]);
+  });
+
+  test('running out is said again after it was good again', () => {
+    const { driver, write } = armed();
+    driver.settle(write, NOT_SENT);
+    driver.live(12_000, 5, (one) => driver.settle(one, NOT_SENT));
+    driver.live(3000);
+    driver.live(15_000, 5, (one) => driver.settle(one, NOT_SENT));
+    expect(driver.notices('overdue')).toHaveLength(2);
+  });
+});
+
+describe('onLapse: hold', () => {
+  test('renews no more after a lapse, and says that it does not', () => {
+    const { driver, write } = armed({ onLapse: 'hold' });
+    driver.apply(write, { startTime: SERVER_EPOCH + 60 });
+    expect(driver.notices('lapsed')[0]).toMatchObject({ certainty: 'certain', rearms: false });
+    driver.live(60_000);
+    expect(driver.writes).toHaveLength(2);
+  });
+
+  test('makes no new timer after a lapse that time alone has shown', () => {
+    const { driver, write } = armed({ onLapse: 'hold' });
+    driver.settle(write, NOT_SENT);
+    driver.live(40_000, 5, (one) => driver.settle(one, NOT_SENT));
+    expect(driver.notices('lapsed')[0]).toMatchObject({ rearms: false });
+    driver.take();
+    driver.live(20_000);
+    expect(driver.take()).toEqual([]);
+  });
+});

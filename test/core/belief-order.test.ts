@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest';
+import { slackMs } from '../../src/core/state.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, LOST } from './driver.ts';
+
+const DRIFT_MS = 12;
+const LIFETIME_MS = 10_000;
+
+const leastMs = (driver: Driver) => Math.round(slackMs(driver.state, driver.market('AAA')));
+const mostMs = (driver: Driver) => {
+  const { notAfterMs } = driver.market('AAA').belief;
+  return notAfterMs === null ? null : Math.round(notAfterMs - driver.state.now.monoMs);
+};
+
+/** An armed market with two renewals in flight; the first one was written 2.5 s ago. */
+function twoInFlight(options: SettingsOptions) {
+  const driver = createDriver({ markets: ['AAA:10'], ...options });
+  driver.arm();
+  driver.wait(1000);
+  const first = driver.takeOne();
+  driver.wait(2500);
+  const second = driver.takeOne();
+  return { driver, first, second };
+}
+
+describe('answers out of order', () => {
+  test('the older one that comes last guarantees nothing', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'window' });
+    driver.apply(second);
+    const before = leastMs(driver);
+    driver.apply(first);
+    expect(leastMs(driver)).toBe(before);
+    expect(driver.notices('renewed').at(-1)).toBe(driver.notices('renewed')[1]);
+    expect(driver.market('AAA').renewals).toBe(2);
+  });
+
+  test('the older one that comes last may have been carried out last, and covers as much', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'window' });
+    driver.apply(second);
+    driver.move({ monoMs: 1500 });
+    driver.apply(first);
+    expect(mostMs(driver)).toBeGreaterThanOrEqual(11_000);
+  });
+
+  test('the older one that fails last is no failure of the market any more', () => {
+    const { driver, first, second } = twoInFlight({});
+    driver.apply(second);
+    driver.settle(first, LOST);
+    expect(driver.market('AAA').streak).toBe(0);
+    expect(driver.market('AAA').lastProblem).toBeNull();
+    expect(driver.notices('attempt-failed').at(-1)?.streak).toBe(0);
+  });
+});
+
+describe('with rising nonces', () => {
+  test('an accepted renewal ends every doubt about the ones before it', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'increasing' });
+    driver.settle(first, LOST);
+    driver.apply(second);
+    expect(mostMs(driver)).toBe(11_000 + 2);
+    expect(driver.market('AAA').belief.unresolved).toBe(0);
+  });
+
+  test('an accepted renewal ends the doubt about one that is still in flight', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'increasing' });
+    driver.apply(second);
+    expect(mostMs(driver)).toBe(11_000 + 2);
+    driver.settle(first, LOST);
+    expect(driver.market('AAA').belief).toMatchObject({ unresolved: 0, strayUntilMs: 0 });
+  });
+
+  test('an older one that is accepted in time says nothing about the newer that is still under way', () => {
+    const { driver, first } = twoInFlight({ nonce: 'increasing' });
+    driver.apply(first);
+    expect(mostMs(driver)).toBeGreaterThan(LIFETIME_MS + 11_000 - 1000);
+  });
+
+  test('a confirmed delete leaves nothing behind, whatever was lost before', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'increasing' });
+    driver.settle(first, LOST);
+    driver.settle(second, LOST);
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+    driver.settle(driver.takeOne(), { kind: 'deleted' });
+    expect(driver.finished()).toEqual([]);
+  });
+});
+
+describe('in a nonce window', () => {
+  test('a lost renewal may still arrive for its whole lifetime, whatever was accepted since', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'window' });
+    driver.settle(first, LOST);
+    driver.apply(second);
+    expect(mostMs(driver)).toBe(LIFETIME_MS - 2500 + 11_000 + 2);
+  });
+
+  test('so may one that is in flight, whatever was accepted since', () => {
+    const { driver, second } = twoInFlight({ nonce: 'window' });
+    driver.apply(second);
+    expect(mostMs(driver)).toBe(LIFETIME_MS - 2500 + 11_000 + 2);
+  });
+
+  test('but not longer than its lifetime', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'window', requestLifetimeMs: 2000 });
+    driver.settle(first, LOST);
+    driver.apply(second);
+    expect(mostMs(driver)).toBe(11_000 + 2);
+  });
+
+  test('a delete that is confirmed before a lost renewal has died out leaves a doubt', () => {
+    const { driver, first, second } = twoInFlight({ nonce: 'window', shutdown: { budgetMs: 1500 } });
+    driver.settle(first, LOST);
+    driver.settle(second, LOST);
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+    driver.settle(driver.takeOne(), { kind: 'deleted' });
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
+    const sinceMs = driver.sinceStartMs() - second.atMs;
+    expect(mostMs(driver)).toBe(Math.round(LIFETIME_MS - sinceMs + 11_000 + 2));
+  });
+});
+
+describe('what ends or shortens a timer', () => {
+  test('a delete does its worst when it is written, and its loss does not give anything back', () => {
+    const driver = createDriver();
+    driver.arm();
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+    const write = driver.takeOne();
+    expect(driver.market('AAA').belief.notBeforeLifeMs).toBeNull();
+    const before = mostMs(driver);
+    driver.settle(write, LOST);
+    expect(driver.market('AAA').belief.notBeforeLifeMs).toBeNull();
+    expect(mostMs(driver)).toBe(before);
+  });
+
+  const trip = { nonce: 'window', liveness: { mode: 'beat', onStale: 'trip' } } as const;
+
+  test('a trip leaves no more than 4 s guaranteed from the moment it is written', () => {
+    const driver = createDriver(trip);
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.apply(driver.takeOne());
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail' });
+    driver.tick();
+    expect(driver.takeOne().timeoutSeconds).toBe(5);
+    expect(leastMs(driver)).toBe(4000 - 1);
+    expect(mostMs(driver)).toBe(61_000 + DRIFT_MS);
+  });
+
+  /** A tripped market whose bot came back while the trip was under way. */
+  function revived(nonce: 'window' | 'increasing') {
+    const driver = createDriver({ ...trip, nonce });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.apply(driver.takeOne());
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail' });
+    driver.tick();
+    const cut = driver.takeOne();
+    driver.move({ monoMs: 10 });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    return { driver, cut };
+  }
+
+  test('a trip is never overtaken by the renewal of a bot that came back', () => {
+    const { driver, cut } = revived('window');
+    expect(driver.take()).toEqual([]);
+    driver.apply(cut);
+    driver.wait(30);
+    driver.apply(driver.takeOne());
+    expect(leastMs(driver)).toBeGreaterThan(58_000);
+  });
+
+  test('a lost trip may still cut the timer of a later renewal, for as long as it may be under way', () => {
+    const { driver, cut } = revived('window');
+    driver.settle(cut, LOST);
+    for (let renewal = driver.take()[0]; driver.sinceStartMs() < 12_000; renewal = driver.take()[0]) {
+      if (renewal !== undefined) driver.apply(renewal);
+      if (renewal !== undefined && renewal.atMs < 9000) expect(leastMs(driver)).toBeLessThanOrEqual(4000);
+      driver.wait(100);
+    }
+    expect(leastMs(driver)).toBeGreaterThan(50_000);
+  });
+
+  test('with rising nonces a lost trip is fenced by the next renewal', () => {
+    const { driver, cut } = revived('increasing');
+    driver.settle(cut, LOST);
+    driver.wait(600);
+    driver.apply(driver.takeOne());
+    expect(leastMs(driver)).toBeGreaterThan(58_000);
+  });
+});

@@ -1,0 +1,149 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type Instant, lifeMs, observeClocks, startTimebase } from '../../src/core/time.ts';
+
+const START: Instant = { monoMs: 1000, bootMs: 70_000, wallMs: 1_700_000_000_000 };
+const HOUR_MS = 3_600_000;
+
+/** Clocks that were read together for the first time at `START`. */
+function clocks() {
+  const timebase = startTimebase(START);
+  let now = START;
+  return {
+    timebase,
+    /** By how much each clock moves on before it is read again; what is not given follows the monotonic one. */
+    read(by: { monoMs?: number; bootMs?: number; wallMs?: number }) {
+      const { monoMs = 0, bootMs = monoMs, wallMs = monoMs } = by;
+      now = { monoMs: now.monoMs + monoMs, bootMs: now.bootMs + bootMs, wallMs: now.wallMs + wallMs };
+      return observeClocks(timebase, now);
+    },
+    agedMs: () => lifeMs(timebase, now) - START.monoMs,
+  };
+}
+
+test('an hour that all clocks agree on ages everything by an hour', () => {
+  const host = clocks();
+  expect(host.read({ monoMs: HOUR_MS })).toEqual([]);
+  expect(host.agedMs()).toBe(HOUR_MS);
+});
+
+describe('a host that slept', () => {
+  test('has aged by the sleep that its monotonic clock does not show', () => {
+    const host = clocks();
+    expect(host.read({ monoMs: 10, bootMs: 60_010, wallMs: 60_010 })).toEqual([
+      { what: 'suspend', byMs: 60_000 },
+    ]);
+    expect(host.agedMs()).toBe(60_010);
+    expect(host.timebase.sleptMs).toBe(60_000);
+  });
+
+  test('has aged once and not twice, although two clocks show the sleep', () => {
+    const host = clocks();
+    host.read({ monoMs: 0, bootMs: 60_000, wallMs: 60_000 });
+    expect(host.read({ monoMs: 5000 })).toEqual([]);
+    expect(host.agedMs()).toBe(65_000);
+  });
+
+  test('and whose clock was set back meanwhile is said to have done both', () => {
+    const host = clocks();
+    expect(host.read({ bootMs: 60_000, wallMs: 60_000 - HOUR_MS })).toEqual([
+      { what: 'suspend', byMs: 60_000 },
+      { what: 'clock-step', byMs: -HOUR_MS },
+    ]);
+    expect(host.agedMs()).toBe(60_000);
+  });
+
+  test('and whose clock was set ahead meanwhile may have aged by all of it', () => {
+    const host = clocks();
+    expect(host.read({ bootMs: 60_000, wallMs: 60_000 + HOUR_MS })).toEqual([
+      { what: 'suspend', byMs: 60_000 },
+      { what: 'clock-step', byMs: HOUR_MS },
+    ]);
+    expect(host.agedMs()).toBe(60_000 + HOUR_MS);
+    expect(host.timebase.sleptMs).toBe(60_000);
+  });
+});
+
+describe('a wall clock that is set', () => {
+  test('ahead may mean lost time, which counts', () => {
+    const host = clocks();
+    expect(host.read({ wallMs: HOUR_MS })).toEqual([{ what: 'clock-step', byMs: HOUR_MS }]);
+    expect(host.agedMs()).toBe(HOUR_MS);
+    expect(host.timebase.sleptMs).toBe(0);
+  });
+
+  test('back is noticed and makes nothing younger', () => {
+    const host = clocks();
+    expect(host.read({ monoMs: 100, wallMs: 100 - HOUR_MS })).toEqual([
+      { what: 'clock-step', byMs: -HOUR_MS },
+    ]);
+    expect(host.agedMs()).toBe(100);
+  });
+
+  test('ahead and back again is two steps, and what was lost in doubt stays lost', () => {
+    const host = clocks();
+    host.read({ wallMs: 10_000 });
+    expect(host.read({ wallMs: -10_000 })).toEqual([{ what: 'clock-step', byMs: -10_000 }]);
+    expect(host.agedMs()).toBe(10_000);
+    expect(host.read({ wallMs: 10_000 })).toEqual([{ what: 'clock-step', byMs: 10_000 }]);
+  });
+
+  test('by up to 250 ms is noise, by more it is a step', () => {
+    expect(clocks().read({ wallMs: 250 })).toEqual([]);
+    expect(clocks().read({ wallMs: 251 })).toEqual([{ what: 'clock-step', byMs: 251 }]);
+    expect(clocks().read({ wallMs: -250 })).toEqual([]);
+    expect(clocks().read({ wallMs: -251 })).toEqual([{ what: 'clock-step', byMs: -251 }]);
+    expect(clocks().read({ bootMs: 250 })).toEqual([]);
+    expect(clocks().read({ bootMs: 251, wallMs: 251 })).toEqual([{ what: 'suspend', byMs: 251 }]);
+  });
+
+  test('in steps too small to be seen one by one is noticed as soon as they add up', () => {
+    const host = clocks();
+    const noticed = Array.from({ length: 4 }, () => host.read({ monoMs: 100, wallMs: 200 }).length);
+    expect(noticed).toEqual([0, 0, 1, 0]);
+    expect(host.agedMs()).toBeGreaterThan(600);
+  });
+});
+
+describe('a clock that NTP slews', () => {
+  test.each([500, -500])('by %i ppm for hours is followed in silence', (ppm) => {
+    const host = clocks();
+    const jumps = Array.from({ length: 3 * 3600 }, () =>
+      host.read({ monoMs: 1000, wallMs: 1000 + ppm / 1000 }),
+    );
+    expect(jumps.flat()).toEqual([]);
+    expect(host.agedMs()).toBe(3 * HOUR_MS);
+  });
+
+  test('faster than NTP slews is not a slewed clock', () => {
+    const host = clocks();
+    let jumps = 0;
+    for (let second = 0; second < 3600; second += 1)
+      jumps += host.read({ monoMs: 1000, wallMs: 1001 }).length;
+    expect(jumps).toBeGreaterThan(0);
+  });
+});
+
+test('whatever the clocks do, no age ever shrinks or falls more than the noise behind any of them', () => {
+  const move = fc.record({
+    monoMs: fc.integer({ min: 0, max: 100_000 }),
+    sleptMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 100_000 })),
+    steppedMs: fc.oneof(fc.constant(0), fc.integer({ min: -5_000_000, max: 5_000_000 })),
+  });
+  fc.assert(
+    fc.property(fc.array(move, { maxLength: 30 }), (moves) => {
+      const host = clocks();
+      for (const { monoMs, sleptMs, steppedMs } of moves) {
+        const before = host.agedMs();
+        host.read({ monoMs, bootMs: monoMs + sleptMs, wallMs: monoMs + sleptMs + steppedMs });
+        const agedMs = host.agedMs() - before;
+        expect(agedMs).toBeGreaterThanOrEqual(monoMs);
+        // Up to 250 ms may be pending from before, in either direction, on either clock.
+        expect(agedMs).toBeGreaterThanOrEqual(monoMs + sleptMs - 500 - monoMs * 500e-6);
+        expect(agedMs).toBeGreaterThanOrEqual(monoMs + sleptMs + steppedMs - 500 - monoMs * 500e-6);
+        expect(agedMs).toBeLessThanOrEqual(monoMs + sleptMs + Math.max(0, steppedMs) + 500);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

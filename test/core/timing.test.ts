@@ -1,0 +1,206 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  attemptDeadlineMs,
+  type Cadenced,
+  jittered,
+  planCadence,
+  retryGapMs,
+  seconds,
+} from '../../src/core/timing.ts';
+
+const market = (timeoutSeconds: number, renewEveryMs: number | null = null): Cadenced => ({
+  market: `T${timeoutSeconds}`,
+  timeoutMs: timeoutSeconds * 1000,
+  renewEveryMs,
+});
+const many = (count: number, timeoutSeconds: number) =>
+  Array.from({ length: count }, () => market(timeoutSeconds));
+const rateOf = (periodsMs: readonly number[]) =>
+  periodsMs.reduce((sum, periodMs) => sum + 1000 / periodMs, 0);
+
+describe('the cadence with room to spare', () => {
+  test.each([
+    [5, 1000],
+    [10, 1000],
+    [15, 1500],
+    [30, 3000],
+    [60, 6000],
+    [100, 10_000],
+    [120, 10_000],
+    [600, 10_000],
+  ])(
+    'of a timer of %i s is a tenth of it, at least 1 s and at most 10 s: %i ms',
+    (timeoutSeconds, periodMs) => {
+      expect(planCadence([market(timeoutSeconds)], 1000)).toEqual({ periodsMs: [periodMs], problems: [] });
+    },
+  );
+
+  test('is the one that the configuration fixes, where it does', () => {
+    expect(planCadence([market(60, 2500), market(60)], 1000).periodsMs).toEqual([2500, 6000]);
+  });
+
+  test('of ten thousand timers of 60 s settles at 10 s where the whole documented limit may be used', () => {
+    const { periodsMs, problems } = planCadence(many(10_000, 60), 1000);
+    expect(problems).toEqual([]);
+    expect(new Set(periodsMs.map((periodMs) => Math.round(periodMs)))).toEqual(new Set([10_000]));
+  });
+
+  test('of ten thousand timers of 60 s at half of the limit is three renewals per timeout and no problem', () => {
+    const { periodsMs, problems } = planCadence(many(10_000, 60), 500);
+    expect(problems).toEqual([]);
+    expect(periodsMs[0]).toBeCloseTo(20_000, -1);
+  });
+});
+
+describe('when the budget is short', () => {
+  test('long timers give way before a short one loses a single renewal', () => {
+    const markets = [market(5), market(60), market(600), market(600)];
+    const freely = rateOf(planCadence(markets, 1000).periodsMs);
+    const { periodsMs, problems } = planCadence(markets, freely - 0.1);
+    expect(problems).toEqual([]);
+    expect(periodsMs.slice(0, 2)).toEqual([1000, 6000]);
+    expect(periodsMs[2]).toBeGreaterThan(10_000);
+    expect(periodsMs[2]).toBeLessThanOrEqual(60_000);
+    expect(rateOf(periodsMs)).toBeCloseTo(freely - 0.1, 3);
+  });
+
+  test('every timer then loses the same share of its renewals', () => {
+    const markets = [market(20), market(60), market(300)];
+    const { periodsMs, problems } = planCadence(markets, 0.5);
+    expect(problems).toEqual([]);
+    const perTimeout = markets.map(({ timeoutMs }, index) => timeoutMs / (periodsMs[index] ?? 0));
+    for (const count of perTimeout) expect(count).toBeCloseTo(perTimeout[0] ?? 0, 6);
+    expect(perTimeout[0]).toBeCloseTo(0.5 / (1 / 20 + 1 / 60 + 1 / 300), 3);
+  });
+
+  test('three renewals per timeout are the least, and what does not fit even so is a problem with its numbers', () => {
+    const { periodsMs, problems } = planCadence(many(100, 60), 4.9);
+    expect(periodsMs.every((periodMs) => Math.round(periodMs) === 20_000)).toBe(true);
+    expect(problems).toEqual([
+      '100 markets need 5.0 renewals a second to fit 3 attempts into every timeout, the budget carries 4.9: raise exchange.budgetShare or the timeouts, or take fewer markets',
+    ]);
+    expect(planCadence(many(100, 60), 5).problems).toEqual([]);
+  });
+
+  test('a fixed cadence of fewer than three renewals per timeout is a problem with its numbers', () => {
+    expect(planCadence([market(60, 25_000)], 1000).problems).toEqual([
+      'T60: a renewal every 25 s fits 2 attempts into a timeout of 60 s; at least 3 must fit: renew at least every 20 s or raise the timeout',
+    ]);
+    expect(planCadence([market(60, 20_000)], 1000).problems).toEqual([]);
+  });
+});
+
+describe('for any set of markets and any capacity', () => {
+  const timeouts = fc.array(fc.integer({ min: 5, max: 600 }), { minLength: 1, maxLength: 60 });
+  const capacity = fc.double({ min: 0.01, max: 200, noNaN: true });
+
+  test('the plan never exceeds the capacity unless it says so', () => {
+    fc.assert(
+      fc.property(timeouts, capacity, (list, perSecond) => {
+        const { periodsMs, problems } = planCadence(
+          list.map((one) => market(one)),
+          perSecond,
+        );
+        const fits = rateOf(periodsMs) <= perSecond * (1 + 1e-6);
+        expect(problems.length === 0).toBe(fits);
+      }),
+    );
+  });
+
+  test('no period is below 1 s, none is above 10 s unless ten fit into the timeout or the budget is short, and three always fit', () => {
+    fc.assert(
+      fc.property(timeouts, capacity, (list, perSecond) => {
+        const markets = list.map((one) => market(one));
+        const { periodsMs } = planCadence(markets, perSecond);
+        const tenEachFit =
+          markets.reduce((sum, one) => sum + 1000 / Math.max(1000, one.timeoutMs / 10), 0) <= perSecond;
+        markets.forEach(({ timeoutMs }, index) => {
+          const periodMs = periodsMs[index] ?? 0;
+          expect(periodMs).toBeGreaterThanOrEqual(1000);
+          expect(timeoutMs / periodMs).toBeGreaterThanOrEqual(3 - 1e-9);
+          if (tenEachFit) expect(periodMs).toBeLessThanOrEqual(Math.max(10_000, timeoutMs / 10) + 1e-6);
+        });
+      }),
+    );
+  });
+
+  test('the shorter of two timers is never renewed less often, and a short budget is used up', () => {
+    fc.assert(
+      fc.property(timeouts, capacity, (list, perSecond) => {
+        const sorted = list.toSorted((one, other) => one - other).map((one) => market(one));
+        const { periodsMs, problems } = planCadence(sorted, perSecond);
+        expect(periodsMs.toSorted((one, other) => one - other)).toEqual(periodsMs);
+        const freely = rateOf(planCadence(sorted, 1e9).periodsMs);
+        if (problems.length === 0 && freely > perSecond)
+          expect(rateOf(periodsMs)).toBeGreaterThan(perSecond * 0.999);
+      }),
+    );
+  });
+});
+
+test.each([
+  [54_000, 5000, 10_000],
+  [20_001, 5000, 10_000],
+  [20_000, 5000, 10_000],
+  [16_000, 4000, 8000],
+  [4000, 1000, 2000],
+  [1000, 250, 500],
+  [400, 250, 250],
+  [1, 250, 250],
+  [0, 500, 1000],
+  [-60_000, 500, 1000],
+])(
+  'with %i ms of slack the next attempt follows after %i ms, after a real 429 after %i ms',
+  (slackMs, gapMs, throttledMs) => {
+    expect([retryGapMs(slackMs, false), retryGapMs(slackMs, true)]).toEqual([gapMs, throttledMs]);
+  },
+);
+
+test.each([
+  [54_000, 20, 3000],
+  [9000, 20, 3000],
+  [6000, 20, 2000],
+  [1500, 20, 500],
+  [300, 20, 500],
+  [0, 20, 1500],
+  [-1, 20, 1500],
+  // Over a long way an attempt is never given up before an answer could be there.
+  [300, 400, 1200],
+  [300, 5000, 3000],
+  [0, 800, 2400],
+])(
+  'with %i ms of slack and a round trip of %i ms an attempt may stay unanswered for %i ms',
+  (slackMs, roundTripMs, deadlineMs) => {
+    expect(attemptDeadlineMs(slackMs, roundTripMs)).toBe(deadlineMs);
+  },
+);
+
+describe('jitter', () => {
+  test('takes off at most 10 %, never adds, and is the same for the same seed and count', () => {
+    fc.assert(
+      fc.property(
+        fc.integer(),
+        fc.nat(),
+        fc.double({ min: 1, max: 1e6, noNaN: true }),
+        (seed, count, valueMs) => {
+          const value = jittered(valueMs, seed, count);
+          expect(value).toBeGreaterThanOrEqual(valueMs * 0.9);
+          expect(value).toBeLessThanOrEqual(valueMs);
+          expect(jittered(valueMs, seed, count)).toBe(value);
+        },
+      ),
+    );
+  });
+
+  test('spreads attempts and daemons over the whole 10 %', () => {
+    const spread = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
+    const counts = Array.from({ length: 100 }, (_, count) => count);
+    expect(spread(counts.map((count) => jittered(1000, 7, count)))).toBeGreaterThan(80);
+    expect(spread(counts.map((seed) => jittered(1000, seed, 7)))).toBeGreaterThan(80);
+  });
+});
+
+test('durations read as people write them', () => {
+  expect([60_000, 7500, 250, 1234.5678].map(seconds)).toEqual(['60 s', '7.5 s', '0.25 s', '1.235 s']);
+});
