@@ -1,10 +1,12 @@
+import { createState } from './core/create.ts';
 import { describe } from './core/describe.ts';
+import type { CoreEvent, Effect } from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
 import type { CoreSettings } from './core/settings.ts';
 import type { Snapshot } from './core/snapshot.ts';
-import { type CoreEvent, type CoreState, createState, type Effect } from './core/state.ts';
+import { type CoreState } from './core/state.ts';
 import { mayWrite, step } from './core/step.ts';
-import type { Cancel, Clock, Exchange, Observer } from './ports.ts';
+import type { Cancel, Clock, Exchange, Observer, PingOutcome } from './ports.ts';
 
 export interface Keeper {
   /** Takes the first step: everything configured becomes due at once. */
@@ -25,21 +27,49 @@ export interface Keeper {
 /** A loop that took no step for this long is not making progress: the core asks for a tick every 250 ms. */
 const LIVE_WITHIN_MS = 5000;
 
-/**
- * The one loop of the daemon: asks the core what to do, does it, and feeds back what came of it. Decides nothing. A
- * renewal is written in the same synchronous turn in which the core allowed it.
- */
-export function createKeeper(options: {
+interface Options {
   readonly settings: CoreSettings;
   readonly clock: Clock;
   readonly exchange: Exchange;
   readonly observe: Observer;
-}): Keeper {
-  const { settings, clock, exchange, observe } = options;
+}
+
+/**
+ * The one loop of the daemon: asks the core what to do, does it, and feeds back what came of it. Decides nothing. A
+ * renewal is written in the same synchronous turn in which the core allowed it.
+ */
+export function createKeeper(options: Options): Keeper {
+  const { settings, clock } = options;
   const state = createState(settings, clock.now());
+  const finished = Promise.withResolvers<readonly LeftArmed[]>();
+  const { feed, onTurn } = createLoop(options, state, finished.resolve);
+  return {
+    state,
+    start: () => feed({ kind: 'tick' }),
+    stop(policy, why) {
+      feed({ kind: 'stop', policy, why });
+      return finished.promise;
+    },
+    credentialsChanged: () => feed({ kind: 'credentials-changed' }),
+    hear: (bot, says) => feed({ kind: 'evidence', bot, says }),
+    snapshot() {
+      const now = clock.now();
+      return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
+    },
+    onTurn,
+  };
+}
+
+type Feed = (event: CoreEvent) => void;
+
+/** Steps the core event by event, carries its effects out, and wakes it when it asked to be woken. */
+function createLoop(
+  { clock, exchange, observe }: Options,
+  state: CoreState,
+  finish: (left: readonly LeftArmed[]) => void,
+): { readonly feed: Feed; readonly onTurn: Keeper['onTurn'] } {
   const queue: CoreEvent[] = [];
   const aborts = new Map<number, Cancel>();
-  const finished = Promise.withResolvers<readonly LeftArmed[]>();
   const turned: (() => void)[] = [];
   let turning = false;
   let ended = false;
@@ -71,22 +101,17 @@ export function createKeeper(options: {
       case 'abort':
         aborts.get(effect.attempt)?.();
         break;
-      case 'acquire': {
-        const { permits, withinMs } = effect;
-        exchange.acquire(permits, withinMs, (how) => feed({ kind: 'granted', permits, how }));
+      case 'acquire':
+        exchange.acquire(effect.permits, effect.withinMs, (how) =>
+          feed({ kind: 'granted', permits: effect.permits, how }),
+        );
         break;
-      }
       case 'ping':
-        exchange.ping(effect.base, effect.timeoutMs, (outcome) => {
-          const failure = outcome.ok ? { reason: null, detail: '' } : outcome;
-          const { ok, latencyMs } = outcome;
-          const { reason, detail } = failure;
-          feed({ kind: 'pinged', base: effect.base, ok, latencyMs, reason, detail });
-        });
+        exchange.ping(effect.base, effect.timeoutMs, (outcome) => feed(heardPing(effect.base, outcome)));
         break;
       case 'finished':
         ended = true;
-        finished.resolve(effect.left);
+        finish(effect.left);
         break;
     }
   }
@@ -103,19 +128,11 @@ export function createKeeper(options: {
     aborts.set(attempt, abort);
   }
 
-  return {
-    state,
-    start: () => feed({ kind: 'tick' }),
-    stop(policy, why) {
-      feed({ kind: 'stop', policy, why });
-      return finished.promise;
-    },
-    credentialsChanged: () => feed({ kind: 'credentials-changed' }),
-    hear: (bot, says) => feed({ kind: 'evidence', bot, says }),
-    snapshot() {
-      const now = clock.now();
-      return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
-    },
-    onTurn: (run) => turned.push(run),
-  };
+  return { feed, onTurn: (run) => turned.push(run) };
+}
+
+function heardPing(base: number, outcome: PingOutcome): CoreEvent {
+  const { ok, latencyMs } = outcome;
+  const { reason, detail } = outcome.ok ? { reason: null, detail: '' } : outcome;
+  return { kind: 'pinged', base, ok, latencyMs, reason, detail };
 }

@@ -1,6 +1,7 @@
+import type { Effect } from './events.ts';
 import type { LeftArmed } from './notice.ts';
 import type { Candidate } from './release.ts';
-import type { CoreState, Effect, MarketState } from './state.ts';
+import type { CoreState, MarketState } from './state.ts';
 
 type Policy = 'delete' | 'keep' | 'handoff';
 

@@ -1,6 +1,7 @@
+import type { Effect } from './events.ts';
 import type { Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
-import type { BotState, CoreState, Effect, MarketState } from './state.ts';
+import type { BotState, CoreState, MarketState } from './state.ts';
 
 /**
  * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. Design,

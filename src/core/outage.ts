@@ -1,11 +1,5 @@
-import {
-  type BaseState,
-  type CoreEvent,
-  type CoreState,
-  type Effect,
-  hurry,
-  type MarketState,
-} from './state.ts';
+import type { CoreEvent, Effect } from './events.ts';
+import { type BaseState, type CoreState, hurry, type MarketState } from './state.ts';
 
 /** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
 const FAILURES = 3;

@@ -1,8 +1,9 @@
 import { dueWhileStopping } from './drain.ts';
+import type { Effect } from './events.ts';
 import { routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
 import { type Candidate, release } from './release.ts';
-import { type BaseState, type CoreState, type Effect, isWanted, type MarketState, slackMs } from './state.ts';
+import { type BaseState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
 import { jittered, retryGapMs } from './timing.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */

@@ -1,14 +1,8 @@
 import { believeWritten } from './belief.ts';
+import type { Effect, Purpose } from './events.ts';
 import { TRIP_MS } from './promise.ts';
 import { countWrite, reserved, roomAtMs, roomInWindow } from './rate.ts';
-import {
-  type Attempt,
-  type CoreState,
-  type Effect,
-  type MarketState,
-  type Purpose,
-  slackMs,
-} from './state.ts';
+import { type Attempt, type CoreState, type MarketState, slackMs } from './state.ts';
 import { clamp } from './time.ts';
 import { attemptDeadlineMs, jittered, retryGapMs } from './timing.ts';
 

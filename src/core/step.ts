@@ -1,12 +1,13 @@
 import { hasSurelyFired } from './belief.ts';
 import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
+import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
 import { hearPing, judgeSilence, pingBases } from './outage.ts';
 import { plan } from './plan.ts';
 import { plannedPerSecond } from './rate.ts';
 import { takePermits } from './release.ts';
 import { settle } from './settle.ts';
-import { type CoreEvent, type CoreState, type Effect, hurry, isWanted, slackMs } from './state.ts';
+import { type CoreState, hurry, isWanted, slackMs } from './state.ts';
 import { type Instant, lifeMs, observeClocks } from './time.ts';
 import { planCadence } from './timing.ts';
 

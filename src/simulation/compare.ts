@@ -91,8 +91,7 @@ function measure(rule: Rule, timeoutMs: number, options: CompareOptions): Row {
   });
   const survive = (kind: OutageKind): Survival => {
     const longestMs = starts.map((start) => bench.longestMs(kind, start));
-    const mean = (values: readonly number[]) =>
-      values.reduce((sum, value) => sum + value, 0) / values.length;
+    const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
     return {
       worst: Math.min(bench.worstMs(kind), ...longestMs) / timeoutMs,
       average: mean(longestMs) / timeoutMs,
@@ -126,7 +125,12 @@ function createBench(rule: Rule, timeoutMs: number, { roundTripMs, seed, phases 
     const { timeline, timer } = begin(clockMs, { kind, fromMs, untilMs: fromMs + forMs });
     const isOver = () => (timer.appliedMs.at(-1) ?? 0) >= fromMs + forMs;
     while (!isOver() && timeline.nowMs() < (timer.firesAtMs() ?? Number.POSITIVE_INFINITY)) timeline.next();
-    return { survived: isOver(), fromMs, firesAtMs: timer.firesAtMs() ?? 0, lastChanceMs: timer.lastChanceMs() };
+    return {
+      survived: isOver(),
+      fromMs,
+      firesAtMs: timer.firesAtMs() ?? 0,
+      lastChanceMs: timer.lastChanceMs(),
+    };
   }
 
   /**
@@ -171,7 +175,8 @@ export function longerThan(share: number): number {
   const z = Math.log(share / 0.5) / Math.SQRT2;
   // Abramowitz and Stegun 7.1.26, good to 1.5e-7.
   const t = 1 / (1 + 0.3275911 * Math.abs(z));
-  const poly = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
+  const poly =
+    ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
   const tail = (poly * Math.exp(-z * z)) / 2;
   return z >= 0 ? tail : 1 - tail;
 }

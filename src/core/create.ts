@@ -1,0 +1,132 @@
+import { plannedPerSecond } from './rate.ts';
+import type { CoreSettings, MarketSettings } from './settings.ts';
+import type { BaseState, BotState, CoreState, MarketState } from './state.ts';
+import { type Instant, startTimebase } from './time.ts';
+import { planCadence } from './timing.ts';
+
+/** The state before the first step: nothing armed, everything due. */
+export function createState(settings: CoreSettings, now: Instant): CoreState {
+  const capacityPerSecond = plannedPerSecond(settings);
+  const plan = planCadence(settings.markets, capacityPerSecond);
+  const markets = settings.markets.map((market, index) =>
+    createMarket(market, index, settings.markets.length, plan.periodsMs[index] ?? market.timeoutMs / 3, now),
+  );
+  const timebase = startTimebase(now);
+  const watched = settings.liveness.mode !== 'none';
+  const bots = new Map(
+    settings.markets.map(({ bot }): [string, BotState] => [
+      bot,
+      {
+        bot,
+        state: watched ? 'starting' : 'alive',
+        lastLifeMs: null,
+        lastAwakeMs: now.monoMs,
+        tripped: false,
+        graceUntilLifeMs: now.monoMs + settings.liveness.startupGraceMs,
+      },
+    ]),
+  );
+  return {
+    settings,
+    timebase,
+    startedMs: now.monoMs,
+    markets,
+    byName: new Map(markets.map((market) => [market.settings.market, market])),
+    bases: settings.bases.map((url, index) => createBase(url, index, now)),
+    bots,
+    attempts: new Map(),
+    phase: { kind: 'running' },
+    now,
+    lifeMs: now.monoMs,
+    nextAttemptId: 1,
+    epoch: 0,
+    permits: 0,
+    permitsUntilMs: 0,
+    acquiring: false,
+    lastReleaseMs: Number.NEGATIVE_INFINITY,
+    wakeAtMs: now.monoMs,
+    nextDueMs: now.monoMs,
+    nextReplanMs: now.monoMs,
+    backlog: false,
+    roundTripMs: null,
+    roundTripDeviationMs: 0,
+    capacityPerSecond,
+    cadenceFactor: 1,
+    lastThrottledMs: Number.NEGATIVE_INFINITY,
+    unauthorised: null,
+    unauthorisedStreak: 0,
+    authorisedOnce: false,
+    allArmedSaid: false,
+    written: [],
+    writtenHead: 0,
+  };
+}
+
+function createMarket(
+  settings: MarketSettings,
+  index: number,
+  count: number,
+  periodMs: number,
+  now: Instant,
+): MarketState {
+  return {
+    settings,
+    index,
+    belief: {
+      notBeforeLifeMs: null,
+      notAfterMs: null,
+      expiryWallMs: null,
+      server: null,
+      lastAppliedId: 0,
+      unresolved: 0,
+      lastUnresolvedId: 0,
+      strayUntilMs: 0,
+      strayTripUntilMs: 0,
+      strayLifeMs: 0,
+    },
+    inFlight: [],
+    periodMs,
+    phaseMs: (periodMs * index) / Math.max(1, count),
+    nextMs: now.monoMs,
+    cycleSinceMs: null,
+    suspended: null,
+    held: false,
+    refused: null,
+    refusals: 0,
+    nonceRetries: 0,
+    streak: 0,
+    timedOut: false,
+    canaryTries: 0,
+    tripWanted: false,
+    altered: null,
+    overdueSaid: false,
+    lapseSaid: false,
+    confirmedOnce: false,
+    exit: null,
+    deleted: false,
+    lastConfirmedMs: Number.NEGATIVE_INFINITY,
+    lastWrittenMs: Number.NEGATIVE_INFINITY,
+    lastDurationMs: null,
+    slackHistory: [],
+    renewals: 0,
+    failures: 0,
+    lapses: 0,
+    lastProblem: null,
+  };
+}
+
+function createBase(url: string, index: number, now: Instant): BaseState {
+  return {
+    index,
+    url,
+    pingUp: null,
+    pingMs: null,
+    pingProblem: null,
+    nextPingMs: now.monoMs,
+    failures: 0,
+    firstFailed: null,
+    severalFailed: false,
+    lastAnswerMs: now.monoMs,
+    outage: null,
+  };
+}

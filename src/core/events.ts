@@ -1,0 +1,39 @@
+import type { LeftArmed, Notice } from './notice.ts';
+import type { FailureReason, OrderType, Outcome } from './outcome.ts';
+
+export type Purpose = 'renew' | 'trip' | 'delete';
+
+/** What happened outside, as the core is told it. */
+export type CoreEvent =
+  | { readonly kind: 'tick' }
+  | { readonly kind: 'granted'; readonly permits: number; readonly how: 'in-turn' | 'overdue' }
+  | { readonly kind: 'settled'; readonly attempt: number; readonly outcome: Outcome }
+  | {
+      readonly kind: 'pinged';
+      readonly base: number;
+      readonly ok: boolean;
+      readonly latencyMs: number;
+      readonly reason: FailureReason | null;
+      readonly detail: string;
+    }
+  | { readonly kind: 'evidence'; readonly bot: string; readonly says: 'beat' | 'goodbye' | 'fail' }
+  /** The secret files were read again and hold something new. */
+  | { readonly kind: 'credentials-changed' }
+  | { readonly kind: 'stop'; readonly policy: 'delete' | 'keep' | 'handoff'; readonly why: string };
+
+/** What the keeper carries out, in this order. */
+export type Effect =
+  | { readonly kind: 'acquire'; readonly permits: number; readonly withinMs: number }
+  | {
+      readonly kind: 'write';
+      readonly attempt: number;
+      readonly market: string;
+      readonly timeoutSeconds: number | null;
+      readonly types: readonly OrderType[] | null;
+      readonly base: number;
+      readonly fresh: boolean;
+    }
+  | { readonly kind: 'abort'; readonly attempt: number }
+  | { readonly kind: 'ping'; readonly base: number; readonly timeoutMs: number }
+  | { readonly kind: 'notice'; readonly notice: Notice }
+  | { readonly kind: 'finished'; readonly left: readonly LeftArmed[] };

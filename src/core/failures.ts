@@ -1,0 +1,157 @@
+import { believeNotApplied, believeUnknown } from './belief.ts';
+import type { Effect } from './events.ts';
+import { failedAt, heardFrom } from './outage.ts';
+import type { FailureReason, Outcome } from './outcome.ts';
+import { isThrottled, KEY_PROBE_MS } from './plan.ts';
+import { type Attempt, type BaseState, type CoreState, type MarketState, slackMs } from './state.ts';
+import { jittered, retryGapMs } from './timing.ts';
+
+/** A refused market is tried again this often. */
+const MARKET_PROBE_MS = 60_000;
+/** A stale nonce is answered with a new one at once, this many times in a row. */
+const NONCE_RETRIES = 3;
+/** What was good a moment ago gets a second look before it is latched: one wrong answer must not cost the book. */
+const LOOKS = 2;
+
+export type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
+
+/** An attempt came to nothing: what that means for belief, market, address and key. */
+export function fail(
+  state: CoreState,
+  base: BaseState,
+  attempt: Attempt,
+  outcome: Failed,
+  out: Effect[],
+): void {
+  const { market } = attempt;
+  if (mayHaveBeenApplied(outcome)) believeUnknown(state, attempt);
+  else believeNotApplied(state, attempt);
+  market.failures += 1;
+  const superseded = attempt.id < market.belief.lastAppliedId;
+  if (!superseded) {
+    market.streak += 1;
+    market.lastProblem = outcome.detail;
+  }
+  const notice = {
+    kind: 'attempt-failed',
+    market: market.settings.market,
+    purpose: attempt.purpose,
+    reason: reasonOf(outcome),
+    detail: outcome.detail,
+    streak: superseded ? 0 : market.streak,
+    durationMs: state.now.monoMs - attempt.writtenMs,
+  } as const;
+  out.push({ kind: 'notice', notice });
+  react(state, base, attempt, outcome, superseded, out);
+}
+
+function react(
+  state: CoreState,
+  base: BaseState,
+  attempt: Attempt,
+  outcome: Failed,
+  superseded: boolean,
+  out: Effect[],
+): void {
+  const { market } = attempt;
+  if (outcome.kind !== 'nonce') market.nonceRetries = 0;
+  switch (outcome.kind) {
+    case 'transient':
+      market.timedOut = outcome.reason === 'timeout';
+      if (outcome.reason !== 'aborted') failedAt(state, base, market, outcome.detail, out);
+      break;
+    case 'protocol':
+      failedAt(state, base, market, outcome.detail, out);
+      break;
+    case 'throttled':
+      slowDown(state, out);
+      market.nextMs = Math.max(market.nextMs, attempt.writtenMs + gapOf(state, market, attempt, true));
+      failedAt(state, base, market, outcome.detail, out);
+      break;
+    case 'nonce':
+      heardFrom(state, base, out);
+      market.timedOut = false;
+      if (!superseded && market.nonceRetries < NONCE_RETRIES) {
+        market.nonceRetries += 1;
+        market.nextMs = state.now.monoMs;
+        // Nothing was said about the key: the probe is not over.
+        if (state.unauthorised !== null) state.unauthorised.nextProbeMs = state.now.monoMs;
+      }
+      break;
+    case 'refused':
+      heardFrom(state, base, out);
+      refuse(state, market, outcome.code, outcome.detail, out);
+      break;
+    case 'unauthorised':
+      heardFrom(state, base, out);
+      latchKey(state, outcome.status, outcome.detail, out);
+      break;
+  }
+}
+
+function refuse(state: CoreState, market: MarketState, code: number, detail: string, out: Effect[]): void {
+  market.refusals += 1;
+  if (market.confirmedOnce && market.refusals < LOOKS) return;
+  const isNews = market.refused === null;
+  market.refused = { code, detail };
+  const probeInMs = jittered(MARKET_PROBE_MS * 1.1, state.settings.seed + market.index, market.refusals);
+  market.nextMs = state.now.monoMs + probeInMs;
+  if (!isNews) return;
+  out.push({
+    kind: 'notice',
+    notice: { kind: 'refused', market: market.settings.market, code, detail, probeInMs },
+  });
+}
+
+function latchKey(state: CoreState, status: number, detail: string, out: Effect[]): void {
+  state.unauthorisedStreak += 1;
+  if (state.unauthorised !== null) return;
+  if (state.authorisedOnce && state.unauthorisedStreak < LOOKS) return;
+  state.unauthorised = { status, detail, nextProbeMs: state.now.monoMs + KEY_PROBE_MS };
+  out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs: KEY_PROBE_MS } });
+}
+
+function slowDown(state: CoreState, out: Effect[]): void {
+  const isNews = state.now.monoMs - state.lastThrottledMs > 1000;
+  state.lastThrottledMs = state.now.monoMs;
+  if (!isNews) return;
+  state.cadenceFactor = Math.min(state.cadenceFactor * 1.5, 10);
+  out.push({ kind: 'notice', notice: { kind: 'throttled', factor: state.cadenceFactor } });
+}
+
+function gapOf(state: CoreState, market: MarketState, attempt: Attempt, throttled: boolean): number {
+  const gapMs = retryGapMs(slackMs(state, market), throttled || isThrottled(state));
+  return jittered(gapMs, state.settings.seed + market.index, attempt.id);
+}
+
+/** A gateway's page says nothing about what stood behind the gateway; only the API's own refusals do. */
+function mayHaveBeenApplied(outcome: Failed): boolean {
+  switch (outcome.kind) {
+    case 'transient':
+      return outcome.maybeApplied;
+    case 'protocol':
+    case 'throttled':
+      return true;
+    case 'nonce':
+    case 'refused':
+    case 'unauthorised':
+      return false;
+  }
+}
+
+function reasonOf(outcome: Failed): FailureReason {
+  switch (outcome.kind) {
+    case 'transient':
+      return outcome.reason;
+    case 'protocol':
+      return 'parse';
+    case 'throttled':
+      return 'rate_limited';
+    case 'nonce':
+      return 'nonce';
+    case 'refused':
+      return 'validation';
+    case 'unauthorised':
+      return 'auth';
+  }
+}

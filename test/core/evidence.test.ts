@@ -1,0 +1,320 @@
+import { describe, expect, test } from 'vitest';
+import { slackMs } from '../../src/core/state.ts';
+import { mayWrite } from '../../src/core/step.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT } from './driver.ts';
+
+type Liveness = NonNullable<SettingsOptions['liveness']>;
+
+function watched(liveness: Liveness = {}, options: SettingsOptions = {}) {
+  const driver = createDriver({ ...options, liveness: { mode: 'beat', ...liveness } });
+  driver.tick();
+  return driver;
+}
+const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail', bot = 'bot') =>
+  driver.feed({ kind: 'evidence', bot, says });
+const states = (driver: Driver) => driver.notices('bot').map(({ state }) => state);
+/** Renewals while the bot is silent, from now on, answered at once. */
+const renewalsIn = (driver: Driver, forMs: number) => {
+  const before = driver.writes.length;
+  driver.live(forMs);
+  return driver.writes.slice(before);
+};
+
+describe('a bot that has not been heard of yet', () => {
+  test('has its timers armed at once, and renewed for the start-up grace and no longer', () => {
+    const driver = watched({ startupGraceMs: 20_000 });
+    const writes = renewalsIn(driver, 60_000);
+    expect(driver.writes[0]?.atMs).toBe(0);
+    expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeGreaterThan(14_000);
+    expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeLessThanOrEqual(20_000);
+    expect(driver.notices('bot')).toEqual([{ kind: 'bot', bot: 'bot', state: 'stale' }]);
+    expect(driver.notices('suspended')).toEqual([{ kind: 'suspended', market: 'AAA', why: 'bot_stale' }]);
+  });
+
+  test('and is heard of within its grace goes by its evidence from then on', () => {
+    const driver = watched({ startupGraceMs: 60_000, ttlMs: 10_000 });
+    driver.live(5000);
+    say(driver, 'beat');
+    const writes = renewalsIn(driver, 60_000);
+    expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeLessThanOrEqual(15_000);
+    expect(states(driver)).toEqual(['alive', 'stale']);
+  });
+});
+
+describe('evidence', () => {
+  test('carries renewals for its lifetime to the millisecond, on the word of the last beat', () => {
+    const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:10'] });
+    say(driver, 'beat');
+    driver.live(7000);
+    say(driver, 'beat');
+    const writes = renewalsIn(driver, 60_000);
+    const lastMs = Math.max(...writes.map(({ atMs }) => atMs));
+    expect(lastMs).toBeLessThanOrEqual(22_000);
+    expect(lastMs).toBeGreaterThan(20_900);
+  });
+
+  test('of one bot says nothing about another', () => {
+    const driver = watched({}, { markets: ['AAA:60:maker', 'BBB:60:taker'] });
+    say(driver, 'beat', 'maker');
+    say(driver, 'beat', 'taker');
+    for (let beat = 0; beat < 20; beat += 1) {
+      driver.live(3000);
+      say(driver, 'beat', 'maker');
+    }
+    const late = driver.writes.filter(({ atMs }) => atMs > 16_000).map(({ market }) => market);
+    expect(new Set(late)).toEqual(new Set(['AAA']));
+    expect(driver.notices('suspended')).toEqual([{ kind: 'suspended', market: 'BBB', why: 'bot_stale' }]);
+  });
+
+  test('of a bot that no market names is nothing', () => {
+    const driver = watched();
+    driver.live(100);
+    expect(say(driver, 'beat', 'nobody')).toEqual([]);
+  });
+
+  test.each([
+    ['a sleep of the host', { bootMs: 16_000, wallMs: 16_000 }],
+    ['a step of the wall clock', { bootMs: 10, wallMs: 16_000 }],
+  ])('ages through %s too', (_what, clocks) => {
+    const driver = watched({ ttlMs: 15_000 });
+    say(driver, 'beat');
+    driver.live(1000);
+    driver.move({ monoMs: 10, ...clocks });
+    driver.tick();
+    expect(states(driver)).toEqual(['alive', 'stale']);
+    expect(renewalsIn(driver, 20_000)).toEqual([]);
+  });
+
+  test('makes everything due at once when it comes back', () => {
+    const driver = watched({}, { markets: ['AAA', 'BBB'] });
+    say(driver, 'beat');
+    driver.live(40_000);
+    driver.take();
+    say(driver, 'beat');
+    driver.live(100);
+    expect(driver.writes.slice(-2).map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+    expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+  });
+
+  test('that comes back after the timer fired tells of no lapse: it fired on purpose', () => {
+    const driver = watched({}, { markets: ['AAA:10'] });
+    say(driver, 'beat');
+    driver.live(120_000);
+    say(driver, 'beat');
+    driver.live(5000);
+    expect(driver.notices('lapsed')).toEqual([]);
+    expect(driver.notices('overdue')).toEqual([]);
+    expect(driver.notices('renewed').at(-1)?.cancellationTime).toBeGreaterThan(0);
+  });
+});
+
+describe('a bot that speaks for itself', () => {
+  test.each([
+    ['goodbye', 'goodbye', 'bot_goodbye'],
+    ['fail', 'failed', 'bot_failed'],
+  ] as const)('with %s stops its renewals at once, until its next beat', (says, state, why) => {
+    const driver = watched({}, { markets: ['AAA:10'] });
+    say(driver, 'beat');
+    driver.live(5000);
+    say(driver, says);
+    expect(renewalsIn(driver, 60_000)).toEqual([]);
+    expect(states(driver)).toEqual(['alive', state]);
+    expect(driver.notices('suspended')).toEqual([{ kind: 'suspended', market: 'AAA', why }]);
+    say(driver, 'beat');
+    expect(renewalsIn(driver, 5000).length).toBeGreaterThan(3);
+  });
+});
+
+describe('the last question before the first byte', () => {
+  /** A renewal that was allowed, and whose connection is still being opened. */
+  function waiting(liveness: Liveness = {}) {
+    const driver = watched(liveness);
+    say(driver, 'beat');
+    const { attempt } = driver.takeOne();
+    return { driver, allowed: () => mayWrite(driver.state, attempt, driver.now()) };
+  }
+
+  test('says yes while the evidence lasts and no the moment it ran out, also between two ticks', () => {
+    const { driver, allowed } = waiting({ ttlMs: 15_000 });
+    driver.move({ monoMs: 200 });
+    expect(allowed()).toBe(true);
+    driver.move({ monoMs: 14_800 });
+    expect(allowed()).toBe(true);
+    driver.move({ monoMs: 1 });
+    expect(allowed()).toBe(false);
+  });
+
+  test.each([
+    ['a sleep', { bootMs: 300, wallMs: 300 }],
+    ['a step ahead', { bootMs: 10, wallMs: 300 }],
+    ['a step back', { bootMs: 10, wallMs: -3_600_000 }],
+  ])('says no after %s that nobody has noticed yet', (_what, clocks) => {
+    const { driver, allowed } = waiting();
+    driver.move({ monoMs: 10, ...clocks });
+    expect(allowed()).toBe(false);
+  });
+
+  test('says no after a stall that was noticed', () => {
+    const { driver, allowed } = waiting();
+    driver.move({ monoMs: 1000 });
+    driver.tick();
+    expect(allowed()).toBe(false);
+  });
+
+  test.each(['goodbye', 'fail'] as const)('says no after %s', (says) => {
+    const { driver, allowed } = waiting();
+    say(driver, says);
+    expect(allowed()).toBe(false);
+  });
+
+  test('says no once a stop has begun', () => {
+    const { driver, allowed } = waiting();
+    driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
+    expect(allowed()).toBe(false);
+  });
+
+  test('says no to an attempt that was given up, or that nobody knows', () => {
+    const { driver, allowed } = waiting();
+    driver.wait(2900);
+    const [attempt] = [...driver.state.attempts.keys()];
+    expect(allowed()).toBe(true);
+    driver.wait(200);
+    expect(driver.effects.some((effect) => effect.kind === 'abort' && effect.attempt === attempt)).toBe(true);
+    expect(allowed()).toBe(false);
+    expect(mayWrite(driver.state, 999, driver.now())).toBe(false);
+  });
+
+  test('says yes for ever where nobody watches the bot', () => {
+    const driver = createDriver();
+    driver.tick();
+    const { attempt } = driver.takeOne();
+    driver.move({ monoMs: 200 });
+    expect(mayWrite(driver.state, attempt, driver.now())).toBe(true);
+  });
+});
+
+describe('onStale: trip', () => {
+  const trip = { ttlMs: 15_000, onStale: 'trip' } as const;
+  const cuts = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5);
+
+  /** Armed by a bot that is heard of once, at the start. */
+  function silent(markets: readonly string[] = ['AAA'], options: SettingsOptions = {}) {
+    const driver = watched(trip, { markets, ...options });
+    say(driver, 'beat');
+    return driver;
+  }
+
+  test('cuts the timer to 5 s, once, when the bot has been silent for the lifetime of its evidence', () => {
+    const driver = silent();
+    driver.live(60_000);
+    expect(cuts(driver)).toHaveLength(1);
+    expect(cuts(driver)[0]?.atMs).toBeGreaterThan(15_000);
+    expect(cuts(driver)[0]?.atMs).toBeLessThan(15_600);
+    expect(driver.notices('attempt').at(-1)).toMatchObject({ purpose: 'trip' });
+  });
+
+  test('cuts nothing that is as short already', () => {
+    const driver = silent(['AAA:5']);
+    driver.live(60_000);
+    expect(driver.writes.at(-1)?.atMs).toBeLessThanOrEqual(15_000);
+  });
+
+  test('makes no timer where none can be left', () => {
+    const driver = silent(['AAA:10'], { requestLifetimeMs: 0 });
+    driver.live(60_000, 20, (write) => driver.settle(write, NOT_SENT));
+    expect(cuts(driver)).toEqual([]);
+  });
+
+  test.each([
+    ['lost', LOST],
+    ['never sent', NOT_SENT],
+    ['answered with a server error', HTTP_500],
+  ])('tries again when the cut was %s: the timer may still be the long one', (_what, outcome) => {
+    const driver = silent();
+    driver.live(15_100);
+    driver.live(4000, 20, (write) => driver.settle(write, outcome));
+    expect(cuts(driver).length).toBeGreaterThan(2);
+    driver.live(3000);
+    expect(driver.notices('renewed').at(-1)?.cancellationTime).toBe(
+      Math.max(...driver.notices('renewed').map(({ cancellationTime }) => cancellationTime)) - 0 || 0,
+    );
+  });
+
+  test('waits for what is in flight: a late renewal would make the timer long again', () => {
+    const driver = silent(['AAA:10']);
+    driver.live(14_900);
+    const hung: typeof driver.writes = [];
+    driver.live(1000, 20, (write) => hung.push(write));
+    expect(hung.length).toBeGreaterThan(0);
+    expect(cuts(driver)).toEqual([]);
+    for (const write of hung) driver.apply(write);
+    driver.live(600);
+    expect(cuts(driver)).toHaveLength(1);
+  });
+
+  test('in a nonce window waits for lost renewals too, for as long as they may arrive', () => {
+    const driver = silent(['AAA:30'], { nonce: 'window', requestLifetimeMs: 8000 });
+    driver.live(11_900);
+    driver.live(2000, 20, (write) => driver.settle(write, LOST));
+    const lostMs = driver.writes.at(-1)?.atMs ?? 0;
+    expect(lostMs).toBeGreaterThan(12_000);
+    driver.live(30_000);
+    expect(cuts(driver).at(-1)?.atMs).toBeGreaterThanOrEqual(lostMs + 8000);
+  });
+
+  test('cuts at once when the bot says that it failed', () => {
+    const driver = silent();
+    driver.live(3000);
+    say(driver, 'fail');
+    driver.live(600);
+    expect(cuts(driver)).toHaveLength(1);
+  });
+
+  test('does not cut for a goodbye: the bot has put its orders in order', () => {
+    const driver = silent();
+    driver.live(3000);
+    say(driver, 'goodbye');
+    driver.live(60_000);
+    expect(cuts(driver)).toEqual([]);
+  });
+
+  test('does not cut for a clock that somebody set: only for silence on one that nobody can set', () => {
+    const driver = silent();
+    driver.live(3000);
+    driver.move({ monoMs: 10, bootMs: 10, wallMs: 3_600_000 });
+    driver.live(8000);
+    expect(states(driver)).toEqual(['alive', 'stale']);
+    expect(cuts(driver)).toEqual([]);
+    driver.live(6000);
+    expect(cuts(driver)).toHaveLength(1);
+  });
+
+  test('counts a sleep of the host as silence', () => {
+    const driver = silent();
+    driver.live(3000);
+    driver.move({ monoMs: 10, bootMs: 20_000, wallMs: 20_000 });
+    driver.live(600);
+    expect(cuts(driver)).toHaveLength(1);
+  });
+
+  test('is over when the bot comes back, and the whole timer is armed again', () => {
+    const driver = silent();
+    driver.live(16_000);
+    say(driver, 'beat');
+    driver.live(2000);
+    expect(driver.writes.at(-1)?.timeoutSeconds).toBe(60);
+    expect(slackMs(driver.state, driver.market('AAA'))).toBeGreaterThan(57_000);
+    driver.live(20_000);
+    expect(cuts(driver)).toHaveLength(2);
+  });
+
+  test('leaves the timers of other bots alone', () => {
+    const driver = silent(['AAA:60:bot', 'BBB:60:other']);
+    for (let beat = 0; beat < 10; beat += 1) {
+      say(driver, 'beat', 'other');
+      driver.live(3000);
+    }
+    expect(cuts(driver).map(({ market }) => market)).toEqual(['AAA']);
+  });
+});
