@@ -80,7 +80,8 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const lapse = judgeLapse(state, belief, timer, unresolved);
   belief.server = { startTime: timer.startTime, cancellationTime: timer.cancellationTime };
   belief.lastAppliedId = attempt.id;
-  belief.notBeforeLifeMs = attempt.writtenLifeMs + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
+  belief.notBeforeLifeMs = flawedStart(state, attempt) + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
+  if (state.settings.flaw === 'belief-of-two-timeouts') belief.notBeforeLifeMs += shortestMs;
   belief.expiryWallMs = attempt.writtenWallMs + shortestMs;
   // With rising nonces an accepted one fences every earlier one: what is still under way is refused when it arrives.
   const rising = state.settings.nonce === 'increasing';
@@ -100,6 +101,11 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const underWay = market.inFlight.filter(({ id }) => !fences(id)).map((other) => latestOf(state, other));
   belief.notAfterMs = Math.max(latestMs, strayMs, ...underWay);
   return { lapse, unresolved, altered, stale: false };
+}
+
+/** The moment from which a timer counts: the time of writing, or, as a canary, that of the reply. */
+function flawedStart(state: CoreState, attempt: Attempt): number {
+  return state.settings.flaw === 'deadline-from-reply' ? state.lifeMs : attempt.writtenLifeMs;
 }
 
 /** The exchange confirmed a delete, and every renewal written before it had settled. */

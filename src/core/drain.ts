@@ -46,7 +46,9 @@ export function dueWhileStopping(state: CoreState): Candidate[] {
   for (const market of state.markets) {
     const { exit } = market;
     if (exit === null || exit.done || exit.want === 'keep') continue;
-    if (market.inFlight.some(({ purpose }) => purpose !== 'delete') || market.inFlight.length >= 3) continue;
+    const waits = state.settings.flaw !== 'delete-beside-renewal';
+    if ((waits && market.inFlight.some(({ purpose }) => purpose !== 'delete')) || market.inFlight.length >= 3)
+      continue;
     const fromMs =
       exit.want === 'delete' ? Math.max(market.nextMs, deletableFromMs(state, market)) : market.nextMs;
     if (fromMs <= state.now.monoMs) {

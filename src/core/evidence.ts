@@ -8,7 +8,8 @@ import type { BotState, CoreState, MarketState } from './state.ts';
  * invariant 4: asked in the same synchronous step as every write.
  */
 export function isAlive(state: CoreState, bot: BotState, atLifeMs: number = state.lifeMs): boolean {
-  if (state.settings.liveness.mode === 'none') return true;
+  const { liveness, flaw } = state.settings;
+  if (liveness.mode === 'none' || flaw === 'not-gated-on-evidence') return true;
   if (bot.state === 'starting') return atLifeMs <= bot.graceUntilLifeMs;
   return (
     bot.state === 'alive' &&

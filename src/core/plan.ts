@@ -2,7 +2,7 @@ import { dueWhileStopping } from './drain.ts';
 import type { Effect } from './events.ts';
 import { routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
-import { type Candidate, release } from './release.ts';
+import { type Candidate, release, waitsForHung } from './release.ts';
 import { type BaseState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
 import { jittered, retryGapMs } from './timing.ts';
 
@@ -35,7 +35,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   if (route === null) return [...trips, ...canaries(state)];
   const due: MarketState[] = [];
   for (const market of state.markets) {
-    if (!isWanted(state, market) || isBusy(market)) continue;
+    if (!isWanted(state, market) || isBusy(state, market)) continue;
     if (market.nextMs <= state.now.monoMs + EARLY_MS) due.push(market);
     else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   }
@@ -109,17 +109,16 @@ function canaries(state: CoreState): Candidate[] {
 }
 
 /** Nothing more for this market now: enough is in flight, or a trip is, which a renewal must not overtake. */
-function isBusy(market: MarketState): boolean {
-  return (
-    market.inFlight.length >= MOST_IN_FLIGHT || market.inFlight.some(({ purpose }) => purpose !== 'renew')
-  );
+function isBusy(state: CoreState, market: MarketState): boolean {
+  const most = waitsForHung(state) ? 1 : MOST_IN_FLIGHT;
+  return market.inFlight.length >= most || market.inFlight.some(({ purpose }) => purpose !== 'renew');
 }
 
 function mostUrgent(state: CoreState, allowed: (market: MarketState) => boolean): MarketState | null {
   const compare = byUrgency(state);
   let best: MarketState | null = null;
   for (const market of state.markets) {
-    if (!isWanted(state, market) || isBusy(market) || !allowed(market)) continue;
+    if (!isWanted(state, market) || isBusy(state, market) || !allowed(market)) continue;
     // A refused market finds out about the exchange only when its own probe is due.
     if (market.refused !== null && market.nextMs > state.now.monoMs + EARLY_MS) continue;
     if (best === null || comesFirst(state, market, best, compare)) best = market;

@@ -105,6 +105,17 @@ function lanePatienceMs(state: CoreState): number {
   return state.roundTripMs === null ? 500 : clamp(4 * state.roundTripMs + 50, 100, 500);
 }
 
+/** Canary: one attempt at a time, with the patience of an ordinary HTTP client. */
+export function waitsForHung(state: CoreState): boolean {
+  return state.settings.flaw === 'retry-waits-for-hung-attempt';
+}
+
+/** The gap between attempts, or what two well-known bugs make of it. */
+function flawedGapMs(state: CoreState, gapMs: number): number {
+  if (state.settings.flaw === 'no-sleep-in-backoff') return 1;
+  return state.settings.flaw === 'backoff-longer-than-timer' ? 30_000 : gapMs;
+}
+
 function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   const { market, purpose, base, detached } = candidate;
   const { monoMs, wallMs } = state.now;
@@ -120,7 +131,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     writtenLifeMs: state.lifeMs,
     writtenWallMs: wallMs,
     dueMs: market.nextMs,
-    deadlineMs: monoMs + attemptDeadlineMs(slack, longestRoundTripMs),
+    deadlineMs: monoMs + (waitsForHung(state) ? 10_000 : attemptDeadlineMs(slack, longestRoundTripMs)),
     timeoutMs: purpose === 'trip' ? TRIP_MS : purpose === 'delete' ? 0 : market.settings.timeoutMs,
     epoch: state.epoch,
     aborted: false,
@@ -131,7 +142,10 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   market.lastWrittenMs = monoMs;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
   const throttled = monoMs - state.lastThrottledMs < 5000;
-  const gapMs = purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled);
+  const gapMs = flawedGapMs(
+    state,
+    purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled),
+  );
   market.nextMs = monoMs + jittered(gapMs, state.settings.seed + market.index, attempt.id);
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   believeWritten(state, attempt);

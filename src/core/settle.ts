@@ -68,7 +68,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   }
   market.altered = altered;
   if (stale) return;
-  if (lapse !== null && !market.lapseSaid) {
+  if (lapse !== null && !market.lapseSaid && state.settings.flaw !== 'silent-rearm') {
     market.lapses += 1;
     const rearms = state.settings.onLapse === 'rearm';
     market.held = !rearms;
@@ -99,6 +99,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     },
   });
   calm(market);
+  if (state.settings.flaw === 'streak-reset-by-others') for (const other of state.markets) other.streak = 0;
   market.confirmedOnce = true;
   market.renewals += 1;
   market.lastConfirmedMs = monoMs;

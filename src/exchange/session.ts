@@ -3,7 +3,7 @@ import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import { firstHeader, type Verdict } from './classify.ts';
 import { parseHttpDate } from './http-date.ts';
-import { createNonceSource, type NonceMode } from './nonce.ts';
+import { createNonceSource, type NonceMode, type NonceSource } from './nonce.ts';
 import type { Operation } from './operations.ts';
 import { createRedaction, type Redact } from './redaction.ts';
 import { createServerClock } from './server-clock.ts';
@@ -51,6 +51,8 @@ export interface SessionOptions {
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
   readonly userAgent: string;
+  /** Replaces the source of nonces, for a simulation. */
+  readonly nonces?: NonceSource;
 }
 
 interface Signed {
@@ -101,9 +103,10 @@ export function createSession({
   credentials,
   nonce: mode,
   userAgent,
+  ...given
 }: SessionOptions): Session {
   const serverClock = createServerClock();
-  const nonces = createNonceSource(mode, serverClock);
+  const nonces = given.nonces ?? createNonceSource(mode, serverClock);
 
   function prepare<Arguments>(operation: Operation<Arguments>, given: Arguments, now: Instant): Signed {
     if (operation.authentication === 'none') return { nonce: null, body: null, headers: {}, secrets: [] };

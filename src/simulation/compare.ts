@@ -124,7 +124,9 @@ function createBench(rule: Rule, timeoutMs: number, { roundTripMs, seed, phases 
     const clockMs = start.fraction * 1000 - (lastMs % 1000);
     const { timeline, timer } = begin(clockMs, { kind, fromMs, untilMs: fromMs + forMs });
     const isOver = () => (timer.appliedMs.at(-1) ?? 0) >= fromMs + forMs;
-    while (!isOver() && timeline.nowMs() < (timer.firesAtMs() ?? Number.POSITIVE_INFINITY)) timeline.next();
+    const hasFired = () => timeline.nowMs() >= (timer.firesAtMs() ?? Number.POSITIVE_INFINITY);
+    // A rule that gave up plans nothing any more.
+    while (!isOver() && !hasFired() && timeline.next()) continue;
     return {
       survived: isOver(),
       fromMs,

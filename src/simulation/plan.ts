@@ -1,52 +1,81 @@
 import type { OrderType } from '../core/outcome.ts';
-import { createRandom } from '../simulator/random.ts';
 
-/** What can go wrong, with what each needs to know. All of it is data: a failing run is a list of these. */
-export const FAULT_KINDS = [
-  'lose-request',
-  'lose-reply',
-  'delay',
-  'duplicate',
-  'black-hole',
-  'refuse-connections',
-  'reset-before',
-  'reset-after',
-  'slow-body',
-  'cut-off',
-  'error-in-200',
-  'bad-request',
-  'unauthorised',
-  'throttled-page',
-  'throttled-json',
-  'server-error',
-  'gateway-page',
-  'unacknowledged',
-  'lie',
-  'forget-timers',
-  'server-clock-step',
-  'wall-step',
-  'stall',
-  'suspend',
-  'crash',
-  'terminate',
-  'limiter-stuck',
-  'bot-silent',
-  'bot-goodbye',
-  'actor-deletes',
-  'actor-changes',
-] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+/** What a fault strikes, and so what its `target` is an index of. */
+export type Struck =
+  /** Requests on the wire: of one market, or with -1 of all and the pings too. */
+  | 'requests'
+  | 'base'
+  | 'daemon'
+  | 'bot'
+  | 'market'
+  /** The exchange as a whole; the target is always -1. */
+  | 'exchange';
+
+/**
+ * What can go wrong, and what it strikes. All of it is data: a failing run is a list of these. What is missing from
+ * the list is a reload that changes a timeout, because the core takes its settings at its start and keeps them.
+ */
+export const FAULTS = {
+  'lose-request': 'requests',
+  'lose-reply': 'requests',
+  delay: 'requests',
+  duplicate: 'requests',
+  'black-hole': 'requests',
+  'refuse-connections': 'requests',
+  'reset-before': 'requests',
+  'reset-after': 'requests',
+  'slow-body': 'requests',
+  'cut-off': 'requests',
+  'error-in-200': 'requests',
+  'bad-request': 'requests',
+  unauthorised: 'requests',
+  'throttled-page': 'requests',
+  'throttled-json': 'requests',
+  'server-error': 'requests',
+  'gateway-page': 'requests',
+  unacknowledged: 'requests',
+  lie: 'requests',
+  'forget-timers': 'exchange',
+  'server-clock-step': 'exchange',
+  'wall-step': 'daemon',
+  stall: 'daemon',
+  suspend: 'daemon',
+  crash: 'daemon',
+  terminate: 'daemon',
+  'limiter-stuck': 'daemon',
+  'bot-silent': 'bot',
+  'bot-goodbye': 'bot',
+  'actor-deletes': 'market',
+  'actor-changes': 'market',
+  /** Every request takes its own time, up to the size: later ones overtake earlier ones. */
+  reorder: 'requests',
+  /** A 400 with code 9, as for a payload that cannot be read. */
+  'bad-payload': 'requests',
+  /** A 403: the key may not do this. */
+  forbidden: 'requests',
+  /** One of several base addresses answers nothing. */
+  'base-silent': 'base',
+  /** One of several base addresses refuses connections. */
+  'base-refuses': 'base',
+  /** Somebody else uses up this share of the exchange's limit. */
+  neighbour: 'exchange',
+  'bot-fails': 'bot',
+  /** The bot beats and falls silent in turns of the size. */
+  'bot-flaps': 'bot',
+} as const satisfies Readonly<Record<string, Struck>>;
+export type FaultKind = keyof typeof FAULTS;
+export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];
 
 /** One fault. Moments and lengths in true milliseconds since the start of the run. */
 export interface Fault {
   readonly kind: FaultKind;
   readonly atMs: number;
   readonly forMs: number;
-  /** Share of the requests that it hits, 0 to 1. */
+  /** Share of the requests that it hits, 0 to 1; of a neighbour the share of the limit, 0 to 2. */
   readonly share: number;
   /** Size where it has one: a delay, a step of a clock; milliseconds. */
   readonly sizeMs: number;
-  /** Index of the daemon, bot or market that it concerns; -1 for all of them. */
+  /** Index of what it strikes; -1 for all requests, and for the exchange. */
   readonly target: number;
 }
 
@@ -62,16 +91,22 @@ export interface PlannedDaemon {
   readonly driftPpm: number;
   readonly wallOffsetMs: number;
   readonly policy: 'delete' | 'keep' | 'handoff';
+  /** Index of its API key: daemons with the same one were started twice. */
+  readonly key: number;
 }
 
 /** A whole run as data: equal plans give byte-identical runs. */
 export interface Plan {
+  /** What this plan found, in a sentence; for plans that are kept. */
+  readonly found?: string;
   readonly seed: number;
   /** Faults happen until here; after it everything must come right again. */
   readonly faultyMs: number;
   readonly markets: readonly PlannedMarket[];
   readonly daemons: readonly PlannedDaemon[];
   readonly bots: number;
+  /** Base addresses; more than one serve the same account. */
+  readonly bases: number;
   readonly nonce: 'increasing' | 'window';
   readonly watched: boolean;
   readonly onStale: 'expire' | 'trip';
@@ -82,145 +117,15 @@ export interface Plan {
   readonly serverDriftPpm: number;
   /** Requests per 10 s that a daemon may write. */
   readonly budgetRequests: number;
+  /** Requests per 10 s that the exchange takes from all of them together. */
+  readonly limitRequests: number;
   readonly faults: readonly Fault[];
 }
 
 /** Longest time that a request travels in a simulated network: what `requestLifetimeSeconds` promises. */
 export const REQUEST_LIFETIME_MS = 10_000;
-const TIMEOUTS = [5, 5, 10, 15, 30, 60, 60, 120, 600] as const;
-const TYPES: readonly (readonly OrderType[] | null)[] = [
-  null,
-  null,
-  ['spot'],
-  ['spot', 'margin'],
-  ['futures'],
-];
 
-type Draw = ReturnType<typeof createDraw>;
-
-function createDraw(seed: number) {
-  const random = createRandom(seed);
-  return {
-    share: random,
-    between: (low: number, high: number) => low + random() * (high - low),
-    whole: (low: number, high: number) => low + Math.floor(random() * (high - low + 1)),
-    chance: (probability: number) => random() < probability,
-    pick: <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item,
-  };
+/** Do several daemons of the plan use one API key? */
+export function sharesKeys({ daemons }: Plan): boolean {
+  return new Set(daemons.map(({ key }) => key)).size < daemons.length;
 }
-
-/** Makes the plan of a seed: a world, and a random subset of the faults with random strength ("swarm"). */
-export function planOf(seed: number, options: { readonly faultyMs?: number } = {}): Plan {
-  const draw = createDraw(seed);
-  const faultyMs = options.faultyMs ?? 180_000;
-  const bots = draw.chance(0.3) ? 2 : 1;
-  const daemons = draw.chance(0.15) ? draw.whole(2, 3) : 1;
-  const nonce = draw.chance(0.5) ? 'window' : 'increasing';
-  const markets = Array.from(
-    { length: draw.chance(0.5) ? draw.whole(1, 4) : draw.whole(5, 20) },
-    (_, index) => ({
-      market: `M${index}_USDT`,
-      timeoutSeconds: draw.chance(0.1) ? draw.whole(5, 600) : draw.pick(TIMEOUTS),
-      types: draw.pick(TYPES),
-      bot: draw.whole(0, bots - 1),
-    }),
-  );
-  const world = {
-    seed,
-    faultyMs,
-    bots,
-    markets,
-    nonce,
-    daemons: Array.from(
-      { length: daemons },
-      (_, index): PlannedDaemon => ({
-        startMs: index === 0 ? 0 : draw.between(0, faultyMs / 2),
-        // Together with the exchange's own drift at most 200 ppm.
-        driftPpm: draw.between(-150, 150),
-        // In a nonce window a wrong clock is for the estimate of the exchange's clock to find out.
-        wallOffsetMs: draw.chance(0.3) ? draw.between(-3_600_000, 3_600_000) : draw.between(-500, 500),
-        policy: draw.pick(['delete', 'delete', 'keep', 'handoff'] as const),
-      }),
-    ),
-    watched: draw.chance(0.8),
-    onStale: draw.chance(0.3) ? ('trip' as const) : ('expire' as const),
-    roundTripMs: draw.pick([2, 10, 20, 50, 100, 200]),
-    profile: draw.pick(['documented', 'live'] as const),
-    rounding: draw.pick(['floor', 'floor', 'round', 'ceil'] as const),
-    cancellationDelayMs: draw.pick([0, 0, 500, 2000]),
-    serverDriftPpm: draw.between(-50, 50),
-    budgetRequests: draw.chance(0.1) ? tightBudget(markets) : 5000,
-  } satisfies Omit<Plan, 'faults'>;
-  return { ...world, faults: drawFaults(draw, world) };
-}
-
-/** Half as much again as three renewals per timeout need. */
-function tightBudget(markets: readonly PlannedMarket[]): number {
-  const perSecond = markets.reduce((sum, { timeoutSeconds }) => sum + 3 / timeoutSeconds, 0);
-  return Math.max(10, Math.ceil(perSecond * 1.5 * 10));
-}
-
-function drawFaults(draw: Draw, world: Omit<Plan, 'faults'>): Fault[] {
-  const enabled = FAULT_KINDS.filter(() => draw.chance(draw.chance(0.5) ? 0.1 : 0.35));
-  const faults: Fault[] = [];
-  for (const kind of enabled) {
-    const times = draw.whole(1, ONE_SHOT.has(kind) ? 2 : 4);
-    for (let count = 0; count < times; count += 1) faults.push(drawFault(draw, kind, world));
-  }
-  return faults.toSorted((one, other) => one.atMs - other.atMs);
-}
-
-const ONE_SHOT: ReadonlySet<FaultKind> = new Set([
-  'crash',
-  'terminate',
-  'suspend',
-  'bot-goodbye',
-  'server-clock-step',
-]);
-const ON_DAEMON: ReadonlySet<FaultKind> = new Set([
-  'wall-step',
-  'stall',
-  'suspend',
-  'crash',
-  'terminate',
-  'limiter-stuck',
-]);
-
-function drawFault(draw: Draw, kind: FaultKind, world: Omit<Plan, 'faults'>): Fault {
-  const atMs = draw.between(0, world.faultyMs * 0.9);
-  const longMs = draw.chance(0.2) ? draw.between(5_000, world.faultyMs) : draw.between(100, 20_000);
-  const forMs = Math.min(longMs, world.faultyMs - atMs);
-  const share = draw.chance(0.4) ? 1 : draw.between(0.05, 1);
-  const all = draw.chance(0.6);
-  const target = ON_DAEMON.has(kind)
-    ? draw.whole(0, world.daemons.length - 1)
-    : kind.startsWith('bot-')
-      ? draw.whole(0, world.bots - 1)
-      : kind.startsWith('actor-') || !all
-        ? draw.whole(0, world.markets.length - 1)
-        : -1;
-  return {
-    kind,
-    atMs,
-    forMs: LENGTH[kind]?.(draw, forMs) ?? forMs,
-    share,
-    sizeMs: SIZE[kind]?.(draw) ?? 0,
-    target,
-  };
-}
-
-/** Lengths that are not those of an outage. */
-const LENGTH: Partial<Record<FaultKind, (draw: Draw, forMs: number) => number>> = {
-  stall: (draw) => (draw.chance(0.6) ? draw.between(100, 3_000) : draw.between(3_000, 60_000)),
-  suspend: (draw) => draw.between(1_000, 60_000),
-  crash: (draw) => draw.between(500, 20_000),
-};
-
-const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
-  // A long tail, below the lifetime of a request.
-  delay: (draw) => 50 / (1 - draw.between(0, 0.993)),
-  'slow-body': (draw) => draw.between(100, 5_000),
-  duplicate: (draw) => draw.between(1, 3_000),
-  'wall-step': (draw) => draw.between(-300_000, 300_000),
-  'server-clock-step': (draw) => draw.between(-3_000, 3_000),
-};

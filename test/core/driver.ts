@@ -1,12 +1,8 @@
+import { createState } from '../../src/core/create.ts';
+import type { CoreEvent, Effect } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
-import {
-  type CoreEvent,
-  type CoreState,
-  createState,
-  type Effect,
-  type MarketState,
-} from '../../src/core/state.ts';
+import type { CoreState, MarketState } from '../../src/core/state.ts';
 import { step } from '../../src/core/step.ts';
 import type { Instant } from '../../src/core/time.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
@@ -28,6 +24,7 @@ export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'm
   const state: CoreState = createState(coreSettings(options), now);
   const effects: Effect[] = [];
   const writes: Write[] = [];
+  const waiting: { readonly write: Write; readonly dueMs: number }[] = [];
   let taken = 0;
 
   const sinceStartMs = () => now.monoMs - START.monoMs;
@@ -113,27 +110,27 @@ export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'm
       }
       driver.take();
     },
-    /** Lets time pass, and answers every request `roundTripMs` after it was written. */
+    /** Lets time pass, and answers every request `roundTripMs` after it was written; what is left over, in the next call. */
     live(
       forMs: number,
       roundTripMs = 20,
       answer: (write: Write) => void = (write) => driver.apply(write),
     ): void {
       const untilMs = sinceStartMs() + forMs;
-      let waiting: Write[] = driver.take();
-      while (sinceStartMs() < untilMs) {
-        const dueMs = waiting[0] === undefined ? Number.POSITIVE_INFINITY : waiting[0].atMs + roundTripMs;
-        const wakeMs = Math.max(state.wakeAtMs - START.monoMs, sinceStartMs());
-        const nextMs = Math.min(untilMs, dueMs, wakeMs);
-        move({ monoMs: Math.max(0, nextMs - sinceStartMs()) });
+      for (;;) {
+        for (const write of driver.take()) waiting.push({ write, dueMs: write.atMs + roundTripMs });
         const first = waiting[0];
+        const dueMs = Math.max(first?.dueMs ?? Number.POSITIVE_INFINITY, sinceStartMs());
+        const wakeMs = Math.max(state.wakeAtMs - START.monoMs, sinceStartMs());
+        const nextMs = Math.min(dueMs, wakeMs, untilMs);
+        move({ monoMs: nextMs - sinceStartMs() });
+        if (nextMs >= untilMs) return;
         if (first !== undefined && dueMs <= nextMs) {
-          waiting = waiting.slice(1);
-          answer(first);
-        } else if (nextMs < untilMs) {
+          waiting.shift();
+          answer(first.write);
+        } else {
           driver.tick();
         }
-        waiting.push(...driver.take());
       }
     },
     market: (name: string): MarketState => {

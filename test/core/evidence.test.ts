@@ -176,11 +176,10 @@ describe('the last question before the first byte', () => {
 
   test('says no to an attempt that was given up, or that nobody knows', () => {
     const { driver, allowed } = waiting();
-    driver.wait(2900);
-    const [attempt] = [...driver.state.attempts.keys()];
+    driver.wait(1400);
     expect(allowed()).toBe(true);
     driver.wait(200);
-    expect(driver.effects.some((effect) => effect.kind === 'abort' && effect.attempt === attempt)).toBe(true);
+    expect(driver.effects.filter(({ kind }) => kind === 'abort')).toHaveLength(1);
     expect(allowed()).toBe(false);
     expect(mayWrite(driver.state, 999, driver.now())).toBe(false);
   });
@@ -235,10 +234,10 @@ describe('onStale: trip', () => {
     driver.live(15_100);
     driver.live(4000, 20, (write) => driver.settle(write, outcome));
     expect(cuts(driver).length).toBeGreaterThan(2);
-    driver.live(3000);
-    expect(driver.notices('renewed').at(-1)?.cancellationTime).toBe(
-      Math.max(...driver.notices('renewed').map(({ cancellationTime }) => cancellationTime)) - 0 || 0,
-    );
+    driver.live(1000);
+    const cut = cuts(driver).length;
+    driver.live(20_000);
+    expect(cuts(driver)).toHaveLength(cut);
   });
 
   test('waits for what is in flight: a late renewal would make the timer long again', () => {
@@ -258,7 +257,7 @@ describe('onStale: trip', () => {
     driver.live(11_900);
     driver.live(2000, 20, (write) => driver.settle(write, LOST));
     const lostMs = driver.writes.at(-1)?.atMs ?? 0;
-    expect(lostMs).toBeGreaterThan(12_000);
+    expect(lostMs).toBe(12_000);
     driver.live(30_000);
     expect(cuts(driver).at(-1)?.atMs).toBeGreaterThanOrEqual(lostMs + 8000);
   });

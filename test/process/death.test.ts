@@ -39,13 +39,12 @@ describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
     }
   });
 
-  test.for(['throw', 'reject'] as const)(
-    'of a fault of its own (%s), it exits 70 and leaves the timers to fire',
-    async (kind, context) => {
-      const stage = stageFor(context);
-      const exchange = await stage.exchange();
-      const market = 'AAA_USDT';
-      await exchange.placeOrders({ market, type: 'spot' });
+  test('of a fault of its own, it exits 70 and leaves the timers to fire', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const market = 'AAA_USDT';
+    await exchange.placeOrders({ market, type: 'spot' });
+    for (const kind of ['reject', 'throw'] as const) {
       const daemon = await stage.daemon({
         exchange: exchange.url,
         markets: [{ market, timeoutSeconds: 5 }],
@@ -55,10 +54,10 @@ describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
       daemon.sabotage({ kind });
       expect(await daemon.exit()).toMatchObject({ code: 70 });
       expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal' }]);
-      const { atMs } = await exchange.event('order-cancelled', 7000);
-      const events = await exchange.events();
-      expect(ofKind(events, 'timer-deleted')).toEqual([]);
-      expect(atMs - (renewalsOf(events, market).at(-1) ?? 0)).toBeLessThanOrEqual(6000);
-    },
-  );
+    }
+    const { atMs } = await exchange.event('order-cancelled', 8000);
+    const events = await exchange.events();
+    expect(ofKind(events, 'timer-deleted')).toEqual([]);
+    expect(atMs - (renewalsOf(events, market).at(-1) ?? 0)).toBeLessThanOrEqual(6000);
+  });
 });

@@ -1,6 +1,10 @@
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { stageFor } from './harness.ts';
-import { sleep } from './program.ts';
+import { ROOT, sleep } from './program.ts';
 import { ofKind } from './simulated-exchange.ts';
 
 describe.concurrent('a daemon that cannot start says why and arms nothing', { timeout: 60_000 }, () => {
@@ -48,19 +52,38 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
     }
     expect(await exchange.events()).toEqual([]);
   });
+});
 
+describe.concurrent('the command line', { timeout: 60_000 }, () => {
   test.for([
     [['run', '--no-such-flag'], 64, /unknown option '--no-such-flag'/],
     [['rnu'], 64, /unknown command 'rnu'[^]*run/],
-    [['run', 'now'], 64, /too many arguments/],
     [['--help'], 0, /Usage: killswitchd/],
-    [['run', '--help'], 0, /--embedded-exchange/],
-    [['--version'], 0, /^\d+\.\d+\.\d+\n$/],
   ] as const)('%j ends with %i', async ([args, expected, text], context) => {
     const program = await stageFor(context).run(args);
     const { code } = await program.exit();
     expect(code).toBe(expected);
     expect(expected === 0 ? program.stdout() : program.stderr()).toMatch(text);
     expect(expected === 0 ? program.stderr() : program.stdout()).toBe('');
+  });
+
+  test('prints all it has to say, however slowly it is read', async (context) => {
+    const { directory } = stageFor(context);
+    const config = join(directory, 'killswitchd.json');
+    const markets = Array.from({ length: 500 }, (_, index) => `M${index}_USDT`);
+    const content = {
+      exchange: { baseUrls: ['https://exchange.example'] },
+      markets,
+      liveness: { mode: 'none' },
+    };
+    writeFileSync(config, JSON.stringify(content));
+    const command = '"$0" src/main.ts check-config --print --format json --config "$1" | { sleep 5; cat; }';
+    const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, config], {
+      cwd: ROOT,
+      env: { PATH: process.env['PATH'], KILLSWITCHD_API_KEY: 'a-key', KILLSWITCHD_API_SECRET: 'a-secret' },
+      maxBuffer: 16 * 1024 * 1024,
+    });
+    expect(stdout.length).toBeGreaterThan(200_000);
+    expect((JSON.parse(stdout) as { markets: unknown[] }).markets).toHaveLength(markets.length);
   });
 });

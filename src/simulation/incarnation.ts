@@ -1,0 +1,22 @@
+import type { Keeper } from '../keeper.ts';
+import type { HostClock } from '../simulator/virtual-clock.ts';
+
+/** How long a beat counts as evidence that its bot lives. */
+export const TTL_MS = 15_000;
+/** For this long after its start a daemon renews without having heard of a bot. */
+export const GRACE_MS = 20_000;
+
+/** One life of one simulated daemon; a restart begins another. */
+export interface Incarnation {
+  readonly daemon: number;
+  readonly life: number;
+  readonly startedMs: number;
+  readonly clock: HostClock;
+  readonly keeper: Keeper;
+  /** True moment of the SIGTERM; null before it. */
+  stoppingMs: number | null;
+}
+
+export function nameOf({ daemon, life }: Incarnation): string {
+  return `daemon ${daemon} (life ${life})`;
+}

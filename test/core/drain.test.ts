@@ -1,0 +1,353 @@
+import { describe, expect, test } from 'vitest';
+import type { SettingsOptions } from './core-settings.ts';
+import {
+  BAD_KEY,
+  createDriver,
+  type Driver,
+  HTTP_500,
+  LOST,
+  NO_MARKET,
+  SERVER_EPOCH,
+  type Write,
+} from './driver.ts';
+
+type Policy = 'delete' | 'keep' | 'handoff';
+
+const stop = (driver: Driver, policy: Policy = 'delete') =>
+  driver.feed({ kind: 'stop', policy, why: 'SIGTERM' });
+const deletes = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
+/** Confirms deletes and renewals alike. */
+const obey = (driver: Driver) => (write: Write) =>
+  write.timeoutSeconds === null ? driver.settle(write, { kind: 'deleted' }) : driver.apply(write);
+const wallAt = (sinceStartMs: number) => SERVER_EPOCH * 1000 + sinceStartMs;
+
+function armed(options: SettingsOptions = {}) {
+  const driver = createDriver({ markets: ['AAA:60', 'BBB:60'], ...options });
+  driver.arm();
+  driver.live(1000);
+  return driver;
+}
+
+describe('a stop that deletes', () => {
+  test('asks for the deletion of every timer at once, and ends when all are confirmed', () => {
+    const driver = armed({ nonce: 'window' });
+    stop(driver);
+    expect(driver.notices('stopping')).toEqual([
+      { kind: 'stopping', policy: 'delete', budgetMs: 8000, why: 'SIGTERM' },
+    ]);
+    expect(deletes(driver).map(({ market, atMs }) => [market, atMs])).toEqual([
+      ['AAA', 1000],
+      ['BBB', 1000],
+    ]);
+    driver.live(30, 20, obey(driver));
+    expect(driver.finished()).toEqual([]);
+    expect(driver.notices('deleted').map(({ market, durationMs }) => [market, durationMs])).toEqual([
+      ['AAA', 20],
+      ['BBB', 20],
+    ]);
+    expect(driver.notices('stopped')).toEqual([{ kind: 'stopped', left: [] }]);
+  });
+
+  test('deletes nothing that this process did not arm', () => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:60'] });
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.apply(driver.takeOne());
+    stop(driver);
+    driver.live(100, 20, obey(driver));
+    expect(deletes(driver).map(({ market }) => market)).toEqual(['BBB']);
+    expect(driver.finished()).toEqual([]);
+  });
+
+  test('deletes nothing that has surely fired', () => {
+    const driver = createDriver({ markets: ['AAA:5'], onLapse: 'hold' });
+    driver.arm();
+    driver.wait(1000);
+    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 60 });
+    driver.live(20_000);
+    stop(driver);
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()).toEqual([]);
+  });
+
+  test('waits with a delete until all renewals in flight have settled, and writes no renewal meanwhile', () => {
+    const driver = armed({ markets: ['AAA:10'] });
+    driver.wait(1000);
+    const hung = driver.takeOne();
+    stop(driver);
+    driver.wait(1500);
+    expect(driver.take()).toEqual([]);
+    driver.settle(hung, LOST);
+    expect(driver.takeOne().timeoutSeconds).toBeNull();
+  });
+
+  test('gives what is in flight a quarter of the budget and no more', () => {
+    const driver = armed({ markets: ['AAA:60'], shutdown: { budgetMs: 4000 } });
+    driver.wait(5000);
+    const hung = driver.takeOne();
+    stop(driver);
+    const beganMs = driver.sinceStartMs();
+    driver.wait(990);
+    expect(driver.effects).not.toContainEqual({ kind: 'abort', attempt: hung.attempt });
+    driver.wait(20);
+    expect(driver.effects).toContainEqual({ kind: 'abort', attempt: hung.attempt });
+    expect(driver.sinceStartMs() - beganMs).toBe(1010);
+  });
+
+  test('tries an unconfirmed delete again and again, up to the end of the budget', () => {
+    const driver = armed({ markets: ['AAA:60'] });
+    stop(driver);
+    driver.live(7700, 20, (write) => driver.settle(write, HTTP_500));
+    expect(deletes(driver).length).toBeGreaterThanOrEqual(14);
+    expect(deletes(driver).length).toBeLessThanOrEqual(18);
+    expect(driver.finished()).toBeNull();
+    driver.live(200, 20, () => {});
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
+  });
+
+  test('keeps at most three deletes of a market in flight', () => {
+    const driver = armed({ markets: ['AAA:60'], nonce: 'window' });
+    stop(driver);
+    driver.live(1400, 100_000);
+    expect(driver.market('AAA').inFlight).toHaveLength(3);
+  });
+
+  test('lists what it could not confirm with the latest moment of its firing', () => {
+    const driver = armed({ markets: ['AAA:60', 'BBB:30'], cancellationDelayMs: 2000, nonce: 'window' });
+    stop(driver);
+    driver.live(8000, 20, (write) => {
+      if (write.market === 'AAA') driver.settle(write, { kind: 'deleted' });
+    });
+    const left = driver.finished() ?? [];
+    expect(left).toEqual([{ market: 'BBB', why: 'unconfirmed', firesByWallMs: expect.any(Number) }]);
+    // Armed at the start, and renewed on its first grid point.
+    const latestMs = wallAt(1000 + 30_000 + 1000 + 2000 + 100);
+    expect(left[0]?.firesByWallMs).toBeLessThanOrEqual(latestMs + 1500);
+    expect(left[0]?.firesByWallMs).toBeGreaterThanOrEqual(wallAt(30_000));
+  });
+
+  test('a delete that was answered with a renewed timer is no confirmation of a delete', () => {
+    const driver = armed({ markets: ['AAA:60'] });
+    stop(driver);
+    const write = driver.takeOne();
+    driver.settle(write, { kind: 'protocol', detail: 'a timer instead of none' });
+    expect(driver.finished()).toBeNull();
+    driver.live(1000, 20, obey(driver));
+    expect(driver.finished()).toEqual([]);
+  });
+
+  test('ends early where the key is refused: nothing can be deleted', () => {
+    const driver = armed({ markets: ['AAA:60'] });
+    stop(driver);
+    const beganMs = driver.sinceStartMs();
+    driver.live(2000, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(deletes(driver)).toHaveLength(2);
+    expect(driver.notices('stopped')).toHaveLength(1);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
+    expect(beganMs).toBe(1000);
+  });
+
+  test('ends at once where the key was refused before', () => {
+    const driver = armed({ markets: ['AAA:10'] });
+    driver.live(9000, 20, (write) => driver.settle(write, BAD_KEY));
+    stop(driver);
+    expect(driver.finished()).toHaveLength(1);
+    expect(deletes(driver)).toEqual([]);
+  });
+
+  test('ends at once where nothing was ever armed', () => {
+    const driver = createDriver();
+    stop(driver);
+    expect(driver.finished()).toEqual([]);
+    expect(driver.writes).toEqual([]);
+  });
+
+  test('writes nothing after it has ended, and sends no more pings while it lasts', () => {
+    const driver = armed();
+    stop(driver);
+    const pings = () => driver.effects.filter(({ kind }) => kind === 'ping').length;
+    const before = pings();
+    driver.live(100, 20, obey(driver));
+    const { length } = driver.writes;
+    driver.live(60_000);
+    expect(driver.writes).toHaveLength(length);
+    expect(pings()).toBe(before);
+  });
+
+  test('that is asked for again goes on as it began', () => {
+    const driver = armed();
+    stop(driver);
+    driver.take();
+    stop(driver, 'keep');
+    expect(driver.finished()).toBeNull();
+    expect(driver.take()).toEqual([]);
+    expect(driver.notices('stopping')).toHaveLength(1);
+  });
+
+  test('counts a sleep of the host against its budget', () => {
+    const driver = armed({ markets: ['AAA:60'] });
+    stop(driver);
+    driver.live(1000, 100_000);
+    driver.move({ monoMs: 10, bootMs: 7500, wallMs: 7500 });
+    driver.tick();
+    expect(driver.finished()).toHaveLength(1);
+  });
+});
+
+describe('in a nonce window', () => {
+  const window = { markets: ['AAA:60'], nonce: 'window', requestLifetimeMs: 3000 } as const;
+
+  test('a delete waits until a lost renewal can no longer arrive, where the budget allows', () => {
+    const driver = armed(window);
+    driver.live(4990);
+    driver.live(500, 20, (write) => driver.settle(write, LOST));
+    const lostMs = driver.writes.at(-1)?.atMs ?? 0;
+    stop(driver);
+    driver.live(5000, 20, obey(driver));
+    expect(deletes(driver)[0]?.atMs).toBeGreaterThanOrEqual(lostMs + 3000);
+    expect(deletes(driver)[0]?.atMs).toBeLessThan(lostMs + 3300);
+    expect(driver.finished()).toEqual([]);
+  });
+
+  test('a delete goes at once where the budget does not allow that, and is not called confirmed', () => {
+    const driver = armed({ ...window, requestLifetimeMs: 9000 });
+    driver.live(4990);
+    driver.live(500, 20, (write) => driver.settle(write, LOST));
+    stop(driver);
+    driver.live(5000, 20, obey(driver));
+    expect(deletes(driver)).toHaveLength(1);
+    expect(driver.finished()).toEqual([expect.objectContaining({ why: 'unconfirmed' })]);
+  });
+
+  test('a delete goes at once where nothing was lost', () => {
+    const driver = armed(window);
+    stop(driver);
+    expect(deletes(driver)).toHaveLength(1);
+  });
+
+  test('with rising nonces instead, a delete never waits for strays: its nonce fences them', () => {
+    const driver = armed({ ...window, nonce: 'increasing' });
+    driver.live(4990);
+    driver.live(500, 20, (write) => driver.settle(write, LOST));
+    stop(driver);
+    expect(deletes(driver)).toHaveLength(1);
+  });
+});
+
+describe('a stop that keeps', () => {
+  test('writes nothing, and lists every timer as left on purpose', () => {
+    const driver = armed();
+    driver.take();
+    stop(driver, 'keep');
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()?.map(({ market, why }) => [market, why])).toEqual([
+      ['AAA', 'policy'],
+      ['BBB', 'policy'],
+    ]);
+  });
+
+  test('gives up what is in flight, and covers it in what it says', () => {
+    const driver = armed({ markets: ['AAA:10'] });
+    driver.wait(1000);
+    const hung = driver.takeOne();
+    stop(driver, 'keep');
+    expect(driver.effects).toContainEqual({ kind: 'abort', attempt: hung.attempt });
+    expect(driver.finished()?.[0]?.firesByWallMs).toBeGreaterThanOrEqual(wallAt(hung.atMs + 10_000 + 11_000));
+  });
+});
+
+describe('a stop that hands over', () => {
+  test('renews every timer once more, in full, and leaves it', () => {
+    const driver = armed();
+    driver.take();
+    stop(driver, 'handoff');
+    driver.live(100, 20, obey(driver));
+    const last = driver.writes.slice(-2);
+    expect(last.map(({ market, timeoutSeconds }) => [market, timeoutSeconds])).toEqual([
+      ['AAA', 60],
+      ['BBB', 60],
+    ]);
+    expect(driver.finished()?.map(({ why }) => why)).toEqual(['policy', 'policy']);
+    expect(deletes(driver)).toEqual([]);
+  });
+
+  test('tries the last renewal again inside the budget', () => {
+    const driver = armed({ markets: ['AAA:60'] });
+    stop(driver, 'handoff');
+    let failures = 2;
+    driver.live(8000, 20, (write) => {
+      failures -= 1;
+      if (failures >= 0) driver.settle(write, HTTP_500);
+      else driver.apply(write);
+    });
+    expect(driver.notices('stopped')).toHaveLength(1);
+    expect(driver.notices('renewed').at(-1)?.market).toBe('AAA');
+    expect(failures).toBe(-1);
+  });
+
+  test('leaves alone what the exchange has refused, or what is deliberately not armed', () => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:60'], onLapse: 'hold' });
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.apply(driver.takeOne());
+    driver.wait(3000);
+    const [renewal] = driver.take();
+    if (renewal !== undefined) driver.apply(renewal, { startTime: SERVER_EPOCH + 100 });
+    stop(driver, 'handoff');
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toHaveLength(1);
+  });
+});
+
+describe('the timers of a bot that does not live', () => {
+  function watched(says: 'beat' | 'goodbye' | 'fail' | null) {
+    const driver = createDriver({ liveness: { mode: 'beat' } });
+    driver.tick();
+    driver.apply(driver.takeOne());
+    if (says !== null) driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    if (says !== null && says !== 'beat') driver.feed({ kind: 'evidence', bot: 'bot', says });
+    driver.take();
+    return driver;
+  }
+
+  test.each([
+    ['was never heard of', null],
+    ['said that it failed', 'fail'],
+  ] as const)('stay where it %s', (_what, says) => {
+    const driver = watched(says);
+    stop(driver);
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+  });
+
+  test('stay where its evidence ran out', () => {
+    const driver = watched('beat');
+    driver.live(16_000);
+    driver.take();
+    stop(driver);
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()?.[0]?.why).toBe('policy');
+  });
+
+  test.each(['beat', 'goodbye'] as const)('are deleted where its last word was %s', (says) => {
+    const driver = watched(says);
+    stop(driver);
+    expect(driver.takeOne().timeoutSeconds).toBeNull();
+  });
+
+  test('stay where it died during a stall that the stop arrives in', () => {
+    const driver = watched('beat');
+    driver.live(1000);
+    driver.move({ monoMs: 16_000 });
+    stop(driver);
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()?.[0]?.why).toBe('policy');
+  });
+
+  test('are not handed over either', () => {
+    const driver = watched('fail');
+    stop(driver, 'handoff');
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,350 @@
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/core/outcome.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import {
+  BAD_KEY,
+  createDriver,
+  type Driver,
+  GARBAGE,
+  HTTP_500,
+  LOST,
+  NO_MARKET,
+  NOT_SENT,
+  STALE_NONCE,
+  THROTTLED,
+  type Write,
+} from './driver.ts';
+
+const MINUTE_MS = 60_000;
+
+/** Answers all markets well but those that are named. */
+const but =
+  (driver: Driver, outcome: Outcome, ...markets: readonly string[]) =>
+  (write: Write) => {
+    if (markets.includes(write.market)) driver.settle(write, outcome);
+    else driver.apply(write);
+  };
+const gaps = (writes: readonly Write[]) =>
+  writes.slice(1).map((write, place) => write.atMs - (writes[place]?.atMs ?? 0));
+const of = (driver: Driver, market: string, fromMs = 0) =>
+  driver.writes.filter((write) => write.market === market && write.atMs >= fromMs);
+
+test.each([
+  ['timeout', LOST],
+  ['network', NOT_SENT],
+  ['http_5xx', HTTP_500],
+  ['rate_limited', THROTTLED],
+  ['nonce', STALE_NONCE],
+  ['validation', NO_MARKET],
+  ['auth', BAD_KEY],
+  ['parse', GARBAGE],
+] as const)(
+  'a failed attempt is told with its reason, %s, its words and its place in the row',
+  (reason, outcome) => {
+    const driver = createDriver();
+    driver.arm();
+    driver.wait(6000);
+    const write = driver.takeOne();
+    driver.move({ monoMs: 70 });
+    driver.settle(write, outcome);
+    expect(driver.notices('attempt-failed')).toEqual([
+      {
+        kind: 'attempt-failed',
+        market: 'AAA',
+        purpose: 'renew',
+        reason,
+        detail: 'detail' in outcome ? outcome.detail : '',
+        streak: 1,
+        durationMs: 70,
+      },
+    ]);
+    expect(driver.market('AAA')).toMatchObject({ streak: 1, failures: 1 });
+  },
+);
+
+describe('a refused market', () => {
+  test('that was never confirmed is latched by the first refusal', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    expect(driver.notices('refused')).toEqual([
+      {
+        kind: 'refused',
+        market: 'AAA',
+        code: 31,
+        detail: 'Market is not available.',
+        probeInMs: expect.any(Number),
+      },
+    ]);
+  });
+
+  test('that was good once gets a second look at the pace of a retry', () => {
+    const driver = createDriver();
+    driver.arm();
+    driver.live(5990);
+    driver.live(7000, 20, but(driver, NO_MARKET, 'AAA'));
+    expect(of(driver, 'AAA', 5000)).toHaveLength(2);
+    expect(driver.notices('refused')).toHaveLength(1);
+  });
+
+  test('whose second look is good was never refused', () => {
+    const driver = createDriver();
+    driver.arm();
+    for (let round = 0; round < 4; round += 1) {
+      driver.live(6000);
+      driver.wait(6000);
+      const [first] = driver.take();
+      if (first !== undefined) driver.settle(first, NO_MARKET);
+    }
+    expect(driver.notices('refused')).toEqual([]);
+  });
+
+  test('is probed about once a minute, said once, and the others go on', () => {
+    const driver = createDriver({ markets: ['AAA:10', 'BBB:10'] });
+    driver.live(5 * MINUTE_MS, 20, but(driver, NO_MARKET, 'AAA'));
+    const probes = of(driver, 'AAA');
+    expect(probes).toHaveLength(5);
+    for (const gapMs of gaps(probes)) {
+      expect(gapMs).toBeGreaterThan(59_000);
+      expect(gapMs).toBeLessThan(67_000);
+    }
+    expect(driver.notices('refused')).toHaveLength(1);
+    expect(Math.max(...gaps(of(driver, 'BBB')))).toBeLessThanOrEqual(1010);
+  });
+
+  test('is renewed at its cadence again, and says so, once a probe is accepted', () => {
+    const driver = createDriver({ markets: ['AAA:10'] });
+    driver.live(30_000, 20, but(driver, NO_MARKET, 'AAA'));
+    driver.live(60_000);
+    expect(driver.notices('accepted-again')).toEqual([{ kind: 'accepted-again', market: 'AAA' }]);
+    expect(of(driver, 'AAA', 80_000).length).toBeGreaterThanOrEqual(9);
+  });
+
+  test('whose timer must have fired is reported as lapsed while it is refused', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.live(10 * MINUTE_MS, 20, but(driver, NO_MARKET, 'AAA'));
+    expect(driver.notices('lapsed')).toEqual([
+      expect.objectContaining({ market: 'AAA', certainty: 'certain' }),
+    ]);
+  });
+});
+
+describe('a refused key', () => {
+  const twenty = Array.from({ length: 20 }, (_, index) => `M${index}:10`);
+
+  test('that was never good is latched by the first refusal and probed once a minute, by one request', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.live(5 * MINUTE_MS + 1000, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(driver.notices('unauthorised')).toEqual([
+      {
+        kind: 'unauthorised',
+        status: 401,
+        detail: 'Unauthorized request.',
+        probeInMs: MINUTE_MS,
+      },
+    ]);
+    expect(driver.writes).toHaveLength(6);
+    expect(Math.min(...gaps(driver.writes))).toBeGreaterThanOrEqual(MINUTE_MS);
+  });
+
+  test('that was good once is not latched by one refusal', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.live(10_000);
+    let refused = 0;
+    driver.live(5000, 20, (write) => {
+      refused += 1;
+      if (refused === 1) driver.settle(write, BAD_KEY);
+      else driver.apply(write);
+    });
+    expect(driver.notices('unauthorised')).toEqual([]);
+    expect(driver.notices('authorised-again')).toEqual([]);
+    expect(refused).toBeGreaterThan(90);
+  });
+
+  test('that was good once is latched by the second refusal in a row', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.live(10_000);
+    const before = driver.writes.length;
+    driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(driver.writes.length - before).toBe(2);
+    expect(driver.notices('unauthorised')).toHaveLength(1);
+  });
+
+  test('that is good again arms everything at once', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.live(10_000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.live(51_500);
+    expect(driver.notices('authorised-again')).toHaveLength(1);
+    expect(driver.notices('all-armed')).toHaveLength(1);
+  });
+
+  test('whose probe meets a stale nonce is asked again at once: nothing was said about the key', () => {
+    const driver = createDriver();
+    driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.live(2000, 20, (write) => driver.settle(write, STALE_NONCE));
+    expect(driver.writes).toHaveLength(1 + 1 + 3);
+  });
+
+  test('whose probe meets a refused market was good: the others do not wait for the next probe', () => {
+    const driver = createDriver({ markets: ['WRONG:60', 'AAA:60', 'BBB:60'] });
+    driver.live(2 * MINUTE_MS + 5000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.feed({ kind: 'credentials-changed' });
+    driver.live(3000, 20, but(driver, NO_MARKET, 'WRONG'));
+    expect(driver.writes[3]?.market).toBe('WRONG');
+    expect(driver.notices('renewed').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+  });
+
+  test('is probed by nothing else, neither for a dead bot', () => {
+    const driver = createDriver({
+      markets: Array.from({ length: 20 }, (_, index) => `M${index}:60`),
+      liveness: { mode: 'beat', ttlMs: 15_000, onStale: 'trip' },
+    });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.live(10_000);
+    const before = driver.writes.length;
+    driver.live(MINUTE_MS, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(driver.writes.length - before).toBeLessThanOrEqual(3);
+  });
+
+  describe('that was changed', () => {
+    function latched() {
+      const driver = createDriver({ markets: twenty });
+      driver.live(10_000, 20, (write) => driver.settle(write, BAD_KEY));
+      driver.take();
+      return driver;
+    }
+
+    test('is tried at once and arms everything', () => {
+      const driver = latched();
+      driver.feed({ kind: 'credentials-changed' });
+      driver.live(2000);
+      expect(driver.notices('all-armed')).toHaveLength(1);
+    });
+
+    test('and is as bad is tried by one request and then once a minute', () => {
+      const driver = latched();
+      const before = driver.writes.length;
+      driver.feed({ kind: 'credentials-changed' });
+      driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+      expect(driver.writes.length - before).toBe(1);
+    });
+
+    test('while the old one was good is on probation: its first refusal latches', () => {
+      const driver = createDriver({ markets: twenty });
+      driver.live(10_000);
+      const before = driver.writes.length;
+      driver.feed({ kind: 'credentials-changed' });
+      driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+      expect(driver.writes.length - before).toBe(1);
+    });
+  });
+});
+
+describe('a stale nonce', () => {
+  test('is answered with a new one at once, three times in a row, and then at the pace of retries', () => {
+    const driver = createDriver();
+    driver.arm();
+    driver.live(5990);
+    driver.live(5000, 20, (write) => driver.settle(write, STALE_NONCE));
+    const moments = of(driver, 'AAA', 1000).map(({ atMs }) => Math.round(atMs));
+    expect(moments.slice(0, 4)).toEqual([6000, 6020, 6040, 6060]);
+    expect(moments[4] ?? Number.POSITIVE_INFINITY).toBeGreaterThan(6060 + 4000);
+  });
+
+  test('of an attempt that a later one has overtaken and confirmed is no reason to hurry', () => {
+    const driver = createDriver({ markets: ['AAA:10'], nonce: 'window' });
+    driver.arm();
+    driver.wait(1000);
+    const overtaken = driver.takeOne();
+    driver.wait(2500);
+    driver.apply(driver.takeOne());
+    driver.wait(100);
+    driver.take();
+    driver.settle(overtaken, STALE_NONCE);
+    expect(driver.take()).toEqual([]);
+    expect(driver.market('AAA').streak).toBe(0);
+  });
+
+  test('three times over counts anew after anything else was answered', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.live(5990);
+    const answers = [STALE_NONCE, STALE_NONCE, HTTP_500, STALE_NONCE, STALE_NONCE, STALE_NONCE];
+    driver.live(6000, 20, (write) => driver.settle(write, answers.shift() ?? HTTP_500));
+    const fast = gaps(of(driver, 'AAA', 1000)).filter((gapMs) => gapMs < 100);
+    expect(fast).toHaveLength(2 + 3);
+  });
+});
+
+describe('a real 429', () => {
+  const options: SettingsOptions = { markets: ['AAA:60', 'BBB:60'] };
+
+  /** Renewal number `place` of everything is throttled; the rest is well. */
+  function throttledOnce() {
+    const driver = createDriver(options);
+    driver.arm();
+    driver.live(5990);
+    let left = 1;
+    driver.live(1000, 20, (write) => {
+      left -= 1;
+      if (left === 0) driver.settle(write, THROTTLED);
+      else driver.apply(write);
+    });
+    return driver;
+  }
+
+  test('makes every period half as long again, and says so', () => {
+    const driver = throttledOnce();
+    expect(driver.notices('throttled')).toEqual([{ kind: 'throttled', factor: 1.5 }]);
+    expect(driver.state.cadenceFactor).toBe(1.5);
+  });
+
+  test('keeps retries half of the slack apart, at most 10 s', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.live(5990);
+    driver.live(20_000, 20, (write) => driver.settle(write, THROTTLED));
+    const [first = 0, second = 0] = gaps(of(driver, 'AAA', 1000));
+    expect(first).toBeGreaterThanOrEqual(9000);
+    expect(second).toBeGreaterThanOrEqual(9000);
+    expect(Math.max(first, second)).toBeLessThanOrEqual(10_020);
+  });
+
+  test('is forgotten step by step, ten seconds after the last one', () => {
+    const driver = throttledOnce();
+    driver.live(9000);
+    expect(driver.state.cadenceFactor).toBe(1.5);
+    driver.live(10_000);
+    expect(driver.state.cadenceFactor).toBeLessThan(1.5);
+    driver.live(20_000);
+    expect(driver.state.cadenceFactor).toBe(1);
+  });
+
+  test('of many requests at the same time counts as one', () => {
+    const driver = createDriver({
+      markets: Array.from({ length: 10 }, (_, index) => `M${index}`),
+      nonce: 'window',
+    });
+    driver.tick();
+    for (const write of driver.take()) driver.settle(write, THROTTLED);
+    expect(driver.notices('throttled')).toHaveLength(1);
+    expect(driver.state.cadenceFactor).toBe(1.5);
+  });
+
+  test('however often it comes never stretches a period beyond a third of the timeout', () => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:30'] });
+    driver.arm();
+    let count = 0;
+    driver.live(10 * MINUTE_MS, 20, (write) => {
+      count += 1;
+      if (count % 2 === 0) driver.settle(write, THROTTLED);
+      else driver.apply(write);
+    });
+    expect(driver.state.cadenceFactor).toBeLessThanOrEqual(10);
+    driver.live(60_000);
+    expect(driver.notices('lapsed')).toEqual([]);
+    expect(Math.max(...gaps(of(driver, 'AAA', 601_000)))).toBeLessThanOrEqual(20_020);
+    expect(Math.max(...gaps(of(driver, 'BBB', 601_000)))).toBeLessThanOrEqual(10_020);
+  });
+});

@@ -1,0 +1,325 @@
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/core/outcome.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import {
+  BAD_KEY,
+  createDriver,
+  type Driver,
+  GARBAGE,
+  HTTP_500,
+  LOST,
+  NO_MARKET,
+  NOT_SENT,
+  STALE_NONCE,
+  THROTTLED,
+  type Write,
+} from './driver.ts';
+
+/** Three armed markets whose next renewals are written and unanswered. */
+function three(options: SettingsOptions = {}) {
+  const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10'], nonce: 'window', ...options });
+  driver.arm();
+  driver.wait(1300);
+  const writes = driver.take();
+  const of = (market: string): Write => {
+    const write = writes.find((one) => one.market === market);
+    if (write === undefined) throw new Error(`no renewal of ${market}`);
+    return write;
+  };
+  return { driver, of, all: [of('AAA'), of('BBB'), of('CCC')] as const };
+}
+const began = (driver: Driver) => driver.notices('outage-began').length;
+const isOut = (driver: Driver, base = 0) => driver.state.bases[base]?.outage !== null;
+const pings = (driver: Driver) => driver.effects.filter(({ kind }) => kind === 'ping').length;
+const ping = (driver: Driver, ok: boolean, base = 0) =>
+  driver.feed({
+    kind: 'pinged',
+    base,
+    ok,
+    latencyMs: 5,
+    reason: ok ? null : 'network',
+    detail: ok ? '' : 'no pong',
+  });
+
+describe('an outage begins', () => {
+  test.each([
+    ['server errors', HTTP_500],
+    ['lost replies', LOST],
+    ['refused connections', NOT_SENT],
+    ['garbled successes', GARBAGE],
+    ['throttling pages', THROTTLED],
+  ] as const)('after three %s in a row of more than one market', (_what, outcome) => {
+    const { driver, all } = three();
+    driver.settle(all[0], outcome);
+    driver.settle(all[1], outcome);
+    expect(began(driver)).toBe(0);
+    driver.settle(all[2], outcome);
+    expect(driver.notices('outage-began')).toEqual([
+      {
+        kind: 'outage-began',
+        base: 0,
+        detail: expect.stringContaining(outcome.kind === 'applied' ? '' : ''),
+      },
+    ]);
+    expect(isOut(driver)).toBe(true);
+  });
+
+  test('after three requests of more than one market stayed unanswered for half a second', () => {
+    const { driver } = three();
+    driver.wait(190);
+    expect(began(driver)).toBe(0);
+    driver.wait(300);
+    expect(driver.notices('outage-began')).toHaveLength(1);
+    expect(driver.notices('outage-began')[0]?.detail).toBe('3 requests unanswered for 500 ms or more');
+  });
+
+  test('not before a slow exchange has had eight round trips', () => {
+    const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10'], nonce: 'window' });
+    driver.live(9990, 200);
+    const never = 1_000_000;
+    driver.live(2100, never);
+    expect(driver.state.attempts.size).toBeGreaterThanOrEqual(3);
+    expect(began(driver)).toBe(0);
+    driver.live(500, never);
+    expect(began(driver)).toBe(1);
+  });
+
+  test('once, however many requests fail after that', () => {
+    const { driver, all } = three();
+    for (const write of all) driver.settle(write, HTTP_500);
+    driver.live(5000, 10, (write) => driver.settle(write, HTTP_500));
+    expect(began(driver)).toBe(1);
+  });
+});
+
+describe('no outage', () => {
+  test('is one market that fails for ever, fast or silently', () => {
+    for (const answer of [HTTP_500, LOST, null]) {
+      const driver = createDriver({ markets: ['AAA:10', 'BBB:600'], nonce: 'window' });
+      driver.arm();
+      driver.live(9000, 10, (write) => {
+        if (write.market === 'BBB') driver.apply(write);
+        else if (answer !== null) driver.settle(write, answer);
+      });
+      expect(driver.market('AAA').failures + driver.market('AAA').inFlight.length).toBeGreaterThan(2);
+      expect(began(driver)).toBe(0);
+    }
+  });
+
+  test('is a market alone in the world: it has its own pace', () => {
+    const driver = createDriver({ markets: ['AAA:10'] });
+    driver.arm();
+    driver.live(30_000, 10, (write) => driver.settle(write, HTTP_500));
+    expect(driver.market('AAA').failures).toBeGreaterThan(20);
+    expect(began(driver)).toBe(0);
+  });
+
+  const answers: readonly [string, (driver: Driver, write: Write) => void][] = [
+    ['a success', (driver, write) => driver.apply(write)],
+    ['a refused market', (driver, write) => driver.settle(write, NO_MARKET)],
+    ['a stale nonce', (driver, write) => driver.settle(write, STALE_NONCE)],
+    ['a refused key', (driver, write) => driver.settle(write, BAD_KEY)],
+  ];
+  test.each(answers)('is what has %s in between: the exchange itself answered', (_what, answer) => {
+    const { driver, of, all } = three();
+    driver.settle(of('AAA'), HTTP_500);
+    driver.settle(of('BBB'), HTTP_500);
+    answer(driver, all[2]);
+    const more = driver.take().filter(({ market }) => market !== 'CCC');
+    for (const write of more.slice(0, 2)) driver.settle(write, HTTP_500);
+    expect(began(driver)).toBe(0);
+  });
+
+  test('is a request that the daemon itself held back', () => {
+    const { driver, all } = three();
+    const held: Outcome = {
+      kind: 'transient',
+      reason: 'aborted',
+      detail: 'may not leave',
+      maybeApplied: false,
+    };
+    for (const write of all) driver.settle(write, held);
+    expect(began(driver)).toBe(0);
+  });
+
+  test('is what was written before the last answer and times out after it', () => {
+    const { driver, all } = three({ markets: ['AAA:10', 'BBB:10', 'CCC:10', 'DDD:600'] });
+    // The markets' next attempts are answered while the lost ones are still in flight.
+    driver.live(2800, 10, (write) => driver.apply(write));
+    const before = began(driver);
+    expect(isOut(driver)).toBe(false);
+    for (const write of all) driver.settle(write, LOST);
+    expect(isOut(driver)).toBe(false);
+    expect(began(driver)).toBe(before);
+  });
+});
+
+describe('an outage ends', () => {
+  function out() {
+    const stage = three();
+    for (const write of stage.all) stage.driver.settle(write, HTTP_500);
+    return stage.driver;
+  }
+
+  test.each([
+    ['a refused market', NO_MARKET],
+    ['a stale nonce', STALE_NONCE],
+    ['a refused key', BAD_KEY],
+  ])('with the first answer of the exchange, also %s', (_what, outcome) => {
+    const driver = out();
+    const canary = driver.takeOne();
+    driver.move({ monoMs: 100 });
+    driver.settle(canary, outcome);
+    expect(driver.notices('outage-ended')).toEqual([
+      { kind: 'outage-ended', base: 0, lastedMs: 100, attempts: 1 },
+    ]);
+  });
+
+  test('not with another failure, nor with a good ping', () => {
+    const driver = out();
+    driver.settle(driver.takeOne(), HTTP_500);
+    ping(driver, false);
+    ping(driver, true);
+    expect(isOut(driver)).toBe(true);
+  });
+
+  test('and what it kept waiting is due at once, but what it did not touch is not', () => {
+    const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10', 'DDD:600'], nonce: 'window' });
+    driver.arm();
+    driver.wait(1300);
+    for (const write of driver.take()) driver.settle(write, HTTP_500);
+    driver.wait(300);
+    const canary = driver.take().at(-1);
+    if (canary !== undefined) driver.apply(canary);
+    driver.wait(0);
+    const released = driver.take().map(({ market }) => market);
+    expect(released).not.toContain('DDD');
+    expect(new Set([...released, canary?.market])).toEqual(new Set(['AAA', 'BBB', 'CCC']));
+  });
+});
+
+describe('pings', () => {
+  test('go out at the start and every 5 s', () => {
+    const driver = createDriver();
+    driver.live(20_500);
+    expect(pings(driver)).toBe(1 + 4);
+  });
+
+  test('go out every half second while the address is down, and 5 s apart again when it is up', () => {
+    const driver = createDriver({ markets: ['AAA:600'] });
+    driver.arm();
+    ping(driver, false);
+    const before = pings(driver);
+    driver.live(5000);
+    expect(pings(driver) - before).toBeGreaterThanOrEqual(9);
+    expect(pings(driver) - before).toBeLessThanOrEqual(11);
+    ping(driver, true);
+    const after = pings(driver);
+    driver.live(20_000);
+    expect(pings(driver) - after).toBeLessThanOrEqual(5);
+  });
+
+  test('never stop or hurry a renewal that is well', () => {
+    const undisturbed = createDriver({ markets: ['AAA:10', 'BBB:30'] });
+    const pinged = createDriver({ markets: ['AAA:10', 'BBB:30'] });
+    for (let second = 0; second < 30; second += 1) {
+      undisturbed.live(990);
+      pinged.live(990);
+      ping(pinged, second % 3 === 0);
+    }
+    const moments = (driver: Driver) => driver.writes.map(({ market, atMs }) => `${market} ${atMs}`);
+    expect(moments(pinged)).toEqual(moments(undisturbed));
+  });
+
+  test('that come back let a failing market try again at once', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.wait(6000);
+    driver.settle(driver.takeOne(), NOT_SENT);
+    driver.wait(1000);
+    ping(driver, false);
+    expect(driver.take()).toEqual([]);
+    ping(driver, true);
+    expect(driver.takeOne().market).toBe('AAA');
+  });
+
+  test('that stay well hurry nobody', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    ping(driver, true);
+    driver.wait(6000);
+    driver.settle(driver.takeOne(), NOT_SENT);
+    driver.wait(1000);
+    ping(driver, true);
+    expect(driver.take()).toEqual([]);
+  });
+
+  test('that come back hurry no market that the exchange has refused', () => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:60'] });
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.apply(driver.takeOne());
+    ping(driver, false);
+    ping(driver, true);
+    expect(driver.take()).toEqual([]);
+  });
+
+  test('say when the address goes and comes', () => {
+    const driver = createDriver();
+    driver.tick();
+    for (const ok of [true, true, false, false, true]) ping(driver, ok);
+    expect(driver.notices('pinged').map(({ changed }) => changed)).toEqual([true, false, true, false, true]);
+    expect(driver.state.bases[0]).toMatchObject({ pingUp: true, pingMs: 5, pingProblem: null });
+    ping(driver, false);
+    expect(driver.state.bases[0]).toMatchObject({ pingUp: false, pingMs: null, pingProblem: 'no pong' });
+  });
+
+  test('of an address that nobody configured are nothing', () => {
+    const driver = createDriver();
+    driver.tick();
+    expect(ping(driver, true, 7).filter(({ kind }) => kind === 'notice')).toEqual([]);
+  });
+});
+
+describe('the second address', () => {
+  const bases = ['https://one.example', 'https://two.example'];
+
+  function out(sameAccount: boolean) {
+    const stage = three({ bases, sameAccount });
+    for (const write of stage.all) stage.driver.settle(write, NOT_SENT);
+    stage.driver.wait(600);
+    return stage.driver;
+  }
+
+  test('is never used without the word that it serves the same account', () => {
+    const driver = out(false);
+    driver.live(20_000, 10, (write) => driver.settle(write, NOT_SENT));
+    expect(new Set(driver.writes.map(({ base }) => base))).toEqual(new Set([0]));
+  });
+
+  test('takes the renewals over when the first is out', () => {
+    const driver = out(true);
+    driver.live(2000, 10, (write) => driver.settle(write, NOT_SENT));
+    expect(new Set(driver.writes.filter(({ atMs }) => atMs > 2000).map(({ base }) => base))).toContain(1);
+  });
+
+  test('does not take them over while its own ping fails', () => {
+    const { driver, all } = three({ bases, sameAccount: true });
+    ping(driver, false, 1);
+    for (const write of all) driver.settle(write, NOT_SENT);
+    driver.wait(100);
+    expect(new Set(driver.take().map(({ base }) => base))).toEqual(new Set([0]));
+  });
+
+  test('gives the renewals back once the first is well again', () => {
+    const driver = out(true);
+    const answer = (write: Write) => driver.apply(write);
+    driver.live(3000, 10, (write) => (write.base === 1 ? answer(write) : driver.settle(write, NOT_SENT)));
+    expect(driver.writes.at(-1)?.base).toBe(1);
+    ping(driver, false, 0);
+    ping(driver, true, 0);
+    driver.live(10_000, 10, answer);
+    expect(isOut(driver, 0)).toBe(false);
+    expect(driver.writes.at(-1)?.base).toBe(0);
+  });
+});

@@ -1,0 +1,179 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { EXIT } from '../src/cli/edge.ts';
+import { FAULT_KINDS, parseFaults } from '../src/simulator/fault-input.ts';
+import { startSimulatedServer } from '../src/simulator/server.ts';
+import { describeStatus } from '../src/operator/status.ts';
+import { DOCUMENTS, isThere, read, resolveLink, write } from './docs/documents.ts';
+import { generatedContents } from './docs/generated.ts';
+import {
+  anchorsOf,
+  codeBlocksOf,
+  generatedBlocks,
+  inlineCodeOf,
+  linksOf,
+  withGenerated,
+  withoutCode,
+} from './docs/markdown.ts';
+import { ask, commandNames, helpOf } from './docs/program.ts';
+import { checkConfig } from './docs/promise-table.ts';
+import { VARIABLE_NAMES } from './docs/schema-tables.ts';
+import { telemetryTables } from './docs/telemetry-tables.ts';
+import { clock, ask as askWeb, start as startWeb } from './operator/web-fixture.ts';
+import { sampleSnapshot } from './operator/sample-snapshot.ts';
+
+/** What `find` sees in every document and `isKnown` does not know, as `path: text`. */
+function unknown(find: (markdown: string) => readonly string[], isKnown: (text: string, path: string) => boolean) {
+  return DOCUMENTS.flatMap((path) =>
+    find(read(path))
+      .filter((text) => !isKnown(text, path))
+      .map((text) => `${path}: ${text}`),
+  );
+}
+
+const matches = (pattern: RegExp) => (markdown: string) => [...markdown.matchAll(pattern)].map(([text]) => text);
+
+describe('what the documents show of the program', () => {
+  let contents: ReadonlyMap<string, string>;
+  beforeAll(async () => {
+    contents = await generatedContents();
+    if (process.env['UPDATE_DOCS'] !== '1') return;
+    for (const path of DOCUMENTS) {
+      const before = read(path);
+      const after = withGenerated(before, (name) => contents.get(name));
+      if (after !== before) write(path, after);
+    }
+  });
+
+  it.each(DOCUMENTS)('%s is what the program says now; else: UPDATE_DOCS=1 npx vitest run test/docs.test.ts', (path) => {
+    const blocks = generatedBlocks(read(path));
+    expect([...blocks.keys()].filter((name) => !contents.has(name))).toEqual([]);
+    for (const [name, shown] of blocks) expect(shown, name).toBe(contents.get(name));
+  });
+
+  it('is all of it: every section, metric and command has its place', () => {
+    const shown = new Set(DOCUMENTS.flatMap((path) => [...generatedBlocks(read(path)).keys()]));
+    expect([...contents.keys()].filter((name) => !shown.has(name))).toEqual([]);
+  });
+});
+
+describe('no document leads nowhere', () => {
+  it('by a link', () => {
+    const dead = unknown(linksOf, (target, from) => {
+      if (/^[a-z]+:/.test(target)) return true;
+      const [file = '', anchor] = target.split('#');
+      const path = file === '' ? from : resolveLink(from, file);
+      return isThere(path) && (anchor === undefined || anchorsOf(read(path)).includes(anchor));
+    });
+    expect(dead).toEqual([]);
+  });
+
+  it('by a path in backticks', () => {
+    const paths = (markdown: string) =>
+      inlineCodeOf(markdown).filter((text) => /^(src|config|docs|test|deploy)\/[\w./*-]+$/.test(text));
+    expect(unknown(paths, isThere)).toEqual([]);
+  });
+
+  it('by the name of an npm script', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const named = (markdown: string) =>
+      [...markdown.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(
+        ([, script, short]) => script ?? short ?? '',
+      );
+    expect(unknown(named, (script) => Object.hasOwn(scripts, script))).toEqual([]);
+  });
+});
+
+describe('no document names what does not exist', () => {
+  it('as a variable', () => {
+    const known = new Set(VARIABLE_NAMES);
+    expect(unknown(matches(/\bKILLSWITCHD_[A-Z0-9_]*[A-Z0-9]/g), (name) => known.has(name))).toEqual([]);
+  });
+
+  it('as a metric', async () => {
+    const { metricNames } = await telemetryTables();
+    expect(unknown(matches(/\bkillswitch_[a-z0-9_]+/g), (name) => metricNames.has(name))).toEqual([]);
+  });
+
+  it('as a command or a flag', async () => {
+    const names = await commandNames();
+    const helps = await Promise.all([...names.map(helpOf), ask(['--help']).then(({ out }) => out)]);
+    const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z-]*/g))]);
+    expect(unknown(matches(/(?<![\w-])--[a-z][a-z-]*/g), (flag) => flags.has(flag))).toEqual([]);
+    const commands = (markdown: string) =>
+      [...markdown.matchAll(/\bnpx killswitchd ([a-z-]+)/g)].map(([, command = '']) => command);
+    expect(unknown(commands, (command) => names.includes(command))).toEqual([]);
+  });
+});
+
+/** Flags of vitest and node that the documents name. */
+const OTHER_FLAGS = ['--coverage'];
+
+describe('the examples', () => {
+  it('of configuration files pass check-config', async () => {
+    const files = DOCUMENTS.flatMap((path) => codeBlocksOf(read(path), 'yaml'));
+    expect(files.length).toBeGreaterThan(0);
+    for (const file of files) expect(await checkConfig(file)).toMatchObject({ exitCode: 0, err: '' });
+  });
+
+  it('of faults are taken by the simulated exchange, and every kind is described', () => {
+    const text = read('docs/http.md');
+    const examples = [...text.matchAll(/[`'](\{"kind":.*?\})[`']/g)].map(([, json = '']) => json);
+    const parsed = examples.map((json) => ({ json, ok: parseFaults(JSON.parse(json)).ok }));
+    expect(parsed.filter(({ ok }) => !ok)).toEqual([]);
+    const described = new Set(examples.map((json) => (JSON.parse(json) as { kind: string }).kind));
+    expect(FAULT_KINDS.filter((kind) => !described.has(kind))).toEqual([]);
+  });
+});
+
+describe('docs/http.md', () => {
+  const text = read('docs/http.md');
+  const pathsAfter = (method: string) =>
+    [...text.matchAll(new RegExp(`\`${method} (/[\\w/.-]*)`, 'g'))].map(([, path = '']) => path);
+
+  it('names only paths that the two servers know', async () => {
+    const web = await startWeb();
+    const simulated = await startSimulatedServer({ clock, listen: { host: '127.0.0.1', port: 0 } });
+    try {
+      const missing: string[] = [];
+      for (const path of pathsAfter('GET')) {
+        const atWeb = await askWeb(web, path);
+        const atSimulator = await fetch(simulated.url + path);
+        if (atWeb.status === 404 && atSimulator.status === 404) missing.push(path);
+      }
+      expect(missing).toEqual([]);
+    } finally {
+      await simulated.close();
+    }
+  });
+
+  it('names every field of the status document', () => {
+    const now = clock.now();
+    const input = { snapshot: sampleSnapshot(), events: [], version: '1.2.3', startedAtWallMs: 0, now };
+    const { markets, ...status } = describeStatus(input, 10);
+    const fields = [...Object.keys(status), ...markets.flatMap((market) => Object.keys(market))];
+    const named = new Set(inlineCodeOf(text));
+    expect(fields.filter((field) => !named.has(field))).toEqual([]);
+  });
+});
+
+describe('docs/commands.md', () => {
+  it('lists every exit code once', () => {
+    const listed = [...read('docs/commands.md').matchAll(/^\| (\d+) +\|/gm)].map(([, value]) => Number(value));
+    expect(listed).toEqual(Object.values(EXIT));
+  });
+});
+
+describe('the prose', () => {
+  it('has lines of at most 120 characters outside of tables, code and links', () => {
+    const long = (markdown: string) =>
+      withoutCode(markdown)
+        .split('\n')
+        .filter((line) => line.length > 120 && !line.startsWith('|') && !line.includes(']('));
+    expect(unknown(long, () => false)).toEqual([]);
+  });
+
+  it('promises nothing for later in so many words', () => {
+    const words = new RegExp(`\\b(${[`${'TO'}DO`, `${'FIX'}ME`, 'TBD', 'WIP', 'coming soon'].join('|')})\\b`, 'gi');
+    expect(unknown(matches(words), () => false)).toEqual([]);
+  });
+});

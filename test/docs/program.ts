@@ -1,0 +1,43 @@
+import type { Edge } from '../../src/cli/edge.ts';
+import { runProgram } from '../../src/cli/program.ts';
+
+export interface Said {
+  readonly out: string;
+  readonly err: string;
+  readonly exitCode: number | null;
+}
+
+/** What the program writes for a command line that ends by itself. */
+export async function ask(args: readonly string[], env: Edge['env'] = {}): Promise<Said> {
+  const out: string[] = [];
+  const err: string[] = [];
+  let exitCode: number | null = null;
+  const end = (code: number) => {
+    exitCode ??= code;
+  };
+  await runProgram(['node', 'killswitchd', ...args], {
+    env,
+    out: (line) => out.push(line),
+    err: (line) => err.push(line),
+    terminal: false,
+    nodeVersion: '24',
+    isoTime: String,
+    onSignal: () => () => {},
+    onCrash: () => () => {},
+    finish: end,
+    exitNow: end,
+  });
+  return { out: out.join('\n'), err: err.join('\n'), exitCode };
+}
+
+/** The names of the commands, in the order of the help. */
+export async function commandNames(): Promise<string[]> {
+  const { out } = await ask(['--help']);
+  const list = out.slice(out.indexOf('\nCommands:\n') + '\nCommands:\n'.length);
+  return [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
+}
+
+export async function helpOf(command: string): Promise<string> {
+  const { out } = await ask([command, '--help']);
+  return out.trimEnd();
+}

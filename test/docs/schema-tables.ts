@@ -1,0 +1,67 @@
+import { FileSchema } from '../../src/config/schema.ts';
+import { EnvironmentSchema, SETTINGS } from '../../src/config/variables.ts';
+import { describeAllowed, type SchemaNode } from '../../src/config/wording.ts';
+import { code, table } from './markdown.ts';
+
+interface Node extends SchemaNode {
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Node>>;
+  readonly anyOf?: readonly Node[];
+  readonly items?: Node;
+}
+
+const SECTIONS: Readonly<Record<string, Node>> = FileSchema.properties;
+const VARIABLES: Readonly<Record<string, Node>> = EnvironmentSchema.properties;
+
+const sectionsOf = () => Object.entries(SECTIONS).filter(([name]) => name !== '$schema');
+
+function allowedOf(node: Node): string {
+  if (node.enum !== undefined) return node.enum.map((value) => code(String(value))).join(', ');
+  if (node.type === 'array' && node.items?.enum !== undefined) {
+    return `a list of ${node.items.enum.map((value) => code(String(value))).join(', ')}`;
+  }
+  if (node.type === 'array') return 'a list';
+  if (node.type === 'string') return `a text such as ${code(String(node.examples?.[0]))}`;
+  return describeAllowed(node);
+}
+
+const defaultOf = (node: Node) => (node.default === undefined ? 'none' : code(JSON.stringify(node.default)));
+
+function keyRows(prefix: string, properties: Readonly<Record<string, Node>>): string[][] {
+  return Object.entries(properties).map(([key, node]) => [
+    code(`${prefix}${key}`),
+    allowedOf(node),
+    defaultOf(node),
+    node.description ?? '',
+  ]);
+}
+
+const HEAD = ['Key', 'Allowed', 'Default', 'Meaning'];
+
+/** One table for each section of the configuration file, by its name. */
+export function sectionTables(): ReadonlyMap<string, string> {
+  const tables = new Map<string, string>();
+  const plain: string[][] = [];
+  for (const [name, node] of sectionsOf()) {
+    const market = node.items?.anyOf?.find(({ properties }) => properties !== undefined);
+    if (market?.properties !== undefined) tables.set(name, table(HEAD, keyRows('', market.properties)));
+    else if (node.properties !== undefined) tables.set(name, table(HEAD, keyRows(`${name}.`, node.properties)));
+    else plain.push(...keyRows('', { [name]: node }));
+  }
+  tables.set('other', table(HEAD, plain));
+  return tables;
+}
+
+/** Every variable with the flag and the key that it stands for. */
+export function environmentTable(): string {
+  const rows = Object.entries(VARIABLES).map(([variable, node]) => {
+    const setting = SETTINGS.find((one) => one.variable === variable);
+    const flag = setting?.flag == null ? '' : code(setting.flag.name);
+    const key = setting?.path == null ? '' : code(setting.path.join('.'));
+    return [code(variable), flag, key, node.description ?? ''];
+  });
+  return table(['Variable', 'Flag', 'Instead of', 'Meaning'], rows);
+}
+
+/** Names of the variables that the daemon reads. */
+export const VARIABLE_NAMES: readonly string[] = Object.keys(VARIABLES);

@@ -1,0 +1,108 @@
+import { describe, expect, type TestContext, test } from 'vitest';
+import { type Stage, stageFor } from './harness.ts';
+import { eventually, sleep } from './program.ts';
+import { type ExchangeProcess, ofKind, renewalsOf } from './simulated-exchange.ts';
+
+const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
+
+/** A daemon that guards the markets at an exchange where each has a resting order. */
+async function guard(context: TestContext, timeoutSeconds: number) {
+  const stage: Stage = stageFor(context);
+  const exchange = await stage.exchange();
+  await exchange.placeOrders(...MARKETS.map((market) => ({ market, type: 'spot' as const })));
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds })),
+    canSabotage: true,
+  });
+  await daemon.ready();
+  await sleep(1000);
+  return { exchange, daemon };
+}
+
+/** When each market was renewed first after a moment, Unix milliseconds. */
+function firstRenewalsAfter(exchange: ExchangeProcess, momentMs: number): Promise<number[]> {
+  return eventually('every market renewed', 15_000, async () => {
+    const events = await exchange.events();
+    const first = MARKETS.map((market) => renewalsOf(events, market).find((atMs) => atMs >= momentMs) ?? 0);
+    return first.includes(0) ? null : first;
+  });
+}
+
+describe.concurrent('a hang of the exchange at T = 10', { timeout: 120_000 }, () => {
+  // How a request that hung ends: never carried out, or carried out late.
+  test.for([
+    ['drop', 'hold'],
+    ['hold', 'drop'],
+  ] as const)('of 6 s (%s) lapses nothing; one of 30 s (%s) lapses, which is said once per market, and all is armed again within 2 s', async ([
+    first,
+    second,
+  ], context) => {
+    const { exchange, daemon } = await guard(context, 10);
+    await exchange.addFaults({ kind: 'hang', mode: first, forMs: 6000 });
+    await sleep(8000);
+    await daemon.ready();
+    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+    expect([daemon.logged('overdue'), daemon.logged('lapsed')]).toEqual([[], []]);
+    expect(await daemon.metric('killswitch_lapses_total')).toBe(0);
+
+    const hangMs = 30_000;
+    await exchange.addFaults({ kind: 'hang', mode: second, forMs: hangMs });
+    const endMs = (ofKind(await exchange.events(), 'fault-added').at(-1)?.atMs ?? 0) + hangMs;
+    await sleep(hangMs - 3000);
+    expect((await daemon.get('/readyz')).status).toBe(503);
+    expect((await daemon.get('/livez')).status).toBe(200);
+    expect(ofKind(await exchange.events(), 'order-cancelled')).toHaveLength(MARKETS.length);
+    for (const atMs of await firstRenewalsAfter(exchange, endMs)) {
+      expect(atMs - endMs).toBeLessThanOrEqual(2000);
+    }
+    await daemon.ready();
+    await sleep(1500);
+    expect(daemon.marketsLogged('lapsed')).toEqual(MARKETS);
+    expect(daemon.marketsLogged('overdue')).toEqual(MARKETS);
+    for (const market of MARKETS) expect(await daemon.metric('killswitch_lapses_total', { market })).toBe(1);
+    expect(ofKind(await exchange.events(), 'timer-fired')).toHaveLength(MARKETS.length);
+  });
+});
+
+describe.concurrent('a daemon that stands still', { timeout: 60_000 }, () => {
+  test('for 3 s at T = 10, stopped or with its event loop blocked, lapses nothing and renews all as soon as it goes on', async (context) => {
+    const { exchange, daemon } = await guard(context, 10);
+    daemon.signal('SIGSTOP');
+    await sleep(3000);
+    const continuedMs = await exchange.nowMs();
+    daemon.signal('SIGCONT');
+    for (const atMs of await firstRenewalsAfter(exchange, continuedMs)) {
+      expect(atMs - continuedMs).toBeLessThan(1000);
+    }
+    await eventually('a line about the stop', 2000, () => daemon.logged('stall')[0] ?? null);
+    const linesBefore = daemon.logged('stall').length;
+    daemon.sabotage({ kind: 'block', ms: 3000 });
+    await eventually('a line about the block', 8000, () => daemon.logged('stall')[linesBefore] ?? null);
+    await firstRenewalsAfter(exchange, await exchange.nowMs());
+    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+    expect(daemon.logged('lapsed')).toEqual([]);
+    await daemon.ready();
+  });
+
+  test('for longer than T says each lapse once, as certain, and arms again at once', async (context) => {
+    const { exchange, daemon } = await guard(context, 5);
+    // Between two renewals: with an answer outstanding nobody could be certain.
+    await exchange.nextEvent();
+    await sleep(100);
+    daemon.signal('SIGSTOP');
+    await sleep(8000);
+    const continuedMs = await exchange.nowMs();
+    daemon.signal('SIGCONT');
+    for (const atMs of await firstRenewalsAfter(exchange, continuedMs)) {
+      expect(atMs - continuedMs).toBeLessThan(2000);
+    }
+    await daemon.ready();
+    expect(ofKind(await exchange.events(), 'timer-fired')).toHaveLength(MARKETS.length);
+    expect(daemon.marketsLogged('lapsed')).toEqual(MARKETS);
+    for (const market of MARKETS) {
+      expect(await daemon.metric('killswitch_lapses_total', { market, certainty: 'certain' })).toBe(1);
+      expect(await daemon.metric('killswitch_lapses_total', { market })).toBe(1);
+    }
+  });
+});
