@@ -25,7 +25,7 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
       'check as for run --embedded-exchange: base address, key and secret may be missing',
     )
     .option('--print', 'show the merged configuration with the source of every value')
-    .option('--live', 'also ask the exchange whether it accepts the key and knows the markets')
+    .option('--live', 'also ask the exchange whether it answers and accepts the key; touches no timer')
     .addOption(
       new Option('--format <format>', 'how to show the result').choices(['text', 'json']).default('text'),
     )

@@ -12,6 +12,8 @@ export interface CompareOptions {
   readonly samples: number;
   /** Phases per period that the search for the worst one tries. */
   readonly phases: number;
+  /** How often the search begins anew with other draws of the rules' jitter. */
+  readonly lives: number;
   readonly seed: number;
   readonly roundTripMs: number;
 }
@@ -32,23 +34,22 @@ export interface Row {
   readonly survival: Readonly<Record<OutageKind, Survival>>;
 }
 
+export interface Ahead {
+  /** False where the other rule pays for it with more requests. */
+  readonly atSameRate: boolean;
+  readonly sentence: string;
+}
+
 export interface Comparison {
   readonly timeoutSeconds: number;
   /** `PRODUCTION_RULE` first. */
   readonly rows: readonly Row[];
-  /** Where another rule is ahead, in words; empty where none is. */
+  /** Where another rule is ahead of it, in words; empty where none is. */
   readonly ahead: readonly Ahead[];
-}
-
-export interface Ahead {
-  /** At the same or a lower request rate: what must not be. */
-  readonly unexcused: boolean;
-  readonly sentence: string;
 }
 
 /** One moment for an outage to begin. */
 interface Start {
-  readonly seed: number;
   /** Which of the renewals after the warm-up is the last that gets through. */
   readonly cycle: number;
   /** Share of the period between it and the next one, above 0; at 1 the next one is the first that comes to nothing. */
@@ -72,41 +73,47 @@ export function compareAt(timeoutSeconds: number, options: CompareOptions): Comp
   return { timeoutSeconds, rows, ahead: findAhead(rows) };
 }
 
-/** Longest outage that the rule survives when it begins at the worst moment, as a share of T. */
-export function worstShare(
-  rule: Rule,
-  timeoutSeconds: number,
-  kind: OutageKind,
-  options: CompareOptions,
-): number {
-  return createBench(rule, timeoutSeconds * 1000, options).worstMs(kind) / (timeoutSeconds * 1000);
-}
-
 function measure(rule: Rule, timeoutMs: number, options: CompareOptions): Row {
-  const bench = createBench(rule, timeoutMs, options);
-  const draw = createRandom(options.seed);
-  const starts = Array.from({ length: options.samples }, (_, index): Start => {
-    const phase = (index + 1 - draw()) / options.samples;
-    return { seed: options.seed, cycle: Math.floor(draw() * CYCLES), phase, fraction: draw() };
-  });
+  const { samples, phases, lives, seed, roundTripMs } = options;
+  const benches = Array.from({ length: lives }, (_, life) =>
+    createBench(rule, { timeoutMs, roundTripMs, seed: seed + life }),
+  );
+  const draw = createRandom(seed);
+  const starts = Array.from(
+    { length: samples },
+    (_, index): Start => ({
+      cycle: Math.floor(draw() * CYCLES),
+      phase: (index + 1 - draw()) / samples,
+      fraction: draw(),
+    }),
+  );
   const survive = (kind: OutageKind): Survival => {
-    const longestMs = starts.map((start) => bench.longestMs(kind, start));
-    const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+    const longestMs = starts.flatMap((start, index) => benches[index % lives]?.longestMs(kind, start) ?? []);
+    const worstMs = benches.reduce(
+      (worst, bench) => bench.worstMs(kind, phases, worst),
+      Math.min(...longestMs),
+    );
     return {
-      worst: Math.min(bench.worstMs(kind), ...longestMs) / timeoutMs,
+      worst: worstMs / timeoutMs,
       average: mean(longestMs) / timeoutMs,
       lapse: mean(longestMs.map((ms) => longerThan(ms / timeoutMs))),
     };
   };
   return {
     rule,
-    requestsPerSecond: bench.requestsPerSecond,
-    survival: { refused: survive(OUTAGE_KINDS[0]), 'black hole': survive(OUTAGE_KINDS[1]) },
+    requestsPerSecond: mean(benches.map((bench) => bench.requestsPerSecond)),
+    survival: { refused: survive('refused'), 'black hole': survive('black hole') },
   };
 }
 
+interface BenchOptions {
+  readonly timeoutMs: number;
+  readonly roundTripMs: number;
+  readonly seed: number;
+}
+
 /** Plays one rule again and again, each time from its start to the end of one outage. */
-function createBench(rule: Rule, timeoutMs: number, { roundTripMs, seed, phases }: CompareOptions) {
+function createBench(rule: Rule, { timeoutMs, roundTripMs, seed }: BenchOptions) {
   function begin(clockMs: number, outage: Outage | null) {
     const timeline = createTimeline(0);
     const timer = createSingleTimer({ timeline, timeoutMs, roundTripMs, clockMs, outage });
@@ -114,10 +121,9 @@ function createBench(rule: Rule, timeoutMs: number, { roundTripMs, seed, phases 
     return { timeline, timer };
   }
   const calm = begin(0, null);
-  while (calm.timer.appliedMs.length <= WARM_UP_RENEWALS + CYCLES) calm.timeline.next();
+  while (calm.timer.appliedMs.length <= WARM_UP_RENEWALS + CYCLES && calm.timeline.next()) continue;
   const appliedMs = (cycle: number) => calm.timer.appliedMs[WARM_UP_RENEWALS + cycle] ?? 0;
 
-  /** Null where the timer fired, else true; with what else there is to know about the run. */
   function play(kind: OutageKind, start: Start, forMs: number) {
     const lastMs = appliedMs(start.cycle);
     const fromMs = lastMs + start.phase * (appliedMs(start.cycle + 1) - lastMs);
@@ -151,16 +157,14 @@ function createBench(rule: Rule, timeoutMs: number, { roundTripMs, seed, phases 
     return survivedMs;
   }
 
-  /** Over a grid of starts; one that survives a little more than the worst so far is left alone. */
-  function worstMs(kind: OutageKind): number {
-    let worst = Number.POSITIVE_INFINITY;
+  /** The smaller of `soFarMs` and the longest outage that is survived wherever on a grid of starts it begins. */
+  function worstMs(kind: OutageKind, phases: number, soFarMs: number): number {
+    let worst = soFarMs;
     for (const fraction of FRACTIONS) {
       for (let cycle = 0; cycle < CYCLES; cycle += 1) {
         for (let phase = phases; phase > 0; phase -= 1) {
-          const start = { seed, cycle, phase: phase / phases, fraction };
-          if (worst === Number.POSITIVE_INFINITY || !play(kind, start, worst).survived) {
-            worst = Math.min(worst, longestMs(kind, start));
-          }
+          const start = { cycle, phase: phase / phases, fraction };
+          if (!play(kind, start, worst).survived) worst = Math.min(worst, longestMs(kind, start));
         }
       }
     }
@@ -169,6 +173,10 @@ function createBench(rule: Rule, timeoutMs: number, { roundTripMs, seed, phases 
 
   const requestsPerSecond = (CYCLES * 1000) / (appliedMs(CYCLES) - appliedMs(0));
   return { requestsPerSecond, longestMs, worstMs };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** Probability that a log-normal length (median T/2, sigma 1) is longer than this share of T. */
@@ -192,16 +200,16 @@ function findAhead(rows: readonly Row[]): Ahead[] {
       const its = other.survival[kind];
       const said: string[] = [];
       if (its.worst > mine.worst + TIE) {
-        said.push(`survives ${percent(its.worst)} at worst, against ${percent(mine.worst)}`);
+        said.push(`survives ${percent(its.worst)} at worst (${ours.rule.name} ${percent(mine.worst)})`);
       }
       if (its.lapse < mine.lapse - TIE) {
-        said.push(`lapses in ${percent(its.lapse)} of outages, against ${percent(mine.lapse)}`);
+        said.push(`lapses in ${percent(its.lapse)} (${ours.rule.name} ${percent(mine.lapse)})`);
       }
       if (said.length === 0) return [];
-      const unexcused = other.requestsPerSecond <= ours.requestsPerSecond * (1 + TIE);
+      const atSameRate = other.requestsPerSecond <= ours.requestsPerSecond * (1 + TIE);
       const cost = (other.requestsPerSecond / ours.requestsPerSecond).toFixed(2);
-      const sentence = `${other.rule.name} (${kind}) ${said.join(' and ')}, at ${cost} times the requests`;
-      return [{ unexcused, sentence }];
+      const sentence = `${other.rule.name}, ${kind}: ${said.join(' and ')}, at ${cost} times the requests`;
+      return [{ atSameRate, sentence }];
     }),
   );
 }

@@ -1,14 +1,24 @@
 import { periodOf } from '../core/settle.ts';
+import type { Incarnation } from './incarnation.ts';
 import type { Fault, FaultKind, Plan } from './plan.ts';
-import type { Incarnation } from './world.ts';
 
 /** Faults that keep no request from succeeding. */
-const HARMLESS: ReadonlySet<FaultKind> = new Set(['limiter-stuck', 'bot-silent', 'bot-goodbye', 'duplicate']);
+const HARMLESS: ReadonlySet<FaultKind> = new Set([
+  'limiter-stuck',
+  'bot-silent',
+  'bot-goodbye',
+  'bot-fails',
+  'bot-flaps',
+  'duplicate',
+]);
 /** How long after its end a fault still shapes what the daemon does: latches, slower cadence, a nonce to find. */
 const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
   unauthorised: 70_000,
+  forbidden: 70_000,
   'bad-request': 70_000,
+  'bad-payload': 70_000,
   'throttled-page': 60_000,
+  neighbour: 60_000,
   'throttled-json': 5_000,
   'wall-step': 5_000,
 };
@@ -60,6 +70,6 @@ export function longestStretchMs(faults: readonly Fault[], fromMs: number, toMs:
 }
 
 function tailMs({ kind, sizeMs }: Fault): number {
-  const delayMs = kind === 'delay' || kind === 'slow-body' ? sizeMs : 0;
-  return (AFTERMATH_MS[kind] ?? 0) + delayMs;
+  const delays = kind === 'delay' || kind === 'slow-body' || kind === 'reorder';
+  return (AFTERMATH_MS[kind] ?? 0) + (delays ? sizeMs : 0);
 }

@@ -99,7 +99,7 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     level: 'error',
     event: 'unauthorised',
     say: (n) =>
-      `THE API KEY IS REFUSED (HTTP ${n.status}: ${n.detail}). No timer can be renewed: every armed timer fires when its ` +
+      `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: every armed timer fires when its ` +
       `time is up and its orders are cancelled. Check the key, its permissions and its IP list; ` +
       `the secret files are read again. Asked again in ${durationText(n.probeInMs)}.`,
   },

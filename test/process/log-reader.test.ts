@@ -1,64 +1,55 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
-import { type ExchangeProcess, longestGapMs, ofKind } from './simulated-exchange.ts';
-
-const PERIOD_MS = 1000;
-const WATCH_MS = 5000;
+import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
 /** Of every POSIX system; Node cannot make one. */
 const MAKE_PIPE = 'mkfifo';
 const PIPE_BYTES = 64 * 1024;
-
-/** Enough of them that their log fills the 64 KiB of a pipe within a few seconds. */
+/** Enough of them that their log fills a pipe within a few seconds. */
 const MARKETS = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
+const PERIOD_MS = 1000;
 
-/** The gaps of more than a second over the period, of all markets. */
-async function lateRenewals(exchange: ExchangeProcess): Promise<number[]> {
-  await eventually('every market armed', 20_000, async () =>
-    ofKind(await exchange.events(), 'timer-armed').length < MARKETS.length ? null : true,
-  );
-  const fromMs = await exchange.nowMs();
-  await sleep(WATCH_MS);
-  const events = await exchange.events();
-  const toMs = await exchange.nowMs();
-  return MARKETS.map((market) => longestGapMs(events, market, fromMs, toMs)).filter(
-    (gapMs) => gapMs > PERIOD_MS + 1000,
-  );
+/** A pipe that is open at both ends and that nobody reads, as a descriptor. */
+function openUnread(directory: string, context: TestContext): number {
+  const pipe = join(directory, 'unread');
+  execFileSync(MAKE_PIPE, [pipe]);
+  const descriptor = openSync(pipe, 'r+');
+  context.onTestFinished(() => closeSync(descriptor));
+  return descriptor;
 }
 
-describe('renewals go on, and so does a clean stop', () => {
-  const markets = MARKETS.map((market) => ({ market, timeoutSeconds: 5 }));
-  const config = { log: { level: 'debug' } };
-
-  test('when the reader of the log dies', { timeout: 60_000 }, async (context) => {
+describe.concurrent('renewals go on, and a stop is clean, when the reader of the log', {
+  timeout: 60_000,
+}, () => {
+  test.for(['dies', 'never reads'] as const)('%s', async (reader, context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
-    const daemon = await stage.daemon({ exchange: exchange.url, markets, config });
-    await daemon.ready();
-    daemon.closeStdout();
-    expect(await lateRenewals(exchange)).toEqual([]);
+    const unread = reader === 'never reads' ? openUnread(stage.directory, context) : null;
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
+      config: { log: { level: 'debug' } },
+      ...(unread === null ? {} : { stdout: unread }),
+    });
+    await eventually('every market armed', 20_000, async () =>
+      ofKind(await exchange.events(), 'timer-armed').length < MARKETS.length ? null : true,
+    );
+    if (unread === null) daemon.closeStdout();
+    const fromMs = await exchange.nowMs();
+    await sleep(5000);
+    const events = await exchange.events();
+    const toMs = await exchange.nowMs();
+    const gapsMs = MARKETS.map((market) => longestGapMs(events, market, fromMs, toMs));
+    expect(gapsMs.filter((gapMs) => gapMs > PERIOD_MS + 1000)).toEqual([]);
     daemon.signal('SIGTERM');
     expect(await daemon.exit()).toMatchObject({ code: 0 });
     expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(MARKETS.length);
-  });
-
-  test('when the reader of the log never reads', { timeout: 60_000 }, async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const pipe = join(stage.directory, 'unread');
-    execFileSync(MAKE_PIPE, [pipe]);
-    const stdout = openSync(pipe, 'r+');
-    context.onTestFinished(() => closeSync(stdout));
-    const daemon = await stage.daemon({ exchange: exchange.url, markets, config, stdout });
-    expect(await lateRenewals(exchange)).toEqual([]);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(MARKETS.length);
-    // It was full: the daemon could not write any more.
-    expect(readSync(stdout, Buffer.alloc(PIPE_BYTES))).toBeGreaterThan(PIPE_BYTES - 4096);
+    if (unread === null) return;
+    // It was full: more could not be written.
+    expect(readSync(unread, Buffer.alloc(PIPE_BYTES))).toBeGreaterThan(PIPE_BYTES - 4096);
   });
 });

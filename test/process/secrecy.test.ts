@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
@@ -29,8 +29,8 @@ const formsOf = (text: string) => [
   Buffer.from(text).toString('hex'),
 ];
 
-describe('nothing shows', () => {
-  test('the API secret, in a run with failures of every kind', { timeout: 60_000 }, async (context) => {
+describe.concurrent('nothing shows', { timeout: 60_000 }, () => {
+  test('the API secret, in a run with failures of every kind', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange(undefined, {
       env: { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: SECRET },
@@ -92,7 +92,7 @@ describe('nothing shows', () => {
     await new Promise<void>((resolve) => {
       echo.listen(0, '127.0.0.1', resolve);
     });
-    onTestFinished(() => {
+    context.onTestFinished(() => {
       echo.close();
       echo.closeAllConnections();
     });

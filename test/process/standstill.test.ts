@@ -34,35 +34,36 @@ describe.concurrent('a hang of the exchange at T = 10', { timeout: 120_000 }, ()
   test.for([
     ['drop', 'hold'],
     ['hold', 'drop'],
-  ] as const)('of 6 s (%s) lapses nothing; one of 30 s (%s) lapses, which is said once per market, and all is armed again within 2 s', async ([
-    first,
-    second,
-  ], context) => {
-    const { exchange, daemon } = await guard(context, 10);
-    await exchange.addFaults({ kind: 'hang', mode: first, forMs: 6000 });
-    await sleep(8000);
-    await daemon.ready();
-    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-    expect([daemon.logged('overdue'), daemon.logged('lapsed')]).toEqual([[], []]);
-    expect(await daemon.metric('killswitch_lapses_total')).toBe(0);
+  ] as const)(
+    'of 6 s (%s) lapses nothing; one of 30 s (%s) lapses, which is said once per market, and all is armed again within 2 s',
+    async ([first, second], context) => {
+      const { exchange, daemon } = await guard(context, 10);
+      await exchange.addFaults({ kind: 'hang', mode: first, forMs: 6000 });
+      await sleep(8000);
+      await daemon.ready();
+      expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+      expect([daemon.logged('overdue'), daemon.logged('lapsed')]).toEqual([[], []]);
+      expect(await daemon.metric('killswitch_lapses_total')).toBe(0);
 
-    const hangMs = 30_000;
-    await exchange.addFaults({ kind: 'hang', mode: second, forMs: hangMs });
-    const endMs = (ofKind(await exchange.events(), 'fault-added').at(-1)?.atMs ?? 0) + hangMs;
-    await sleep(hangMs - 3000);
-    expect((await daemon.get('/readyz')).status).toBe(503);
-    expect((await daemon.get('/livez')).status).toBe(200);
-    expect(ofKind(await exchange.events(), 'order-cancelled')).toHaveLength(MARKETS.length);
-    for (const atMs of await firstRenewalsAfter(exchange, endMs)) {
-      expect(atMs - endMs).toBeLessThanOrEqual(2000);
-    }
-    await daemon.ready();
-    await sleep(1500);
-    expect(daemon.marketsLogged('lapsed')).toEqual(MARKETS);
-    expect(daemon.marketsLogged('overdue')).toEqual(MARKETS);
-    for (const market of MARKETS) expect(await daemon.metric('killswitch_lapses_total', { market })).toBe(1);
-    expect(ofKind(await exchange.events(), 'timer-fired')).toHaveLength(MARKETS.length);
-  });
+      const hangMs = 30_000;
+      await exchange.addFaults({ kind: 'hang', mode: second, forMs: hangMs });
+      const endMs = (ofKind(await exchange.events(), 'fault-added').at(-1)?.atMs ?? 0) + hangMs;
+      await sleep(hangMs - 3000);
+      expect((await daemon.get('/readyz')).status).toBe(503);
+      expect((await daemon.get('/livez')).status).toBe(200);
+      expect(ofKind(await exchange.events(), 'order-cancelled')).toHaveLength(MARKETS.length);
+      for (const atMs of await firstRenewalsAfter(exchange, endMs)) {
+        expect(atMs - endMs).toBeLessThanOrEqual(2000);
+      }
+      await daemon.ready();
+      await sleep(1500);
+      expect(daemon.marketsLogged('lapsed')).toEqual(MARKETS);
+      expect(daemon.marketsLogged('overdue')).toEqual(MARKETS);
+      for (const market of MARKETS)
+        expect(await daemon.metric('killswitch_lapses_total', { market })).toBe(1);
+      expect(ofKind(await exchange.events(), 'timer-fired')).toHaveLength(MARKETS.length);
+    },
+  );
 });
 
 describe.concurrent('a daemon that stands still', { timeout: 60_000 }, () => {

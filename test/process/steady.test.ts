@@ -12,10 +12,8 @@ describe.concurrent('no renewal moves', { timeout: 60_000 }, () => {
     const hanging = 'CCC_USDT';
     const unknown = 'DDD_USDT';
     const stage = stageFor(context);
-    const exchange = await stage.exchange([
-      ...['--listen', '127.0.0.1:0'],
-      ...['--markets', [...well, hanging].join(',')],
-    ]);
+    const known = [...well, hanging].join(',');
+    const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--markets', known]);
     const daemon = await stage.daemon({
       exchange: exchange.url,
       markets: [...well, hanging, unknown].map((market) => ({ market, timeoutSeconds: 10 })),
@@ -46,9 +44,9 @@ describe.concurrent('no renewal moves', { timeout: 60_000 }, () => {
     await exchange.clearFaults();
     const { atMs: clearedMs } = await exchange.event('faults-cleared', 1000);
     await sleep(2500);
-    expect(longestGapMs(await exchange.events(), hanging, clearedMs + 2000, await exchange.nowMs())).toBeLessThan(
-      Number.POSITIVE_INFINITY,
-    );
+    expect(
+      longestGapMs(await exchange.events(), hanging, clearedMs + 2000, await exchange.nowMs()),
+    ).toBeLessThan(Number.POSITIVE_INFINITY);
     expect(renewalsOf(await exchange.events(), hanging).filter((atMs) => atMs > clearedMs)).not.toEqual([]);
   });
 

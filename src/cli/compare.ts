@@ -1,0 +1,126 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import {
+  COMPARED_RULES,
+  COMPARED_TIMEOUTS_SECONDS,
+  type CompareOptions,
+  type Comparison,
+  compareAt,
+  type Survival,
+} from '../simulation/compare.ts';
+import { OUTAGE_KINDS } from '../simulation/single-timer.ts';
+import { type Edge, EXIT } from './edge.ts';
+
+interface Flags {
+  readonly json?: boolean;
+  readonly samples: number;
+  readonly seed: number;
+  readonly roundTrip: number;
+}
+
+const PHASES = 12;
+const LIVES = 4;
+const NAME_WIDTH = 23;
+const LINE_WIDTH = 98;
+
+/**
+ * `compare`: the renewal rules of other clients and that of this daemon through the same simulated outages. Opens no
+ * connection. Ends with 0 whatever comes out, and with 64 for numbers that make no sense.
+ */
+export function registerCompare(program: Command, edge: Edge): void {
+  program
+    .command('compare')
+    .description('put the renewal rules of well-known clients and our own through the same simulated outages')
+    .option('--json', 'as JSON')
+    .option('--samples <count>', 'outages at a random phase per rule, timeout and kind', wholeWithin(1, 100_000), 200)
+    .option('--seed <seed>', 'equal seeds give equal figures', wholeWithin(0, 2 ** 31), 1)
+    .option('--round-trip <ms>', 'round trip to the exchange, milliseconds', wholeWithin(1, 400), 100)
+    .action(({ json, samples, seed, roundTrip }: Flags) => {
+      const options = { samples, seed, roundTripMs: roundTrip, phases: PHASES, lives: LIVES };
+      if (json === true) {
+        edge.out(JSON.stringify(asData(options), null, 2));
+      } else {
+        for (const line of legend(options)) edge.out(line);
+        for (const timeoutSeconds of COMPARED_TIMEOUTS_SECONDS) {
+          for (const line of table(compareAt(timeoutSeconds, options))) edge.out(line);
+        }
+      }
+      edge.finish(EXIT.ok);
+    });
+}
+
+function wholeWithin(low: number, high: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= low && value <= high) return value;
+    throw new InvalidArgumentError(`Found '${text}', allowed is a whole number from ${low} to ${high}.`);
+  };
+}
+
+function asData(options: CompareOptions): unknown {
+  const timeouts = COMPARED_TIMEOUTS_SECONDS.map((seconds) => {
+    const { timeoutSeconds, rows, ahead } = compareAt(seconds, options);
+    const rules = rows.map(({ rule, ...figures }) => ({ rule: rule.name, ...figures }));
+    return { timeoutSeconds, rules, ahead };
+  });
+  return { ...options, timeouts };
+}
+
+function legend({ samples, roundTripMs, seed }: CompareOptions): string[] {
+  return [
+    'One timer of T seconds, one outage. A share of T is how long the outage may last without the timer',
+    'firing: at the worst moment for it to begin, and on average over random ones. Lapses: how many of the',
+    'outages with a log-normal length (median T/2, sigma 1) let it fire. The exchange counts whole seconds,',
+    'rounded down, so at the worst moment nothing survives more than T - 1 s - period. Refused: turned down',
+    "at once. Black hole: no answer until the client's own HTTP timeout.",
+    `Round trip ${roundTripMs} ms, ${samples} samples, seed ${seed}.`,
+    '',
+    ...COMPARED_RULES.map(({ name, renews }) => `${name.padEnd(NAME_WIDTH)} ${renews}`),
+  ];
+}
+
+function table({ timeoutSeconds, rows, ahead }: Comparison): string[] {
+  const title = `T = ${timeoutSeconds} s`.padEnd(NAME_WIDTH + 12);
+  const columns = '  worst  average   lapses';
+  const head = `${''.padEnd(NAME_WIDTH)}  renewals/s${columns}  ${columns}`;
+  return [
+    '',
+    `${title}${OUTAGE_KINDS.map((kind) => `  ${kind}`.padEnd(columns.length)).join('  ')}`.trimEnd(),
+    head,
+    '-'.repeat(head.length),
+    ...rows.map(({ rule, requestsPerSecond, survival }) =>
+      [
+        rule.name.padEnd(NAME_WIDTH),
+        requestsPerSecond.toFixed(4).padStart(12),
+        OUTAGE_KINDS.map((kind) => figures(survival[kind])).join('  '),
+      ].join(''),
+    ),
+    ...(ahead.some(({ atSameRate }) => atSameRate)
+      ? []
+      : [`No other rule is ahead of ${COMPARED_RULES[0]?.name} at the same or a lower rate of requests.`]),
+    ...ahead.flatMap(({ atSameRate, sentence }) =>
+      wrap(`${atSameRate ? 'AHEAD' : 'Ahead with more requests'}: ${sentence}.`),
+    ),
+  ];
+}
+
+function figures({ worst, average, lapse }: Survival): string {
+  return [percent(worst, 7), percent(average, 9), percent(lapse, 9)].join('');
+}
+
+function percent(share: number, width: number): string {
+  return `${(share * 100).toFixed(1)} %`.padStart(width);
+}
+
+function wrap(sentence: string): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of sentence.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > LINE_WIDTH) {
+      lines.push(line);
+      line = `  ${word}`;
+    } else {
+      line = line === '' ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
+}

@@ -1,0 +1,52 @@
+import { type MarketState, slackMs } from '../core/state.ts';
+import { type Court, TOLERANCE_MS } from './court.ts';
+import { type Incarnation, nameOf } from './incarnation.ts';
+import type { Truth } from './truth.ts';
+
+/** Invariant 1: after every turn of a daemon the true lapse lies between the two ends of what it believes. */
+export function createBeliefJudge(court: Court) {
+  const { truths, nowMs, blame } = court;
+
+  function judgeStart(incarnation: Incarnation, market: MarketState, truth: Truth): void {
+    const slack = slackMs(incarnation.keeper.state, market);
+    if (slack <= TOLERANCE_MS) return;
+    const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
+    if (lastsMs <= 0) {
+      const name = nameOf(incarnation);
+      blame(
+        '1 belief',
+        `${truth.market}: ${name} believes it armed for ${slack.toFixed(0)} ms more, and it is not`,
+      );
+    } else if (lastsMs < slack - TOLERANCE_MS) {
+      const lateMs = slack - lastsMs;
+      blame(
+        '1 belief',
+        `${truth.market}: ${nameOf(incarnation)} believes it armed ${lateMs.toFixed(0)} ms longer than it is`,
+      );
+    }
+  }
+
+  function judgeEnd(incarnation: Incarnation, market: MarketState, truth: Truth): void {
+    const { state } = incarnation.keeper;
+    const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
+    if (truth.owner !== incarnation || lastsMs <= 0 || state.phase.kind === 'stopped') return;
+    const { notAfterMs } = market.belief;
+    const latestMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs;
+    if (latestMs >= lastsMs - TOLERANCE_MS) return;
+    blame(
+      '1 belief',
+      `${truth.market}: fires in ${lastsMs.toFixed(0)} ms, ${nameOf(incarnation)} says within ${latestMs.toFixed(0)} ms`,
+    );
+  }
+
+  return {
+    onTurn(incarnation: Incarnation): void {
+      for (const market of incarnation.keeper.state.markets) {
+        const truth = truths[market.index];
+        if (truth === undefined || nowMs() < truth.brokenUntilMs) continue;
+        judgeStart(incarnation, market, truth);
+        judgeEnd(incarnation, market, truth);
+      }
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import type { Flaw } from '../core/flaws.ts';
+import type { Observer } from '../ports.ts';
+import type { Timeline } from '../simulator/virtual-clock.ts';
+import { createHost } from './host.ts';
+import type { Incarnation } from './incarnation.ts';
+import type { Judge } from './judge.ts';
+import type { Sent } from './network.ts';
+import type { Plan } from './plan.ts';
+import type { SimulatedServer } from './server.ts';
+import { createWireFaults } from './wire-faults.ts';
+
+/** The daemons of a run: at most one life of each at a time. */
+export interface Fleet {
+  readonly running: ReadonlyMap<number, Incarnation>;
+  /** Starts the daemon with this index; does nothing where it runs. */
+  start(daemon: number): void;
+  /** Ends it without a word. */
+  kill(host: Incarnation): void;
+  /** SIGTERM. */
+  terminate(host: Incarnation): void;
+  /** Until then the limiter of this daemon lets nothing through. */
+  holdLimiter(daemon: number, untilMs: number): void;
+  /** Requests written by all of them. */
+  readonly requests: () => number;
+}
+
+export interface FleetOptions {
+  readonly plan: Plan;
+  readonly timeline: Timeline;
+  readonly server: SimulatedServer;
+  readonly judge: Judge;
+  readonly running: Map<number, Incarnation>;
+  readonly flaw: Flaw | null;
+  readonly observe: (daemon: number, ...said: Parameters<Observer>) => void;
+}
+
+export function createFleet(options: FleetOptions): Fleet {
+  const { plan, timeline, server, judge, running, flaw, observe } = options;
+  const faults = createWireFaults(plan, timeline.nowMs);
+  const lives = plan.daemons.map(() => 0);
+  const stuckUntilMs = plan.daemons.map(() => 0);
+  let requests = 0;
+  const onWrite = (sent: Sent) => {
+    requests += 1;
+    judge.onWrite(sent);
+  };
+  const onLie = ({ market }: Sent) => judge.onTruthBroken(market);
+
+  return {
+    running,
+    start(daemon) {
+      const planned = plan.daemons[daemon];
+      if (planned === undefined || running.has(daemon)) return;
+      const life = (lives[daemon] ?? 0) + 1;
+      lives[daemon] = life;
+      const limiterIsStuck = () => timeline.nowMs() < (stuckUntilMs[daemon] ?? 0);
+      const parts = { plan, planned, timeline, server, faults, daemon, life, flaw };
+      const host = createHost({
+        ...parts,
+        limiterIsStuck,
+        onWrite,
+        onLie,
+        observe(notice, now) {
+          observe(daemon, notice, now);
+          judge.onNotice(incarnation, notice);
+          if (notice.kind === 'stopped') running.delete(daemon);
+        },
+      });
+      const startedMs = timeline.nowMs();
+      const incarnation: Incarnation = { daemon, life, startedMs, ...host, stoppingMs: null };
+      running.set(daemon, incarnation);
+      judge.onStart(incarnation);
+      host.keeper.onTurn(() => judge.onTurn(incarnation));
+      host.keeper.start();
+    },
+    kill({ clock, daemon }) {
+      clock.kill();
+      running.delete(daemon);
+    },
+    terminate(host) {
+      host.stoppingMs ??= timeline.nowMs();
+      void host.keeper.stop(plan.daemons[host.daemon]?.policy ?? 'delete', 'SIGTERM');
+    },
+    holdLimiter(daemon, untilMs) {
+      stuckUntilMs[daemon] = Math.max(stuckUntilMs[daemon] ?? 0, untilMs);
+    },
+    requests: () => requests,
+  };
+}

@@ -1,0 +1,102 @@
+import type { Reply } from '../simulator/answer.ts';
+import type { EventLog, ExchangeEvent } from '../simulator/event-log.ts';
+import { createHttpDate } from '../simulator/exchange-clock.ts';
+import { createSimulatedExchange, type SimulatedExchange } from '../simulator/simulated-exchange.ts';
+import type { Timeline } from '../simulator/virtual-clock.ts';
+import { ACTOR_KEY, createActor } from './actor.ts';
+import type { Sent } from './network.ts';
+import type { Plan } from './plan.ts';
+
+/** Unix milliseconds of the exchange's clock at the start of every run. */
+export const EPOCH_MS = 1_700_000_000_000;
+
+/** The simulated exchange on the timeline of a run, with a clock of its own. */
+export interface SimulatedServer {
+  /** The exchange's clock, Unix milliseconds. */
+  nowMs(): number;
+  toTrueMs(serverMs: number): number;
+  stepClock(byMs: number): void;
+  /** A moment of the exchange's clock as its `Date` header shows it. */
+  dateOf(serverMs: number): string;
+  handle(sent: Sent): Reply;
+  /** Answers as if the request were carried out. */
+  pretend(sent: Sent): Reply;
+  /** Somebody else with a key of the same account sets a timer, or deletes it with null. */
+  meddle(market: string, timeoutSeconds: number | null): void;
+  /** Gets every event together with the request that brought it about, if one did. */
+  onEvent(listener: (event: ExchangeEvent, arriving: Sent | null) => void): void;
+}
+
+export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
+  const rate = 1 + plan.serverDriftPpm * 1e-6;
+  let steppedMs = 0;
+  const nowMs = () => EPOCH_MS + steppedMs + timeline.nowMs() * rate;
+  const toTrueMs = (serverMs: number) => (serverMs - EPOCH_MS - steppedMs) / rate;
+  const exchange = createExchange(plan);
+  const actor = createActor(exchange);
+  const planFiring = createFiring(exchange, timeline, nowMs, toTrueMs);
+  let arriving: Sent | null = null;
+
+  function arrive(sent: Sent, pretend?: 'pretend'): Reply {
+    arriving = sent;
+    const reply = exchange.handle(sent.request, nowMs(), pretend);
+    arriving = null;
+    planFiring();
+    return reply;
+  }
+  return {
+    nowMs,
+    toTrueMs,
+    stepClock(byMs) {
+      steppedMs += byMs;
+      planFiring();
+    },
+    dateOf: createHttpDate(),
+    handle: (sent) => arrive(sent),
+    pretend: (sent) => arrive(sent, 'pretend'),
+    meddle(market, timeoutSeconds) {
+      actor.sync(market, timeoutSeconds, nowMs());
+      planFiring();
+    },
+    onEvent(listener) {
+      exchange.log.subscribe((event) => listener(event, arriving));
+    },
+  };
+}
+
+function createExchange(plan: Plan): SimulatedExchange {
+  const keys = [...new Set(plan.daemons.map(({ key }) => key))].map((key) => ({
+    key: `key-${key}`,
+    secret: `secret-${key}`,
+    account: 'main',
+  }));
+  return createSimulatedExchange({
+    profile: plan.profile,
+    keys: [...keys, ACTOR_KEY],
+    startTimeRounding: plan.rounding,
+    cancellationDelayMs: plan.cancellationDelayMs,
+    limits: { 'kill-switch': { requests: plan.limitRequests, windowMs: 10_000 } },
+    eventCapacity: 64,
+    // Half of the time of a run would go into checking what another test proves.
+    checkSignatures: plan.seed % 10 === 0,
+  });
+}
+
+/** Fires timers at their moment. The returned function looks up anew which comes first. */
+function createFiring(
+  exchange: SimulatedExchange,
+  timeline: Timeline,
+  nowMs: () => number,
+  toTrueMs: (serverMs: number) => number,
+): () => void {
+  let cancel = () => {};
+  return function planFiring() {
+    cancel();
+    const dueMs = exchange.nextFiringMs();
+    if (dueMs === null) return;
+    cancel = timeline.at(toTrueMs(dueMs) + 0.01, () => {
+      exchange.advance(nowMs());
+      planFiring();
+    });
+  };
+}

@@ -1,0 +1,94 @@
+import type { Timeline } from '../simulator/virtual-clock.ts';
+import type { Bots } from './bots.ts';
+import type { Fleet } from './fleet.ts';
+import type { Judge } from './judge.ts';
+import { FAULTS, type Fault, type Plan } from './plan.ts';
+import type { SimulatedServer } from './server.ts';
+
+/** How long after a SIGTERM the daemon is started again, beside the length of the fault. */
+export const RESTART_AFTER_MS = 10_000;
+const MEDDLED_SECONDS = 30;
+
+export interface Struck {
+  readonly plan: Plan;
+  readonly timeline: Timeline;
+  readonly judge: Judge;
+  readonly server: SimulatedServer;
+  readonly fleet: Fleet;
+  readonly bots: Bots;
+}
+
+/** Carries out a fault at its moment. Those of the wire are conditions: requests ask for them. */
+export function strike(world: Struck, fault: Fault): void {
+  switch (FAULTS[fault.kind]) {
+    case 'daemon':
+      strikeDaemon(world, fault);
+      break;
+    case 'bot':
+      strikeBot(world, fault);
+      break;
+    case 'market':
+    case 'exchange':
+      strikeExchange(world, fault);
+      break;
+    case 'requests':
+    case 'base':
+      break;
+  }
+}
+
+function strikeDaemon({ timeline, fleet }: Struck, { kind, target, forMs, sizeMs }: Fault): void {
+  const host = fleet.running.get(target);
+  switch (kind) {
+    case 'wall-step':
+      host?.clock.stepWall(sizeMs);
+      break;
+    case 'stall':
+      host?.clock.stall(forMs);
+      break;
+    case 'suspend':
+      host?.clock.suspend(forMs);
+      break;
+    case 'crash':
+      if (host === undefined) break;
+      fleet.kill(host);
+      timeline.at(timeline.nowMs() + forMs, () => fleet.start(target));
+      break;
+    case 'terminate':
+      if (host !== undefined) host.clock.whenRunning(() => fleet.terminate(host));
+      timeline.at(timeline.nowMs() + forMs + RESTART_AFTER_MS, () => fleet.start(target));
+      break;
+    case 'limiter-stuck':
+      fleet.holdLimiter(target, timeline.nowMs() + forMs);
+      break;
+    default:
+      break;
+  }
+}
+
+function strikeBot({ timeline, bots }: Struck, { kind, target, forMs, sizeMs }: Fault): void {
+  if (kind === 'bot-goodbye') bots.say(target, 'goodbye');
+  if (kind === 'bot-fails') bots.say(target, 'fail');
+  bots.silence(target, timeline.nowMs() + forMs, kind === 'bot-flaps' ? sizeMs : null);
+}
+
+function strikeExchange({ plan, judge, server }: Struck, fault: Fault): void {
+  const market = plan.markets[fault.target]?.market ?? null;
+  switch (fault.kind) {
+    case 'server-clock-step':
+      judge.onTruthBroken(null);
+      server.stepClock(fault.sizeMs);
+      break;
+    case 'forget-timers':
+      judge.onTruthBroken(null);
+      for (const { market: name } of plan.markets) server.meddle(name, null);
+      break;
+    case 'actor-deletes':
+    case 'actor-changes':
+      judge.onTruthBroken(market);
+      if (market !== null) server.meddle(market, fault.kind === 'actor-deletes' ? null : MEDDLED_SECONDS);
+      break;
+    default:
+      break;
+  }
+}

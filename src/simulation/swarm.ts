@@ -1,0 +1,159 @@
+import type { OrderType } from '../core/outcome.ts';
+import { createRandom } from '../simulator/random.ts';
+import {
+  FAULT_KINDS,
+  FAULTS,
+  type Fault,
+  type FaultKind,
+  type Plan,
+  type PlannedDaemon,
+  type PlannedMarket,
+} from './plan.ts';
+
+const FAULTY_MS = 180_000;
+/** The documented limit of the exchange, and half of it. */
+const LIMIT_REQUESTS = 10_000;
+const BUDGET_REQUESTS = 5000;
+const TIMEOUTS = [5, 5, 10, 15, 30, 60, 60, 120, 600] as const;
+const TYPES: readonly (readonly OrderType[] | null)[] = [
+  null,
+  null,
+  ['spot'],
+  ['spot', 'margin'],
+  ['futures'],
+];
+
+type Draw = ReturnType<typeof createDraw>;
+type World = Omit<Plan, 'faults'>;
+
+function createDraw(seed: number) {
+  const random = createRandom(seed);
+  return {
+    between: (low: number, high: number) => low + random() * (high - low),
+    whole: (low: number, high: number) => low + Math.floor(random() * (high - low + 1)),
+    chance: (probability: number) => random() < probability,
+    pick: <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item,
+  };
+}
+
+/** Makes the plan of a seed: a world, and a random subset of the faults with random strength ("swarm"). */
+export function planOf(seed: number): Plan {
+  const draw = createDraw(seed);
+  const bots = draw.chance(0.3) ? 2 : 1;
+  const daemons = draw.chance(0.15) ? draw.whole(2, 3) : 1;
+  const nonce = draw.chance(0.5) ? 'window' : 'increasing';
+  const markets = drawMarkets(draw, bots);
+  const world = {
+    seed,
+    faultyMs: FAULTY_MS,
+    bots,
+    markets,
+    nonce,
+    daemons: Array.from({ length: daemons }, (_, index) => drawDaemon(draw, index)),
+    watched: draw.chance(0.8),
+    onStale: draw.chance(0.3) ? ('trip' as const) : ('expire' as const),
+    roundTripMs: draw.pick([2, 10, 20, 50, 100, 200]),
+    profile: draw.pick(['documented', 'live'] as const),
+    rounding: draw.pick(['floor', 'floor', 'round', 'ceil'] as const),
+    cancellationDelayMs: draw.pick([0, 0, 500, 2000]),
+    serverDriftPpm: draw.between(-50, 50),
+    budgetRequests: draw.chance(0.1) ? tightBudget(markets) : BUDGET_REQUESTS,
+    limitRequests: LIMIT_REQUESTS,
+    bases: 1,
+  } satisfies World;
+  return { ...world, faults: drawFaults(draw, world) };
+}
+
+function drawMarkets(draw: Draw, bots: number): PlannedMarket[] {
+  return Array.from({ length: draw.chance(0.5) ? draw.whole(1, 4) : draw.whole(5, 20) }, (_, index) => ({
+    market: `M${index}_USDT`,
+    timeoutSeconds: draw.chance(0.1) ? draw.whole(5, 600) : draw.pick(TIMEOUTS),
+    types: draw.pick(TYPES),
+    bot: draw.whole(0, bots - 1),
+  }));
+}
+
+function drawDaemon(draw: Draw, index: number): PlannedDaemon {
+  return {
+    startMs: index === 0 ? 0 : draw.between(0, FAULTY_MS / 2),
+    // Together with the exchange's own drift at most 200 ppm.
+    driftPpm: draw.between(-150, 150),
+    // In a nonce window a wrong clock is for the estimate of the exchange's clock to find out.
+    wallOffsetMs: draw.chance(0.3) ? draw.between(-3_600_000, 3_600_000) : draw.between(-500, 500),
+    policy: draw.pick(['delete', 'delete', 'keep', 'handoff'] as const),
+    key: index,
+  };
+}
+
+/** Half as much again as three renewals per timeout need. */
+function tightBudget(markets: readonly PlannedMarket[]): number {
+  const perSecond = markets.reduce((sum, { timeoutSeconds }) => sum + 3 / timeoutSeconds, 0);
+  return Math.max(10, Math.ceil(perSecond * 1.5 * 10));
+}
+
+function drawFaults(draw: Draw, world: World): Fault[] {
+  const enabled = FAULT_KINDS.slice(0, 31).filter(() => draw.chance(draw.chance(0.5) ? 0.1 : 0.35));
+  const faults: Fault[] = [];
+  for (const kind of enabled) {
+    const times = draw.whole(1, ONE_SHOT.has(kind) ? 2 : 4);
+    for (let count = 0; count < times; count += 1) faults.push(drawFault(draw, kind, world));
+  }
+  return faults.toSorted((one, other) => one.atMs - other.atMs);
+}
+
+const ONE_SHOT: ReadonlySet<FaultKind> = new Set([
+  'crash',
+  'terminate',
+  'suspend',
+  'bot-goodbye',
+  'server-clock-step',
+]);
+
+function drawFault(draw: Draw, kind: FaultKind, world: World): Fault {
+  const atMs = draw.between(0, world.faultyMs * 0.9);
+  const longMs = draw.chance(0.2) ? draw.between(5_000, world.faultyMs) : draw.between(100, 20_000);
+  const forMs = Math.min(longMs, world.faultyMs - atMs);
+  const share = draw.chance(0.4) ? 1 : draw.between(0.05, 1);
+  return {
+    kind,
+    atMs,
+    target: drawTarget(draw, kind, world),
+    forMs: LENGTH[kind]?.(draw) ?? forMs,
+    share,
+    sizeMs: SIZE[kind]?.(draw) ?? 0,
+  };
+}
+
+function drawTarget(draw: Draw, kind: FaultKind, world: World): number {
+  const all = draw.chance(0.6);
+  switch (FAULTS[kind]) {
+    case 'requests':
+      return all ? -1 : draw.whole(0, world.markets.length - 1);
+    case 'market':
+      return draw.whole(0, world.markets.length - 1);
+    case 'daemon':
+      return draw.whole(0, world.daemons.length - 1);
+    case 'bot':
+      return draw.whole(0, world.bots - 1);
+    case 'base':
+      return draw.whole(0, world.bases - 1);
+    case 'exchange':
+      return -1;
+  }
+}
+
+/** Lengths that are not those of an outage. */
+const LENGTH: Partial<Record<FaultKind, (draw: Draw) => number>> = {
+  stall: (draw) => (draw.chance(0.6) ? draw.between(100, 3_000) : draw.between(3_000, 60_000)),
+  suspend: (draw) => draw.between(1_000, 60_000),
+  crash: (draw) => draw.between(500, 20_000),
+};
+
+const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
+  // A long tail, below the lifetime of a request.
+  delay: (draw) => 50 / (1 - draw.between(0, 0.993)),
+  'slow-body': (draw) => draw.between(100, 5_000),
+  duplicate: (draw) => draw.between(1, 3_000),
+  'wall-step': (draw) => draw.between(-300_000, 300_000),
+  'server-clock-step': (draw) => draw.between(-3_000, 3_000),
+};

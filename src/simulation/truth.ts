@@ -1,0 +1,37 @@
+import type { Incarnation } from './incarnation.ts';
+import { type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
+
+/** What is true of one market's timer at the exchange, as only the simulation can know it. True milliseconds. */
+export interface Truth {
+  readonly market: string;
+  readonly timeoutMs: number;
+  readonly bot: number;
+  /** Whose renewal made the timer that is armed now; null for somebody else's, or where none is armed. */
+  owner: Incarnation | null;
+  /** When the armed timer fires; null where none is armed. */
+  firesMs: number | null;
+  /** cancellationTime of every timer that fired, Unix seconds. */
+  readonly fired: number[];
+  /** The exchange lied, forgot or was changed by others: until the end of this no belief about it can be sound. */
+  brokenAtMs: number;
+  brokenUntilMs: number;
+}
+
+/** The truth of every market, in the order of the plan. */
+export function createTruths({ markets }: Plan): readonly Truth[] {
+  return markets.map(({ market, timeoutSeconds, bot }) => ({
+    market,
+    timeoutMs: timeoutSeconds * 1000,
+    bot,
+    owner: null,
+    firesMs: null,
+    fired: [],
+    brokenAtMs: Number.NEGATIVE_INFINITY,
+    brokenUntilMs: 0,
+  }));
+}
+
+export function breakTruth(truth: Truth, nowMs: number): void {
+  truth.brokenAtMs = nowMs;
+  truth.brokenUntilMs = nowMs + 2 * truth.timeoutMs + REQUEST_LIFETIME_MS;
+}

@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest';
+import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT, SERVER_EPOCH, type Write } from './driver.ts';
+
+const names = (writes: readonly Write[]) => writes.map(({ market }) => market);
+const of = (driver: Driver, market: string) => driver.writes.filter((write) => write.market === market);
+const gapsOf = (driver: Driver, market: string) => {
+  const moments = of(driver, market).map(({ atMs }) => atMs);
+  return moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+};
+
+describe('when all is well', () => {
+  test('everything configured is asked for at once, in the order of the configuration', () => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:5', 'CCC:600'], nonce: 'window' });
+    driver.tick();
+    expect(names(driver.take())).toEqual(['AAA', 'BBB', 'CCC']);
+  });
+
+  test('each market is renewed at its cadence for ever', () => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:5', 'CCC:600'] });
+    driver.live(120_000);
+    for (const [market, periodMs] of [
+      ['AAA', 6000],
+      ['BBB', 1000],
+      ['CCC', 10_000],
+    ] as const) {
+      const steady = gapsOf(driver, market).slice(1);
+      expect(Math.max(...steady)).toBeLessThanOrEqual(periodMs + 30);
+      expect(Math.min(...steady)).toBeGreaterThanOrEqual(periodMs - 30);
+    }
+  });
+
+  test('markets of the same cadence are spread over it', () => {
+    const driver = createDriver({ markets: Array.from({ length: 6 }, (_, index) => `M${index}:60`) });
+    driver.live(59_990);
+    const last = driver.writes.filter(({ atMs }) => atMs >= 48_000 && atMs < 54_000);
+    expect(names(last)).toEqual(['M0', 'M1', 'M2', 'M3', 'M4', 'M5']);
+    last.forEach(({ atMs }, index) => expect(Math.abs(atMs - 48_000 - index * 1000)).toBeLessThan(30));
+  });
+
+  test('one market is never asked for by two requests for the same point of its grid', () => {
+    const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10'] });
+    driver.live(60_000);
+    for (const market of ['AAA', 'BBB', 'CCC'])
+      expect(Math.min(...gapsOf(driver, market).slice(1))).toBeGreaterThan(900);
+  });
+
+  test('the grid holds after a late answer: the next renewal is not pushed on', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.wait(6000);
+    const write = driver.takeOne();
+    driver.wait(900);
+    driver.apply(write);
+    driver.live(5200);
+    expect(driver.writes.at(-1)?.atMs).toBeCloseTo(12_000, -2);
+  });
+});
+
+describe('without an answer', () => {
+  test('the next attempt does not wait for the one before, and three are the most', () => {
+    const driver = createDriver({ markets: ['AAA:10'], nonce: 'window' });
+    driver.arm();
+    driver.live(9000, 1_000_000);
+    expect(driver.market('AAA').inFlight).toHaveLength(3);
+    expect(driver.writes.length).toBe(1 + 3);
+  });
+
+  test('attempts get denser as the deadline comes near, and none is closer than a quarter of a second', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.live(58_000, 20, (write) => driver.settle(write, NOT_SENT));
+    const gaps = gapsOf(driver, 'AAA').slice(1);
+    for (const [place, gapMs] of gaps.entries()) {
+      expect(gapMs).toBeLessThanOrEqual(5010);
+      expect(gapMs).toBeGreaterThanOrEqual(250 * 0.9 - 1);
+      const later = gaps[place + 1];
+      if (later !== undefined && gapMs < 4000) expect(later).toBeLessThan(gapMs * 1.1);
+    }
+    expect(gaps.length).toBeGreaterThan(15);
+    expect(gaps.length).toBeLessThan(40);
+    expect(gaps.at(-1) ?? 0).toBeLessThan(600);
+  });
+
+  test('a market that lapsed is tried every half second, for ever', () => {
+    const driver = createDriver({ markets: ['AAA:5'] });
+    driver.arm();
+    driver.live(10_000, 20, (write) => driver.settle(write, HTTP_500));
+    const before = driver.writes.length;
+    driver.live(60_000, 20, (write) => driver.settle(write, HTTP_500));
+    expect(driver.writes.length - before).toBeGreaterThanOrEqual(115);
+    expect(driver.writes.length - before).toBeLessThanOrEqual(140);
+  });
+
+  test('an attempt is given up at its deadline, and the one after it takes a fresh connection', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.wait(6000);
+    const hung = driver.takeOne();
+    expect(hung.fresh).toBe(false);
+    driver.wait(2990);
+    expect(driver.effects).not.toContainEqual({ kind: 'abort', attempt: hung.attempt });
+    driver.wait(20);
+    expect(driver.effects.filter((one) => one.kind === 'abort')).toEqual([
+      { kind: 'abort', attempt: hung.attempt },
+    ]);
+    driver.settle(hung, LOST);
+    driver.wait(3000);
+    expect(driver.takeOne().fresh).toBe(true);
+  });
+
+  test('a connection that failed at once is no reason for a fresh one', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.wait(6000);
+    driver.settle(driver.takeOne(), HTTP_500);
+    driver.wait(5100);
+    expect(driver.takeOne().fresh).toBe(false);
+  });
+});
+
+describe('several markets that are due together', () => {
+  /** Timers that end at these seconds, all due now, with a lane for one request. */
+  function queue(ends: Readonly<Record<string, number>>) {
+    const driver = createDriver({ markets: Object.keys(ends).map((name) => `${name}:60`) });
+    driver.tick();
+    for (let write = driver.take()[0]; write !== undefined; write = driver.take()[0]) {
+      driver.apply(write, { timeout: ends[write.market] ?? 60 });
+    }
+    driver.move({ monoMs: 5000 });
+    driver.tick();
+    const order: string[] = [];
+    for (let write = driver.take()[0]; write !== undefined; write = driver.take()[0]) {
+      order.push(write.market);
+      driver.apply(write, { startTime: SERVER_EPOCH + 5 });
+    }
+    return order;
+  }
+
+  test('go the most urgent first', () => {
+    expect(queue({ AAA: 40, BBB: 20, CCC: 30 })).toEqual(['BBB', 'CCC', 'AAA']);
+  });
+
+  test('go those that can still be saved before those that have lapsed, of which the longest waiting', () => {
+    expect(queue({ AAA: 40, GONE: 5, BBB: 20, LOST: 4 })).toEqual(['BBB', 'AAA', 'LOST', 'GONE']);
+  });
+
+  test('count one that cannot be reached in time among the lapsed', () => {
+    const driver = createDriver({ markets: ['LATE:30', 'GOOD:30'] });
+    driver.live(20_000, 2000);
+    const late = driver.market('LATE');
+    // Less guaranteed time is left than a round trip takes.
+    late.belief.notBeforeLifeMs = driver.state.lifeMs + 1500;
+    for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
+    driver.live(10_000, 2000);
+    const fresh = driver.writes.filter(({ atMs }) => atMs >= 20_000);
+    expect(fresh[0]?.market).toBe('GOOD');
+  });
+});
+
+describe('with every address out', () => {
+  function out(count: number, timeoutSeconds = 60) {
+    const driver = createDriver({
+      markets: Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`),
+      nonce: 'window',
+    });
+    driver.arm();
+    driver.live(10_000);
+    return driver;
+  }
+  test.each([5, 20, 200])('the number of requests does not depend on the number of markets: %i', (count) => {
+    const driver = out(count);
+    driver.live(10_000, 5, (write) => driver.settle(write, HTTP_500));
+    expect(driver.notices('outage-began')).toHaveLength(1);
+    const before = driver.writes.length;
+    driver.live(20_000, 5, (write) => driver.settle(write, HTTP_500));
+    expect(driver.writes.length - before).toBeGreaterThanOrEqual(3);
+    expect(driver.writes.length - before).toBeLessThanOrEqual(16);
+  });
+
+  test('the canary is the most urgent market, over a fresh connection, and then the others in turns', () => {
+    const driver = createDriver({ markets: ['AAA:30', 'BBB:20', 'CCC:25'], nonce: 'window' });
+    driver.arm();
+    driver.live(2900);
+    for (const write of driver.take()) driver.settle(write, NOT_SENT);
+    driver.live(17_000, 5, (write) => driver.settle(write, NOT_SENT));
+    const canaries = driver.writes.filter(({ fresh }) => fresh);
+    expect(names(canaries.slice(0, 4))).toEqual(['BBB', 'CCC', 'AAA', 'BBB']);
+  });
+
+  test('a market whose time has run out is no canary while another can be saved', () => {
+    const driver = createDriver({ markets: ['SHORT:5', 'LONG:600', 'MORE:600'], nonce: 'window' });
+    driver.arm();
+    driver.live(10_000, 5);
+    driver.live(30_000, 5, (write) => driver.settle(write, NOT_SENT));
+    const late = driver.writes.filter(({ atMs }) => atMs > 25_000);
+    expect(late.length).toBeGreaterThan(0);
+    expect(names(late)).not.toContain('SHORT');
+  });
+
+  test('a market that the exchange refuses is no canary before its own probe is due', () => {
+    const driver = createDriver({ markets: ['WRONG:60', 'AAA:60', 'BBB:60'], nonce: 'window' });
+    driver.tick();
+    for (const write of driver.take()) {
+      if (write.market === 'WRONG')
+        driver.settle(write, { kind: 'refused', code: 31, detail: 'Market is not available.' });
+      else driver.apply(write);
+    }
+    driver.live(30_000, 5, (write) => driver.settle(write, HTTP_500));
+    expect(driver.notices('outage-began')).toHaveLength(1);
+    expect(of(driver, 'WRONG')).toHaveLength(1);
+  });
+});
