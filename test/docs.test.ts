@@ -1,13 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../src/cli/edge.ts';
+import { describeStatus } from '../src/operator/status.ts';
 import { FAULT_KINDS, parseFaults } from '../src/simulator/fault-input.ts';
 import { startSimulatedServer } from '../src/simulator/server.ts';
-import { describeStatus } from '../src/operator/status.ts';
 import { DOCUMENTS, isThere, read, resolveLink, write } from './docs/documents.ts';
 import { generatedContents } from './docs/generated.ts';
 import {
   anchorsOf,
   codeBlocksOf,
+  generatedBlock,
   generatedBlocks,
   inlineCodeOf,
   linksOf,
@@ -18,11 +19,14 @@ import { ask, commandNames, helpOf } from './docs/program.ts';
 import { checkConfig } from './docs/promise-table.ts';
 import { VARIABLE_NAMES } from './docs/schema-tables.ts';
 import { telemetryTables } from './docs/telemetry-tables.ts';
-import { clock, ask as askWeb, start as startWeb } from './operator/web-fixture.ts';
 import { sampleSnapshot } from './operator/sample-snapshot.ts';
+import { ask as askWeb, clock, start as startWeb } from './operator/web-fixture.ts';
 
 /** What `find` sees in every document and `isKnown` does not know, as `path: text`. */
-function unknown(find: (markdown: string) => readonly string[], isKnown: (text: string, path: string) => boolean) {
+function unknown(
+  find: (markdown: string) => readonly string[],
+  isKnown: (text: string, path: string) => boolean,
+) {
   return DOCUMENTS.flatMap((path) =>
     find(read(path))
       .filter((text) => !isKnown(text, path))
@@ -30,7 +34,8 @@ function unknown(find: (markdown: string) => readonly string[], isKnown: (text: 
   );
 }
 
-const matches = (pattern: RegExp) => (markdown: string) => [...markdown.matchAll(pattern)].map(([text]) => text);
+const matches = (pattern: RegExp) => (markdown: string) =>
+  [...markdown.matchAll(pattern)].map(([text]) => text);
 
 describe('what the documents show of the program', () => {
   let contents: ReadonlyMap<string, string>;
@@ -42,13 +47,21 @@ describe('what the documents show of the program', () => {
       const after = withGenerated(before, (name) => contents.get(name));
       if (after !== before) write(path, after);
     }
+    const commands = read('docs/commands.md');
+    const added = [...contents]
+      .filter(([name]) => name.startsWith('help ') && !generatedBlocks(commands).has(name))
+      .map(([name, content]) => `\n## ${name.slice('help '.length)}\n\n${generatedBlock(name, content)}\n`);
+    if (added.length > 0) write('docs/commands.md', commands + added.join(''));
   });
 
-  it.each(DOCUMENTS)('%s is what the program says now; else: UPDATE_DOCS=1 npx vitest run test/docs.test.ts', (path) => {
-    const blocks = generatedBlocks(read(path));
-    expect([...blocks.keys()].filter((name) => !contents.has(name))).toEqual([]);
-    for (const [name, shown] of blocks) expect(shown, name).toBe(contents.get(name));
-  });
+  it.each(DOCUMENTS)(
+    '%s is what the program says now; else: UPDATE_DOCS=1 npx vitest run test/docs.test.ts',
+    (path) => {
+      const blocks = generatedBlocks(read(path));
+      expect([...blocks.keys()].filter((name) => !contents.has(name))).toEqual([]);
+      for (const [name, shown] of blocks) expect(shown, name).toBe(contents.get(name));
+    },
+  );
 
   it('is all of it: every section, metric and command has its place', () => {
     const shown = new Set(DOCUMENTS.flatMap((path) => [...generatedBlocks(read(path)).keys()]));
@@ -94,11 +107,15 @@ describe('no document names what does not exist', () => {
     expect(unknown(matches(/\bkillswitch_[a-z0-9_]+/g), (name) => metricNames.has(name))).toEqual([]);
   });
 
-  it('as a command or a flag', async () => {
+  it('as a flag', async () => {
     const names = await commandNames();
     const helps = await Promise.all([...names.map(helpOf), ask(['--help']).then(({ out }) => out)]);
     const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z-]*/g))]);
     expect(unknown(matches(/(?<![\w-])--[a-z][a-z-]*/g), (flag) => flags.has(flag))).toEqual([]);
+  });
+
+  it('as a command', async () => {
+    const names = await commandNames();
     const commands = (markdown: string) =>
       [...markdown.matchAll(/\bnpx killswitchd ([a-z-]+)/g)].map(([, command = '']) => command);
     expect(unknown(commands, (command) => names.includes(command))).toEqual([]);
@@ -158,7 +175,9 @@ describe('docs/http.md', () => {
 
 describe('docs/commands.md', () => {
   it('lists every exit code once', () => {
-    const listed = [...read('docs/commands.md').matchAll(/^\| (\d+) +\|/gm)].map(([, value]) => Number(value));
+    const listed = [...read('docs/commands.md').matchAll(/^\| (\d+) +\|/gm)].map(([, value]) =>
+      Number(value),
+    );
     expect(listed).toEqual(Object.values(EXIT));
   });
 });
@@ -173,7 +192,10 @@ describe('the prose', () => {
   });
 
   it('promises nothing for later in so many words', () => {
-    const words = new RegExp(`\\b(${[`${'TO'}DO`, `${'FIX'}ME`, 'TBD', 'WIP', 'coming soon'].join('|')})\\b`, 'gi');
+    const words = new RegExp(
+      `\\b(${[`${'TO'}DO`, `${'FIX'}ME`, 'TBD', 'WIP', 'coming soon'].join('|')})\\b`,
+      'gi',
+    );
     expect(unknown(matches(words), () => false)).toEqual([]);
   });
 });

@@ -18,7 +18,7 @@ interface Flags {
 }
 
 const PHASES = 12;
-const LIVES = 4;
+const LIVES = 8;
 const NAME_WIDTH = 23;
 const LINE_WIDTH = 98;
 
@@ -31,7 +31,12 @@ export function registerCompare(program: Command, edge: Edge): void {
     .command('compare')
     .description('put the renewal rules of well-known clients and our own through the same simulated outages')
     .option('--json', 'as JSON')
-    .option('--samples <count>', 'outages at a random phase per rule, timeout and kind', wholeWithin(1, 100_000), 200)
+    .option(
+      '--samples <count>',
+      'outages at a random phase per rule, timeout and kind',
+      wholeWithin(1, 100_000),
+      200,
+    )
     .option('--seed <seed>', 'equal seeds give equal figures', wholeWithin(0, 2 ** 31), 1)
     .option('--round-trip <ms>', 'round trip to the exchange, milliseconds', wholeWithin(1, 400), 100)
     .action(({ json, samples, seed, roundTrip }: Flags) => {
@@ -68,10 +73,10 @@ function asData(options: CompareOptions): unknown {
 function legend({ samples, roundTripMs, seed }: CompareOptions): string[] {
   return [
     'One timer of T seconds, one outage. A share of T is how long the outage may last without the timer',
-    'firing: at the worst moment for it to begin, and on average over random ones. Lapses: how many of the',
-    'outages with a log-normal length (median T/2, sigma 1) let it fire. The exchange counts whole seconds,',
-    'rounded down, so at the worst moment nothing survives more than T - 1 s - period. Refused: turned down',
-    "at once. Black hole: no answer until the client's own HTTP timeout.",
+    'firing: worst, at the worst moment for it to begin; average, over random ones. Lapses: how many of',
+    'the outages of log-normal length (median T/2, sigma 1) let it fire. Refused: turned down at once.',
+    "Black hole: no answer until the client's own HTTP timeout. The exchange counts whole seconds, rounded",
+    'down: at the worst moment nothing survives more than T - 1 s - period.',
     `Round trip ${roundTripMs} ms, ${samples} samples, seed ${seed}.`,
     '',
     ...COMPARED_RULES.map(({ name, renews }) => `${name.padEnd(NAME_WIDTH)} ${renews}`),

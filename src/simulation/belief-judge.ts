@@ -40,7 +40,7 @@ export function createBeliefJudge(court: Court) {
   }
 
   return {
-    onTurn(incarnation: Incarnation): void {
+    onTurn: (incarnation: Incarnation): void => {
       for (const market of incarnation.keeper.state.markets) {
         const truth = truths[market.index];
         if (truth === undefined || nowMs() < truth.brokenUntilMs) continue;

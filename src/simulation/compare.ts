@@ -61,7 +61,7 @@ interface Start {
 /** Renewals before the first outage: by then every rule has settled, and round trips are measured. */
 const WARM_UP_RENEWALS = 12;
 const CYCLES = 4;
-const FRACTIONS = [0.999, 0.66, 0.33] as const;
+const FRACTIONS = [0.999, 0.5] as const;
 /** Lengths of outages are told apart to this share of T. */
 const RESOLUTION = 1 / 2000;
 /** Figures of two rules that are closer than this are equal. */

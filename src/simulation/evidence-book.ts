@@ -3,7 +3,7 @@ import { GRACE_MS, type Incarnation, TTL_MS } from './incarnation.ts';
 /** What bots told each daemon, and what follows from it. True milliseconds. */
 export interface EvidenceBook {
   begin(incarnation: Incarnation): void;
-  hear(incarnation: Incarnation, bot: number, says: 'beat' | 'goodbye' | 'fail'): void;
+  readonly hear: (incarnation: Incarnation, bot: number, says: 'beat' | 'goodbye' | 'fail') => void;
   /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
   allowedUntilMs(incarnation: Incarnation, bot: number): number;
   /** The same for whichever daemon, dead or alive, it allows the longest. */

@@ -4,7 +4,7 @@ import type { Timeline } from '../simulator/virtual-clock.ts';
 import { createHost } from './host.ts';
 import type { Incarnation } from './incarnation.ts';
 import type { Judge } from './judge.ts';
-import type { Sent } from './network.ts';
+import type { Sent } from './sent.ts';
 import type { Plan } from './plan.ts';
 import type { SimulatedServer } from './server.ts';
 import { createWireFaults } from './wire-faults.ts';

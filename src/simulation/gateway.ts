@@ -1,6 +1,7 @@
 import { gatewayPage, jsonReply, type Reply } from '../simulator/answer.ts';
-import type { NetworkOptions, Sent } from './network.ts';
+import type { NetworkOptions } from './network.ts';
 import { type FaultKind, REQUEST_LIFETIME_MS } from './plan.ts';
+import type { Sent } from './sent.ts';
 
 export type Answer = Reply;
 

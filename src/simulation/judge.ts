@@ -6,11 +6,11 @@ import { createDeleteJudge } from './delete-judge.ts';
 import { createEvidenceBook } from './evidence-book.ts';
 import { createEvidenceJudge } from './evidence-judge.ts';
 import type { Incarnation } from './incarnation.ts';
-import { createLapseJudge } from './lapse-judge.ts';
-import type { Sent } from './network.ts';
+import { createFalseLapseJudge, createLapseReportJudge } from './lapse-judge.ts';
 import { createPaceJudge } from './pace-judge.ts';
 import type { Plan } from './plan.ts';
 import { createProgressJudge } from './progress-judge.ts';
+import type { Sent } from './sent.ts';
 import { breakTruth, createTruths, type Truth } from './truth.ts';
 
 /** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
@@ -20,6 +20,7 @@ export interface Judge {
   onTurn(incarnation: Incarnation): void;
   onNotice(incarnation: Incarnation, notice: Notice): void;
   onEvidence(incarnation: Incarnation, bot: number, says: 'beat' | 'goodbye' | 'fail'): void;
+  /** A request's first byte leaves. */
   onWrite(sent: Sent): void;
   /** `arriving` is the request that brought it about; null for time, or somebody else. */
   onExchange(event: ExchangeEvent, arriving: Sent | null): void;
@@ -39,64 +40,32 @@ export interface JudgedWorld {
 
 const MOST_VIOLATIONS = 20;
 
-export function createJudge({ plan, nowMs, serverNowMs, toTrueMs, running }: JudgedWorld): Judge {
+export function createJudge(world: JudgedWorld): Judge {
+  const { plan, nowMs } = world;
   const violations: Violation[] = [];
   const truths = createTruths(plan);
   const byName = new Map(truths.map((truth) => [truth.market, truth]));
   const evidence = createEvidenceBook(plan.bots, plan.watched, nowMs);
-  const court: Court = {
-    plan,
-    nowMs,
-    serverNowMs,
-    truths,
-    evidence,
-    running,
-    blame(invariant, text) {
-      if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
-    },
+  const blame: Court['blame'] = (invariant, text) => {
+    if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
   };
-  const belief = createBeliefJudge(court);
-  const renewals = createEvidenceJudge(court);
-  const deletes = createDeleteJudge(court);
-  const lapses = createLapseJudge(court);
-  const pace = createPaceJudge(court);
-  const progress = createProgressJudge(court);
-
+  const court: Court = { ...world, truths, evidence, blame };
+  const judges = {
+    belief: createBeliefJudge(court),
+    evidence: createEvidenceJudge(court),
+    deletes: createDeleteJudge(court),
+    falseLapses: createFalseLapseJudge(court),
+    lapseReports: createLapseReportJudge(court),
+    pace: createPaceJudge(court),
+    progress: createProgressJudge(court),
+  };
   const lives = new Map<number, Incarnation[]>();
   const senderOf = (sent: Sent | null) =>
     sent === null ? null : (lives.get(sent.daemon)?.[sent.life - 1] ?? null);
   /** What an earlier life, another daemon or somebody else does to a timer is nothing that this one can know of. */
-  function isForeign(by: Incarnation | null): boolean {
-    return by === null || plan.daemons.length > 1 || lives.get(by.daemon)?.at(-1) !== by;
-  }
-
-  function onArmed(
-    truth: Truth,
-    event: Extract<ExchangeEvent, { cancellationTime: number }>,
-    by: Incarnation | null,
-  ) {
-    truth.firesMs = toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
-    const shortened = 'startTime' in event && event.timeoutSeconds * 1000 < truth.timeoutMs;
-    if (shortened && isForeign(by)) breakTruth(truth, nowMs());
-    truth.owner = by;
-    if (by === null) return;
-    deletes.onArmed(truth, by);
-    renewals.onArmed(truth);
-  }
-
-  function onDeleted(truth: Truth, by: Incarnation | null): void {
-    truth.firesMs = null;
-    truth.owner = null;
-    if (isForeign(by)) breakTruth(truth, nowMs());
-    if (by !== null) deletes.onDeleted(truth, by);
-  }
-
-  function onFired(truth: Truth, cancellationTime: number): void {
-    truth.firesMs = null;
-    truth.owner = null;
-    truth.fired.push(cancellationTime);
-    lapses.onFired(truth);
-  }
+  const isForeign = (by: Incarnation | null) =>
+    by === null || plan.daemons.length > 1 || lives.get(by.daemon)?.at(-1) !== by;
+  const record = createRecorder(world, judges, isForeign);
 
   return {
     violations,
@@ -105,43 +74,73 @@ export function createJudge({ plan, nowMs, serverNowMs, toTrueMs, running }: Jud
       lives.set(daemon, [...(lives.get(daemon) ?? []), incarnation]);
       evidence.begin(incarnation);
     },
-    onTurn: belief.onTurn,
+    onTurn: judges.belief.onTurn,
     onNotice(incarnation, notice) {
-      if (notice.kind === 'stopped') deletes.onStopped(incarnation, notice);
-      lapses.onNotice(incarnation, notice);
+      if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
+      judges.falseLapses.onNotice(incarnation, notice);
+      judges.lapseReports.onNotice(incarnation, notice);
     },
     onEvidence: evidence.hear,
     onWrite(sent) {
       const { number, market, order } = sent;
       const by = senderOf(sent);
       if (by === null || market === null || order === null) return;
-      pace.onWrite(by, number, order.nonce);
+      judges.pace.onWrite(by, number, order.nonce);
       const truth = byName.get(market);
       if (truth !== undefined && order.timeoutSeconds !== null)
-        renewals.onRenewal(by, truth, order.timeoutSeconds);
+        judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
     },
     onExchange(event, arriving) {
       const truth = 'market' in event && event.market !== null ? byName.get(event.market) : undefined;
-      if (truth === undefined) return;
-      switch (event.kind) {
-        case 'timer-armed':
-        case 'timer-updated':
-          onArmed(truth, event, senderOf(arriving));
-          break;
-        case 'timer-deleted':
-        case 'timer-delete-idle':
-          onDeleted(truth, senderOf(arriving));
-          break;
-        case 'timer-fired':
-          onFired(truth, event.cancellationTime);
-          break;
-        default:
-          break;
-      }
+      if (truth !== undefined) record(truth, event, senderOf(arriving));
     },
     onTruthBroken(market) {
-      for (const truth of truths) if (market === null || truth.market === market) breakTruth(truth, nowMs());
+      for (const truth of truths) {
+        if (market === null || truth.market === market) breakTruth(truth, nowMs());
+      }
     },
-    onEnd: progress.onEnd,
+    onEnd: judges.progress.onEnd,
+  };
+}
+
+interface Bench {
+  readonly evidence: ReturnType<typeof createEvidenceJudge>;
+  readonly deletes: ReturnType<typeof createDeleteJudge>;
+  readonly falseLapses: ReturnType<typeof createFalseLapseJudge>;
+}
+
+/** Keeps the truth of a market up to date with what happens at the exchange, and lets the judges see it. */
+function createRecorder(
+  { plan, nowMs, toTrueMs }: JudgedWorld,
+  { evidence, deletes, falseLapses }: Bench,
+  isForeign: (by: Incarnation | null) => boolean,
+): (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void {
+  return (truth, event, by) => {
+    switch (event.kind) {
+      case 'timer-armed':
+      case 'timer-updated':
+        truth.firesMs = toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
+        truth.owner = by;
+        if (event.timeoutSeconds * 1000 < truth.timeoutMs && isForeign(by)) breakTruth(truth, nowMs());
+        if (by === null) break;
+        deletes.onArmed(truth, by);
+        evidence.onArmed(truth);
+        break;
+      case 'timer-deleted':
+      case 'timer-delete-idle':
+        truth.firesMs = null;
+        truth.owner = null;
+        if (isForeign(by)) breakTruth(truth, nowMs());
+        if (by !== null) deletes.onDeleted(truth, by);
+        break;
+      case 'timer-fired':
+        truth.firesMs = null;
+        truth.owner = null;
+        truth.fired.push(event.cancellationTime);
+        falseLapses.onFired(truth);
+        break;
+      default:
+        break;
+    }
   };
 }

@@ -5,77 +5,32 @@ import { type Incarnation, nameOf } from './incarnation.ts';
 import type { FaultKind } from './plan.ts';
 import type { Truth } from './truth.ts';
 
-/** The newest confirmation of a market that a daemon reported. */
-interface Confirmed {
-  readonly cancellationTime: number;
-  lapses: number;
-}
+type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
 
-/** With these a daemon cannot know what its timers went through. */
-const FOREIGN: ReadonlySet<FaultKind> = new Set([
-  'actor-deletes',
-  'actor-changes',
-  'lie',
-  'forget-timers',
-  'server-clock-step',
-]);
 /** How long after its start, or after new evidence, a daemon may take to be armed. */
 const ARMED_WITHIN_MS = 7000;
 
-/** Invariants 2 and 8: no timer fires without a reason, and each that fired is reported exactly once. */
-export function createLapseJudge(court: Court) {
-  const { plan, truths, evidence, running, nowMs, blame } = court;
-  // With several daemons each sees only its own part of a timer's life.
-  const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
-  const byIncarnation = new Map<Incarnation, Map<string, Confirmed>>();
-  const byName = new Map(truths.map((truth) => [truth.market, truth]));
+/** Invariant 2: while its bot lives no timer fires, but for outages that are long enough. */
+export function createFalseLapseJudge(court: Court) {
+  const { plan, evidence, running, nowMs, blame } = court;
+  const armedOnce = new Map<Incarnation, Set<string>>();
 
-  function confirmedOf(incarnation: Incarnation): Map<string, Confirmed> {
-    const known = byIncarnation.get(incarnation) ?? new Map<string, Confirmed>();
-    byIncarnation.set(incarnation, known);
-    return known;
-  }
-
-  function onLapsed(incarnation: Incarnation, notice: Extract<Notice, { kind: 'lapsed' }>): void {
-    const before = confirmedOf(incarnation).get(notice.market);
-    if (before === undefined) return;
-    before.lapses += 1;
-    const name = nameOf(incarnation);
-    if (before.lapses > 1) blame('8 lapses', `${notice.market}: ${name} reported one gap twice`);
-    const fired = byName.get(notice.market)?.fired ?? [];
-    if (notice.certainty === 'certain' && !fired.some((moment) => moment >= before.cancellationTime)) {
-      blame('8 lapses', `${notice.market}: ${name} is certain of a lapse that never was`);
-    }
-  }
-
-  function onRenewed(incarnation: Incarnation, notice: Extract<Notice, { kind: 'renewed' }>): void {
-    const truth = byName.get(notice.market);
-    const confirmed = confirmedOf(incarnation);
-    const before = confirmed.get(notice.market);
-    const { cancellationTime } = notice;
-    if (truth !== undefined && before !== undefined && before.lapses === 0) {
-      const startTime = cancellationTime - truth.timeoutMs / 1000;
-      const silent = truth.fired.some((moment) => moment >= before.cancellationTime && moment < startTime);
-      if (silent) {
-        const name = nameOf(incarnation);
-        blame('8 lapses', `${notice.market}: ${name} armed it again after a lapse and said nothing`);
-      }
-    }
-    confirmed.set(notice.market, { cancellationTime, lapses: 0 });
-  }
-
-  function mustHaveHeld(incarnation: Incarnation, truth: Truth): boolean {
-    if (incarnation.stoppingMs !== null || evidence.allowedUntilMs(incarnation, truth.bot) <= nowMs())
-      return false;
-    const sinceMs = evidence.freshSinceMs(incarnation, truth.bot);
-    if (sinceMs > nowMs() - truth.timeoutMs - ARMED_WITHIN_MS) return false;
-    if (!confirmedOf(incarnation).has(truth.market)) return false;
-    return isUndisturbed(plan, incarnation, truth.market, truth.timeoutMs, nowMs());
+  function mustHaveHeld(incarnation: Incarnation, { market, timeoutMs, bot }: Truth): boolean {
+    if (incarnation.stoppingMs !== null || evidence.allowedUntilMs(incarnation, bot) <= nowMs()) return false;
+    if (evidence.freshSinceMs(incarnation, bot) > nowMs() - timeoutMs - ARMED_WITHIN_MS) return false;
+    if (armedOnce.get(incarnation)?.has(market) !== true) return false;
+    return isUndisturbed(plan, incarnation, market, timeoutMs, nowMs());
   }
 
   return {
+    onNotice: (incarnation: Incarnation, notice: Notice): void => {
+      if (notice.kind === 'suspended') armedOnce.get(incarnation)?.delete(notice.market);
+      if (notice.kind !== 'renewed') return;
+      const armed = armedOnce.get(incarnation) ?? new Set();
+      armedOnce.set(incarnation, armed.add(notice.market));
+    },
     /** The exchange fired the market's timer. */
-    onFired(truth: Truth): void {
+    onFired: (truth: Truth): void => {
       if (nowMs() < truth.brokenUntilMs) return;
       for (const incarnation of running.values()) {
         if (!mustHaveHeld(incarnation, truth)) continue;
@@ -86,12 +41,73 @@ export function createLapseJudge(court: Court) {
         );
       }
     },
-    onNotice(incarnation: Incarnation, notice: Notice): void {
+  };
+}
+
+/** With these a daemon cannot know what its timers went through. */
+const FOREIGN: ReadonlySet<FaultKind> = new Set([
+  'actor-deletes',
+  'actor-changes',
+  'lie',
+  'forget-timers',
+  'server-clock-step',
+]);
+
+/** The newest confirmation of a market that a daemon reported. */
+interface Confirmed {
+  readonly cancellationTime: number;
+  lapses: number;
+}
+
+/** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
+export function createLapseReportJudge({ plan, truths, blame }: Court) {
+  // With several daemons each sees only its own part of a timer's life.
+  const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
+  const byIncarnation = new Map<Incarnation, Map<string, Confirmed>>();
+  const byName = new Map(truths.map((truth) => [truth.market, truth]));
+
+  function onLapsed(
+    name: string,
+    before: Confirmed | undefined,
+    { market, certainty }: NoticeOf<'lapsed'>,
+  ): void {
+    if (before === undefined) return;
+    before.lapses += 1;
+    if (before.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
+    const fired = byName.get(market)?.fired ?? [];
+    if (certainty === 'certain' && !fired.some((moment) => moment >= before.cancellationTime))
+      blame('8 lapses', `${market}: ${name} is certain of a lapse that never was`);
+  }
+
+  function onRenewed(name: string, before: Confirmed | undefined, notice: NoticeOf<'renewed'>): void {
+    const truth = byName.get(notice.market);
+    if (truth === undefined || before === undefined || before.lapses > 0) return;
+    const startTime = notice.cancellationTime - truth.timeoutMs / 1000;
+    if (truth.fired.some((moment) => moment >= before.cancellationTime && moment < startTime))
+      blame('8 lapses', `${notice.market}: ${name} armed it again after a lapse and said nothing`);
+  }
+
+  return {
+    onNotice: (incarnation: Incarnation, notice: Notice): void => {
       if (!canTell) return;
-      if (notice.kind === 'suspended' || notice.kind === 'resumed')
-        confirmedOf(incarnation).delete(notice.market);
-      if (notice.kind === 'lapsed') onLapsed(incarnation, notice);
-      if (notice.kind === 'renewed') onRenewed(incarnation, notice);
+      const confirmed = byIncarnation.get(incarnation) ?? new Map<string, Confirmed>();
+      byIncarnation.set(incarnation, confirmed);
+      const name = nameOf(incarnation);
+      switch (notice.kind) {
+        case 'suspended':
+        case 'resumed':
+          confirmed.delete(notice.market);
+          break;
+        case 'lapsed':
+          onLapsed(name, confirmed.get(notice.market), notice);
+          break;
+        case 'renewed':
+          onRenewed(name, confirmed.get(notice.market), notice);
+          confirmed.set(notice.market, { cancellationTime: notice.cancellationTime, lapses: 0 });
+          break;
+        default:
+          break;
+      }
     },
   };
 }

@@ -1,18 +1,10 @@
 import type { Transport, WireRequest, WireResult } from '../exchange/wire.ts';
-import type { ExchangeRequest } from '../simulator/simulated-exchange.ts';
 import type { HostClock, Timeline } from '../simulator/virtual-clock.ts';
 import { type Answer, createGateway } from './gateway.ts';
 import { REQUEST_LIFETIME_MS } from './plan.ts';
 import type { SimulatedServer } from './server.ts';
-import type { Marked, WireFaults } from './wire-faults.ts';
-
-/** One request on the simulated wire, as faults and judges see it. */
-export interface Sent extends Marked {
-  readonly life: number;
-  /** What it asks for; null for a ping. */
-  readonly order: { readonly nonce: string; readonly timeoutSeconds: number | null } | null;
-  readonly request: ExchangeRequest;
-}
+import type { Sent } from './sent.ts';
+import type { WireFaults } from './wire-faults.ts';
 
 export interface NetworkOptions {
   readonly timeline: Timeline;
@@ -77,26 +69,38 @@ export function createNetwork(options: NetworkOptions): Transport {
   return { send, close: async () => {} };
 }
 
+/** Numbers requests and reads what they ask for, once for everybody who looks at them. */
 function createDescriber({ daemon, life, bases }: NetworkOptions): (wire: WireRequest) => Sent {
   const lowerCase = new Map<string, string>();
-  let numbers = 0;
-  return (wire) => {
+  const counts = new Map<string | null, number>();
+  let number = -1;
+
+  function lowered(given: WireRequest['headers']): Record<string, string> {
     const headers: Record<string, string> = {};
-    for (const name of Object.keys(wire.headers)) {
+    for (const name in given) {
       let lower = lowerCase.get(name);
-      if (lower === undefined) lowerCase.set(name, (lower = name.toLowerCase()));
-      headers[lower] = wire.headers[name] ?? '';
+      if (lower === undefined) {
+        lower = name.toLowerCase();
+        lowerCase.set(name, lower);
+      }
+      headers[lower] = given[name] ?? '';
     }
+    return headers;
+  }
+  return (wire) => {
     const { method, path, body } = wire;
-    const request = { method, path, headers, body: body ?? '' };
-    const number = numbers;
-    numbers += 1;
-    const base = bases.indexOf(wire.base);
-    if (body === null) return { daemon, life, base, market: null, order: null, request, number };
-    const { market, nonce, timeout }: { market: string; nonce: string; timeout: string | null } =
-      JSON.parse(body);
-    const order = { nonce, timeoutSeconds: timeout === null ? null : Number(timeout) };
-    return { daemon, life, base, market, order, request, number };
+    const asked: { market: string; nonce: string; timeout: string | null } | null =
+      body === null ? null : JSON.parse(body);
+    const market = asked?.market ?? null;
+    const nth = counts.get(market) ?? 0;
+    counts.set(market, nth + 1);
+    number += 1;
+    const request = { method, path, headers: lowered(wire.headers), body: body ?? '' };
+    const order = asked && {
+      nonce: asked.nonce,
+      timeoutSeconds: asked.timeout === null ? null : Number(asked.timeout),
+    };
+    return { daemon, life, base: bases.indexOf(wire.base), market, order, request, number, nth };
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Outcome } from '../core/outcome.ts';
 import type { CoreSettings } from '../core/settings.ts';
 import { createKeeper } from '../keeper.ts';
-import type { Cancel, Clock, Exchange } from '../ports.ts';
+import type { Clock, Exchange } from '../ports.ts';
 import { createHostClock } from '../simulator/virtual-clock.ts';
 import { createSimulatedLimiter } from './limiter.ts';
 import type { Rule, RuleWorld } from './rules.ts';
@@ -49,9 +49,16 @@ function createExchange(timer: SingleTimer, clock: Clock): Exchange {
   return {
     sync({ fresh, mayWrite }, settled) {
       const giveUp = timer.send({ what: 'renew', fresh, mayWrite }, (reply) => settled(outcomeOf(reply)));
-      return settleOnce(clock, giveUp, () =>
-        settled({ kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true }),
-      );
+      return () => {
+        giveUp();
+        const timedOut = {
+          kind: 'transient',
+          reason: 'timeout',
+          detail: 'given up',
+          maybeApplied: true,
+        } as const;
+        clock.after(0, () => settled(timedOut));
+      };
     },
     ping(_base, timeoutMs, settled) {
       const begunMs = clock.now().monoMs;
@@ -73,17 +80,6 @@ function createExchange(timer: SingleTimer, clock: Clock): Exchange {
       return cancel;
     },
     acquire: createSimulatedLimiter(clock, () => false),
-  };
-}
-
-/** The port promises that giving up settles the request, and never synchronously. */
-function settleOnce(clock: Clock, giveUp: Cancel, timedOut: () => void): Cancel {
-  let given = false;
-  return () => {
-    if (given) return;
-    given = true;
-    giveUp();
-    clock.after(0, timedOut);
   };
 }
 

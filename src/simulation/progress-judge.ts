@@ -13,7 +13,7 @@ export function createProgressJudge(court: Court) {
   const starves = plan.nonce === 'increasing' && sharesKeys(plan);
 
   return {
-    onEnd(): void {
+    onEnd: (): void => {
       for (const truth of truths) {
         const armed = truth.firesMs !== null && truth.firesMs > nowMs();
         const foundOutMs = truth.brokenAtMs + truth.timeoutMs / 3 + FINDS_OUT_MS;

@@ -1,10 +1,10 @@
 import type { Reply } from '../simulator/answer.ts';
-import type { EventLog, ExchangeEvent } from '../simulator/event-log.ts';
+import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { createHttpDate } from '../simulator/exchange-clock.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../simulator/simulated-exchange.ts';
 import type { Timeline } from '../simulator/virtual-clock.ts';
 import { ACTOR_KEY, createActor } from './actor.ts';
-import type { Sent } from './network.ts';
+import type { Sent } from './sent.ts';
 import type { Plan } from './plan.ts';
 
 /** Unix milliseconds of the exchange's clock at the start of every run. */
@@ -13,8 +13,8 @@ export const EPOCH_MS = 1_700_000_000_000;
 /** The simulated exchange on the timeline of a run, with a clock of its own. */
 export interface SimulatedServer {
   /** The exchange's clock, Unix milliseconds. */
-  nowMs(): number;
-  toTrueMs(serverMs: number): number;
+  readonly nowMs: () => number;
+  readonly toTrueMs: (serverMs: number) => number;
   stepClock(byMs: number): void;
   /** A moment of the exchange's clock as its `Date` header shows it. */
   dateOf(serverMs: number): string;

@@ -1,47 +1,62 @@
-import { createRandom, hashText } from '../simulator/random.ts';
-import { FAULTS, type Fault, type FaultKind, type Plan } from './plan.ts';
-
-/** What faults can tell requests apart by. */
-export interface Marked {
-  readonly daemon: number;
-  /** Index into the base addresses. */
-  readonly base: number;
-  /** Null for a ping. */
-  readonly market: string | null;
-  readonly number: number;
-}
+import { hashText } from '../simulator/random.ts';
+import { type Fault, type FaultKind, FAULTS, type Plan } from './plan.ts';
+import type { Sent } from './sent.ts';
 
 /** The faults of the wire: which of them hit a request, and every draw that a request needs. */
 export interface WireFaults {
   /** A fault of the kind that holds now and hits this request, or null. */
-  hits(kind: FaultKind, request: Marked): Fault | null;
+  readonly hits: (kind: FaultKind, sent: Sent) => Fault | null;
   /** A number in [0, 1) that depends on the seed, the purpose and the request only. */
-  draw(purpose: number, request: Marked): number;
+  readonly draw: (purpose: number, sent: Sent) => number;
+}
+
+interface Salted {
+  readonly fault: Fault;
+  readonly salt: number;
+  /** Null for the requests of all markets. */
+  readonly market: string | null;
 }
 
 export function createWireFaults(plan: Plan, nowMs: () => number): WireFaults {
-  const byKind = new Map<FaultKind, Fault[]>();
-  for (const fault of plan.faults) byKind.set(fault.kind, [...(byKind.get(fault.kind) ?? []), fault]);
-  function strikes(fault: Fault, request: Marked): boolean {
-    if (fault.target < 0) return true;
-    if (FAULTS[fault.kind] === 'base') return request.base === fault.target;
-    return request.market !== null && request.market === plan.markets[fault.target]?.market;
+  const salts = new Map(
+    ['', ...plan.markets.map(({ market }) => market)].map((name) => [name, hashText(name)]),
+  );
+  const streamOf = ({ daemon, life, market }: Sent) =>
+    Math.imul(daemon * 64 + life, 0x9e3779b1) ^ (salts.get(market ?? '') ?? 0);
+  const byKind = new Map<FaultKind, Salted[]>();
+  for (const fault of plan.faults) {
+    const { kind, target, atMs } = fault;
+    if (FAULTS[kind] !== 'requests' && FAULTS[kind] !== 'base') continue;
+    const salted = {
+      fault,
+      salt: hashText(`${plan.seed} ${kind} ${atMs}`),
+      market: FAULTS[kind] === 'requests' && target >= 0 ? (plan.markets[target]?.market ?? '') : null,
+    };
+    byKind.set(kind, [...(byKind.get(kind) ?? []), salted]);
   }
+
   return {
-    draw: (purpose, sent) =>
-      createRandom(hashText(`${plan.seed} ${sent.daemon} ${sent.number} ${purpose}`))(),
+    draw: (purpose, sent) => mixed(plan.seed + purpose, streamOf(sent), sent.nth),
     hits(kind, sent) {
       const faults = byKind.get(kind);
       if (faults === undefined) return null;
       const now = nowMs();
-      for (const fault of faults) {
+      for (const { fault, salt, market } of faults) {
         if (now < fault.atMs || now >= fault.atMs + fault.forMs) continue;
-        if (!strikes(fault, sent)) continue;
-        const seed = `${plan.seed} ${kind} ${fault.atMs} ${sent.daemon} ${sent.number}`;
-        if (fault.share < 1 && createRandom(hashText(seed))() >= fault.share) continue;
+        if (market !== null && sent.market !== market) continue;
+        if (FAULTS[kind] === 'base' && sent.base !== fault.target) continue;
+        if (fault.share < 1 && mixed(salt, streamOf(sent), sent.nth) >= fault.share) continue;
         return fault;
       }
       return null;
     },
   };
+}
+
+/** A number in [0, 1) made of three whole ones (the finisher of MurmurHash3). */
+function mixed(one: number, two: number, three: number): number {
+  let hash = Math.imul(one, 0x85ebca6b) ^ Math.imul(two, 0xc2b2ae35) ^ Math.imul(three + 1, 0x27d4eb2f);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
 }

@@ -30,7 +30,6 @@ function three(options: SettingsOptions = {}) {
 }
 const began = (driver: Driver) => driver.notices('outage-began').length;
 const isOut = (driver: Driver, base = 0) => driver.state.bases[base]?.outage !== null;
-const pings = (driver: Driver) => driver.effects.filter(({ kind }) => kind === 'ping').length;
 const ping = (driver: Driver, ok: boolean, base = 0) =>
   driver.feed({
     kind: 'pinged',
@@ -195,89 +194,6 @@ describe('an outage ends', () => {
     const released = driver.take().map(({ market }) => market);
     expect(released).not.toContain('DDD');
     expect(new Set([...released, canary?.market])).toEqual(new Set(['AAA', 'BBB', 'CCC']));
-  });
-});
-
-describe('pings', () => {
-  test('go out at the start and every 5 s', () => {
-    const driver = createDriver();
-    driver.live(20_500);
-    expect(pings(driver)).toBe(1 + 4);
-  });
-
-  test('go out every half second while the address is down, and 5 s apart again when it is up', () => {
-    const driver = createDriver({ markets: ['AAA:600'] });
-    driver.arm();
-    ping(driver, false);
-    const before = pings(driver);
-    driver.live(5000);
-    expect(pings(driver) - before).toBeGreaterThanOrEqual(9);
-    expect(pings(driver) - before).toBeLessThanOrEqual(11);
-    ping(driver, true);
-    const after = pings(driver);
-    driver.live(20_000);
-    expect(pings(driver) - after).toBeLessThanOrEqual(5);
-  });
-
-  test('never stop or hurry a renewal that is well', () => {
-    const undisturbed = createDriver({ markets: ['AAA:10', 'BBB:30'] });
-    const pinged = createDriver({ markets: ['AAA:10', 'BBB:30'] });
-    for (let second = 0; second < 30; second += 1) {
-      undisturbed.live(990);
-      pinged.live(990);
-      ping(pinged, second % 3 === 0);
-    }
-    const moments = (driver: Driver) => driver.writes.map(({ market, atMs }) => `${market} ${atMs}`);
-    expect(moments(pinged)).toEqual(moments(undisturbed));
-  });
-
-  test('that come back let a failing market try again at once', () => {
-    const driver = createDriver({ markets: ['AAA:60'] });
-    driver.arm();
-    driver.wait(6000);
-    driver.settle(driver.takeOne(), NOT_SENT);
-    driver.wait(1000);
-    ping(driver, false);
-    expect(driver.take()).toEqual([]);
-    ping(driver, true);
-    expect(driver.takeOne().market).toBe('AAA');
-  });
-
-  test('that stay well hurry nobody', () => {
-    const driver = createDriver({ markets: ['AAA:60'] });
-    driver.arm();
-    ping(driver, true);
-    driver.wait(6000);
-    driver.settle(driver.takeOne(), NOT_SENT);
-    driver.wait(1000);
-    ping(driver, true);
-    expect(driver.take()).toEqual([]);
-  });
-
-  test('that come back hurry no market that the exchange has refused', () => {
-    const driver = createDriver({ markets: ['AAA:60', 'BBB:60'] });
-    driver.tick();
-    driver.settle(driver.takeOne(), NO_MARKET);
-    driver.apply(driver.takeOne());
-    ping(driver, false);
-    ping(driver, true);
-    expect(driver.take()).toEqual([]);
-  });
-
-  test('say when the address goes and comes', () => {
-    const driver = createDriver();
-    driver.tick();
-    for (const ok of [true, true, false, false, true]) ping(driver, ok);
-    expect(driver.notices('pinged').map(({ changed }) => changed)).toEqual([true, false, true, false, true]);
-    expect(driver.state.bases[0]).toMatchObject({ pingUp: true, pingMs: 5, pingProblem: null });
-    ping(driver, false);
-    expect(driver.state.bases[0]).toMatchObject({ pingUp: false, pingMs: null, pingProblem: 'no pong' });
-  });
-
-  test('of an address that nobody configured are nothing', () => {
-    const driver = createDriver();
-    driver.tick();
-    expect(ping(driver, true, 7).filter(({ kind }) => kind === 'notice')).toEqual([]);
   });
 });
 

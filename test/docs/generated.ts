@@ -1,5 +1,7 @@
-import { codeBlock } from './markdown.ts';
-import { commandNames, helpOf } from './program.ts';
+import { FLAWS } from '../../src/core/flaws.ts';
+import { FAULTS } from '../../src/simulation/plan.ts';
+import { code, codeBlock, table } from './markdown.ts';
+import { commandNames, helpOf, purposeOf } from './program.ts';
 import { promiseTable } from './promise-table.ts';
 import { environmentTable, sectionTables } from './schema-tables.ts';
 import { telemetryTables } from './telemetry-tables.ts';
@@ -10,7 +12,26 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
   for (const [section, content] of sectionTables()) contents.set(`configuration ${section}`, content);
   contents.set('environment', environmentTable());
   for (const [name, content] of (await telemetryTables()).blocks) contents.set(name, content);
-  for (const name of await commandNames()) contents.set(`help ${name}`, codeBlock(await helpOf(name)));
+  const commands: string[][] = [];
+  for (const name of await commandNames()) {
+    commands.push([code(name), await purposeOf(name)]);
+    contents.set(`help ${name}`, codeBlock(await helpOf(name)));
+  }
+  contents.set('commands', table(['Command', 'What it does'], commands));
   contents.set('promise', await promiseTable());
+  contents.set('simulation faults', simulationFaults());
+  contents.set('known bugs', FLAWS.map((flaw) => `- ${code(flaw)}`).join('\n'));
   return contents;
+}
+
+/** The faults of the whole-system simulation, by what they strike. */
+function simulationFaults(): string {
+  const byStruck = new Map<string, string[]>();
+  for (const [kind, struck] of Object.entries(FAULTS)) {
+    byStruck.set(struck, [...(byStruck.get(struck) ?? []), code(kind)]);
+  }
+  return table(
+    ['Strikes', 'Kinds'],
+    [...byStruck].map(([struck, kinds]) => [struck, kinds.join(', ')]),
+  );
 }

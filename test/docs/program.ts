@@ -34,10 +34,19 @@ export async function ask(args: readonly string[], env: Edge['env'] = {}): Promi
 export async function commandNames(): Promise<string[]> {
   const { out } = await ask(['--help']);
   const list = out.slice(out.indexOf('\nCommands:\n') + '\nCommands:\n'.length);
-  return [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
+  return [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)]
+    .map(([, name = '']) => name)
+    .filter((name) => name !== 'help');
 }
 
+/** What `COMMAND --help` prints. */
 export async function helpOf(command: string): Promise<string> {
   const { out } = await ask([command, '--help']);
   return out.trimEnd();
+}
+
+/** What the command is for: the paragraph between the usage and its options. */
+export async function purposeOf(command: string): Promise<string> {
+  const [, purpose = ''] = (await helpOf(command)).split('\n\n');
+  return purpose.replaceAll('\n', ' ');
 }

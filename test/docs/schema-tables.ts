@@ -45,7 +45,8 @@ export function sectionTables(): ReadonlyMap<string, string> {
   for (const [name, node] of sectionsOf()) {
     const market = node.items?.anyOf?.find(({ properties }) => properties !== undefined);
     if (market?.properties !== undefined) tables.set(name, table(HEAD, keyRows('', market.properties)));
-    else if (node.properties !== undefined) tables.set(name, table(HEAD, keyRows(`${name}.`, node.properties)));
+    else if (node.properties !== undefined)
+      tables.set(name, table(HEAD, keyRows(`${name}.`, node.properties)));
     else plain.push(...keyRows('', { [name]: node }));
   }
   tables.set('other', table(HEAD, plain));

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { createSystemClock, isoTime } from '../src/clock.ts';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('the clock of this host', () => {
+  test('reads three clocks that go on together', async () => {
+    const clock = createSystemClock();
+    const before = clock.now();
+    await sleep(150);
+    const after = clock.now();
+    for (const name of ['monoMs', 'bootMs', 'wallMs'] as const) {
+      expect(after[name] - before[name]).toBeGreaterThan(120);
+      expect(after[name] - before[name]).toBeLessThan(3000);
+    }
+    expect(Math.abs(before.wallMs - Date.now())).toBeLessThan(5000);
+  });
+
+  test('shows at once that somebody set the wall clock, and that the others did not move with it', () => {
+    const clock = createSystemClock();
+    const before = clock.now();
+    const real = Date.now.bind(Date);
+    vi.spyOn(Date, 'now').mockImplementation(() => real() - 3_600_000);
+    const after = clock.now();
+    expect(after.wallMs - before.wallMs).toBeLessThan(-3_500_000);
+    expect(after.monoMs - before.monoMs).toBeGreaterThanOrEqual(0);
+    expect(Math.abs(after.bootMs - before.bootMs)).toBeLessThan(3000);
+  });
+
+  test('calls once, not in the call itself and not before its time', async () => {
+    const clock = createSystemClock();
+    const begunMs = clock.now().monoMs;
+    const calls: number[] = [];
+    clock.after(40, () => calls.push(clock.now().monoMs));
+    clock.after(-5, () => calls.push(clock.now().monoMs));
+    expect(calls).toEqual([]);
+    await sleep(200);
+    expect(calls).toHaveLength(2);
+    // Timers of a host fire up to a millisecond early.
+    expect((calls[1] ?? 0) - begunMs).toBeGreaterThanOrEqual(38.5);
+  });
+
+  test('does not call what was cancelled, and cancelling again does nothing', async () => {
+    const clock = createSystemClock();
+    const calls: string[] = [];
+    const cancel = clock.after(20, () => calls.push('cancelled'));
+    clock.after(20, () => calls.push('kept'));
+    cancel();
+    cancel();
+    await sleep(100);
+    expect(calls).toEqual(['kept']);
+  });
+});
+
+test('a moment reads as ISO 8601 in UTC', () => {
+  expect(isoTime(1_700_000_000_123)).toBe('2023-11-14T22:13:20.123Z');
+});

@@ -1,0 +1,258 @@
+import { describe, expect, test } from 'vitest';
+import { describe as snapshotOf } from '../../src/core/describe.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import { BAD_KEY, createDriver, type Driver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
+
+const look = (driver: Driver) => snapshotOf(driver.state, driver.now());
+const first = (driver: Driver) => {
+  const market = look(driver).markets[0];
+  if (market === undefined) throw new Error('no market');
+  return market;
+};
+
+function armed(options: SettingsOptions = {}) {
+  const driver = createDriver(options);
+  driver.arm();
+  return driver;
+}
+
+describe('a market', () => {
+  test('is arming until its first confirmation', () => {
+    const driver = createDriver();
+    driver.tick();
+    expect(first(driver)).toMatchObject({
+      state: 'arming',
+      wanted: true,
+      guaranteedMs: null,
+      expiryWallMs: null,
+      firesByWallMs: SERVER_EPOCH * 1000 + 10_000 + 60_012 + 1000,
+      cancellationTime: null,
+      renewals: 0,
+    });
+  });
+
+  test('is armed with everything that is known about it', () => {
+    const driver = armed({ markets: ['AAA:60:maker'] });
+    driver.live(6100);
+    expect(first(driver)).toMatchObject({
+      market: 'AAA',
+      types: null,
+      bot: 'maker',
+      state: 'armed',
+      timeoutMs: 60_000,
+      periodMs: 6000,
+      expiryWallMs: (SERVER_EPOCH + 66) * 1000,
+      cancellationTime: SERVER_EPOCH + 66,
+      lastDurationMs: expect.closeTo(20, 3),
+      renewals: 2,
+      failures: 0,
+      failureStreak: 0,
+      lapses: 0,
+      lastProblem: null,
+    });
+    expect(first(driver).lastSlackRatio).toBeCloseTo(0.9, 2);
+    expect(first(driver).slackHistory).toHaveLength(1);
+    expect(first(driver).promise[0]).toBe('AAA: renewed every 6 s, timer of 60 s.');
+  });
+
+  test('loses its guarantee by the millisecond, also between two steps of the core', () => {
+    const driver = armed();
+    const before = first(driver).guaranteedMs ?? 0;
+    driver.move({ monoMs: 137 });
+    expect(first(driver).guaranteedMs).toBeCloseTo(before - 137, 6);
+  });
+
+  test('is retrying while renewals fail and time is left, and expired after that', () => {
+    const driver = armed({ markets: ['AAA:10'] });
+    driver.live(3000, 20, (write) => driver.settle(write, HTTP_500));
+    expect(first(driver)).toMatchObject({ state: 'retrying', lastProblem: 'status 500' });
+    expect(first(driver).failureStreak).toBeGreaterThan(0);
+    driver.live(8000, 20, (write) => driver.settle(write, LOST));
+    expect(first(driver).state).toBe('expired');
+    expect(first(driver).guaranteedMs ?? 1).toBeLessThanOrEqual(0);
+    driver.live(2000);
+    expect(first(driver)).toMatchObject({ state: 'armed', failureStreak: 0 });
+  });
+
+  test('is rejected while the exchange refuses it, with its words', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    expect(first(driver)).toMatchObject({ state: 'rejected', lastProblem: 'Market is not available.' });
+  });
+
+  test('is rejected while the exchange refuses the key and nothing was ever armed', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.settle(driver.takeOne(), BAD_KEY);
+    expect(first(driver).state).toBe('rejected');
+  });
+
+  test('is suspended while its bot gives no evidence, and not wanted', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail' });
+    expect(first(driver)).toMatchObject({ state: 'suspended', wanted: false });
+  });
+
+  test('is disarmed after a lapse that it is held after', () => {
+    const driver = armed({ markets: ['AAA:10'], onLapse: 'hold' });
+    driver.wait(1000);
+    driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 60 });
+    expect(first(driver)).toMatchObject({ state: 'disarmed', wanted: false, lapses: 1 });
+  });
+
+  test('is deleted once the delete is confirmed', () => {
+    const driver = armed();
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+    driver.settle(driver.takeOne(), { kind: 'deleted' });
+    expect(first(driver)).toMatchObject({
+      state: 'deleted',
+      wanted: false,
+      guaranteedMs: null,
+      expiryWallMs: null,
+      firesByWallMs: null,
+    });
+  });
+
+  test('whose timer must have fired may fire no more', () => {
+    const driver = armed({ markets: ['AAA:5'], liveness: { mode: 'beat', startupGraceMs: 1 } });
+    driver.live(30_000);
+    expect(first(driver).firesByWallMs).toBeNull();
+  });
+
+  test('whose timer was altered says how', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.apply(driver.takeOne(), { timeout: 30 });
+    expect(first(driver).lastProblem).toBe('the exchange answered with a timer of 30 s instead of 60 s');
+  });
+
+  test('has the cadence that is in force after throttling', () => {
+    const driver = armed();
+    driver.state.cadenceFactor = 1.5;
+    expect(first(driver).periodMs).toBe(9000);
+    driver.state.cadenceFactor = 10;
+    expect(first(driver).periodMs).toBe(20_000);
+  });
+});
+
+describe('what a stop would do', () => {
+  test.each([
+    ['delete', 'deletes the timer: the orders stay'],
+    ['keep', 'leaves the timer: the exchange cancels the orders when it fires'],
+    ['handoff', 'renews the timer once more and leaves it to the successor'],
+  ] as const)('with policy %s is said in words', (policy, words) => {
+    expect(first(armed({ shutdown: { policy } })).onStop).toBe(words);
+  });
+
+  test('is nothing where no timer can exist', () => {
+    expect(first(createDriver()).onStop).toBe('nothing to do: no timer is armed');
+  });
+
+  test('is to leave the timer of a bot that does not live', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    expect(first(driver).onStop).toBe('leaves the timer: the exchange cancels the orders when it fires');
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    expect(first(driver).onStop).toBe('deletes the timer: the orders stay');
+  });
+
+  test('is to leave a refused market out of a handoff', () => {
+    const driver = armed({ markets: ['AAA:10'], shutdown: { policy: 'handoff' } });
+    driver.live(5000, 20, (write) => driver.settle(write, NO_MARKET));
+    expect(first(driver).onStop).toBe('leaves the timer: the exchange cancels the orders when it fires');
+  });
+});
+
+describe('the daemon', () => {
+  test('is ready when every wanted market is confirmed armed', () => {
+    const driver = createDriver({ markets: ['AAA', 'BBB'] });
+    driver.tick();
+    driver.apply(driver.takeOne());
+    expect(look(driver)).toMatchObject({
+      phase: 'running',
+      ready: false,
+      notReady: ['BBB is not confirmed armed (arming)'],
+    });
+    driver.apply(driver.takeOne());
+    expect(look(driver)).toMatchObject({ ready: true, notReady: [], authorised: true });
+  });
+
+  test('is ready without the markets of a bot that does not live', () => {
+    const driver = armed({ markets: ['AAA:10:maker', 'BBB:10:taker'], liveness: { mode: 'beat' } });
+    driver.feed({ kind: 'evidence', bot: 'maker', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'taker', says: 'goodbye' });
+    driver.live(14_000);
+    expect(look(driver)).toMatchObject({ ready: true });
+    expect(look(driver).bots.map(({ bot, state }) => [bot, state])).toEqual([
+      ['maker', 'alive'],
+      ['taker', 'goodbye'],
+    ]);
+  });
+
+  test('is not ready once a guarantee has run out', () => {
+    const driver = armed({ markets: ['AAA:5'] });
+    driver.live(6000, 20, (write) => driver.settle(write, LOST));
+    expect(look(driver).notReady).toEqual(['AAA is not confirmed armed (expired)']);
+  });
+
+  test('is not ready while the key is refused, even before any guarantee has run out', () => {
+    const driver = armed({ markets: ['AAA:60', 'BBB:60'] });
+    driver.live(7000, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(look(driver)).toMatchObject({
+      ready: false,
+      authorised: false,
+      notReady: ['the exchange refuses the API key: Unauthorized request.'],
+    });
+  });
+
+  test('is not ready on its way out', () => {
+    const driver = armed({ shutdown: { policy: 'keep' } });
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+    expect(look(driver)).toMatchObject({
+      phase: 'stopping',
+      notReady: ['the daemon is stopping'],
+      shutdownPolicy: 'keep',
+    });
+    driver.settle(driver.takeOne(), { kind: 'deleted' });
+    expect(look(driver)).toMatchObject({ phase: 'stopped', notReady: ['the daemon is stopped'] });
+  });
+
+  test('knows its bots, how old their evidence is and how old it may be', () => {
+    const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 9000 } });
+    expect(look(driver).bots).toEqual([
+      { bot: 'bot', mode: 'beat', state: 'starting', evidenceAgeMs: null, ttlMs: 9000 },
+    ]);
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.wait(1000);
+    driver.move({ monoMs: 30 });
+    expect(look(driver).bots[0]).toMatchObject({ state: 'alive', evidenceAgeMs: 1030 });
+    expect(look(createDriver()).bots).toEqual([
+      { bot: 'bot', mode: 'none', state: 'alive', evidenceAgeMs: null, ttlMs: null },
+    ]);
+  });
+
+  test('knows its addresses', () => {
+    const driver = createDriver({ bases: ['https://one.example', 'https://two.example'] });
+    driver.tick();
+    driver.feed({ kind: 'pinged', base: 0, ok: true, latencyMs: 12, reason: null, detail: '' });
+    driver.feed({
+      kind: 'pinged',
+      base: 1,
+      ok: false,
+      latencyMs: 3000,
+      reason: 'timeout',
+      detail: 'no pong',
+    });
+    expect(look(driver).bases).toEqual([
+      { url: 'https://one.example', up: true, pingMs: 12, lastProblem: null, outage: false },
+      { url: 'https://two.example', up: false, pingMs: null, lastProblem: 'no pong', outage: false },
+    ]);
+  });
+
+  test('knows when an address is out, and what it plans with', () => {
+    const driver = armed({ markets: ['AAA:10', 'BBB:10', 'CCC:10'] });
+    driver.live(5000, 20, (write) => driver.settle(write, HTTP_500));
+    expect(look(driver).bases[0]?.outage).toBe(true);
+    expect(look(driver)).toMatchObject({ capacityPerSecond: 490, cadenceFactor: 1 });
+  });
+});

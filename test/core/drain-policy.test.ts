@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest';
+import type { SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, HTTP_500, NO_MARKET, SERVER_EPOCH, type Write } from './driver.ts';
+
+type Policy = 'delete' | 'keep' | 'handoff';
+
+const stop = (driver: Driver, policy: Policy = 'delete') =>
+  driver.feed({ kind: 'stop', policy, why: 'SIGTERM' });
+const deletes = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
+/** Confirms deletes and renewals alike. */
+const obey = (driver: Driver) => (write: Write) =>
+  write.timeoutSeconds === null ? driver.settle(write, { kind: 'deleted' }) : driver.apply(write);
+const wallAt = (sinceStartMs: number) => SERVER_EPOCH * 1000 + sinceStartMs;
+
+function armed(options: SettingsOptions = {}) {
+  const driver = createDriver({ markets: ['AAA:60', 'BBB:60'], ...options });
+  driver.arm();
+  driver.live(1000);
+  return driver;
+}
+
+describe('a stop that keeps', () => {
+  test('writes nothing, and lists every timer as left on purpose', () => {
+    const driver = armed();
+    driver.take();
+    stop(driver, 'keep');
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()?.map(({ market, why }) => [market, why])).toEqual([
+      ['AAA', 'policy'],
+      ['BBB', 'policy'],
+    ]);
+  });
+
+  test('gives up what is in flight, and covers it in what it says', () => {
+    const driver = armed({ markets: ['AAA:10'] });
+    driver.wait(1000);
+    const hung = driver.takeOne();
+    stop(driver, 'keep');
+    expect(driver.effects).toContainEqual({ kind: 'abort', attempt: hung.attempt });
+    expect(driver.finished()?.[0]?.firesByWallMs).toBeGreaterThanOrEqual(wallAt(hung.atMs + 10_000 + 11_000));
+  });
+});
+
+describe('a stop that hands over', () => {
+  test('renews every timer once more, in full, and leaves it', () => {
+    const driver = armed();
+    driver.take();
+    stop(driver, 'handoff');
+    driver.live(100, 20, obey(driver));
+    const last = driver.writes.slice(-2);
+    expect(last.map(({ market, timeoutSeconds }) => [market, timeoutSeconds])).toEqual([
+      ['AAA', 60],
+      ['BBB', 60],
+    ]);
+    expect(driver.finished()?.map(({ why }) => why)).toEqual(['policy', 'policy']);
+    expect(deletes(driver)).toEqual([]);
+  });
+
+  test('tries the last renewal again inside the budget', () => {
+    const driver = armed({ markets: ['AAA:60'] });
+    stop(driver, 'handoff');
+    driver.settle(driver.takeOne(), HTTP_500);
+    driver.live(7000, 20, obey(driver));
+    expect(driver.notices('renewed')).toHaveLength(2);
+    expect(driver.finished()).toHaveLength(1);
+  });
+
+  test('leaves alone what the exchange has refused, or what is deliberately not armed', () => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:60'], onLapse: 'hold' });
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.apply(driver.takeOne());
+    driver.wait(3000);
+    const [renewal] = driver.take();
+    if (renewal !== undefined) driver.apply(renewal, { startTime: SERVER_EPOCH + 100 });
+    stop(driver, 'handoff');
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toHaveLength(1);
+  });
+});
+
+describe('the timers of a bot that does not live', () => {
+  function watched(says: 'beat' | 'goodbye' | 'fail' | null) {
+    const driver = createDriver({ liveness: { mode: 'beat' } });
+    driver.tick();
+    driver.apply(driver.takeOne());
+    if (says !== null) driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    if (says !== null && says !== 'beat') driver.feed({ kind: 'evidence', bot: 'bot', says });
+    driver.take();
+    return driver;
+  }
+
+  test.each([
+    ['was never heard of', null],
+    ['said that it failed', 'fail'],
+  ] as const)('stay where it %s', (_what, says) => {
+    const driver = watched(says);
+    stop(driver);
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+  });
+
+  test('stay where its evidence ran out', () => {
+    const driver = watched('beat');
+    driver.live(16_000);
+    driver.take();
+    stop(driver);
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()?.[0]?.why).toBe('policy');
+  });
+
+  test.each(['beat', 'goodbye'] as const)('are deleted where its last word was %s', (says) => {
+    const driver = watched(says);
+    stop(driver);
+    expect(driver.takeOne().timeoutSeconds).toBeNull();
+  });
+
+  test('stay where it died during a stall that the stop arrives in', () => {
+    const driver = watched('beat');
+    driver.live(1000);
+    driver.move({ monoMs: 16_000 });
+    stop(driver);
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()?.[0]?.why).toBe('policy');
+  });
+
+  test('are not handed over either', () => {
+    const driver = watched('fail');
+    stop(driver, 'handoff');
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toHaveLength(1);
+  });
+});

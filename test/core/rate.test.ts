@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest';
+import { plannedPerSecond, reserved, roomAtMs, roomInWindow } from '../../src/core/rate.ts';
+import { coreSettings } from './core-settings.ts';
+import { createDriver } from './driver.ts';
+
+const many = (count: number) => Array.from({ length: count }, (_, index) => `M${index}:600`);
+const planned = (requests: number) =>
+  plannedPerSecond(coreSettings({ budget: { requests, windowMs: 10_000 } }));
+
+describe('renewals are planned for', () => {
+  test('the budget less a fiftieth where it is large', () => {
+    expect(planned(10_000)).toBeCloseTo(980, 6);
+    expect(planned(5000)).toBeCloseTo(490, 6);
+  });
+
+  test('the budget less a tenth where it is small: a lapsed timer must find a place', () => {
+    expect(planned(10)).toBeCloseTo(0.9, 6);
+    expect(planned(50)).toBeCloseTo(4.5, 6);
+    expect(planned(100)).toBeCloseTo(9.5, 6);
+  });
+});
+
+describe('the sliding window', () => {
+  const budget = { requests: 100, windowMs: 10_000 };
+
+  test('has the whole budget at first, and less by each request that was written', () => {
+    const driver = createDriver({ markets: many(30), nonce: 'window', budget });
+    expect(roomInWindow(driver.state)).toBe(100);
+    driver.arm();
+    expect(roomInWindow(driver.state)).toBe(70);
+  });
+
+  test('gives a request back when it is a window old, and the time that its connection may have taken', () => {
+    const driver = createDriver({ markets: many(1), nonce: 'window', budget });
+    driver.live(50, 20);
+    expect(driver.writes).toHaveLength(1);
+    const backMs = roomAtMs(driver.state) - driver.now().monoMs + driver.sinceStartMs();
+    expect(backMs).toBe(10_000 + 40);
+    driver.move({ monoMs: backMs - driver.sinceStartMs() - 1 });
+    driver.state.now = driver.now();
+    expect(roomInWindow(driver.state)).toBe(99);
+    driver.move({ monoMs: 1 });
+    driver.state.now = driver.now();
+    expect(roomInWindow(driver.state)).toBe(100);
+  });
+
+  test('forgets what is long gone', () => {
+    const driver = createDriver({ markets: ['AAA:5'], budget });
+    driver.live(6 * 3_600_000);
+    expect(driver.writes.length).toBeGreaterThan(20_000);
+    expect(driver.state.written.length).toBeLessThan(9000);
+    expect(roomInWindow(driver.state)).toBeGreaterThanOrEqual(89);
+  });
+});
+
+test.each([
+  [10_000, 16],
+  [500, 10],
+  [10, 1],
+])('of %i requests %i are kept back for deletes and the most urgent renewal', (requests, count) => {
+  const driver = createDriver({ budget: { requests, windowMs: 10_000 } });
+  expect(reserved(driver.state)).toBe(count);
+});

@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import { BAD_KEY, createDriver, NO_MARKET, STALE_NONCE, type Write } from './driver.ts';
+
+const MINUTE_MS = 60_000;
+const gaps = (writes: readonly Write[]) =>
+  writes.slice(1).map((write, place) => write.atMs - (writes[place]?.atMs ?? 0));
+
+describe('a refused key', () => {
+  const twenty = Array.from({ length: 20 }, (_, index) => `M${index}:10`);
+
+  test('that was never good is latched by the first refusal and probed once a minute, by one request', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.live(5 * MINUTE_MS + 1000, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(driver.notices('unauthorised')).toEqual([
+      {
+        kind: 'unauthorised',
+        status: 401,
+        detail: 'Unauthorized request.',
+        probeInMs: MINUTE_MS,
+      },
+    ]);
+    expect(driver.writes).toHaveLength(6);
+    expect(Math.min(...gaps(driver.writes))).toBeGreaterThanOrEqual(MINUTE_MS);
+  });
+
+  test('that was good once is not latched by one refusal', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.live(10_000);
+    let refused = 0;
+    driver.live(5000, 20, (write) => {
+      refused += 1;
+      if (refused === 1) driver.settle(write, BAD_KEY);
+      else driver.apply(write);
+    });
+    expect(driver.notices('unauthorised')).toEqual([]);
+    expect(driver.notices('authorised-again')).toEqual([]);
+    expect(refused).toBeGreaterThan(90);
+  });
+
+  test('that was good once is latched by the second refusal in a row', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.live(10_000);
+    const before = driver.writes.length;
+    driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(driver.writes.length - before).toBe(2);
+    expect(driver.notices('unauthorised')).toHaveLength(1);
+  });
+
+  test('that is good again arms everything at once', () => {
+    const driver = createDriver({ markets: twenty });
+    driver.live(10_000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.live(51_500);
+    expect(driver.notices('authorised-again')).toHaveLength(1);
+    expect(driver.notices('all-armed')).toHaveLength(1);
+  });
+
+  test('whose probe meets a stale nonce is asked again at once: nothing was said about the key', () => {
+    const driver = createDriver();
+    driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.live(2000, 20, (write) => driver.settle(write, STALE_NONCE));
+    expect(driver.writes).toHaveLength(1 + 1 + 3);
+  });
+
+  test('whose probe meets a refused market was good: the others do not wait for the next probe', () => {
+    const driver = createDriver({ markets: ['WRONG:60', 'AAA:60', 'BBB:60'] });
+    driver.live(2 * MINUTE_MS + 5000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.feed({ kind: 'credentials-changed' });
+    driver.live(3000, 20, (write) =>
+      write.market === 'WRONG' ? driver.settle(write, NO_MARKET) : driver.apply(write),
+    );
+    expect(driver.writes[3]?.market).toBe('WRONG');
+    expect(driver.notices('renewed').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+  });
+
+  test('is probed by nothing else, neither for a dead bot', () => {
+    const driver = createDriver({
+      markets: Array.from({ length: 20 }, (_, index) => `M${index}:60`),
+      liveness: { mode: 'beat', ttlMs: 15_000, onStale: 'trip' },
+    });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.live(10_000);
+    const before = driver.writes.length;
+    driver.live(MINUTE_MS, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(driver.writes.length - before).toBeLessThanOrEqual(3);
+  });
+
+  describe('that was changed', () => {
+    function latched() {
+      const driver = createDriver({ markets: twenty });
+      driver.live(10_000, 20, (write) => driver.settle(write, BAD_KEY));
+      driver.take();
+      return driver;
+    }
+
+    test('is tried at once and arms everything', () => {
+      const driver = latched();
+      driver.feed({ kind: 'credentials-changed' });
+      driver.live(2000);
+      expect(driver.notices('all-armed')).toHaveLength(1);
+    });
+
+    test('and is as bad is tried by one request and then once a minute', () => {
+      const driver = latched();
+      const before = driver.writes.length;
+      driver.feed({ kind: 'credentials-changed' });
+      driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+      expect(driver.writes.length - before).toBe(1);
+    });
+
+    test('while the old one was good is on probation: its first refusal latches', () => {
+      const driver = createDriver({ markets: twenty });
+      driver.live(10_000);
+      const before = driver.writes.length;
+      driver.feed({ kind: 'credentials-changed' });
+      driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+      expect(driver.writes.length - before).toBe(1);
+    });
+  });
+});

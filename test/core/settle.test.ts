@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { createDriver, HTTP_500, LOST, SERVER_EPOCH } from './driver.ts';
+
+/** A market of 60 s whose second renewal was written on time and is unanswered. */
+function second() {
+  const driver = createDriver({ markets: ['AAA:60'] });
+  driver.arm();
+  driver.wait(6000);
+  return { driver, write: driver.takeOne() };
+}
+
+describe('a confirmation', () => {
+  test('tells how long it took, since when it was due and how much time had been left', () => {
+    const { driver, write } = second();
+    driver.move({ monoMs: 200 });
+    driver.apply(write);
+    expect(driver.notices('renewed')[1]).toEqual({
+      kind: 'renewed',
+      market: 'AAA',
+      durationMs: 200,
+      cycleMs: 200,
+      slackRatio: expect.closeTo((60_000 - 6200) / 60_000, 3),
+      first: false,
+      cancellationTime: SERVER_EPOCH + 6 + 60,
+      expiryWallMs: (SERVER_EPOCH + 6 + 60) * 1000,
+      // The stamp is a whole second: its middle is the best guess.
+      skewMs: 400,
+    });
+  });
+
+  test('of a first arming has no time left before it', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.apply(driver.takeOne());
+    expect(driver.notices('renewed')[0]).toMatchObject({ first: true, slackRatio: null });
+  });
+
+  test('after the guarantee ran out is a first one again', () => {
+    const driver = createDriver({ markets: ['AAA:5'] });
+    driver.arm();
+    driver.live(10_000, 20, (write) => driver.settle(write, HTTP_500));
+    driver.live(2500);
+    const renewed = driver.notices('renewed').slice(1);
+    expect(renewed[0]).toMatchObject({ first: true });
+    expect(renewed[0]?.slackRatio ?? 1).toBeLessThan(0);
+    expect(renewed[1]).toMatchObject({ first: false });
+  });
+
+  test('after failures counts the whole cycle since the renewal was due, and says that it recovered', () => {
+    const { driver, write } = second();
+    driver.settle(write, HTTP_500);
+    driver.live(5100);
+    expect(driver.notices('recovered')).toEqual([{ kind: 'recovered', market: 'AAA', failures: 1 }]);
+    const cycleMs = driver.notices('renewed')[1]?.cycleMs ?? 0;
+    expect(cycleMs).toBeGreaterThan(4500);
+    expect(cycleMs).toBeLessThan(5100);
+    expect(driver.market('AAA')).toMatchObject({ streak: 0, lastProblem: null, timedOut: false });
+    driver.live(6000);
+    expect(driver.notices('recovered')).toHaveLength(1);
+    expect(driver.notices('renewed').at(-1)?.cycleMs).toBe(20);
+  });
+
+  test('of an attempt before the last one makes the late failure of the last one a new streak', () => {
+    const driver = createDriver({ markets: ['AAA:10'], nonce: 'window' });
+    driver.arm();
+    driver.wait(1000);
+    const first = driver.takeOne();
+    driver.wait(2500);
+    const last = driver.takeOne();
+    driver.apply(first);
+    driver.settle(last, LOST);
+    expect(driver.market('AAA').streak).toBe(1);
+  });
+
+  test('is remembered for the status page: sixty at most', () => {
+    const driver = createDriver({ markets: ['AAA:5'] });
+    driver.live(90_000);
+    const market = driver.market('AAA');
+    expect(market.slackHistory).toHaveLength(60);
+    expect(market.renewals).toBe(driver.writes.length);
+    expect(market.lastDurationMs).toBeCloseTo(20, 6);
+  });
+
+  test('that nobody waits for any more is nothing', () => {
+    const { driver, write } = second();
+    driver.apply(write);
+    expect(driver.apply(write).filter(({ kind }) => kind === 'notice')).toEqual([]);
+    expect(driver.market('AAA').renewals).toBe(2);
+  });
+});
+
+describe('a timer that the exchange made much shorter than asked for', () => {
+  test('is renewed in time all the same', () => {
+    const driver = createDriver({ markets: ['AAA:600'] });
+    driver.live(60_000, 20, (write) => driver.apply(write, { timeout: 6 }));
+    const moments = driver.writes.map(({ atMs }) => atMs);
+    const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(2100);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1000);
+    expect(driver.notices('lapsed')).toEqual([]);
+  });
+});
+
+describe('the measured round trip', () => {
+  test('follows the answers smoothly: one slow answer does not make the exchange slow', () => {
+    const driver = createDriver({ markets: ['AAA:5'] });
+    driver.live(30_000, 40);
+    expect(driver.state.roundTripMs).toBeCloseTo(40, 3);
+    driver.live(900, 440);
+    expect(driver.state.roundTripMs).toBeCloseTo(40 + 400 / 8, 3);
+    expect(driver.state.roundTripDeviationMs).toBeCloseTo(100, 0);
+  });
+
+  test('is not taken from requests that nobody answered', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.wait(100);
+    driver.settle(driver.takeOne(), LOST);
+    expect(driver.state.roundTripMs).toBeNull();
+  });
+});

@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest';
+import { slackMs } from '../../src/core/state.ts';
+import { mayWrite } from '../../src/core/step.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT, type Write } from './driver.ts';
+
+const trip = { ttlMs: 15_000, onStale: 'trip' } as const;
+const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail', bot = 'bot') =>
+  driver.feed({ kind: 'evidence', bot, says });
+const cuts = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5);
+
+/** Armed by a bot that is heard of once, at the start. */
+function silent(markets: readonly string[] = ['AAA'], options: SettingsOptions = {}) {
+  const driver = createDriver({ markets, ...options, liveness: { mode: 'beat', ...trip } });
+  driver.tick();
+  say(driver, 'beat');
+  return driver;
+}
+
+test('onStale: trip cuts the timer to 5 s, once, when the bot has been silent for the lifetime of its evidence', () => {
+  const driver = silent();
+  driver.live(60_000);
+  expect(cuts(driver)).toHaveLength(1);
+  expect(cuts(driver)[0]?.atMs).toBeGreaterThan(15_000);
+  expect(cuts(driver)[0]?.atMs).toBeLessThan(15_600);
+  expect(driver.notices('attempt').at(-1)).toMatchObject({ purpose: 'trip' });
+});
+
+test('it cuts nothing that is as short already', () => {
+  const driver = silent(['AAA:5']);
+  driver.live(60_000);
+  expect(driver.writes.at(-1)?.atMs).toBeLessThanOrEqual(15_000);
+});
+
+test('it makes no timer where none can be left', () => {
+  const driver = silent(['AAA:10'], { requestLifetimeMs: 0 });
+  driver.live(60_000, 20, (write) => driver.settle(write, NOT_SENT));
+  expect(cuts(driver)).toEqual([]);
+});
+
+test.each([
+  ['lost', LOST],
+  ['never sent', NOT_SENT],
+  ['answered with a server error', HTTP_500],
+])('it tries again when the cut was %s: the timer may still be the long one', (_what, outcome) => {
+  const driver = silent();
+  driver.live(15_100);
+  driver.live(4000, 20, (write) => driver.settle(write, outcome));
+  expect(cuts(driver).length).toBeGreaterThan(2);
+  driver.live(1000);
+  const cut = cuts(driver).length;
+  driver.live(20_000);
+  expect(cuts(driver)).toHaveLength(cut);
+});
+
+test('it waits for what is in flight, which would make the timer long again, and no longer', () => {
+  const driver = silent();
+  driver.live(11_990);
+  const hung: Write[] = [];
+  driver.live(1000, 20, (write) => hung.push(write));
+  expect(hung).toHaveLength(1);
+  say(driver, 'fail');
+  driver.live(500);
+  expect(cuts(driver)).toEqual([]);
+  for (const write of hung) driver.apply(write);
+  driver.live(600);
+  expect(cuts(driver)).toHaveLength(1);
+});
+
+test('it in a nonce window waits for lost renewals too, for as long as they may arrive', () => {
+  const driver = silent(['AAA:30'], { nonce: 'window', requestLifetimeMs: 8000 });
+  driver.live(11_900);
+  driver.live(2000, 20, (write) => driver.settle(write, LOST));
+  const lostMs = driver.writes.at(-1)?.atMs ?? 0;
+  expect(lostMs).toBe(12_000);
+  driver.live(30_000);
+  expect(cuts(driver).at(-1)?.atMs).toBeGreaterThanOrEqual(lostMs + 8000);
+});
+
+test('it cuts at once when the bot says that it failed', () => {
+  const driver = silent();
+  driver.live(3000);
+  say(driver, 'fail');
+  driver.live(600);
+  expect(cuts(driver)).toHaveLength(1);
+});
+
+test('it does not cut for a goodbye: the bot has put its orders in order', () => {
+  const driver = silent();
+  driver.live(3000);
+  say(driver, 'goodbye');
+  driver.live(60_000);
+  expect(cuts(driver)).toEqual([]);
+});
+
+test('it does not cut for a clock that somebody set: only for silence on one that nobody can set', () => {
+  const driver = silent();
+  driver.live(3000);
+  driver.move({ monoMs: 10, bootMs: 10, wallMs: 3_600_000 });
+  driver.live(8000);
+  expect(driver.notices('bot').map(({ state }) => state)).toEqual(['alive', 'stale']);
+  expect(cuts(driver)).toEqual([]);
+  driver.live(6000);
+  expect(cuts(driver)).toHaveLength(1);
+});
+
+test('it counts a sleep of the host as silence', () => {
+  const driver = silent();
+  driver.live(3000);
+  driver.move({ monoMs: 10, bootMs: 20_000, wallMs: 20_000 });
+  driver.live(600);
+  expect(cuts(driver)).toHaveLength(1);
+});
+
+test('it is over when the bot comes back, and the whole timer is armed again', () => {
+  const driver = silent();
+  driver.live(16_000);
+  say(driver, 'beat');
+  driver.live(2000);
+  expect(driver.writes.at(-1)?.timeoutSeconds).toBe(60);
+  expect(slackMs(driver.state, driver.market('AAA'))).toBeGreaterThan(57_000);
+  driver.live(20_000);
+  expect(cuts(driver)).toHaveLength(2);
+});
+
+test('it is not written any more once the bot is back, however long its connection takes to open', () => {
+  const driver = silent();
+  driver.apply(driver.takeOne());
+  say(driver, 'fail');
+  driver.tick();
+  const cut = driver.takeOne();
+  expect(cut.timeoutSeconds).toBe(5);
+  driver.move({ monoMs: 50 });
+  expect(mayWrite(driver.state, cut.attempt, driver.now())).toBe(true);
+  say(driver, 'beat');
+  expect(mayWrite(driver.state, cut.attempt, driver.now())).toBe(false);
+});
+
+test('it leaves the timers of other bots alone', () => {
+  const driver = silent(['AAA:60:bot', 'BBB:60:other']);
+  for (let beat = 0; beat < 10; beat += 1) {
+    say(driver, 'beat', 'other');
+    driver.live(3000);
+  }
+  expect(cuts(driver).map(({ market }) => market)).toEqual(['AAA']);
+});

@@ -1,0 +1,76 @@
+import type { Notice } from '../src/core/notice.ts';
+import type { Outcome } from '../src/core/outcome.ts';
+import { createKeeper } from '../src/keeper.ts';
+import type { Exchange, Granted, PingOutcome, SyncRequest } from '../src/ports.ts';
+import { createHostClock, createTimeline } from '../src/simulator/virtual-clock.ts';
+import { coreSettings, type SettingsOptions } from './core/core-settings.ts';
+
+interface Call {
+  readonly request: SyncRequest;
+  readonly settle: (outcome: Outcome) => void;
+  aborted: boolean;
+}
+
+const EPOCH = 1_700_000_000;
+
+/** A keeper whose exchange does nothing by itself. */
+export function createStage(options: SettingsOptions = {}) {
+  const timeline = createTimeline(0);
+  const clock = createHostClock(timeline, { wallMs: EPOCH * 1000 });
+  const calls: Call[] = [];
+  const pings: {
+    readonly base: number;
+    readonly timeoutMs: number;
+    readonly settle: (outcome: PingOutcome) => void;
+  }[] = [];
+  const leases: { readonly permits: number; readonly grant: (how: Granted) => void }[] = [];
+  const notices: Notice[] = [];
+  const stock = { open: true };
+  const exchange: Exchange = {
+    sync(request, settle) {
+      const call: Call = { request, settle, aborted: false };
+      calls.push(call);
+      return () => {
+        call.aborted = true;
+      };
+    },
+    ping(base, timeoutMs, settle) {
+      pings.push({ base, timeoutMs, settle });
+      return () => {};
+    },
+    acquire(permits, _withinMs, grant) {
+      if (stock.open) grant('in-turn');
+      else leases.push({ permits, grant });
+      return () => {};
+    },
+  };
+  const keeper = createKeeper({
+    settings: coreSettings(options),
+    clock,
+    exchange,
+    observe: (notice) => notices.push(notice),
+  });
+  const applied = (call: Call): Outcome => {
+    const startTime = EPOCH + Math.floor(timeline.nowMs() / 1000);
+    const cancellationTime = startTime + (call.request.timeoutSeconds ?? 0);
+    return {
+      kind: 'applied',
+      timer: { market: call.request.market, startTime, cancellationTime, types: null },
+    };
+  };
+  return {
+    keeper,
+    clock,
+    timeline,
+    calls,
+    pings,
+    leases,
+    notices,
+    stock,
+    run: (forMs: number) => timeline.runUntil(timeline.nowMs() + forMs),
+    apply: (call: Call | undefined) => {
+      if (call !== undefined) call.settle(applied(call));
+    },
+    kinds: () => notices.map(({ kind }) => kind),
+  };
+}

@@ -1,0 +1,242 @@
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../src/core/outcome.ts';
+import { createKeeper } from '../src/keeper.ts';
+import { coreSettings } from './core/core-settings.ts';
+import { createStage } from './keeper-stage.ts';
+
+test('nothing is asked of the exchange before the start, and everything configured in the turn of the start', () => {
+  const { keeper, calls, pings, run } = createStage({ markets: ['AAA:60', 'BBB:30'], nonce: 'window' });
+  run(5000);
+  expect([calls, pings]).toEqual([[], []]);
+  const { keeper: late, calls: asked } = createStage({ markets: ['AAA:60', 'BBB:30'], nonce: 'window' });
+  late.start();
+  expect(asked.map(({ request }) => [request.market, request.timeoutSeconds])).toEqual([
+    ['AAA', 60],
+    ['BBB', 30],
+  ]);
+  keeper.start();
+  expect(calls).toHaveLength(2);
+});
+
+test('a request carries the types, the base address and whether it wants a fresh connection', () => {
+  const { keeper, calls } = createStage({
+    markets: [
+      { market: 'AAA', timeoutMs: 60_000, types: ['spot', 'margin'], renewEveryMs: null, bot: 'bot' },
+    ],
+  });
+  keeper.start();
+  expect(calls[0]?.request).toMatchObject({
+    market: 'AAA',
+    timeoutSeconds: 60,
+    types: ['spot', 'margin'],
+    base: 0,
+    fresh: false,
+  });
+});
+
+describe('what happens while effects are carried out', () => {
+  test('waits its turn: a permit that is granted at once is used after the effects before it', () => {
+    const { keeper, calls, kinds } = createStage();
+    keeper.start();
+    expect(calls).toHaveLength(1);
+    expect(kinds()).toEqual(['attempt']);
+  });
+
+  test('never enters the core twice, and is not lost', () => {
+    const { timeline, clock } = createStage();
+    let depth = 0;
+    let deepest = 0;
+    const heard: string[] = [];
+    const keeper = createKeeper({
+      settings: coreSettings({ markets: ['AAA:60:one', 'BBB:60:two'], liveness: { mode: 'beat' } }),
+      clock,
+      exchange: { sync: () => () => {}, ping: () => () => {}, acquire: () => () => {} },
+      observe: (notice) => {
+        depth += 1;
+        deepest = Math.max(deepest, depth);
+        if (notice.kind === 'bot') {
+          heard.push(`${notice.bot} ${notice.state}`);
+          if (notice.bot === 'one' && notice.state === 'alive') {
+            keeper.hear('two', 'beat');
+            keeper.hear('two', 'goodbye');
+          }
+        }
+        depth -= 1;
+      },
+    });
+    keeper.start();
+    keeper.hear('one', 'beat');
+    timeline.runUntil(1);
+    expect(heard).toEqual(['one alive', 'two alive', 'two goodbye']);
+    expect(deepest).toBe(1);
+  });
+
+  test('turns once for all of it', () => {
+    const { keeper } = createStage();
+    let turns = 0;
+    keeper.onTurn(() => {
+      turns += 1;
+    });
+    keeper.start();
+    expect(turns).toBe(1);
+  });
+});
+
+test('a request that is given up is given up at the port, and its outcome is taken from there', () => {
+  const { keeper, calls, run, notices } = createStage();
+  keeper.start();
+  run(1490);
+  expect(calls[0]?.aborted).toBe(false);
+  run(20);
+  expect(calls[0]?.aborted).toBe(true);
+  expect(notices.some(({ kind }) => kind === 'attempt-failed')).toBe(false);
+  calls[0]?.settle({ kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true });
+  expect(notices.find(({ kind }) => kind === 'attempt-failed')).toMatchObject({ reason: 'timeout' });
+});
+
+test('whether a request may be written is asked of the core at that very moment', () => {
+  const { keeper, calls, run, apply } = createStage({
+    liveness: { mode: 'beat', ttlMs: 5000, startupGraceMs: 1000 },
+  });
+  keeper.start();
+  expect(calls[0]?.request.mayWrite()).toBe(true);
+  run(1001);
+  expect(calls[0]?.request.mayWrite()).toBe(false);
+  apply(calls[0]);
+  keeper.hear('bot', 'beat');
+  const next = calls.at(-1);
+  expect(next).not.toBe(calls[0]);
+  expect(next?.request.mayWrite()).toBe(true);
+  keeper.hear('bot', 'goodbye');
+  expect(next?.request.mayWrite()).toBe(false);
+});
+
+test('pings go to every address with their time-out, and their outcome reaches the snapshot', () => {
+  const { keeper, pings, notices } = createStage({ bases: ['https://one.example', 'https://two.example'] });
+  keeper.start();
+  expect(pings.map(({ base, timeoutMs }) => [base, timeoutMs])).toEqual([
+    [0, 3000],
+    [1, 3000],
+  ]);
+  pings[0]?.settle({ ok: true, latencyMs: 12 });
+  pings[1]?.settle({ ok: false, latencyMs: 3000, reason: 'timeout', detail: 'no pong' });
+  expect(keeper.snapshot().bases).toMatchObject([
+    { up: true, pingMs: 12, lastProblem: null },
+    { up: false, pingMs: null, lastProblem: 'no pong' },
+  ]);
+  expect(notices.filter(({ kind }) => kind === 'pinged')).toEqual([
+    { kind: 'pinged', base: 0, ok: true, latencyMs: 12, reason: null, detail: '', changed: true },
+    {
+      kind: 'pinged',
+      base: 1,
+      ok: false,
+      latencyMs: 3000,
+      reason: 'timeout',
+      detail: 'no pong',
+      changed: true,
+    },
+  ]);
+});
+
+test('how a permit was come by is told to the core', () => {
+  const { keeper, leases, notices, calls, stock } = createStage();
+  stock.open = false;
+  keeper.start();
+  expect(calls).toEqual([]);
+  leases[0]?.grant('overdue');
+  expect(notices).toContainEqual({ kind: 'limiter-bypassed', permits: 1 });
+  expect(calls).toHaveLength(1);
+});
+
+test('new credentials are tried at once', () => {
+  const { keeper, calls, run } = createStage();
+  keeper.start();
+  calls[0]?.settle({ kind: 'unauthorised', status: 401, detail: 'no' });
+  run(10_000);
+  expect(calls).toHaveLength(1);
+  keeper.credentialsChanged();
+  expect(calls).toHaveLength(2);
+});
+
+describe('the stop', () => {
+  const DELETED: Outcome = { kind: 'deleted' };
+
+  test('resolves with what is left when it is over', async () => {
+    const { keeper, calls, apply } = createStage();
+    keeper.start();
+    apply(calls[0]);
+    const left = keeper.stop('delete', 'SIGTERM');
+    expect(calls[1]?.request.timeoutSeconds).toBeNull();
+    calls[1]?.settle(DELETED);
+    await expect(left).resolves.toEqual([]);
+    expect(keeper.snapshot().phase).toBe('stopped');
+  });
+
+  test('that is asked for twice is one stop with one end', async () => {
+    const { keeper, calls, apply, notices } = createStage();
+    keeper.start();
+    apply(calls[0]);
+    const first = keeper.stop('delete', 'SIGTERM');
+    const second = keeper.stop('keep', 'SIGINT');
+    expect(calls).toHaveLength(2);
+    calls[1]?.settle(DELETED);
+    await expect(Promise.all([first, second])).resolves.toEqual([[], []]);
+    await expect(keeper.stop('delete', 'again')).resolves.toEqual([]);
+    expect(notices.filter(({ kind }) => kind === 'stopping')).toHaveLength(1);
+    expect(notices.filter(({ kind }) => kind === 'stopped')).toHaveLength(1);
+  });
+
+  test('leaves no timer running and hears nothing any more', async () => {
+    const { keeper, calls, pings, apply, notices, run, timeline } = createStage();
+    keeper.start();
+    apply(calls[0]);
+    const left = keeper.stop('delete', 'SIGTERM');
+    calls[1]?.settle(DELETED);
+    await left;
+    const { length } = notices;
+    run(60_000);
+    pings[0]?.settle({ ok: true, latencyMs: 5 });
+    keeper.hear('bot', 'beat');
+    keeper.credentialsChanged();
+    run(60_000);
+    expect(notices).toHaveLength(length);
+    expect(calls).toHaveLength(2);
+    expect(timeline.next()).toBe(false);
+  });
+
+  test('before the start has nothing to do', async () => {
+    const { keeper, calls } = createStage();
+    await expect(keeper.stop('delete', 'SIGTERM')).resolves.toEqual([]);
+    expect(calls).toEqual([]);
+  });
+});
+
+describe('the snapshot', () => {
+  test('says that the loop turns while it takes its steps', () => {
+    const { keeper, run } = createStage();
+    keeper.start();
+    run(60_000);
+    expect(keeper.snapshot()).toMatchObject({ phase: 'running', live: true });
+  });
+
+  test('says that the loop stands still after five seconds without a step', () => {
+    const { keeper, run, clock } = createStage();
+    keeper.start();
+    clock.stall(60_000);
+    run(4900);
+    expect(keeper.snapshot().live).toBe(true);
+    run(400);
+    expect(keeper.snapshot().live).toBe(false);
+    run(60_000);
+    expect(keeper.snapshot().live).toBe(true);
+  });
+
+  test('counts the guarantee down between steps', () => {
+    const { keeper, calls, apply, run } = createStage();
+    keeper.start();
+    apply(calls[0]);
+    const before = keeper.snapshot().markets[0]?.guaranteedMs ?? 0;
+    run(100);
+    expect(keeper.snapshot().markets[0]?.guaranteedMs).toBeCloseTo(before - 100, 6);
+  });
+});

@@ -1,0 +1,142 @@
+import { Command } from 'commander';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { registerCompare } from '../../src/cli/compare.ts';
+import type { Edge } from '../../src/cli/edge.ts';
+import {
+  COMPARED_RULES,
+  COMPARED_TIMEOUTS_SECONDS,
+  type Comparison,
+  compareAt,
+  longerThan,
+  type Row,
+} from '../../src/simulation/compare.ts';
+import { OUTAGE_KINDS, type OutageKind } from '../../src/simulation/single-timer.ts';
+
+const OPTIONS = { samples: 20, phases: 2, lives: 6, seed: 1, roundTripMs: 100 };
+const comparisons = new Map<number, Comparison>();
+
+function rowOf(timeoutSeconds: number, name: string): Row {
+  const found = comparisons.get(timeoutSeconds)?.rows.find(({ rule }) => rule.name === name);
+  if (found === undefined) throw new Error(`no row for ${name} at T = ${timeoutSeconds} s`);
+  return found;
+}
+const worst = (timeoutSeconds: number, name: string, kind: OutageKind): number =>
+  rowOf(timeoutSeconds, name).survival[kind].worst;
+
+beforeAll(() => {
+  for (const timeoutSeconds of COMPARED_TIMEOUTS_SECONDS) {
+    comparisons.set(timeoutSeconds, compareAt(timeoutSeconds, OPTIONS));
+  }
+});
+
+describe('at the worst moment our own rule survives an outage', () => {
+  it.each([
+    [600, 0.95, 'refused'],
+    [600, 0.95, 'black hole'],
+    [60, 0.88, 'refused'],
+    [60, 0.88, 'black hole'],
+    [15, 0.85, 'refused'],
+    [15, 0.85, 'black hole'],
+    [5, 0.55, 'refused'],
+    [5, 0.55, 'black hole'],
+  ] as const)('of a timer of %d s for at least %d of it (%s)', (timeoutSeconds, share, kind) => {
+    expect(worst(timeoutSeconds, 'killswitchd', kind)).toBeGreaterThanOrEqual(share);
+  });
+
+  it('but never longer than rounding to seconds and its own period allow', () => {
+    for (const timeoutSeconds of COMPARED_TIMEOUTS_SECONDS) {
+      const { requestsPerSecond, survival } = rowOf(timeoutSeconds, 'killswitchd');
+      const most = (timeoutSeconds - 0.999 - 1 / requestsPerSecond) / timeoutSeconds;
+      for (const kind of OUTAGE_KINDS) expect(survival[kind].worst).toBeLessThanOrEqual(most + 0.001);
+    }
+  });
+});
+
+it.each(COMPARED_TIMEOUTS_SECONDS)(
+  'no other rule is ahead at the same or a lower rate, T = %d s',
+  (timeoutSeconds) => {
+    const ahead = comparisons.get(timeoutSeconds)?.ahead.filter(({ atSameRate }) => atSameRate);
+    expect(ahead).toEqual([]);
+  },
+);
+
+describe('what is known about the other rules comes out', () => {
+  it('Eureka survives a third of T where it is refused, and no black hole at all', () => {
+    expect(worst(60, 'Eureka heartbeat', 'refused')).toBeCloseTo(1 / 3, 1);
+    expect(worst(60, 'Eureka heartbeat', 'black hole')).toBeLessThan(0.02);
+    expect(rowOf(60, 'Eureka heartbeat').survival['black hole'].lapse).toBeGreaterThan(0.8);
+  });
+
+  it("the exchange's own sample survives less than a fifth of its minute", () => {
+    for (const kind of OUTAGE_KINDS) expect(worst(60, "the exchange's sample", kind)).toBeLessThan(0.2);
+  });
+
+  it('three renewals per timeout survive no black hole where the HTTP timeout is as long as the timer', () => {
+    for (const name of ['Eureka heartbeat', 'Consul session', 'BitMEX, Kraken advice']) {
+      expect(worst(5, name, 'black hole'), name).toBeLessThan(0.02);
+    }
+  });
+
+  it('overlapping attempts make a black hole no worse than a refusal for etcd: both cost the period only', () => {
+    for (const kind of OUTAGE_KINDS) {
+      expect(worst(600, 'etcd clientv3', kind)).toBeGreaterThan(0.65);
+      expect(worst(600, 'etcd clientv3', kind)).toBeLessThan(2 / 3);
+    }
+  });
+
+  it('Vault waits out most of what is left and gives up in its grace', () => {
+    for (const kind of OUTAGE_KINDS) expect(worst(60, 'Vault LifetimeWatcher', kind)).toBeLessThan(0.1);
+  });
+
+  it('every rule renews as often as it says', () => {
+    const perTimeout = COMPARED_RULES.map(({ name }) => [
+      name,
+      Math.round(rowOf(600, name).requestsPerSecond * 600 * 10) / 10,
+    ]);
+    expect(Object.fromEntries(perTimeout)).toEqual({
+      killswitchd: 60,
+      'etcd clientv3': 3,
+      'client-go election': 7.5,
+      'kubelet node lease': 3.9,
+      'BitMEX, Kraken advice': 4,
+      'Consul session': 2,
+      'Eureka heartbeat': 3,
+      'Vault LifetimeWatcher': 1.4,
+      "the exchange's sample": 1.3,
+    });
+  });
+});
+
+it('half of the outages are longer than their median, and one in six longer than one sigma', () => {
+  expect(longerThan(0.5)).toBeCloseTo(0.5, 6);
+  expect(longerThan(0.5 * Math.E)).toBeCloseTo(0.158655, 6);
+  expect(longerThan(0.5 / Math.E)).toBeCloseTo(0.841345, 6);
+  expect(longerThan(0)).toBe(1);
+});
+
+it('equal seeds give equal figures', () => {
+  const once = compareAt(15, { ...OPTIONS, samples: 4, lives: 1 });
+  expect(compareAt(15, { ...OPTIONS, samples: 4, lives: 1 })).toEqual(once);
+});
+
+describe('the command', () => {
+  async function compare(...flags: string[]) {
+    const lines: string[] = [];
+    const errors: string[] = [];
+    const edge = { out: (line: string) => lines.push(line), finish: () => {} } as unknown as Edge;
+    const program = new Command().exitOverride().configureOutput({ writeErr: (text) => errors.push(text) });
+    registerCompare(program, edge);
+    const failed = await program.parseAsync(['compare', ...flags], { from: 'user' }).then(
+      () => false,
+      () => true,
+    );
+    return { lines, errors, failed };
+  }
+
+  it('refuses numbers that make no sense and says which it takes', async () => {
+    const { errors, lines, failed } = await compare('--samples', '0');
+    expect(failed).toBe(true);
+    expect(lines).toEqual([]);
+    expect(errors.join('')).toContain("Found '0', allowed is a whole number from 1 to 100000.");
+  });
+});
