@@ -1,15 +1,25 @@
 #!/usr/bin/env node
 import { writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import type { Edge, ExitCode } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { isoTime } from './clock.ts';
 
-/** Writes without ever throwing: a reader that went away must not take the daemon with it. */
+/** A reader that is slow is waited for this often, 10 ms at a time. */
+const PATIENCE = 1000;
+
+/** Writes all of the line without ever throwing: a reader that went away must not take the daemon with it. */
 function writeLine(descriptor: number, line: string): void {
-  try {
-    writeSync(descriptor, `${line}\n`);
-  } catch {
-    // Nobody reads any more; there is nobody to tell.
+  let rest = Buffer.from(`${line}\n`, 'utf8');
+  for (let waited = 0; rest.length > 0 && waited < PATIENCE; ) {
+    try {
+      rest = rest.subarray(writeSync(descriptor, rest));
+    } catch (error) {
+      // Nobody reads any more, and there is nobody to tell.
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return;
+      waited += 1;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+    }
   }
 }
 
@@ -17,7 +27,8 @@ const edge: Edge = {
   env: process.env,
   out: (line) => writeLine(1, line),
   err: (line) => writeLine(2, line),
-  terminal: process.stdout.isTTY === true,
+  // Asking the stream instead would make the descriptor non-blocking.
+  terminal: isatty(1),
   nodeVersion: process.versions.node,
   isoTime,
   onSignal(signal, run) {

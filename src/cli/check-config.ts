@@ -7,6 +7,7 @@ import { describePromise } from '../core/promise.ts';
 import { planCadence, seconds } from '../core/timing.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
+import { checkLive } from './live-check.ts';
 
 /** Asks the exchange itself about a configuration that is right on paper. */
 export type LiveCheck = (config: Config, edge: Edge) => Promise<ExitCode>;
@@ -17,7 +18,7 @@ type LoadedOk = Loaded & { readonly kind: 'ok' };
  * `check-config`: says what is wrong with the configuration (on standard error, exit 78), or what it means. Without
  * `--live` it opens no connection.
  */
-export function registerCheckConfig(program: Command, edge: Edge, live: LiveCheck): void {
+export function registerCheckConfig(program: Command, edge: Edge, live: LiveCheck = checkLive): void {
   addConfigFlags(program.command('check-config'))
     .description('check file, environment and flags, and say what they mean; arms nothing')
     .option(

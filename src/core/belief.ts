@@ -1,7 +1,7 @@
 import type { Certainty } from './notice.ts';
 import type { ServerTimer } from './outcome.ts';
 import { ROUNDING_MS, TRIP_MS } from './promise.ts';
-import type { Attempt, Belief, CoreState, MarketState } from './state.ts';
+import { type Attempt, awakeMs, type Belief, type CoreState, type MarketState } from './state.ts';
 
 /** Clocks of two hosts drift apart by at most this share: belief gives it away on both sides. */
 const DRIFT = 200e-6;
@@ -26,17 +26,27 @@ export interface Confirmation {
 export function believeWritten(state: CoreState, attempt: Attempt): void {
   const { belief } = attempt.market;
   if (attempt.purpose === 'delete') {
-    belief.notBeforeLifeMs = null;
+    forget(belief);
     return;
   }
   if (attempt.purpose === 'trip' && belief.notBeforeLifeMs !== null) {
     const shortestLifeMs = attempt.writtenLifeMs + (attempt.timeoutMs - ROUNDING_MS) * (1 - DRIFT);
-    belief.notBeforeLifeMs = Math.min(belief.notBeforeLifeMs, shortestLifeMs);
+    believeUntil(state, belief, Math.min(belief.notBeforeLifeMs, shortestLifeMs));
   }
   const { requestLifetimeMs, cancellationDelayMs } = state.settings;
   const latestMs =
     attempt.writtenMs + requestLifetimeMs + longest(attempt.timeoutMs) + ROUNDING_MS + cancellationDelayMs;
   belief.notAfterMs = Math.max(belief.notAfterMs ?? latestMs, latestMs);
+}
+
+function believeUntil(state: CoreState, belief: Belief, untilLifeMs: number): void {
+  belief.notBeforeLifeMs = untilLifeMs;
+  belief.notBeforeAwakeMs = awakeMs(state) + (untilLifeMs - state.lifeMs);
+}
+
+function forget(belief: Belief): void {
+  belief.notBeforeLifeMs = null;
+  belief.notBeforeAwakeMs = null;
 }
 
 /** The exchange did not, and will not, carry the attempt out: it leaves no trace in the belief. */
@@ -80,8 +90,9 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const lapse = judgeLapse(state, belief, timer, unresolved);
   belief.server = { startTime: timer.startTime, cancellationTime: timer.cancellationTime };
   belief.lastAppliedId = attempt.id;
-  belief.notBeforeLifeMs = flawedStart(state, attempt) + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
-  if (state.settings.flaw === 'belief-of-two-timeouts') belief.notBeforeLifeMs += shortestMs;
+  const untilLifeMs = flawedStart(state, attempt) + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
+  const doubled = state.settings.flaw === 'belief-of-two-timeouts' ? shortestMs : 0;
+  believeUntil(state, belief, untilLifeMs + doubled);
   belief.expiryWallMs = attempt.writtenWallMs + shortestMs;
   // With rising nonces an accepted one fences every earlier one: what is still under way is refused when it arrives.
   const rising = state.settings.nonce === 'increasing';
@@ -94,7 +105,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   if (belief.strayTripUntilMs > state.now.monoMs) {
     // Wherever the stray trip lands after this renewal, it leaves its own time from there.
     const leastLifeMs = attempt.writtenLifeMs + (TRIP_MS - ROUNDING_MS) * (1 - DRIFT);
-    belief.notBeforeLifeMs = Math.min(belief.notBeforeLifeMs, leastLifeMs);
+    believeUntil(state, belief, Math.min(untilLifeMs, leastLifeMs));
   }
   const strayMs =
     belief.strayUntilMs <= state.now.monoMs ? 0 : belief.strayUntilMs + lastsAtMost(state, market);
@@ -111,7 +122,7 @@ function flawedStart(state: CoreState, attempt: Attempt): number {
 /** The exchange confirmed a delete, and every renewal written before it had settled. */
 export function believeDeleted(state: CoreState, attempt: Attempt): void {
   const { belief } = attempt.market;
-  belief.notBeforeLifeMs = null;
+  forget(belief);
   belief.expiryWallMs = null;
   belief.server = null;
   belief.unresolved = 0;

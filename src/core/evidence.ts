@@ -1,7 +1,7 @@
 import type { Effect } from './events.ts';
 import type { Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
-import type { BotState, CoreState, MarketState } from './state.ts';
+import { awakeMs, type BotState, type CoreState, type MarketState } from './state.ts';
 
 /**
  * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. Design,
@@ -52,10 +52,6 @@ export function judgeBots(state: CoreState, out: Effect[]): void {
  */
 function isSilent(state: CoreState, bot: BotState): boolean {
   return bot.state === 'stale' && awakeMs(state) - bot.lastAwakeMs > state.settings.liveness.ttlMs;
-}
-
-function awakeMs(state: CoreState): number {
-  return state.now.monoMs + state.timebase.sleptMs;
 }
 
 function trip(state: CoreState, bot: BotState): void {

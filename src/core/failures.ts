@@ -81,17 +81,25 @@ function react(
       break;
     case 'refused':
       heardFrom(state, base, out);
-      refuse(state, market, outcome.code, outcome.detail, out);
+      refuse(state, attempt, outcome, out);
       break;
     case 'unauthorised':
       heardFrom(state, base, out);
-      latchKey(state, outcome.status, outcome.detail, out);
+      latchKey(state, attempt, outcome, out);
       break;
   }
 }
 
-function refuse(state: CoreState, market: MarketState, code: number, detail: string, out: Effect[]): void {
+function refuse(
+  state: CoreState,
+  attempt: Attempt,
+  { code, detail }: { readonly code: number; readonly detail: string },
+  out: Effect[],
+): void {
+  const { market } = attempt;
+  if (market.refusals > 0 && attempt.writtenMs <= market.refusedAtMs && market.refused === null) return;
   market.refusals += 1;
+  market.refusedAtMs = state.now.monoMs;
   if (market.confirmedOnce && market.refusals < LOOKS) return;
   const isNews = market.refused === null;
   market.refused = { code, detail };
@@ -104,9 +112,17 @@ function refuse(state: CoreState, market: MarketState, code: number, detail: str
   });
 }
 
-function latchKey(state: CoreState, status: number, detail: string, out: Effect[]): void {
+function latchKey(
+  state: CoreState,
+  attempt: Attempt,
+  { status, detail }: { readonly status: number; readonly detail: string },
+  out: Effect[],
+): void {
+  // Answers to what was signed with the key before, or sent before the first refusal came, are no second look.
+  if (attempt.writtenMs < state.keySinceMs || state.unauthorised !== null) return;
+  if (state.unauthorisedStreak > 0 && attempt.writtenMs <= state.unauthorisedAtMs) return;
   state.unauthorisedStreak += 1;
-  if (state.unauthorised !== null) return;
+  state.unauthorisedAtMs = state.now.monoMs;
   if (state.authorisedOnce && state.unauthorisedStreak < LOOKS) return;
   state.unauthorised = { status, detail, nextProbeMs: state.now.monoMs + KEY_PROBE_MS };
   out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs: KEY_PROBE_MS } });

@@ -86,10 +86,12 @@ export function takePermits(
 /**
  * How many attempts may be written over ordinary connections now. With rising nonces requests go one after the other,
  * or a later one could overtake an earlier one and make it stale; but nobody waits for an answer longer than a few
- * round trips, so that one hung request does not hold up the rest.
+ * round trips, so that one hung request does not hold up the rest. A key that was never accepted is shown one request
+ * at a time in either mode: a wrong one must not count as many refused tries.
  */
 function freeLanes(state: CoreState): number {
-  if (state.settings.nonce === 'window') return state.settings.connections - state.attempts.size;
+  const proven = state.authorisedOnce;
+  if (state.settings.nonce === 'window' && proven) return state.settings.connections - state.attempts.size;
   const patienceMs = lanePatienceMs(state);
   for (const attempt of state.attempts.values()) {
     const ageMs = state.now.monoMs - attempt.writtenMs;

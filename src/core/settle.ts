@@ -4,7 +4,15 @@ import { fail } from './failures.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
 import { ROUNDING_MS } from './promise.ts';
-import { type Attempt, type BaseState, type CoreState, hurry, type MarketState, slackMs } from './state.ts';
+import {
+  type Attempt,
+  awakeSlackMs,
+  type BaseState,
+  type CoreState,
+  hurry,
+  type MarketState,
+  slackMs,
+} from './state.ts';
 import { LEAST_ATTEMPTS } from './timing.ts';
 
 const SLACKS_KEPT = 60;
@@ -57,7 +65,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   const name = market.settings.market;
   const { monoMs } = state.now;
   const durationMs = monoMs - attempt.writtenMs;
-  const slackBefore = slackMs(state, market);
+  const slackBefore = awakeSlackMs(state, market);
   const wasArmed = market.belief.notBeforeLifeMs !== null && slackBefore > 0;
   const hadTimer = market.belief.notBeforeLifeMs !== null;
   const gapMs = monoMs - market.lastConfirmedMs;

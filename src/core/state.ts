@@ -27,6 +27,8 @@ export interface Attempt {
 export interface Belief {
   /** Life time until which the timer is guaranteed to be armed; null where none was ever confirmed. */
   notBeforeLifeMs: number | null;
+  /** The same on the clock that steps of the wall clock do not move: what alarms and figures go by. */
+  notBeforeAwakeMs: number | null;
   /** Monotonic time by which a timer has surely fired; null where surely none exists. */
   notAfterMs: number | null;
   /** Unix milliseconds: time of writing of the last confirmed renewal + timeout; for people. */
@@ -64,6 +66,7 @@ export interface MarketState {
   refused: { readonly code: number; readonly detail: string } | null;
   /** Refusals in a row since the last success. */
   refusals: number;
+  refusedAtMs: number;
   nonceRetries: number;
   streak: number;
   timedOut: boolean;
@@ -168,6 +171,9 @@ export interface CoreState {
   lastThrottledMs: number;
   unauthorised: { readonly status: number; readonly detail: string; nextProbeMs: number } | null;
   unauthorisedStreak: number;
+  /** When the newest refusal of the key that counts arrived, and since when the key is in use. */
+  unauthorisedAtMs: number;
+  keySinceMs: number;
   /** A key that was good once gets a second look before everything is latched. */
   authorisedOnce: boolean;
   allArmedSaid: boolean;
@@ -180,6 +186,20 @@ export interface CoreState {
 export function slackMs(state: CoreState, market: MarketState): number {
   const { notBeforeLifeMs } = market.belief;
   return notBeforeLifeMs === null ? 0 : notBeforeLifeMs - state.lifeMs;
+}
+
+/** Monotonic time and suspend: what no setting of the wall clock moves. */
+export function awakeMs(state: CoreState): number {
+  return state.now.monoMs + state.timebase.sleptMs;
+}
+
+/**
+ * The slack without doubts about the wall clock. Decisions go by `slackMs`, which a step of that clock can end; alarms
+ * and figures go by this one, since setting a clock fires no timer.
+ */
+export function awakeSlackMs(state: CoreState, market: MarketState): number {
+  const { notBeforeAwakeMs } = market.belief;
+  return notBeforeAwakeMs === null ? 0 : notBeforeAwakeMs - awakeMs(state);
 }
 
 /** Brings the market's next attempt forward to now, but not closer than the shortest gap to the last one. */

@@ -7,7 +7,7 @@ import { plan } from './plan.ts';
 import { plannedPerSecond } from './rate.ts';
 import { takePermits } from './release.ts';
 import { settle } from './settle.ts';
-import { type CoreState, hurry, isWanted, slackMs } from './state.ts';
+import { awakeSlackMs, type CoreState, hurry, isWanted, slackMs } from './state.ts';
 import { type Instant, lifeMs, observeClocks } from './time.ts';
 import { planCadence } from './timing.ts';
 
@@ -53,6 +53,8 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       break;
     case 'credentials-changed':
       state.authorisedOnce = false;
+      state.keySinceMs = now.monoMs;
+      state.unauthorisedStreak = 0;
       if (state.unauthorised !== null)
         state.unauthorised = { ...state.unauthorised, nextProbeMs: now.monoMs };
       plansAgain = true;
@@ -131,7 +133,7 @@ function sweep(state: CoreState, out: Effect[]): void {
 function judgeLapses(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
     if (market.overdueSaid && market.lapseSaid) continue;
-    if (market.belief.notBeforeLifeMs === null || slackMs(state, market) > 0 || !isWanted(state, market))
+    if (market.belief.notBeforeLifeMs === null || awakeSlackMs(state, market) > 0 || !isWanted(state, market))
       continue;
     const name = market.settings.market;
     if (!market.overdueSaid) {

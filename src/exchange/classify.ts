@@ -54,9 +54,13 @@ function judgeSuccess(response: Response, value: unknown, asked: Asked): Outcome
   return asked.timeoutSeconds === null ? { kind: 'deleted' } : { kind: 'applied', timer };
 }
 
+/** Validation and market: what the document says of a request that will be refused again. */
+const LATCHING_CODES: readonly number[] = [30, 31];
+
 /**
- * A 4xx other than 401, 403 and 429. The API's own error object is a refusal and says that nothing was done. Anything
- * else was said by a proxy, and what became of the request behind it is unknown.
+ * A 4xx other than 401, 403 and 429. Codes 30 and 31 with 400 or 422 are the API's refusal of what was asked. Other
+ * error objects with these statuses were not carried out either, but say nothing that holds for the next request. Any
+ * other 4xx may be a proxy's, and what became of the request behind it is unknown.
  */
 function judgeRefusal(status: number, value: unknown, detail: string): Verdict {
   const error = decodeError(value);
@@ -64,7 +68,10 @@ function judgeRefusal(status: number, value: unknown, detail: string): Verdict {
   // With nonceWindow a nonce too far from the exchange's clock comes as code 0, which has other meanings as well.
   if ((status === 400 || status === 422) && error.code === 0 && /\bnonce\b/i.test(error.message))
     return { kind: 'nonce', detail };
-  return { kind: 'refused', code: error.code, detail, fields: error.fields };
+  const isApi = status === 400 || status === 422;
+  if (isApi && LATCHING_CODES.includes(error.code))
+    return { kind: 'refused', code: error.code, detail, fields: error.fields };
+  return { kind: 'transient', reason: 'validation', detail, maybeApplied: !isApi };
 }
 
 function judgeResponse(response: Response, asked: Asked): Verdict {

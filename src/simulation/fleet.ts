@@ -4,8 +4,8 @@ import type { Timeline } from '../simulator/virtual-clock.ts';
 import { createHost } from './host.ts';
 import type { Incarnation } from './incarnation.ts';
 import type { Judge } from './judge.ts';
-import type { Sent } from './sent.ts';
 import type { Plan } from './plan.ts';
+import type { Sent } from './sent.ts';
 import type { SimulatedServer } from './server.ts';
 import { createWireFaults } from './wire-faults.ts';
 

@@ -2,8 +2,8 @@ import type { Transport, WireRequest, WireResult } from '../exchange/wire.ts';
 import type { HostClock, Timeline } from '../simulator/virtual-clock.ts';
 import { type Answer, createGateway } from './gateway.ts';
 import { REQUEST_LIFETIME_MS } from './plan.ts';
-import type { SimulatedServer } from './server.ts';
 import type { Sent } from './sent.ts';
+import type { SimulatedServer } from './server.ts';
 import type { WireFaults } from './wire-faults.ts';
 
 export interface NetworkOptions {

@@ -4,11 +4,13 @@ import { createHttpDate } from '../simulator/exchange-clock.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../simulator/simulated-exchange.ts';
 import type { Timeline } from '../simulator/virtual-clock.ts';
 import { ACTOR_KEY, createActor } from './actor.ts';
-import type { Sent } from './sent.ts';
 import type { Plan } from './plan.ts';
+import type { Sent } from './sent.ts';
 
 /** Unix milliseconds of the exchange's clock at the start of every run. */
 export const EPOCH_MS = 1_700_000_000_000;
+/** The exchange counts requests against its limit over this. */
+export const LIMIT_WINDOW_MS = 10_000;
 
 /** The simulated exchange on the timeline of a run, with a clock of its own. */
 export interface SimulatedServer {
@@ -23,6 +25,8 @@ export interface SimulatedServer {
   pretend(sent: Sent): Reply;
   /** Somebody else with a key of the same account sets a timer, or deletes it with null. */
   meddle(market: string, timeoutSeconds: number | null): void;
+  /** Somebody else makes a request that changes nothing and counts against the limit. */
+  knock(): void;
   /** Gets every event together with the request that brought it about, if one did. */
   onEvent(listener: (event: ExchangeEvent, arriving: Sent | null) => void): void;
 }
@@ -58,6 +62,7 @@ export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
       actor.sync(market, timeoutSeconds, nowMs());
       planFiring();
     },
+    knock: () => actor.knock(nowMs()),
     onEvent(listener) {
       exchange.log.subscribe((event) => listener(event, arriving));
     },
@@ -75,7 +80,7 @@ function createExchange(plan: Plan): SimulatedExchange {
     keys: [...keys, ACTOR_KEY],
     startTimeRounding: plan.rounding,
     cancellationDelayMs: plan.cancellationDelayMs,
-    limits: { 'kill-switch': { requests: plan.limitRequests, windowMs: 10_000 } },
+    limits: { 'kill-switch': { requests: plan.limitRequests, windowMs: LIMIT_WINDOW_MS } },
     eventCapacity: 64,
     // Half of the time of a run would go into checking what another test proves.
     checkSignatures: plan.seed % 10 === 0,
@@ -90,11 +95,17 @@ function createFiring(
   toTrueMs: (serverMs: number) => number,
 ): () => void {
   let cancel = () => {};
+  let plannedMs: number | null = null;
+
   return function planFiring() {
-    cancel();
     const dueMs = exchange.nextFiringMs();
-    if (dueMs === null) return;
-    cancel = timeline.at(toTrueMs(dueMs) + 0.01, () => {
+    const trueMs = dueMs === null ? null : toTrueMs(dueMs) + 0.01;
+    if (trueMs === plannedMs) return;
+    cancel();
+    plannedMs = trueMs;
+    if (trueMs === null) return;
+    cancel = timeline.at(trueMs, () => {
+      plannedMs = null;
       exchange.advance(nowMs());
       planFiring();
     });

@@ -3,7 +3,7 @@ import type { Bots } from './bots.ts';
 import type { Fleet } from './fleet.ts';
 import type { Judge } from './judge.ts';
 import { FAULTS, type Fault, type Plan } from './plan.ts';
-import type { SimulatedServer } from './server.ts';
+import { LIMIT_WINDOW_MS, type SimulatedServer } from './server.ts';
 
 /** How long after a SIGTERM the daemon is started again, beside the length of the fault. */
 export const RESTART_AFTER_MS = 10_000;
@@ -72,7 +72,7 @@ function strikeBot({ timeline, bots }: Struck, { kind, target, forMs, sizeMs }: 
   bots.silence(target, timeline.nowMs() + forMs, kind === 'bot-flaps' ? sizeMs : null);
 }
 
-function strikeExchange({ plan, judge, server }: Struck, fault: Fault): void {
+function strikeExchange({ plan, timeline, judge, server }: Struck, fault: Fault): void {
   const market = plan.markets[fault.target]?.market ?? null;
   switch (fault.kind) {
     case 'server-clock-step':
@@ -88,7 +88,16 @@ function strikeExchange({ plan, judge, server }: Struck, fault: Fault): void {
       judge.onTruthBroken(market);
       if (market !== null) server.meddle(market, fault.kind === 'actor-deletes' ? null : MEDDLED_SECONDS);
       break;
+    case 'neighbour':
+      knock(timeline, server, fault, LIMIT_WINDOW_MS / Math.max(1, plan.limitRequests * fault.share));
+      break;
     default:
       break;
   }
+}
+
+function knock(timeline: Timeline, server: SimulatedServer, fault: Fault, everyMs: number): void {
+  server.knock();
+  const nextMs = timeline.nowMs() + everyMs;
+  if (nextMs < fault.atMs + fault.forMs) timeline.at(nextMs, () => knock(timeline, server, fault, everyMs));
 }

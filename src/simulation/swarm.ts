@@ -59,9 +59,20 @@ export function planOf(seed: number): Plan {
     serverDriftPpm: draw.between(-50, 50),
     budgetRequests: draw.chance(0.1) ? tightBudget(markets) : BUDGET_REQUESTS,
     limitRequests: LIMIT_REQUESTS,
-    bases: 1,
+    bases: draw.chance(0.2) ? 2 : 1,
   } satisfies World;
-  return { ...world, faults: drawFaults(draw, world) };
+  const faults = drawFaults(draw, world);
+  const crowded = faults.some(({ kind }) => kind === 'neighbour');
+  return { ...world, limitRequests: crowded ? crowdedLimit(world) : LIMIT_REQUESTS, faults };
+}
+
+/** A limit that neighbours can use up without making the simulation crawl: twice what the daemons need. */
+function crowdedLimit({ markets, daemons }: Pick<World, 'markets' | 'daemons'>): number {
+  const perSecond = markets.reduce(
+    (sum, { timeoutSeconds }) => sum + 10 / Math.min(Math.max(timeoutSeconds, 10), 100),
+    0,
+  );
+  return Math.ceil(perSecond * 10 * 2 * daemons.length) + 40;
 }
 
 function drawMarkets(draw: Draw, bots: number): PlannedMarket[] {
@@ -75,13 +86,14 @@ function drawMarkets(draw: Draw, bots: number): PlannedMarket[] {
 
 function drawDaemon(draw: Draw, index: number): PlannedDaemon {
   return {
-    startMs: index === 0 ? 0 : draw.between(0, FAULTY_MS / 2),
+    startMs: index === 0 || draw.chance(0.2) ? 0 : draw.between(0, FAULTY_MS / 2),
     // Together with the exchange's own drift at most 200 ppm.
     driftPpm: draw.between(-150, 150),
     // In a nonce window a wrong clock is for the estimate of the exchange's clock to find out.
     wallOffsetMs: draw.chance(0.3) ? draw.between(-3_600_000, 3_600_000) : draw.between(-500, 500),
     policy: draw.pick(['delete', 'delete', 'keep', 'handoff'] as const),
-    key: index,
+    // The same key, or one of its own.
+    key: draw.chance(0.3) ? 0 : index,
   };
 }
 
@@ -92,7 +104,7 @@ function tightBudget(markets: readonly PlannedMarket[]): number {
 }
 
 function drawFaults(draw: Draw, world: World): Fault[] {
-  const enabled = FAULT_KINDS.slice(0, 31).filter(() => draw.chance(draw.chance(0.5) ? 0.1 : 0.35));
+  const enabled = FAULT_KINDS.filter(() => draw.chance(draw.chance(0.5) ? 0.1 : 0.35));
   const faults: Fault[] = [];
   for (const kind of enabled) {
     const times = draw.whole(1, ONE_SHOT.has(kind) ? 2 : 4);
@@ -113,7 +125,7 @@ function drawFault(draw: Draw, kind: FaultKind, world: World): Fault {
   const atMs = draw.between(0, world.faultyMs * 0.9);
   const longMs = draw.chance(0.2) ? draw.between(5_000, world.faultyMs) : draw.between(100, 20_000);
   const forMs = Math.min(longMs, world.faultyMs - atMs);
-  const share = draw.chance(0.4) ? 1 : draw.between(0.05, 1);
+  const share = draw.chance(0.4) ? 1 : draw.between(0.05, 1) + (kind === 'neighbour' ? 0.4 : 0);
   return {
     kind,
     atMs,
@@ -156,4 +168,6 @@ const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   duplicate: (draw) => draw.between(1, 3_000),
   'wall-step': (draw) => draw.between(-300_000, 300_000),
   'server-clock-step': (draw) => draw.between(-3_000, 3_000),
+  reorder: (draw) => draw.between(10, 3_000),
+  'bot-flaps': (draw) => draw.between(1_000, 20_000),
 };

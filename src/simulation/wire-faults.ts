@@ -1,5 +1,5 @@
 import { hashText } from '../simulator/random.ts';
-import { type Fault, type FaultKind, FAULTS, type Plan } from './plan.ts';
+import { FAULTS, type Fault, type FaultKind, type Plan } from './plan.ts';
 import type { Sent } from './sent.ts';
 
 /** The faults of the wire: which of them hit a request, and every draw that a request needs. */

@@ -79,7 +79,7 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     level: 'error',
     event: 'overdue',
     say: (n, _, now) =>
-      `${n.market} MAY BE UNARMED: its timer was sure to stand only until ${momentText(n.expiryWallMs, now.wallMs)}. ` +
+      `${n.market} MAY BE UNARMED: no renewal was confirmed in time, and its timer is due at ${momentText(n.expiryWallMs, now.wallMs)}. ` +
       `Its orders may be cancelled at any moment; renewals are still tried.`,
   },
   lapsed: { level: 'error', event: 'lapsed', say: describeLapse },

@@ -14,6 +14,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 const JOURNAL_PRIORITY: Readonly<Record<number, string>> = { 60: '<2>', 50: '<3>', 40: '<4>', 30: '<6>' };
 const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR  ', 40: 'warning  ' };
 
+/** Shorter texts would be found inside ordinary words. */
+const SHORTEST_BLOTTED = 8;
+
 /** This many lines of one event in a window are written; further ones are counted. */
 const BURST = 50;
 const BURST_WINDOW_MS = 10_000;
@@ -102,7 +105,8 @@ function oneLine(text: string): string {
 
 function blot(line: string, secrets: readonly string[]): string {
   let clean = line;
-  for (const secret of secrets) if (secret !== '') clean = clean.replaceAll(secret, HIDDEN);
+  for (const secret of secrets)
+    if (secret.length >= SHORTEST_BLOTTED) clean = clean.replaceAll(secret, HIDDEN);
   return clean;
 }
 

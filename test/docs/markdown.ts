@@ -24,9 +24,12 @@ export function generatedBlocks(markdown: string): ReadonlyMap<string, string> {
 export function withGenerated(markdown: string, contentOf: (name: string) => string | undefined): string {
   return markdown.replaceAll(BLOCK, (block: string, name: string) => {
     const content = contentOf(name);
-    return content === undefined ? block : `<!-- generated: ${name} -->\n\n${content}\n\n<!-- /generated -->`;
+    return content === undefined ? block : generatedBlock(name, content);
   });
 }
+
+export const generatedBlock = (name: string, content: string): string =>
+  `<!-- generated: ${name} -->\n\n${content}\n\n<!-- /generated -->`;
 
 const BLOCK = /<!-- generated: ([^>]+?) -->\n([\s\S]*?)<!-- \/generated -->/g;
 

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { type Bench, createBench, type Fate } from './bench.ts';
+
+const HOUR_MS = 3_600_000;
+const NO_MARKET: Outcome = { kind: 'refused', code: 31, detail: 'Market is not available.' };
+const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
+const markets = ['SICK:10', 'AAA:10', 'BBB:10', 'CCC:10', 'DDD:10'];
+const well = ['AAA', 'BBB', 'CCC', 'DDD'];
+/** Longest that a request waits for the answer to the one before it, at a round trip of 20 ms; and a wake-up. */
+const PATIENCE_MS = 130 + 26;
+
+const gapsOf = (bench: Bench, market: string, fromMs: number) => {
+  const moments = bench.writesOf(market, fromMs).map(({ atMs }) => atMs);
+  return moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+};
+
+describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
+  const fates: readonly [string, Fate][] = [
+    ['hangs', { kind: 'lost' }],
+    ['hangs after it was carried out', { kind: 'lost', applied: true }],
+    ['is answered only after two seconds', { kind: 'slow', byMs: 2000 }],
+    ['always gets a server error', { kind: 'fails', outcome: HTTP_500 }],
+    ['is refused', { kind: 'fails', outcome: NO_MARKET }],
+  ];
+  test.each(fates)(
+    'a market that %s for ever delays no other by more than the patience of a lane',
+    (_what, fate) => {
+      const bench = createBench({ markets, nonce });
+      bench.start(5000);
+      bench.strike(fate, HOUR_MS, 'SICK');
+      bench.run(120_000);
+      for (const market of well) {
+        expect(Math.max(...gapsOf(bench, market, 4000))).toBeLessThanOrEqual(1000 + PATIENCE_MS);
+        expect(bench.book.firedOf(market)).toEqual([]);
+      }
+      expect(bench.noticesOf('outage-began')).toEqual([]);
+    },
+  );
+
+  test('a market that hangs has at most three requests in flight, however long it hangs', () => {
+    const bench = createBench({ markets, nonce });
+    bench.start(5000);
+    bench.strike({ kind: 'lost' }, HOUR_MS, 'SICK');
+    let most = 0;
+    bench.keeper.onTurn(() => {
+      most = Math.max(most, bench.keeper.state.byName.get('SICK')?.inFlight.length ?? 0);
+    });
+    bench.run(60_000);
+    expect(most).toBeGreaterThanOrEqual(2);
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
+  test('a market that hung is armed again within a second of being well', () => {
+    const bench = createBench({ markets, nonce });
+    bench.start(5000);
+    bench.strike({ kind: 'lost' }, 30_000, 'SICK');
+    bench.run(31_000);
+    expect(bench.book.timers.has('SICK')).toBe(true);
+    expect(bench.noticesOf('lapsed').map(({ market }) => market)).toEqual(['SICK']);
+    bench.run(60_000);
+    expect(bench.noticesOf('lapsed')).toHaveLength(1);
+    expect(bench.book.firedOf('SICK')).toHaveLength(1);
+  });
+});
+
+test('a slow market that still answers is never given up: its answers come before its deadline', () => {
+  const bench = createBench({ markets: ['SICK:60', 'AAA:60'], nonce: 'window' });
+  bench.start(5000);
+  bench.strike({ kind: 'slow', byMs: 2500 }, HOUR_MS, 'SICK');
+  bench.run(120_000);
+  expect(bench.noticesOf('attempt-failed')).toEqual([]);
+  expect(bench.writesOf('SICK', 10_000).length).toBeLessThanOrEqual(22);
+});
+
+test('pings that hang delay no renewal', () => {
+  const bench = createBench({ markets });
+  bench.pingsFail(() => true);
+  bench.start(60_000);
+  for (const market of well) expect(Math.max(...gapsOf(bench, market, 3000))).toBeLessThanOrEqual(1030);
+  expect(bench.pings.length).toBeGreaterThan(50);
+});
+
+test('a request that overtakes another is refused as stale, and the one that was overtaken costs nothing', () => {
+  const bench = createBench({ markets: ['SICK:30', 'AAA:30', 'BBB:30'] });
+  bench.start(5000);
+  // It arrives, but after the patience of its lane: the next request has arrived before it.
+  bench.strike({ kind: 'slow', byMs: 700 }, 20_000, 'SICK');
+  bench.run(60_000);
+  expect(bench.book.fired).toEqual([]);
+  expect(bench.noticesOf('overdue')).toEqual([]);
+});

@@ -1,0 +1,237 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { boundsOf } from '../../src/core/promise.ts';
+import { coreSettings } from '../core/core-settings.ts';
+import { type Bench, createBench, type Fate } from './bench.ts';
+
+const REFUSED_CONNECTION: Outcome = {
+  kind: 'transient',
+  reason: 'network',
+  detail: 'connection refused',
+  maybeApplied: false,
+};
+const HTTP_503: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 503', maybeApplied: true };
+const BLACK_HOLE: Fate = { kind: 'lost' };
+const SILENT_SUCCESS: Fate = { kind: 'lost', applied: true };
+const AT_ONCE: Fate = { kind: 'fails', outcome: REFUSED_CONNECTION };
+const GATEWAY: Fate = { kind: 'fails', outcome: HTTP_503 };
+const fates: readonly [string, Fate][] = [
+  ['black hole', BLACK_HOLE],
+  ['refused connections', AT_ONCE],
+  ['gateway pages', GATEWAY],
+];
+
+const many = (count: number, timeoutSeconds: number) =>
+  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
+const firstAfter = (bench: Bench, fromMs: number) => {
+  const seen = new Map<string, number>();
+  for (const { market, atMs } of bench.book.applied) {
+    if (atMs >= fromMs && !seen.has(market)) seen.set(market, atMs);
+  }
+  return seen;
+};
+
+describe.each(['increasing', 'window'] as const)('no false lapse, with %s nonces', (nonce) => {
+  test('any outage shorter than promised cancels nothing, whenever it begins', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(5, 10, 30, 60),
+        fc.constantFrom(1, 3),
+        fc.integer({ min: 0, max: 10_000 }),
+        fc.constantFrom(BLACK_HOLE, AT_ONCE, GATEWAY),
+        (timeoutSeconds, count, phaseMs, fate) => {
+          const bench = createBench({ markets: many(count, timeoutSeconds), nonce });
+          bench.start(15_000 + phaseMs);
+          const periodMs = bench.keeper.state.markets[0]?.periodMs ?? 0;
+          const { survivesMs } = boundsOf(
+            coreSettings({ markets: many(count, timeoutSeconds) }),
+            0,
+            periodMs,
+          );
+          bench.strike(fate, survivesMs);
+          bench.run(survivesMs + 10_000);
+          expect(bench.book.fired).toEqual([]);
+          expect(bench.noticesOf('lapsed')).toEqual([]);
+          expect(bench.noticesOf('overdue')).toEqual([]);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe.each(fates)('an outage (%s)', (_what, fate) => {
+  test('of half a minute at T = 10 lapses everything once, says so once, and all is armed again within 2 s', () => {
+    const bench = createBench({ markets: many(5, 10) });
+    bench.start(5500);
+    bench.strike(fate, 30_000);
+    bench.run(30_000);
+    const endMs = bench.nowMs();
+    expect(bench.book.fired).toHaveLength(5);
+    bench.run(2000);
+    expect(bench.book.timers.size).toBe(5);
+    expect(Math.max(...firstAfter(bench, endMs).values()) - endMs).toBeLessThanOrEqual(1000);
+    bench.run(60_000);
+    expect(
+      bench
+        .noticesOf('lapsed')
+        .map(({ market }) => market)
+        .toSorted(),
+    ).toEqual(['M0', 'M1', 'M2', 'M3', 'M4']);
+    expect(bench.noticesOf('overdue')).toHaveLength(5);
+    expect(bench.noticesOf('outage-began')).toHaveLength(1);
+    expect(bench.noticesOf('outage-ended')).toHaveLength(1);
+  });
+
+  test('costs as many requests for 100 markets as for five', () => {
+    const requests = [5, 100].map((count) => {
+      const bench = createBench({ markets: many(count, 60), nonce: 'window' });
+      bench.start(15_000);
+      bench.strike(fate, 30_000);
+      bench.run(8000);
+      const before = bench.writes.length;
+      bench.run(22_000);
+      return bench.writes.length - before;
+    });
+    expect(requests[1]).toBeLessThanOrEqual((requests[0] ?? 0) + 2);
+    expect(requests[0]).toBeGreaterThanOrEqual(4);
+    expect(requests[0]).toBeLessThanOrEqual(12);
+  });
+
+  test('has one request at a time to find out, never two within its gap', () => {
+    const bench = createBench({ markets: many(20, 60), nonce: 'window' });
+    bench.start(15_000);
+    bench.strike(fate, 45_000);
+    bench.run(45_000);
+    const began = bench.noticesOf('outage-began')[0]?.atMs ?? Number.POSITIVE_INFINITY;
+    const moments = bench.writes.filter(({ atMs }) => atMs > began + 100).map(({ atMs }) => atMs);
+    const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(224);
+    expect(moments.length).toBeGreaterThan(8);
+  });
+});
+
+describe('the first success after an outage', () => {
+  test('releases the rest in the order of their deadlines, what can be saved first and what has lapsed last', () => {
+    const bench = createBench({ markets: ['L1:10', 'S60:60', 'L2:10', 'S40:40', 'S50:50', 'S55:55'] });
+    bench.start(15_000);
+    bench.strike(GATEWAY, 20_000);
+    bench.run(20_000);
+    const endMs = bench.nowMs();
+    bench.run(6000);
+    const order = [...firstAfter(bench, endMs).keys()];
+    // The first is the canary whose turn it was.
+    const rest = order.filter((name) => name !== order[0]);
+    expect(order[0]).toMatch(/^S/);
+    expect(rest.slice(0, -2)).toEqual(['S40', 'S50', 'S55', 'S60'].filter((name) => name !== order[0]));
+    expect(rest.slice(-2).toSorted()).toEqual(['L1', 'L2']);
+    expect(bench.book.fired.map(({ market }) => market).toSorted()).toEqual(['L1', 'L2']);
+  });
+
+  test('saves as many as the connection carries before the lapsed are armed again', () => {
+    const bench = createBench({ markets: [...many(30, 60), 'GONE:10'], roundTripMs: 50 });
+    bench.start(15_000);
+    bench.strike(GATEWAY, 30_000);
+    bench.run(30_000);
+    const endMs = bench.nowMs();
+    bench.run(10_000);
+    const order = [...firstAfter(bench, endMs).keys()];
+    expect(order).toHaveLength(31);
+    expect(order.at(-1)).toBe('GONE');
+  });
+});
+
+describe('a market that is sick by itself', () => {
+  test('at the head of the queue does not keep the others from finding out that the exchange is back', () => {
+    const bench = createBench({ markets: ['SICK:30', ...many(4, 60)], nonce: 'window' });
+    bench.start(15_000);
+    bench.strike({ kind: 'lost' }, 3_600_000, 'SICK');
+    bench.strike(GATEWAY, 15_000);
+    bench.run(15_000);
+    expect(bench.noticesOf('outage-began')).toHaveLength(1);
+    const endMs = bench.nowMs();
+    bench.run(10_500);
+    expect(bench.noticesOf('outage-ended')).toHaveLength(1);
+    expect([...firstAfter(bench, endMs).keys()].toSorted()).toEqual(['M0', 'M1', 'M2', 'M3']);
+  });
+
+  test('because the exchange refuses it, does not lock the canary out', () => {
+    const wrong: Outcome = { kind: 'refused', code: 31, detail: 'Market is not available.' };
+    const bench = createBench({ markets: ['WRONG:60', ...many(3, 10)], nonce: 'window' });
+    bench.strike({ kind: 'fails', outcome: wrong }, 3_600_000, 'WRONG');
+    bench.start(5000);
+    bench.rules.unshift(({ atMs }) => (atMs > 5000 && atMs < 35_000 ? GATEWAY : null));
+    bench.run(32_000);
+    expect(bench.book.timers.size).toBe(3);
+  });
+});
+
+describe('answers that come and go', () => {
+  test.each([
+    ['one of ten', (number: number) => number % 10 === 0],
+    ['one of three', (number: number) => number % 3 === 0],
+    ['every other', (number: number) => number % 2 === 0],
+  ])('%s, make no storm, and whoever is answered often enough stays armed', (_what, isGood) => {
+    const bench = createBench({ markets: many(20, 60), nonce: 'window' });
+    bench.start(15_000);
+    bench.rules.push(({ number }) => (isGood(number) ? null : GATEWAY));
+    const before = bench.writes.length;
+    bench.run(60_000);
+    // Well, it would be 200 in a minute; with every retry at its own pace four times as much.
+    expect(bench.writes.length - before).toBeLessThanOrEqual(1000);
+    const busiest = Math.max(
+      ...bench.writes.map(
+        ({ atMs }) => bench.writes.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1000).length,
+      ),
+    );
+    expect(busiest).toBeLessThanOrEqual(100);
+  });
+
+  test('for long make a lapse possible, never certain, while lost answers may have been carried out', () => {
+    const bench = createBench({ markets: many(2, 10), nonce: 'window' });
+    bench.start(5000);
+    bench.strike(SILENT_SUCCESS, 30_000);
+    bench.run(40_000);
+    for (const { certainty } of bench.noticesOf('lapsed')) expect(certainty).toBe('possible');
+    expect(bench.book.fired).toEqual([]);
+  });
+});
+
+describe('pings', () => {
+  test('that come back send the canary at once', () => {
+    const bench = createBench({ markets: many(5, 60), nonce: 'window' });
+    bench.start(15_000);
+    let down = true;
+    bench.pingsFail(() => down);
+    bench.strike(GATEWAY, 20_200);
+    bench.run(20_200);
+    down = false;
+    const endMs = bench.nowMs();
+    bench.run(2000);
+    expect(Math.min(...firstAfter(bench, endMs).values()) - endMs).toBeLessThanOrEqual(600);
+  });
+
+  test('that fail alone stop nothing, and pings that succeed alone count for nothing', () => {
+    const failing = createBench({ markets: many(3, 10) });
+    failing.pingsFail(() => true);
+    failing.start(60_000);
+    expect(failing.book.fired).toEqual([]);
+    expect(failing.writes.length).toBeGreaterThan(170);
+    const lonely = createBench({ markets: many(3, 10) });
+    lonely.start(5000);
+    lonely.strike(GATEWAY, 60_000);
+    lonely.run(30_000);
+    expect(lonely.noticesOf('pinged').every(({ ok }) => ok)).toBe(true);
+    expect(lonely.keeper.snapshot().ready).toBe(false);
+    expect(lonely.book.fired).toHaveLength(3);
+  });
+});
+
+test('a blip that loses a handful of requests is one outage, and not a second one when they time out', () => {
+  const bench = createBench({ markets: many(6, 10), nonce: 'window' });
+  bench.strike(BLACK_HOLE, 100);
+  bench.start(20_000);
+  expect(bench.noticesOf('outage-began').length).toBeLessThanOrEqual(1);
+  expect(bench.noticesOf('all-armed')[0]?.sinceStartMs).toBeLessThan(1000);
+});
