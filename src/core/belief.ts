@@ -33,10 +33,22 @@ export function believeWritten(state: CoreState, attempt: Attempt): void {
     const shortestLifeMs = attempt.writtenLifeMs + (attempt.timeoutMs - ROUNDING_MS) * (1 - DRIFT);
     believeUntil(state, belief, Math.min(belief.notBeforeLifeMs, shortestLifeMs));
   }
-  const { requestLifetimeMs, cancellationDelayMs } = state.settings;
-  const latestMs =
-    attempt.writtenMs + requestLifetimeMs + longest(attempt.timeoutMs) + ROUNDING_MS + cancellationDelayMs;
-  belief.notAfterMs = Math.max(belief.notAfterMs ?? latestMs, latestMs);
+  resolveUpperEnd(state, attempt.market);
+}
+
+/** The latest firing of anything that was confirmed, is under way, or may still land. */
+function resolveUpperEnd(state: CoreState, market: MarketState): void {
+  const { belief } = market;
+  const rising = state.settings.nonce === 'increasing';
+  const ends: number[] = [];
+  if (belief.confirmedUntilMs !== null) ends.push(belief.confirmedUntilMs);
+  if (belief.strayUntilMs > 0) ends.push(belief.strayUntilMs + lastsAtMost(state, market));
+  for (const attempt of market.inFlight) {
+    // With rising nonces an accepted one fences every earlier one: it is refused when it arrives.
+    const fenced = rising && attempt.id < belief.lastAppliedId;
+    if (attempt.purpose !== 'delete' && !fenced) ends.push(latestOf(state, attempt));
+  }
+  belief.notAfterMs = ends.length === 0 ? null : Math.max(...ends);
 }
 
 function believeUntil(state: CoreState, belief: Belief, untilLifeMs: number): void {
@@ -51,10 +63,7 @@ function forget(belief: Belief): void {
 
 /** The exchange did not, and will not, carry the attempt out: it leaves no trace in the belief. */
 export function believeNotApplied(state: CoreState, attempt: Attempt): void {
-  const { belief } = attempt.market;
-  const nothingElse =
-    belief.lastAppliedId === 0 && belief.unresolved === 0 && attempt.market.inFlight.length === 0;
-  if (nothingElse && belief.strayUntilMs <= state.now.monoMs) belief.notAfterMs = null;
+  resolveUpperEnd(state, attempt.market);
 }
 
 /** No answer that can be believed: the exchange may carry the attempt out at any time within the request's lifetime. */
@@ -62,13 +71,17 @@ export function believeUnknown(state: CoreState, attempt: Attempt): void {
   const { belief } = attempt.market;
   // A delete that may have happened changes nothing any more: it was believed to do its worst when it was written.
   if (attempt.purpose === 'delete') return;
-  if (attempt.id < belief.lastAppliedId && state.settings.nonce === 'increasing') return;
+  if (attempt.id < belief.lastAppliedId && state.settings.nonce === 'increasing') {
+    resolveUpperEnd(state, attempt.market);
+    return;
+  }
   const strayUntilMs = attempt.writtenMs + state.settings.requestLifetimeMs;
   if (attempt.purpose === 'trip') belief.strayTripUntilMs = Math.max(belief.strayTripUntilMs, strayUntilMs);
   belief.unresolved += 1;
   belief.lastUnresolvedId = attempt.id;
   belief.strayLifeMs = Math.max(belief.strayLifeMs, attempt.writtenLifeMs + attempt.timeoutMs);
   belief.strayUntilMs = Math.max(belief.strayUntilMs, strayUntilMs);
+  resolveUpperEnd(state, attempt.market);
 }
 
 /** The exchange confirmed a renewal. Design, invariants 1 and 8. */
@@ -82,7 +95,8 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const latestMs = state.now.monoMs + longest(longestMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
 
   if (attempt.id < belief.lastAppliedId) {
-    belief.notAfterMs = Math.max(belief.notAfterMs ?? latestMs, latestMs);
+    belief.confirmedUntilMs = Math.max(belief.confirmedUntilMs ?? latestMs, latestMs);
+    resolveUpperEnd(state, market);
     return { lapse: null, unresolved: 0, altered, stale: true };
   }
 
@@ -94,11 +108,9 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const doubled = state.settings.flaw === 'belief-of-two-timeouts' ? shortestMs : 0;
   believeUntil(state, belief, untilLifeMs + doubled);
   belief.expiryWallMs = attempt.writtenWallMs + shortestMs;
-  // With rising nonces an accepted one fences every earlier one: what is still under way is refused when it arrives.
   const rising = state.settings.nonce === 'increasing';
-  const fences = (id: number) => rising && id < attempt.id;
   if (belief.lastUnresolvedId < attempt.id) belief.unresolved = 0;
-  if (fences(belief.lastUnresolvedId)) {
+  if (belief.strayUntilMs <= attempt.writtenMs || (rising && belief.lastUnresolvedId < attempt.id)) {
     belief.strayUntilMs = 0;
     belief.strayTripUntilMs = 0;
   }
@@ -107,10 +119,8 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
     const leastLifeMs = attempt.writtenLifeMs + (TRIP_MS - ROUNDING_MS) * (1 - DRIFT);
     believeUntil(state, belief, Math.min(untilLifeMs, leastLifeMs));
   }
-  const strayMs =
-    belief.strayUntilMs <= state.now.monoMs ? 0 : belief.strayUntilMs + lastsAtMost(state, market);
-  const underWay = market.inFlight.filter(({ id }) => !fences(id)).map((other) => latestOf(state, other));
-  belief.notAfterMs = Math.max(latestMs, strayMs, ...underWay);
+  belief.confirmedUntilMs = latestMs;
+  resolveUpperEnd(state, market);
   return { lapse, unresolved, altered, stale: false };
 }
 
@@ -126,8 +136,10 @@ export function believeDeleted(state: CoreState, attempt: Attempt): void {
   belief.expiryWallMs = null;
   belief.server = null;
   belief.unresolved = 0;
-  const fenced = state.settings.nonce === 'increasing' || belief.strayUntilMs <= attempt.writtenMs;
-  belief.notAfterMs = fenced ? null : belief.strayUntilMs + lastsAtMost(state, attempt.market);
+  belief.confirmedUntilMs = null;
+  if (state.settings.nonce === 'increasing' || belief.strayUntilMs <= attempt.writtenMs)
+    belief.strayUntilMs = 0;
+  resolveUpperEnd(state, attempt.market);
 }
 
 /**

@@ -78,6 +78,7 @@ function createMarket(
       notBeforeLifeMs: null,
       notBeforeAwakeMs: null,
       notAfterMs: null,
+      confirmedUntilMs: null,
       expiryWallMs: null,
       server: null,
       lastAppliedId: 0,

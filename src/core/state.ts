@@ -31,6 +31,8 @@ export interface Belief {
   notBeforeAwakeMs: number | null;
   /** Monotonic time by which a timer has surely fired; null where surely none exists. */
   notAfterMs: number | null;
+  /** The part of it that confirmed renewals account for. */
+  confirmedUntilMs: number | null;
   /** Unix milliseconds: time of writing of the last confirmed renewal + timeout; for people. */
   expiryWallMs: number | null;
   /** Of the newest confirmed renewal, Unix seconds of the exchange's clock. */

@@ -10,9 +10,10 @@ const gapsOf = (driver: Driver, market: string) => {
 
 describe('when all is well', () => {
   test('everything configured is asked for at once, in the order of the configuration', () => {
-    const driver = createDriver({ markets: ['AAA:60', 'BBB:5', 'CCC:600'], nonce: 'window' });
-    driver.tick();
-    expect(names(driver.take())).toEqual(['AAA', 'BBB', 'CCC']);
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:5', 'CCC:600'] });
+    driver.live(50, 10);
+    expect(names(driver.take())).toEqual([]);
+    expect(names(driver.writes)).toEqual(['AAA', 'BBB', 'CCC']);
   });
 
   test('each market is renewed at its cadence for ever', () => {

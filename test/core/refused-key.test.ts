@@ -23,6 +23,23 @@ describe('a refused key', () => {
     expect(Math.min(...gaps(driver.writes))).toBeGreaterThanOrEqual(MINUTE_MS);
   });
 
+  test('that was never good costs one try, also where many requests may be in flight', () => {
+    const driver = createDriver({ markets: twenty, nonce: 'window' });
+    driver.live(5000, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(driver.writes).toHaveLength(1);
+  });
+
+  test('counts once for all requests that were sent before its first refusal came back', () => {
+    const driver = createDriver({ markets: twenty, nonce: 'window' });
+    driver.arm();
+    driver.move({ monoMs: 10, bootMs: 1000, wallMs: 1000 });
+    driver.tick();
+    const together = driver.take();
+    expect(together.length).toBeGreaterThan(10);
+    for (const write of together) driver.settle(write, BAD_KEY);
+    expect(driver.notices('unauthorised')).toEqual([]);
+  });
+
   test('that was good once is not latched by one refusal', () => {
     const driver = createDriver({ markets: twenty });
     driver.live(10_000);

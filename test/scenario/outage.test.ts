@@ -230,8 +230,13 @@ describe('pings', () => {
 
 test('a blip that loses a handful of requests is one outage, and not a second one when they time out', () => {
   const bench = createBench({ markets: many(6, 10), nonce: 'window' });
+  bench.start(5100);
+  // All are due together when the host wakes up.
+  bench.clock.suspend(1000);
+  bench.run(1000);
   bench.strike(BLACK_HOLE, 100);
-  bench.start(20_000);
+  bench.run(20_000);
+  expect(bench.noticesOf('attempt-failed').length).toBeGreaterThanOrEqual(6);
   expect(bench.noticesOf('outage-began').length).toBeLessThanOrEqual(1);
-  expect(bench.noticesOf('all-armed')[0]?.sinceStartMs).toBeLessThan(1000);
+  expect(bench.book.fired).toEqual([]);
 });

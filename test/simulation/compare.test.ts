@@ -12,7 +12,7 @@ import {
 } from '../../src/simulation/compare.ts';
 import { OUTAGE_KINDS, type OutageKind } from '../../src/simulation/single-timer.ts';
 
-const OPTIONS = { samples: 20, phases: 2, lives: 6, seed: 1, roundTripMs: 100 };
+const OPTIONS = { samples: 12, phases: 2, lives: 4, seed: 1, roundTripMs: 100 };
 const comparisons = new Map<number, Comparison>();
 
 function rowOf(timeoutSeconds: number, name: string): Row {
