@@ -56,7 +56,8 @@ function believeUntil(state: CoreState, belief: Belief, untilLifeMs: number): vo
   belief.notBeforeAwakeMs = awakeMs(state) + (untilLifeMs - state.lifeMs);
 }
 
-function forget(belief: Belief): void {
+/** Nothing is guaranteed to be armed any more. */
+export function forget(belief: Belief): void {
   belief.notBeforeLifeMs = null;
   belief.notBeforeAwakeMs = null;
 }

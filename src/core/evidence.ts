@@ -1,7 +1,8 @@
+import { forget } from './belief.ts';
 import type { Effect } from './events.ts';
 import type { Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
-import { awakeMs, type BotState, type CoreState, type MarketState } from './state.ts';
+import { awakeMs, awakeSlackMs, type BotState, type CoreState, type MarketState } from './state.ts';
 
 /**
  * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. Design,
@@ -93,6 +94,7 @@ function resume(state: CoreState, market: MarketState, out: Effect[]): void {
   market.cycleSinceMs = null;
   // Whatever fired while nobody wanted the timer fired on purpose: no lapse to report.
   market.belief.server = null;
+  if (awakeSlackMs(state, market) <= 0) forget(market.belief);
   market.overdueSaid = false;
   market.lapseSaid = false;
   out.push({ kind: 'notice', notice: { kind: 'resumed', market: market.settings.market } });

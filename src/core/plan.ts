@@ -4,7 +4,7 @@ import { routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
 import { type Candidate, release, waitsForHung } from './release.ts';
 import { type BaseState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
-import { jittered, retryGapMs } from './timing.ts';
+import { gapToLastChanceMs, jittered, retryGapMs } from './timing.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
 const EARLY_MS = 1;
@@ -99,8 +99,10 @@ function canaries(state: CoreState): Candidate[] {
     const onWrite = () => {
       outage.attempts += 1;
       market.canaryTries += 1;
-      const gapMs = retryGapMs(leastSlackMs(state), isThrottled(state));
-      outage.nextCanaryMs = state.now.monoMs + jittered(gapMs, state.settings.seed, outage.attempts);
+      const slack = leastSlackMs(state);
+      const gapMs = jittered(retryGapMs(slack, isThrottled(state)), state.settings.seed, outage.attempts);
+      outage.nextCanaryMs =
+        state.now.monoMs + gapToLastChanceMs(slack, gapMs, 1.5 * (state.roundTripMs ?? 100));
       state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
     };
     chosen.push({ ...renewal(market, base, true), onWrite });

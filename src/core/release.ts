@@ -4,7 +4,7 @@ import { TRIP_MS } from './promise.ts';
 import { countWrite, reserved, roomAtMs, roomInWindow } from './rate.ts';
 import { type Attempt, type CoreState, type MarketState, slackMs } from './state.ts';
 import { clamp } from './time.ts';
-import { attemptDeadlineMs, jittered, retryGapMs } from './timing.ts';
+import { attemptDeadlineMs, gapToLastChanceMs, jittered, retryGapMs } from './timing.ts';
 
 /** An attempt that wants to be written. */
 export interface Candidate {
@@ -107,6 +107,14 @@ function lanePatienceMs(state: CoreState): number {
   return state.roundTripMs === null ? 500 : clamp(4 * state.roundTripMs + 50, 100, 500);
 }
 
+/** Puts the last attempt that fits where it is worth most. One after a time-out opens a connection first. */
+function placed(state: CoreState, market: MarketState, slack: number, gapMs: number): number {
+  if (state.settings.flaw !== null) return gapMs;
+  const roundTripMs = state.roundTripMs ?? 100;
+  const opens = market.timedOut || market.inFlight.length > 1;
+  return gapToLastChanceMs(slack, gapMs, roundTripMs * (opens ? 1.5 : 0.25));
+}
+
 /** Canary: one attempt at a time, with the patience of an ordinary HTTP client. */
 export function waitsForHung(state: CoreState): boolean {
   return state.settings.flaw === 'retry-waits-for-hung-attempt';
@@ -148,7 +156,8 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     state,
     purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled),
   );
-  market.nextMs = monoMs + jittered(gapMs, state.settings.seed + market.index, attempt.id);
+  const jitteredMs = jittered(gapMs, state.settings.seed + market.index, attempt.id);
+  market.nextMs = monoMs + (purpose === 'renew' ? placed(state, market, slack, jitteredMs) : jitteredMs);
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   believeWritten(state, attempt);
   countWrite(state);

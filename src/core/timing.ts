@@ -2,7 +2,11 @@ import { clamp } from './time.ts';
 
 /** The fewest renewals that must fit into a timeout: one may be lost and one may be late. */
 export const LEAST_ATTEMPTS = 3;
-const MOST_ATTEMPTS = 10;
+const SHARE = 0.1;
+const LOST_AT_MOST = 0.15;
+const ROUNDING_AND_GAP_MS = 1250;
+/** Stretched by this, every period is a third of its timeout. */
+const MOST_STRETCH = 5;
 /** Two renewals within one second of the exchange's clock are worth the same: it counts whole seconds. */
 const SHORTEST_PERIOD_MS = 1000;
 const LONGEST_PERIOD_MS = 10_000;
@@ -23,42 +27,55 @@ export interface CadencePlan {
 /**
  * How often each market is renewed: proportional to its timeout, so that every market survives the same share of it
  * (relative max-min), within 1 s and 10 s, as often as `capacityPerSecond` requests a second allow. Long timers give
- * way first: the upper bound of 10 s is lifted before anybody gets fewer than ten renewals per timeout, and only then
- * does the count per timeout fall, down to three.
+ * way first: the upper bound of 10 s is lifted before anybody gets fewer renewals than it should have, and only then
+ * are all periods stretched alike, until three fit into each timeout.
  */
 export function planCadence(markets: readonly Cadenced[], capacityPerSecond: number): CadencePlan {
-  const share = (attempts: number, longestMs: number) => (market: Cadenced) =>
+  const periodOf = (stretch: number, longestMs: number) => (market: Cadenced) =>
     market.renewEveryMs ??
     clamp(
-      market.timeoutMs / attempts,
+      Math.min(desiredPeriodMs(market.timeoutMs), longestMs) * stretch,
       SHORTEST_PERIOD_MS,
-      Math.min(longestMs, market.timeoutMs / LEAST_ATTEMPTS),
+      market.timeoutMs / LEAST_ATTEMPTS,
     );
-  const rate = (attempts: number, longestMs: number) => {
+  const rate = (stretch: number, longestMs: number) => {
     let sum = 0;
-    const period = share(attempts, longestMs);
+    const period = periodOf(stretch, longestMs);
     for (const market of markets) sum += 1000 / period(market);
     return sum;
   };
-  const fits = (attempts: number, longestMs: number) => rate(attempts, longestMs) <= capacityPerSecond;
+  const fits = (stretch: number, longestMs: number) => rate(stretch, longestMs) <= capacityPerSecond;
 
-  const longestTimeoutMs = markets.reduce((most, market) => Math.max(most, market.timeoutMs), 0);
-  const slowestMs = Math.max(LONGEST_PERIOD_MS, longestTimeoutMs / MOST_ATTEMPTS);
-  let attempts = MOST_ATTEMPTS;
+  const slowestMs = markets.reduce(
+    (most, { timeoutMs }) => Math.max(most, timeoutMs * SHARE),
+    LONGEST_PERIOD_MS,
+  );
+  let stretch = 1;
   let longestMs = LONGEST_PERIOD_MS;
-  if (!fits(attempts, longestMs)) {
-    if (fits(attempts, slowestMs)) {
-      longestMs = smallestThatFits(LONGEST_PERIOD_MS, slowestMs, (ms) => fits(MOST_ATTEMPTS, ms));
+  if (!fits(stretch, longestMs)) {
+    if (fits(stretch, slowestMs)) {
+      longestMs = smallestThatFits(LONGEST_PERIOD_MS, slowestMs, (ms) => fits(1, ms));
     } else {
-      longestMs = longestTimeoutMs;
-      attempts = -smallestThatFits(-MOST_ATTEMPTS, -LEAST_ATTEMPTS, (negative) => fits(-negative, longestMs));
+      longestMs = slowestMs;
+      stretch = smallestThatFits(1, MOST_STRETCH, (factor) => fits(factor, slowestMs));
     }
   }
-  const periodsMs = markets.map(share(attempts, longestMs));
+  const periodsMs = markets.map(periodOf(stretch, longestMs));
   return {
     periodsMs,
-    problems: findProblems(markets, periodsMs, rate(attempts, longestMs), capacityPerSecond),
+    problems: findProblems(markets, periodsMs, rate(stretch, longestMs), capacityPerSecond),
   };
+}
+
+/**
+ * The period where nothing presses: a tenth of the timeout. Timers between 10 and 25 s get a shorter one: rounding and
+ * the last gap cost them more, and period, rounding and gap together shall not cost more than 15 % of the timeout.
+ */
+function desiredPeriodMs(timeoutMs: number): number {
+  return Math.max(
+    SHORTEST_PERIOD_MS,
+    Math.min(timeoutMs * SHARE, timeoutMs * LOST_AT_MOST - ROUNDING_AND_GAP_MS),
+  );
 }
 
 function findProblems(
@@ -109,6 +126,16 @@ const UNPROTECTED_GAP_MS = 500;
 export function retryGapMs(slackMs: number, throttled: boolean): number {
   if (slackMs <= 0) return throttled ? 2 * UNPROTECTED_GAP_MS : UNPROTECTED_GAP_MS;
   return throttled ? clamp(slackMs / 2, SHORTEST_GAP_MS, 10_000) : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);
+}
+
+/**
+ * The gap to the next attempt, or, where the deadline is so near that only one more fits, the time until the last
+ * moment at which a renewal that takes `needsMs` to arrive is still in time. Only the last attempt decides how long an
+ * outage may last: it is placed, not left to where the gaps happen to end.
+ */
+export function gapToLastChanceMs(slackMs: number, gapMs: number, needsMs: number): number {
+  const lastMs = slackMs - needsMs;
+  return lastMs >= SHORTEST_GAP_MS && lastMs - gapMs < SHORTEST_GAP_MS ? lastMs : gapMs;
 }
 
 /**

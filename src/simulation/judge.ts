@@ -137,6 +137,7 @@ function createRecorder(
         truth.firesMs = null;
         truth.owner = null;
         truth.fired.push(event.cancellationTime);
+        truth.lastFiredMs = nowMs();
         falseLapses.onFired(truth);
         break;
       default:

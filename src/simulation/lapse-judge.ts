@@ -1,11 +1,9 @@
-import type { Notice } from '../core/notice.ts';
+import type { Certainty, Notice } from '../core/notice.ts';
 import type { Court } from './court.ts';
 import { isUndisturbed } from './disturbance.ts';
 import { type Incarnation, nameOf } from './incarnation.ts';
 import type { FaultKind } from './plan.ts';
 import type { Truth } from './truth.ts';
-
-type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
 
 /** How long after its start, or after new evidence, a daemon may take to be armed. */
 const ARMED_WITHIN_MS = 7000;
@@ -53,61 +51,72 @@ const FOREIGN: ReadonlySet<FaultKind> = new Set([
   'server-clock-step',
 ]);
 
-/** The newest confirmation of a market that a daemon reported. */
-interface Confirmed {
-  readonly cancellationTime: number;
+/** What a daemon may know of a market's timer: its newest confirmation since its bot last came back. */
+interface Known {
+  cancellationTime: number | null;
   lapses: number;
+  /** True moment of the bot's return; of the start where it never went away. */
+  readonly wantedSinceMs: number;
 }
 
 /** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
-export function createLapseReportJudge({ plan, truths, blame }: Court) {
+export function createLapseReportJudge({ plan, truths, nowMs, blame }: Court) {
   // With several daemons each sees only its own part of a timer's life.
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
-  const byIncarnation = new Map<Incarnation, Map<string, Confirmed>>();
-  const byName = new Map(truths.map((truth) => [truth.market, truth]));
+  const byIncarnation = new Map<Incarnation, Map<string, Known>>();
 
-  function onLapsed(
-    name: string,
-    before: Confirmed | undefined,
-    { market, certainty }: NoticeOf<'lapsed'>,
-  ): void {
-    if (before === undefined) return;
-    before.lapses += 1;
-    if (before.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
-    const fired = byName.get(market)?.fired ?? [];
-    if (certainty === 'certain' && !fired.some((moment) => moment >= before.cancellationTime))
+  function onLapsed(name: string, truth: Truth, known: Known, certainty: Certainty): void {
+    const { market, fired, lastFiredMs } = truth;
+    const { cancellationTime, wantedSinceMs } = known;
+    known.lapses += 1;
+    if (known.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
+    if (certainty === 'possible') return;
+    if (cancellationTime === null) {
+      // What fired while nobody wanted the timer fired on purpose.
+      if (lastFiredMs < wantedSinceMs)
+        blame('8 lapses', `${market}: ${name} is certain of a lapse while nobody wanted the timer`);
+    } else if (!fired.some((moment) => moment >= cancellationTime)) {
       blame('8 lapses', `${market}: ${name} is certain of a lapse that never was`);
+    }
   }
 
-  function onRenewed(name: string, before: Confirmed | undefined, notice: NoticeOf<'renewed'>): void {
-    const truth = byName.get(notice.market);
-    if (truth === undefined || before === undefined || before.lapses > 0) return;
-    const startTime = notice.cancellationTime - truth.timeoutMs / 1000;
-    if (truth.fired.some((moment) => moment >= before.cancellationTime && moment < startTime))
-      blame('8 lapses', `${notice.market}: ${name} armed it again after a lapse and said nothing`);
+  function onRenewed(name: string, { market, timeoutMs, fired }: Truth, known: Known, until: number): void {
+    const { cancellationTime } = known;
+    if (cancellationTime === null || known.lapses > 0) return;
+    const startTime = until - timeoutMs / 1000;
+    if (fired.some((moment) => moment >= cancellationTime && moment < startTime))
+      blame('8 lapses', `${market}: ${name} armed it again after a lapse and said nothing`);
+  }
+
+  function onMarket(incarnation: Incarnation, truth: Truth, notice: Notice): void {
+    const all = byIncarnation.get(incarnation) ?? new Map<string, Known>();
+    byIncarnation.set(incarnation, all);
+    const fresh = { cancellationTime: null, lapses: 0, wantedSinceMs: nowMs() };
+    const known = all.get(truth.market) ?? { ...fresh, wantedSinceMs: incarnation.startedMs };
+    all.set(truth.market, known);
+    switch (notice.kind) {
+      case 'suspended':
+      case 'resumed':
+        all.set(truth.market, fresh);
+        break;
+      case 'lapsed':
+        onLapsed(nameOf(incarnation), truth, known, notice.certainty);
+        break;
+      case 'renewed':
+        onRenewed(nameOf(incarnation), truth, known, notice.cancellationTime);
+        known.cancellationTime = notice.cancellationTime;
+        known.lapses = 0;
+        break;
+      default:
+        break;
+    }
   }
 
   return {
     onNotice: (incarnation: Incarnation, notice: Notice): void => {
-      if (!canTell) return;
-      const confirmed = byIncarnation.get(incarnation) ?? new Map<string, Confirmed>();
-      byIncarnation.set(incarnation, confirmed);
-      const name = nameOf(incarnation);
-      switch (notice.kind) {
-        case 'suspended':
-        case 'resumed':
-          confirmed.delete(notice.market);
-          break;
-        case 'lapsed':
-          onLapsed(name, confirmed.get(notice.market), notice);
-          break;
-        case 'renewed':
-          onRenewed(name, confirmed.get(notice.market), notice);
-          confirmed.set(notice.market, { cancellationTime: notice.cancellationTime, lapses: 0 });
-          break;
-        default:
-          break;
-      }
+      if (!canTell || !('market' in notice)) return;
+      const truth = truths.find(({ market }) => market === notice.market);
+      if (truth !== undefined) onMarket(incarnation, truth, notice);
     },
   };
 }

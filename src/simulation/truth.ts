@@ -12,6 +12,8 @@ export interface Truth {
   firesMs: number | null;
   /** cancellationTime of every timer that fired, Unix seconds. */
   readonly fired: number[];
+  /** When the last one did. */
+  lastFiredMs: number;
   /** The exchange lied, forgot or was changed by others: until the end of this no belief about it can be sound. */
   brokenAtMs: number;
   brokenUntilMs: number;
@@ -26,6 +28,7 @@ export function createTruths({ markets }: Plan): readonly Truth[] {
     owner: null,
     firesMs: null,
     fired: [],
+    lastFiredMs: Number.NEGATIVE_INFINITY,
     brokenAtMs: Number.NEGATIVE_INFINITY,
     brokenUntilMs: 0,
   }));

@@ -32,7 +32,7 @@ describe('a refused key', () => {
   test('counts once for all requests that were sent before its first refusal came back', () => {
     const driver = createDriver({ markets: twenty, nonce: 'window' });
     driver.arm();
-    driver.move({ monoMs: 10, bootMs: 1000, wallMs: 1000 });
+    driver.move({ monoMs: 300, bootMs: 1000, wallMs: 1000 });
     driver.tick();
     const together = driver.take();
     expect(together.length).toBeGreaterThan(10);

@@ -1,0 +1,167 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { boundsOf } from '../../src/core/promise.ts';
+import { type Bench, type BenchOptions, createBench, type Fate } from './bench.ts';
+
+const TTL_MS = 15_000;
+const beat = { mode: 'beat', ttlMs: TTL_MS, startupGraceMs: 20_000 } as const;
+const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
+const NOT_LEFT: Outcome = { kind: 'transient', reason: 'network', detail: 'refused', maybeApplied: false };
+
+/** A bot that beats from the start until `untilMs` and is silent then. */
+function watched(untilMs: number, options: BenchOptions = {}) {
+  const bench = createBench({ ...options, liveness: { ...beat, ...options.liveness } });
+  bench.keeper.start();
+  bench.beats(untilMs, 1000);
+  bench.run(untilMs);
+  return bench;
+}
+const renewals = (bench: Bench, fromMs: number) =>
+  bench.writes.filter(({ atMs, timeoutSeconds }) => atMs > fromMs && timeoutSeconds !== 5);
+
+describe('after the last evidence', () => {
+  test('nothing is renewed when it has run out, and the timers fire within the time promised', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom('expire' as const, 'trip' as const),
+        fc.constantFrom('increasing' as const, 'window' as const),
+        fc.constantFrom(10, 30, 60, 600),
+        fc.integer({ min: 20_000, max: 40_000 }),
+        fc.constantFrom<Fate | null>(
+          null,
+          { kind: 'lost' },
+          { kind: 'lost', applied: true },
+          { kind: 'fails', outcome: HTTP_500 },
+          { kind: 'fails', outcome: NOT_LEFT },
+          { kind: 'slow', byMs: 1800 },
+        ),
+        fc.integer({ min: 0, max: 20_000 }),
+        fc.integer({ min: 100, max: 4000 }),
+        (onStale, nonce, timeoutSeconds, untilMs, fate, troubleMs, forMs) => {
+          const markets = [`AAA:${timeoutSeconds}`, 'BBB:60'];
+          const bench = watched(untilMs, {
+            markets,
+            nonce,
+            requestLifetimeMs: 5000,
+            liveness: { mode: 'beat', onStale },
+          });
+          const lastMs = Math.floor(untilMs / 1000) * 1000;
+          if (fate !== null) bench.at(untilMs + troubleMs, () => bench.strike(fate, forMs));
+          bench.run(700_000);
+          expect(renewals(bench, lastMs + TTL_MS + 1)).toEqual([]);
+          const boundMs = lastMs + (boundsOf(bench.settings, 0, 0).botDeathMs ?? 0);
+          for (const { atMs } of bench.book.firedOf('AAA')) expect(atMs).toBeLessThanOrEqual(boundMs);
+          expect(bench.book.timers.size).toBe(0);
+        },
+      ),
+      { numRuns: 80 },
+    );
+  });
+
+  test('a permit that comes late is not used', () => {
+    const bench = watched(20_000, { markets: ['AAA:10', 'BBB:10'] });
+    bench.stickLimiter(true);
+    bench.run(60_000);
+    expect(renewals(bench, 20_000 + TTL_MS)).toEqual([]);
+    expect(bench.permits.some(({ how }) => how === 'overdue')).toBe(true);
+  });
+
+  test('a connection that opens late is not used', () => {
+    const bench = watched(20_000, { markets: ['AAA:10', 'BBB:10'], connectMs: 400, nonce: 'window' });
+    bench.strike({ kind: 'lost' }, 3_600_000);
+    bench.run(60_000);
+    expect(renewals(bench, 20_000 + TTL_MS)).toEqual([]);
+    expect(bench.noticesOf('attempt-failed').some(({ reason }) => reason === 'aborted')).toBe(true);
+  });
+
+  test('a stall does not let one more renewal slip out', () => {
+    const bench = watched(20_000, { markets: ['AAA:60', 'BBB:60'] });
+    bench.clock.stall(30_000);
+    bench.run(60_000);
+    expect(renewals(bench, 20_001)).toEqual([]);
+  });
+});
+
+describe('a bot that comes back', () => {
+  test('has its timers armed at once, and no lapse is told of what fired while it was away', () => {
+    const bench = watched(20_000, { markets: ['AAA:10', 'BBB:60'] });
+    bench.run(200_000);
+    expect(bench.book.fired).toHaveLength(2);
+    const backMs = bench.nowMs();
+    bench.beats(backMs + 60_000, 1000);
+    bench.run(500);
+    expect(bench.book.timers.size).toBe(2);
+    bench.run(20_000);
+    expect(bench.noticesOf('lapsed')).toEqual([]);
+    expect(bench.noticesOf('overdue')).toEqual([]);
+    expect(bench.keeper.snapshot().ready).toBe(true);
+  });
+
+  test('is armed again also where lapses are held', () => {
+    const bench = watched(20_000, { markets: ['AAA:10'], onLapse: 'hold' });
+    bench.run(100_000);
+    bench.beats(bench.nowMs() + 60_000, 1000);
+    bench.run(20_000);
+    expect(bench.book.timers.size).toBe(1);
+    expect(bench.keeper.snapshot().markets[0]?.state).toBe('armed');
+  });
+
+  test('while its timer is being cut keeps its orders', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 4000 }),
+        fc.constantFrom('increasing' as const, 'window' as const),
+        (awayMs, nonce) => {
+          const bench = watched(20_000, {
+            markets: ['AAA:60'],
+            nonce,
+            liveness: { mode: 'beat', onStale: 'trip' },
+          });
+          bench.run(TTL_MS + awayMs);
+          bench.beats(bench.nowMs() + 60_000, 1000);
+          bench.run(30_000);
+          expect(bench.book.fired).toEqual([]);
+          expect(bench.writesOf('AAA').some(({ timeoutSeconds }) => timeoutSeconds === 5)).toBe(awayMs > 500);
+        },
+      ),
+      {
+        numRuns: 40,
+        examples: [
+          [600, 'window'],
+          [4000, 'increasing'],
+        ],
+      },
+    );
+  });
+});
+
+describe('a bot that takes its leave', () => {
+  test('by a goodbye has its timers run out by themselves, in full', () => {
+    const bench = watched(20_000, { markets: ['AAA:60'], liveness: { mode: 'beat', onStale: 'trip' } });
+    bench.keeper.hear('bot', 'goodbye');
+    bench.run(100_000);
+    expect(renewals(bench, 20_000)).toEqual([]);
+    expect(bench.book.fired[0]?.atMs).toBeGreaterThan(70_000);
+  });
+
+  test('by a failure has its orders cancelled within 7 s where timers are tripped', () => {
+    const bench = watched(20_000, {
+      markets: ['AAA:60', 'BBB:600'],
+      liveness: { mode: 'beat', onStale: 'trip' },
+    });
+    bench.keeper.hear('bot', 'fail');
+    bench.run(7000);
+    expect(bench.book.fired.map(({ market }) => market).toSorted()).toEqual(['AAA', 'BBB']);
+  });
+});
+
+test('two bots die alone: the timers of the other go on', () => {
+  const bench = createBench({ markets: ['AAA:30:maker', 'BBB:30:taker'], liveness: beat });
+  bench.keeper.start();
+  bench.beats(20_000, 1000, 'maker');
+  bench.beats(300_000, 1000, 'taker');
+  bench.run(300_000);
+  expect(bench.book.fired.map(({ market }) => market)).toEqual(['AAA']);
+  expect(bench.keeper.snapshot()).toMatchObject({ ready: true });
+});

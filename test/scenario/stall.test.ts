@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest';
+import { type Bench, createBench } from './bench.ts';
+
+const HOUR_MS = 3_600_000;
+const markets = ['AAA:60', 'BBB:60', 'CCC:60', 'DDD:60'];
+const names = ['AAA', 'BBB', 'CCC', 'DDD'];
+const written = (bench: Bench, fromMs: number, toMs: number) =>
+  bench.writes.filter(({ atMs }) => atMs >= fromMs && atMs < toMs).map(({ market }) => market);
+
+describe('a host that stands still and goes on', () => {
+  test.each([
+    ['stalls for 20 s', (bench: Bench) => bench.clock.stall(20_000)],
+    ['sleeps for 20 s', (bench: Bench) => bench.clock.suspend(20_000)],
+  ])('(%s) renews everything once, at once, and lapses nothing', (_what, strike) => {
+    const bench = createBench({ markets });
+    bench.start(10_500);
+    strike(bench);
+    bench.run(20_000);
+    const awakeMs = bench.nowMs();
+    bench.run(600);
+    expect(written(bench, 10_500, awakeMs - 1)).toEqual([]);
+    expect(written(bench, awakeMs - 1, awakeMs + 600).toSorted()).toEqual(names);
+    bench.run(60_000);
+    expect(bench.book.fired).toEqual([]);
+    expect(bench.noticesOf('lapsed')).toEqual([]);
+    expect(bench.noticesOf('stall')).toHaveLength(1);
+    const perMinute = written(bench, awakeMs + 600, awakeMs + 60_600).length;
+    expect(perMinute).toBeGreaterThanOrEqual(36);
+    expect(perMinute).toBeLessThanOrEqual(44);
+  });
+
+  test('(for longer than its timers) reports the lapse of each, once', () => {
+    const bench = createBench({ markets });
+    bench.start(10_500);
+    bench.clock.suspend(90_000);
+    bench.run(95_000);
+    expect(bench.book.fired).toHaveLength(4);
+    expect(
+      bench
+        .noticesOf('lapsed')
+        .map(({ market, certainty }) => `${market} ${certainty}`)
+        .toSorted(),
+    ).toEqual(names.map((name) => `${name} certain`));
+    expect(bench.book.timers.size).toBe(4);
+  });
+
+  test('never writes what was prepared before: the connection that was being opened is not used', () => {
+    const bench = createBench({ markets: ['AAA:60', 'BBB:60'], connectMs: 100, nonce: 'window' });
+    bench.start(10_500);
+    bench.strike({ kind: 'lost' }, 6000, 'AAA');
+    bench.run(4500);
+    // AAA's next attempt takes a fresh connection; the host sleeps while it opens.
+    let preparedMs: number | null = null;
+    bench.keeper.onTurn(() => {
+      const attempt = bench.keeper.state.byName.get('AAA')?.inFlight.find(({ detached }) => detached);
+      if (attempt === undefined || preparedMs !== null) return;
+      preparedMs = bench.nowMs();
+      bench.at(preparedMs + 50, () => bench.clock.suspend(5000));
+    });
+    bench.run(20_000);
+    expect(preparedMs).not.toBeNull();
+    const at = (preparedMs ?? 0) + 50;
+    const first = bench.writesOf('AAA', at)[0];
+    expect(first?.atMs).toBeGreaterThanOrEqual(at + 5000 + 100);
+    expect(bench.noticesOf('attempt-failed').some(({ reason }) => reason === 'aborted')).toBe(true);
+    expect(bench.book.fired).toEqual([]);
+  });
+});
+
+describe('a wall clock that is set', () => {
+  test.each([
+    ['an hour ahead', HOUR_MS],
+    ['an hour back', -HOUR_MS],
+  ])('%s delays no renewal', (_what, byMs) => {
+    const bench = createBench({ markets });
+    bench.start(30_500);
+    bench.clock.stepWall(byMs);
+    bench.run(60_000);
+    for (const name of names) {
+      const moments = bench.writesOf(name, 12_000).map(({ atMs }) => atMs);
+      const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+      expect(Math.max(...gaps)).toBeLessThanOrEqual(6000 + 260);
+    }
+    expect(bench.book.fired).toEqual([]);
+    expect(bench.noticesOf('lapsed')).toEqual([]);
+    expect(bench.noticesOf('overdue')).toEqual([]);
+    expect(bench.noticesOf('stall')).toHaveLength(1);
+  });
+
+  test('ahead renews everything once, at once; back renews nothing out of turn', () => {
+    const ahead = createBench({ markets });
+    ahead.start(30_500);
+    ahead.clock.stepWall(HOUR_MS);
+    ahead.run(700);
+    expect(written(ahead, 30_500, 31_200).toSorted()).toEqual(names);
+    const back = createBench({ markets });
+    back.start(30_400);
+    back.clock.stepWall(-HOUR_MS);
+    back.run(700);
+    expect(written(back, 30_400, 31_100).length).toBeLessThanOrEqual(1);
+  });
+
+  test('ahead while the exchange is silent claims no lapse, nor that anything is overdue', () => {
+    const bench = createBench({ markets });
+    bench.start(30_500);
+    bench.strike({ kind: 'lost' }, 20_000);
+    bench.clock.stepWall(HOUR_MS);
+    bench.run(20_000);
+    expect(bench.noticesOf('lapsed')).toEqual([]);
+    bench.run(10_000);
+    expect(bench.noticesOf('lapsed')).toEqual([]);
+    expect(bench.book.fired).toEqual([]);
+  });
+
+  test('makes evidence doubtful: nothing is renewed before the next beat, everything after it', () => {
+    const bench = createBench({ markets, liveness: { mode: 'beat' } });
+    bench.keeper.start();
+    bench.beats(HOUR_MS, 10_000);
+    bench.run(22_000);
+    bench.clock.stepWall(HOUR_MS);
+    bench.run(7900);
+    expect(written(bench, 22_300, 29_900)).toEqual([]);
+    bench.run(1000);
+    expect(written(bench, 29_900, 31_000).toSorted()).toEqual(names);
+    expect(bench.book.fired).toEqual([]);
+    expect(bench.noticesOf('lapsed')).toEqual([]);
+  });
+});
+
+test('a clock that steps to and fro every second makes no storm', () => {
+  const bench = createBench({ markets });
+  bench.start(10_500);
+  for (let second = 1; second <= 30; second += 1) {
+    bench.at(10_500 + 1000 * second, () => bench.clock.stepWall(second % 2 === 0 ? 5000 : -5000));
+  }
+  bench.run(31_000);
+  expect(written(bench, 10_500, 41_500).length).toBeLessThanOrEqual(15 * 4 + 20);
+  expect(bench.book.fired).toEqual([]);
+});
