@@ -121,6 +121,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
     believeUntil(state, belief, Math.min(untilLifeMs, leastLifeMs));
   }
   belief.confirmedUntilMs = latestMs;
+  belief.lastsLifeMs = attempt.writtenLifeMs + longestMs;
   resolveUpperEnd(state, market);
   return { lapse, unresolved, altered, stale: false };
 }

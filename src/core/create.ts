@@ -87,6 +87,7 @@ function createMarket(
       strayUntilMs: 0,
       strayTripUntilMs: 0,
       strayLifeMs: 0,
+      lastsLifeMs: 0,
     },
     inFlight: [],
     periodMs,

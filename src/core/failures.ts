@@ -1,17 +1,16 @@
 import { believeNotApplied, believeUnknown } from './belief.ts';
 import type { Effect } from './events.ts';
+import { acceptKey, latchKey } from './key.ts';
 import { failedAt, heardFrom } from './outage.ts';
 import type { FailureReason, Outcome } from './outcome.ts';
-import { isThrottled, KEY_PROBE_MS } from './plan.ts';
+import { isThrottled } from './plan.ts';
 import { type Attempt, type BaseState, type CoreState, type MarketState, slackMs } from './state.ts';
-import { jittered, retryGapMs } from './timing.ts';
+import { jittered, LOOKS, retryGapMs } from './timing.ts';
 
 /** A refused market is tried again this often. */
 const MARKET_PROBE_MS = 60_000;
 /** A stale nonce is answered with a new one at once, this many times in a row. */
 const NONCE_RETRIES = 3;
-/** What was good a moment ago gets a second look before it is latched: one wrong answer must not cost the book. */
-const LOOKS = 2;
 
 export type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
@@ -59,15 +58,15 @@ function react(
   switch (outcome.kind) {
     case 'transient':
       market.timedOut = outcome.reason === 'timeout';
-      if (outcome.reason !== 'aborted') failedAt(state, base, market, outcome.detail, out);
+      if (outcome.reason !== 'aborted') failedAt(state, base, attempt, outcome.detail, out);
       break;
     case 'protocol':
-      failedAt(state, base, market, outcome.detail, out);
+      failedAt(state, base, attempt, outcome.detail, out);
       break;
     case 'throttled':
       slowDown(state, out);
       market.nextMs = Math.max(market.nextMs, attempt.writtenMs + gapOf(state, market, attempt, true));
-      failedAt(state, base, market, outcome.detail, out);
+      failedAt(state, base, attempt, outcome.detail, out);
       break;
     case 'nonce':
       heardFrom(state, base, out);
@@ -81,6 +80,8 @@ function react(
       break;
     case 'refused':
       heardFrom(state, base, out);
+      // Who is told what is wrong with the request has shown a good key.
+      acceptKey(state, out);
       refuse(state, attempt, outcome, out);
       break;
     case 'unauthorised':
@@ -110,22 +111,6 @@ function refuse(
     kind: 'notice',
     notice: { kind: 'refused', market: market.settings.market, code, detail, probeInMs },
   });
-}
-
-function latchKey(
-  state: CoreState,
-  attempt: Attempt,
-  { status, detail }: { readonly status: number; readonly detail: string },
-  out: Effect[],
-): void {
-  // Answers to what was signed with the key before, or sent before the first refusal came, are no second look.
-  if (attempt.writtenMs < state.keySinceMs || state.unauthorised !== null) return;
-  if (state.unauthorisedStreak > 0 && attempt.writtenMs <= state.unauthorisedAtMs) return;
-  state.unauthorisedStreak += 1;
-  state.unauthorisedAtMs = state.now.monoMs;
-  if (state.authorisedOnce && state.unauthorisedStreak < LOOKS) return;
-  state.unauthorised = { status, detail, nextProbeMs: state.now.monoMs + KEY_PROBE_MS };
-  out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs: KEY_PROBE_MS } });
 }
 
 function slowDown(state: CoreState, out: Effect[]): void {

@@ -1,5 +1,5 @@
 import type { CoreEvent, Effect } from './events.ts';
-import { type BaseState, type CoreState, hurry, type MarketState } from './state.ts';
+import { type Attempt, type BaseState, type CoreState, hurry, type MarketState } from './state.ts';
 
 /** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
 const FAILURES = 3;
@@ -24,14 +24,16 @@ export function heardFrom(state: CoreState, base: BaseState, out: Effect[]): voi
   }
 }
 
-/** An attempt over this address came to nothing. */
+/** An attempt over this address came to nothing. What was written before the last answer says nothing about it. */
 export function failedAt(
   state: CoreState,
   base: BaseState,
-  market: MarketState,
+  attempt: Attempt,
   detail: string,
   out: Effect[],
 ): void {
+  if (attempt.writtenMs < base.lastAnswerMs) return;
+  const { market } = attempt;
   base.failures += 1;
   base.severalFailed ||= base.firstFailed !== null && base.firstFailed !== market;
   base.firstFailed ??= market;

@@ -4,14 +4,12 @@ import { routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
 import { type Candidate, release, waitsForHung } from './release.ts';
 import { type BaseState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
-import { gapToLastChanceMs, jittered, retryGapMs } from './timing.ts';
+import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs } from './timing.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
 const EARLY_MS = 1;
 /** More attempts of one market than this in flight at a time only add load. */
 const MOST_IN_FLIGHT = 3;
-/** A refused key is tried again no more often than this: exchanges lock accounts out for less. */
-export const KEY_PROBE_MS = 60_000;
 
 /** Finds what is due now and lets it go, the most urgent first. The only place that decides when next. */
 export function plan(state: CoreState, out: Effect[]): void {
@@ -29,10 +27,10 @@ export function plan(state: CoreState, out: Effect[]): void {
 }
 
 function dueWhileRunning(state: CoreState): Candidate[] {
+  if (state.unauthorised !== null) return keyProbe(state);
   const trips = dueTrips(state);
-  if (state.unauthorised !== null) return [...trips, ...keyProbe(state)];
   const route = routeOf(state);
-  if (route === null) return [...trips, ...canaries(state)];
+  if (route === null) return [...trips, ...canaries(state, () => true)];
   const due: MarketState[] = [];
   for (const market of state.markets) {
     if (!isWanted(state, market) || isBusy(state, market)) continue;
@@ -40,7 +38,9 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   }
   if (due.length > 1) due.sort(byUrgency(state));
-  return [...trips, ...due.map((market) => renewal(market, route, market.timedOut))];
+  // An address that is pinged well again is tried beside the one that stands in for it.
+  const returning = canaries(state, ({ pingUp }) => pingUp === true);
+  return [...trips, ...returning, ...due.map((market) => renewal(market, route, market.timedOut))];
 }
 
 /** Cuts the timers of dead bots to their shortest, once nothing in flight could lengthen them again. */
@@ -49,15 +49,17 @@ function dueTrips(state: CoreState): Candidate[] {
   const trips: Candidate[] = [];
   for (const market of state.markets) {
     if (!market.tripWanted || market.inFlight.length > 0) continue;
-    const { unresolved, strayLifeMs } = market.belief;
-    const lastsMs = Math.max(slackMs(state, market), unresolved > 0 ? strayLifeMs - state.lifeMs : 0);
+    const { unresolved, strayLifeMs, lastsLifeMs, strayUntilMs } = market.belief;
+    const lastsMs = Math.max(lastsLifeMs, unresolved > 0 ? strayLifeMs : 0) - state.lifeMs;
+    // Without rising nonces a renewal of unknown outcome may still land behind the cut and undo it.
+    const fromMs = state.settings.nonce === 'window' ? Math.max(market.nextMs, strayUntilMs) : market.nextMs;
     // A timer that fires sooner by itself must not be lengthened, and one that has fired not be made again.
     if (lastsMs <= TRIP_MS) {
       market.tripWanted = false;
-    } else if (market.nextMs <= state.now.monoMs + EARLY_MS) {
+    } else if (fromMs <= state.now.monoMs + EARLY_MS) {
       trips.push({ market, purpose: 'trip', base: 0, detached: market.timedOut, onWrite: null });
     } else {
-      state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+      state.nextDueMs = Math.min(state.nextDueMs, fromMs);
     }
   }
   return trips;
@@ -85,11 +87,11 @@ function keyProbe(state: CoreState): Candidate[] {
  * does not grow with the markets. The canary is the most urgent renewal that can still be saved, in turns, because a
  * market that is sick by itself must not keep the others from finding out that the exchange is well.
  */
-function canaries(state: CoreState): Candidate[] {
+function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Candidate[] {
   const chosen: Candidate[] = [];
   for (const base of usableBases(state)) {
     const { outage } = base;
-    if (outage === null) continue;
+    if (outage === null || !allowed(base)) continue;
     if (state.now.monoMs < outage.nextCanaryMs - EARLY_MS) {
       state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
       continue;

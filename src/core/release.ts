@@ -38,7 +38,7 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
       state.backlog = true;
       continue;
     }
-    const keepBack = place === 0 || candidate.purpose === 'delete' ? 0 : reserved(state);
+    const keepBack = candidate.purpose === 'delete' ? 0 : reserved(state) - (place === 0 ? 1 : 0);
     if (room <= keepBack) {
       state.backlog = true;
       state.nextDueMs = Math.min(state.nextDueMs, Math.max(roomAtMs(state), state.now.monoMs + 1));

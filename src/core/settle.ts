@@ -1,6 +1,7 @@
 import { believeApplied, believeDeleted } from './belief.ts';
 import type { Effect } from './events.ts';
 import { fail } from './failures.ts';
+import { acceptKey } from './key.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
 import { ROUNDING_MS } from './promise.ts';
@@ -9,7 +10,6 @@ import {
   awakeSlackMs,
   type BaseState,
   type CoreState,
-  hurry,
   type MarketState,
   slackMs,
 } from './state.ts';
@@ -45,13 +45,7 @@ export function settle(state: CoreState, id: number, outcome: Outcome, out: Effe
 function answered(state: CoreState, base: BaseState, attempt: Attempt, out: Effect[]): void {
   measureRoundTrip(state, state.now.monoMs - attempt.writtenMs);
   heardFrom(state, base, out);
-  state.authorisedOnce = true;
-  state.unauthorisedStreak = 0;
-  if (state.unauthorised !== null) {
-    state.unauthorised = null;
-    out.push({ kind: 'notice', notice: { kind: 'authorised-again' } });
-    for (const market of state.markets) if (market.refused === null) hurry(state, market);
-  }
+  acceptKey(state, out);
   const { market } = attempt;
   market.refusals = 0;
   if (market.refused !== null) {

@@ -46,6 +46,8 @@ export interface Belief {
   strayUntilMs: number;
   /** Monotonic time until which an unresolved trip may still cut the timer to its shortest; 0 where none can. */
   strayTripUntilMs: number;
+  /** Life time until which the timer of the newest confirmed renewal lasts, as it was asked for. */
+  lastsLifeMs: number;
   /** Life time until which the timer of an unresolved renewal would last if it was carried out when written. */
   strayLifeMs: number;
 }

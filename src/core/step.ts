@@ -7,7 +7,7 @@ import { plan } from './plan.ts';
 import { plannedPerSecond } from './rate.ts';
 import { takePermits } from './release.ts';
 import { settle } from './settle.ts';
-import { awakeSlackMs, type CoreState, hurry, isWanted, slackMs } from './state.ts';
+import { awakeSlackMs, type CoreState, isWanted, slackMs } from './state.ts';
 import { type Instant, lifeMs, observeClocks } from './time.ts';
 import { planCadence } from './timing.ts';
 
@@ -81,7 +81,8 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
 export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   const attempt = state.attempts.get(id);
   if (attempt === undefined || attempt.aborted || attempt.epoch !== state.epoch) return false;
-  if (attempt.purpose !== 'renew') return true;
+  if (attempt.purpose === 'delete') return true;
+  if (attempt.purpose === 'trip') return attempt.market.tripWanted;
   const probe = { ...state.timebase };
   const jumps = observeClocks(probe, now);
   if (jumps.length > 0) return false;
@@ -106,7 +107,7 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
   state.epoch += 1;
   state.permits = 0;
   for (const market of state.markets) {
-    if (market.refused === null) hurry(state, market);
+    if (market.refused === null) market.nextMs = Math.min(market.nextMs, now.monoMs);
   }
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts.values())

@@ -113,6 +113,10 @@ function smallestThatFits(low: number, high: number, fits: (value: number) => bo
   return right;
 }
 
+/** A refused key is tried again no more often than this: exchanges lock accounts out for less. */
+export const KEY_PROBE_MS = 60_000;
+/** What was good a moment ago gets a second look before it is latched: one wrong answer must not cost the book. */
+export const LOOKS = 2;
 /** No two attempts of a market follow each other faster, whatever happens between them. */
 export const SHORTEST_GAP_MS = 250;
 /** Attempts for a market whose guarantee ran out (or never began) follow each other at this distance. */

@@ -34,6 +34,7 @@ export interface Court {
   readonly serverNowMs: () => number;
   /** In the order of the plan's markets. */
   readonly truths: readonly Truth[];
+  readonly truthOf: (market: string) => Truth | undefined;
   readonly evidence: EvidenceBook;
   readonly running: ReadonlyMap<number, Incarnation>;
   readonly blame: (invariant: Invariant, text: string) => void;

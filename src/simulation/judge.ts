@@ -45,11 +45,12 @@ export function createJudge(world: JudgedWorld): Judge {
   const violations: Violation[] = [];
   const truths = createTruths(plan);
   const byName = new Map(truths.map((truth) => [truth.market, truth]));
+  const truthOf = (market: string) => byName.get(market);
   const evidence = createEvidenceBook(plan.bots, plan.watched, nowMs);
   const blame: Court['blame'] = (invariant, text) => {
     if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
   };
-  const court: Court = { ...world, truths, evidence, blame };
+  const court: Court = { ...world, truths, truthOf, evidence, blame };
   const judges = {
     belief: createBeliefJudge(court),
     evidence: createEvidenceJudge(court),
@@ -86,12 +87,12 @@ export function createJudge(world: JudgedWorld): Judge {
       const by = senderOf(sent);
       if (by === null || market === null || order === null) return;
       judges.pace.onWrite(by, number, order.nonce);
-      const truth = byName.get(market);
+      const truth = truthOf(market);
       if (truth !== undefined && order.timeoutSeconds !== null)
         judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
     },
     onExchange(event, arriving) {
-      const truth = 'market' in event && event.market !== null ? byName.get(event.market) : undefined;
+      const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
       if (truth !== undefined) record(truth, event, senderOf(arriving));
     },
     onTruthBroken(market) {

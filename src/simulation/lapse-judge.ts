@@ -60,7 +60,7 @@ interface Known {
 }
 
 /** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
-export function createLapseReportJudge({ plan, truths, nowMs, blame }: Court) {
+export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
   // With several daemons each sees only its own part of a timer's life.
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
   const byIncarnation = new Map<Incarnation, Map<string, Known>>();
@@ -115,7 +115,7 @@ export function createLapseReportJudge({ plan, truths, nowMs, blame }: Court) {
   return {
     onNotice: (incarnation: Incarnation, notice: Notice): void => {
       if (!canTell || !('market' in notice)) return;
-      const truth = truths.find(({ market }) => market === notice.market);
+      const truth = truthOf(notice.market);
       if (truth !== undefined) onMarket(incarnation, truth, notice);
     },
   };

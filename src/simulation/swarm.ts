@@ -29,7 +29,8 @@ type World = Omit<Plan, 'faults'>;
 function createDraw(seed: number) {
   const random = createRandom(seed);
   return {
-    between: (low: number, high: number) => low + random() * (high - low),
+    // A tenth of a millisecond is fine enough, and reads well in a plan.
+    between: (low: number, high: number) => Math.round((low + random() * (high - low)) * 10) / 10,
     whole: (low: number, high: number) => low + Math.floor(random() * (high - low + 1)),
     chance: (probability: number) => random() < probability,
     pick: <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item,
@@ -125,13 +126,13 @@ function drawFault(draw: Draw, kind: FaultKind, world: World): Fault {
   const atMs = draw.between(0, world.faultyMs * 0.9);
   const longMs = draw.chance(0.2) ? draw.between(5_000, world.faultyMs) : draw.between(100, 20_000);
   const forMs = Math.min(longMs, world.faultyMs - atMs);
-  const share = draw.chance(0.4) ? 1 : draw.between(0.05, 1) + (kind === 'neighbour' ? 0.4 : 0);
+  const share = draw.chance(0.4) ? 1 : draw.whole(5, 100) / 100;
   return {
     kind,
     atMs,
     target: drawTarget(draw, kind, world),
     forMs: LENGTH[kind]?.(draw) ?? forMs,
-    share,
+    share: kind === 'neighbour' ? share + 0.5 : share,
     sizeMs: SIZE[kind]?.(draw) ?? 0,
   };
 }
@@ -162,8 +163,8 @@ const LENGTH: Partial<Record<FaultKind, (draw: Draw) => number>> = {
 };
 
 const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
-  // A long tail, below the lifetime of a request.
-  delay: (draw) => 50 / (1 - draw.between(0, 0.993)),
+  // A long tail that stays below the lifetime of a request.
+  delay: (draw) => draw.between(50, 50 / (1 - draw.whole(0, 993) / 1000)),
   'slow-body': (draw) => draw.between(100, 5_000),
   duplicate: (draw) => draw.between(1, 3_000),
   'wall-step': (draw) => draw.between(-300_000, 300_000),

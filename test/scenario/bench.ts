@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { LeftArmed, Notice } from '../../src/core/notice.ts';
+import type { Notice } from '../../src/core/notice.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Clock, Exchange, Granted, SyncRequest } from '../../src/ports.ts';
@@ -58,8 +58,6 @@ export function createBench(options: BenchOptions = {}) {
   let pingDown = (_base: number): boolean => false;
   let limiterStuck = false;
   let signed = 0;
-  let left: readonly LeftArmed[] | null = null;
-  let leftAtMs = 0;
   const book = createBook(timeline, settings, EPOCH_MS);
 
   function sync(request: SyncRequest, settled: (outcome: Outcome) => void): Cancel {
@@ -137,7 +135,11 @@ export function createBench(options: BenchOptions = {}) {
     exchange,
     observe: (notice) => notices.push({ atMs: timeline.nowMs(), notice }),
   });
-  keeper.onTurn(() => violations.push(...watchBelief(keeper.state, book, timeline.nowMs())));
+  let turns = 0;
+  keeper.onTurn(() => {
+    turns += 1;
+    violations.push(...watchBelief(keeper.state, book, timeline.nowMs(), turns));
+  });
 
   const bench = {
     settings,
@@ -184,7 +186,7 @@ export function createBench(options: BenchOptions = {}) {
       void keeper.stop(policy, 'SIGTERM');
     },
     /** What the stop left, and when it said so; null while it lasts. */
-    ended: () => (left === null ? null : { left, atMs: leftAtMs }),
+    ended: () => bench.noticesOf('stopped')[0] ?? null,
     /** Moments at which renewals (or deletes) of a market were written. */
     writesOf: (market: string, fromMs = 0, toMs = Number.POSITIVE_INFINITY) =>
       writes.filter((write) => write.market === market && write.atMs >= fromMs && write.atMs < toMs),
@@ -196,12 +198,6 @@ export function createBench(options: BenchOptions = {}) {
       );
     },
   };
-  keeper.onTurn(() => {
-    const stopped = bench.noticesOf('stopped')[0];
-    if (stopped === undefined || left !== null) return;
-    left = stopped.left;
-    leftAtMs = stopped.atMs;
-  });
   return bench;
 }
 export type Bench = ReturnType<typeof createBench>;

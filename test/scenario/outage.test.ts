@@ -56,7 +56,7 @@ describe.each(['increasing', 'window'] as const)('no false lapse, with %s nonces
           expect(bench.noticesOf('overdue')).toEqual([]);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 60, seed: 1 },
     );
   });
 });

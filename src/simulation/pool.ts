@@ -1,0 +1,69 @@
+import { Worker } from 'node:worker_threads';
+import type { Job, Report } from './job.ts';
+
+/** Threads that run plans. */
+export interface Pool {
+  /** Resolves with the result; rejects where the job threw or its thread died. Jobs beyond the threads wait. */
+  do<J extends Job>(job: J): Promise<Report<J>>;
+  /** CPU time of all threads so far, seconds. */
+  cpuSeconds(): Promise<number>;
+  close(): Promise<void>;
+}
+
+interface Task {
+  readonly job: Job;
+  readonly resolve: (report: never) => void;
+  readonly reject: (cause: unknown) => void;
+}
+
+/** From the sources as from the build: the worker has the same extension as this file. */
+const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+const WORKER = new URL(`./worker.${EXTENSION}`, import.meta.url);
+
+export function createPool(threads: number): Pool {
+  const waiting: Task[] = [];
+  const idle: Worker[] = [];
+  const busy = new Map<Worker, Task>();
+
+  function next(): void {
+    const worker = idle[0];
+    const task = waiting[0];
+    if (worker === undefined || task === undefined) return;
+    idle.shift();
+    waiting.shift();
+    busy.set(worker, task);
+    worker.postMessage(task.job);
+  }
+  function settle(worker: Worker, outcome: (task: Task) => void): void {
+    const task = busy.get(worker);
+    busy.delete(worker);
+    if (task !== undefined) outcome(task);
+  }
+  const workers = Array.from({ length: threads }, () => {
+    const worker = new Worker(WORKER);
+    worker.on('message', (report: never) => {
+      idle.push(worker);
+      settle(worker, ({ resolve }) => resolve(report));
+      next();
+    });
+    // A job that throws takes its thread with it; the others go on.
+    worker.on('error', (cause) => settle(worker, ({ reject }) => reject(cause)));
+    idle.push(worker);
+    return worker;
+  });
+
+  return {
+    do: (job) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ job, resolve, reject });
+        next();
+      }),
+    async cpuSeconds() {
+      const usages = await Promise.all(workers.map((worker) => worker.cpuUsage()));
+      return usages.reduce((sum, { user, system }) => sum + (user + system) / 1e6, 0);
+    },
+    async close() {
+      await Promise.all(workers.map((worker) => worker.terminate()));
+    },
+  };
+}

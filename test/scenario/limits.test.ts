@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { type Bench, createBench } from './bench.ts';
+
+const THROTTLED: Outcome = { kind: 'throttled', detail: 'status 429' };
+const many = (count: number, timeoutSeconds: number) =>
+  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
+const busiest = (bench: Bench, windowMs: number) => {
+  let most = 0;
+  let first = 0;
+  for (const [last, { atMs }] of bench.writes.entries()) {
+    while ((bench.writes[first]?.atMs ?? 0) <= atMs - windowMs) first += 1;
+    most = Math.max(most, last - first + 1);
+  }
+  return most;
+};
+const periodOf = (bench: Bench, market: string, fromMs: number) => {
+  const moments = bench.writesOf(market, fromMs).map(({ atMs }) => atMs);
+  return ((moments.at(-1) ?? 0) - (moments[0] ?? 0)) / Math.max(1, moments.length - 1);
+};
+
+describe('the limiter', () => {
+  test('has given a permit for everything that was written', () => {
+    const bench = createBench({ markets: many(30, 10), nonce: 'window' });
+    bench.start(60_000);
+    bench.stickLimiter(true);
+    bench.run(20_000);
+    bench.stickLimiter(false);
+    bench.run(20_000);
+    const granted = bench.permits.reduce((sum, { permits }) => sum + permits, 0);
+    expect(granted).toBeGreaterThanOrEqual(bench.writes.length);
+    expect(granted).toBeLessThanOrEqual(bench.writes.length * 1.1);
+  });
+
+  test('that has stopped answering delays a renewal by the wait of two permits at most, and each is counted', () => {
+    const bench = createBench({ markets: many(5, 10) });
+    bench.start(20_000);
+    bench.stickLimiter(true);
+    bench.run(60_000);
+    expect(bench.book.fired).toEqual([]);
+    for (const { delayMs } of bench.noticesOf('attempt', 21_000))
+      expect(delayMs).toBeLessThanOrEqual(2 * 250 + 30);
+    const bypassed = bench.noticesOf('limiter-bypassed');
+    const permits = bypassed.reduce((sum, one) => sum + one.permits, 0);
+    expect(permits).toBeGreaterThanOrEqual(bench.writesOf('M0', 20_300).length * 4);
+    expect(bench.noticesOf('attempt-failed')).toEqual([]);
+  });
+
+  test('that has stopped answering does not keep a timer from being saved at the last moment', () => {
+    const bench = createBench({ markets: many(3, 5) });
+    bench.start(20_000);
+    bench.stickLimiter(true);
+    bench.strike({ kind: 'lost' }, 2000);
+    bench.run(20_000);
+    expect(bench.book.fired).toEqual([]);
+  });
+});
+
+describe('the rate', () => {
+  test('stays within the budget while 300 markets are armed, lose the exchange and find it again', () => {
+    const budget = { requests: 300, windowMs: 10_000 };
+    const bench = createBench({ markets: many(300, 60), nonce: 'window', budget });
+    bench.start(40_000);
+    bench.strike({ kind: 'lost' }, 30_000);
+    bench.run(100_000);
+    expect(busiest(bench, 10_000)).toBeLessThanOrEqual(300);
+    expect(bench.book.fired).toEqual([]);
+    expect(bench.book.timers.size).toBe(300);
+  });
+
+  test('of thousands of markets settles at the planned cadence', () => {
+    const bench = createBench({
+      markets: many(2000, 60),
+      nonce: 'window',
+      connections: 200,
+      budget: { requests: 2000, windowMs: 10_000 },
+    });
+    bench.start(45_000);
+    expect(bench.book.timers.size).toBe(2000);
+    const perSecond = bench.writes.filter(({ atMs }) => atMs >= 25_000).length / 20;
+    // 2,000 in 10 s less the fiftieth that is kept free.
+    expect(perSecond).toBeGreaterThan(185);
+    expect(perSecond).toBeLessThanOrEqual(200);
+    expect(busiest(bench, 10_000)).toBeLessThanOrEqual(2000);
+    expect(bench.book.fired).toEqual([]);
+  });
+});
+
+describe('a gateway that throttles', () => {
+  test('for a while makes the cadence slower, at most a third of the timeout, and it recovers', () => {
+    const bench = createBench({ markets: many(4, 60), nonce: 'window' });
+    bench.start(20_000);
+    let count = 0;
+    bench.rules.push(({ atMs }) => {
+      count += 1;
+      return atMs < 120_000 && count % 2 === 0 ? { kind: 'fails', outcome: THROTTLED } : null;
+    });
+    bench.run(100_000);
+    expect(bench.noticesOf('throttled').length).toBeGreaterThan(2);
+    expect(bench.keeper.state.cadenceFactor).toBeGreaterThan(2);
+    expect(periodOf(bench, 'M0', 60_000)).toBeLessThanOrEqual(20_100);
+    bench.run(300_000);
+    expect(bench.keeper.state.cadenceFactor).toBe(1);
+    expect(periodOf(bench, 'M0', 390_000)).toBeCloseTo(6000, -2);
+    expect(bench.book.fired).toEqual([]);
+  });
+
+  test('everything for 40 s costs no timer of 60 s, and few requests', () => {
+    const bench = createBench({ markets: many(20, 60), nonce: 'window' });
+    bench.start(20_000);
+    bench.strike({ kind: 'fails', outcome: THROTTLED }, 40_000);
+    const before = bench.writes.length;
+    bench.run(40_000);
+    expect(bench.writes.length - before).toBeLessThanOrEqual(20);
+    bench.run(30_000);
+    expect(bench.book.fired).toEqual([]);
+  });
+});

@@ -1,0 +1,212 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { type Bench, type BenchOptions, createBench, EPOCH_MS, type Fate } from './bench.ts';
+
+const BAD_KEY: Outcome = { kind: 'unauthorised', status: 401, detail: 'Unauthorized request.' };
+const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
+const many = (count: number, timeoutSeconds = 60) =>
+  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
+
+function running(options: BenchOptions = {}, forMs = 10_000) {
+  const bench = createBench({ markets: many(5), ...options });
+  bench.start(forMs);
+  return bench;
+}
+/** Lets a stop come to its end and everything that was on its way arrive. */
+function stopped(bench: Bench, policy: 'delete' | 'keep' | 'handoff' = 'delete') {
+  const beganMs = bench.nowMs();
+  bench.stop(policy);
+  bench.run(20_000);
+  const end = bench.ended();
+  if (end === null) throw new Error('the stop did not end');
+  return { ...end, tookMs: end.atMs - beganMs, beganMs };
+}
+
+describe('a stop', () => {
+  test.each(['increasing', 'window'] as const)('(%s) deletes every timer within moments', (nonce) => {
+    const bench = running({ nonce, markets: many(20) });
+    const { left, tookMs } = stopped(bench);
+    expect(left).toEqual([]);
+    expect(bench.book.timers.size).toBe(0);
+    expect(bench.book.fired).toEqual([]);
+    expect(tookMs).toBeLessThan(nonce === 'window' ? 100 : 600);
+  });
+
+  test('deletes a market only after everything of it has settled, and writes nothing after the delete', () => {
+    const bench = running({ markets: many(5, 10), nonce: 'window' });
+    bench.strike({ kind: 'slow', byMs: 900 }, 1000);
+    bench.run(1000);
+    const { left } = stopped(bench);
+    expect(left).toEqual([]);
+    for (let index = 0; index < 5; index += 1) {
+      const writes = bench.writesOf(`M${index}`);
+      expect(writes.findIndex(({ timeoutSeconds }) => timeoutSeconds === null)).toBe(writes.length - 1);
+    }
+    for (let index = 0; index < 5; index += 1) {
+      const carriedOut = bench.book.applied.filter(({ market }) => market === `M${index}`);
+      expect(carriedOut.at(-1)?.timeoutSeconds).toBeNull();
+    }
+    expect(bench.book.timers.size).toBe(0);
+  });
+
+  test('in the middle of a hang deletes what it can when the exchange is back, inside the budget', () => {
+    const bench = running();
+    bench.strike({ kind: 'lost' }, 5000);
+    bench.run(2000);
+    const { left, tookMs } = stopped(bench);
+    expect(left).toEqual([]);
+    expect(tookMs).toBeLessThan(8000);
+    expect(bench.book.timers.size).toBe(0);
+  });
+
+  test('in an outage that does not end keeps to its budget, and lists what it left', () => {
+    const bench = running({ shutdown: { budgetMs: 5000 } });
+    bench.strike({ kind: 'fails', outcome: HTTP_500 }, 3_600_000);
+    const { left, tookMs } = stopped(bench);
+    expect(tookMs).toBeGreaterThan(4500);
+    expect(tookMs).toBeLessThanOrEqual(5000);
+    expect(left.map(({ market, why }) => `${market} ${why}`)).toEqual(
+      [0, 1, 2, 3, 4].map((index) => `M${index} unconfirmed`),
+    );
+    bench.run(200_000);
+    for (const { market, atMs } of bench.book.fired) {
+      const said = left.find((one) => one.market === market)?.firesByWallMs ?? 0;
+      expect(EPOCH_MS + atMs).toBeLessThanOrEqual(said);
+    }
+    expect(bench.book.fired).toHaveLength(5);
+  });
+
+  test('with a key that is refused does not wait for its budget', () => {
+    const bench = running();
+    bench.strike({ kind: 'fails', outcome: BAD_KEY }, 3_600_000);
+    const { left, tookMs } = stopped(bench);
+    expect(tookMs).toBeLessThan(2000);
+    expect(left).toHaveLength(5);
+  });
+
+  test('while the limiter gives nothing deletes all the same', () => {
+    const bench = running();
+    bench.stickLimiter(true);
+    const { left, tookMs } = stopped(bench);
+    expect(left).toEqual([]);
+    expect(tookMs).toBeLessThan(3000);
+  });
+
+  test('of a host that sleeps meanwhile is over when it wakes up late', () => {
+    const bench = running();
+    bench.strike({ kind: 'lost' }, 3_600_000);
+    bench.at(bench.nowMs() + 500, () => bench.clock.suspend(10_000));
+    const { left, tookMs } = stopped(bench);
+    expect(tookMs).toBeLessThan(11_000);
+    expect(left).toHaveLength(5);
+  });
+
+  test('at once after the start leaves nothing behind', () => {
+    const bench = createBench({ markets: many(5) });
+    bench.keeper.start();
+    bench.run(15);
+    const { left } = stopped(bench);
+    expect(left).toEqual([]);
+    expect(bench.book.timers.size).toBe(0);
+  });
+
+  test('is joined by a second one, whatever that one wants', () => {
+    const bench = running();
+    bench.stop('delete');
+    bench.stop('keep');
+    bench.run(5000);
+    expect(bench.noticesOf('stopping').map(({ policy }) => policy)).toEqual(['delete']);
+    expect(bench.book.timers.size).toBe(0);
+  });
+});
+
+describe('a stop that keeps', () => {
+  test('leaves every timer to fire, and says when at the latest', () => {
+    const bench = running();
+    const { left, tookMs } = stopped(bench, 'keep');
+    expect(tookMs).toBe(0);
+    expect(left.map(({ why }) => why)).toEqual(Array(5).fill('policy'));
+    bench.run(100_000);
+    expect(bench.book.fired).toHaveLength(5);
+    for (const { market, atMs } of bench.book.fired) {
+      const said = left.find((one) => one.market === market)?.firesByWallMs ?? 0;
+      expect(EPOCH_MS + atMs).toBeLessThanOrEqual(said);
+    }
+  });
+});
+
+describe('a stop that hands over', () => {
+  test('leaves every timer with nearly all of its time', () => {
+    const bench = running({}, 10_900);
+    const { left, atMs } = stopped(bench, 'handoff');
+    expect(left.map(({ why }) => why)).toEqual(Array(5).fill('policy'));
+    bench.run(100_000);
+    expect(bench.book.fired).toHaveLength(5);
+    for (const fired of bench.book.fired) expect(fired.atMs).toBeGreaterThan(atMs + 58_000);
+    expect(bench.writes.some(({ timeoutSeconds }) => timeoutSeconds === null)).toBe(false);
+  });
+});
+
+test('the timers of a dead bot stay, those of the living are deleted', () => {
+  const bench = createBench({
+    markets: ['AAA:60:dead', 'BBB:60:alive', 'CCC:60:gone'],
+    liveness: { mode: 'beat', ttlMs: 10_000 },
+  });
+  bench.keeper.start();
+  bench.beats(5000, 1000, 'dead');
+  bench.beats(100_000, 1000, 'alive');
+  bench.beats(5000, 1000, 'gone');
+  bench.run(6000);
+  bench.keeper.hear('gone', 'goodbye');
+  bench.run(14_000);
+  const { left } = stopped(bench);
+  expect(left.map(({ market, why }) => [market, why])).toEqual([['AAA', 'policy']]);
+  expect([...bench.book.timers.keys()]).toEqual(['AAA']);
+});
+
+test('whatever the trouble, a timer that is armed after the end was named, and none fires later than was said', () => {
+  const fate = fc.constantFrom<Fate>(
+    { kind: 'lost' },
+    { kind: 'lost', applied: true },
+    { kind: 'fails', outcome: HTTP_500 },
+    { kind: 'fails', outcome: HTTP_500, applied: true },
+    { kind: 'slow', byMs: 300 },
+    { kind: 'slow', byMs: 2500 },
+  );
+  fc.assert(
+    fc.property(
+      fc.constantFrom('increasing' as const, 'window' as const),
+      fc.constantFrom('delete' as const, 'keep' as const, 'handoff' as const),
+      fate,
+      fc.integer({ min: 0, max: 6000 }),
+      fc.integer({ min: 0, max: 12_000 }),
+      fc.constantFrom(2000, 8000),
+      (nonce, policy, what, beforeMs, forMs, budgetMs) => {
+        const bench = createBench({
+          markets: many(4, 10),
+          nonce,
+          shutdown: { budgetMs },
+          requestLifetimeMs: 4000,
+        });
+        bench.start(6000);
+        bench.strike(what, forMs);
+        bench.run(beforeMs);
+        const { left, beganMs, atMs } = stopped(bench, policy);
+        expect(atMs - beganMs).toBeLessThanOrEqual(budgetMs);
+        bench.run(30_000);
+        const late = bench.book.fired.filter((one) => one.atMs > atMs);
+        for (const { market, atMs: firedMs } of late) {
+          const said = left.find((one) => one.market === market)?.firesByWallMs ?? 0;
+          expect(EPOCH_MS + firedMs).toBeLessThanOrEqual(said);
+        }
+        if (policy !== 'delete') return;
+        for (const market of ['M0', 'M1', 'M2', 'M3']) {
+          const writes = bench.writesOf(market, beganMs + 1);
+          expect(writes.every(({ timeoutSeconds }) => timeoutSeconds === null)).toBe(true);
+        }
+      },
+    ),
+    { numRuns: 100, seed: 1 },
+  );
+});
