@@ -80,7 +80,7 @@ export function believeUnknown(state: CoreState, attempt: Attempt): void {
   if (attempt.purpose === 'trip') belief.strayTripUntilMs = Math.max(belief.strayTripUntilMs, strayUntilMs);
   belief.unresolved += 1;
   belief.lastUnresolvedId = attempt.id;
-  belief.strayLifeMs = Math.max(belief.strayLifeMs, attempt.writtenLifeMs + attempt.timeoutMs);
+  belief.strayAwakeMs = Math.max(belief.strayAwakeMs, attempt.writtenAwakeMs + attempt.timeoutMs);
   belief.strayUntilMs = Math.max(belief.strayUntilMs, strayUntilMs);
   resolveUpperEnd(state, attempt.market);
 }
@@ -121,7 +121,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
     believeUntil(state, belief, Math.min(untilLifeMs, leastLifeMs));
   }
   belief.confirmedUntilMs = latestMs;
-  belief.lastsLifeMs = attempt.writtenLifeMs + longestMs;
+  belief.lastsAwakeMs = attempt.writtenAwakeMs + longestMs;
   resolveUpperEnd(state, market);
   return { lapse, unresolved, altered, stale: false };
 }

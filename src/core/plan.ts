@@ -3,7 +3,7 @@ import type { Effect } from './events.ts';
 import { routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
 import { type Candidate, release, waitsForHung } from './release.ts';
-import { type BaseState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
+import { awakeMs, type BaseState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
 import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs } from './timing.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
@@ -49,8 +49,8 @@ function dueTrips(state: CoreState): Candidate[] {
   const trips: Candidate[] = [];
   for (const market of state.markets) {
     if (!market.tripWanted || market.inFlight.length > 0) continue;
-    const { unresolved, strayLifeMs, lastsLifeMs, strayUntilMs } = market.belief;
-    const lastsMs = Math.max(lastsLifeMs, unresolved > 0 ? strayLifeMs : 0) - state.lifeMs;
+    const { unresolved, strayAwakeMs, lastsAwakeMs, strayUntilMs } = market.belief;
+    const lastsMs = Math.max(lastsAwakeMs, unresolved > 0 ? strayAwakeMs : 0) - awakeMs(state);
     // Without rising nonces a renewal of unknown outcome may still land behind the cut and undo it.
     const fromMs = state.settings.nonce === 'window' ? Math.max(market.nextMs, strayUntilMs) : market.nextMs;
     // A timer that fires sooner by itself must not be lengthened, and one that has fired not be made again.

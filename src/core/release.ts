@@ -2,7 +2,7 @@ import { believeWritten } from './belief.ts';
 import type { Effect, Purpose } from './events.ts';
 import { TRIP_MS } from './promise.ts';
 import { countWrite, reserved, roomAtMs, roomInWindow } from './rate.ts';
-import { type Attempt, type CoreState, type MarketState, slackMs } from './state.ts';
+import { type Attempt, awakeMs, type CoreState, type MarketState, slackMs } from './state.ts';
 import { clamp } from './time.ts';
 import { attemptDeadlineMs, gapToLastChanceMs, jittered, retryGapMs } from './timing.ts';
 
@@ -21,6 +21,7 @@ export interface Candidate {
 const PERMIT_LIFE_MS = 1000;
 /** The longest that the limiter may hold a request back before it goes without. */
 const LONGEST_LIMITER_WAIT_MS = 250;
+const LATE_LIMITER_WAIT_MS = 50;
 
 /**
  * Writes the candidates in their order, as far as lanes, permits and the rate reach, and asks the limiter for the
@@ -36,6 +37,8 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
   for (const [place, candidate] of candidates.entries()) {
     if (!candidate.detached && lanes <= 0) {
       state.backlog = true;
+      // The lane may have been taken a moment ago, in this very release.
+      state.nextDueMs = Math.min(state.nextDueMs, state.now.monoMs + lanePatienceMs(state));
       continue;
     }
     const keepBack = candidate.purpose === 'delete' ? 0 : reserved(state) - (place === 0 ? 1 : 0);
@@ -65,8 +68,9 @@ function acquire(state: CoreState, permits: number, candidates: readonly Candida
   state.acquiring = true;
   const head = candidates[0];
   const leastSlackMs = head === undefined ? 0 : slackMs(state, head.market);
-  const withinMs =
-    leastSlackMs <= 0 ? LONGEST_LIMITER_WAIT_MS : clamp(leastSlackMs / 8, 25, LONGEST_LIMITER_WAIT_MS);
+  // A limiter that let one request go past it has stopped answering: the next ones hardly wait for it.
+  const longestMs = state.limiterLate ? LATE_LIMITER_WAIT_MS : LONGEST_LIMITER_WAIT_MS;
+  const withinMs = leastSlackMs <= 0 ? longestMs : clamp(leastSlackMs / 8, 25, longestMs);
   out.push({ kind: 'acquire', permits, withinMs });
 }
 
@@ -78,6 +82,7 @@ export function takePermits(
   out: Effect[],
 ): void {
   state.acquiring = false;
+  state.limiterLate = how === 'overdue';
   state.permits += permits;
   state.permitsUntilMs = state.now.monoMs + PERMIT_LIFE_MS;
   if (how === 'overdue') out.push({ kind: 'notice', notice: { kind: 'limiter-bypassed', permits } });
@@ -139,6 +144,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     detached,
     writtenMs: monoMs,
     writtenLifeMs: state.lifeMs,
+    writtenAwakeMs: awakeMs(state),
     writtenWallMs: wallMs,
     dueMs: market.nextMs,
     deadlineMs: monoMs + (waitsForHung(state) ? 10_000 : attemptDeadlineMs(slack, longestRoundTripMs)),

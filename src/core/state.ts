@@ -12,6 +12,7 @@ export interface Attempt {
   readonly base: number;
   readonly writtenMs: number;
   readonly writtenLifeMs: number;
+  readonly writtenAwakeMs: number;
   readonly writtenWallMs: number;
   readonly dueMs: number;
   deadlineMs: number;
@@ -46,10 +47,10 @@ export interface Belief {
   strayUntilMs: number;
   /** Monotonic time until which an unresolved trip may still cut the timer to its shortest; 0 where none can. */
   strayTripUntilMs: number;
-  /** Life time until which the timer of the newest confirmed renewal lasts, as it was asked for. */
-  lastsLifeMs: number;
-  /** Life time until which the timer of an unresolved renewal would last if it was carried out when written. */
-  strayLifeMs: number;
+  /** Awake time until which the timer of the newest confirmed renewal lasts, as it was asked for. */
+  lastsAwakeMs: number;
+  /** Awake time until which the timer of an unresolved renewal would last if it was carried out when written. */
+  strayAwakeMs: number;
 }
 
 export interface MarketState {
@@ -158,6 +159,8 @@ export interface CoreState {
   permits: number;
   permitsUntilMs: number;
   acquiring: boolean;
+  /** The limiter did not answer the last request in time. */
+  limiterLate: boolean;
   lastReleaseMs: number;
   /** The monotonic time at which the next tick was asked for. */
   wakeAtMs: number;

@@ -12,7 +12,7 @@ export interface Pool {
 
 interface Task {
   readonly job: Job;
-  readonly resolve: (report: never) => void;
+  readonly resolve: (report: Report<Job>) => void;
   readonly reject: (cause: unknown) => void;
 }
 
@@ -41,7 +41,7 @@ export function createPool(threads: number): Pool {
   }
   const workers = Array.from({ length: threads }, () => {
     const worker = new Worker(WORKER);
-    worker.on('message', (report: never) => {
+    worker.on('message', (report: Report<Job>) => {
       idle.push(worker);
       settle(worker, ({ resolve }) => resolve(report));
       next();
@@ -55,7 +55,8 @@ export function createPool(threads: number): Pool {
   return {
     do: (job) =>
       new Promise((resolve, reject) => {
-        waiting.push({ job, resolve, reject });
+        // The report of a job is of the job's own kind.
+        waiting.push({ job, resolve: resolve as Task['resolve'], reject });
         next();
       }),
     async cpuSeconds() {

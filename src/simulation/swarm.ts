@@ -14,6 +14,7 @@ const FAULTY_MS = 180_000;
 /** The documented limit of the exchange, and half of it. */
 const LIMIT_REQUESTS = 10_000;
 const BUDGET_REQUESTS = 5000;
+const ROUND_TRIPS_MS = [2, 10, 20, 50, 100, 200] as const;
 const TIMEOUTS = [5, 5, 10, 15, 30, 60, 60, 120, 600] as const;
 const TYPES: readonly (readonly OrderType[] | null)[] = [
   null,
@@ -53,7 +54,9 @@ export function planOf(seed: number): Plan {
     daemons: Array.from({ length: daemons }, (_, index) => drawDaemon(draw, index)),
     watched: draw.chance(0.8),
     onStale: draw.chance(0.3) ? ('trip' as const) : ('expire' as const),
-    roundTripMs: draw.pick([2, 10, 20, 50, 100, 200]),
+    roundTripMs: draw.pick(
+      ROUND_TRIPS_MS.filter((ms) => nonce === 'window' || ms <= longestRoundTripMs(markets)),
+    ),
     profile: draw.pick(['documented', 'live'] as const),
     rounding: draw.pick(['floor', 'floor', 'round', 'ceil'] as const),
     cancellationDelayMs: draw.pick([0, 0, 500, 2000]),
@@ -69,10 +72,9 @@ export function planOf(seed: number): Plan {
 
 /** A limit that neighbours can use up without making the simulation crawl: twice what the daemons need. */
 function crowdedLimit({ markets, daemons }: Pick<World, 'markets' | 'daemons'>): number {
-  const perSecond = markets.reduce(
-    (sum, { timeoutSeconds }) => sum + 10 / Math.min(Math.max(timeoutSeconds, 10), 100),
-    0,
-  );
+  // A tenth of the timeout is the cadence, from 1 s to 10 s.
+  const cadences = markets.map(({ timeoutSeconds }) => Math.min(Math.max(timeoutSeconds / 10, 1), 10));
+  const perSecond = cadences.reduce((sum, cadence) => sum + 1 / cadence, 0);
   return Math.ceil(perSecond * 10 * 2 * daemons.length) + 40;
 }
 
@@ -98,10 +100,22 @@ function drawDaemon(draw: Draw, index: number): PlannedDaemon {
   };
 }
 
+/**
+ * With rising nonces requests go one after the other: a round trip that is too long for three renewals of every timer
+ * is a configuration that does not work, and the daemon says so. A part stays free for retries.
+ */
+function longestRoundTripMs(markets: readonly PlannedMarket[]): number {
+  return 700 / renewalsPerSecond(markets);
+}
+
+/** Three for every timeout. */
+function renewalsPerSecond(markets: readonly PlannedMarket[]): number {
+  return markets.reduce((sum, { timeoutSeconds }) => sum + 3 / timeoutSeconds, 0);
+}
+
 /** Half as much again as three renewals per timeout need. */
 function tightBudget(markets: readonly PlannedMarket[]): number {
-  const perSecond = markets.reduce((sum, { timeoutSeconds }) => sum + 3 / timeoutSeconds, 0);
-  return Math.max(10, Math.ceil(perSecond * 1.5 * 10));
+  return Math.max(10, Math.ceil(renewalsPerSecond(markets) * 1.5 * 10));
 }
 
 function drawFaults(draw: Draw, world: World): Fault[] {
@@ -164,7 +178,7 @@ const LENGTH: Partial<Record<FaultKind, (draw: Draw) => number>> = {
 
 const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   // A long tail that stays below the lifetime of a request.
-  delay: (draw) => draw.between(50, 50 / (1 - draw.whole(0, 993) / 1000)),
+  delay: (draw) => Math.round(500 / (1 - draw.whole(0, 9930) / 10_000)) / 10,
   'slow-body': (draw) => draw.between(100, 5_000),
   duplicate: (draw) => draw.between(1, 3_000),
   'wall-step': (draw) => draw.between(-300_000, 300_000),
