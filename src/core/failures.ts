@@ -58,7 +58,8 @@ function react(
   switch (outcome.kind) {
     case 'transient':
       market.timedOut = outcome.reason === 'timeout';
-      if (outcome.reason !== 'aborted') failedAt(state, base, attempt, outcome.detail, out);
+      if (outcome.reason === 'validation' && !outcome.maybeApplied) heardFrom(state, base, out);
+      else if (outcome.reason !== 'aborted') failedAt(state, base, attempt, outcome.detail, out);
       break;
     case 'protocol':
       failedAt(state, base, attempt, outcome.detail, out);

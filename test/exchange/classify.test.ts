@@ -121,10 +121,11 @@ test.each<[number, unknown, Partial<Outcome>]>([
   [
     400,
     { code: 9, message: 'Invalid payload.', errors: {} },
-    { kind: 'refused', code: 9, detail: 'HTTP 400: Invalid payload.' },
+    { kind: 'transient', reason: 'validation', maybeApplied: false, detail: 'HTTP 400: Invalid payload.' },
   ],
-  [400, { code: 9, message: 'Invalid nonceWindow.', errors: {} }, { kind: 'refused', code: 9 }],
-  [400, { code: 0, message: 'Something else.' }, { kind: 'refused', code: 0 }],
+  [400, { code: 9, message: 'Invalid nonceWindow.', errors: {} }, { kind: 'transient', maybeApplied: false }],
+  [400, { code: 0, message: 'Something else.' }, { kind: 'transient', maybeApplied: false }],
+  [404, { code: 30, message: 'Not here.', errors: {} }, { kind: 'transient', maybeApplied: true }],
   [
     404,
     '',

@@ -168,7 +168,7 @@ test('key and secret are in no error, whatever the server repeats', async () => 
   const server = await serveHttp((request, response) => {
     response
       .writeHead(400)
-      .end(JSON.stringify({ code: 9, message: JSON.stringify(request.headers), errors: {} }));
+      .end(JSON.stringify({ code: 30, message: JSON.stringify(request.headers), errors: {} }));
   });
   const credentials = () => ({ key: 'key-0123456789', secret: 'secret-0123456789' });
   const error: unknown = await open(server, { credentials })
