@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../src/cli/edge.ts';
 import { describeStatus } from '../src/operator/status.ts';
+import { INVARIANTS } from '../src/simulation/court.ts';
 import { FAULT_KINDS, parseFaults } from '../src/simulator/fault-input.ts';
 import { startSimulatedServer } from '../src/simulator/server.ts';
 import { DOCUMENTS, isThere, read, resolveLink, write } from './docs/documents.ts';
@@ -170,6 +171,15 @@ describe('docs/http.md', () => {
     const fields = [...Object.keys(status), ...markets.flatMap((market) => Object.keys(market))];
     const named = new Set(inlineCodeOf(text));
     expect(fields.filter((field) => !named.has(field))).toEqual([]);
+  });
+});
+
+describe('docs/simulation.md', () => {
+  it('explains every invariant that is judged', () => {
+    const explained = [...read('docs/simulation.md').matchAll(/^\| (\d+ [a-z ]+?) +\|/gm)].map(
+      ([, name]) => name,
+    );
+    expect(explained).toEqual(INVARIANTS);
   });
 });
 

@@ -80,6 +80,10 @@ function stopOnSignals(daemon: Daemon, edge: Edge, crash: (error: unknown) => vo
   };
   edge.onSignal('SIGTERM', onSignal('SIGTERM'));
   edge.onSignal('SIGINT', onSignal('SIGINT'));
+  // Its default would end the process: whoever sends it to a daemon means a reload, which this version cannot do.
+  edge.onSignal('SIGHUP', () => {
+    daemon.log.logger.warn({ event: 'reload-unsupported' }, 'SIGHUP changes nothing: restart to reload.');
+  });
 }
 
 /** The last word goes to standard error as well: a log that is gone must not take it along. */

@@ -120,6 +120,11 @@ function findWarnings(config: Config, values: Settled): string[] {
       `exchange.baseUrls: only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`,
     );
   }
+  if (config.control.listen.length > 0) {
+    warnings.push(
+      'control.listen: nothing listens there yet, since the control listener comes with a later version',
+    );
+  }
   if (config.liveness.mode === 'none') {
     warnings.push(
       'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',

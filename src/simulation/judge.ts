@@ -11,6 +11,7 @@ import { createPaceJudge } from './pace-judge.ts';
 import type { Plan } from './plan.ts';
 import { createProgressJudge } from './progress-judge.ts';
 import type { Sent } from './sent.ts';
+import { createStreakJudge } from './streak-judge.ts';
 import { breakTruth, createTruths, type Truth } from './truth.ts';
 
 /** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
@@ -59,6 +60,7 @@ export function createJudge(world: JudgedWorld): Judge {
     lapseReports: createLapseReportJudge(court),
     pace: createPaceJudge(court),
     progress: createProgressJudge(court),
+    streaks: createStreakJudge(court),
   };
   const lives = new Map<number, Incarnation[]>();
   const senderOf = (sent: Sent | null) =>
@@ -80,6 +82,7 @@ export function createJudge(world: JudgedWorld): Judge {
       if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
       judges.falseLapses.onNotice(incarnation, notice);
       judges.lapseReports.onNotice(incarnation, notice);
+      judges.streaks.onNotice(incarnation, notice);
     },
     onEvidence: evidence.hear,
     onWrite(sent) {

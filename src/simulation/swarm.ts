@@ -50,8 +50,9 @@ export function planOf(seed: number): Plan {
     faultyMs: FAULTY_MS,
     bots,
     markets,
-    nonce,
     daemons: Array.from({ length: daemons }, (_, index) => drawDaemon(draw, index)),
+    bases: draw.chance(0.2) ? 2 : 1,
+    nonce,
     watched: draw.chance(0.8),
     onStale: draw.chance(0.3) ? ('trip' as const) : ('expire' as const),
     roundTripMs: draw.pick(
@@ -63,11 +64,10 @@ export function planOf(seed: number): Plan {
     serverDriftPpm: draw.between(-50, 50),
     budgetRequests: draw.chance(0.1) ? tightBudget(markets) : BUDGET_REQUESTS,
     limitRequests: LIMIT_REQUESTS,
-    bases: draw.chance(0.2) ? 2 : 1,
   } satisfies World;
   const faults = drawFaults(draw, world);
   const crowded = faults.some(({ kind }) => kind === 'neighbour');
-  return { ...world, limitRequests: crowded ? crowdedLimit(world) : LIMIT_REQUESTS, faults };
+  return { ...world, faults, limitRequests: crowded ? crowdedLimit(world) : LIMIT_REQUESTS };
 }
 
 /** A limit that neighbours can use up without making the simulation crawl: twice what the daemons need. */
@@ -137,6 +137,7 @@ const ONE_SHOT: ReadonlySet<FaultKind> = new Set([
 ]);
 
 function drawFault(draw: Draw, kind: FaultKind, world: World): Fault {
+  const target = drawTarget(draw, kind, world);
   const atMs = draw.between(0, world.faultyMs * 0.9);
   const longMs = draw.chance(0.2) ? draw.between(5_000, world.faultyMs) : draw.between(100, 20_000);
   const forMs = Math.min(longMs, world.faultyMs - atMs);
@@ -144,10 +145,10 @@ function drawFault(draw: Draw, kind: FaultKind, world: World): Fault {
   return {
     kind,
     atMs,
-    target: drawTarget(draw, kind, world),
     forMs: LENGTH[kind]?.(draw) ?? forMs,
     share: kind === 'neighbour' ? share + 0.5 : share,
     sizeMs: SIZE[kind]?.(draw) ?? 0,
+    target,
   };
 }
 

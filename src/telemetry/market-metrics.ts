@@ -66,7 +66,7 @@ export function declareMarketGauges(registry: Registry): readonly MarketGauge[] 
     ),
     gauge(
       'killswitch_timer_expiry_timestamp_seconds',
-      'Unix time until which the timer is surely armed; 0 where it was deleted on purpose or never armed.',
+      'Unix time at which the timer ends, counted from the writing of its last renewal; 0 where it was deleted on purpose or never armed.',
       () => 0,
       (snapshot) => (snapshot.expiryWallMs ?? 0) / 1000,
     ),
