@@ -6,7 +6,7 @@ import { planCadence } from './timing.ts';
 
 /** The state before the first step: nothing armed, everything due. */
 export function createState(settings: CoreSettings, now: Instant): CoreState {
-  const capacityPerSecond = plannedPerSecond(settings);
+  const capacityPerSecond = plannedPerSecond(settings, null);
   const plan = planCadence(settings.markets, capacityPerSecond);
   const markets = settings.markets.map((market, index) =>
     createMarket(market, index, settings.markets.length, plan.periodsMs[index] ?? market.timeoutMs / 3, now),

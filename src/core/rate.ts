@@ -6,24 +6,25 @@ import { clamp } from './time.ts';
 const RESERVE = 0.02;
 
 /** A request may leave later than it was counted, while its connection is opened: the window is longer by it. */
-function connectMs(state: CoreState): number {
-  return clamp(2 * (state.roundTripMs ?? 100), 20, 500);
+function connectMs(roundTripMs: number | null): number {
+  return clamp(2 * (roundTripMs ?? 100), 20, 500);
 }
 
 /**
  * Renewals a second that the budget is planned to carry. A part stays free for retries and for arming again what
  * lapsed, or a full budget would never let a lapsed timer in: a fiftieth of a large budget, a tenth of a small one.
+ * Null stands for a round trip that was not measured yet.
  */
-export function plannedPerSecond(settings: CoreSettings): number {
+export function plannedPerSecond(settings: CoreSettings, roundTripMs: number | null): number {
   const { requests, windowMs } = settings.budget;
   const free = clamp(5 / requests, 0.02, 0.1);
-  return ((requests * (1 - free)) / windowMs) * 1000;
+  return ((requests * (1 - free)) / (windowMs + connectMs(roundTripMs))) * 1000;
 }
 
 /** How many requests may still be written now without more than the budget in any sliding window. */
 export function roomInWindow(state: CoreState): number {
   const { written, now } = state;
-  const from = now.monoMs - state.settings.budget.windowMs - connectMs(state);
+  const from = now.monoMs - state.settings.budget.windowMs - connectMs(state.roundTripMs);
   while (state.writtenHead < written.length && (written[state.writtenHead] ?? 0) <= from)
     state.writtenHead += 1;
   if (state.writtenHead > 4096 && state.writtenHead * 2 > written.length) {
@@ -41,7 +42,9 @@ export function reserved(state: CoreState): number {
 /** When the window has room again, in monotonic milliseconds. */
 export function roomAtMs(state: CoreState): number {
   return (
-    (state.written[state.writtenHead] ?? state.now.monoMs) + state.settings.budget.windowMs + connectMs(state)
+    (state.written[state.writtenHead] ?? state.now.monoMs) +
+    state.settings.budget.windowMs +
+    connectMs(state.roundTripMs)
   );
 }
 

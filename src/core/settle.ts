@@ -112,7 +112,8 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   if (attempt.purpose === 'trip') market.tripWanted = false;
   if (state.phase.kind === 'stopping' && market.exit?.want === 'handoff') market.exit.done = true;
   market.nextMs = nextOnGrid(state, market, attempt.writtenMs);
-  if (market.tripWanted) market.nextMs = monoMs;
+  // What waited for this answer waits no longer.
+  if (market.tripWanted || state.phase.kind === 'stopping') market.nextMs = monoMs;
   const slackNow = slackMs(state, market);
   if (slackNow < market.settings.timeoutMs / 2) {
     // A timer that turned out much shorter than asked for still gets its three attempts.

@@ -165,7 +165,7 @@ function easeCadence(state: CoreState, out: Effect[]): void {
     state.cadenceFactor = Math.max(1, state.cadenceFactor - RECOVERY_STEP);
   }
   const { nonce, markets } = state.settings;
-  const limitPerSecond = plannedPerSecond(state.settings);
+  const limitPerSecond = plannedPerSecond(state.settings, state.roundTripMs);
   const carriesPerSecond =
     nonce === 'increasing' && state.roundTripMs !== null
       ? (SERIAL_SHARE * 1000) / Math.max(state.roundTripMs, 0.1)

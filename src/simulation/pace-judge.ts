@@ -5,7 +5,7 @@ interface Pace {
   /** True moments of what was written within the last window. */
   readonly writes: number[];
   readonly nonces: Set<string>;
-  lastNonce: bigint;
+  lastNonce: number;
   lastNumber: number;
 }
 
@@ -23,7 +23,7 @@ export function createPaceJudge(court: Court) {
   function paceOf(incarnation: Incarnation): Pace {
     const known = byIncarnation.get(incarnation);
     if (known !== undefined) return known;
-    const pace: Pace = { writes: [], nonces: new Set(), lastNonce: -1n, lastNumber: -1 };
+    const pace: Pace = { writes: [], nonces: new Set(), lastNonce: -1, lastNumber: -1 };
     byIncarnation.set(incarnation, pace);
     return pace;
   }
@@ -35,7 +35,7 @@ export function createPaceJudge(court: Court) {
     if (pace.nonces.has(nonce)) blame('9 nonces', `${nameOf(incarnation)} used ${nonce} twice`);
     pace.nonces.add(nonce);
     if (plan.nonce === 'window' || number < pace.lastNumber) return;
-    const value = BigInt(nonce);
+    const value = Number(nonce);
     if (value <= pace.lastNonce)
       blame('9 nonces', `${nameOf(incarnation)}: ${nonce} after ${pace.lastNonce}`);
     pace.lastNumber = number;

@@ -55,7 +55,7 @@ export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
       steppedMs += byMs;
       planFiring();
     },
-    dateOf: createHttpDate(),
+    dateOf: createDates(),
     handle: (sent) => arrive(sent),
     pretend: (sent) => arrive(sent, 'pretend'),
     meddle(market, timeoutSeconds) {
@@ -85,6 +85,28 @@ function createExchange(plan: Plan): SimulatedExchange {
     // Half of the time of a run would go into checking what another test proves.
     checkSignatures: plan.seed % 10 === 0,
   });
+}
+
+const DAY_MS = 86_400_000;
+/** Length of `Sun, 06 Nov 1994 `, the part of an HTTP date before the time of day. */
+const DAY_LENGTH = 17;
+
+/** HTTP dates like those of the simulated server, which are dear to make, with the day made once. */
+function createDates(): (serverMs: number) => string {
+  const httpDate = createHttpDate();
+  let day = Number.NaN;
+  let text = '';
+  const twoDigits = (value: number) => String(value).padStart(2, '0');
+  return (serverMs) => {
+    const seconds = Math.floor((serverMs % DAY_MS) / 1000);
+    const today = Math.floor(serverMs / DAY_MS);
+    if (today !== day) {
+      day = today;
+      text = httpDate(serverMs).slice(0, DAY_LENGTH);
+    }
+    const time = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+    return `${text}${time.map(twoDigits).join(':')} GMT`;
+  };
 }
 
 /** Fires timers at their moment. The returned function looks up anew which comes first. */

@@ -12,9 +12,12 @@ export interface WireFaults {
 
 interface Salted {
   readonly fault: Fault;
+  readonly untilMs: number;
   readonly salt: number;
   /** Null for the requests of all markets. */
   readonly market: string | null;
+  /** Null for all base addresses. */
+  readonly base: number | null;
 }
 
 export function createWireFaults(plan: Plan, nowMs: () => number): WireFaults {
@@ -23,33 +26,58 @@ export function createWireFaults(plan: Plan, nowMs: () => number): WireFaults {
   );
   const streamOf = ({ daemon, life, market }: Sent) =>
     Math.imul(daemon * 64 + life, 0x9e3779b1) ^ (salts.get(market ?? '') ?? 0);
-  const byKind = new Map<FaultKind, Salted[]>();
-  for (const fault of plan.faults) {
-    const { kind, target, atMs } = fault;
-    if (FAULTS[kind] !== 'requests' && FAULTS[kind] !== 'base') continue;
-    const salted = {
-      fault,
-      salt: hashText(`${plan.seed} ${kind} ${atMs}`),
-      market: FAULTS[kind] === 'requests' && target >= 0 ? (plan.markets[target]?.market ?? '') : null,
-    };
-    byKind.set(kind, [...(byKind.get(kind) ?? []), salted]);
-  }
+  const activeAt = createCalendar(saltFaults(plan));
 
   return {
     draw: (purpose, sent) => mixed(plan.seed + purpose, streamOf(sent), sent.nth),
     hits(kind, sent) {
-      const faults = byKind.get(kind);
-      if (faults === undefined) return null;
-      const now = nowMs();
-      for (const { fault, salt, market } of faults) {
-        if (now < fault.atMs || now >= fault.atMs + fault.forMs) continue;
+      for (const { fault, salt, market, base } of activeAt(nowMs()).get(kind) ?? NONE) {
         if (market !== null && sent.market !== market) continue;
-        if (FAULTS[kind] === 'base' && sent.base !== fault.target) continue;
+        if (base !== null && sent.base !== base) continue;
         if (fault.share < 1 && mixed(salt, streamOf(sent), sent.nth) >= fault.share) continue;
         return fault;
       }
       return null;
     },
+  };
+}
+
+const NONE: readonly Salted[] = [];
+
+function saltFaults({ seed, faults, markets }: Plan): Salted[] {
+  return faults
+    .filter(({ kind }) => FAULTS[kind] === 'requests' || FAULTS[kind] === 'base')
+    .map((fault) => {
+      const { kind, target, atMs, forMs } = fault;
+      const all = target < 0;
+      return {
+        fault,
+        untilMs: atMs + forMs,
+        salt: hashText(`${seed} ${kind} ${atMs}`),
+        market: all || FAULTS[kind] === 'base' ? null : (markets[target]?.market ?? ''),
+        base: all || FAULTS[kind] === 'requests' ? null : target,
+      };
+    });
+}
+
+type Active = ReadonlyMap<FaultKind, readonly Salted[]>;
+
+/** Which faults hold at a moment. Asked many times for every request, and the answer seldom changes. */
+function createCalendar(faults: readonly Salted[]): (atMs: number) => Active {
+  const turnsMs = faults.flatMap(({ fault, untilMs }) => [fault.atMs, untilMs]);
+  let active: Active = new Map();
+  let fromMs = Number.POSITIVE_INFINITY;
+  let toMs = Number.NEGATIVE_INFINITY;
+
+  return (atMs) => {
+    if (atMs >= fromMs && atMs < toMs) return active;
+    fromMs = Math.max(0, ...turnsMs.filter((turnMs) => turnMs <= atMs));
+    toMs = Math.min(...turnsMs.filter((turnMs) => turnMs > atMs));
+    active = Map.groupBy(
+      faults.filter(({ fault, untilMs }) => fault.atMs <= atMs && atMs < untilMs),
+      ({ fault }) => fault.kind,
+    );
+    return active;
   };
 }
 

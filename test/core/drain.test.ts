@@ -81,6 +81,18 @@ describe('a stop that deletes', () => {
     expect(driver.takeOne().timeoutSeconds).toBeNull();
   });
 
+  test('deletes at once when the last renewal in flight is confirmed, however seldom the market is renewed', () => {
+    const driver = armed({ markets: ['AAA:600'] });
+    driver.live(8990);
+    driver.wait(20);
+    const last = driver.takeOne();
+    stop(driver);
+    driver.wait(30);
+    driver.apply(last);
+    driver.wait(30);
+    expect(driver.takeOne().timeoutSeconds).toBeNull();
+  });
+
   test('gives what is in flight a quarter of the budget and no more', () => {
     const driver = armed({ markets: ['AAA:60'], shutdown: { budgetMs: 4000 } });
     driver.wait(5000);

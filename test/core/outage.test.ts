@@ -238,4 +238,15 @@ describe('the second address', () => {
     expect(isOut(driver, 0)).toBe(false);
     expect(driver.writes.at(-1)?.base).toBe(0);
   });
+
+  test('takes the deletes of a stop while the first is out', () => {
+    const driver = out(true);
+    const answer = (write: Write) =>
+      write.timeoutSeconds === null ? driver.settle(write, { kind: 'deleted' }) : driver.apply(write);
+    const firstIsOut = (write: Write) => (write.base === 1 ? answer(write) : driver.settle(write, NOT_SENT));
+    driver.live(3000, 10, firstIsOut);
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+    driver.live(8000, 10, firstIsOut);
+    expect(driver.finished()).toEqual([]);
+  });
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   attemptDeadlineMs,
   type Cadenced,
+  gapToLastChanceMs,
   jittered,
   planCadence,
   retryGapMs,
@@ -177,6 +178,25 @@ test.each([
   'with %i ms of slack and a round trip of %i ms an attempt may stay unanswered for %i ms',
   (slackMs, roundTripMs, deadlineMs) => {
     expect(attemptDeadlineMs(slackMs, roundTripMs)).toBe(deadlineMs);
+  },
+);
+
+test.each([
+  // Far from the deadline, or after it, the gap is the gap.
+  [10_000, 2500, 20, 2500],
+  [0, 500, 20, 500],
+  [-300, 500, 20, 500],
+  // One more after this gap still fits.
+  [1000, 400, 20, 400],
+  // Only one more fits: it waits for the last moment at which it is in time.
+  [600, 250, 110, 490],
+  [900, 700, 20, 880],
+  // Too late for another one at the shortest gap.
+  [300, 250, 100, 250],
+])(
+  'with %i ms of slack and a gap of %i ms an attempt that takes %i ms comes after %i ms',
+  (slackMs, gapMs, needsMs, afterMs) => {
+    expect(gapToLastChanceMs(slackMs, gapMs, needsMs)).toBe(afterMs);
   },
 );
 

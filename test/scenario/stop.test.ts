@@ -33,6 +33,18 @@ describe('a stop', () => {
     expect(tookMs).toBeLessThan(nonce === 'window' ? 100 : 600);
   });
 
+  test('deletes every timer within moments, whatever is in flight when it begins', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 10_000 }), fc.constantFrom(20, 200), (phaseMs, roundTripMs) => {
+        const bench = running({ markets: many(10, 600), nonce: 'window', roundTripMs }, 15_000 + phaseMs);
+        const { left, tookMs } = stopped(bench);
+        expect(left).toEqual([]);
+        expect(tookMs).toBeLessThan(1000);
+      }),
+      { numRuns: 30, seed: 1, examples: [[0, 200]] },
+    );
+  });
+
   test('deletes a market only after everything of it has settled, and writes nothing after the delete', () => {
     const bench = running({ markets: many(5, 10), nonce: 'window' });
     bench.strike({ kind: 'slow', byMs: 900 }, 1000);
