@@ -1,0 +1,145 @@
+import type { Notice } from '../../src/core/notice.ts';
+import type { MarketState } from '../../src/core/state.ts';
+import { createKeeper } from '../../src/keeper.ts';
+import type { Incarnation } from '../../src/simulation/incarnation.ts';
+import { createJudge } from '../../src/simulation/judge.ts';
+import type { Plan } from '../../src/simulation/plan.ts';
+import type { Sent } from '../../src/simulation/sent.ts';
+import type { EventBody } from '../../src/simulator/event-log.ts';
+import { createHostClock, createTimeline } from '../../src/simulator/virtual-clock.ts';
+import { coreSettings } from '../core/core-settings.ts';
+
+type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
+
+/**
+ * A judge in a world made by hand: nothing happens but what a test says. The exchange's clock shows the moment of the
+ * run, so that true milliseconds are a thousand times its seconds. Every planned daemon has begun its first life at 0.
+ */
+export function createCourtroom(plan: Plan) {
+  const timeline = createTimeline(0);
+  const running = new Map<number, Incarnation>();
+  const judge = createJudge({
+    plan,
+    nowMs: timeline.nowMs,
+    serverNowMs: timeline.nowMs,
+    toTrueMs: (serverMs) => serverMs,
+    running,
+  });
+  let number = 0;
+
+  function begin(daemon: number, life = 1): Incarnation {
+    const clock = createHostClock(timeline);
+    const settings = coreSettings({
+      markets: plan.markets.map(
+        ({ market, timeoutSeconds, bot }) => `${market}:${timeoutSeconds}:bot-${bot}`,
+      ),
+    });
+    const exchange = { sync: () => () => {}, ping: () => () => {}, acquire: () => () => {} };
+    const keeper = createKeeper({ settings, clock, exchange, observe: () => {} });
+    const begun: Incarnation = {
+      daemon,
+      life,
+      startedMs: timeline.nowMs(),
+      clock,
+      keeper,
+      stoppingMs: null,
+    };
+    running.set(daemon, begun);
+    judge.onStart(begun);
+    return begun;
+  }
+  for (const daemon of plan.daemons.keys()) begin(daemon);
+
+  /** A request of the first market, unless told otherwise. */
+  function sent(timeoutSeconds: number | null, more: Partial<Sent> & { readonly nonce?: string } = {}): Sent {
+    number += 1;
+    const { nonce = String(number), ...rest } = more;
+    const request = { method: 'POST', path: '', headers: {}, body: '' };
+    const market = plan.markets[0]?.market ?? null;
+    const order = { nonce, timeoutSeconds };
+    return { daemon: 0, life: 1, base: 0, market, order, request, number, nth: number, ...rest };
+  }
+  const exchange = (event: EventBody, by: Sent | null) =>
+    judge.onExchange({ ...event, seq: 1, atMs: timeline.nowMs() }, by);
+  const first = () => running.get(0) as Incarnation;
+  const name = plan.markets[0]?.market ?? '';
+
+  return {
+    judge,
+    begin,
+    sent,
+    first,
+    /** What was found wrong, as `invariant: sentence`. */
+    findings: () => judge.violations.map(({ invariant, text }) => `${invariant}: ${text}`),
+    pass: (byMs: number) => timeline.runUntil(timeline.nowMs() + byMs),
+    beat: (bot = 0) => judge.onEvidence(first(), bot, 'beat'),
+    says: (says: 'goodbye' | 'fail', bot = 0) => judge.onEvidence(first(), bot, says),
+    /** What the daemon remembers of the first market. */
+    market: () => first().keeper.state.markets[0] as MarketState,
+    /** The exchange carries a renewal out. */
+    arm(timeoutSeconds: number, by: Sent | null = sent(timeoutSeconds)) {
+      const startTime = Math.floor(timeline.nowMs() / 1000);
+      const cancellationTime = startTime + timeoutSeconds;
+      exchange(
+        {
+          kind: 'timer-armed',
+          account: 'main',
+          market: name,
+          timeoutSeconds,
+          startTime,
+          cancellationTime,
+          types: null,
+        },
+        by,
+      );
+      return cancellationTime;
+    },
+    delete: (by: Sent | null = sent(null)) =>
+      exchange({ kind: 'timer-deleted', account: 'main', market: name, cancellationTime: 0 }, by),
+    fire: (cancellationTime: number) =>
+      exchange(
+        {
+          kind: 'timer-fired',
+          account: 'main',
+          market: name,
+          cancellationTime,
+          types: null,
+          cancelledOrders: 0,
+        },
+        null,
+      ),
+    renewed: (cancellationTime: number) =>
+      judge.onNotice(first(), {
+        kind: 'renewed',
+        market: name,
+        durationMs: 20,
+        cycleMs: 20,
+        slackRatio: null,
+        first: true,
+        cancellationTime,
+        expiryWallMs: 0,
+        skewMs: 0,
+      }),
+    lapsed: (certainty: NoticeOf<'lapsed'>['certainty']) =>
+      judge.onNotice(first(), {
+        kind: 'lapsed',
+        market: name,
+        certainty,
+        gapMs: 0,
+        unresolved: 0,
+        rearms: true,
+      }),
+    failed: (streak: number) =>
+      judge.onNotice(first(), {
+        kind: 'attempt-failed',
+        market: name,
+        purpose: 'renew',
+        reason: 'timeout',
+        detail: '',
+        streak,
+        durationMs: 0,
+      }),
+    stopped: (left: NoticeOf<'stopped'>['left'] = []) => judge.onNotice(first(), { kind: 'stopped', left }),
+    notice: (notice: Notice) => judge.onNotice(first(), notice),
+  };
+}

@@ -1,0 +1,336 @@
+import { describe, expect, it } from 'vitest';
+import { createCourtroom } from './courtroom.ts';
+import { calm, daemon, fault, market } from './plans.ts';
+
+const DAEMON = 'daemon 0 (life 1)';
+
+describe('a judge of the simulation says nothing', () => {
+  it('about a renewal that is believed for as long as it lasts', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.judge.onWrite(room.sent(60));
+    room.arm(60);
+    Object.assign(room.market().belief, { notBeforeLifeMs: 60_000, notAfterMs: 62_000 });
+    room.judge.onTurn(room.first());
+    room.renewed(60);
+    room.judge.onEnd();
+    // The keeper's clock begins at a second: what it believes lasts from there.
+    expect(room.findings()).toEqual([]);
+  });
+});
+
+describe('invariant 1, belief: a judge sees', () => {
+  it('a timer that is believed and does not exist', () => {
+    const room = createCourtroom(calm());
+    room.market().belief.notBeforeLifeMs = 6000;
+    room.judge.onTurn(room.first());
+    expect(room.findings()).toEqual([
+      `1 belief: M0_USDT: ${DAEMON} believes it armed for 5000 ms more, and it is not`,
+    ]);
+  });
+
+  it('a timer that is believed for longer than it lasts', () => {
+    const room = createCourtroom(calm());
+    room.arm(60);
+    Object.assign(room.market().belief, { notBeforeLifeMs: 71_000, notAfterMs: 80_000 });
+    room.judge.onTurn(room.first());
+    expect(room.findings()).toEqual([
+      `1 belief: M0_USDT: ${DAEMON} believes it armed 10000 ms longer than it is`,
+    ]);
+  });
+
+  it('a timer that fires later than the daemon thinks possible', () => {
+    const room = createCourtroom(calm());
+    room.arm(60);
+    room.market().belief.notAfterMs = 51_000;
+    room.judge.onTurn(room.first());
+    expect(room.findings()).toEqual([`1 belief: M0_USDT: fires in 60000 ms, ${DAEMON} says within 50000 ms`]);
+  });
+
+  it('nothing for a while after somebody else changed the timer', () => {
+    const room = createCourtroom(calm());
+    room.arm(60);
+    room.market().belief.notBeforeLifeMs = 60_000;
+    room.delete(null);
+    room.judge.onTurn(room.first());
+    expect(room.findings()).toEqual([]);
+  });
+
+  it('the difference between a daemon and its earlier life, whose requests it cannot know of', () => {
+    const room = createCourtroom(calm());
+    const stray = room.sent(60);
+    room.begin(0, 2);
+    room.arm(60, stray);
+    room.judge.onTurn(room.first());
+    expect(room.findings()).toEqual([]);
+  });
+});
+
+describe('invariant 2, false lapse: a judge sees', () => {
+  const armedForAWhile = (room: ReturnType<typeof createCourtroom>) => {
+    room.renewed(room.arm(60));
+    for (let passed = 0; passed < 120_000; passed += 10_000) {
+      room.beat();
+      room.pass(10_000);
+    }
+  };
+
+  it('a timer that fired while the bot lived and nothing was wrong', () => {
+    const room = createCourtroom(calm({ faultyMs: 180_000 }));
+    armedForAWhile(room);
+    room.fire(120);
+    expect(room.findings()).toEqual([
+      `2 false lapse: M0_USDT: fired although ${DAEMON} ran, its bot lived and no outage was long enough`,
+    ]);
+  });
+
+  it('one that fired after an outage shorter than the promise', () => {
+    const outage = fault({ kind: 'black-hole', atMs: 80_000, forMs: 20_000 });
+    const room = createCourtroom(calm({ faultyMs: 180_000, faults: [outage] }));
+    armedForAWhile(room);
+    room.fire(120);
+    expect(room.findings()).toHaveLength(1);
+  });
+
+  it('nothing wrong with one that fired in an outage longer than the promise', () => {
+    const outage = fault({ kind: 'black-hole', atMs: 60_000, forMs: 60_000 });
+    const room = createCourtroom(calm({ faultyMs: 180_000, faults: [outage] }));
+    armedForAWhile(room);
+    room.fire(120);
+    expect(room.findings()).toEqual([]);
+  });
+
+  it('nothing wrong with one whose bot was silent', () => {
+    const room = createCourtroom(calm({ faultyMs: 180_000 }));
+    armedForAWhile(room);
+    room.pass(60_000);
+    room.fire(180);
+    expect(room.findings()).toEqual([]);
+  });
+});
+
+describe('invariants 3 and 4, evidence: a judge sees', () => {
+  it('a renewal that is written after the evidence ran out', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.pass(15_500);
+    room.judge.onWrite(room.sent(60));
+    expect(room.findings()).toEqual([
+      `4 posthumous renewal: M0_USDT: ${DAEMON} renewed 500 ms after the evidence ran out`,
+    ]);
+  });
+
+  it('a renewal that is written after the bot said that it failed', () => {
+    const room = createCourtroom(calm());
+    room.says('fail');
+    room.pass(100);
+    room.judge.onWrite(room.sent(60));
+    expect(room.findings()).toHaveLength(1);
+  });
+
+  it('a timer that fires later than the bound counted from the last evidence', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    // 15 s of evidence, 10 s on the way and a second for rounding: at 27 s it fires a second too late.
+    room.pass(27_000);
+    room.arm(60);
+    expect(room.findings()).toEqual([
+      '3 bounded kill: M0_USDT: fires 1000 ms after the latest moment promised',
+    ]);
+  });
+
+  it('the trip of a dead bot as what it is', () => {
+    const room = createCourtroom(calm({ onStale: 'trip' }));
+    room.beat();
+    room.pass(16_000);
+    room.judge.onWrite(room.sent(5));
+    expect(room.findings()).toEqual([]);
+  });
+});
+
+describe('invariants 5 to 7, deletes: a judge sees', () => {
+  it('a delete that nobody asked for', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.delete();
+    expect(room.findings()).toEqual([
+      `5 delete on purpose: M0_USDT: ${DAEMON} deleted a timer that nobody asked it to delete`,
+    ]);
+  });
+
+  it('a delete under another policy', () => {
+    const room = createCourtroom(calm({ daemons: [daemon({ policy: 'keep' })] }));
+    room.beat();
+    room.first().stoppingMs = 0;
+    room.delete();
+    expect(room.findings()).toHaveLength(1);
+  });
+
+  it("a delete of a dead bot's timer, unless it said goodbye", () => {
+    const room = createCourtroom(calm());
+    room.pass(30_000);
+    room.first().stoppingMs = 30_000;
+    room.delete();
+    expect(room.findings()).toEqual([
+      `5 delete on purpose: M0_USDT: ${DAEMON} deleted the timer of a dead bot`,
+    ]);
+    room.says('goodbye');
+    room.delete();
+    expect(room.findings()).toHaveLength(1);
+  });
+
+  it('a renewal that is carried out after the delete', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.first().stoppingMs = 0;
+    room.delete();
+    room.arm(60);
+    expect(room.findings()).toEqual([
+      `6 nothing after delete: M0_USDT: a renewal of ${DAEMON} was carried out after its delete`,
+    ]);
+  });
+
+  it('a timer that the daemon left and did not name', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.arm(60);
+    room.stopped();
+    expect(room.findings()).toEqual([
+      `7 unconfirmed delete: M0_USDT: ${DAEMON} ended without naming the timer that it left`,
+    ]);
+  });
+
+  it('a timer that fires later than the daemon said', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.arm(60);
+    room.stopped([{ market: 'M0_USDT', firesByWallMs: 50_000, why: 'unconfirmed' }]);
+    expect(room.findings()).toEqual([
+      `7 unconfirmed delete: M0_USDT: fires later than ${DAEMON} said when it ended`,
+    ]);
+  });
+
+  it('a renewal that is carried out after the daemon ended and named nothing, even if it runs again', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    const stray = room.sent(60);
+    room.stopped();
+    room.begin(0, 2);
+    room.arm(60, stray);
+    expect(room.findings()).toEqual([
+      `7 unconfirmed delete: M0_USDT: ${DAEMON} ended saying that no timer is left, and one is`,
+    ]);
+  });
+});
+
+describe('invariant 8, lapses: a judge sees', () => {
+  it('a timer that fired and was armed again without a word', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.fire(60);
+    room.renewed(130);
+    expect(room.findings()).toEqual([
+      `8 lapses: M0_USDT: ${DAEMON} armed it again after a lapse and said nothing`,
+    ]);
+  });
+
+  it('one gap that is reported twice', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.fire(60);
+    room.lapsed('certain');
+    room.lapsed('possible');
+    expect(room.findings()).toEqual([`8 lapses: M0_USDT: ${DAEMON} reported one gap twice`]);
+  });
+
+  it('a certain lapse of a timer that never fired', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.lapsed('certain');
+    expect(room.findings()).toEqual([`8 lapses: M0_USDT: ${DAEMON} is certain of a lapse that never was`]);
+  });
+
+  it('a certain lapse of a timer that fired while nobody wanted it', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.notice({ kind: 'suspended', market: 'M0_USDT', why: 'bot_stale' });
+    room.fire(60);
+    room.pass(1000);
+    room.notice({ kind: 'resumed', market: 'M0_USDT' });
+    room.lapsed('certain');
+    expect(room.findings()).toEqual([
+      `8 lapses: M0_USDT: ${DAEMON} is certain of a lapse while nobody wanted the timer`,
+    ]);
+  });
+
+  it("a streak of failures that another market's success has ended", () => {
+    const room = createCourtroom(calm());
+    room.failed(1);
+    room.failed(2);
+    room.failed(1);
+    expect(room.findings()).toEqual([
+      `8 lapses: M0_USDT: ${DAEMON} counts 1 failures in a row, there were 3`,
+    ]);
+  });
+});
+
+describe('invariants 9 and 10, pace: a judge sees', () => {
+  it('a nonce that is used twice', () => {
+    const room = createCourtroom(calm({ nonce: 'window', watched: false }));
+    room.judge.onWrite(room.sent(60, { nonce: '100' }));
+    room.judge.onWrite(room.sent(60, { nonce: '100' }));
+    expect(room.findings()).toEqual([`9 nonces: ${DAEMON} used 100 twice`]);
+  });
+
+  it('nonces that fall', () => {
+    const room = createCourtroom(calm());
+    room.judge.onWrite(room.sent(60, { nonce: '1000' }));
+    room.judge.onWrite(room.sent(60, { nonce: '999' }));
+    expect(room.findings()).toEqual([`9 nonces: ${DAEMON}: 999 after 1000`]);
+  });
+
+  it('nothing wrong with requests that leave in another order than they were signed in', () => {
+    const room = createCourtroom(calm());
+    const first = room.sent(60, { nonce: '1000' });
+    room.judge.onWrite(room.sent(60, { nonce: '1001' }));
+    room.judge.onWrite(first);
+    expect(room.findings()).toEqual([]);
+  });
+
+  it('more requests in ten seconds than the budget', () => {
+    const room = createCourtroom(calm({ budgetRequests: 10 }));
+    for (let count = 0; count < 11; count += 1) {
+      room.judge.onWrite(room.sent(60));
+      room.pass(900);
+    }
+    expect(room.findings()).toEqual([`10 rate: ${DAEMON} wrote 11 requests within 10 s, allowed 10`]);
+  });
+});
+
+describe('invariant 11, progress: a judge sees', () => {
+  it('a market that is not armed at the end, and one that nobody believes armed', () => {
+    const room = createCourtroom(calm());
+    room.judge.onEnd();
+    expect(room.findings()).toEqual([
+      '11 progress: M0_USDT: not armed at the exchange long after the last fault',
+      `11 progress: M0_USDT: ${DAEMON} does not believe it armed long after the last fault`,
+    ]);
+  });
+
+  it('a world in which no daemon runs any more', () => {
+    const room = createCourtroom(calm({ daemons: [] }));
+    room.arm(60);
+    room.judge.onEnd();
+    expect(room.findings()).toEqual(['11 progress: no daemon runs at the end']);
+  });
+});
+
+describe('with several markets a judge', () => {
+  it('tells them apart', () => {
+    const room = createCourtroom(calm({ markets: [market(), market({ market: 'M1_USDT' })] }));
+    room.arm(60);
+    room.market().belief.notAfterMs = 70_000;
+    room.judge.onTurn(room.first());
+    expect(room.findings()).toEqual([]);
+  });
+});

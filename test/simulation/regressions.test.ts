@@ -1,0 +1,20 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parsePlan } from '../../src/simulation/plan-reader.ts';
+import { runPlan } from '../../src/simulation/world.ts';
+
+const FOLDER = new URL('regressions/', import.meta.url);
+const FILES = readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
+
+describe('a plan that once broke a promise', () => {
+  it.each(FILES)('keeps every promise now: %s', (name) => {
+    const parsed = parsePlan(JSON.parse(readFileSync(new URL(name, FOLDER), 'utf8')));
+    if (!parsed.ok) throw new Error(parsed.problem);
+    expect(parsed.plan.found).toMatch(/^[A-Z].*\.$/);
+    expect(runPlan(parsed.plan).violations).toEqual([]);
+  });
+
+  it('is kept for every fault that was found', () => {
+    expect(FILES.length).toBeGreaterThan(15);
+  });
+});

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import type { Violation } from '../../src/simulation/court.ts';
+import type { Plan } from '../../src/simulation/plan.ts';
+import { parsePlan } from '../../src/simulation/plan-reader.ts';
+import { shrinkPlan } from '../../src/simulation/shrink.ts';
+import { planOf } from '../../src/simulation/swarm.ts';
+import { runPlan } from '../../src/simulation/world.ts';
+import { calm, daemon, fault, market } from './plans.ts';
+
+const broken = (atMs: number): Violation => ({ invariant: '1 belief', atMs, text: 'broken' });
+
+const BUSY = calm({
+  bots: 2,
+  bases: 2,
+  faultyMs: 180_000,
+  roundTripMs: 200,
+  markets: ['A', 'B', 'C', 'D', 'E'].map((name) =>
+    market({ market: `${name}_USDT`, bot: 1, types: ['spot'] }),
+  ),
+  daemons: [daemon(), daemon({ key: 1, driftPpm: 100, startMs: 30_000 })],
+  faults: [
+    fault({ kind: 'delay', atMs: 1234.5, sizeMs: 900 }),
+    fault({ kind: 'lie', atMs: 20_000, target: 1 }),
+    fault({ kind: 'stall', atMs: 33_333.3, forMs: 16_000, target: 1 }),
+    fault({ kind: 'lose-reply', atMs: 50_000, share: 0.3, forMs: 20_000, target: 3 }),
+    fault({ kind: 'base-silent', atMs: 70_000, target: 1 }),
+    fault({ kind: 'bot-silent', atMs: 90_000, target: 1 }),
+    fault({ kind: 'crash', atMs: 150_000, target: 0 }),
+  ],
+});
+
+describe('the shrinker', () => {
+  it('keeps the one fault that matters and takes the rest of the world away', () => {
+    const stalls = ({ faults }: Plan) => faults.some(({ kind, forMs }) => kind === 'stall' && forMs >= 3000);
+    const shrunk = shrinkPlan(BUSY, (plan) => (stalls(plan) ? broken(60_000) : null));
+    expect(shrunk?.plan).toEqual(
+      calm({
+        markets: [market({ market: 'A_USDT' })],
+        daemons: [daemon()],
+        faultyMs: shrunk?.plan.faultyMs ?? 0,
+        faults: [fault({ kind: 'stall', atMs: 33_000, forMs: 4000, target: 0 })],
+      }),
+    );
+    expect(shrunk?.plan.faultyMs).toBeLessThan(45_000);
+  });
+
+  it('keeps two faults that fail only together, and lets them strike what they struck before', () => {
+    const find = ({ faults, markets }: Plan) => {
+      const lost = faults.find(({ kind }) => kind === 'lose-reply');
+      const lied = faults.find(({ kind }) => kind === 'lie');
+      const both =
+        markets[lost?.target ?? -1]?.market === 'D_USDT' && markets[lied?.target ?? -1]?.market === 'B_USDT';
+      return both ? broken(80_000) : null;
+    };
+    const shrunk = shrinkPlan(BUSY, find);
+    expect(shrunk?.plan.markets.map((one) => one.market)).toEqual(['B_USDT', 'D_USDT']);
+    expect(shrunk?.plan.faults.map(({ kind, target, share }) => ({ kind, target, share }))).toEqual([
+      { kind: 'lie', target: 0, share: 1 },
+      { kind: 'lose-reply', target: 1, share: 1 },
+    ]);
+  });
+
+  it('drops what happens after the promise was broken', () => {
+    const shrunk = shrinkPlan(BUSY, ({ faults }) => (faults[0]?.kind === 'delay' ? broken(15_000) : null), 2);
+    expect(shrunk?.plan.faults.map(({ kind }) => kind)).toEqual(['delay']);
+    expect(shrunk?.runs).toBe(2);
+  });
+
+  it('runs no more plans than it may', () => {
+    let runs = 0;
+    const shrunk = shrinkPlan(
+      BUSY,
+      () => {
+        runs += 1;
+        return broken(170_000);
+      },
+      7,
+    );
+    expect(runs).toBe(7);
+    expect(shrunk?.runs).toBe(7);
+  });
+
+  it('has nothing to say about a plan that does not fail', () => {
+    expect(shrinkPlan(BUSY, () => null)).toBeNull();
+  });
+
+  it('brings a planted bug down to a plan of at most two faults that still breaks the same promise', () => {
+    const flaw = 'belief-of-two-timeouts';
+    const find = (plan: Plan) =>
+      runPlan(plan, { flaw }).violations.find(({ invariant }) => invariant === '1 belief') ?? null;
+    const shrunk = shrinkPlan(planOf(1), find, 100);
+    expect(shrunk?.violation.invariant).toBe('1 belief');
+    expect(shrunk?.plan.faults.length).toBeLessThanOrEqual(2);
+    expect(shrunk?.plan.markets).toHaveLength(1);
+    expect(parsePlan(JSON.parse(JSON.stringify(shrunk?.plan))).ok).toBe(true);
+  });
+});
