@@ -24,6 +24,15 @@ export function createDeleteJudge(court: Court) {
   }
 
   return {
+    /** A delete's first byte leaves. */
+    onWrite(truth: Truth, by: Incarnation): void {
+      const inFlight = by.keeper.state.byName.get(truth.market)?.inFlight ?? [];
+      if (inFlight.every(({ purpose }) => purpose === 'delete')) return;
+      blame(
+        '6 nothing after delete',
+        `${truth.market}: ${nameOf(by)} wrote a delete beside a renewal in flight`,
+      );
+    },
     /** The exchange carried a renewal of this daemon out. */
     onArmed(truth: Truth, by: Incarnation): void {
       const { deleted, left } = doingsOf(by);

@@ -91,8 +91,9 @@ export function createJudge(world: JudgedWorld): Judge {
       if (by === null || market === null || order === null) return;
       judges.pace.onWrite(by, number, order.nonce);
       const truth = truthOf(market);
-      if (truth !== undefined && order.timeoutSeconds !== null)
-        judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
+      if (truth === undefined) return;
+      if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
+      else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
     },
     onExchange(event, arriving) {
       const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;

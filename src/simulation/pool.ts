@@ -16,9 +16,9 @@ interface Task {
   readonly reject: (cause: unknown) => void;
 }
 
-/** From the sources as from the build: the worker has the same extension as this file. */
-const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-const WORKER = new URL(`./worker.${EXTENSION}`, import.meta.url);
+/** The worker has the extension of this file: it runs from the sources and from the build. */
+const SOURCE = new URL('./worker.ts', import.meta.url).href;
+const WORKER = new URL(import.meta.url.endsWith('.ts') ? SOURCE : SOURCE.replace(/ts$/, 'js'));
 
 export function createPool(threads: number): Pool {
   const waiting: Task[] = [];

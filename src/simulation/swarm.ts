@@ -118,7 +118,27 @@ function tightBudget(markets: readonly PlannedMarket[]): number {
   return Math.max(10, Math.ceil(renewalsPerSecond(markets) * 1.5 * 10));
 }
 
+/** Outages of everything: what the promise of no false lapse is about. */
+const OUTAGES = ['black-hole', 'refuse-connections', 'server-error', 'lose-reply', 'reset-before'] as const;
+/** The time between two outages is long enough for everything to be as if there had been none. */
+const RECOVERED_MS = 20_000;
+
+/** One outage after the other, each nearly as long as the shortest timer must survive. */
+function drawOutages(draw: Draw, world: World): Fault[] {
+  const kind = draw.pick(OUTAGES);
+  const shortestMs = Math.min(...world.markets.map(({ timeoutSeconds }) => timeoutSeconds * 1000));
+  const survivesMs = Math.max(1000, shortestMs - 1000 - Math.max(1000, shortestMs / 10));
+  const faults: Fault[] = [];
+  for (let atMs = draw.between(5_000, 25_000); atMs < world.faultyMs * 0.8; ) {
+    const forMs = Math.round(survivesMs * draw.between(0.3, 0.95));
+    faults.push({ kind, atMs, forMs, share: 1, sizeMs: 0, target: -1 });
+    atMs = Math.round(atMs + forMs + RECOVERED_MS + draw.between(0, 5_000));
+  }
+  return faults.filter(({ atMs, forMs }) => atMs + forMs <= world.faultyMs);
+}
+
 function drawFaults(draw: Draw, world: World): Fault[] {
+  if (draw.chance(0.15)) return drawOutages(draw, world);
   const enabled = FAULT_KINDS.filter(() => draw.chance(draw.chance(0.5) ? 0.1 : 0.35));
   const faults: Fault[] = [];
   for (const kind of enabled) {

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { planOf } from '../../src/simulation/swarm.ts';
 import { runPlan } from '../../src/simulation/world.ts';
 
-const SEEDS = [3, 10, 17, 42, 170, 2144];
+const SEEDS = [3, 17, 42, 170];
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 function logOf(seed: number): string[] {

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { runSwarm } from '../../src/simulation/swarm-run.ts';
 
-const HOUR_MS = 3_600_000;
+const THREE_MINUTES_MS = 180_000;
 
 it('500 seeds keep every promise', { timeout: 240_000 }, async () => {
   const { seeds, simulatedMs, failing } = await runSwarm({ firstSeed: 1, seeds: 500, threads: 2 });
   expect(failing).toEqual([]);
   expect(seeds).toBe(500);
-  expect(simulatedMs).toBeGreaterThan((500 * 180_000) / HOUR_MS);
+  expect(simulatedMs).toBeGreaterThan(500 * THREE_MINUTES_MS);
 });
 
 it('a seed that breaks a promise comes back with a smaller plan that does the same', async () => {

@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { createCourtroom } from './courtroom.ts';
+import { calm, daemon } from './plans.ts';
+
+const DAEMON = 'daemon 0 (life 1)';
+
+describe('invariants 5 to 7, deletes: a judge sees', () => {
+  it('a delete that nobody asked for', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.delete();
+    expect(room.findings()).toEqual([
+      `5 delete on purpose: M0_USDT: ${DAEMON} deleted a timer that nobody asked it to delete`,
+    ]);
+  });
+
+  it('a delete under another policy', () => {
+    const room = createCourtroom(calm({ daemons: [daemon({ policy: 'keep' })] }));
+    room.beat();
+    room.first().stoppingMs = 0;
+    room.delete();
+    expect(room.findings()).toHaveLength(1);
+  });
+
+  it("a delete of a dead bot's timer, unless it said goodbye", () => {
+    const room = createCourtroom(calm());
+    room.pass(30_000);
+    room.first().stoppingMs = 30_000;
+    room.delete();
+    expect(room.findings()).toEqual([
+      `5 delete on purpose: M0_USDT: ${DAEMON} deleted the timer of a dead bot`,
+    ]);
+    room.says('goodbye');
+    room.delete();
+    expect(room.findings()).toHaveLength(1);
+  });
+
+  it('a renewal that is carried out after the delete', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.first().stoppingMs = 0;
+    room.delete();
+    room.arm(60);
+    expect(room.findings()).toEqual([
+      `6 nothing after delete: M0_USDT: a renewal of ${DAEMON} was carried out after its delete`,
+    ]);
+  });
+
+  it('a timer that the daemon left and did not name', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.arm(60);
+    room.stopped();
+    expect(room.findings()).toEqual([
+      `7 unconfirmed delete: M0_USDT: ${DAEMON} ended without naming the timer that it left`,
+    ]);
+  });
+
+  it('a timer that fires later than the daemon said', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.arm(60);
+    room.stopped([{ market: 'M0_USDT', firesByWallMs: 50_000, why: 'unconfirmed' }]);
+    expect(room.findings()).toEqual([
+      `7 unconfirmed delete: M0_USDT: fires later than ${DAEMON} said when it ended`,
+    ]);
+  });
+
+  it('a renewal that is carried out after the daemon ended and named nothing, even if it runs again', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    const stray = room.sent(60);
+    room.stopped();
+    room.begin(0, 2);
+    room.arm(60, stray);
+    expect(room.findings()).toEqual([
+      `7 unconfirmed delete: M0_USDT: ${DAEMON} ended saying that no timer is left, and one is`,
+    ]);
+  });
+});
+
+describe('invariant 8, lapses: a judge sees', () => {
+  it('a timer that fired and was armed again without a word', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.fire(60);
+    room.renewed(130);
+    expect(room.findings()).toEqual([
+      `8 lapses: M0_USDT: ${DAEMON} armed it again after a lapse and said nothing`,
+    ]);
+  });
+
+  it('one gap that is reported twice', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.fire(60);
+    room.lapsed('certain');
+    room.lapsed('possible');
+    expect(room.findings()).toEqual([`8 lapses: M0_USDT: ${DAEMON} reported one gap twice`]);
+  });
+
+  it('a certain lapse of a timer that never fired', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.lapsed('certain');
+    expect(room.findings()).toEqual([`8 lapses: M0_USDT: ${DAEMON} is certain of a lapse that never was`]);
+  });
+
+  it('a certain lapse of a timer that fired while nobody wanted it', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.notice({ kind: 'suspended', market: 'M0_USDT', why: 'bot_stale' });
+    room.fire(60);
+    room.pass(1000);
+    room.notice({ kind: 'resumed', market: 'M0_USDT' });
+    room.lapsed('certain');
+    expect(room.findings()).toEqual([
+      `8 lapses: M0_USDT: ${DAEMON} is certain of a lapse while nobody wanted the timer`,
+    ]);
+  });
+
+  it("a streak of failures that another market's success has ended", () => {
+    const room = createCourtroom(calm());
+    room.failed(1);
+    room.failed(2);
+    room.failed(1);
+    expect(room.findings()).toEqual([
+      `8 lapses: M0_USDT: ${DAEMON} counts 1 failures in a row, there were 3`,
+    ]);
+  });
+});
