@@ -81,6 +81,8 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
 export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   const attempt = state.attempts.get(id);
   if (attempt === undefined || attempt.aborted || attempt.epoch !== state.epoch) return false;
+  // The host stood still since this was prepared, and the core has not been told yet.
+  if (now.monoMs - state.wakeAtMs > TICK_MS) return false;
   if (attempt.purpose === 'delete') return true;
   if (attempt.purpose === 'trip') return attempt.market.tripWanted;
   const probe = { ...state.timebase };

@@ -217,7 +217,7 @@ describe('in a nonce window', () => {
     stop(driver);
     driver.live(5000, 20, obey(driver));
     expect(deletes(driver)[0]?.atMs).toBeGreaterThanOrEqual(lostMs + 3000);
-    expect(deletes(driver)[0]?.atMs).toBeLessThan(lostMs + 3300);
+    expect(deletes(driver)[0]?.atMs).toBeLessThan(lostMs + 3030);
     expect(driver.finished()).toEqual([]);
   });
 

@@ -155,6 +155,18 @@ describe('a stale nonce', () => {
     expect(driver.market('AAA').streak).toBe(0);
   });
 
+  test('comes over a connection that works: the next attempt needs no fresh one', () => {
+    const driver = createDriver({ markets: ['AAA:60'] });
+    driver.arm();
+    driver.wait(6000);
+    driver.settle(driver.takeOne(), LOST);
+    driver.wait(5000);
+    const again = driver.takeOne();
+    expect(again.fresh).toBe(true);
+    driver.settle(again, STALE_NONCE);
+    expect(driver.takeOne().fresh).toBe(false);
+  });
+
   test('three times over counts anew after anything else was answered', () => {
     const driver = createDriver({ markets: ['AAA:60'] });
     driver.arm();

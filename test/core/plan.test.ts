@@ -82,6 +82,16 @@ describe('without an answer', () => {
     expect(gaps.at(-1) ?? 0).toBeLessThan(600);
   });
 
+  test('the last attempt that fits is made at the last moment at which it is in time', () => {
+    for (const seed of [1, 2, 3, 4, 5]) {
+      const driver = createDriver({ markets: ['AAA:10'], seed });
+      driver.arm();
+      driver.live(14_000, 20, (write) => driver.settle(write, NOT_SENT));
+      const leftMs = driver.writes.map(({ atMs }) => 9000 - atMs).filter((ms) => ms > 0);
+      expect(leftMs.at(-1)).toBeLessThan(30);
+    }
+  });
+
   test('a market that lapsed is tried every half second, for ever', () => {
     const driver = createDriver({ markets: ['AAA:5'] });
     driver.arm();
@@ -196,6 +206,24 @@ describe('with every address out', () => {
     const late = driver.writes.filter(({ atMs }) => atMs > 25_000);
     expect(late.length).toBeGreaterThan(0);
     expect(names(late)).not.toContain('SHORT');
+  });
+
+  test('a market that is not wanted does not hurry the canary, however little time it has left', () => {
+    const driver = createDriver({
+      markets: ['GONE:20:gone', 'AAA:60', 'BBB:60', 'CCC:60'],
+      nonce: 'window',
+      liveness: { mode: 'beat', ttlMs: 600_000 },
+    });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'gone', says: 'beat' });
+    driver.live(12_000);
+    driver.feed({ kind: 'evidence', bot: 'gone', says: 'goodbye' });
+    driver.live(30_000, 5, (write) => driver.settle(write, HTTP_500));
+    const began = driver.notices('outage-began').length;
+    expect(began).toBe(1);
+    const canaries = driver.writes.filter(({ fresh }) => fresh).map(({ atMs }) => atMs);
+    const gaps = canaries.slice(1).map((atMs, place) => atMs - (canaries[place] ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThan(3000);
   });
 
   test('a market that the exchange refuses is no canary before its own probe is due', () => {
