@@ -1,5 +1,6 @@
 import type { Effect } from './events.ts';
 import type { LeftArmed } from './notice.ts';
+import { routeOf } from './outage.ts';
 import type { Candidate } from './release.ts';
 import type { CoreState, MarketState } from './state.ts';
 
@@ -43,6 +44,7 @@ export function exitOf(state: CoreState, market: MarketState, policy: Policy): P
 export function dueWhileStopping(state: CoreState): Candidate[] {
   const due: Candidate[] = [];
   if (state.unauthorised !== null) return due;
+  const base = routeOf(state)?.index ?? 0;
   for (const market of state.markets) {
     const { exit } = market;
     if (exit === null || exit.done || exit.want === 'keep') continue;
@@ -53,7 +55,7 @@ export function dueWhileStopping(state: CoreState): Candidate[] {
       exit.want === 'delete' ? Math.max(market.nextMs, deletableFromMs(state, market)) : market.nextMs;
     if (fromMs <= state.now.monoMs) {
       const purpose = exit.want === 'delete' ? 'delete' : 'renew';
-      due.push({ market, purpose, base: 0, detached: market.timedOut, onWrite: null });
+      due.push({ market, purpose, base, detached: market.timedOut, onWrite: null });
     } else {
       state.nextDueMs = Math.min(state.nextDueMs, fromMs);
     }

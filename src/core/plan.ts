@@ -47,6 +47,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
 function dueTrips(state: CoreState): Candidate[] {
   if (state.settings.liveness.onStale !== 'trip') return [];
   const trips: Candidate[] = [];
+  const base = routeOf(state)?.index ?? 0;
   for (const market of state.markets) {
     if (!market.tripWanted || market.inFlight.length > 0) continue;
     const { unresolved, strayAwakeMs, lastsAwakeMs, strayUntilMs } = market.belief;
@@ -57,7 +58,7 @@ function dueTrips(state: CoreState): Candidate[] {
     if (lastsMs <= TRIP_MS) {
       market.tripWanted = false;
     } else if (fromMs <= state.now.monoMs + EARLY_MS) {
-      trips.push({ market, purpose: 'trip', base: 0, detached: market.timedOut, onWrite: null });
+      trips.push({ market, purpose: 'trip', base, detached: market.timedOut, onWrite: null });
     } else {
       state.nextDueMs = Math.min(state.nextDueMs, fromMs);
     }

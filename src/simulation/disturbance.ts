@@ -1,6 +1,6 @@
 import { periodOf } from '../core/settle.ts';
 import type { Incarnation } from './incarnation.ts';
-import type { Fault, FaultKind, Plan } from './plan.ts';
+import { FAULTS, type Fault, type FaultKind, type Plan } from './plan.ts';
 
 /** Faults that keep no request from succeeding. */
 const HARMLESS: ReadonlySet<FaultKind> = new Set([
@@ -22,13 +22,20 @@ const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
   'throttled-json': 5_000,
   'wall-step': 5_000,
 };
+/** What one market is told about the key, or about the limit, concerns all of them. */
+const FELT_BY_ALL: ReadonlySet<FaultKind> = new Set([
+  'unauthorised',
+  'forbidden',
+  'throttled-page',
+  'throttled-json',
+]);
 /** A good stretch shorter than this may pass between two attempts: the longest gap of retries, and a round trip. */
 const UNSEEN_MS = 6_000;
 const LONGEST_GAP_MS = 250;
 
 /**
  * Whether the promise "no false lapse" held its condition before a timer fired at `nowMs`: no stretch of faults, with
- * what they leave behind, as long as W = T - 1 - P - d - g. A tight budget and several daemons on one account make no
+ * what they leave behind, that this market feels, as long as W = T - 1 - P - d - g. A tight budget and several daemons on one account make no
  * promise.
  */
 export function isUndisturbed(
@@ -46,7 +53,21 @@ export function isUndisturbed(
   const queueMs = (plan.nonce === 'increasing' ? plan.markets.length : 1) * roundTripMs;
   const survivesMs =
     timeoutMs - 1000 - periodOf(state, own) - 3 * roundTripMs - queueMs - LONGEST_GAP_MS - 250;
-  return longestStretchMs(plan.faults, nowMs - timeoutMs - 1000, nowMs) < survivesMs;
+  const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
+  return longestStretchMs(felt, nowMs - timeoutMs - 1000, nowMs) < survivesMs;
+}
+
+/**
+ * Can the fault keep renewals of this market from succeeding? Not where it strikes the requests of another one
+ * (invariant 12), nor one of two base addresses while the other works.
+ */
+function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
+  if (FAULTS[kind] === 'base') {
+    const others = plan.faults.some((other) => FAULTS[other.kind] === 'base' && other.target !== target);
+    return plan.bases < 2 || others;
+  }
+  if (FAULTS[kind] !== 'requests' || target < 0 || FELT_BY_ALL.has(kind)) return true;
+  return plan.markets[target]?.market === market;
 }
 
 /** The longest stretch of faults that touches the time between the two moments; stretches that are close are one. */

@@ -135,12 +135,19 @@ describe('the last question before the first byte', () => {
   }
 
   test('says yes while the evidence lasts and no the moment it ran out, also between two ticks', () => {
-    const { driver, allowed } = waiting({ ttlMs: 15_000 });
+    const { driver, allowed } = waiting({ ttlMs: 400 });
     driver.move({ monoMs: 200 });
     expect(allowed()).toBe(true);
-    driver.move({ monoMs: 14_800 });
+    driver.tick();
+    driver.move({ monoMs: 200 });
     expect(allowed()).toBe(true);
     driver.move({ monoMs: 1 });
+    expect(allowed()).toBe(false);
+  });
+
+  test('says no after a stall that nobody has noticed yet', () => {
+    const { driver, allowed } = waiting();
+    driver.move({ monoMs: 1000 });
     expect(allowed()).toBe(false);
   });
 
