@@ -12,7 +12,7 @@ interface Doings {
 
 /** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
 export function createDeleteJudge(court: Court) {
-  const { plan, truths, evidence, nowMs, blame } = court;
+  const { plan, evidence, blame } = court;
   const byIncarnation = new Map<Incarnation, Doings>();
 
   function doingsOf(incarnation: Incarnation): Doings {
@@ -67,22 +67,26 @@ export function createDeleteJudge(court: Court) {
     /** The daemon ended and said what it leaves. */
     onStopped(incarnation: Incarnation, { left }: Extract<Notice, { kind: 'stopped' }>): void {
       doingsOf(incarnation).left = new Set(left.map(({ market }) => market));
-      const wallMs = incarnation.clock.now().wallMs;
-      for (const truth of truths) {
-        if (truth.owner !== incarnation || truth.firesMs === null || nowMs() < truth.brokenUntilMs) continue;
-        const said = left.find(({ market }) => market === truth.market);
-        if (said === undefined) {
-          blame(
-            '7 unconfirmed delete',
-            `${truth.market}: ${nameOf(incarnation)} ended without naming the timer that it left`,
-          );
-        } else if (truth.firesMs - nowMs() > said.firesByWallMs - wallMs + TOLERANCE_MS) {
-          blame(
-            '7 unconfirmed delete',
-            `${truth.market}: fires later than ${nameOf(incarnation)} said when it ended`,
-          );
-        }
-      }
+      judgeLeft(court, incarnation, left);
     },
   };
+}
+
+/** What a stop left must be named, with the latest moment at which it fires. */
+function judgeLeft(
+  { truths, nowMs, blame }: Court,
+  incarnation: Incarnation,
+  left: Extract<Notice, { kind: 'stopped' }>['left'],
+): void {
+  const name = nameOf(incarnation);
+  const { wallMs } = incarnation.clock.now();
+  for (const { market, owner, firesMs, brokenUntilMs } of truths) {
+    if (owner !== incarnation || firesMs === null || nowMs() < brokenUntilMs) continue;
+    const said = left.find((one) => one.market === market);
+    if (said === undefined) {
+      blame('7 unconfirmed delete', `${market}: ${name} ended without naming the timer that it left`);
+    } else if (firesMs - nowMs() > said.firesByWallMs - wallMs + TOLERANCE_MS) {
+      blame('7 unconfirmed delete', `${market}: fires later than ${name} said when it ended`);
+    }
+  }
 }

@@ -16,7 +16,6 @@ const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
   unauthorised: 70_000,
   forbidden: 70_000,
   'bad-request': 70_000,
-  'bad-payload': 70_000,
   'throttled-page': 60_000,
   neighbour: 60_000,
   'throttled-json': 5_000,
@@ -34,9 +33,9 @@ const UNSEEN_MS = 6_000;
 const LONGEST_GAP_MS = 250;
 
 /**
- * Whether the promise "no false lapse" held its condition before a timer fired at `nowMs`: no stretch of faults, with
- * what they leave behind, that this market feels, as long as W = T - 1 - P - d - g. A tight budget and several daemons on one account make no
- * promise.
+ * Whether the promise "no false lapse" held its condition before a timer fired at `nowMs`: no stretch of faults that
+ * this market feels, with what they leave behind, as long as W = T - 1 - P - d - g. A tight budget and several daemons
+ * on one account make no promise.
  */
 export function isUndisturbed(
   plan: Plan,

@@ -26,12 +26,7 @@ const RESTART_MS = 2_000;
 /** How long everybody may take to be armed after the last fault; longer where a latch must be probed first. */
 const HEAL_MS = 15_000;
 const HEAL_LATCHES_MS = 80_000;
-const WITH_LATCHES: ReadonlySet<FaultKind> = new Set([
-  'unauthorised',
-  'forbidden',
-  'bad-request',
-  'bad-payload',
-]);
+const WITH_LATCHES: ReadonlySet<FaultKind> = new Set(['unauthorised', 'forbidden', 'bad-request']);
 /** Faults that go on after their end: a host wakes up, or is started again. */
 const LASTING: ReadonlySet<FaultKind> = new Set(['stall', 'suspend', 'terminate', 'crash']);
 

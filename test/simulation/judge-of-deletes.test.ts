@@ -1,6 +1,27 @@
 import { describe, expect, it } from 'vitest';
+import type { Attempt, MarketState } from '../../src/core/state.ts';
 import { createCourtroom } from './courtroom.ts';
 import { calm, daemon } from './plans.ts';
+
+/** A renewal on its way. */
+function renewalOf(market: MarketState): Attempt {
+  return {
+    id: 1,
+    market,
+    purpose: 'renew',
+    base: 0,
+    writtenMs: 0,
+    writtenLifeMs: 0,
+    writtenAwakeMs: 0,
+    writtenWallMs: 0,
+    dueMs: 0,
+    deadlineMs: 3000,
+    timeoutMs: 60_000,
+    epoch: 0,
+    detached: false,
+    aborted: false,
+  };
+}
 
 const DAEMON = 'daemon 0 (life 1)';
 
@@ -33,6 +54,15 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
     room.says('goodbye');
     room.delete();
     expect(room.findings()).toHaveLength(1);
+  });
+
+  it('a delete that is written while a renewal is still on its way', () => {
+    const room = createCourtroom(calm());
+    room.market().inFlight.push(renewalOf(room.market()));
+    room.judge.onWrite(room.sent(null));
+    expect(room.findings()).toEqual([
+      `6 nothing after delete: M0_USDT: ${DAEMON} wrote a delete beside a renewal in flight`,
+    ]);
   });
 
   it('a renewal that is carried out after the delete', () => {

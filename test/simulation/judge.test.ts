@@ -100,6 +100,20 @@ describe('invariant 2, false lapse: a judge sees', () => {
     expect(room.findings()).toEqual([]);
   });
 
+  it("one that fired in an outage of another market's requests, or of one address of two", () => {
+    const elsewhere = [
+      fault({ kind: 'black-hole', atMs: 60_000, forMs: 60_000, target: 1 }),
+      fault({ kind: 'base-silent', atMs: 60_000, forMs: 60_000, target: 0 }),
+    ];
+    for (const outage of elsewhere) {
+      const markets = [market(), market({ market: 'M1_USDT' })];
+      const room = createCourtroom(calm({ faultyMs: 180_000, bases: 2, markets, faults: [outage] }));
+      armedForAWhile(room);
+      room.fire(120);
+      expect(room.findings()).toHaveLength(1);
+    }
+  });
+
   it('nothing wrong with one whose bot was silent', () => {
     const room = createCourtroom(calm({ faultyMs: 180_000 }));
     armedForAWhile(room);
