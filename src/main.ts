@@ -5,19 +5,23 @@ import type { Edge, ExitCode } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { isoTime } from './clock.ts';
 
-/** A reader that is slow is waited for this often, 10 ms at a time. */
-const PATIENCE = 1000;
+/**
+ * How often, 10 ms at a time, a reader that is slow is waited for in all: long for what a command was asked for, short
+ * for last words, which must hold up neither a stop nor a second signal.
+ */
+const patience = { out: 3000, err: 20 };
 
 /** Writes all of the line without ever throwing: a reader that went away must not take the daemon with it. */
-function writeLine(descriptor: number, line: string): void {
+function writeLine(descriptor: number, line: string, reader: 'out' | 'err'): void {
   let rest = Buffer.from(`${line}\n`, 'utf8');
-  for (let waited = 0; rest.length > 0 && waited < PATIENCE; ) {
+  while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(descriptor, rest));
     } catch (error) {
       // Nobody reads any more, and there is nobody to tell.
       if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return;
-      waited += 1;
+      if (patience[reader] <= 0) return;
+      patience[reader] -= 1;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     }
   }
@@ -25,8 +29,8 @@ function writeLine(descriptor: number, line: string): void {
 
 const edge: Edge = {
   env: process.env,
-  out: (line) => writeLine(1, line),
-  err: (line) => writeLine(2, line),
+  out: (line) => writeLine(1, line, 'out'),
+  err: (line) => writeLine(2, line, 'err'),
   // Asking the stream instead would make the descriptor non-blocking.
   terminal: isatty(1),
   nodeVersion: process.versions.node,

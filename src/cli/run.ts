@@ -26,6 +26,8 @@ export function registerRun(program: Command, edge: Edge): void {
       }
       const demo = loaded.config.embeddedExchange;
       const { daemon, crash } = guard(edge);
+      // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
+      stopOnSignals(daemon.promise, edge, crash);
       try {
         const started = await startDaemon({
           config: loaded.config,
@@ -36,7 +38,6 @@ export function registerRun(program: Command, edge: Edge): void {
           rereadSecrets: () => readSecrets(edge.env, { demo }),
         });
         daemon.resolve(started);
-        stopOnSignals(started, edge, crash);
       } catch (error) {
         edge.err(`killswitchd run: ${error instanceof Error ? error.message : String(error)}`);
         edge.exitNow(EXIT.config);
@@ -67,7 +68,7 @@ function guard(edge: Edge): { daemon: PromiseWithResolvers<Daemon>; crash: (erro
   return { daemon, crash };
 }
 
-function stopOnSignals(daemon: Daemon, edge: Edge, crash: (error: unknown) => void): void {
+function stopOnSignals(daemon: Promise<Daemon>, edge: Edge, crash: (error: unknown) => void): void {
   let stopping = false;
   const onSignal = (signal: string) => () => {
     if (stopping) {
@@ -76,13 +77,15 @@ function stopOnSignals(daemon: Daemon, edge: Edge, crash: (error: unknown) => vo
       return;
     }
     stopping = true;
-    daemon.stop(signal).then((left) => conclude(left, edge), crash);
+    daemon.then((started) => started.stop(signal)).then((left) => conclude(left, edge), crash);
   };
   edge.onSignal('SIGTERM', onSignal('SIGTERM'));
   edge.onSignal('SIGINT', onSignal('SIGINT'));
   // Its default would end the process: whoever sends it to a daemon means a reload, which this version cannot do.
   edge.onSignal('SIGHUP', () => {
-    daemon.log.logger.warn({ event: 'reload-unsupported' }, 'SIGHUP changes nothing: restart to reload.');
+    daemon.then(({ log }) => {
+      log.logger.warn({ event: 'reload-unsupported' }, 'SIGHUP changes nothing: restart to reload.');
+    }, crash);
   });
 }
 

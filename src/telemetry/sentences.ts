@@ -21,7 +21,7 @@ export function describeLapse(notice: Of<'lapsed'>): string {
     certainty === 'certain'
       ? `${market} LAPSED: its timer ran out and the exchange cancelled its orders.`
       : `${market} MAY HAVE LAPSED: its timer ran out, or a renewal whose answer was lost kept it.`;
-  const gap = gapMs > 0 ? ` No timer stood for ${durationText(gapMs)}.` : '';
+  const gap = gapMs > 0 ? ` No renewal was confirmed for ${durationText(gapMs)}.` : '';
   const lost =
     unresolved > 0 ? ` ${unresolved} ${unresolved === 1 ? 'answer is' : 'answers are'} missing.` : '';
   const next = rearms

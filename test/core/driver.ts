@@ -154,10 +154,6 @@ export function noticesIn<Kind extends Notice['kind']>(
   );
 }
 
-export function writesIn(effects: readonly Effect[]): EffectOf<'write'>[] {
-  return effects.filter((effect) => effect.kind === 'write');
-}
-
 /** Outcomes as the client reports them. */
 export const LOST: Outcome = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true };
 export const NOT_SENT: Outcome = {

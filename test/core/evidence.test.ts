@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { mayWrite } from '../../src/core/step.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver } from './driver.ts';
+import { createDriver, type Driver, HTTP_500 } from './driver.ts';
 
 type Liveness = NonNullable<SettingsOptions['liveness']>;
 
@@ -94,6 +94,18 @@ describe('evidence', () => {
     driver.live(100);
     expect(driver.writes.slice(-2).map(({ market }) => market)).toEqual(['AAA', 'BBB']);
     expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+  });
+
+  test('that comes back begins a new cycle: what was being tried before it went does not count', () => {
+    const driver = watched({}, { markets: ['AAA:60'] });
+    say(driver, 'beat');
+    driver.live(11_000);
+    driver.live(3000, 20, (write) => driver.settle(write, HTTP_500));
+    say(driver, 'goodbye');
+    driver.live(60_000);
+    say(driver, 'beat');
+    driver.live(100);
+    expect(driver.notices('renewed').at(-1)?.cycleMs).toBeLessThanOrEqual(30);
   });
 
   test('that comes back after the timer fired tells of no lapse: it fired on purpose', () => {

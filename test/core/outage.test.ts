@@ -124,8 +124,12 @@ describe('no outage', () => {
     driver.settle(of('AAA'), HTTP_500);
     driver.settle(of('BBB'), HTTP_500);
     answer(driver, all[2]);
-    const more = driver.take().filter(({ market }) => market !== 'CCC');
-    for (const write of more.slice(0, 2)) driver.settle(write, HTTP_500);
+    driver.take();
+    driver.move({ monoMs: 1 });
+    for (const name of ['AAA', 'BBB']) driver.market(name).nextMs = driver.now().monoMs;
+    driver.tick();
+    for (const write of driver.take()) if (write.market !== 'CCC') driver.settle(write, HTTP_500);
+    expect(driver.notices('attempt-failed').filter(({ reason }) => reason === 'http_5xx').length).toBe(4);
     expect(began(driver)).toBe(0);
   });
 

@@ -119,6 +119,22 @@ describe('without an answer', () => {
     expect(driver.takeOne().fresh).toBe(true);
   });
 
+  test('an attempt with little time left is given up to the millisecond, not at the next tick', () => {
+    const driver = createDriver({ markets: ['AAA:30'] });
+    driver.arm();
+    driver.wait(1000);
+    const market = driver.market('AAA');
+    market.belief.notBeforeLifeMs = driver.state.lifeMs + 6100;
+    market.nextMs = driver.state.now.monoMs;
+    driver.wait(0);
+    driver.tick();
+    const hung = driver.takeOne();
+    const deadlineMs = driver.state.attempts.get(hung.attempt)?.deadlineMs ?? 0;
+    expect(deadlineMs % 250).not.toBe(0);
+    while (!driver.effects.some(({ kind }) => kind === 'abort')) driver.wait(1);
+    expect(driver.now().monoMs - deadlineMs).toBeLessThanOrEqual(2);
+  });
+
   test('a connection that failed at once is no reason for a fresh one', () => {
     const driver = createDriver({ markets: ['AAA:60'] });
     driver.arm();

@@ -51,6 +51,7 @@ describe('the sliding window', () => {
     expect(driver.writes.length).toBeGreaterThan(10_000);
     expect(driver.state.written.length).toBeLessThan(8500);
     expect(roomInWindow(driver.state)).toBeGreaterThanOrEqual(89);
+    expect(roomInWindow(driver.state)).toBeLessThanOrEqual(91);
   });
 });
 

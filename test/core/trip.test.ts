@@ -47,6 +47,7 @@ test.each([
   driver.live(15_100);
   driver.live(4000, 20, (write) => driver.settle(write, outcome));
   expect(cuts(driver).length).toBeGreaterThan(2);
+  expect(cuts(driver).length).toBeLessThanOrEqual(10);
   driver.live(1000);
   const cut = cuts(driver).length;
   driver.live(20_000);

@@ -60,7 +60,7 @@ describe('log', () => {
     }
     const said = (await log.lines()).map(({ level, msg }) => `${String(level)}: ${String(msg)}`);
     expect(said).toEqual([
-      'error: BTC_USDT LAPSED: its timer ran out and the exchange cancelled its orders. No timer stood for 12 s. The daemon arms it again. Check which orders the bot has now.',
+      'error: BTC_USDT LAPSED: its timer ran out and the exchange cancelled its orders. No renewal was confirmed for 12 s. The daemon arms it again. Check which orders the bot has now.',
       'error: NO RENEWAL GETS THROUGH to http://127.0.0.1:1 (no answer after 3 s). The timers run on at the exchange and fire if this lasts. One market is tried without pause; the first success renews the others, the most urgent first.',
       'error: THE API KEY IS REFUSED (invalid key). No timer can be renewed: every armed timer fires when its time is up and its orders are cancelled. Check the key, its permissions and its IP list; the secret files are read again. Asked again in 60 s.',
       'error: BTC_USDT is REFUSED by the exchange (code 31: market not available). No new timer protects its orders; one that still stands will fire. Other markets go on. Asked again in 60 s.',
