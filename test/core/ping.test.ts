@@ -32,6 +32,22 @@ test('pings go out every half second while the address is down, and 5 s apart ag
   expect(pings(driver) - after).toBeLessThanOrEqual(5);
 });
 
+test('pings ask at once when an address goes out, and every half second until it is back', () => {
+  const driver = createDriver({ markets: ['AAA:60', 'BBB:60', 'CCC:60'], nonce: 'window' });
+  driver.arm();
+  driver.live(5500);
+  const before = pings(driver);
+  driver.live(5000, 5, (write) => driver.settle(write, NOT_SENT));
+  const [outage] = driver.notices('outage-began');
+  expect(outage).toBeDefined();
+  const began = driver.effects.findIndex((one) => one.kind === 'notice' && one.notice === outage);
+  const asked = driver.effects.findIndex((one, place) => place > began && one.kind === 'ping');
+  // Nothing but this step lies between the two.
+  expect(asked - began).toBeLessThanOrEqual(3);
+  expect(pings(driver) - before).toBeGreaterThanOrEqual(2);
+  expect(pings(driver) - before).toBeLessThanOrEqual(11);
+});
+
 test('pings never stop or hurry a renewal that is well', () => {
   const undisturbed = createDriver({ markets: ['AAA:10', 'BBB:30'] });
   const pinged = createDriver({ markets: ['AAA:10', 'BBB:30'] });

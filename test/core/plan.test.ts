@@ -214,6 +214,22 @@ describe('with every address out', () => {
     expect(names(canaries.slice(0, 4))).toEqual(['BBB', 'CCC', 'AAA', 'BBB']);
   });
 
+  test('the turns begin anew with the next outage', () => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:55', 'CCC:58'], nonce: 'window' });
+    driver.arm();
+    driver.live(5000);
+    const first = () => {
+      const { length } = driver.writes;
+      driver.live(9000, 5, (write) => driver.settle(write, NOT_SENT));
+      return driver.writes.slice(length).find(({ fresh }) => fresh)?.market;
+    };
+    expect(first()).toBe('BBB');
+    driver.live(20_000);
+    expect(driver.notices('outage-ended')).toHaveLength(1);
+    expect(first()).toBe('BBB');
+    expect(driver.notices('outage-began')).toHaveLength(2);
+  });
+
   test('a market whose time has run out is no canary while another can be saved', () => {
     const driver = createDriver({ markets: ['SHORT:5', 'LONG:600', 'MORE:600'], nonce: 'window' });
     driver.arm();
