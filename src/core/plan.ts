@@ -105,7 +105,7 @@ function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Cand
       const slack = leastSlackMs(state);
       const gapMs = jittered(retryGapMs(slack, isThrottled(state)), state.settings.seed, outage.attempts);
       outage.nextCanaryMs =
-        state.now.monoMs + gapToLastChanceMs(slack, gapMs, 1.5 * (state.roundTripMs ?? 100));
+        state.now.monoMs + gapToLastChanceMs(slack, gapMs, 4 * (state.roundTripMs ?? 100));
       state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
     };
     chosen.push({ ...renewal(market, base, true), onWrite });
