@@ -2,11 +2,13 @@ import { createState } from './core/create.ts';
 import { describe } from './core/describe.ts';
 import type { CoreEvent, Effect } from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
+import type { OperatorCommand, Progress } from './core/operate.ts';
+import { type Awaited, progressOf } from './core/progress.ts';
 import type { CoreSettings } from './core/settings.ts';
 import type { Snapshot } from './core/snapshot.ts';
 import { type CoreState } from './core/state.ts';
 import { mayWrite, step } from './core/step.ts';
-import type { Cancel, Clock, Exchange, Observer, PingOutcome } from './ports.ts';
+import type { Cancel, Clock, Exchange, Hear, Observer, PingOutcome } from './ports.ts';
 
 export interface Keeper {
   /** Takes the first step: everything configured becomes due at once. */
@@ -15,8 +17,17 @@ export interface Keeper {
   stop(policy: 'delete' | 'keep' | 'handoff', why: string): Promise<readonly LeftArmed[]>;
   /** The API key or secret was read again and changed. */
   credentialsChanged(): void;
-  /** New evidence that a bot lives, or its word that it stops. Counts from the moment of this call. */
-  hear(bot: string, says: 'beat' | 'goodbye' | 'fail'): void;
+  /** New evidence that a bot lives, or its word that it stops. */
+  readonly hear: Hear;
+  /** Carries an operator's command out; resolves as `settled` does. */
+  operate(command: OperatorCommand, waitMs: number): Promise<readonly Progress[]>;
+  /** Takes new settings over. Only what may change while running may differ; see `config/reload.ts`. */
+  reload(settings: CoreSettings): void;
+  /**
+   * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`. Markets that are not
+   * known any more have left and are not in the answer.
+   */
+  settled(awaited: Awaited, markets: readonly string[] | null, waitMs: number): Promise<readonly Progress[]>;
   snapshot(): Snapshot;
   /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
   readonly state: Readonly<CoreState>;
@@ -43,6 +54,7 @@ export function createKeeper(options: Options): Keeper {
   const state = createState(settings, clock.now());
   const finished = Promise.withResolvers<readonly LeftArmed[]>();
   const { feed, onTurn } = createLoop(options, state, finished.resolve);
+  const waiting = createWaiting(clock, state, onTurn);
   return {
     state,
     start: () => feed({ kind: 'tick' }),
@@ -51,7 +63,13 @@ export function createKeeper(options: Options): Keeper {
       return finished.promise;
     },
     credentialsChanged: () => feed({ kind: 'credentials-changed' }),
-    hear: (bot, says) => feed({ kind: 'evidence', bot, says }),
+    hear: (bot, says, agoMs) => feed({ kind: 'evidence', bot, says, agoMs }),
+    operate(command, waitMs) {
+      feed({ kind: 'operate', command });
+      return waiting.settled(command.does, command.markets, waitMs);
+    },
+    reload: (next) => feed({ kind: 'reload', settings: next }),
+    settled: waiting.settled,
     snapshot() {
       const now = clock.now();
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
@@ -135,4 +153,33 @@ function heardPing(base: number, outcome: PingOutcome): CoreEvent {
   const { ok, latencyMs } = outcome;
   const { reason, detail } = outcome.ok ? { reason: null, detail: '' } : outcome;
   return { kind: 'pinged', base, ok, latencyMs, reason, detail };
+}
+
+/** Those who wait for something to have happened; looked at after every turn of the loop. */
+function createWaiting(clock: Clock, state: CoreState, onTurn: Keeper['onTurn']): Pick<Keeper, 'settled'> {
+  const waiting = new Set<() => void>();
+  onTurn(() => {
+    for (const look of waiting) look();
+  });
+  return {
+    settled(awaited, markets, waitMs) {
+      const { promise, resolve } = Promise.withResolvers<readonly Progress[]>();
+      const progress = (): readonly Progress[] => {
+        const known = markets === null ? state.markets : markets.map((name) => state.byName.get(name));
+        return known.flatMap((market) => (market === undefined ? [] : [progressOf(state, awaited, market)]));
+      };
+      const finish = (): void => {
+        waiting.delete(look);
+        giveUp();
+        resolve(progress());
+      };
+      const look = (): void => {
+        if (progress().every((one) => one.state !== 'waiting')) finish();
+      };
+      const giveUp = clock.after(waitMs, finish);
+      waiting.add(look);
+      look();
+      return promise;
+    },
+  };
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import type { Edge, ExitCode } from './cli/edge.ts';
+import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { isoTime } from './clock.ts';
 
@@ -11,15 +11,20 @@ import { isoTime } from './clock.ts';
  */
 const patience = { out: 3000, err: 20 };
 
-/** Writes all of the line without ever throwing: a reader that went away must not take the daemon with it. */
-function writeLine(descriptor: number, line: string, reader: 'out' | 'err'): void {
-  let rest = Buffer.from(`${line}\n`, 'utf8');
+let outIsGone = false;
+
+/** Writes all of the text without ever throwing: a reader that went away must not take the daemon with it. */
+function write(descriptor: number, text: string, reader: 'out' | 'err'): void {
+  let rest = Buffer.from(text, 'utf8');
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(descriptor, rest));
     } catch (error) {
       // Nobody reads any more, and there is nobody to tell.
-      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return;
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
+        outIsGone ||= reader === 'out';
+        return;
+      }
       if (patience[reader] <= 0) return;
       patience[reader] -= 1;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
@@ -27,12 +32,39 @@ function writeLine(descriptor: number, line: string, reader: 'out' | 'err'): voi
   }
 }
 
+/** Null where nothing was typed before the end of the input or Ctrl-C. */
+async function ask(question: string): Promise<string | null> {
+  const { createInterface } = await import('node:readline');
+  const reader = createInterface({ input: process.stdin, output: process.stderr });
+  return new Promise((resolve) => {
+    const onClose = () => {
+      write(2, '\n', 'err');
+      resolve(null);
+    };
+    reader.once('close', onClose);
+    reader.question(question, (answer) => {
+      reader.off('close', onClose);
+      reader.close();
+      resolve(answer);
+    });
+  });
+}
+
+const screen: Screen = {
+  size: () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 }),
+  write: (text) => write(1, text, 'out'),
+};
+
+// Asking the stream instead would make the descriptor non-blocking.
+const terminal = isatty(1);
 const edge: Edge = {
   env: process.env,
-  out: (line) => writeLine(1, line, 'out'),
-  err: (line) => writeLine(2, line, 'err'),
-  // Asking the stream instead would make the descriptor non-blocking.
-  terminal: isatty(1),
+  out: (line) => write(1, `${line}\n`, 'out'),
+  err: (line) => write(2, `${line}\n`, 'err'),
+  terminal,
+  ...(terminal ? { screen } : {}),
+  ...(isatty(0) && isatty(2) ? { ask } : {}),
+  readerGone: () => outIsGone,
   nodeVersion: process.versions.node,
   isoTime,
   onSignal(signal, run) {

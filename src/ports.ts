@@ -1,3 +1,4 @@
+import type { BotWord } from './core/events.ts';
 import type { Notice } from './core/notice.ts';
 import type { FailureReason, OrderType, Outcome } from './core/outcome.ts';
 import type { Instant } from './core/time.ts';
@@ -62,6 +63,15 @@ export interface Exchange {
    * permits are in stock, else when the limiter gives them, at the latest `withinMs` from now.
    */
   acquire(permits: number, withinMs: number, granted: (how: Granted) => void): Cancel;
+}
+
+/** Takes a bot's word in. `agoMs`: how old the word may be at most; 0 where it was heard the moment it was said. */
+export type Hear = (bot: string, says: BotWord, agoMs: number) => void;
+
+/** Where evidence that the bots live comes from, whatever the liveness mode. */
+export interface Evidence {
+  /** Begins to listen, look or probe, and calls `hear` for everything new. Returned function ends that. */
+  start(hear: Hear): Cancel;
 }
 
 /** Told everything that happened. Must not throw and must not block: a slow observer delays renewals. */

@@ -55,15 +55,15 @@ describe('what happens while effects are carried out', () => {
         if (notice.kind === 'bot') {
           heard.push(`${notice.bot} ${notice.state}`);
           if (notice.bot === 'one' && notice.state === 'alive') {
-            keeper.hear('two', 'beat');
-            keeper.hear('two', 'goodbye');
+            keeper.hear('two', 'beat', 0);
+            keeper.hear('two', 'goodbye', 0);
           }
         }
         depth -= 1;
       },
     });
     keeper.start();
-    keeper.hear('one', 'beat');
+    keeper.hear('one', 'beat', 0);
     timeline.runUntil(1);
     expect(heard).toEqual(['one alive', 'two alive', 'two goodbye']);
     expect(deepest).toBe(1);
@@ -101,11 +101,11 @@ test('whether a request may be written is asked of the core at that very moment'
   run(1001);
   expect(calls[0]?.request.mayWrite()).toBe(false);
   apply(calls[0]);
-  keeper.hear('bot', 'beat');
+  keeper.hear('bot', 'beat', 0);
   const next = calls.at(-1);
   expect(next).not.toBe(calls[0]);
   expect(next?.request.mayWrite()).toBe(true);
-  keeper.hear('bot', 'goodbye');
+  keeper.hear('bot', 'goodbye', 0);
   expect(next?.request.mayWrite()).toBe(false);
 });
 
@@ -194,7 +194,7 @@ describe('the stop', () => {
     const { length } = notices;
     run(60_000);
     pings[0]?.settle({ ok: true, latencyMs: 5 });
-    keeper.hear('bot', 'beat');
+    keeper.hear('bot', 'beat', 0);
     keeper.credentialsChanged();
     run(60_000);
     expect(notices).toHaveLength(length);

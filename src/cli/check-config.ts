@@ -82,6 +82,22 @@ const WHAT_A_STOP_DOES = {
   handoff: 'renews the timers once more in full',
 } as const satisfies Record<Config['shutdown']['policy'], string>;
 
+/** How the daemon knows that the bot lives, in words. */
+function describeLiveness({ liveness, control }: Config): string {
+  const { mode, file, url, probeEverySeconds, ttlSeconds, startupGraceSeconds } = liveness;
+  const every = `every ${seconds(probeEverySeconds * 1000)}`;
+  const how = {
+    beat: `beats at ${control.listen.map(({ text }) => text).join(', ')}`,
+    file: `touches ${file}, looked at ${every}`,
+    http: `answers at ${url}, asked ${every}`,
+    process: `runs as a child of killswitchd exec, looked at ${every}`,
+    none: null,
+  }[mode];
+  if (how === null) return `Bot: liveness mode ${mode}.`;
+  const lifetime = `a sign of life counts for ${seconds(ttlSeconds * 1000)}, the first may take ${seconds(startupGraceSeconds * 1000)}`;
+  return `Bot: liveness mode ${mode}: it ${how}; ${lifetime}.`;
+}
+
 function toText({ config, warnings, sources }: LoadedOk, print: boolean): string[] {
   const { exchange, web, control, shutdown } = config;
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
@@ -91,9 +107,9 @@ function toText({ config, warnings, sources }: LoadedOk, print: boolean): string
   return [
     `${config.file ?? 'The environment alone'}: the configuration is right.`,
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
-    `Bot: liveness mode ${config.liveness.mode}.`,
+    describeLiveness(config),
     `A deliberate stop ${WHAT_A_STOP_DOES[shutdown.policy]}, within ${seconds(shutdown.budgetSeconds * 1000)}.`,
-    `Status page, health and metrics: ${listen(web.listen)}. Control: ${listen(control.listen)}.`,
+    `Status page, health and metrics: ${listen(web.listen)}. Control: ${listen(control.listen)}${control.token === null ? '' : ', with a token'}.`,
     `Markets: ${markets.length}`,
     ...markets.flatMap(({ market, types, bot, promise }) => [
       `  ${market} (bot ${bot}): cancels ${types === null ? 'orders of all types, also those placed by hand' : `${types.join(' and ')} orders`}`,

@@ -13,7 +13,10 @@ export function addConfigFlags(command: Command): Command {
       ).argParser(collect),
     )
     .option('--timeout-seconds <seconds>', 'timeout of markets that give none (KILLSWITCHD_TIMEOUT_SECONDS)')
-    .option('--liveness-mode <mode>', 'how the daemon knows that the bot lives (KILLSWITCHD_LIVENESS_MODE)')
+    .option(
+      '--liveness-mode <mode>',
+      'how the daemon knows that the bot lives: beat, file, http, process or none (KILLSWITCHD_LIVENESS_MODE)',
+    )
     .option(
       '--shutdown-policy <policy>',
       'what a stop does with the timers: delete, keep or handoff (KILLSWITCHD_SHUTDOWN_POLICY)',

@@ -12,6 +12,14 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
+/** The terminal that standard output is. */
+export interface Screen {
+  /** Characters per line and lines, as they are now. */
+  readonly size: () => { readonly columns: number; readonly rows: number };
+  /** Writes the text as it is, without a line break. */
+  readonly write: (text: string) => void;
+}
+
 /** What a command may see of the process. Built by `main.ts`, the only file that names `process`. */
 export interface Edge {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -21,6 +29,15 @@ export interface Edge {
   readonly err: (line: string) => void;
   /** Standard output is a terminal: colours and progress are welcome. */
   readonly terminal: boolean;
+  /** There where standard output is a terminal. */
+  readonly screen?: Screen;
+  /**
+   * There where somebody sits at standard input and reads standard error: shows the question and resolves with the
+   * line that is typed, or with null where there is none (Ctrl-C, Ctrl-D).
+   */
+  readonly ask?: (question: string) => Promise<string | null>;
+  /** Whether the reader of standard output has gone away. */
+  readonly readerGone?: () => boolean;
   readonly nodeVersion: string;
   /** A moment in Unix milliseconds as ISO 8601, UTC. */
   readonly isoTime: (wallMs: number) => string;

@@ -3,7 +3,8 @@ import { createSystemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
-import { type Daemon, startDaemon } from '../daemon.ts';
+import { type Daemon, startDaemon } from '../daemon/daemon.ts';
+import { lookAtProc } from '../liveness/process-look.ts';
 import { VERSION } from '../version.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT } from './edge.ts';
@@ -18,7 +19,8 @@ export function registerRun(program: Command, edge: Edge): void {
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
     .action(async (options: Record<string, unknown>) => {
       const flags = flagsFrom(options);
-      const loaded = loadConfig({ env: edge.env, flags });
+      const load = () => loadConfig({ env: edge.env, flags, command: 'run' });
+      const loaded = load();
       if (loaded.kind === 'invalid') {
         for (const problem of loaded.problems) edge.err(problem);
         edge.finish(EXIT.config);
@@ -35,6 +37,8 @@ export function registerRun(program: Command, edge: Edge): void {
           clock: createSystemClock(),
           version: VERSION,
           nodeVersion: edge.nodeVersion,
+          load,
+          lookAtProcess: lookAtProc,
           rereadSecrets: () => readSecrets(edge.env, { demo }),
         });
         daemon.resolve(started);
@@ -81,11 +85,8 @@ function stopOnSignals(daemon: Promise<Daemon>, edge: Edge, crash: (error: unkno
   };
   edge.onSignal('SIGTERM', onSignal('SIGTERM'));
   edge.onSignal('SIGINT', onSignal('SIGINT'));
-  // Its default would end the process: whoever sends it to a daemon means a reload, which this version cannot do.
   edge.onSignal('SIGHUP', () => {
-    daemon.then(({ log }) => {
-      log.logger.warn({ event: 'reload-unsupported' }, 'SIGHUP changes nothing: restart to reload.');
-    }, crash);
+    daemon.then((started) => started.reload()).catch(crash);
   });
 }
 

@@ -1,4 +1,4 @@
-import { isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { describe, suggest } from './wording.ts';
 
 export type Checked<T> =
@@ -45,6 +45,73 @@ export function checkBaseUrl(text: string): Checked<string> {
   return { kind: 'ok', value: url.origin };
 }
 
+const PRIVATE_ADDRESSES = new BlockList();
+for (const [network, prefix] of [
+  ['127.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['169.254.0.0', 16],
+  ['100.64.0.0', 10],
+] as const) {
+  PRIVATE_ADDRESSES.addSubnet(network, prefix, 'ipv4');
+}
+PRIVATE_ADDRESSES.addAddress('::1', 'ipv6');
+PRIVATE_ADDRESSES.addSubnet('fc00::', 7, 'ipv6');
+PRIVATE_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
+
+/** Endings of names that the public DNS does not know: RFC 6761, 6762, 8375, ICANN's `internal`, and Kubernetes' `svc`. */
+const PRIVATE_NAMES = /\.(localhost|local|internal|home\.arpa|lan|svc)$/;
+
+/** An address or a name that means this host or one of its own network, whoever asks. */
+function isPrivate(host: string): boolean {
+  if (isIPv4(host)) return PRIVATE_ADDRESSES.check(host, 'ipv4');
+  if (isIPv6(host)) return PRIVATE_ADDRESSES.check(host, 'ipv6');
+  return !host.includes('.') || PRIVATE_NAMES.test(host);
+}
+
+/** Stands for the name of a bot in `liveness.file` and `liveness.url`. */
+export const BOT_PLACE = '{bot}';
+
+/** A file name or an address with the name of a bot in the place of `{bot}`. */
+export function fillInBot(template: string, bot: string): string {
+  return template.replaceAll(BOT_PLACE, () => bot);
+}
+
+/**
+ * The address at which `bot` is asked whether it lives, in its normal form. Not on the public Internet: whoever answers
+ * there would keep the timers of a dead bot armed. What may be a password or a token is not shown.
+ */
+export function checkLivenessUrl(template: string, bot: string): Checked<string> {
+  const text = fillInBot(template, bot);
+  const allowed =
+    'allowed: http(s)://HOST[:PORT]/PATH where HOST is this host (127.0.0.1, [::1], localhost) or of a private network (10.0.0.7, bot, bot.internal, bot.trading.svc)';
+  const wrong = (found: string, meant: string | null = null): Checked<string> => ({
+    kind: 'wrong',
+    // A suggestion with the name of one bot would be wrong for the others.
+    text: `found ${found}; ${allowed}${suggest(text === template ? meant : null)}`,
+  });
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    if (text.includes('@')) return wrong('an address that cannot be read');
+    const shown = text.replace(/[?#].*$/s, '');
+    return wrong(describe(shown), /^[\w.-]+(:\d+)?(\/[\w./-]*)?$/.test(shown) ? `http://${shown}` : null);
+  }
+  const bare = `${url.origin}${url.pathname}`;
+  if (url.username !== '' || url.password !== '') {
+    return wrong('a user name or password in the address', bare);
+  }
+  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  if (/^(0\.0\.0\.0|::)$/.test(host)) {
+    const here = new URL(bare);
+    here.hostname = host === '::' ? '[::1]' : '127.0.0.1';
+    return wrong(`${describe(url.host)}, which is where to listen and not whom to ask`, here.href);
+  }
+  if (!isPrivate(host)) return wrong(`the host ${describe(url.hostname)}, which is not of a private network`);
+  if (text.includes('#')) return wrong('a part after #, which is never sent', bare);
+  return { kind: 'ok', value: url.href };
+}
+
 /** `HOST:PORT` or `[IPV6]:PORT` of the read-only listener. */
 export function checkWebListen(text: string): Checked<ListenAddress> {
   const address = readTcp(text);
@@ -55,8 +122,8 @@ export function checkWebListen(text: string): Checked<ListenAddress> {
   };
 }
 
-/** The bytes that a Unix socket's path may have on Linux, without the closing zero. */
-const LONGEST_SOCKET_PATH = 107;
+/** Bytes that a Unix socket's path may have: a little less than any system takes (107 on Linux, 103 on others). */
+const LONGEST_SOCKET_PATH = 100;
 
 /** `unix:/PATH`, or `HOST:PORT` that only this host reaches. */
 export function checkControlListen(text: string): Checked<ListenAddress> {

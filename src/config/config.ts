@@ -3,6 +3,7 @@ import type { CoreSettings } from '../core/settings.ts';
 import type { ListenAddress } from './addresses.ts';
 import { DEFAULT_BOT } from './market-schema.ts';
 import type { FileValues } from './schema.ts';
+import type { Secret } from './secret.ts';
 import type { Secrets } from './secrets.ts';
 
 /** One market with everything that it inherits filled in. */
@@ -36,7 +37,13 @@ export interface Config {
   readonly defaults: Omit<MarketConfig, 'market' | 'bot'>;
   readonly markets: readonly MarketConfig[];
   readonly liveness: {
-    readonly mode: 'none';
+    readonly mode: CoreSettings['liveness']['mode'];
+    /** As written, with `{bot}` in it; given with mode file. */
+    readonly file: string | null;
+    /** As written, with `{bot}` in it; given with mode http. */
+    readonly url: string | null;
+    /** Of no meaning with modes beat and none. */
+    readonly probeEverySeconds: number;
     readonly ttlSeconds: number;
     readonly startupGraceSeconds: number;
     readonly onStale: CoreSettings['liveness']['onStale'];
@@ -48,27 +55,40 @@ export interface Config {
   };
   readonly ping: { readonly everySeconds: number };
   readonly web: { readonly listen: readonly ListenAddress[] };
-  readonly control: { readonly listen: readonly ListenAddress[] };
+  readonly control: {
+    readonly listen: readonly ListenAddress[];
+    readonly tokenFile: string | null;
+    /** What the file holds. Null where none is named. */
+    readonly token: Secret | null;
+  };
+  /** 0 means never. */
+  readonly reload: { readonly pollSeconds: number };
   readonly log: {
     readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
     readonly format: 'json' | 'journal' | 'text';
   };
 }
 
-type Section<Key extends keyof FileValues> = Required<NonNullable<FileValues[Key]>>;
+type Written<Key extends keyof FileValues> = NonNullable<FileValues[Key]>;
+/** All keys have a value but those in `Unset`, which have no default. */
+type Section<Key extends keyof FileValues, Unset extends keyof Written<Key> = never> = Required<
+  Omit<Written<Key>, Unset>
+> &
+  Pick<Written<Key>, Unset>;
 
 /** The values of all layers together: whatever has a default is there. */
 export interface Settled {
-  readonly exchange: Section<'exchange'>;
+  readonly exchange: Section<'exchange', 'baseUrls'>;
   readonly defaults: NonNullable<FileValues['defaults']> & { timeoutSeconds: number };
   /** Undefined where no source gives any. */
   readonly markets: FileValues['markets'];
-  readonly liveness: Section<'liveness'>;
+  readonly liveness: Section<'liveness', 'mode' | 'file' | 'url' | 'probeEverySeconds'>;
   readonly onLapse: NonNullable<FileValues['onLapse']>;
   readonly shutdown: Section<'shutdown'>;
   readonly ping: Section<'ping'>;
   readonly web: Section<'web'>;
-  readonly control: Section<'control'>;
+  readonly control: Section<'control', 'tokenFile'>;
+  readonly reload: Section<'reload'>;
   readonly log: Section<'log'>;
 }
 

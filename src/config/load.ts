@@ -1,4 +1,4 @@
-import { type Config, type Settled } from './config.ts';
+import type { Config, Settled } from './config.ts';
 import { readConfigFile } from './config-file.ts';
 import {
   checkLayer,
@@ -9,11 +9,14 @@ import {
   readEnvironment,
   readFlags,
 } from './layer.ts';
+import type { Command } from './liveness.ts';
 import { checkMeaning, type Meaning } from './meaning.ts';
 import { formatPath, listProblems, type Path, type Place, type Problem, RANK } from './problem.ts';
-import { type Environment, type FoundSecrets, findSecrets } from './secrets.ts';
+import type { Secret } from './secret.ts';
+import { type Environment, findSecrets, readTokenFile } from './secrets.ts';
 import { findSources, type Sources } from './sources.ts';
 import type { Flags } from './variables.ts';
+import { findWarnings } from './warnings.ts';
 
 export type Loaded =
   | {
@@ -30,6 +33,8 @@ export type Loaded =
 export interface LoadOptions {
   readonly env: Environment;
   readonly flags: Flags;
+  /** What the configuration is for; left out where it is only looked at. `exec` needs no liveness mode. */
+  readonly command?: Command;
 }
 
 /**
@@ -37,7 +42,7 @@ export interface LoadOptions {
  * files of the secrets, and nothing else; without such a file the environment alone must be enough. Reports all
  * mistakes at once.
  */
-export function loadConfig({ env, flags }: LoadOptions): Loaded {
+export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
   const embeddedExchange = flags.embeddedExchange === true;
   const secrets = findSecrets(env, { demo: embeddedExchange });
   const flagLayer = readFlags(flags);
@@ -49,7 +54,8 @@ export function loadConfig({ env, flags }: LoadOptions): Loaded {
   const file = name == null ? null : readConfigFile(name);
   if (file !== null) problems.push(...file.problems);
   // Without knowing what the file says, everything that it may say would be called missing.
-  if (name === undefined || file?.values === null) return invalid(problems, secrets, env);
+  const known = [secrets.apiKey, secrets.apiSecret];
+  if (name === undefined || file?.values === null) return invalid(problems, known, env);
 
   const fileLayer = file === null ? [] : [checkLayer('file', file.values, file.place)];
   problems.push(...fileLayer.flatMap((layer) => layer.problems));
@@ -58,12 +64,18 @@ export function loadConfig({ env, flags }: LoadOptions): Loaded {
   const mistaken = layers.flatMap((layer) => layer.mistaken);
   const meaning = checkMeaning(values, {
     embeddedExchange,
+    command: command ?? null,
     labelOf: (path) => placeIn(layers, path).label,
     isMistaken: (path) => mistaken.some((one) => isOnSameBranch(one, path)),
   });
   problems.push(...placeMeaning(meaning, layers));
+  const token = readToken(values.control.tokenFile);
+  if (token.text !== null) problems.push({ place: placeIn(layers, TOKEN_FILE), text: token.text });
   const { apiKey, apiSecret } = secrets;
-  if (problems.length > 0 || apiKey === null || apiSecret === null) return invalid(problems, secrets, env);
+  const { liveness } = meaning;
+  if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {
+    return invalid(problems, [...known, token.secret], env);
+  }
 
   const config: Config = {
     file: name,
@@ -76,16 +88,38 @@ export function loadConfig({ env, flags }: LoadOptions): Loaded {
       renewEverySeconds: values.defaults.renewEverySeconds ?? null,
     },
     markets: meaning.markets,
-    liveness: values.liveness,
+    liveness,
     onLapse: values.onLapse,
     shutdown: values.shutdown,
     ping: values.ping,
     web: { listen: meaning.webListen },
-    control: { listen: meaning.controlListen },
+    control: {
+      listen: meaning.controlListen,
+      tokenFile: values.control.tokenFile ?? null,
+      token: token.secret,
+    },
+    reload: values.reload,
     log: values.log,
   };
-  const warnings = [...secrets.warnings, ...findWarnings(config, values)];
+  const warnings = [...secrets.warnings, ...token.warnings, ...findWarnings(config, layers, command ?? null)];
   return { kind: 'ok', config, warnings, sources: findSources(config, layers) };
+}
+
+const TOKEN_FILE: Path = ['control', 'tokenFile'];
+
+interface TokenRead {
+  readonly secret: Secret | null;
+  /** What is wrong with the file. */
+  readonly text: string | null;
+  readonly warnings: readonly string[];
+}
+
+function readToken(file: string | undefined): TokenRead {
+  if (file === undefined) return { secret: null, text: null, warnings: [] };
+  const read = readTokenFile(file);
+  if (read.kind === 'wrong') return { secret: null, text: read.text, warnings: [] };
+  const warnings = read.warning === null ? [] : [`${formatPath(TOKEN_FILE)}: ${read.warning}`];
+  return { secret: read.secret, text: null, warnings };
 }
 
 function placeMeaning(meaning: Meaning, layers: readonly Layer[]): Problem[] {
@@ -107,40 +141,17 @@ function isOnSameBranch(one: Path, other: Path): boolean {
   return one.slice(0, length).every((step, index) => step === other[index]);
 }
 
-function findWarnings(config: Config, values: Settled): string[] {
-  const warnings: string[] = [];
-  const { baseUrls, sameAccount } = config.exchange;
-  if (config.embeddedExchange && values.exchange.baseUrls !== undefined) {
-    warnings.push(
-      'exchange.baseUrls: not used, since the daemon brings its own exchange (--embedded-exchange)',
-    );
-  }
-  if (baseUrls.length > 1 && !sameAccount) {
-    warnings.push(
-      `exchange.baseUrls: only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`,
-    );
-  }
-  if (config.control.listen.length > 0) {
-    warnings.push(
-      'control.listen: nothing listens there yet, since the control listener comes with a later version',
-    );
-  }
-  if (config.liveness.mode === 'none') {
-    warnings.push(
-      'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
-    );
-  }
-  return warnings;
-}
-
 /** Shorter texts would be found inside ordinary words. */
 const SHORTEST_BLANKED = 8;
 
 /** The messages. A secret that was also written where it does not belong is blanked out of them. */
-function invalid(problems: readonly Problem[], secrets: FoundSecrets, env: Environment): Loaded {
+function invalid(
+  problems: readonly Problem[],
+  secrets: readonly (Secret | null)[],
+  env: Environment,
+): Loaded {
   const known = [
-    secrets.apiKey?.reveal(),
-    secrets.apiSecret?.reveal(),
+    ...secrets.map((secret) => secret?.reveal()),
     env.KILLSWITCHD_API_KEY,
     env.KILLSWITCHD_API_SECRET,
   ].filter((secret) => secret !== undefined && secret.length >= SHORTEST_BLANKED);

@@ -3,8 +3,8 @@ import { ORDER_TYPES } from '../core/outcome.ts';
 
 /** What a market may be called: base and quote currency, upper case, joined by an underscore. */
 export const MARKET_PATTERN = '^[A-Z0-9]+_[A-Z0-9]+$';
-/** What a bot may be called: it becomes the value of a metric's label. */
-export const BOT_PATTERN = '^[A-Za-z0-9_.-]{1,64}$';
+/** What a bot may be called: it becomes the value of a metric's label, and part of a path, where dots alone lead elsewhere. */
+export const BOT_PATTERN = '^(?!\\.+$)[A-Za-z0-9_.-]{1,64}$';
 /** The bot of a market that names none. */
 export const DEFAULT_BOT = 'default';
 

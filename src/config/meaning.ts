@@ -6,11 +6,11 @@ import {
   checkWebListen,
   type ListenAddress,
 } from './addresses.ts';
-import { type MarketConfig, type MarketEntry, type Settled, settleMarkets } from './config.ts';
+import { type Config, type MarketConfig, type MarketEntry, type Settled, settleMarkets } from './config.ts';
 import { budgetOf, toMarketSettings } from './core-settings.ts';
+import { type Command, checkLiveness } from './liveness.ts';
 import { BOT_PATTERN, MARKET_PATTERN } from './market-schema.ts';
 import type { Path } from './problem.ts';
-import { LATER_LIVENESS_MODES, LIVENESS_MODES } from './schema.ts';
 import type { Mistake } from './validate.ts';
 import { describe, suggest } from './wording.ts';
 
@@ -23,10 +23,14 @@ export interface Meaning {
   readonly baseUrls: readonly string[];
   readonly webListen: readonly ListenAddress[];
   readonly controlListen: readonly ListenAddress[];
+  /** Null where no mode is given. */
+  readonly liveness: Config['liveness'] | null;
 }
 
 export interface Before {
   readonly embeddedExchange: boolean;
+  /** Null where the configuration is only looked at. */
+  readonly command: Command | null;
   /** Something at, above or below the path was already found wrong: it is not missing, and what follows from it is unknown. */
   readonly isMistaken: (path: Path) => boolean;
   /** Where a value stands, for a message about another one. */
@@ -49,6 +53,12 @@ export function checkMeaning(values: Settled, before: Before): Meaning {
   );
   const markets = settleMarkets(values.markets ?? [], values.defaults);
   const marketMistakes = checkMarkets(values.markets ?? [], before.labelOf);
+  const liveness = checkLiveness(values, {
+    command: before.command,
+    markets,
+    controlListeners: control.values.length,
+    isMistaken: before.isMistaken,
+  });
   const cadenceIsSettled =
     marketMistakes.length === 0 &&
     ![['markets'], ['defaults'], ['exchange', 'budgetShare']].some(before.isMistaken);
@@ -59,17 +69,18 @@ export function checkMeaning(values: Settled, before: Before): Meaning {
       ...(cadenceIsSettled ? checkCadence(markets, values.exchange.budgetShare) : []),
       ...web.mistakes,
       ...control.mistakes,
+      ...liveness.mistakes,
     ],
-    missing: findMissing(values, before),
+    missing: [...findMissing(values, before), ...liveness.missing],
     markets,
     baseUrls: baseUrls.values,
     webListen: web.values,
     controlListen: control.values,
+    liveness: liveness.liveness,
   };
 }
 
 function findMissing(values: Settled, { embeddedExchange, isMistaken }: Before): Mistake[] {
-  const later = LATER_LIVENESS_MODES.join(', ');
   const wanted: { path: Path; value: unknown; text: string }[] = [
     {
       path: ['exchange', 'baseUrls'],
@@ -80,11 +91,6 @@ function findMissing(values: Settled, { embeddedExchange, isMistaken }: Before):
       path: ['markets'],
       value: values.markets,
       text: 'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS',
-    },
-    {
-      path: ['liveness', 'mode'],
-      value: values.liveness.mode,
-      text: `missing; how the daemon knows that the bot lives must be chosen, there is no default; allowed: ${LIVENESS_MODES.join(', ')} (nobody watches the bot: timers are renewed for as long as the daemon runs); not supported yet by this version: ${later}`,
     },
   ];
   return wanted
@@ -104,7 +110,7 @@ function checkMarkets(entries: readonly MarketEntry[], labelOf: Before['labelOf'
       const found = describe(own.bot);
       mistakes.push({
         path: [...at, 'bot'],
-        text: `found ${found}; allowed: 1 to 64 letters, digits, dots, dashes and underscores`,
+        text: `found ${found}; allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone`,
       });
     }
     // A name that was taken out as wrong has been told about.

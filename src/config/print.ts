@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import type { Config } from './config.ts';
+import { meaninglessKeys } from './liveness.ts';
 import { formatPath } from './problem.ts';
 import { keysOf, PRINTED, type Sources } from './sources.ts';
 
@@ -8,6 +9,9 @@ import { keysOf, PRINTED, type Sources } from './sources.ts';
  * Secrets are comments, and redacted.
  */
 export function printConfig(config: Config, sources: Sources): string[] {
+  const idle = new Set<string>(
+    meaninglessKeys(config.liveness.mode).map((key) => formatPath(['liveness', key])),
+  );
   const lines = [
     `# apiKey: ${String(config.secrets.apiKey)}`,
     `# apiSecret: ${String(config.secrets.apiSecret)}`,
@@ -28,7 +32,8 @@ export function printConfig(config: Config, sources: Sources): string[] {
       lines.push(`${section}:`);
       const values = new Map<string, unknown>(Object.entries(value));
       for (const key of keysOf(section)) {
-        lines.push(`  ${printValue(formatPath([section, key]), key, values.get(key), sources)}`);
+        const path = formatPath([section, key]);
+        lines.push(`  ${printValue(path, key, values.get(key), sources, idle.has(path))}`);
       }
     }
   }
@@ -40,15 +45,20 @@ const ABSENT: Readonly<Record<string, string>> = {
   types: 'all order types',
   renewEverySeconds: 'follows from the timeout',
   baseUrls: 'the embedded exchange',
+  file: 'for mode file only',
+  url: 'for mode http only',
+  tokenFile: 'no token',
 };
 
-function printValue(path: string, key: string, value: unknown, sources: Sources): string {
+/** An idle value is one that the chosen mode does not use: written out, it would be warned about. */
+function printValue(path: string, key: string, value: unknown, sources: Sources, idle = false): string {
   const source = sources.get(path) ?? 'default';
   const listed: unknown = Array.isArray(value) ? value.map(asText) : value;
   if (value === null || (key === 'baseUrls' && Array.isArray(value) && value.length === 0)) {
     return `# ${key}: ${ABSENT[key]} (${source})`;
   }
   const text = stringify(listed, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd();
+  if (idle) return `# ${key}: ${text}, of no meaning with this mode (${source})`;
   return `${key}: ${text} # ${source}`;
 }
 

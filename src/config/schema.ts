@@ -1,9 +1,6 @@
 import { type Static, Type } from 'typebox';
+import { LivenessSchema } from './liveness-schema.ts';
 import { DefaultsSchema, MarketsSchema } from './market-schema.ts';
-
-/** The liveness modes that this version can do, and those of the design that it refuses by name. */
-export const LIVENESS_MODES = ['none'] as const;
-export const LATER_LIVENESS_MODES = ['beat', 'file', 'http', 'process'] as const;
 
 const strict = { additionalProperties: false };
 
@@ -85,45 +82,6 @@ const exchange = Type.Object(
   { ...strict, description: 'The exchange. Key and secret never stand in this file.' },
 );
 
-const liveness = Type.Object(
-  {
-    mode: Type.Optional(
-      Type.Enum([...LIVENESS_MODES], {
-        description:
-          'How the daemon knows that the bot lives. There is no default. none: it does not; timers are renewed for as long as the daemon runs.',
-        examples: ['none'],
-      }),
-    ),
-    ttlSeconds: Type.Optional(
-      Type.Number({
-        description: 'How long one sign of life counts.',
-        default: 15,
-        minimum: 1,
-        maximum: 600,
-        examples: [15],
-      }),
-    ),
-    startupGraceSeconds: Type.Optional(
-      Type.Number({
-        description: 'How long the bot may take to give its first sign of life after the daemon started.',
-        default: 60,
-        minimum: 0,
-        maximum: 3600,
-        examples: [120],
-      }),
-    ),
-    onStale: Type.Optional(
-      Type.Enum(['expire', 'trip'], {
-        description:
-          'When the bot is silent: expire stops renewing and lets the timers run out; trip sets them to 5 seconds.',
-        default: 'expire',
-        examples: ['trip'],
-      }),
-    ),
-  },
-  { ...strict, description: 'Evidence that the bot lives.' },
-);
-
 const shutdown = Type.Object(
   {
     policy: Type.Optional(
@@ -162,6 +120,22 @@ const ping = Type.Object(
   { ...strict, description: 'The watch over the base addresses. A ping never decides about a renewal.' },
 );
 
+const reload = Type.Object(
+  {
+    pollSeconds: Type.Optional(
+      Type.Integer({
+        description:
+          'Seconds between two looks at whether the configuration has changed, as a ConfigMap does; 0 looks never. SIGHUP and the command reload work either way.',
+        default: 0,
+        minimum: 0,
+        maximum: 3600,
+        examples: [30],
+      }),
+    ),
+  },
+  { ...strict, description: 'How the daemon learns that its configuration has changed.' },
+);
+
 const log = Type.Object(
   {
     level: Type.Optional(
@@ -195,7 +169,7 @@ export const FileSchema = Type.Object(
     exchange: Type.Optional(exchange),
     defaults: Type.Optional(DefaultsSchema),
     markets: Type.Optional(MarketsSchema),
-    liveness: Type.Optional(liveness),
+    liveness: Type.Optional(LivenessSchema),
     onLapse: Type.Optional(
       Type.Enum(['rearm', 'hold'], {
         description:
@@ -225,15 +199,24 @@ export const FileSchema = Type.Object(
         {
           listen: Type.Optional(
             addressList(
-              'Where beats and commands are taken: unix:/PATH, or HOST:PORT of this host only.',
+              'Where beats and commands are taken: unix:/PATH, or HOST:PORT of this host only. An empty list takes none.',
               [],
               'unix:/run/killswitchd/control.sock',
             ),
+          ),
+          tokenFile: Type.Optional(
+            Type.String({
+              description:
+                'Name of a file that holds a token of at least 16 characters. At HOST:PORT everybody must then show it as a bearer token; the socket is guarded by its mode 0600 alone.',
+              minLength: 1,
+              examples: ['/run/secrets/control-token'],
+            }),
           ),
         },
         { ...strict, description: 'The listener that changes state.' },
       ),
     ),
+    reload: Type.Optional(reload),
     log: Type.Optional(log),
   },
   { ...strict, description: 'Configuration of killswitchd.' },

@@ -107,22 +107,43 @@ function findSecret(environment: Environment, variable: string, what: string): F
   if (file === '')
     return wrong(fileVariable, `found an empty text; allowed: the name of a file that holds the ${what}`);
 
+  const read = readSecretFile(file, what);
+  return read.kind === 'wrong'
+    ? wrong(fileVariable, read.text)
+    : { ...read, warning: read.warning === null ? null : `${fileVariable}: ${read.warning}` };
+}
+
+type SecretFile =
+  | { readonly kind: 'ok'; readonly secret: Secret; readonly warning: string | null }
+  | { readonly kind: 'wrong'; readonly text: string };
+
+/** Reads a secret from a file of its own, anew at every call. `what` names it in messages, which never show it. */
+function readSecretFile(file: string, what: string): SecretFile {
   const read = readSmallFile(file, MOST_BYTES);
   if (read.kind === 'failed') {
-    return wrong(
-      fileVariable,
-      `the file that it names ${read.why}; allowed: a file that holds the ${what} and nothing else`,
-    );
+    const text = `the file that it names ${read.why}; allowed: a file that holds the ${what} and nothing else`;
+    return { kind: 'wrong', text };
   }
   const text = read.bytes.toString('utf8').replace(/\r?\n$/, '');
   const flaw = findFlaw(text, what);
-  if (flaw !== null) return wrong(fileVariable, `in the file that it names: ${flaw}`);
+  if (flaw !== null) return { kind: 'wrong', text: `in the file that it names: ${flaw}` };
   const mode = read.mode.toString(8).padStart(4, '0');
   const warning =
     (read.mode & 0o004) === 0
       ? null
-      : `${fileVariable}: every user of this host may read the file that it names (mode ${mode}); allow its owner only: mode 0400`;
+      : `every user of this host may read the file that it names (mode ${mode}); allow its owner only: mode 0400`;
   return { kind: 'ok', secret: makeSecret(text, 'file'), warning };
+}
+
+/** A shorter token could be found by trying. */
+const SHORTEST_TOKEN = 16;
+
+/** Reads the token of the control listener. Neither it nor the file's name stands in a message. */
+export function readTokenFile(file: string): SecretFile {
+  const read = readSecretFile(file, 'token');
+  if (read.kind === 'wrong' || read.secret.length >= SHORTEST_TOKEN) return read;
+  const text = `in the file that it names: found ${read.secret.length} characters; allowed: at least ${SHORTEST_TOKEN}, such as those of openssl rand -hex 32`;
+  return { kind: 'wrong', text };
 }
 
 /** Why a text cannot be a key or secret, without showing any of it: it must be fit for an HTTP header. */

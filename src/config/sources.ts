@@ -18,6 +18,7 @@ export const PRINTED = [
   'ping',
   'web',
   'control',
+  'reload',
   'log',
 ] as const satisfies readonly (keyof Config)[];
 

@@ -1,6 +1,5 @@
 import envSchema, { type EnvSchemaOpt } from 'env-schema';
 import type { Path } from './problem.ts';
-import { LATER_LIVENESS_MODES, LIVENESS_MODES } from './schema.ts';
 import { describe, describeAllowed, nearest, type SchemaNode, suggest, suggestInstead } from './wording.ts';
 
 /** A tree of plain values, as YAML or JSON gives it. */
@@ -147,7 +146,10 @@ function explain(violation: Violation, rules: Rules, values: Tree): Mistake | nu
 
 function explainUnknown(name: string, node: SchemaNode, rules: Rules): string {
   const names = Object.keys(node.properties ?? {});
-  if (rules.noun === 'key' && /secret|passw|token|(^|api[^a-z]?)key$/i.test(name)) {
+  if (rules.noun === 'key' && /token/i.test(name)) {
+    return 'unknown key; a token never stands in this file: name the file that holds it in control.tokenFile';
+  }
+  if (rules.noun === 'key' && /secret|passw|(^|api[^a-z]?)key$/i.test(name)) {
     return 'unknown key; key and secret never stand in this file: set KILLSWITCHD_API_KEY_FILE and KILLSWITCHD_API_SECRET_FILE';
   }
   const bare = (full: string) => full.slice(rules.prefix.length);
@@ -158,10 +160,6 @@ function explainUnknown(name: string, node: SchemaNode, rules: Rules): string {
 }
 
 function explainValue(data: unknown, node: SchemaNode): string {
-  const later: readonly unknown[] = LATER_LIVENESS_MODES;
-  if (later.includes(data) && node.enum?.includes(LIVENESS_MODES[0])) {
-    return `${describe(data)} is not supported yet by this version; allowed: ${describeAllowed(node)}`;
-  }
   return `found ${describe(data)}; allowed: ${describeAllowed(node)}${suggestInstead(data, node)}`;
 }
 

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { DefaultsSchema } from './market-schema.ts';
 import { FileSchema } from './schema.ts';
 
-const { liveness, shutdown, log } = FileSchema.properties;
+const { liveness, shutdown, control, log } = FileSchema.properties;
 
 const text = (description: string, example: string) =>
   Type.Optional(Type.String({ description, minLength: 1, examples: [example] }));
@@ -22,6 +22,8 @@ export const EnvironmentSchema = Type.Object(
     ),
     KILLSWITCHD_TIMEOUT_SECONDS: DefaultsSchema.properties.timeoutSeconds,
     KILLSWITCHD_LIVENESS_MODE: liveness.properties.mode,
+    KILLSWITCHD_LIVENESS_FILE: liveness.properties.file,
+    KILLSWITCHD_LIVENESS_URL: liveness.properties.url,
     KILLSWITCHD_SHUTDOWN_POLICY: shutdown.properties.policy,
     KILLSWITCHD_WEB_LISTEN: text(
       'Addresses of the read-only listener, separated by commas.',
@@ -31,8 +33,17 @@ export const EnvironmentSchema = Type.Object(
       'Addresses of the control listener, separated by commas.',
       'unix:/run/killswitchd/control.sock',
     ),
+    KILLSWITCHD_CONTROL_TOKEN_FILE: control.properties.tokenFile,
     KILLSWITCHD_LOG_LEVEL: log.properties.level,
     KILLSWITCHD_LOG_FORMAT: log.properties.format,
+    KILLSWITCHD_CONTROL: text(
+      'Where commands such as status, and bots, find the daemon: unix:/PATH or HOST:PORT. The daemon itself does not read it.',
+      'unix:/run/killswitchd/control.sock',
+    ),
+    KILLSWITCHD_BOT: text(
+      'Name under which a bot beats; for the example clients. The daemon itself does not read it.',
+      'default',
+    ),
   },
   { additionalProperties: false, description: 'Environment of killswitchd.' },
 );
@@ -121,6 +132,20 @@ export const SETTINGS: readonly Setting[] = [
     list: false,
   },
   {
+    variable: 'KILLSWITCHD_LIVENESS_FILE',
+    flag: null,
+    path: ['liveness', 'file'],
+    read: asIs,
+    list: false,
+  },
+  {
+    variable: 'KILLSWITCHD_LIVENESS_URL',
+    flag: null,
+    path: ['liveness', 'url'],
+    read: asIs,
+    list: false,
+  },
+  {
     variable: 'KILLSWITCHD_SHUTDOWN_POLICY',
     flag: { name: '--shutdown-policy', key: 'shutdownPolicy' },
     path: ['shutdown', 'policy'],
@@ -140,6 +165,13 @@ export const SETTINGS: readonly Setting[] = [
     path: ['control', 'listen'],
     read: asList,
     list: true,
+  },
+  {
+    variable: 'KILLSWITCHD_CONTROL_TOKEN_FILE',
+    flag: null,
+    path: ['control', 'tokenFile'],
+    read: asIs,
+    list: false,
   },
   {
     variable: 'KILLSWITCHD_LOG_LEVEL',

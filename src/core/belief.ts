@@ -1,6 +1,6 @@
 import type { Certainty } from './notice.ts';
 import type { ServerTimer } from './outcome.ts';
-import { ROUNDING_MS, TRIP_MS } from './promise.ts';
+import { ROUNDING_MS } from './promise.ts';
 import { type Attempt, awakeMs, type Belief, type CoreState, type MarketState } from './state.ts';
 
 /** Clocks of two hosts drift apart by at most this share: belief gives it away on both sides. */
@@ -29,10 +29,8 @@ export function believeWritten(state: CoreState, attempt: Attempt): void {
     forget(belief);
     return;
   }
-  if (attempt.purpose === 'trip' && belief.notBeforeLifeMs !== null) {
-    const shortestLifeMs = attempt.writtenLifeMs + (attempt.timeoutMs - ROUNDING_MS) * (1 - DRIFT);
-    believeUntil(state, belief, Math.min(belief.notBeforeLifeMs, shortestLifeMs));
-  }
+  // A trip, or the first renewal with a shorter timeout, may cut the timer the moment it arrives.
+  believeCut(state, belief, attempt.writtenLifeMs, attempt.timeoutMs);
   resolveUpperEnd(state, attempt.market);
 }
 
@@ -42,7 +40,7 @@ function resolveUpperEnd(state: CoreState, market: MarketState): void {
   const rising = state.settings.nonce === 'increasing';
   const ends: number[] = [];
   if (belief.confirmedUntilMs !== null) ends.push(belief.confirmedUntilMs);
-  if (belief.strayUntilMs > 0) ends.push(belief.strayUntilMs + lastsAtMost(state, market));
+  if (belief.strayUntilMs > 0) ends.push(belief.strayUntilMs + lastsAtMost(state, belief.strayLongestMs));
   for (const attempt of market.inFlight) {
     // With rising nonces an accepted one fences every earlier one: it is refused when it arrives.
     const fenced = rising && attempt.id < belief.lastAppliedId;
@@ -54,6 +52,13 @@ function resolveUpperEnd(state: CoreState, market: MarketState): void {
 function believeUntil(state: CoreState, belief: Belief, untilLifeMs: number): void {
   belief.notBeforeLifeMs = untilLifeMs;
   belief.notBeforeAwakeMs = awakeMs(state) + (untilLifeMs - state.lifeMs);
+}
+
+/** Something that was written, or may land, from `fromLifeMs` on leaves a timer of only `timeoutMs`. */
+function believeCut(state: CoreState, belief: Belief, fromLifeMs: number, timeoutMs: number): void {
+  if (belief.notBeforeLifeMs === null) return;
+  const leastLifeMs = fromLifeMs + (timeoutMs - ROUNDING_MS) * (1 - DRIFT);
+  if (leastLifeMs < belief.notBeforeLifeMs) believeUntil(state, belief, leastLifeMs);
 }
 
 /** Nothing is guaranteed to be armed any more. */
@@ -70,19 +75,29 @@ export function believeNotApplied(state: CoreState, attempt: Attempt): void {
 /** No answer that can be believed: the exchange may carry the attempt out at any time within the request's lifetime. */
 export function believeUnknown(state: CoreState, attempt: Attempt): void {
   const { belief } = attempt.market;
-  // A delete that may have happened changes nothing any more: it was believed to do its worst when it was written.
-  if (attempt.purpose === 'delete') return;
   if (attempt.id < belief.lastAppliedId && state.settings.nonce === 'increasing') {
     resolveUpperEnd(state, attempt.market);
     return;
   }
   const strayUntilMs = attempt.writtenMs + state.settings.requestLifetimeMs;
-  if (attempt.purpose === 'trip') belief.strayTripUntilMs = Math.max(belief.strayTripUntilMs, strayUntilMs);
+  if (attempt.purpose === 'delete') {
+    // It was believed to do its worst when it was written; what comes after it may be undone by it.
+    belief.strayDeleteUntilMs = Math.max(belief.strayDeleteUntilMs, strayUntilMs);
+    return;
+  }
+  noteCut(state, belief, attempt, strayUntilMs);
   belief.unresolved += 1;
+  belief.strayLongestMs = Math.max(belief.strayUntilMs > 0 ? belief.strayLongestMs : 0, attempt.timeoutMs);
   belief.lastUnresolvedId = attempt.id;
   belief.strayAwakeMs = Math.max(belief.strayAwakeMs, attempt.writtenAwakeMs + attempt.timeoutMs);
   belief.strayUntilMs = Math.max(belief.strayUntilMs, strayUntilMs);
   resolveUpperEnd(state, attempt.market);
+}
+
+function noteCut(state: CoreState, belief: Belief, attempt: Attempt, untilMs: number): void {
+  const open = belief.strayCutUntilMs > state.now.monoMs;
+  belief.strayCutMs = open ? Math.min(belief.strayCutMs, attempt.timeoutMs) : attempt.timeoutMs;
+  belief.strayCutUntilMs = Math.max(belief.strayCutUntilMs, untilMs);
 }
 
 /** The exchange confirmed a renewal. Design, invariants 1 and 8. */
@@ -97,6 +112,8 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
 
   if (attempt.id < belief.lastAppliedId) {
     belief.confirmedUntilMs = Math.max(belief.confirmedUntilMs ?? latestMs, latestMs);
+    // Without rising nonces it may have landed behind the newer one; a shorter timer is then all that is left.
+    if (state.settings.nonce === 'window') believeCut(state, belief, belief.lastAppliedLifeMs, shortestMs);
     resolveUpperEnd(state, market);
     return { lapse: null, unresolved: 0, altered, stale: true };
   }
@@ -105,6 +122,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const lapse = judgeLapse(state, belief, timer, unresolved);
   belief.server = { startTime: timer.startTime, cancellationTime: timer.cancellationTime };
   belief.lastAppliedId = attempt.id;
+  belief.lastAppliedLifeMs = attempt.writtenLifeMs;
   const untilLifeMs = flawedStart(state, attempt) + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
   const doubled = state.settings.flaw === 'belief-of-two-timeouts' ? shortestMs : 0;
   believeUntil(state, belief, untilLifeMs + doubled);
@@ -113,17 +131,26 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   if (belief.lastUnresolvedId < attempt.id) belief.unresolved = 0;
   if (belief.strayUntilMs <= attempt.writtenMs || (rising && belief.lastUnresolvedId < attempt.id)) {
     belief.strayUntilMs = 0;
-    belief.strayTripUntilMs = 0;
+    belief.strayCutUntilMs = 0;
   }
-  if (belief.strayTripUntilMs > state.now.monoMs) {
-    // Wherever the stray trip lands after this renewal, it leaves its own time from there.
-    const leastLifeMs = attempt.writtenLifeMs + (TRIP_MS - ROUNDING_MS) * (1 - DRIFT);
-    believeUntil(state, belief, Math.min(untilLifeMs, leastLifeMs));
-  }
+  // Wherever a stray cut lands after this renewal, it leaves its own time from there; a stray delete leaves nothing.
+  if (belief.strayCutUntilMs > state.now.monoMs)
+    believeCut(state, belief, attempt.writtenLifeMs, belief.strayCutMs);
+  if (!rising) believeOlderOnTheirWay(state, attempt);
+  if (rising) belief.strayDeleteUntilMs = 0;
+  else if (belief.strayDeleteUntilMs > state.now.monoMs) forget(belief);
   belief.confirmedUntilMs = latestMs;
   belief.lastsAwakeMs = attempt.writtenAwakeMs + longestMs;
   resolveUpperEnd(state, market);
   return { lapse, unresolved, altered, stale: false };
+}
+
+/** Without rising nonces an older request that is still on its way, and asked for a shorter timer, may land last. */
+function believeOlderOnTheirWay(state: CoreState, { id, writtenLifeMs, market }: Attempt): void {
+  for (const older of market.inFlight) {
+    if (older.id < id && older.purpose !== 'delete')
+      believeCut(state, market.belief, writtenLifeMs, older.timeoutMs);
+  }
 }
 
 /** The moment from which a timer counts: the time of writing, or, as a canary, that of the reply. */
@@ -139,6 +166,8 @@ export function believeDeleted(state: CoreState, attempt: Attempt): void {
   belief.server = null;
   belief.unresolved = 0;
   belief.confirmedUntilMs = null;
+  belief.lastsAwakeMs = 0;
+  belief.strayAwakeMs = 0;
   if (state.settings.nonce === 'increasing' || belief.strayUntilMs <= attempt.writtenMs)
     belief.strayUntilMs = 0;
   resolveUpperEnd(state, attempt.market);
@@ -184,8 +213,8 @@ function latestOf(state: CoreState, attempt: Attempt): number {
   );
 }
 
-function lastsAtMost(state: CoreState, market: MarketState): number {
-  return longest(market.settings.timeoutMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
+function lastsAtMost(state: CoreState, timeoutMs: number): number {
+  return longest(timeoutMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
 }
 
 function longest(timeoutMs: number): number {

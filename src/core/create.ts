@@ -12,18 +12,10 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     createMarket(market, index, settings.markets.length, plan.periodsMs[index] ?? market.timeoutMs / 3, now),
   );
   const timebase = startTimebase(now);
-  const watched = settings.liveness.mode !== 'none';
   const bots = new Map(
     settings.markets.map(({ bot }): [string, BotState] => [
       bot,
-      {
-        bot,
-        state: watched ? 'starting' : 'alive',
-        lastLifeMs: null,
-        lastAwakeMs: now.monoMs,
-        tripped: false,
-        graceUntilLifeMs: now.monoMs + settings.liveness.startupGraceMs,
-      },
+      createBot(settings, bot, now.monoMs, now.monoMs),
     ]),
   );
   return {
@@ -32,12 +24,15 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     startedMs: now.monoMs,
     markets,
     byName: new Map(markets.map((market) => [market.settings.market, market])),
+    leftBehind: new Map(),
     bases: settings.bases.map((url, index) => createBase(url, index, now)),
     bots,
     attempts: new Map(),
     phase: { kind: 'running' },
     now,
     lifeMs: now.monoMs,
+    deafUntilMs: Number.NEGATIVE_INFINITY,
+    deafSinceMs: Number.NEGATIVE_INFINITY,
     nextAttemptId: 1,
     epoch: 0,
     permits: 0,
@@ -65,7 +60,20 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
   };
 }
 
-function createMarket(
+/** A bot that has not been heard of: it has its start-up grace from now on. */
+export function createBot(settings: CoreSettings, bot: string, lifeMs: number, awakeMs: number): BotState {
+  return {
+    bot,
+    state: settings.liveness.mode === 'none' ? 'alive' : 'starting',
+    lastLifeMs: null,
+    lastAwakeMs: awakeMs,
+    tripped: false,
+    graceUntilLifeMs: lifeMs + settings.liveness.startupGraceMs,
+  };
+}
+
+/** A market that nothing is known about yet: due at once. */
+export function createMarket(
   settings: MarketSettings,
   index: number,
   count: number,
@@ -83,10 +91,14 @@ function createMarket(
       expiryWallMs: null,
       server: null,
       lastAppliedId: 0,
+      lastAppliedLifeMs: 0,
       unresolved: 0,
       lastUnresolvedId: 0,
       strayUntilMs: 0,
-      strayTripUntilMs: 0,
+      strayLongestMs: 0,
+      strayCutUntilMs: 0,
+      strayCutMs: 0,
+      strayDeleteUntilMs: 0,
       strayAwakeMs: 0,
       lastsAwakeMs: 0,
     },
@@ -96,7 +108,8 @@ function createMarket(
     nextMs: now.monoMs,
     cycleSinceMs: null,
     suspended: null,
-    held: false,
+    hold: null,
+    leaving: false,
     refused: null,
     refusals: 0,
     refusedAtMs: Number.NEGATIVE_INFINITY,

@@ -1,8 +1,8 @@
-import { exitOf } from './drain.ts';
-import { describePromise } from './promise.ts';
+import { exitOf } from './exit.ts';
+import { boundsOf, describePromise } from './promise.ts';
 import { periodOf } from './settle.ts';
 import type { BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from './snapshot.ts';
-import { type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
+import { awakeMs, type BotState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
 import type { Instant } from './time.ts';
 
 /** The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. */
@@ -34,7 +34,7 @@ export function describe(state: CoreState, now: Instant): Snapshot {
       lastProblem: base.pingProblem,
       outage: base.outage !== null,
     })),
-    bots: [...state.bots.values()].map((bot): BotSnapshot => {
+    bots: guardedBots(state).map((bot): BotSnapshot => {
       const watched = state.settings.liveness.mode !== 'none';
       return {
         bot: bot.bot,
@@ -66,8 +66,11 @@ function describeMarket(
     bot: settings.bot,
     state: phaseOf(state, market, guaranteedMs),
     wanted: isWanted(state, market),
+    hold: describeHold(state, market, now, sinceStepMs),
+    leaving: market.leaving,
     timeoutMs: settings.timeoutMs,
     periodMs,
+    survivesMs: boundsOf(state.settings, market.index, periodMs).survivesMs,
     guaranteedMs,
     expiryWallMs: belief.expiryWallMs,
     firesByWallMs: fires === null ? null : now.wallMs + (fires - now.monoMs),
@@ -85,11 +88,28 @@ function describeMarket(
   };
 }
 
+function guardedBots(state: CoreState): BotState[] {
+  const names = new Set(state.markets.map(({ settings }) => settings.bot));
+  return [...state.bots.values()].filter(({ bot }) => names.has(bot));
+}
+
+function describeHold(
+  state: CoreState,
+  { hold }: MarketState,
+  now: Instant,
+  sinceStepMs: number,
+): MarketSnapshot['hold'] {
+  if (hold === null) return null;
+  const { why, untilAwakeMs } = hold;
+  const leftMs = untilAwakeMs === null ? null : untilAwakeMs - awakeMs(state) - sinceStepMs;
+  return { why, untilWallMs: leftMs === null ? null : now.wallMs + Math.max(0, leftMs) };
+}
+
 function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | null): MarketPhase {
-  if (market.deleted) return 'deleted';
+  if (market.deleted && market.hold === null) return 'deleted';
   if (market.refused !== null) return 'rejected';
+  if (market.hold !== null) return market.hold.why === 'paused' ? 'paused' : 'disarmed';
   if (market.suspended !== null) return 'suspended';
-  if (market.held) return 'disarmed';
   if (guaranteedMs === null) return state.unauthorised === null ? 'arming' : 'rejected';
   if (guaranteedMs <= 0) return 'expired';
   return market.streak > 0 ? 'retrying' : 'armed';

@@ -1,6 +1,10 @@
 import type { LeftArmed, Notice } from './notice.ts';
+import type { OperatorCommand } from './operate.ts';
 import type { FailureReason, OrderType, Outcome } from './outcome.ts';
+import type { CoreSettings } from './settings.ts';
 
+/** What a bot says of itself: it lives, it ends on purpose, or it is broken and nothing shall be renewed for it. */
+export type BotWord = 'beat' | 'goodbye' | 'fail';
 export type Purpose = 'renew' | 'trip' | 'delete';
 
 /** What happened outside, as the core is told it. */
@@ -16,7 +20,11 @@ export type CoreEvent =
       readonly reason: FailureReason | null;
       readonly detail: string;
     }
-  | { readonly kind: 'evidence'; readonly bot: string; readonly says: 'beat' | 'goodbye' | 'fail' }
+  /** `agoMs`: how old it may be at most, on the monotonic clock. */
+  | { readonly kind: 'evidence'; readonly bot: string; readonly says: BotWord; readonly agoMs: number }
+  | { readonly kind: 'operate'; readonly command: OperatorCommand }
+  /** The configuration was read again; what cannot change while running is the same in it. */
+  | { readonly kind: 'reload'; readonly settings: CoreSettings }
   /** The secret files were read again and hold something new. */
   | { readonly kind: 'credentials-changed' }
   | { readonly kind: 'stop'; readonly policy: 'delete' | 'keep' | 'handoff'; readonly why: string };

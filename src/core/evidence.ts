@@ -1,8 +1,9 @@
-import { forget } from './belief.ts';
-import type { Effect } from './events.ts';
+import type { BotWord, Effect } from './events.ts';
+import { reconsider } from './exit.ts';
 import type { Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
-import { awakeMs, awakeSlackMs, type BotState, type CoreState, type MarketState } from './state.ts';
+import { awakeMs, type BotState, type CoreState, type MarketState } from './state.ts';
+import { lifeAt } from './time.ts';
 
 /**
  * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. Design,
@@ -19,22 +20,33 @@ export function isAlive(state: CoreState, bot: BotState, atLifeMs: number = stat
   );
 }
 
-/** Takes new evidence in. A beat revives whatever came before; goodbye and fail hold until the next beat. */
-export function hearBot(
-  state: CoreState,
-  name: string,
-  says: 'beat' | 'goodbye' | 'fail',
-  out: Effect[],
-): void {
+/**
+ * Takes a bot's word in, which is at most `agoMs` old. A beat revives whatever came before, unless it is too old to
+ * count; goodbye and fail hold until the next beat.
+ */
+export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: number, out: Effect[]): void {
   const bot = state.bots.get(name);
   if (bot === undefined) return;
   if (says === 'beat') {
-    bot.lastLifeMs = state.lifeMs;
-    bot.lastAwakeMs = awakeMs(state);
-    changeBot(state, bot, 'alive', out);
+    const then = lifeAt(state.timebase, saidAtMs(state, agoMs));
+    bot.lastLifeMs = Math.max(bot.lastLifeMs ?? Number.NEGATIVE_INFINITY, then.lifeMs);
+    bot.lastAwakeMs = Math.max(bot.lastAwakeMs, then.awakeMs);
+    if (state.lifeMs - bot.lastLifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
+    // It came back, who knows how long ago: its goodbye holds no more, and its timers are not deleted for it.
+    else if (bot.state === 'goodbye') changeBot(state, bot, 'stale', out);
   } else {
     changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);
   }
+}
+
+/**
+ * The monotonic moment that a word counts from. After a stall, words that had piled up in the sockets come in as if they
+ * were new; the bot may have said them, and died, any time since the stall began.
+ */
+function saidAtMs(state: CoreState, agoMs: number): number {
+  const { monoMs } = state.now;
+  const latestMs = monoMs < state.deafUntilMs ? Math.min(monoMs, state.deafSinceMs) : monoMs;
+  return Math.min(latestMs, monoMs - Math.max(0, agoMs));
 }
 
 /** Finds out which bots' evidence ran out since the last step. */
@@ -57,12 +69,17 @@ function isSilent(state: CoreState, bot: BotState): boolean {
 
 function trip(state: CoreState, bot: BotState): void {
   bot.tripped = true;
-  if (state.settings.liveness.onStale !== 'trip') return;
   for (const market of state.markets) {
-    if (market.settings.bot !== bot.bot || market.settings.timeoutMs <= TRIP_MS) continue;
-    market.tripWanted = true;
-    market.nextMs = state.now.monoMs;
+    if (market.settings.bot === bot.bot) tripMarket(state, market);
   }
+}
+
+function tripMarket(state: CoreState, market: MarketState): void {
+  if (state.settings.liveness.onStale !== 'trip' || market.settings.timeoutMs <= TRIP_MS) return;
+  // An operator took it out of guard: its orders are not this daemon's to cancel.
+  if (market.hold !== null || market.leaving) return;
+  market.tripWanted = true;
+  market.nextMs = state.now.monoMs;
 }
 
 const SUSPENDS = { stale: 'bot_stale', goodbye: 'bot_goodbye', failed: 'bot_failed' } as const;
@@ -75,27 +92,29 @@ function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: 
   for (const market of state.markets) {
     if (market.settings.bot !== bot.bot) continue;
     if (to === 'alive') resume(state, market, out);
-    else if (to !== 'starting') suspend(market, SUSPENDS[to], out);
+    else if (to !== 'starting') suspend(state, market, SUSPENDS[to], out);
   }
 }
 
-function suspend(market: MarketState, why: Suspension, out: Effect[]): void {
-  if (market.suspended !== why) {
-    out.push({ kind: 'notice', notice: { kind: 'suspended', market: market.settings.market, why } });
-  }
+/** Brings a market in line with the bot that it has been given to. */
+export function followBot(state: CoreState, market: MarketState, out: Effect[]): void {
+  const bot = state.bots.get(market.settings.bot);
+  if (bot === undefined) return;
+  if (bot.state === 'alive' || bot.state === 'starting') resume(state, market, out);
+  else suspend(state, market, SUSPENDS[bot.state], out);
+  if (bot.tripped) tripMarket(state, market);
+}
+
+function suspend(state: CoreState, market: MarketState, why: Suspension, out: Effect[]): void {
+  if (market.suspended === why) return;
   market.suspended = why;
+  reconsider(state, market);
+  out.push({ kind: 'notice', notice: { kind: 'suspended', market: market.settings.market, why } });
 }
 
 function resume(state: CoreState, market: MarketState, out: Effect[]): void {
   if (market.suspended === null) return;
   market.suspended = null;
-  market.tripWanted = false;
-  market.nextMs = state.now.monoMs;
-  market.cycleSinceMs = null;
-  // Whatever fired while nobody wanted the timer fired on purpose: no lapse to report.
-  market.belief.server = null;
-  if (awakeSlackMs(state, market) <= 0) forget(market.belief);
-  market.overdueSaid = false;
-  market.lapseSaid = false;
+  reconsider(state, market);
   out.push({ kind: 'notice', notice: { kind: 'resumed', market: market.settings.market } });
 }

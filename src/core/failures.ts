@@ -9,6 +9,8 @@ import { jittered, LOOKS, retryGapMs } from './timing.ts';
 
 /** A refused market is tried again this often. */
 const MARKET_PROBE_MS = 60_000;
+/** A probe of the key that got no answer is repeated after this. */
+const UNHEARD_PROBE_MS = 10_000;
 /** A stale nonce is answered with a new one at once, this many times in a row. */
 const NONCE_RETRIES = 3;
 
@@ -55,6 +57,10 @@ function react(
 ): void {
   const { market } = attempt;
   if (outcome.kind !== 'nonce') market.nonceRetries = 0;
+  if (state.unauthorised !== null && saysNothingOfKey(outcome)) {
+    const againMs = state.now.monoMs + UNHEARD_PROBE_MS;
+    state.unauthorised.nextProbeMs = Math.min(state.unauthorised.nextProbeMs, againMs);
+  }
   switch (outcome.kind) {
     case 'transient':
       market.timedOut = outcome.reason === 'timeout';
@@ -90,6 +96,11 @@ function react(
       latchKey(state, attempt, outcome, out);
       break;
   }
+}
+
+/** No answer of the API: whether the key is good again is as open as before. */
+function saysNothingOfKey({ kind }: Failed): boolean {
+  return kind === 'transient' || kind === 'protocol' || kind === 'throttled';
 }
 
 function refuse(

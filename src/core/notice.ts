@@ -5,8 +5,12 @@ export const CERTAINTIES = ['certain', 'possible'] as const;
 export type Certainty = (typeof CERTAINTIES)[number];
 
 /** Why a market is deliberately not renewed. */
-export const SUSPENSIONS = ['bot_stale', 'bot_goodbye', 'bot_failed', 'operator'] as const;
+export const SUSPENSIONS = ['bot_stale', 'bot_goodbye', 'bot_failed'] as const;
 export type Suspension = (typeof SUSPENSIONS)[number];
+
+/** Why a market is left alone until an operator, or the end of a pause, says otherwise: `lapsed` by `onLapse: hold`. */
+export const HOLDS = ['disarmed', 'paused', 'tripped', 'lapsed'] as const;
+export type Hold = (typeof HOLDS)[number];
 
 /** A timer that a stop left behind: what an operator must know about it. */
 export interface LeftArmed {
@@ -97,6 +101,29 @@ export type Notice =
   | { readonly kind: 'stall'; readonly what: 'stall' | 'suspend' | 'clock-step'; readonly byMs: number }
   | { readonly kind: 'suspended'; readonly market: string; readonly why: Suspension }
   | { readonly kind: 'resumed'; readonly market: string }
+  /** An operator, or a lapse under `onLapse: hold`, took the market out of guard; until when, in Unix milliseconds. */
+  | {
+      readonly kind: 'held';
+      readonly market: string;
+      readonly why: Hold;
+      readonly untilWallMs: number | null;
+    }
+  | { readonly kind: 'released'; readonly market: string; readonly why: 'operator' | 'pause-over' }
+  /** The timer was cut to its shortest: the orders are cancelled by `firesByWallMs`, Unix milliseconds. */
+  | {
+      readonly kind: 'tripped';
+      readonly market: string;
+      readonly durationMs: number;
+      readonly firesByWallMs: number;
+    }
+  | {
+      readonly kind: 'reloaded';
+      readonly added: readonly string[];
+      readonly removed: readonly string[];
+      readonly changed: readonly string[];
+    }
+  /** A market that a reload took out is gone: its timer was deleted, left on purpose, or had surely fired. */
+  | { readonly kind: 'removed'; readonly market: string; readonly how: 'deleted' | 'kept' | 'fired' }
   | {
       readonly kind: 'bot';
       readonly bot: string;

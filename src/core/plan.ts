@@ -1,9 +1,17 @@
-import { dueWhileStopping } from './drain.ts';
 import type { Effect } from './events.ts';
+import { dueExits, tripDone } from './exit.ts';
 import { routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
 import { type Candidate, release, waitsForHung } from './release.ts';
-import { awakeMs, type BaseState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
+import {
+  awakeMs,
+  awakeSlackMs,
+  type BaseState,
+  type CoreState,
+  isWanted,
+  type MarketState,
+  slackMs,
+} from './state.ts';
 import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs } from './timing.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
@@ -19,7 +27,7 @@ export function plan(state: CoreState, out: Effect[]): void {
       release(state, dueWhileRunning(state), out);
       break;
     case 'stopping':
-      release(state, dueWhileStopping(state), out);
+      release(state, [...dueTrips(state), ...dueExits(state)], out);
       break;
     case 'stopped':
       break;
@@ -30,7 +38,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   if (state.unauthorised !== null) return keyProbe(state);
   const trips = dueTrips(state);
   const route = routeOf(state);
-  if (route === null) return [...trips, ...canaries(state, () => true)];
+  if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state)];
   const due: MarketState[] = [];
   for (const market of state.markets) {
     if (!isWanted(state, market) || isBusy(state, market)) continue;
@@ -40,12 +48,14 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   if (due.length > 1) due.sort(byUrgency(state));
   // An address that is pinged well again is tried beside the one that stands in for it.
   const returning = canaries(state, ({ pingUp }) => pingUp === true);
-  return [...trips, ...returning, ...due.map((market) => renewal(market, route, market.timedOut))];
+  return [...trips, ...returning, ...due.map((market) => renewal(market, route, market.timedOut)), ...dueExits(state)];
 }
 
-/** Cuts the timers of dead bots to their shortest, once nothing in flight could lengthen them again. */
+/**
+ * Cuts timers to their shortest once nothing in flight could lengthen them again: those of dead bots, and those that an
+ * operator trips. A dead bot's timer that has fired is not made again; an operator wants the orders gone in any case.
+ */
 function dueTrips(state: CoreState): Candidate[] {
-  if (state.settings.liveness.onStale !== 'trip') return [];
   const trips: Candidate[] = [];
   const base = routeOf(state)?.index ?? 0;
   for (const market of state.markets) {
@@ -55,8 +65,9 @@ function dueTrips(state: CoreState): Candidate[] {
     // Without rising nonces a renewal of unknown outcome may still land behind the cut and undo it.
     const fromMs = state.settings.nonce === 'window' ? Math.max(market.nextMs, strayUntilMs) : market.nextMs;
     // A timer that fires sooner by itself must not be lengthened, and one that has fired not be made again.
-    if (lastsMs <= TRIP_MS) {
-      market.tripWanted = false;
+    const firesByItself = lastsMs <= TRIP_MS && (market.hold?.why !== 'tripped' || awakeSlackMs(state, market) > 0);
+    if (firesByItself) {
+      tripDone(market);
     } else if (fromMs <= state.now.monoMs + EARLY_MS) {
       trips.push({ market, purpose: 'trip', base, detached: market.timedOut, onWrite: null });
     } else {

@@ -5,9 +5,14 @@ import { clamp } from './time.ts';
 /** Permits that renewals leave to deletes and to the most urgent renewal. */
 const RESERVE = 0.02;
 
+/** The longest that opening a connection is reckoned with; assumed before a round trip was measured. */
+const LONGEST_CONNECT_MS = 500;
+/** By so much the exchange's 10 s may be longer than ours: 200 ppm. */
+const DRIFT_MS = 2;
+
 /** A request may leave later than it was counted, while its connection is opened: the window is longer by it. */
 function connectMs(roundTripMs: number | null): number {
-  return clamp(2 * (roundTripMs ?? 100), 20, 500);
+  return DRIFT_MS + (roundTripMs === null ? LONGEST_CONNECT_MS : clamp(2 * roundTripMs, 20, LONGEST_CONNECT_MS));
 }
 
 /**

@@ -1,9 +1,11 @@
 import { believeApplied, believeDeleted } from './belief.ts';
 import type { Effect } from './events.ts';
+import { tripDone } from './exit.ts';
 import { fail } from './failures.ts';
 import { acceptKey } from './key.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
+import { holdAfterLapse } from './hold.ts';
 import { ROUNDING_MS } from './promise.ts';
 import {
   type Attempt,
@@ -70,12 +72,13 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   }
   market.altered = altered;
   if (stale) return;
-  if (lapse !== null && !market.lapseSaid && state.settings.flaw !== 'silent-rearm') {
+  // What fired before a trip fired on purpose: nobody wanted the timer any more.
+  if (lapse !== null && attempt.purpose !== 'trip' && !market.lapseSaid && state.settings.flaw !== 'silent-rearm') {
     market.lapses += 1;
     const rearms = state.settings.onLapse === 'rearm';
-    market.held = !rearms;
     const notice = { kind: 'lapsed', market: name, certainty: lapse, gapMs, unresolved, rearms } as const;
     out.push({ kind: 'notice', notice });
+    holdAfterLapse(state, market, out);
   }
   if (market.streak > 0) {
     out.push({ kind: 'notice', notice: { kind: 'recovered', market: name, failures: market.streak } });
@@ -85,21 +88,15 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     market.slackHistory.push(slackRatio);
     if (market.slackHistory.length > SLACKS_KEPT) market.slackHistory.shift();
   }
-  const expiryWallMs = market.belief.expiryWallMs ?? attempt.writtenWallMs;
-  out.push({
-    kind: 'notice',
-    notice: {
-      kind: 'renewed',
-      market: name,
-      durationMs,
-      cycleMs: monoMs - (market.cycleSinceMs ?? attempt.writtenMs),
-      slackRatio,
-      first: !wasArmed,
-      cancellationTime: timer.cancellationTime,
-      expiryWallMs,
-      skewMs: timer.startTime * 1000 + 500 - (attempt.writtenWallMs + durationMs / 2),
-    },
-  });
+  if (attempt.purpose === 'trip') {
+    // It is meant to fire: whatever comes after it is no lapse.
+    market.belief.server = null;
+    const firesByWallMs = state.now.wallMs + ((market.belief.notAfterMs ?? monoMs) - monoMs);
+    out.push({ kind: 'notice', notice: { kind: 'tripped', market: name, durationMs, firesByWallMs } });
+  } else {
+    const first = !wasArmed && market.belief.notBeforeLifeMs !== null;
+    out.push(renewed(state, attempt, timer, first, slackRatio));
+  }
   calm(market);
   if (state.settings.flaw === 'streak-reset-by-others') for (const other of state.markets) other.streak = 0;
   market.confirmedOnce = true;
@@ -109,17 +106,42 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.overdueSaid = false;
   market.lapseSaid = false;
   market.deleted = false;
-  if (attempt.purpose === 'trip') market.tripWanted = false;
-  if (state.phase.kind === 'stopping' && market.exit?.want === 'handoff') market.exit.done = true;
+  if (attempt.purpose === 'trip') tripDone(market);
+  if (market.exit?.want === 'handoff') market.exit.done = true;
   market.nextMs = nextOnGrid(state, market, attempt.writtenMs);
   // What waited for this answer waits no longer.
-  if (market.tripWanted || state.phase.kind === 'stopping') market.nextMs = monoMs;
+  if (market.tripWanted || market.exit !== null) market.nextMs = monoMs;
   const slackNow = slackMs(state, market);
   if (slackNow < market.settings.timeoutMs / 2) {
     // A timer that turned out much shorter than asked for still gets its three attempts.
     market.nextMs = Math.min(market.nextMs, monoMs + Math.max(1000, slackNow / LEAST_ATTEMPTS));
   }
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+}
+
+function renewed(
+  state: CoreState,
+  { market, writtenMs, writtenWallMs }: Attempt,
+  timer: ServerTimer,
+  first: boolean,
+  slackRatio: number | null,
+): Effect {
+  const { monoMs } = state.now;
+  const durationMs = monoMs - writtenMs;
+  return {
+    kind: 'notice',
+    notice: {
+      kind: 'renewed',
+      market: market.settings.market,
+      durationMs,
+      cycleMs: monoMs - (market.cycleSinceMs ?? writtenMs),
+      slackRatio,
+      first,
+      cancellationTime: timer.cancellationTime,
+      expiryWallMs: market.belief.expiryWallMs ?? writtenWallMs,
+      skewMs: timer.startTime * 1000 + 500 - (writtenWallMs + durationMs / 2),
+    },
+  };
 }
 
 function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void {

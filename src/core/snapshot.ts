@@ -1,3 +1,4 @@
+import type { Hold } from './notice.ts';
 import type { OrderType } from './outcome.ts';
 
 export const MARKET_STATES = [
@@ -21,8 +22,14 @@ export interface MarketSnapshot {
   readonly state: MarketPhase;
   /** Should be armed now: not paused, not disarmed, its bot gives evidence. */
   readonly wanted: boolean;
+  /** Why an operator, or a lapse, took it out of guard, and until when (Unix milliseconds; null: until armed). */
+  readonly hold: { readonly why: Hold; readonly untilWallMs: number | null } | null;
+  /** No longer configured; shown until its timer is gone. */
+  readonly leaving: boolean;
   readonly timeoutMs: number;
   readonly periodMs: number;
+  /** Longest outage of the exchange that cancels nothing. */
+  readonly survivesMs: number;
   /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer was ever confirmed. */
   readonly guaranteedMs: number | null;
   /** Conservative expiry, Unix milliseconds; null where there is none (never armed, or deleted). */

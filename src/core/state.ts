@@ -1,5 +1,5 @@
 import type { Purpose } from './events.ts';
-import type { Suspension } from './notice.ts';
+import type { Hold, Suspension } from './notice.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import type { Instant, Timebase } from './time.ts';
 import { SHORTEST_GAP_MS } from './timing.ts';
@@ -40,13 +40,20 @@ export interface Belief {
   server: { readonly startTime: number; readonly cancellationTime: number } | null;
   /** Newest confirmed attempt: older ones that answer later change nothing. */
   lastAppliedId: number;
+  /** Life time at which that one was written. */
+  lastAppliedLifeMs: number;
   /** Renewals since the last confirmation that the exchange may have carried out unheard. */
   unresolved: number;
   lastUnresolvedId: number;
   /** Monotonic time until which an unresolved renewal may still be carried out; 0 where none can. */
   strayUntilMs: number;
-  /** Monotonic time until which an unresolved trip may still cut the timer to its shortest; 0 where none can. */
-  strayTripUntilMs: number;
+  /** The longest timeout that an unresolved renewal asked for. */
+  strayLongestMs: number;
+  /** Monotonic time until which an unresolved request may still cut the timer, and the shortest timer it leaves. */
+  strayCutUntilMs: number;
+  strayCutMs: number;
+  /** Monotonic time until which an unresolved delete may still be carried out; 0 where none can. */
+  strayDeleteUntilMs: number;
   /** Awake time until which the timer of the newest confirmed renewal lasts, as it was asked for. */
   lastsAwakeMs: number;
   /** Awake time until which the timer of an unresolved renewal would last if it was carried out when written. */
@@ -54,8 +61,9 @@ export interface Belief {
 }
 
 export interface MarketState {
-  readonly settings: MarketSettings;
-  readonly index: number;
+  settings: MarketSettings;
+  /** Its place in the configuration; behind all others where it is leaving. */
+  index: number;
   readonly belief: Belief;
   readonly inFlight: Attempt[];
   periodMs: number;
@@ -66,8 +74,10 @@ export interface MarketState {
   /** When the renewal that is being worked on first became due; for the length of its cycle. */
   cycleSinceMs: number | null;
   suspended: Suspension | null;
-  /** After a lapse under `onLapse: hold`. */
-  held: boolean;
+  /** Taken out of guard by an operator, or by a lapse under `onLapse: hold`; until when, on the awake clock. */
+  hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null;
+  /** No longer configured; forgotten once its timer is gone. */
+  leaving: boolean;
   refused: { readonly code: number; readonly detail: string } | null;
   /** Refusals in a row since the last success. */
   refusals: number;
@@ -76,7 +86,7 @@ export interface MarketState {
   streak: number;
   timedOut: boolean;
   canaryTries: number;
-  /** The bot is dead and the timer is to be cut to its shortest, `onStale: trip`. */
+  /** The timer is to be cut to its shortest: the bot is dead (`onStale: trip`), or an operator said so. */
   tripWanted: boolean;
   /** How the exchange's last answer differed from what was asked for. */
   altered: string | null;
@@ -84,7 +94,7 @@ export interface MarketState {
   /** The gap that is open now was already reported as a lapse. */
   lapseSaid: boolean;
   confirmedOnce: boolean;
-  /** What the stop does with this market's timer, and whether that is done; null while running. */
+  /** What becomes of the timer now that it is guarded no longer, and whether that is done; null while guarded. */
   exit: { readonly want: 'delete' | 'keep' | 'handoff'; done: boolean } | null;
   deleted: boolean;
   lastConfirmedMs: number;
@@ -142,17 +152,24 @@ export type Phase =
 
 /** Everything the core remembers. `step` changes it in place: at ten thousand markets copies cost more than renewals. */
 export interface CoreState {
-  readonly settings: CoreSettings;
+  settings: CoreSettings;
   readonly timebase: Timebase;
   readonly startedMs: number;
-  readonly markets: readonly MarketState[];
-  readonly byName: ReadonlyMap<string, MarketState>;
+  /** In the order of the configuration; those that are leaving come last. */
+  markets: readonly MarketState[];
+  byName: ReadonlyMap<string, MarketState>;
+  /** Latest firing, monotonic, of timers that markets left behind when a reload took them out. */
+  readonly leftBehind: Map<string, number>;
   readonly bases: readonly BaseState[];
-  readonly bots: ReadonlyMap<string, BotState>;
+  /** Every bot that was ever configured: one that comes back must not be given a new start-up grace. */
+  readonly bots: Map<string, BotState>;
   readonly attempts: Map<number, Attempt>;
   phase: Phase;
   now: Instant;
   lifeMs: number;
+  /** Words of bots that are heard before this may have waited since the monotonic time `deafSinceMs`. */
+  deafUntilMs: number;
+  deafSinceMs: number;
   nextAttemptId: number;
   epoch: number;
   /** Permits in hand, and until when they may be spent. */
@@ -217,5 +234,7 @@ export function hurry(state: CoreState, market: MarketState): void {
 
 /** Should the market be armed now: the bot lives, nobody stopped it, and the daemon is not on its way out. */
 export function isWanted(state: CoreState, market: MarketState): boolean {
-  return state.phase.kind === 'running' && market.suspended === null && !market.held;
+  return (
+    state.phase.kind === 'running' && market.suspended === null && market.hold === null && !market.leaving
+  );
 }

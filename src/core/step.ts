@@ -1,25 +1,23 @@
 import { hasSurelyFired } from './belief.ts';
+import { easeCadence } from './cadence.ts';
 import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
+import { endPauses, holdAfterLapse, operate } from './hold.ts';
 import { hearPing, judgeSilence, pingBases } from './outage.ts';
 import { plan } from './plan.ts';
-import { plannedPerSecond } from './rate.ts';
+import { forgetGone, reload } from './reload.ts';
 import { takePermits } from './release.ts';
 import { settle } from './settle.ts';
-import { awakeSlackMs, type CoreState, isWanted, slackMs } from './state.ts';
-import { type Instant, lifeMs, observeClocks } from './time.ts';
-import { planCadence } from './timing.ts';
+import { awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
+import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
 /** The core looks at the clocks at least this often: that is how it notices that time was lost. */
 const TICK_MS = 250;
 /** What becomes due within this is released together: at scale wake-ups cost more than requests. */
 const COALESCE_MS = 25;
-const REPLAN_MS = 5000;
-/** Share of 1/round trip that requests one after the other are planned to use. */
-const SERIAL_SHARE = 0.8;
-const RECOVERY_MS = 10_000;
-const RECOVERY_STEP = 0.25;
+/** After a stall it takes this long at most until everything that waited in the sockets has been read. */
+const DEAF_MS = 1000;
 
 /**
  * One step of the core: takes in what happened, changes the state in place and returns what is to be done, in order.
@@ -39,6 +37,8 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       plansAgain = true;
       break;
     case 'settled':
+      // What waited for this answer waits no longer.
+      plansAgain ||= isOnItsWayOut(state.attempts.get(event.attempt)?.market);
       plansAgain ||= event.outcome.kind !== 'applied' || state.bases.some(({ outage }) => outage !== null);
       settle(state, event.attempt, event.outcome, out);
       plansAgain ||= state.phase.kind === 'stopping';
@@ -48,7 +48,15 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       plansAgain = true;
       break;
     case 'evidence':
-      hearBot(state, event.bot, event.says, out);
+      hearBot(state, event.bot, event.says, event.agoMs, out);
+      plansAgain = true;
+      break;
+    case 'operate':
+      operate(state, event.command, out);
+      plansAgain = true;
+      break;
+    case 'reload':
+      reload(state, event.settings, out);
       plansAgain = true;
       break;
     case 'credentials-changed':
@@ -69,6 +77,7 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
     plan(state, out);
   }
   judgeStop(state, out);
+  forgetGone(state, out);
   sayAllArmed(state, out);
   setWake(state);
   return out;
@@ -83,20 +92,30 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   if (attempt === undefined || attempt.aborted || attempt.epoch !== state.epoch) return false;
   // The host stood still since this was prepared, and the core has not been told yet.
   if (now.monoMs - state.wakeAtMs > TICK_MS) return false;
-  if (attempt.purpose === 'delete') return true;
   if (attempt.purpose === 'trip') return attempt.market.tripWanted;
-  const probe = { ...state.timebase };
+  // During a stop the deletes were decided when it began.
+  if (attempt.purpose === 'delete' && state.phase.kind === 'stopping') return true;
+  const probe = { ...state.timebase, jumps: [] };
   const jumps = observeClocks(probe, now);
   if (jumps.length > 0) return false;
   const bot = state.bots.get(attempt.market.settings.bot);
-  if (bot === undefined || !isAlive(state, bot, lifeMs(probe, now))) return false;
-  if (state.phase.kind === 'running') return isWanted(state, attempt.market);
-  return state.phase.kind === 'stopping' && attempt.market.exit?.want === 'handoff';
+  if (bot === undefined) return false;
+  const alive = isAlive(state, bot, lifeMs(probe, now));
+  if (attempt.purpose === 'delete')
+    return attempt.market.exit?.want === 'delete' && (alive || bot.state === 'goodbye');
+  if (!alive) return false;
+  return isWanted(state, attempt.market) || attempt.market.exit?.want === 'handoff';
+}
+
+function isOnItsWayOut(market: MarketState | undefined): boolean {
+  return market !== undefined && (market.exit !== null || market.tripWanted);
 }
 
 /** Reads the clocks. Lost time means: nothing that was prepared may leave, and everything is renewed. */
 function passTime(state: CoreState, now: Instant, out: Effect[]): void {
-  const lateMs = now.monoMs - state.wakeAtMs;
+  const { monoMs } = now;
+  const lastMs = state.now.monoMs;
+  const lateMs = monoMs - state.wakeAtMs;
   const jumps = observeClocks(state.timebase, now);
   state.now = now;
   state.lifeMs = lifeMs(state.timebase, now);
@@ -108,6 +127,8 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
   if (lateMs <= TICK_MS && jumps.every(({ byMs }) => byMs < 0)) return;
   state.epoch += 1;
   state.permits = 0;
+  state.deafSinceMs = monoMs < state.deafUntilMs ? Math.min(state.deafSinceMs, lastMs) : lastMs;
+  state.deafUntilMs = monoMs + DEAF_MS;
   for (const market of state.markets) {
     if (market.refused === null) market.nextMs = Math.min(market.nextMs, now.monoMs);
   }
@@ -127,9 +148,16 @@ function sweep(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'running') {
     judgeSilence(state, out);
     judgeLapses(state, out);
+    endPauses(state, out);
     pingBases(state, out);
     easeCadence(state, out);
   }
+}
+
+/** The last attempt is placed to arrive just in time: its answer is waited for before anything is said. */
+function mayBeAnswered(state: CoreState, market: MarketState): boolean {
+  const patienceMs = clamp(4 * (state.roundTripMs ?? 0), 20, TICK_MS);
+  return market.inFlight.some(({ writtenMs }) => state.now.monoMs - writtenMs < patienceMs);
 }
 
 /** A guarantee that ran out is said once; a timer that must have fired is a lapse even while nobody answers. */
@@ -139,7 +167,7 @@ function judgeLapses(state: CoreState, out: Effect[]): void {
     if (market.belief.notBeforeLifeMs === null || awakeSlackMs(state, market) > 0 || !isWanted(state, market))
       continue;
     const name = market.settings.market;
-    if (!market.overdueSaid) {
+    if (!market.overdueSaid && !mayBeAnswered(state, market)) {
       market.overdueSaid = true;
       const expiryWallMs = market.belief.expiryWallMs ?? state.now.wallMs;
       out.push({ kind: 'notice', notice: { kind: 'overdue', market: name, expiryWallMs } });
@@ -148,51 +176,19 @@ function judgeLapses(state: CoreState, out: Effect[]): void {
     market.lapseSaid = true;
     market.lapses += 1;
     const rearms = state.settings.onLapse === 'rearm';
-    market.held = !rearms;
     const gapMs = state.now.monoMs - market.lastConfirmedMs;
     const { unresolved } = market.belief;
     out.push({
       kind: 'notice',
       notice: { kind: 'lapsed', market: name, certainty: 'certain', gapMs, unresolved, rearms },
     });
+    holdAfterLapse(state, market, out);
   }
-}
-
-/** Lets the cadence follow what the connection carries, and recover from throttling in small steps. */
-function easeCadence(state: CoreState, out: Effect[]): void {
-  const { monoMs } = state.now;
-  if (monoMs < state.nextReplanMs) return;
-  state.nextReplanMs = monoMs + REPLAN_MS;
-  if (state.cadenceFactor > 1 && monoMs - state.lastThrottledMs > RECOVERY_MS) {
-    state.cadenceFactor = Math.max(1, state.cadenceFactor - RECOVERY_STEP);
-  }
-  const { nonce, markets } = state.settings;
-  const limitPerSecond = plannedPerSecond(state.settings, state.roundTripMs);
-  const carriesPerSecond =
-    nonce === 'increasing' && state.roundTripMs !== null
-      ? (SERIAL_SHARE * 1000) / Math.max(state.roundTripMs, 0.1)
-      : Number.POSITIVE_INFINITY;
-  const capacityPerSecond = Math.min(limitPerSecond, carriesPerSecond);
-  if (Math.abs(capacityPerSecond / state.capacityPerSecond - 1) < 0.1) return;
-  state.capacityPerSecond = capacityPerSecond;
-  const { periodsMs, problems } = planCadence(markets, capacityPerSecond);
-  let moved = false;
-  for (const market of state.markets) {
-    const periodMs = periodsMs[market.index] ?? market.periodMs;
-    moved ||= Math.abs(periodMs / market.periodMs - 1) > 0.1;
-    market.periodMs = periodMs;
-    market.phaseMs = (periodMs * market.index) / Math.max(1, state.markets.length);
-  }
-  if (!moved && problems.length === 0) return;
-  const detail =
-    problems[0] ??
-    `requests one after the other carry ${capacityPerSecond.toFixed(1)} renewals a second at a round trip of ${(state.roundTripMs ?? 0).toFixed(1)} ms; the cadence follows`;
-  out.push({ kind: 'notice', notice: { kind: 'cadence', detail, capacityPerSecond } });
 }
 
 function sayAllArmed(state: CoreState, out: Effect[]): void {
   if (state.allArmedSaid || state.phase.kind !== 'running') return;
-  if (state.markets.some((market) => slackMs(state, market) <= 0)) return;
+  if (state.markets.some((market) => !market.leaving && slackMs(state, market) <= 0)) return;
   state.allArmedSaid = true;
   const sinceStartMs = state.now.monoMs - state.startedMs;
   out.push({ kind: 'notice', notice: { kind: 'all-armed', markets: state.markets.length, sinceStartMs } });

@@ -23,6 +23,8 @@ export interface Timebase {
   bootAheadMs: number;
   wallAheadMs: number;
   lastMonoMs: number;
+  /** The newest jumps, oldest first: when each was noticed, and what the offsets were before it. */
+  readonly jumps: { readonly noticedMonoMs: number; readonly lifeOffsetMs: number; readonly sleptMs: number }[];
 }
 
 /** A stretch of time that the daemon did not live through in the ordinary way. `byMs` is signed for clock steps. */
@@ -33,6 +35,8 @@ export interface Jump {
 
 /** Below this the difference between two clocks is reading noise or slewing, not a jump. */
 const JUMP_MS = 250;
+/** Evidence is never dated further back than so many jumps. */
+const JUMPS_KEPT = 8;
 /** NTP slews a clock by at most 500 ppm; that much drift between two readings is followed silently. */
 const SLEW = 500e-6;
 
@@ -43,12 +47,25 @@ export function startTimebase(now: Instant): Timebase {
     bootAheadMs: now.bootMs - now.monoMs,
     wallAheadMs: now.wallMs - now.monoMs,
     lastMonoMs: now.monoMs,
+    jumps: [],
   };
 }
 
 /** The time that counts for the age of beliefs and evidence, in milliseconds; runs ahead of `monoMs`, never behind. */
 export function lifeMs(timebase: Timebase, now: Instant): number {
   return now.monoMs + timebase.lifeOffsetMs;
+}
+
+/**
+ * The life time and the awake time at a monotonic moment that has passed. A jump may have happened any time before it
+ * was noticed: what lies before that counts as from before the jump.
+ */
+export function lifeAt(
+  timebase: Timebase,
+  monoMs: number,
+): { readonly lifeMs: number; readonly awakeMs: number } {
+  const then = timebase.jumps.find(({ noticedMonoMs }) => noticedMonoMs > monoMs) ?? timebase;
+  return { lifeMs: monoMs + then.lifeOffsetMs, awakeMs: monoMs + then.sleptMs };
 }
 
 /** Takes a reading in, moves the life time ahead where another clock ran ahead, and says which jumps it saw. */
@@ -64,6 +81,11 @@ export function observeClocks(timebase: Timebase, now: Instant): Jump[] {
 
   timebase.bootAheadMs += slept > 0 ? bootBy : clamp(bootBy, -slewMs, slewMs);
   timebase.wallAheadMs += stepped === 0 ? clamp(wallBy, -slewMs, slewMs) : wallBy;
+  if (slept > 0 || stepped > 0) {
+    const { lifeOffsetMs, sleptMs } = timebase;
+    timebase.jumps.push({ noticedMonoMs: now.monoMs, lifeOffsetMs, sleptMs });
+    if (timebase.jumps.length > JUMPS_KEPT) timebase.jumps.shift();
+  }
   // A suspend shows on both clocks: it must not count twice.
   timebase.lifeOffsetMs += Math.max(slept, stepped, 0);
   timebase.sleptMs += slept;

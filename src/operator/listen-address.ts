@@ -6,14 +6,27 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** Where the control listener is bound: a Unix socket, or an address that only this host reaches. */
+export type ControlAddress =
+  | { readonly kind: 'unix'; readonly path: string }
+  | ({ readonly kind: 'tcp' } & ListenAddress);
+
+type ListenerName = 'web' | 'control';
+
 /** A listener could not be opened. The message names the address, the cause and what to do. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
   readonly address: string;
   /** The code of the operating system, as `EADDRINUSE`, or `EINVAL` for an address that cannot be read. */
   readonly code: string;
-  constructor(address: string, code: string, problem: string, options?: ErrorOptions) {
-    super(`web listener ${address}: ${problem}`, options);
+  constructor(
+    listener: ListenerName,
+    address: string,
+    code: string,
+    problem: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${listener} listener ${address}: ${problem}`, options);
     this.address = address;
     this.code = code;
   }
@@ -21,28 +34,65 @@ export class ListenError extends Error {
 
 /** Reads `host:port`, `[v6]:port`; throws `ListenError` where it is neither. Port 0 lets the system choose. */
 export function parseListenAddress(text: string): ListenAddress {
+  const address = readTcp(text);
+  if (address !== null) return address;
+  throw new ListenError(
+    'web',
+    text,
+    'EINVAL',
+    'not an address; write host:port, for example 127.0.0.1:17477',
+  );
+}
+
+/**
+ * Reads `unix:/PATH`, or `host:port` and `[v6]:port` of this host's loopback; throws `ListenError` where it is neither:
+ * who reaches the control listener can let orders be cancelled.
+ */
+export function parseControlAddress(text: string): ControlAddress {
+  const refuse = (problem: string): ListenError => new ListenError('control', text, 'EINVAL', problem);
+  if (text.startsWith('unix:')) {
+    const path = text.slice('unix:'.length);
+    if (/^\/.*[^/]$/s.test(path) && !path.includes('\0')) return { kind: 'unix', path };
+    throw refuse(
+      'not the path of a socket; write unix:/PATH, for example unix:/run/killswitchd/control.sock',
+    );
+  }
+  const address = readTcp(text);
+  if (address === null) {
+    throw refuse('not an address; write unix:/PATH, or host:port of this host, for example 127.0.0.1:17478');
+  }
+  if (isLoopback(address.host)) return { kind: 'tcp', ...address };
+  throw refuse(
+    `other hosts can reach it, and the control listener changes state; write 127.0.0.1:${address.port}`,
+  );
+}
+
+function readTcp(text: string): ListenAddress | null {
   const match = /^(?:\[(?<six>[0-9a-fA-F:.]+)\]|(?<host>[^:[\]\s]+)):(?<port>\d{1,5})$/.exec(text);
   const host = match?.groups?.['six'] ?? match?.groups?.['host'];
   const port = Number(match?.groups?.['port']);
-  if (host === undefined || !(port <= 65535)) {
-    throw new ListenError(text, 'EINVAL', 'not an address; write host:port, for example 127.0.0.1:17477');
-  }
-  return { host, port };
+  return host === undefined || !(port <= 65535) ? null : { host, port };
 }
 
 /** What went wrong when a listener was opened, in words. */
-export function listenError(address: string, cause: unknown): ListenError {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
-  const problem = PROBLEMS[code] ?? `cannot be opened (${code})`;
-  return new ListenError(address, code, problem, { cause });
+export function listenError(address: string, cause: unknown, listener: ListenerName = 'web'): ListenError {
+  const code = codeOf(cause);
+  const setting = `${listener}.listen or KILLSWITCHD_${listener.toUpperCase()}_LISTEN`;
+  const problem = PROBLEMS[code]?.(setting) ?? `cannot be opened (${code})`;
+  return new ListenError(listener, address, code, problem, { cause });
 }
 
-const PROBLEMS: Readonly<Record<string, string>> = {
-  EADDRINUSE:
-    'the address is in use by another process, perhaps another killswitchd; stop it, or set web.listen or KILLSWITCHD_WEB_LISTEN to another port',
-  EADDRNOTAVAIL: 'this host has no such address; set web.listen or KILLSWITCHD_WEB_LISTEN to one it has',
-  EACCES: 'ports below 1024 need privileges; set web.listen or KILLSWITCHD_WEB_LISTEN to a higher port',
-  ENOTFOUND: 'the host name is not known; write an IP address',
+/** The operating system's code of an error, or `unknown`. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+}
+
+const PROBLEMS: Readonly<Record<string, (setting: string) => string>> = {
+  EADDRINUSE: (setting) =>
+    `the address is in use by another process, perhaps another killswitchd; stop it, or set ${setting} to another port`,
+  EADDRNOTAVAIL: (setting) => `this host has no such address; set ${setting} to one it has`,
+  EACCES: (setting) => `ports below 1024 need privileges; set ${setting} to a higher port`,
+  ENOTFOUND: () => 'the host name is not known; write an IP address',
 };
 
 export function isLoopback(host: string): boolean {

@@ -1,20 +1,21 @@
+import { BARS_SOURCE } from './page-bars.ts';
+import { LINK_SOURCE } from './page-link.ts';
 import { VIEW_SOURCE } from './page-view.ts';
 
 /** Most markets that the page asks for and shows. */
 export const PAGE_MARKETS = 200;
 
 /**
- * The page's only script. It asks for the status each second, lets the clocks run on in between, and puts text only where
- * the page has a slot for it: nothing that comes from the daemon is ever read as HTML.
+ * The page's only script. It takes each new status, lets the clocks run on in between, and puts text only where the page
+ * has a slot for it: nothing that comes from the daemon is ever read as HTML.
  *
  * A slot is `data-f="name"` for text and `data-a="attribute:name ..."` for attributes. The page's own slots stand in
  * elements with `data-own`; a list is `data-list="name"` with a `<template>` of one row behind it.
  */
 export const PAGE_SCRIPT = `'use strict';
 ${VIEW_SOURCE}
-const EVERY_MS = 1000, GIVE_UP_MS = 4000, LOST_AFTER_MS = 5000;
-let status = null, states = new Map(), receivedMs = performance.now(), lost = false;
-const one = (selector) => document.querySelector(selector);
+const TURN_MS = 250, FEW_MARKETS = 20, MANY_TURN_MS = 1400;
+let status = null, facts = null, madeMs = 0, shownMs = 0;
 
 function bind(root, values) {
   for (const slot of [root, ...root.querySelectorAll('[data-f],[data-a]')]) {
@@ -37,6 +38,7 @@ function fillList(list, rows) {
     old.delete(values.key);
     row.dataset.key = values.key;
     bind(row, values);
+    for (const bar of row.querySelectorAll('[data-bar]')) moveBar(bar, Number(values.share), Number(values.rate));
     if (row === place) place = place.nextElementSibling;
     else list.insertBefore(row, place);
   }
@@ -44,52 +46,45 @@ function fillList(list, rows) {
 }
 
 function show() {
-  if (status === null) return;
-  const view = viewStatus(status, (performance.now() - receivedMs) / 1000, lost);
-  document.title = view.fields.title;
-  for (const own of document.querySelectorAll('[data-own]')) bind(own, view.fields);
-  for (const list of document.querySelectorAll('[data-list]')) fillList(list, view.lists[list.dataset.list]);
+  shownMs = performance.now();
+  const { gone, goneAtMs, heardAt, link } = connection;
+  const elapsedSeconds = ((gone === null ? shownMs : goneAtMs) - madeMs) / 1000;
+  const { fields, lists } = viewStatus(status, { elapsedSeconds, gone, heardAt, link }, say, viewMarket);
+  if (document.title !== fields.title) document.title = fields.title;
+  const icon = document.querySelector('link[rel=icon]');
+  if (icon.getAttribute('href') !== icon.dataset[fields.worstTone]) icon.href = icon.dataset[fields.worstTone];
+  document.body.dataset.gone = gone || '';
+  for (const own of document.querySelectorAll('[data-own]')) bind(own, fields);
+  for (const list of document.querySelectorAll('[data-list]')) fillList(list, lists[list.dataset.list]);
 }
 
 function announce(next) {
-  const changes = [];
-  for (const { market, state } of next.markets) {
-    if (states.has(market) && states.get(market) !== state) changes.push(market + ' is now ' + state);
-    states.set(market, state);
-  }
-  if (changes.length > 0) one('#changes').textContent = changes.length > 3 ? changes.length + ' markets changed their state' : changes.join('. ');
+  const seen = new Map();
+  for (const { market, state } of next.markets) seen.set('market ' + market, market + ' is ' + state);
+  for (const { bot, state } of next.bots) seen.set('bot ' + bot, 'bot ' + bot + ' is ' + state);
+  for (const { url, up, outage } of next.bases) seen.set('base ' + url, url + (outage ? ' is in outage' : up === false ? ' is down' : ' is up'));
+  seen.set('daemon', next.phase !== 'running' ? 'the daemon is ' + next.phase : next.ready ? 'the daemon is ready' : 'the daemon is not ready');
+  const changes = facts === null ? [] : [...seen].filter(([key, fact]) => facts.has(key) && facts.get(key) !== fact).map(([, fact]) => fact);
+  facts = seen;
+  if (changes.length > 0) speak(changes.length > 4 ? changes.length + ' states changed. ' + changes.at(-1) : changes.join('. '));
 }
 
-function setLost(now) {
-  if (now === lost) return;
-  lost = now;
-  one('#lost').textContent = lost ? 'No answer since ' + formatTime(Date.now() / 1000 - (performance.now() - receivedMs) / 1000) +
-    '. What follows is what was known then. The timers run on at the exchange and fire unless something renews them.' : '';
+function speak(text) {
+  document.getElementById('changes').textContent = text + '.';
 }
 
-async function poll() {
-  const giveUp = new AbortController();
-  const timer = setTimeout(() => giveUp.abort(), GIVE_UP_MS);
-  try {
-    const reply = await fetch('/api/v1/status?view=page', { signal: giveUp.signal, cache: 'no-store' });
-    if (!reply.ok) throw new Error('status ' + reply.status);
-    const next = await reply.json();
-    announce(next);
-    status = next;
-    receivedMs = performance.now();
-    setLost(false);
-  } catch {
-    if (performance.now() - receivedMs > LOST_AFTER_MS) setLost(true);
-  }
-  clearTimeout(timer);
-  show();
+function take(next) {
+  announce(next);
+  if (status === null || next.now !== status.now) madeMs = performance.now();
+  status = next;
 }
-
-(async () => {
-  for (;;) {
-    if (!document.hidden || status === null) await poll();
-    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
-  }
-})();
-setInterval(show, EVERY_MS);
+${BARS_SOURCE}
+${LINK_SOURCE}
+take(JSON.parse(document.getElementById('first').textContent));
+show();
+keepInTouch();
+setInterval(keepInTouch, TURN_MS);
+setInterval(() => {
+  if (status.markets.length <= FEW_MARKETS || performance.now() - shownMs > MANY_TURN_MS) show();
+}, TURN_MS);
 `;

@@ -1,86 +1,111 @@
-/** The page's only style sheet. Colours say nothing that a word beside them does not say too. */
-export const PAGE_STYLE = `
+/** Colours, in light and dark, and the looks of single things. Colours say nothing that a word does not say too. */
+const BASICS = `
 :root { color-scheme: light dark;
-  --ground: #f4f6f8; --surface: #fff; --ink: #17202b; --soft: #566273; --line: #dde3ea; --track: #e6ebf0;
-  --ok: #0f766e; --warn: #a3480b; --bad: #b4232a; --idle: #5b6879;
-  --ok-wash: #e3f4f1; --warn-wash: #fdf0dd; --bad-wash: #fdeaea; --idle-wash: #edf0f4; }
+  --ground: #f3f5f8; --surface: #fff; --ink: #141c26; --soft: #526071; --line: #dbe2ea; --track: #e4e9ef;
+  --ok: #0b6b63; --warn: #9a4208; --bad: #b01e28; --idle: #566274; --fill: #12948a; --fill-warn: #d9730d; --fill-bad: #d22f38;
+  --ok-wash: #e0f3f0; --warn-wash: #fdefd9; --bad-wash: #fde8e8; --idle-wash: #eceff4; }
 @media (prefers-color-scheme: dark) { :root {
-  --ground: #0e1319; --surface: #161d26; --ink: #e8edf3; --soft: #9eabba; --line: #27313d; --track: #26303b;
-  --ok: #4fd1c0; --warn: #f2b152; --bad: #ff8a86; --idle: #9eabba;
-  --ok-wash: #12302e; --warn-wash: #362812; --bad-wash: #3c1b1d; --idle-wash: #222b36; } }
+  --ground: #0b1016; --surface: #141b24; --ink: #e9eef4; --soft: #9fadbd; --line: #263140; --track: #232d3a;
+  --ok: #55d6c5; --warn: #f4b65a; --bad: #ff918d; --idle: #a3b0c0; --fill: #22b3a3; --fill-warn: #e89a2f; --fill-bad: #f0545a;
+  --ok-wash: #10302d; --warn-wash: #36290f; --bad-wash: #41191c; --idle-wash: #212b37; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif;
   font-variant-numeric: tabular-nums; -webkit-text-size-adjust: 100%; }
-.wrap { max-width: 1120px; margin: 0 auto; padding: 0 20px; }
-h1, h2, h3, p, dl, dd, ul, ol { margin: 0; padding: 0; }
-ul, ol { list-style: none; }
+.wrap { max-width: 1760px; margin: 0 auto; padding: 0 32px; }
+h1, h2, h3, p, dl, dd, ul { margin: 0; padding: 0; } ul { list-style: none; } i { font-style: normal; }
 a { color: inherit; text-underline-offset: 3px; }
 a:focus-visible, summary:focus-visible { outline: 2px solid var(--ok); outline-offset: 3px; border-radius: 3px; }
 .spoken { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-.skip { position: absolute; left: -999px; } .skip:focus { left: 12px; top: 12px; padding: 6px 10px; background: var(--surface); }
+.skip { position: absolute; left: -999px; z-index: 2; } .skip:focus { left: 12px; top: 12px; padding: 6px 10px; background: var(--surface); }
 [data-f]:empty { display: none; }
-.soft { color: var(--soft); }
+.small { font-size: 13px; color: var(--soft); overflow-wrap: anywhere; } .strong { font-weight: 600; }
+[data-tone] { --fore: var(--idle); --wash: var(--idle-wash); --bar: var(--idle); }
+[data-tone=ok] { --fore: var(--ok); --wash: var(--ok-wash); --bar: var(--fill); }
+[data-tone=warn] { --fore: var(--warn); --wash: var(--warn-wash); --bar: var(--fill-warn); }
+[data-tone=bad] { --fore: var(--bad); --wash: var(--bad-wash); --bar: var(--fill-bad); }
+.badge { display: inline-flex; align-items: center; gap: 6px; padding: 2px 11px 2px 8px; border-radius: 99px; background: var(--wash);
+  color: var(--fore); font-size: 13px; font-weight: 600; white-space: nowrap; }
+.badge i { font-weight: 700; width: 1em; text-align: center; }
+.bar { display: block; width: 100%; height: 12px; border-radius: 6px; background: var(--track); }
+.bar rect { fill: var(--bar); } .bar .due { fill: none; stroke: var(--ink); opacity: .3; stroke-width: 2; vector-effect: non-scaling-stroke; }
+`;
 
-[data-tone=ok] { --tone: var(--ok); --wash: var(--ok-wash); } [data-tone=warn] { --tone: var(--warn); --wash: var(--warn-wash); }
-[data-tone=bad] { --tone: var(--bad); --wash: var(--bad-wash); } [data-tone=idle] { --tone: var(--idle); --wash: var(--idle-wash); }
-.badge { display: inline-flex; align-items: center; gap: 6px; padding: 2px 10px 2px 8px; border-radius: 99px; background: var(--wash);
-  color: var(--tone); font-size: 13px; font-weight: 600; white-space: nowrap; }
-.badge i { font-style: normal; font-weight: 700; width: 1em; text-align: center; }
+/** The page from its top to the markets. */
+const TOP = `
+header { position: sticky; top: 0; z-index: 1; border-bottom: 1px solid var(--line); background: var(--surface); }
+header .wrap { display: flex; align-items: center; gap: 10px; min-height: 54px; }
+.mark { width: 22px; height: 22px; flex: none; color: var(--ok); } .name { font-weight: 650; letter-spacing: -.01em; }
+.link { margin-left: auto; display: flex; flex-wrap: wrap; justify-content: end; gap: 0 16px; font-size: 13px; color: var(--soft); }
+.link [data-tone] { display: inline-flex; align-items: center; gap: 7px; color: var(--fore); }
+.dot { width: 8px; height: 8px; border-radius: 50%; background: var(--bar); animation: breathe 2s ease-in-out infinite; }
+[data-tone=bad] .dot, [data-tone=idle] .dot { animation: none; } @keyframes breathe { 50% { opacity: .35; } }
+.gone { margin-top: 20px; padding: 14px 18px; border-radius: 12px; background: var(--bad-wash); color: var(--bad); font-weight: 600; }
+[data-gone=ended] .gone { background: var(--idle-wash); color: var(--ink); }
+.summary { padding: 26px 0 18px; } .summary p { color: var(--soft); font-size: 16px; overflow-wrap: anywhere; }
+h1 { font-size: 34px; line-height: 1.15; font-weight: 680; letter-spacing: -.025em; }
+h2 { font-size: 14px; font-weight: 650; color: var(--soft); margin: 30px 0 10px; } h2 + .small { margin: -8px 0 10px; }
+.reasons { margin-bottom: 14px; } .reasons li { padding: 9px 16px; border-left: 4px solid var(--fill-warn); background: var(--surface); margin-bottom: 6px; border-radius: 4px 8px 8px 4px; overflow-wrap: anywhere; }
+.tiles { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 12px; }
+.tiles > div { padding: 14px 18px; background: var(--surface); border: 1px solid var(--line); border-radius: 14px; }
+.tiles dt { font-size: 13px; color: var(--soft); } .tiles dd { overflow-wrap: anywhere; }
+.tiles dt + dd { font-size: 30px; line-height: 1.25; font-weight: 650; letter-spacing: -.025em; white-space: nowrap; }
+.tiles [data-tone=warn], .tiles [data-tone=bad] { border-color: var(--bar); } .tiles [data-tone=warn] dt + dd, .tiles [data-tone=bad] dt + dd { color: var(--fore); }
+`;
 
-header { border-bottom: 1px solid var(--line); background: var(--surface); }
-header .wrap { display: flex; align-items: center; gap: 10px; min-height: 56px; }
-.mark { width: 22px; height: 22px; flex: none; color: var(--ok); }
-.name { font-weight: 650; letter-spacing: -.01em; }
-header .soft { font-size: 13px; margin-left: auto; text-align: right; }
-.summary { padding: 28px 0 16px; }
-h1 { font-size: 28px; line-height: 1.2; font-weight: 650; letter-spacing: -.02em; }
-h2 { font-size: 13px; font-weight: 650; color: var(--soft); margin: 28px 0 10px; letter-spacing: .01em; }
-#lost, .reasons { border-radius: 10px; }
-#lost { padding: 12px 16px; background: var(--bad-wash); color: var(--bad); font-weight: 600; margin-bottom: 16px; }
-#lost:empty { display: none; }
-.reasons li { padding: 8px 16px; border-left: 3px solid var(--warn); background: var(--surface); margin-bottom: 6px; border-radius: 0 8px 8px 0; overflow-wrap: anywhere; }
-
-.panel, .market { background: var(--surface); border: 1px solid var(--line); border-radius: 12px; }
-.markets { display: grid; gap: 10px; }
-.market { padding: 16px 20px; display: grid; gap: 8px 24px; align-items: start;
-  grid-template-columns: minmax(190px, 1.1fr) minmax(210px, 1.5fr) 124px minmax(248px, 1.1fr); }
-.market[data-tone=bad] { border-color: var(--bad); } .market[data-tone=warn] { border-color: var(--warn); }
-.title { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; }
-h3 { font-size: 16px; font-weight: 650; letter-spacing: -.01em; overflow-wrap: anywhere; }
-.small { font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
-.big { font-size: 24px; line-height: 28px; font-weight: 600; letter-spacing: -.02em; white-space: nowrap; }
-.time { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 10px; }
-.bar { display: block; width: 100%; height: 6px; border-radius: 3px; margin-top: 8px; background: var(--track); }
-.bar rect { fill: var(--tone); transition: transform 1s linear; }
-.plot { display: block; width: 120px; height: 32px; overflow: visible; }
-.plot .line { fill: none; stroke: var(--tone); stroke-width: 1.5; stroke-linejoin: round; stroke-linecap: round; }
-.plot:has(.line[d=""]) { visibility: hidden; }
-.plot .area { fill: var(--tone); opacity: .12; } .plot .half { stroke: var(--line); stroke-dasharray: 2 3; }
-.numbers { display: grid; grid-template-columns: repeat(4, auto); gap: 0 12px; justify-content: space-between; }
-.numbers dt { font-size: 12px; color: var(--soft); } .numbers dd { font-weight: 600; white-space: nowrap; }
-.numbers dd[data-tone=bad], .numbers dd[data-tone=warn] { color: var(--tone); }
-.problem { grid-column: 1 / -1; padding: 6px 10px; border-radius: 6px; background: var(--wash); color: var(--tone); font-size: 14px; overflow-wrap: anywhere; }
+/** The markets. */
+const MARKETS = `
+.panel, .market { background: var(--surface); border: 1px solid var(--line); border-radius: 14px; }
+.markets { display: grid; gap: 12px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 760px), 1fr)); }
+.market { padding: 16px 22px 14px; display: grid; gap: 10px 28px; align-items: start; align-content: start;
+  grid-template-columns: minmax(220px, 1fr) minmax(220px, 1.5fr) 200px; }
+.market[data-tone=bad] { border-color: var(--fill-bad); box-shadow: inset 5px 0 var(--fill-bad); }
+.market[data-tone=warn] { border-color: var(--fill-warn); box-shadow: inset 5px 0 var(--fill-warn); }
+.title { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; } .who .small { margin-top: 4px; }
+h3 { font-size: 19px; line-height: 1.3; font-weight: 660; letter-spacing: -.015em; overflow-wrap: anywhere; }
+.big { font-size: 30px; line-height: 34px; font-weight: 650; letter-spacing: -.025em; white-space: nowrap; }
+[data-tone=bad] .big, [data-tone=warn] .big { color: var(--fore); } .time .bar { margin-top: 6px; }
+.time p { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 10px; }
+.plot { display: block; width: 100%; height: 40px; margin-top: 4px; }
+.plot .line { fill: none; stroke: var(--bar); stroke-width: 1.75; stroke-linejoin: round; stroke-linecap: round; }
+.plot .area { fill: var(--bar); opacity: .14; } .plot circle { fill: var(--bar); } .plot:has(.line[d=""]) { visibility: hidden; } .plot .half { stroke: var(--line); stroke-dasharray: 2 4; }
+.said { grid-column: 1 / -1; padding: 7px 12px; border-radius: 8px; background: var(--wash); color: var(--fore); font-size: 14px; overflow-wrap: anywhere; }
+.numbers { grid-column: 1 / -1; display: grid; grid-template-columns: repeat(7, auto); gap: 8px 20px; padding-top: 10px; border-top: 1px solid var(--line); }
+.numbers dt { font-size: 12.5px; color: var(--soft); } .numbers dd { font-weight: 600; white-space: nowrap; }
+.numbers dd[data-tone=bad], .numbers dd[data-tone=warn] { color: var(--fore); }
 details { grid-column: 1 / -1; font-size: 14px; } summary { cursor: pointer; color: var(--soft); font-size: 13px; width: fit-content; }
 details p { white-space: pre-line; max-width: 78ch; margin-top: 6px; overflow-wrap: anywhere; }
-
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0 20px; } .pair > * { min-width: 0; }
-.panel > li { padding: 12px 20px; border-top: 1px solid var(--line); overflow-wrap: anywhere; } .panel > li:first-child { border-top: 0; }
-.panel:empty::after { content: "Nothing yet."; display: block; padding: 12px 20px; color: var(--soft); }
-.row { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px; } .row .small { margin-left: auto; }
-.strong { font-weight: 600; }
-.events > li { display: grid; grid-template-columns: 72px 16px minmax(0, 1fr); gap: 0 8px; padding-block: 8px; font-size: 14px; }
-.events i { font-style: normal; font-weight: 700; color: var(--tone); text-align: center; }
-.events time { color: var(--soft); white-space: nowrap; } .events > li > span { overflow-wrap: anywhere; }
-.does::first-letter { text-transform: uppercase; } .events [data-tone=bad] { color: var(--bad); }
-footer { margin: 32px 0 40px; font-size: 13px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 4px 18px; }
-
-@media (max-width: 940px) { .market { grid-template-columns: 1fr 1fr; } }
-@media (max-width: 640px) { .plot:has(.line[d=""]) { display: none; }
-  .wrap { padding: 0 14px; } .summary { padding: 20px 0 12px; } h1 { font-size: 23px; }
-  .market { grid-template-columns: minmax(0, 1fr); padding: 14px; gap: 12px; } .pair { grid-template-columns: minmax(0, 1fr); }
-  .slack { display: flex; align-items: center; gap: 14px; }
-  .panel > li { padding: 10px 14px; } .row .small { margin-left: 0; width: 100%; }
-  .events > li { grid-template-columns: 66px 14px minmax(0, 1fr); } }
-@media (prefers-reduced-motion: reduce) { .bar rect { transition: none; } }
-@media print { details { display: none; } }
 `;
+
+/** What stands below the markets, and the page on small screens, in print and without the daemon. */
+const REST = `
+.pair { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 12px; }
+.panel > li { padding: 13px 22px; border-top: 1px solid var(--line); overflow-wrap: anywhere; } .panel > li:first-child { border-top: 0; }
+.panel:empty::after { content: "Nothing yet."; display: block; padding: 13px 22px; color: var(--soft); }
+.row { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px; } .row .small { margin-left: auto; }
+.panel .bar { height: 6px; border-radius: 3px; margin-top: 10px; } [data-meter=none] .bar { display: none; }
+.events { display: grid; grid-template-columns: max-content 16px minmax(0, 1fr); column-gap: 12px; }
+.events > li { display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; gap: 0 12px; padding-block: 8px; font-size: 14px; }
+.events i { font-weight: 700; color: var(--fore); text-align: center; } .events time { color: var(--soft); white-space: nowrap; }
+.events > li > span { overflow-wrap: anywhere; } .events [data-tone=bad] > span { color: var(--bad); } .does::first-letter { text-transform: uppercase; }
+footer.wrap { margin-block: 34px 44px; font-size: 13px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 4px 18px; }
+
+[data-gone=lost] main, [data-gone=ended] main { --surface: var(--ground); --fill: var(--idle); --fill-warn: var(--idle); --fill-bad: var(--idle); }
+[data-gone=ended] section:has(#stop) { display: none; }
+[data-gone=lost] .bar rect, [data-gone=ended] .bar rect { fill: var(--idle); opacity: .45; }
+[data-gone=lost] .big, [data-gone=ended] .big, [data-gone=lost] .tiles dd, [data-gone=ended] .tiles dd { color: var(--soft); }
+
+@media (max-width: 1020px) { .tiles { grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); } .numbers { grid-template-columns: repeat(4, auto); } }
+@media (max-width: 860px) { .wrap { padding: 0 20px; } .market { grid-template-columns: 1fr 1.4fr; } .slack { grid-column: 1 / -1; } }
+@media (max-width: 640px) {
+  .wrap { padding: 0 14px; } .summary { padding: 18px 0 14px; } h1 { font-size: 26px; } header .wrap { min-height: 50px; }
+  .tiles { grid-template-columns: 1fr 1fr; gap: 8px; } .tiles > div { padding: 10px 14px; } .tiles dt + dd { font-size: 23px; }
+  .tiles > :last-child:nth-child(odd) { grid-column: 1 / -1; }
+  .market { grid-template-columns: minmax(0, 1fr); padding: 16px; } .numbers { grid-template-columns: repeat(4, auto); gap: 8px 10px; } .plot:has(.line[d=""]) { display: none; }
+  .pair { grid-template-columns: minmax(0, 1fr); } .panel > li { padding: 11px 16px; } .row .small { margin-left: 0; width: 100%; }
+  .events { display: block; } .events > li { grid-template-columns: 16px minmax(0, 1fr); gap: 0 8px; } .events time { order: 1; font-size: 13px; } .events > li > span { order: 2; grid-column: 2; } }
+@media (prefers-reduced-motion: reduce) { .dot { animation: none; } }
+@media print { details, header .link { display: none; } }
+`;
+
+/** The page's only style sheet. */
+export const PAGE_STYLE = BASICS + TOP + MARKETS + REST;

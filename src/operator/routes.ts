@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Snapshot } from '../core/snapshot.ts';
 import type { Clock } from '../ports.ts';
+import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-stream.ts';
 import { type Check, describeChecks, liveChecks, readyChecks } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { PAGE_MARKETS } from './page-script.ts';
@@ -34,6 +35,7 @@ export interface Pages {
   readonly status: () => Promise<readonly string[]>;
   readonly briefStatus: () => Promise<readonly string[]>;
   readonly page: () => Promise<readonly string[]>;
+  readonly events: EventStream;
   readonly metricsType: string;
   readonly send: ReturnType<typeof createSender>;
 }
@@ -54,10 +56,13 @@ export function createPages(sources: WebSources): Pages {
   const { clock, metrics, version } = sources;
   const startedAtWallMs = clock.now().wallMs;
   const snapshot = shareWhileFresh(clock, sources.snapshot);
-  const input = async (): Promise<StatusInput> => {
-    const seen = await snapshot();
+  const inputOf = (seen: Snapshot): StatusInput => {
     return { snapshot: seen, events: sources.recentEvents(), version, startedAtWallMs, now: clock.now() };
   };
+  const input = async (): Promise<StatusInput> => inputOf(await snapshot());
+  const breathe = createBreather(clock);
+  const briefStatus = shareWhileFresh(clock, async () => renderStatus(await input(), PAGE_MARKETS, clock));
+  const lastStatus = async () => renderStatus(inputOf(sources.snapshot()), PAGE_MARKETS, clock);
   const verdict = (name: string, judge: (seen: Snapshot) => Omit<Verdict, 'name'>) => async () => {
     return { name, ...judge(await snapshot()) };
   };
@@ -69,10 +74,11 @@ export function createPages(sources: WebSources): Pages {
       return metrics.renderChunks();
     }),
     status: shareWhileFresh(clock, async () => renderStatus(await input(), Number.POSITIVE_INFINITY, clock)),
-    briefStatus: shareWhileFresh(clock, async () => renderStatus(await input(), PAGE_MARKETS, clock)),
+    briefStatus,
     page: shareWhileFresh(clock, async () => [renderPage(describeStatus(await input(), PAGE_MARKETS))]),
+    events: createEventStream({ clock, status: briefStatus, lastStatus, breathe }),
     metricsType: metrics.contentType,
-    send: createSender(clock),
+    send: createSender(breathe),
   };
 }
 
@@ -80,9 +86,8 @@ export function createPages(sources: WebSources): Pages {
  * Sends a body piece by piece, as fast as its reader takes it; 503 while too many others are on their way. All bodies
  * together hold the event loop for a slice at a time: a reader on the same host takes megabytes without a pause.
  */
-function createSender(clock: Clock) {
+function createSender(breathe: () => Promise<void>) {
   let underWay = 0;
-  const breathe = createBreather(clock);
   async function* paced(chunks: readonly string[]) {
     for (const chunk of chunks) {
       await breathe();
@@ -126,6 +131,9 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
   app.get('/metrics', (_, reply) => send(reply, pages.metricsType, pages.metrics));
   app.get<{ Querystring: { view?: string } }>('/api/v1/status', (request, reply) =>
     send(reply, JSON_TYPE, request.query.view === 'page' ? pages.briefStatus : pages.status),
+  );
+  app.get('/api/v1/events', (request, reply) =>
+    request.method === 'HEAD' ? reply.type(EVENT_STREAM_TYPE).send() : pages.events.open(reply),
   );
   app.get('/', (_, reply) => {
     void reply.header('content-security-policy', PAGE_POLICY);

@@ -1,3 +1,4 @@
+import type { Hold } from '../core/notice.ts';
 import type { BaseSnapshot, BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
 import { MARKET_STATES } from '../core/snapshot.ts';
 import type { Instant } from '../core/time.ts';
@@ -32,8 +33,14 @@ export interface MarketStatus {
   readonly bot: string;
   readonly state: MarketPhase;
   readonly wanted: boolean;
+  /** Why it is left alone on purpose, and until when; `untilAt` null: until an operator arms it. */
+  readonly hold: { readonly why: Hold; readonly untilAt: number | null } | null;
+  /** No longer configured; shown until its timer is gone. */
+  readonly leaving: boolean;
   readonly timeoutSeconds: number;
   readonly renewEverySeconds: number;
+  /** Longest outage of the exchange that cancels nothing. */
+  readonly survivesSeconds: number;
   /** Surely armed for this long; 0 or less where that ran out; null where no timer was ever confirmed. */
   readonly guaranteedSeconds: number | null;
   readonly expiresAt: number | null;
@@ -77,6 +84,8 @@ export interface StatusDocument {
   readonly cadenceFactor: number;
   readonly marketCount: number;
   readonly marketsByState: Readonly<Record<MarketPhase, number>>;
+  /** Lapses of all markets since the start, certain and possible. */
+  readonly lapseCount: number;
   readonly bases: readonly {
     readonly url: string;
     readonly up: boolean | null;
@@ -105,7 +114,15 @@ export interface StatusDocument {
 const BATCH_MARKETS = 50;
 const NAMED_MARKETS = 20;
 /** The worse the state, the earlier its markets come where not all are shown. */
-const URGENCY: readonly MarketPhase[] = ['expired', 'rejected', 'retrying', 'arming', 'suspended', 'paused'];
+const URGENCY: readonly MarketPhase[] = [
+  'expired',
+  'rejected',
+  'retrying',
+  'arming',
+  'suspended',
+  'paused',
+  'disarmed',
+];
 
 /** Milliseconds as seconds with at most three decimals. */
 function toSeconds(ms: number): number {
@@ -123,8 +140,11 @@ function describeMarket(market: MarketSnapshot): MarketStatus {
     bot: market.bot,
     state: market.state,
     wanted: market.wanted,
+    hold: describeHold(market.hold),
+    leaving: market.leaving,
     timeoutSeconds: toSeconds(market.timeoutMs),
     renewEverySeconds: toSeconds(market.periodMs),
+    survivesSeconds: toSeconds(market.survivesMs),
     guaranteedSeconds: toSecondsOrNull(market.guaranteedMs),
     expiresAt: toSecondsOrNull(market.expiryWallMs),
     firesBy: toSecondsOrNull(market.firesByWallMs),
@@ -140,6 +160,10 @@ function describeMarket(market: MarketSnapshot): MarketStatus {
     onStop: market.onStop,
     promise: market.promise,
   };
+}
+
+function describeHold(hold: MarketSnapshot['hold']): MarketStatus['hold'] {
+  return hold === null ? null : { why: hold.why, untilAt: toSecondsOrNull(hold.untilWallMs) };
 }
 
 function describeBase({ url, up, pingMs, outage, lastProblem }: BaseSnapshot) {
@@ -196,6 +220,7 @@ function describeAllButMarkets(input: StatusInput): Omit<StatusDocument, 'market
     cadenceFactor: snapshot.cadenceFactor,
     marketCount: snapshot.markets.length,
     marketsByState: countStates(snapshot.markets),
+    lapseCount: snapshot.markets.reduce((sum, { lapses }) => sum + lapses, 0),
     bases: snapshot.bases.map(describeBase),
     bots: snapshot.bots.map(describeBot),
     events: events.map(({ atWallMs, level, event, market, text }) => {

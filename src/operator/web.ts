@@ -10,9 +10,11 @@ export interface WebOptions extends WebSources {
 
 /** The read-only listeners. */
 export interface Web {
+  /** The status document in pieces, as the listeners serve it. */
+  readonly status: () => Promise<readonly string[]>;
   /** Where they are to be found, as URLs with the ports that were really bound. */
   readonly addresses: readonly string[];
-  /** Stops listening and ends every connection; does not wait for slow readers. */
+  /** Ends the event streams with the last status, stops listening and ends every connection. Waits for no slow reader. */
   close(): Promise<void>;
 }
 
@@ -39,6 +41,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   const apps: FastifyInstance[] = [];
   const addresses: string[] = [];
   const close = async (): Promise<void> => {
+    await pages.events.close();
     await Promise.all(apps.map((app) => app.close()));
   };
   for (const { text, host, port } of parsed) {
@@ -52,7 +55,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     }
     addresses.push(urlOf(host, app.server.address() as AddressInfo));
   }
-  return { addresses, close };
+  return { addresses, status: pages.status, close };
 }
 
 function urlOf(host: string, { port }: AddressInfo): string {

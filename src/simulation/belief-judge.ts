@@ -5,7 +5,7 @@ import type { Truth } from './truth.ts';
 
 /** Invariant 1: after every turn of a daemon the true lapse lies between the two ends of what it believes. */
 export function createBeliefJudge(court: Court) {
-  const { truths, nowMs, blame } = court;
+  const { truthOf, nowMs, blame } = court;
 
   function judgeStart(incarnation: Incarnation, market: MarketState, truth: Truth): void {
     const slack = slackMs(incarnation.keeper.state, market);
@@ -42,7 +42,7 @@ export function createBeliefJudge(court: Court) {
   return {
     onTurn: (incarnation: Incarnation): void => {
       for (const market of incarnation.keeper.state.markets) {
-        const truth = truths[market.index];
+        const truth = truthOf(market.settings.market);
         if (truth === undefined || nowMs() < truth.brokenUntilMs) continue;
         judgeStart(incarnation, market, truth);
         judgeEnd(incarnation, market, truth);

@@ -1,15 +1,20 @@
+import type { BotWord } from '../core/events.ts';
 import type { Timeline } from '../simulator/virtual-clock.ts';
+import { createEvidence } from './evidence.ts';
 import type { Fleet } from './fleet.ts';
+import type { Incarnation } from './incarnation.ts';
 import type { Judge } from './judge.ts';
 import type { Plan } from './plan.ts';
 
-/** The simulated bots: each beats at every daemon, unless it is silent. */
+/** The simulated bots: each gives signs of life to every daemon, unless it is silent. */
 export interface Bots {
-  say(bot: number, says: 'beat' | 'goodbye' | 'fail'): void;
-  /** No beats before the moment; with `turnMs` the bot beats again in every second stretch of this length. */
+  say(bot: number, says: BotWord): void;
+  /** No signs of life before the moment; with `turnMs` they come again in every second stretch of this length. */
   silence(bot: number, untilMs: number, turnMs: number | null): void;
-  /** Everybody beats from now on. */
+  /** Everybody lives from now on. */
   wake(): void;
+  /** The daemon's own way to find out begins to look, where it does not wait for beats. */
+  watch(host: Incarnation): void;
 }
 
 interface Silence {
@@ -20,8 +25,16 @@ interface Silence {
 
 const BEAT_MS = 3_000;
 
+/** What the configuration calls a bot of the plan. */
+export function botName(bot: number): string {
+  return `bot-${bot}`;
+}
+
 export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: Judge): Bots {
+  const { evidence: mode = 'beat' } = plan;
   const silences: Silence[][] = Array.from({ length: plan.bots }, () => []);
+  /** How often each bot has touched its file. */
+  const touches = Array.from({ length: plan.bots }, () => 0);
 
   function isSilent(bot: number): boolean {
     const nowMs = timeline.nowMs();
@@ -32,26 +45,66 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
       }) ?? false
     );
   }
-  function say(bot: number, says: 'beat' | 'goodbye' | 'fail'): void {
+  const knows = (host: Incarnation, bot: number) =>
+    fleet.running.get(host.daemon) === host && host.keeper.state.bots.has(botName(bot));
+  /** From this moment the bot's life, or its word, counts; when the daemon hears of it is another matter. */
+  function testify(host: Incarnation, bot: number, says: BotWord): void {
+    if (!plan.watched || !knows(host, bot)) return;
+    judge.onEvidence(host, bot, says);
+    judge.onBack(host, bot);
+  }
+  function say(bot: number, says: BotWord): void {
     if (!plan.watched) return;
     for (const host of fleet.running.values()) {
-      // What reaches a host that stands still is answered late, and a bot does not take that for a beat.
-      if (host.clock.isStalled()) continue;
-      judge.onEvidence(host, bot, says);
-      host.keeper.hear(`bot-${bot}`, says);
+      if (!knows(host, bot)) continue;
+      // Words wait in the sockets of a host that stands still.
+      const heard = () => host.keeper.hear(botName(bot), says, 0);
+      if (says === 'beat') {
+        judge.onEvidence(host, bot, says);
+        host.clock.whenRunning(() => {
+          judge.onBack(host, bot);
+          heard();
+        });
+      } else {
+        host.clock.whenRunning(() => {
+          judge.onEvidence(host, bot, says);
+          heard();
+        });
+      }
     }
   }
-  function beat(bot: number): void {
-    if (!isSilent(bot)) say(bot, 'beat');
-    timeline.at(timeline.nowMs() + BEAT_MS, () => beat(bot));
+  /** One round of the bot's loop. */
+  function live(bot: number): void {
+    timeline.at(timeline.nowMs() + BEAT_MS, () => live(bot));
+    if (isSilent(bot)) return;
+    touches[bot] = (touches[bot] ?? 0) + 1;
+    if (mode === 'beat') say(bot, 'beat');
+    else if (mode === 'file') for (const host of fleet.running.values()) testify(host, bot, 'beat');
   }
 
-  for (let bot = 0; bot < plan.bots; bot += 1) timeline.at(500 + 100 * bot, () => beat(bot));
+  for (let bot = 0; bot < plan.bots; bot += 1) timeline.at(500 + 100 * bot, () => live(bot));
   return {
-    say,
+    say(bot, says) {
+      // A file or a URL cannot say more than that the bot lives.
+      if (mode === 'beat' || mode === 'process') say(bot, says);
+    },
     silence: (bot, untilMs, turnMs) => silences[bot]?.push({ fromMs: timeline.nowMs(), untilMs, turnMs }),
     wake() {
       for (const own of silences) own.length = 0;
+    },
+    watch(host) {
+      if (!plan.watched) return;
+      const bots = Array.from({ length: plan.bots }, (_, bot) => bot);
+      const source = createEvidence({
+        plan,
+        timeline,
+        host,
+        bots,
+        isSilent,
+        touchesOf: (bot) => touches[bot] ?? 0,
+        onSeen: (bot) => testify(host, bot, 'beat'),
+      });
+      source?.start((bot, says, agoMs) => host.keeper.hear(bot, says, agoMs));
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { EvidenceBook } from './evidence-book.ts';
+import type { IntentBook } from './intent-book.ts';
 import type { Incarnation } from './incarnation.ts';
 import type { Plan } from './plan.ts';
 import type { Truth } from './truth.ts';
@@ -36,6 +37,7 @@ export interface Court {
   readonly truths: readonly Truth[];
   readonly truthOf: (market: string) => Truth | undefined;
   readonly evidence: EvidenceBook;
+  readonly intents: IntentBook;
   readonly running: ReadonlyMap<number, Incarnation>;
   readonly blame: (invariant: Invariant, text: string) => void;
 }

@@ -12,7 +12,7 @@ interface Doings {
 
 /** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
 export function createDeleteJudge(court: Court) {
-  const { plan, evidence, blame } = court;
+  const { plan, evidence, intents, nowMs, blame } = court;
   const byIncarnation = new Map<Incarnation, Doings>();
 
   function doingsOf(incarnation: Incarnation): Doings {
@@ -23,9 +23,24 @@ export function createDeleteJudge(court: Court) {
     return doings;
   }
 
+  /** Until when deletes may arrive that an operator, a reload, or the bot's goodbye asked for. */
+  function askedForUntilMs({ market, bot }: Truth, by: Incarnation): number {
+    const goodbyeUntilMs =
+      plan.daemons[by.daemon]?.policy === 'delete' ? evidence.goodbyeUntilMs(by, bot) : Number.NEGATIVE_INFINITY;
+    return Math.max(intents.deletesUntilMs(by, market), goodbyeUntilMs);
+  }
+
   return {
+    /** The timer is wanted again: what is armed from here on is no renewal after a delete. */
+    onWanted(market: string): void {
+      for (const { deleted } of byIncarnation.values()) deleted.delete(market);
+    },
     /** A delete's first byte leaves. */
     onWrite(truth: Truth, by: Incarnation): void {
+      const alive = evidence.allowedUntilMs(by, truth.bot) >= nowMs() - TOLERANCE_MS;
+      if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, truth.bot)) {
+        blame('5 delete on purpose', `${truth.market}: ${nameOf(by)} wrote a delete for a dead bot`);
+      }
       const inFlight = by.keeper.state.byName.get(truth.market)?.inFlight ?? [];
       if (inFlight.every(({ purpose }) => purpose === 'delete')) return;
       blame(
@@ -51,8 +66,11 @@ export function createDeleteJudge(court: Court) {
     },
     /** The exchange carried a delete of this daemon out. */
     onDeleted(truth: Truth, by: Incarnation): void {
-      doingsOf(by).deleted.add(truth.market);
       const { stoppingMs } = by;
+      const untilMs = askedForUntilMs(truth, by);
+      // One that was still on its way when the timer was wanted again ends nothing.
+      if (stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY) doingsOf(by).deleted.add(truth.market);
+      if (untilMs >= nowMs()) return;
       if (stoppingMs === null || plan.daemons[by.daemon]?.policy !== 'delete') {
         blame(
           '5 delete on purpose',
@@ -61,7 +79,7 @@ export function createDeleteJudge(court: Court) {
         return;
       }
       const lived = evidence.allowedUntilMs(by, truth.bot) >= stoppingMs - TOLERANCE_MS;
-      if (lived || evidence.saidGoodbye(truth.bot)) return;
+      if (lived || evidence.saidGoodbye(by, truth.bot)) return;
       blame('5 delete on purpose', `${truth.market}: ${nameOf(by)} deleted the timer of a dead bot`);
     },
     /** The daemon ended and said what it leaves. */

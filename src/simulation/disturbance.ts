@@ -1,6 +1,7 @@
 import { periodOf } from '../core/settle.ts';
 import type { Incarnation } from './incarnation.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan } from './plan.ts';
+import type { Truth } from './truth.ts';
 
 /** Faults that keep no request from succeeding. */
 const HARMLESS: ReadonlySet<FaultKind> = new Set([
@@ -10,6 +11,11 @@ const HARMLESS: ReadonlySet<FaultKind> = new Set([
   'bot-fails',
   'bot-flaps',
   'duplicate',
+  'reload-timeout',
+  'reload-remove',
+  'operator-pauses',
+  'operator-disarms',
+  'operator-trips',
 ]);
 /** How long after its end a fault still shapes what the daemon does: latches, slower cadence, a nonce to find. */
 const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
@@ -40,8 +46,7 @@ const LONGEST_GAP_MS = 250;
 export function isUndisturbed(
   plan: Plan,
   incarnation: Incarnation,
-  market: string,
-  timeoutMs: number,
+  { market, timeoutMs, longestMs, changedMs }: Truth,
   nowMs: number,
 ): boolean {
   if (plan.budgetRequests < 1000 || plan.daemons.length > 1) return false;
@@ -53,7 +58,9 @@ export function isUndisturbed(
   const survivesMs =
     timeoutMs - 1000 - periodOf(state, own) - 3 * roundTripMs - queueMs - LONGEST_GAP_MS - 250;
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
-  return longestStretchMs(felt, nowMs - timeoutMs - 1000, nowMs) < survivesMs;
+  // While a timer changes its length, what it survives is not said; it lapses by no fault of the change.
+  const changing = changedMs > nowMs - longestMs - UNSEEN_MS;
+  return longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) < (changing ? 1 : survivesMs);
 }
 
 /**

@@ -1,8 +1,11 @@
 import { GRACE_MS, type Incarnation, TTL_MS } from './incarnation.ts';
+import { REQUEST_LIFETIME_MS } from './plan.ts';
 
 /** What bots told each daemon, and what follows from it. True milliseconds. */
 export interface EvidenceBook {
   begin(incarnation: Incarnation): void;
+  /** The daemon hears of a bot for the first time: its start-up grace begins. */
+  introduce(incarnation: Incarnation, bot: number): void;
   readonly hear: (incarnation: Incarnation, bot: number, says: 'beat' | 'goodbye' | 'fail') => void;
   /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
   allowedUntilMs(incarnation: Incarnation, bot: number): number;
@@ -10,18 +13,27 @@ export interface EvidenceBook {
   allowedAnyoneUntilMs(bot: number): number;
   /** Since when the evidence of the bot has never run out. */
   freshSinceMs(incarnation: Incarnation, bot: number): number;
-  saidGoodbye(bot: number): boolean;
+  saidGoodbye(incarnation: Incarnation, bot: number): boolean;
+  /** The daemon heard a beat, which may have been sent long ago: the goodbye before it is over. */
+  takeBackGoodbye(incarnation: Incarnation, bot: number): void;
+  /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
+  goodbyeUntilMs(incarnation: Incarnation, bot: number): number;
 }
 
 interface Page {
   untilMs: number;
   sinceMs: number;
+  goodbyeUntilMs: number;
 }
 
 export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number): EvidenceBook {
   const pages = new Map<Incarnation, readonly Page[]>();
-  const goodbyes = new Set<number>();
   const pageOf = (incarnation: Incarnation, bot: number) => pages.get(incarnation)?.[bot];
+
+  /** Deletes for the goodbye may still arrive for as long as a request travels. */
+  function takeBack(page: Page): void {
+    if (page.goodbyeUntilMs === Number.POSITIVE_INFINITY) page.goodbyeUntilMs = nowMs() + REQUEST_LIFETIME_MS;
+  }
 
   return {
     begin(incarnation) {
@@ -29,16 +41,26 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       const untilMs = watched ? startedMs + GRACE_MS : Number.POSITIVE_INFINITY;
       pages.set(
         incarnation,
-        Array.from({ length: bots }, () => ({ untilMs, sinceMs: startedMs })),
+        Array.from({ length: bots }, () => ({
+          untilMs,
+          sinceMs: startedMs,
+          goodbyeUntilMs: Number.NEGATIVE_INFINITY,
+        })),
       );
+    },
+    introduce(incarnation, bot) {
+      const page = pageOf(incarnation, bot);
+      if (page === undefined || !watched) return;
+      page.untilMs = nowMs() + GRACE_MS;
+      page.sinceMs = nowMs();
     },
     hear(incarnation, bot, says) {
       const page = pageOf(incarnation, bot);
       if (page === undefined) return;
       if (page.untilMs < nowMs() || says !== 'beat') page.sinceMs = nowMs();
       page.untilMs = says === 'beat' ? nowMs() + TTL_MS : nowMs();
-      if (says === 'goodbye') goodbyes.add(bot);
-      else goodbyes.delete(bot);
+      if (says === 'goodbye') page.goodbyeUntilMs = Number.POSITIVE_INFINITY;
+      if (says === 'fail') takeBack(page);
     },
     allowedUntilMs: (incarnation, bot) => pageOf(incarnation, bot)?.untilMs ?? 0,
     allowedAnyoneUntilMs(bot) {
@@ -47,6 +69,11 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       return latest;
     },
     freshSinceMs: (incarnation, bot) => pageOf(incarnation, bot)?.sinceMs ?? Number.POSITIVE_INFINITY,
-    saidGoodbye: (bot) => goodbyes.has(bot),
+    takeBackGoodbye(incarnation, bot) {
+      const page = pageOf(incarnation, bot);
+      if (page !== undefined) takeBack(page);
+    },
+    saidGoodbye: (incarnation, bot) => pageOf(incarnation, bot)?.goodbyeUntilMs === Number.POSITIVE_INFINITY,
+    goodbyeUntilMs: (incarnation, bot) => pageOf(incarnation, bot)?.goodbyeUntilMs ?? Number.NEGATIVE_INFINITY,
   };
 }

@@ -8,13 +8,15 @@ const TRIP_SECONDS = 5;
 
 /** Invariants 3 and 4: nothing is renewed for a bot without evidence, and its orders are cancelled within the bound. */
 export function createEvidenceJudge(court: Court) {
-  const { plan, evidence, nowMs, blame } = court;
+  const { plan, evidence, intents, nowMs, blame } = court;
 
   return {
     /** A renewal's first byte leaves. */
     onRenewal(incarnation: Incarnation, truth: Truth, timeoutSeconds: number): void {
-      const cutsShort = timeoutSeconds === TRIP_SECONDS && truth.timeoutMs > TRIP_SECONDS * 1000;
-      if (plan.onStale === 'trip' && cutsShort) return;
+      const own = incarnation.keeper.state.byName.get(truth.market)?.settings.timeoutMs ?? 0;
+      const cutsShort = timeoutSeconds === TRIP_SECONDS && own > TRIP_SECONDS * 1000;
+      if (cutsShort && plan.onStale === 'trip') return;
+      if (timeoutSeconds === TRIP_SECONDS && intents.tripsUntilMs(incarnation, truth.market) >= nowMs()) return;
       const lateMs = nowMs() - evidence.allowedUntilMs(incarnation, truth.bot);
       if (lateMs <= TOLERANCE_MS) return;
       blame(
@@ -23,12 +25,14 @@ export function createEvidenceJudge(court: Court) {
       );
     },
     /** The exchange carried a renewal of a daemon out. */
-    onArmed(truth: Truth): void {
+    onArmed(truth: Truth, by: Incarnation): void {
       if (truth.firesMs === null || nowMs() < truth.brokenUntilMs) return;
+      // An operator wants the orders gone, however long their bot has been dead.
+      if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
       const boundMs =
         evidence.allowedAnyoneUntilMs(truth.bot) +
         REQUEST_LIFETIME_MS +
-        truth.timeoutMs +
+        truth.longestMs +
         ROUNDING_MS +
         plan.cancellationDelayMs;
       const lateMs = truth.firesMs - boundMs;

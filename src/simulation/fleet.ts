@@ -4,7 +4,7 @@ import type { Timeline } from '../simulator/virtual-clock.ts';
 import { createHost } from './host.ts';
 import type { Incarnation } from './incarnation.ts';
 import type { Judge } from './judge.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, PlannedMarket } from './plan.ts';
 import type { Sent } from './sent.ts';
 import type { SimulatedServer } from './server.ts';
 import { createWireFaults } from './wire-faults.ts';
@@ -26,11 +26,15 @@ export interface Fleet {
 
 export interface FleetOptions {
   readonly plan: Plan;
+  /** The markets as they are configured now. */
+  readonly markets: () => readonly PlannedMarket[];
   readonly timeline: Timeline;
   readonly server: SimulatedServer;
   readonly judge: Judge;
   readonly running: Map<number, Incarnation>;
   readonly flaw: Flaw | null;
+  /** A daemon runs: its evidence may begin. */
+  readonly onStarted: (incarnation: Incarnation) => void;
   readonly observe: (daemon: number, ...said: Parameters<Observer>) => void;
 }
 
@@ -54,7 +58,7 @@ export function createFleet(options: FleetOptions): Fleet {
       const life = (lives[daemon] ?? 0) + 1;
       lives[daemon] = life;
       const limiterIsStuck = () => timeline.nowMs() < (stuckUntilMs[daemon] ?? 0);
-      const parts = { plan, planned, timeline, server, faults, daemon, life, flaw };
+      const parts = { plan, markets: options.markets(), planned, timeline, server, faults, daemon, life, flaw };
       const host = createHost({
         ...parts,
         limiterIsStuck,
@@ -72,6 +76,7 @@ export function createFleet(options: FleetOptions): Fleet {
       judge.onStart(incarnation);
       host.keeper.onTurn(() => judge.onTurn(incarnation));
       host.keeper.start();
+      options.onStarted(incarnation);
     },
     kill({ clock, daemon }) {
       clock.kill();

@@ -3,18 +3,21 @@ import type { CoreSettings } from '../core/settings.ts';
 import { classifySync } from '../exchange/classify.ts';
 import { ping, syncKillSwitch } from '../exchange/operations.ts';
 import { createSession, type Session } from '../exchange/session.ts';
-import { createKeeper, type Keeper } from '../keeper.ts';
+import { createKeeper } from '../keeper.ts';
 import type { Clock, Exchange, Observer } from '../ports.ts';
-import { createHostClock, type HostClock } from '../simulator/virtual-clock.ts';
+import { createHostClock } from '../simulator/virtual-clock.ts';
+import { botName } from './bots.ts';
 import { flawedLimiter, flawedNonces } from './flawed.ts';
-import { GRACE_MS, TTL_MS } from './incarnation.ts';
+import { GRACE_MS, type Incarnation, TTL_MS } from './incarnation.ts';
 import { createSimulatedLimiter } from './limiter.ts';
 import { createNetwork, type NetworkOptions } from './network.ts';
-import { type Plan, type PlannedDaemon, REQUEST_LIFETIME_MS } from './plan.ts';
+import { type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
 import { EPOCH_MS } from './server.ts';
 
 export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'roundTripMs'> {
   readonly plan: Plan;
+  /** The markets as they are configured when the daemon starts. */
+  readonly markets: readonly PlannedMarket[];
   readonly planned: PlannedDaemon;
   readonly flaw: Flaw | null;
   readonly limiterIsStuck: () => boolean;
@@ -22,7 +25,7 @@ export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'r
 }
 
 /** A host with one daemon on it: the production keeper, core and client over a simulated wire and clock. */
-export function createHost(options: HostOptions): { readonly clock: HostClock; readonly keeper: Keeper } {
+export function createHost(options: HostOptions): Pick<Incarnation, 'clock' | 'keeper' | 'configure'> {
   const { plan, planned, timeline, flaw, observe } = options;
   const bases = Array.from({ length: plan.bases }, (_, index) => `https://simulated-${index}`);
   const clock = createHostClock(timeline, {
@@ -38,9 +41,10 @@ export function createHost(options: HostOptions): { readonly clock: HostClock; r
     ...flawedNonces(flaw),
   });
   const acquire = flawedLimiter(flaw, clock) ?? createSimulatedLimiter(clock, options.limiterIsStuck);
-  const settings = settingsOf(plan, planned, bases, plan.seed + options.daemon, flaw);
+  const configure = (markets: readonly PlannedMarket[]) =>
+    settingsOf(plan, markets, planned, bases, plan.seed + options.daemon, flaw);
   const exchange = createPort(session, clock, bases, acquire);
-  return { clock, keeper: createKeeper({ settings, clock, exchange, observe }) };
+  return { clock, configure, keeper: createKeeper({ settings: configure(options.markets), clock, exchange, observe }) };
 }
 
 /** The port as `createExchange` builds it, but for the pings: their retries wait on promises, which know no virtual time. */
@@ -83,18 +87,19 @@ function createPort(
 
 function settingsOf(
   plan: Plan,
+  markets: readonly PlannedMarket[],
   planned: PlannedDaemon,
   bases: readonly string[],
   seed: number,
   flaw: Flaw | null,
 ): CoreSettings {
   return {
-    markets: plan.markets.map(({ market, timeoutSeconds, types, bot }) => ({
+    markets: markets.map(({ market, timeoutSeconds, types, bot }) => ({
       market,
       timeoutMs: timeoutSeconds * 1000,
       types,
       renewEveryMs: null,
-      bot: `bot-${bot}`,
+      bot: botName(bot),
     })),
     nonce: plan.nonce,
     bases,
@@ -102,7 +107,7 @@ function settingsOf(
     budget: { requests: plan.budgetRequests, windowMs: 10_000 },
     connections: 64,
     liveness: {
-      mode: plan.watched ? 'beat' : 'none',
+      mode: plan.watched ? (plan.evidence ?? 'beat') : 'none',
       ttlMs: TTL_MS,
       startupGraceMs: GRACE_MS,
       onStale: plan.onStale,

@@ -1,5 +1,7 @@
+import type { CoreSettings } from '../core/settings.ts';
 import type { Keeper } from '../keeper.ts';
 import type { HostClock } from '../simulator/virtual-clock.ts';
+import type { PlannedMarket } from './plan.ts';
 
 /** How long a beat counts as evidence that its bot lives. */
 export const TTL_MS = 15_000;
@@ -13,6 +15,8 @@ export interface Incarnation {
   readonly startedMs: number;
   readonly clock: HostClock;
   readonly keeper: Keeper;
+  /** The settings of this daemon with these markets. */
+  readonly configure: (markets: readonly PlannedMarket[]) => CoreSettings;
   /** True moment of the SIGTERM; null before it. */
   stoppingMs: number | null;
 }

@@ -7,6 +7,7 @@ import { createEvidenceBook } from './evidence-book.ts';
 import { createEvidenceJudge } from './evidence-judge.ts';
 import type { Incarnation } from './incarnation.ts';
 import { createFalseLapseJudge, createLapseReportJudge } from './lapse-judge.ts';
+import { createIntentBook, type Intent } from './intent-book.ts';
 import { createPaceJudge } from './pace-judge.ts';
 import type { Plan } from './plan.ts';
 import { createProgressJudge } from './progress-judge.ts';
@@ -20,7 +21,15 @@ export interface Judge {
   onStart(incarnation: Incarnation): void;
   onTurn(incarnation: Incarnation): void;
   onNotice(incarnation: Incarnation, notice: Notice): void;
+  /** A daemon hears a beat of the bot, maybe long after it was sent. */
+  onBack(incarnation: Incarnation, bot: number): void;
+  /** A reload made the bot known to the daemon. */
+  onIntroduced(incarnation: Incarnation, bot: number): void;
   onEvidence(incarnation: Incarnation, bot: number, says: 'beat' | 'goodbye' | 'fail'): void;
+  /** An operator, or a reload, asked the daemon for something. */
+  onIntent(incarnation: Incarnation, market: string, intent: Intent): void;
+  /** The market is configured with another timeout from now on. */
+  onTimeout(market: string, timeoutMs: number): void;
   /** A request's first byte leaves. */
   onWrite(sent: Sent): void;
   /** `arriving` is the request that brought it about; null for time, or somebody else. */
@@ -48,10 +57,12 @@ export function createJudge(world: JudgedWorld): Judge {
   const byName = new Map(truths.map((truth) => [truth.market, truth]));
   const truthOf = (market: string) => byName.get(market);
   const evidence = createEvidenceBook(plan.bots, plan.watched, nowMs);
+  const intents = createIntentBook(nowMs);
+  const lastWords = new Map<number, 'beat' | 'goodbye' | 'fail'>();
   const blame: Court['blame'] = (invariant, text) => {
     if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
   };
-  const court: Court = { ...world, truths, truthOf, evidence, blame };
+  const court: Court = { ...world, truths, truthOf, evidence, intents, blame };
   const judges = {
     belief: createBeliefJudge(court),
     evidence: createEvidenceJudge(court),
@@ -68,6 +79,10 @@ export function createJudge(world: JudgedWorld): Judge {
   /** What an earlier life, another daemon or somebody else does to a timer is nothing that this one can know of. */
   const isForeign = (by: Incarnation | null) =>
     by === null || plan.daemons.length > 1 || lives.get(by.daemon)?.at(-1) !== by;
+  const noteIntent: Judge['onIntent'] = (incarnation, market, intent) => {
+    intents.note(incarnation, market, intent);
+    if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market);
+  };
   const record = createRecorder(world, judges, isForeign);
 
   return {
@@ -79,12 +94,31 @@ export function createJudge(world: JudgedWorld): Judge {
     },
     onTurn: judges.belief.onTurn,
     onNotice(incarnation, notice) {
+      // A pause ends by itself, on the daemon's own clock.
+      if (notice.kind === 'released' && notice.why === 'pause-over') noteIntent(incarnation, notice.market, 'guard');
       if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
       judges.falseLapses.onNotice(incarnation, notice);
       judges.lapseReports.onNotice(incarnation, notice);
       judges.streaks.onNotice(incarnation, notice);
     },
-    onEvidence: evidence.hear,
+    onBack: evidence.takeBackGoodbye,
+    onIntroduced: evidence.introduce,
+    onEvidence(incarnation, bot, says) {
+      // Back after a goodbye, whatever it said since: its timers are wanted again.
+      if (says === 'beat' && lastWords.get(bot) !== 'beat') {
+        for (const truth of truths) if (truth.bot === bot) judges.deletes.onWanted(truth.market);
+      }
+      lastWords.set(bot, says);
+      evidence.hear(incarnation, bot, says);
+    },
+    onIntent: noteIntent,
+    onTimeout(market, timeoutMs) {
+      const truth = truthOf(market);
+      if (truth === undefined) return;
+      truth.timeoutMs = timeoutMs;
+      truth.longestMs = Math.max(truth.longestMs, timeoutMs);
+      truth.changedMs = nowMs();
+    },
     onWrite(sent) {
       const { number, market, order } = sent;
       const by = senderOf(sent);
@@ -126,10 +160,10 @@ function createRecorder(
       case 'timer-updated':
         truth.firesMs = toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
         truth.owner = by;
-        if (event.timeoutSeconds * 1000 < truth.timeoutMs && isForeign(by)) breakTruth(truth, nowMs());
+        if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign(by)) breakTruth(truth, nowMs());
         if (by === null) break;
         deletes.onArmed(truth, by);
-        evidence.onArmed(truth);
+        evidence.onArmed(truth, by);
         break;
       case 'timer-deleted':
       case 'timer-delete-idle':

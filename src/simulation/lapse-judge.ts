@@ -10,19 +10,23 @@ const ARMED_WITHIN_MS = 7000;
 
 /** Invariant 2: while its bot lives no timer fires, but for outages that are long enough. */
 export function createFalseLapseJudge(court: Court) {
-  const { plan, evidence, running, nowMs, blame } = court;
+  const { plan, evidence, intents, running, nowMs, blame } = court;
   const armedOnce = new Map<Incarnation, Set<string>>();
 
-  function mustHaveHeld(incarnation: Incarnation, { market, timeoutMs, bot }: Truth): boolean {
+  function mustHaveHeld(incarnation: Incarnation, truth: Truth): boolean {
+    const { market, longestMs, bot } = truth;
+    if (!intents.isGuarded(incarnation, market)) return false;
+    if (intents.guardedSinceMs(incarnation, market) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
     if (incarnation.stoppingMs !== null || evidence.allowedUntilMs(incarnation, bot) <= nowMs()) return false;
-    if (evidence.freshSinceMs(incarnation, bot) > nowMs() - timeoutMs - ARMED_WITHIN_MS) return false;
+    if (evidence.freshSinceMs(incarnation, bot) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
     if (armedOnce.get(incarnation)?.has(market) !== true) return false;
-    return isUndisturbed(plan, incarnation, market, timeoutMs, nowMs());
+    return isUndisturbed(plan, incarnation, truth, nowMs());
   }
 
   return {
     onNotice: (incarnation: Incarnation, notice: Notice): void => {
-      if (notice.kind === 'suspended') armedOnce.get(incarnation)?.delete(notice.market);
+      if (notice.kind === 'suspended' || notice.kind === 'held' || notice.kind === 'removed')
+        armedOnce.get(incarnation)?.delete(notice.market);
       if (notice.kind !== 'renewed') return;
       const armed = armedOnce.get(incarnation) ?? new Set();
       armedOnce.set(incarnation, armed.add(notice.market));
@@ -49,14 +53,17 @@ const FOREIGN: ReadonlySet<FaultKind> = new Set([
   'lie',
   'forget-timers',
   'server-clock-step',
+  // What a confirmation says of the moment before it depends on the timeout that was asked for.
+  'reload-timeout',
 ]);
 
 /** What a daemon may know of a market's timer: its newest confirmation since its bot last came back. */
 interface Known {
   cancellationTime: number | null;
   lapses: number;
-  /** True moment of the bot's return; of the start where it never went away. */
-  readonly wantedSinceMs: number;
+  /** Whether the timer is wanted, and since when: the bot's return, or the start where it never went away. */
+  readonly wanted: boolean;
+  readonly sinceMs: number;
 }
 
 /** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
@@ -67,13 +74,13 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
 
   function onLapsed(name: string, truth: Truth, known: Known, certainty: Certainty): void {
     const { market, fired, lastFiredMs } = truth;
-    const { cancellationTime, wantedSinceMs } = known;
+    const { cancellationTime, wanted, sinceMs } = known;
     known.lapses += 1;
     if (known.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
     if (certainty === 'possible') return;
     if (cancellationTime === null) {
       // What fired while nobody wanted the timer fired on purpose.
-      if (lastFiredMs < wantedSinceMs)
+      if (wanted ? lastFiredMs < sinceMs : lastFiredMs > sinceMs)
         blame('8 lapses', `${market}: ${name} is certain of a lapse while nobody wanted the timer`);
     } else if (!fired.some((moment) => moment >= cancellationTime)) {
       blame('8 lapses', `${market}: ${name} is certain of a lapse that never was`);
@@ -91,12 +98,17 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
   function onMarket(incarnation: Incarnation, truth: Truth, notice: Notice): void {
     const all = byIncarnation.get(incarnation) ?? new Map<string, Known>();
     byIncarnation.set(incarnation, all);
-    const fresh = { cancellationTime: null, lapses: 0, wantedSinceMs: nowMs() };
-    const known = all.get(truth.market) ?? { ...fresh, wantedSinceMs: incarnation.startedMs };
+    const fresh = { cancellationTime: null, lapses: 0, wanted: true, sinceMs: nowMs() };
+    const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
     all.set(truth.market, known);
     switch (notice.kind) {
       case 'suspended':
+      case 'held':
+      case 'removed':
+        all.set(truth.market, { ...fresh, wanted: false });
+        break;
       case 'resumed':
+      case 'released':
         all.set(truth.market, fresh);
         break;
       case 'lapsed':
@@ -114,7 +126,9 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
 
   return {
     onNotice: (incarnation: Incarnation, notice: Notice): void => {
-      if (!canTell || !('market' in notice)) return;
+      if (!canTell) return;
+      if (notice.kind === 'reloaded') for (const market of notice.added) byIncarnation.get(incarnation)?.delete(market);
+      if (!('market' in notice)) return;
       const truth = truthOf(notice.market);
       if (truth !== undefined) onMarket(incarnation, truth, notice);
     },

@@ -1,7 +1,7 @@
 import { nearest, suggest } from '../config/wording.ts';
 import { ORDER_TYPES } from '../core/outcome.ts';
 import { isMarketName } from '../simulator/markets.ts';
-import { FAULT_KINDS, FAULTS, type Fault, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
+import { EVIDENCE_MODES, FAULT_KINDS, FAULTS, type Fault, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 
 /** The plan that a text from outside holds, or a sentence that says what is wrong with it. */
 export type ParsedPlan =
@@ -48,6 +48,7 @@ const PLAN_FIELDS: Fields = {
   bases: whole(1, 4),
   nonce: oneOf('increasing', 'window'),
   watched: { allowed: 'true or false', fits: (value) => typeof value === 'boolean' },
+  evidence: { ...oneOf(...EVIDENCE_MODES), optional: true },
   onStale: oneOf('expire', 'trip'),
   roundTripMs: number(0.1, 2000),
   profile: oneOf('documented', 'live'),
@@ -160,6 +161,8 @@ function findWrongTarget(
   counts: Readonly<Record<'bot' | 'daemon' | 'market' | 'base', number>>,
 ): string | null {
   const struck = FAULTS[kind];
+  if (kind === 'reload-timeout' && (sizeMs < 5000 || sizeMs > 600_000))
+    return `${place}.sizeMs is ${sizeMs}; expected a timeout of 5000 to 600000 for ${kind}`;
   const delays = struck === 'requests' && (sizeMs < 0 || sizeMs > REQUEST_LIFETIME_MS);
   if (delays) return `${place}.sizeMs is ${sizeMs}; expected a number from 0 to ${REQUEST_LIFETIME_MS}`;
   if (struck === 'exchange')

@@ -12,8 +12,8 @@ export type Struck =
   | 'exchange';
 
 /**
- * What can go wrong, and what it strikes. All of it is data: a failing run is a list of these. What is missing from
- * the list is a reload that changes a timeout, because the core takes its settings at its start and keeps them.
+ * What can go wrong, or is done on purpose while it does, and what it strikes. All of it is data: a failing run is a
+ * list of these.
  */
 export const FAULTS = {
   'lose-request': 'requests',
@@ -62,6 +62,13 @@ export const FAULTS = {
   'bot-fails': 'bot',
   /** The bot beats and falls silent in turns of the size. */
   'bot-flaps': 'bot',
+  /** A reload gives the market another timeout: the size. */
+  'reload-timeout': 'market',
+  /** A reload takes the market out, and another one brings it back. */
+  'reload-remove': 'market',
+  'operator-pauses': 'market',
+  'operator-disarms': 'market',
+  'operator-trips': 'market',
 } as const satisfies Readonly<Record<string, Struck>>;
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];
@@ -95,6 +102,10 @@ export interface PlannedDaemon {
   readonly key: number;
 }
 
+/** Where a watched bot's signs of life come from. */
+export const EVIDENCE_MODES = ['beat', 'file', 'http', 'process'] as const;
+export type EvidenceMode = (typeof EVIDENCE_MODES)[number];
+
 /** A whole run as data: equal plans give byte-identical runs. */
 export interface Plan {
   /** What this plan found, in a sentence; for plans that are kept. */
@@ -109,6 +120,8 @@ export interface Plan {
   readonly bases: number;
   readonly nonce: 'increasing' | 'window';
   readonly watched: boolean;
+  /** How the bots are watched; `beat` where it is not given. */
+  readonly evidence?: EvidenceMode;
   readonly onStale: 'expire' | 'trip';
   readonly roundTripMs: number;
   readonly profile: 'documented' | 'live';

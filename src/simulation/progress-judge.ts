@@ -17,7 +17,7 @@ export function createProgressJudge(court: Court) {
     onEnd: (): void => {
       for (const truth of truths) {
         const armed = truth.firesMs !== null && truth.firesMs > nowMs();
-        const foundOutMs = truth.brokenAtMs + truth.timeoutMs / 3 + FINDS_OUT_MS;
+        const foundOutMs = truth.brokenAtMs + truth.longestMs / 3 + FINDS_OUT_MS;
         if (!armed && nowMs() > foundOutMs && !starves)
           blame('11 progress', `${truth.market}: not armed at the exchange long after the last fault`);
         for (const incarnation of running.values()) {

@@ -136,6 +136,7 @@ const PLAINER: readonly ((plan: Plan) => Plan)[] = [
   (plan) => ({ ...plan, rounding: 'floor' }),
   (plan) => ({ ...plan, profile: 'documented' }),
   (plan) => ({ ...plan, onStale: 'expire' }),
+  (plan) => (plan.evidence === undefined ? plan : { ...plan, evidence: 'beat' }),
   (plan) => ({ ...plan, roundTripMs: 20 }),
   (plan) => ({ ...plan, budgetRequests: 5000 }),
   (plan) => ({ ...plan, limitRequests: 10_000 }),

@@ -2,6 +2,9 @@ import type { Notice } from '../core/notice.ts';
 import type { Court } from './court.ts';
 import { type Incarnation, nameOf } from './incarnation.ts';
 
+/** Confirmations, and the end of a market that a reload took out. */
+const ENDS: ReadonlySet<Notice['kind']> = new Set(['renewed', 'tripped', 'deleted', 'removed']);
+
 /**
  * A streak of failures is one market's own: it ends with a confirmation of that market and with nothing else. Alerts
  * count on it; another market's success once hid forty failed renewals.
@@ -12,7 +15,7 @@ export function createStreakJudge({ blame }: Court) {
     onNotice(incarnation: Incarnation, notice: Notice): void {
       const own = streaks.get(incarnation) ?? new Map<string, number>();
       streaks.set(incarnation, own);
-      if (notice.kind === 'renewed' || notice.kind === 'deleted') own.delete(notice.market);
+      if (ENDS.has(notice.kind) && 'market' in notice) own.delete(notice.market);
       // Streak 0 marks a late failure of an attempt that a newer one has overtaken.
       if (notice.kind !== 'attempt-failed' || notice.streak === 0) return;
       const expected = (own.get(notice.market) ?? 0) + 1;

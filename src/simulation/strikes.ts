@@ -3,6 +3,7 @@ import type { Bots } from './bots.ts';
 import type { Fleet } from './fleet.ts';
 import type { Judge } from './judge.ts';
 import { FAULTS, type Fault, type Plan } from './plan.ts';
+import type { Operators } from './operators.ts';
 import { LIMIT_WINDOW_MS, type SimulatedServer } from './server.ts';
 
 /** How long after a SIGTERM the daemon is started again, beside the length of the fault. */
@@ -16,6 +17,7 @@ export interface Struck {
   readonly server: SimulatedServer;
   readonly fleet: Fleet;
   readonly bots: Bots;
+  readonly operators: Operators;
 }
 
 /** Carries out a fault at its moment. Those of the wire are conditions: requests ask for them. */
@@ -28,6 +30,9 @@ export function strike(world: Struck, fault: Fault): void {
       strikeBot(world, fault);
       break;
     case 'market':
+      strikeMarket(world, fault);
+      strikeExchange(world, fault);
+      break;
     case 'exchange':
       strikeExchange(world, fault);
       break;
@@ -70,6 +75,28 @@ function strikeBot({ timeline, bots }: Struck, { kind, target, forMs, sizeMs }: 
   if (kind === 'bot-goodbye') bots.say(target, 'goodbye');
   if (kind === 'bot-fails') bots.say(target, 'fail');
   bots.silence(target, timeline.nowMs() + forMs, kind === 'bot-flaps' ? sizeMs : null);
+}
+
+function strikeMarket({ operators }: Struck, { kind, target, forMs, sizeMs }: Fault): void {
+  switch (kind) {
+    case 'reload-timeout':
+      operators.changeTimeout(target, Math.round(sizeMs / 1000));
+      break;
+    case 'reload-remove':
+      operators.remove(target, forMs);
+      break;
+    case 'operator-pauses':
+      operators.hold(target, 'pause', forMs);
+      break;
+    case 'operator-disarms':
+      operators.hold(target, 'disarm', forMs);
+      break;
+    case 'operator-trips':
+      operators.hold(target, 'trip', forMs);
+      break;
+    default:
+      break;
+  }
 }
 
 function strikeExchange({ plan, timeline, judge, server }: Struck, fault: Fault): void {

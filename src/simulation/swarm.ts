@@ -1,6 +1,7 @@
 import type { OrderType } from '../core/outcome.ts';
 import { createRandom } from '../simulator/random.ts';
 import {
+  EVIDENCE_MODES,
   FAULT_KINDS,
   FAULTS,
   type Fault,
@@ -54,6 +55,7 @@ export function planOf(seed: number): Plan {
     bases: draw.chance(0.2) ? 2 : 1,
     nonce,
     watched: draw.chance(0.8),
+    evidence: draw.pick(['beat', 'beat', ...EVIDENCE_MODES]),
     onStale: draw.chance(0.3) ? ('trip' as const) : ('expire' as const),
     roundTripMs: draw.pick(
       ROUND_TRIPS_MS.filter((ms) => nonce === 'window' || ms <= longestRoundTripMs(markets)),
@@ -206,4 +208,5 @@ const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   'server-clock-step': (draw) => draw.between(-3_000, 3_000),
   reorder: (draw) => draw.between(10, 3_000),
   'bot-flaps': (draw) => draw.between(1_000, 20_000),
+  'reload-timeout': (draw) => 1000 * (draw.chance(0.7) ? draw.pick(TIMEOUTS) : draw.whole(5, 600)),
 };

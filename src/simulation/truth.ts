@@ -4,7 +4,10 @@ import { type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 /** What is true of one market's timer at the exchange, as only the simulation can know it. True milliseconds. */
 export interface Truth {
   readonly market: string;
-  readonly timeoutMs: number;
+  /** As it is configured now, the longest that it ever was, and since when it is what it is. */
+  timeoutMs: number;
+  longestMs: number;
+  changedMs: number;
   readonly bot: number;
   /** Whose renewal made the timer that is armed now; null for somebody else's, or where none is armed. */
   owner: Incarnation | null;
@@ -24,6 +27,8 @@ export function createTruths({ markets }: Plan): readonly Truth[] {
   return markets.map(({ market, timeoutSeconds, bot }) => ({
     market,
     timeoutMs: timeoutSeconds * 1000,
+    longestMs: timeoutSeconds * 1000,
+    changedMs: Number.NEGATIVE_INFINITY,
     bot,
     owner: null,
     firesMs: null,
@@ -36,5 +41,5 @@ export function createTruths({ markets }: Plan): readonly Truth[] {
 
 export function breakTruth(truth: Truth, nowMs: number): void {
   truth.brokenAtMs = nowMs;
-  truth.brokenUntilMs = nowMs + 2 * truth.timeoutMs + REQUEST_LIFETIME_MS;
+  truth.brokenUntilMs = nowMs + 2 * truth.longestMs + REQUEST_LIFETIME_MS;
 }

@@ -2,9 +2,10 @@ import type { Flaw } from '../core/flaws.ts';
 import { createTimeline } from '../simulator/virtual-clock.ts';
 import { createBots } from './bots.ts';
 import type { Violation } from './court.ts';
-import { createFleet } from './fleet.ts';
+import { createFleet, type Fleet } from './fleet.ts';
 import type { Incarnation } from './incarnation.ts';
 import { createJudge } from './judge.ts';
+import { createOperators } from './operators.ts';
 import { type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 import { createServer } from './server.ts';
 import { RESTART_AFTER_MS, strike } from './strikes.ts';
@@ -52,13 +53,16 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
     onLine?.(`${nowMs().toFixed(3)} exchange ${JSON.stringify(event)}`);
     judge.onExchange(event, arriving);
   });
-  const fleet = createFleet({
+  const operators = createOperators(plan, timeline, judge, () => fleet);
+  const fleet: Fleet = createFleet({
     plan,
+    markets: operators.markets,
     timeline,
     server,
     judge,
     running,
     flaw,
+    onStarted: (incarnation) => bots.watch(incarnation),
     observe(daemon, notice, now) {
       if (onLine === undefined || notice.kind === 'attempt') return;
       onLine(`${nowMs().toFixed(3)} daemon-${daemon} ${now.monoMs.toFixed(3)} ${JSON.stringify(notice)}`);
@@ -67,13 +71,14 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
 
   for (const [index, { startMs }] of plan.daemons.entries()) timeline.at(startMs, () => fleet.start(index));
   for (const fault of plan.faults)
-    timeline.at(fault.atMs, () => strike({ plan, timeline, judge, server, fleet, bots }, fault));
+    timeline.at(fault.atMs, () => strike({ plan, timeline, judge, server, fleet, bots, operators }, fault));
   const bots = createBots(plan, timeline, fleet, judge);
 
   timeline.runUntil(plan.faultyMs);
   // Whatever was on its way may still arrive, hosts wake up, and everybody who should run is started again.
   const settledMs = plan.faultyMs + longestAftermathMs(plan) + REQUEST_LIFETIME_MS + RESTART_MS;
   bots.wake();
+  operators.restore();
   timeline.runUntil(settledMs);
   for (const index of plan.daemons.keys()) fleet.start(index);
   const hasLatches = plan.faults.some(({ kind }) => WITH_LATCHES.has(kind));

@@ -1,47 +1,45 @@
 import type { Notice } from '../core/notice.ts';
-import type { Instant } from '../core/time.ts';
 import type { DaemonFamilies } from './daemon-metrics.ts';
-import type { MarketCounters } from './market-shard.ts';
+import type { MarketCounters } from './market-metrics.ts';
 
 /** What a notice calls a standstill, and the label value for it. */
 export const STALL_KINDS = { stall: 'stall', suspend: 'suspend', 'clock-step': 'clock_step' } as const;
 
-/** A market's place and its two series that move with every renewal. */
-export interface MarketHandle {
-  readonly counters: MarketCounters;
-  readonly attempts: { readonly inc: () => void };
-  readonly renewals: { readonly inc: () => void };
-  readonly remove: () => void;
-}
+/** What becomes of the timer of a market that a reload took out. */
+export const REMOVALS = ['deleted', 'kept', 'fired'] as const satisfies readonly Extract<
+  Notice,
+  { kind: 'removed' }
+>['how'][];
 
 type MarketNotice = Extract<Notice, { market: string }>;
-type DaemonNotice = Exclude<Notice, MarketNotice>;
+type DaemonNotice = Exclude<Notice, MarketNotice | { kind: 'bot' }>;
 
-/** Counts what happened to one market. */
+/** Counts what happened to one market; `counters` are those of its shard. */
 export function countMarketNotice(
   daemon: DaemonFamilies,
-  handle: MarketHandle | undefined,
+  counters: MarketCounters,
   notice: MarketNotice,
 ): void {
-  if (handle === undefined) return;
-  const { counters } = handle;
   const { market } = notice;
   switch (notice.kind) {
     case 'attempt':
       if (notice.purpose === 'delete') return;
-      handle.attempts.inc();
+      if (notice.purpose === 'renew') counters.attempts.inc({ market });
       daemon.delay.observe(notice.delayMs / 1000);
       return;
     case 'renewed':
-      handle.renewals.inc();
+      counters.renewals.inc({ market });
       daemon.duration.observe(notice.durationMs / 1000);
       daemon.cycle.observe(notice.cycleMs / 1000);
       if (notice.slackRatio !== null) daemon.slack.observe(notice.slackRatio);
       daemon.skew.set(notice.skewMs / 1000);
       return;
+    case 'tripped':
+      counters.trips.inc({ market });
+      daemon.tripDuration.observe(notice.durationMs / 1000);
+      return;
     case 'attempt-failed':
-      if (notice.purpose === 'delete') counters.deleteFailures.inc({ market });
-      else counters.failures.inc({ market, reason: notice.reason });
+      countFailure(counters, notice);
       return;
     case 'overdue':
       counters.overdue.inc({ market });
@@ -58,12 +56,34 @@ export function countMarketNotice(
     case 'suspended':
       counters.suspensions.inc({ market, reason: notice.why });
       return;
+    case 'held':
+      counters.holds.inc({ market, reason: notice.why });
+      return;
     case 'deleted':
       counters.deletes.inc({ market });
       return;
+    case 'removed':
     case 'recovered':
     case 'accepted-again':
     case 'resumed':
+    case 'released':
+      return;
+  }
+}
+
+function countFailure(
+  counters: MarketCounters,
+  { market, purpose, reason }: Extract<Notice, { kind: 'attempt-failed' }>,
+): void {
+  switch (purpose) {
+    case 'renew':
+      counters.failures.inc({ market, reason });
+      return;
+    case 'trip':
+      counters.tripFailures.inc({ market });
+      return;
+    case 'delete':
+      counters.deleteFailures.inc({ market });
       return;
   }
 }
@@ -73,7 +93,6 @@ export function countDaemonNotice(
   daemon: DaemonFamilies,
   bases: readonly string[],
   notice: DaemonNotice,
-  now: Instant,
 ): void {
   switch (notice.kind) {
     case 'unauthorised':
@@ -102,16 +121,13 @@ export function countDaemonNotice(
       if (kind !== 'clock_step') daemon.stallDuration.observe({ kind }, notice.byMs / 1000);
       return;
     }
-    case 'bot':
-      daemon.botAlive.set({ bot: notice.bot }, notice.state === 'alive' ? 1 : 0);
-      if (notice.state === 'alive') daemon.botEvidence.set({ bot: notice.bot }, now.wallMs / 1000);
-      return;
     case 'limiter-bypassed':
       daemon.bypasses.inc(notice.permits);
       return;
     case 'pinged':
       observePing(daemon, nameOf(bases, notice.base), notice);
       return;
+    case 'reloaded':
     case 'all-armed':
     case 'stopping':
     case 'stopped':

@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SLACK_BUCKETS = [0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+const BEAT_GAP_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120];
 const STALL_BUCKETS = [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600];
 const OUTAGE_BUCKETS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
 
@@ -13,10 +14,10 @@ const BADLY_NAMED = [
   'nodejs_active_resources_total',
 ];
 
-/** Every metric without a `market` label, declared once, in a registry of its own. */
+/** Every metric without a `market` or `bot` label, declared once, in a registry of its own. */
 export type DaemonFamilies = ReturnType<typeof declareDaemonFamilies>;
 
-/** What the declarations share. No histogram of this program carries a `market` label. */
+/** What the declarations share. No histogram of this program carries a `market` or `bot` label. */
 function declarers(registry: Registry) {
   const registers = [registry];
   return {
@@ -34,6 +35,7 @@ export function declareDaemonFamilies() {
   const registry = new Registry();
   const families = {
     ...declareState(registry),
+    ...declareOperations(registry),
     ...declareRenewals(registry),
     ...declareSurroundings(registry),
     registry,
@@ -60,6 +62,18 @@ function declareState(registry: Registry) {
       'killswitch_unauthorised_total',
       'Times that the exchange began to refuse the API key.',
     ),
+    logMessages: counter('killswitch_log_messages_total', 'Log lines by level.', 'level'),
+    logDropped: counter(
+      'killswitch_log_dropped_total',
+      'Log lines that were dropped because standard output was slow or closed.',
+    ),
+  };
+}
+
+/** What operators and bots bring about. */
+function declareOperations(registry: Registry) {
+  const { gauge, counter, histogram } = declarers(registry);
+  return {
     reloadOk: gauge(
       'killswitch_config_last_reload_successful',
       '1 where the last attempt to load the configuration was successful.',
@@ -68,10 +82,32 @@ function declareState(registry: Registry) {
       'killswitch_config_last_reload_success_timestamp_seconds',
       'Unix time of the last successful load of the configuration.',
     ),
-    logMessages: counter('killswitch_log_messages_total', 'Log lines by level.', 'level'),
-    logDropped: counter(
-      'killswitch_log_dropped_total',
-      'Log lines that were dropped because standard output was slow or closed.',
+    configHash: gauge(
+      'killswitch_config_hash',
+      'The first 48 bits of the hash of the configuration in force, as a number; 0 where it is not known.',
+    ),
+    reloads: counter(
+      'killswitch_config_reloads_total',
+      'Times that the configuration was read again, with those that were rejected.',
+    ),
+    reloadFailures: counter(
+      'killswitch_config_reload_failures_total',
+      'Times that the configuration was read again and rejected, so that nothing changed.',
+    ),
+    marketsRemoved: counter(
+      'killswitch_markets_removed_total',
+      'Markets that a reload took out, by what became of the timer.',
+      'how',
+    ),
+    controlRefused: counter(
+      'killswitch_control_refused_total',
+      'Requests to the control listener that were refused.',
+      'reason',
+    ),
+    beatGap: histogram(
+      'killswitch_bot_beat_gap_seconds',
+      'Between a beat that counted and the one before it of the same bot.',
+      BEAT_GAP_BUCKETS,
     ),
   };
 }
@@ -82,6 +118,11 @@ function declareRenewals(registry: Registry) {
     duration: histogram(
       'killswitch_renewal_duration_seconds',
       'Confirmed renewals: from writing the request to its reply.',
+      DURATION_BUCKETS,
+    ),
+    tripDuration: histogram(
+      'killswitch_trip_duration_seconds',
+      'Confirmed trips: from writing the request to its reply.',
       DURATION_BUCKETS,
     ),
     cycle: histogram(
@@ -142,18 +183,6 @@ function declareSurroundings(registry: Registry) {
       'How long the outages that ended lasted.',
       OUTAGE_BUCKETS,
       'base',
-    ),
-    botInfo: gauge(
-      'killswitch_bot_info',
-      'Always 1; how the bot proves that it lives; mode none: not at all.',
-      'bot',
-      'mode',
-    ),
-    botAlive: gauge('killswitch_bot_alive', '1 while the bot gives evidence that it lives.', 'bot'),
-    botEvidence: gauge(
-      'killswitch_bot_last_evidence_timestamp_seconds',
-      'Unix time of the last evidence that the bot lives; 0 where there was none.',
-      'bot',
     ),
     stalls: counter(
       'killswitch_stalls_total',

@@ -1,7 +1,14 @@
 import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import { durationText, momentText } from './moment.ts';
-import { describeLapse, describeStop, describeSuspension } from './sentences.ts';
+import {
+  describeHold,
+  describeLapse,
+  describeReload,
+  describeRemoval,
+  describeStop,
+  describeSuspension,
+} from './sentences.ts';
 
 export type EventLevel = 'error' | 'warn' | 'info' | 'debug';
 
@@ -44,7 +51,7 @@ const STANDSTILL = {
 const BOT = {
   starting: 'has not given evidence yet; the grace of the start runs',
   alive: 'gives evidence that it lives',
-  stale: 'gives no evidence any more: its timers are left to fire',
+  stale: 'gives no evidence any more: its timers are not renewed any more',
   goodbye: 'said goodbye: its timers are not renewed any more',
   failed: 'says that it failed: its timers are not renewed any more',
 } as const;
@@ -148,7 +155,35 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     event: 'suspended',
     say: describeSuspension,
   },
-  resumed: { level: 'info', event: 'resumed', say: (n) => `${n.market} is renewed again.` },
+  resumed: {
+    level: 'info',
+    event: 'resumed',
+    say: (n) => `${n.market} is not suspended any more: its bot gives evidence that it lives.`,
+  },
+  held: {
+    level: (n) => (n.why === 'tripped' || n.why === 'lapsed' ? 'warn' : 'info'),
+    event: 'held',
+    say: describeHold,
+  },
+  released: {
+    level: 'info',
+    event: 'released',
+    say: (n) =>
+      `${n.market} is under guard again: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
+  },
+  tripped: {
+    level: 'warn',
+    event: 'tripped',
+    say: (n, _, now) =>
+      `${n.market}: its timer is cut short, as the exchange confirmed; ` +
+      `its orders are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`,
+  },
+  reloaded: { level: 'info', event: 'reloaded', say: describeReload },
+  removed: {
+    level: (n) => (n.how === 'fired' ? 'warn' : 'info'),
+    event: 'removed',
+    say: describeRemoval,
+  },
   bot: {
     level: (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
     event: (n) => `bot-${n.state}`,

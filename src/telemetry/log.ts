@@ -37,7 +37,9 @@ export interface LogOptions {
 
 export interface Log {
   readonly logger: Logger;
-  /** Changes what is written from now on. */
+  /** The quietest level that is written now. */
+  level(): LogLevel;
+  /** Changes what is written from now on. What is counted elsewhere, and what waits to be written, stays. */
   setLevel(level: LogLevel): void;
   /**
    * For the end: resolves once every line is written, at the latest after `withinMs`; what is not written by then is
@@ -89,9 +91,12 @@ export function createLog(options: LogOptions): Log {
     },
     stream,
   );
+  let current = level;
   return {
     logger,
+    level: () => current,
     setLevel: (next) => {
+      current = next;
       logger.level = next;
     },
     flush: (withinMs) => sink.flush(withinMs),

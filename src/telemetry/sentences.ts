@@ -1,4 +1,5 @@
 import type { LeftArmed, Notice, Suspension } from '../core/notice.ts';
+import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import { durationText, momentText } from './moment.ts';
 
@@ -11,7 +12,6 @@ const SUSPENDED: { readonly [S in Suspension]: string } = {
   bot_stale: 'its bot gives no evidence that it lives',
   bot_goodbye: 'its bot said goodbye',
   bot_failed: 'its bot says that it failed',
-  operator: 'an operator asked for it',
 };
 
 /** What a trader who is woken up has to know: what happened to the orders, since when, and what stands now. */
@@ -30,8 +30,52 @@ export function describeLapse(notice: Of<'lapsed'>): string {
   return what + gap + lost + next;
 }
 
-export function describeSuspension(notice: Of<'suspended'>): string {
-  return `${notice.market} is not renewed on purpose: ${SUSPENDED[notice.why]}. Its timer is left to fire.`;
+export function describeSuspension({ market, why }: Of<'suspended'>): string {
+  const ends =
+    why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : 'Its timer is left to fire.';
+  return `${market} is not renewed on purpose: ${SUSPENDED[why]}. ${ends}`;
+}
+
+/** Who took a market out of guard, until when, and what that means for its orders. */
+export function describeHold({ market, why, untilWallMs }: Of<'held'>, _: unknown, now: Instant): string {
+  switch (why) {
+    case 'paused': {
+      const until = untilWallMs === null ? '' : ` until ${momentText(untilWallMs, now.wallMs)}`;
+      return `${market} is paused${until}: it is not renewed, and nothing new guards its orders. The pause ends by itself.`;
+    }
+    case 'disarmed':
+      return `${market} is disarmed: it is not renewed, and nothing new guards its orders until somebody arms it.`;
+    case 'tripped':
+      return (
+        `${market} is TRIPPED by an operator: its timer is cut to ${durationText(TRIP_MS)}, and the exchange cancels ` +
+        'its orders. It is not armed again until somebody arms it.'
+      );
+    case 'lapsed':
+      return `${market} is NOT armed again after its lapse (onLapse: hold), until somebody arms it.`;
+  }
+}
+
+const REMOVED = {
+  deleted: 'its timer is deleted, as the exchange confirmed, or there was none; its orders stay.',
+  kept: 'its timer is left as it is, and fires unless somebody renews it.',
+  fired:
+    'its time was up before its timer was deleted. If it had a timer, the exchange has cancelled its orders.',
+} as const;
+
+export function describeRemoval({ market, how }: Of<'removed'>): string {
+  return `${market} has left the configuration: ${REMOVED[how]}`;
+}
+
+/** Which markets a reload touched. */
+export function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
+  const parts = [
+    { what: 'added', markets: added },
+    { what: 'changed', markets: changed },
+    { what: 'removed', markets: removed },
+  ].filter(({ markets }) => markets.length > 0);
+  if (parts.length === 0) return 'The new configuration is in force; its markets are the same.';
+  const said = parts.map(({ what, markets }) => `${what} ${listed(markets)}`);
+  return `The markets of the new configuration are in force: ${said.join('; ')}.`;
 }
 
 /** What a stop left behind at the exchange, and until when. */
@@ -57,9 +101,14 @@ export function describeStop(notice: Of<'stopped'>, _context: unknown, now: Inst
 }
 
 function namesAndMoments(left: readonly LeftArmed[], now: Instant): string {
-  const named = left
-    .slice(0, NAMED_MARKETS)
-    .map(({ market, firesByWallMs }) => `${market} fires by ${momentText(firesByWallMs, now.wallMs)}`);
-  const others = left.length - named.length;
-  return others > 0 ? `${named.join(', ')} and ${others} more` : named.join(', ');
+  return listed(
+    left,
+    ({ market, firesByWallMs }) => `${market} fires by ${momentText(firesByWallMs, now.wallMs)}`,
+  );
+}
+
+function listed<T>(items: readonly T[], say: (item: T) => string = String): string {
+  const named = items.slice(0, NAMED_MARKETS).map(say).join(', ');
+  const others = items.length - NAMED_MARKETS;
+  return others > 0 ? `${named} and ${others} more` : named;
 }

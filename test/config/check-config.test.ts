@@ -41,6 +41,31 @@ describe('check-config', () => {
     expect(out).toContain('BTC_USDT (bot default): cancels orders of all types, also those placed by hand');
     expect(out).toContain('ETH_USDT (bot maker): cancels spot and margin orders');
     expect(out).toContain('ETH_USDT: renewed every 3 s, timer of 30 s.');
+    expect(out).toContain(
+      'Bot: liveness mode beat: it beats at unix:/run/killswitchd/control.sock; a sign of life counts for 15 s, the first may take 60 s.',
+    );
+    expect(out).toContain('Control: unix:/run/killswitchd/control.sock.');
+    expect(out).not.toContain('Warning');
+  });
+
+  it.each([
+    ['file', { KILLSWITCHD_LIVENESS_FILE: '/run/{bot}' }, 'it touches /run/{bot}, looked at every 1 s;'],
+    [
+      'http',
+      { KILLSWITCHD_LIVENESS_URL: 'http://bot/{bot}' },
+      'it answers at http://bot/{bot}, asked every 3.75 s;',
+    ],
+    ['process', {}, 'it runs as a child of killswitchd exec, looked at every 1 s;'],
+  ])('says how mode %s watches the bot', async (mode, env, says) => {
+    const args = ['check-config', '--config', EXAMPLE, '--liveness-mode', mode];
+    const { out, code } = await run(args, { ...SECRETS, ...env });
+    expect(code).toBe(EXIT.ok);
+    expect(out).toContain(`Bot: liveness mode ${mode}: ${says}`);
+  });
+
+  it('warns about a bot that nobody watches', async () => {
+    const { out } = await run(['check-config', '--config', EXAMPLE, '--liveness-mode', 'none']);
+    expect(out).toContain('Bot: liveness mode none.');
     expect(out).toContain('Warning: liveness.mode: none: nobody watches the bot');
   });
 

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import type { Command } from '../../src/config/liveness.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
 import type { Flags } from '../../src/config/variables.ts';
 
@@ -11,12 +12,20 @@ export const SECRETS = {
   KILLSWITCHD_API_SECRET: 'fixture-api-secret-0',
 } as const;
 
-/** Loads a fixture: an `.env` file as the whole environment, everything else as the file of `--config`. */
+/**
+ * Loads a fixture: an `.env` file as the whole environment, everything else as the file of `--config`, for the command
+ * that a comment `# command: run` names.
+ */
 export function loadFixture(path: string): Loaded {
   if (path.endsWith('.env')) {
     return loadConfig({ env: parseEnv(readFileSync(path, 'utf8')) as Record<string, string>, flags: {} });
   }
-  return loadConfig({ env: SECRETS, flags: { config: path } });
+  const command = /^# command: (run|exec)$/m.exec(readFileSync(path, 'utf8'))?.[1] as Command | undefined;
+  return loadConfig({
+    env: SECRETS,
+    flags: { config: path },
+    ...(command === undefined ? {} : { command }),
+  });
 }
 
 /** The messages that a fixture's leading `# expect:` comments ask for; FILE stands for its own path. */

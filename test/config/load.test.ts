@@ -81,14 +81,14 @@ describe('where a value comes from', () => {
 });
 
 describe('what is not a mistake', () => {
-  it("loads the design's example once a supported liveness mode is written", () => {
+  it("loads the design's example", () => {
     const { config } = loadWell(`
 exchange: { baseUrls: [https://exchange.example], nonce: increasing }   # or window
 defaults: { timeoutSeconds: 60 }                                        # cadence follows unless renewEverySeconds is given
 markets:
   - BTC_USDT
   - { market: ETH_USDT, timeoutSeconds: 30, types: [spot, margin], bot: maker }
-liveness: { mode: none, ttlSeconds: 15, startupGraceSeconds: 60, onStale: expire }
+liveness: { mode: beat, ttlSeconds: 15, startupGraceSeconds: 60, onStale: expire }
 shutdown: { policy: delete, budgetSeconds: 8 }
 web: { listen: ["127.0.0.1:17477"] }
 control: { listen: ["unix:/run/killswitchd/control.sock"] }

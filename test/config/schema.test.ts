@@ -95,7 +95,11 @@ describe('the configurations that come with the daemon', () => {
 
   it('loads the example without a mistake, and every value that it writes is the default or cannot have one', () => {
     const example = loadWell(null, SECRETS, { config: EXAMPLE });
-    const bare = loadWell(null, ENVIRONMENT);
+    const bare = loadWell(null, {
+      ...ENVIRONMENT,
+      KILLSWITCHD_LIVENESS_MODE: 'beat',
+      KILLSWITCHD_CONTROL_LISTEN: 'unix:/run/killswitchd/control.sock',
+    });
     const { markets: _own, file: _file, ...rest } = example.config;
     const { markets: _one, file: _none, ...defaults } = bare.config;
     expect(JSON.stringify(sorted(rest))).toBe(JSON.stringify(sorted(defaults)));

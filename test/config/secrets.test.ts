@@ -99,6 +99,67 @@ describe('a secret from a file', () => {
   });
 });
 
+describe('the token of the control listener', () => {
+  /** Loads a configuration that names a token file with this content. */
+  function loadWithToken(content: string, mode = 0o400, env: Record<string, string> = {}) {
+    const path = join(folder, 'token');
+    rmSync(path, { force: true });
+    writeFileSync(path, content);
+    chmodSync(path, mode);
+    const control = { KILLSWITCHD_CONTROL_LISTEN: '127.0.0.1:17478', KILLSWITCHD_CONTROL_TOKEN_FILE: path };
+    return load(null, { ...ENVIRONMENT, ...control, ...env });
+  }
+
+  it('is read from its file as the other secrets are, and shown nowhere', () => {
+    const loaded = loadWithToken('a-token-of-the-test\n');
+    if (loaded.kind !== 'ok') throw new Error(loaded.problems.join('\n'));
+    expect(loaded.config.control.token?.reveal()).toBe('a-token-of-the-test');
+    expect(loaded.warnings.join('\n')).not.toContain('control');
+    const shown = `${JSON.stringify(loaded.config)}${printConfig(loaded.config, loaded.sources).join('\n')}`;
+    expect(shown).not.toContain('a-token');
+  });
+
+  it.each([
+    ['empty', '\n', 'found an empty text; allowed: the token alone, in printable ASCII without spaces'],
+    [
+      'of two lines',
+      'a-token\nof-the-test',
+      'found a line break after 7 characters; allowed: the token alone',
+    ],
+    [
+      'shorter than 16 characters',
+      'a-token-of-test\n',
+      'found 15 characters; allowed: at least 16, such as those of openssl rand -hex 32',
+    ],
+  ])('is refused when it is %s, without showing any of it', (_what, content, found) => {
+    const problems = problemsOf(loadWithToken(content));
+    expect(problems).toContain(`KILLSWITCHD_CONTROL_TOKEN_FILE: in the file that it names: ${found}`);
+    expect(problems).not.toContain('a-token');
+  });
+
+  it('may have 16 characters, and is warned about when every user of the host may read it', () => {
+    const loaded = loadWithToken('0123456789abcdef', 0o444);
+    if (loaded.kind !== 'ok') throw new Error(loaded.problems.join('\n'));
+    expect(loaded.warnings[0]).toBe(
+      'control.tokenFile: every user of this host may read the file that it names (mode 0444); allow its owner only: mode 0400',
+    );
+  });
+
+  it('is of no meaning where no HOST:PORT listens, which is warned about', () => {
+    const env = { KILLSWITCHD_CONTROL_LISTEN: 'unix:/run/control.sock' };
+    const loaded = loadWithToken('a-token-of-the-test', 0o400, env);
+    expect(loaded.kind === 'ok' && loaded.warnings).toContain(
+      'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode 0600',
+    );
+  });
+
+  it('is blanked out of a message about the wrong place that it was written to as well', () => {
+    const env = { KILLSWITCHD_LOG_LEVEL: 'a-token-of-the-test' };
+    const problems = problemsOf(loadWithToken('a-token-of-the-test', 0o400, env));
+    expect(problems).toContain('KILLSWITCHD_LOG_LEVEL: found "[redacted]"');
+  });
+});
+
 describe('with an exchange of its own the daemon needs no key', () => {
   it('uses those of the embedded exchange where none is given, and what is given otherwise', () => {
     const read = readSecrets({ KILLSWITCHD_API_SECRET: 'secret-of-the-test' }, { demo: true });
@@ -143,7 +204,15 @@ describe('secrets', () => {
     'WEB_LISTEN',
     'LOG_LEVEL',
   ] as const;
-  const misplaced = fc.constantFrom(...variables, 'CONFIG', 'API_KEY_FILE', 'API_SECERT');
+  const misplaced = fc.constantFrom(
+    ...variables,
+    'CONFIG',
+    'API_KEY_FILE',
+    'API_SECERT',
+    'CONTROL_TOKEN_FILE',
+    'CONTROL_TOKEN',
+    'LIVENESS_URL',
+  );
 
   it('never stand in a message, not even when they were put into the wrong variable as well', () => {
     fc.assert(

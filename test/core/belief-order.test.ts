@@ -135,9 +135,9 @@ describe('what ends or shortens a timer', () => {
 
   test('a trip leaves no more than 4 s guaranteed from the moment it is written', () => {
     const driver = createDriver(trip);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
     driver.apply(driver.takeOne());
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
     driver.tick();
     expect(driver.takeOne().timeoutSeconds).toBe(5);
     expect(leastMs(driver)).toBe(4000 - 1);
@@ -147,13 +147,13 @@ describe('what ends or shortens a timer', () => {
   /** A tripped market whose bot came back while the trip was under way. */
   function revived(nonce: 'window' | 'increasing') {
     const driver = createDriver({ ...trip, nonce });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
     driver.apply(driver.takeOne());
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
     driver.tick();
     const cut = driver.takeOne();
     driver.move({ monoMs: 10 });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
     return { driver, cut };
   }
 

@@ -90,7 +90,7 @@ describe('a market', () => {
 
   test('is suspended while its bot gives no evidence, and not wanted', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
     expect(first(driver)).toMatchObject({ state: 'suspended', wanted: false });
   });
 
@@ -152,7 +152,7 @@ describe('what a stop would do', () => {
   test('is to leave the timer of a bot that does not live', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     expect(first(driver).onStop).toBe('leaves the timer: the exchange cancels the orders when it fires');
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
     expect(first(driver).onStop).toBe('deletes the timer: the orders stay');
   });
 
@@ -179,8 +179,8 @@ describe('the daemon', () => {
 
   test('is ready without the markets of a bot that does not live', () => {
     const driver = armed({ markets: ['AAA:10:maker', 'BBB:10:taker'], liveness: { mode: 'beat' } });
-    driver.feed({ kind: 'evidence', bot: 'maker', says: 'beat' });
-    driver.feed({ kind: 'evidence', bot: 'taker', says: 'goodbye' });
+    driver.feed({ kind: 'evidence', bot: 'maker', says: 'beat', agoMs: 0 });
+    driver.feed({ kind: 'evidence', bot: 'taker', says: 'goodbye', agoMs: 0 });
     driver.live(14_000);
     expect(look(driver)).toMatchObject({ ready: true });
     expect(look(driver).bots.map(({ bot, state }) => [bot, state])).toEqual([
@@ -222,7 +222,7 @@ describe('the daemon', () => {
     expect(look(driver).bots).toEqual([
       { bot: 'bot', mode: 'beat', state: 'starting', evidenceAgeMs: null, ttlMs: 9000 },
     ]);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
     driver.wait(1000);
     driver.move({ monoMs: 30 });
     expect(look(driver).bots[0]).toMatchObject({ state: 'alive', evidenceAgeMs: 1030 });
@@ -254,7 +254,7 @@ describe('the daemon', () => {
     driver.live(5000, 20, (write) => driver.settle(write, HTTP_500));
     expect(look(driver).bases[0]?.outage).toBe(true);
     expect(look(driver)).toMatchObject({
-      capacityPerSecond: expect.closeTo(490 / 1.02, 6),
+      capacityPerSecond: expect.closeTo(490 / 1.0502, 6),
       cadenceFactor: 1,
     });
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, NO_MARKET, SERVER_EPOCH, type Write } from './driver.ts';
+import { createDriver, type Driver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH, type Write } from './driver.ts';
 
 type Policy = 'delete' | 'keep' | 'handoff';
 
@@ -84,8 +84,8 @@ describe('the timers of a bot that does not live', () => {
     const driver = createDriver({ liveness: { mode: 'beat' } });
     driver.tick();
     driver.apply(driver.takeOne());
-    if (says !== null) driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
-    if (says !== null && says !== 'beat') driver.feed({ kind: 'evidence', bot: 'bot', says });
+    if (says !== null) driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    if (says !== null && says !== 'beat') driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
     driver.take();
     return driver;
   }
@@ -109,10 +109,23 @@ describe('the timers of a bot that does not live', () => {
     expect(driver.finished()?.[0]?.why).toBe('policy');
   });
 
-  test.each(['beat', 'goodbye'] as const)('are deleted where its last word was %s', (says) => {
-    const driver = watched(says);
+  test('are deleted where its last word was a beat', () => {
+    const driver = watched('beat');
     stop(driver);
     expect(driver.takeOne().timeoutSeconds).toBeNull();
+  });
+
+  test('are deleted where it said goodbye, at once and by the stop', () => {
+    const driver = createDriver({ liveness: { mode: 'beat' } });
+    driver.tick();
+    driver.apply(driver.takeOne());
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
+    const first = driver.takeOne();
+    expect(first.timeoutSeconds).toBeNull();
+    driver.settle(first, LOST);
+    stop(driver);
+    driver.wait(600);
+    expect(driver.take().at(-1)?.timeoutSeconds).toBeNull();
   });
 
   test('stay where it died during a stall that the stop arrives in', () => {

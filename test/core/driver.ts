@@ -114,7 +114,8 @@ export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'm
     live(
       forMs: number,
       roundTripMs = 20,
-      answer: (write: Write) => void = (write) => driver.apply(write),
+      answer: (write: Write) => void = (write) =>
+        write.timeoutSeconds === null ? driver.settle(write, { kind: 'deleted' }) : driver.apply(write),
     ): void {
       const untilMs = sinceStartMs() + forMs;
       for (;;) {

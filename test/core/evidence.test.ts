@@ -11,7 +11,7 @@ function watched(liveness: Liveness = {}, options: SettingsOptions = {}) {
   return driver;
 }
 const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail', bot = 'bot') =>
-  driver.feed({ kind: 'evidence', bot, says });
+  driver.feed({ kind: 'evidence', bot, says, agoMs: 0 });
 const states = (driver: Driver) => driver.notices('bot').map(({ state }) => state);
 /** Renewals while the bot is silent, from now on, answered at once. */
 const renewalsIn = (driver: Driver, forMs: number) => {

@@ -246,10 +246,10 @@ describe('with every address out', () => {
       nonce: 'window',
       liveness: { mode: 'beat', ttlMs: 600_000 },
     });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
-    driver.feed({ kind: 'evidence', bot: 'gone', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.feed({ kind: 'evidence', bot: 'gone', says: 'beat', agoMs: 0 });
     driver.live(12_000);
-    driver.feed({ kind: 'evidence', bot: 'gone', says: 'goodbye' });
+    driver.feed({ kind: 'evidence', bot: 'gone', says: 'goodbye', agoMs: 0 });
     driver.live(30_000, 5, (write) => driver.settle(write, HTTP_500));
     const began = driver.notices('outage-began').length;
     expect(began).toBe(1);

@@ -94,7 +94,7 @@ describe('a refused key', () => {
       markets: Array.from({ length: 20 }, (_, index) => `M${index}:60`),
       liveness: { mode: 'beat', ttlMs: 15_000, onStale: 'trip' },
     });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat' });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
     driver.live(10_000);
     const before = driver.writes.length;
     driver.live(MINUTE_MS, 20, (write) => driver.settle(write, BAD_KEY));

@@ -6,7 +6,7 @@ import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT, type Write } from 
 
 const trip = { ttlMs: 15_000, onStale: 'trip' } as const;
 const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail', bot = 'bot') =>
-  driver.feed({ kind: 'evidence', bot, says });
+  driver.feed({ kind: 'evidence', bot, says, agoMs: 0 });
 const cuts = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5);
 
 /** Armed by a bot that is heard of once, at the start. */

@@ -1,16 +1,16 @@
 import { Registry } from 'prom-client';
-import { CERTAINTIES, type Notice, SUSPENSIONS } from '../../src/core/notice.ts';
+import { CERTAINTIES, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import { FAILURE_REASONS } from '../../src/core/outcome.ts';
 import { MARKET_STATES } from '../../src/core/snapshot.ts';
-import { STALL_KINDS } from '../../src/telemetry/count.ts';
+import { REFUSALS } from '../../src/operator/control-refusal.ts';
+import { BOT_SHARDS, BOT_STATES } from '../../src/telemetry/bot-metrics.ts';
+import { REMOVALS, STALL_KINDS } from '../../src/telemetry/count.ts';
 import { declareDaemonFamilies } from '../../src/telemetry/daemon-metrics.ts';
 import { describeNotice } from '../../src/telemetry/events.ts';
-import {
-  declareMarketCounters,
-  declareMarketFacts,
-  declareMarketGauges,
-} from '../../src/telemetry/market-metrics.ts';
-import { EVERY_NOTICE } from '../telemetry/every-notice.ts';
+import { MARKET_SHARDS } from '../../src/telemetry/market-metrics.ts';
+import { describeOperation } from '../../src/telemetry/operations.ts';
+import { createShard } from '../../src/telemetry/shard.ts';
+import { EVERY_NOTICE, EVERY_OPERATION, OTHER_NOTICES } from '../telemetry/every-notice.ts';
 import { code, table } from './markdown.ts';
 
 interface Family {
@@ -28,18 +28,24 @@ async function familiesOf(registry: Registry): Promise<Family[]> {
   });
 }
 
-/** The metrics of the program itself, in the order of the page: without and with the label `market`. */
-async function declaredFamilies(): Promise<{ daemon: Family[]; market: Family[]; runtime: Family[] }> {
-  const { registry } = declareDaemonFamilies();
-  const all = await familiesOf(registry);
-  const markets = new Registry();
-  declareMarketGauges(markets);
-  declareMarketFacts(markets);
-  declareMarketCounters(markets, () => {});
+interface Declared {
+  readonly daemon: Family[];
+  readonly bot: Family[];
+  readonly market: Family[];
+  readonly runtime: Family[];
+}
+
+/** The metrics of the program itself, in the order of the page, and those of the runtime. */
+async function declaredFamilies(): Promise<Declared> {
+  const all = await familiesOf(declareDaemonFamilies().registry);
+  const [bots, markets] = [new Registry(), new Registry()];
+  createShard(BOT_SHARDS, bots);
+  createShard(MARKET_SHARDS, markets);
   const isOwn = ({ name }: Family) => name.startsWith('killswitch_');
   return {
     daemon: all.filter(isOwn),
     runtime: all.filter((family) => !isOwn(family)),
+    bot: await familiesOf(bots),
     market: await familiesOf(markets),
   };
 }
@@ -59,25 +65,30 @@ export interface TelemetryTables {
 }
 
 export async function telemetryTables(): Promise<TelemetryTables> {
-  const { daemon, market, runtime } = await declaredFamilies();
+  const { daemon, bot, market, runtime } = await declaredFamilies();
   const labels = table(
     ['Label', 'Values'],
     [
       labelRow('`state` of `killswitch_market_state`', MARKET_STATES),
       labelRow('`reason` of failures of renewals and pings', FAILURE_REASONS),
       labelRow('`reason` of `killswitch_suspensions_total`', SUSPENSIONS),
+      labelRow('`reason` of `killswitch_market_held` and `killswitch_holds_total`', HOLDS),
+      labelRow('`reason` of `killswitch_control_refused_total`', REFUSALS),
+      labelRow('`how` of `killswitch_markets_removed_total`', REMOVALS),
+      labelRow('`state` of `killswitch_bot_changes_total`', BOT_STATES),
       labelRow('`certainty` of `killswitch_lapses_total`', CERTAINTIES),
       labelRow('`kind` of `killswitch_stalls_total`', Object.values(STALL_KINDS)),
     ],
   );
   const suffixes = ['_bucket', '_sum', '_count'];
   const metricNames = new Set(
-    [...daemon, ...market, ...runtime].flatMap(({ name, type }) =>
+    [...daemon, ...bot, ...market, ...runtime].flatMap(({ name, type }) =>
       type === 'histogram' ? [name, ...suffixes.map((suffix) => name + suffix)] : [name],
     ),
   );
   const blocks = new Map([
     ['metrics of markets', metricsTable(market)],
+    ['metrics of bots', metricsTable(bot)],
     ['metrics of the daemon', metricsTable(daemon)],
     ['label values', labels],
     ['log events', eventTable()],
@@ -85,23 +96,23 @@ export async function telemetryTables(): Promise<TelemetryTables> {
   return { blocks, metricNames };
 }
 
-/** The other codes of the kinds whose code depends on what happened. */
-const VARIANTS: readonly Notice[] = [
-  { ...EVERY_NOTICE.renewed, first: true },
-  { ...EVERY_NOTICE.stall, what: 'suspend' },
-  { ...EVERY_NOTICE.stall, what: 'clock-step' },
-  { ...EVERY_NOTICE.pinged, ok: true, latencyMs: 20, reason: null, detail: '' },
-];
-
-/** One row per code, with the level and the sentence of an example. */
+/** One row per code and level, with the sentence of an example. */
 function eventTable(): string {
   const now = { monoMs: 0, bootMs: 0, wallMs: 1_795_000_000_000 };
-  const rows = [...Object.values(EVERY_NOTICE), ...VARIANTS].map((notice) => {
-    const { event, level, msg } = describeNotice(notice, { bases: ['https://exchange.example'] }, now);
-    return [code(event), level, msg];
-  });
+  const context = { bases: ['https://exchange.example'] };
+  const lines = [
+    ...[...Object.values(EVERY_NOTICE), ...OTHER_NOTICES].map((notice) =>
+      describeNotice(notice, context, now),
+    ),
+    ...Object.values(EVERY_OPERATION).map((operation) => describeOperation(operation, now)),
+  ];
+  const rows = new Map<string, readonly string[]>();
+  for (const { event, level, msg } of lines) {
+    const key = `${event} ${level}`;
+    if (!rows.has(key)) rows.set(key, [code(event), level, msg]);
+  }
   return table(
     ['Event', 'Level', 'Example'],
-    rows.toSorted(([one = ''], [other = '']) => (one < other ? -1 : 1)),
+    [...rows.values()].toSorted(([one = ''], [other = '']) => (one < other ? -1 : one > other ? 1 : 0)),
   );
 }

@@ -2,15 +2,20 @@ import { createHash } from 'node:crypto';
 import { createContext, runInContext, Script } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
+import type { MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
 import { PAGE_POLICY, renderPage } from '../../src/operator/page.ts';
 import { PAGE_SCRIPT } from '../../src/operator/page-script.ts';
 import { PAGE_STYLE } from '../../src/operator/page-style.ts';
-import { VIEW_SOURCE, viewStatus } from '../../src/operator/page-view.ts';
+import { VIEW_SOURCE, viewPage } from '../../src/operator/page-view.ts';
+import { type Look, WORDS } from '../../src/operator/page-words.ts';
 import { describeStatus, type RecentEvent, type StatusDocument } from '../../src/operator/status.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 const now = { ...createSystemClock().now(), wallMs: 1_795_000_010_000 };
+const { time: formatTime } = WORDS;
 const HOSTILE = `"><script>alert(1)</script><img src=x onerror='alert(2)'>&amp;`;
+
+const LOADED: Look = { elapsedSeconds: 0, gone: null, heardAt: 1_795_000_010, link: 'none' };
 
 function documentOf(
   snapshot = sampleSnapshot(),
@@ -33,7 +38,8 @@ describe('status page', () => {
     expect(html).toContain('55\u00a0s');
     expect(html).toContain('deletes the timer: the orders stay');
     expect(html).toContain('An outage of the exchange shorter than 52 s cancels nothing.');
-    expect(html).toContain('lowest slack 85 %');
+    expect(html).toContain('Lowest slack 85\u00a0%');
+    expect(html).toContain('<dt>Survives outages of</dt><dd data-f="survives">52\u00a0s</dd>');
   });
 
   test('names the state as a word, and why the daemon is not ready', () => {
@@ -113,41 +119,122 @@ describe('status page', () => {
       }),
       [{ atWallMs: 1_795_000_000_000, level: 'warn', event: 'x', market: null, text: 'x' }],
     );
-    const browser = createContext({ status, Intl });
-    for (const [elapsed, lost] of [
-      [0, false],
-      [3.4, false],
-      [70, true],
-    ] as const) {
-      const json = runInContext(
-        `${VIEW_SOURCE}\nJSON.stringify(viewStatus(status, ${elapsed}, ${lost}))`,
-        browser,
-      );
-      expect(JSON.parse(json)).toEqual(viewStatus(status, elapsed, lost));
-    }
+    const looks: readonly Look[] = [
+      LOADED,
+      { ...LOADED, elapsedSeconds: 3.4, link: 'stream' },
+      { ...LOADED, elapsedSeconds: 70, gone: 'lost', link: 'poll' },
+      { ...LOADED, elapsedSeconds: 2, gone: 'ended' },
+    ];
+    const browser = createContext({ status, looks, Intl });
+    const source = `${VIEW_SOURCE}\nJSON.stringify(looks.map((look) => viewStatus(status, look, say, viewMarket)))`;
+    expect(JSON.parse(runInContext(source, browser))).toEqual(looks.map((look) => viewPage(status, look)));
   });
 
   test('the script is one that a browser can read', () => {
     expect(() => new Script(PAGE_SCRIPT)).not.toThrow();
   });
 
-  test('once the daemon is lost nothing on the page claims to be armed', () => {
-    const { fields, lists } = viewStatus(documentOf(), 70, true);
+  test('once the daemon is lost nothing claims to be armed or moves, and it says since when', () => {
+    const { fields, lists } = viewPage(documentOf(), { ...LOADED, elapsedSeconds: 5, gone: 'lost' });
+    const since = formatTime(LOADED.heardAt);
     expect(fields).toMatchObject({
       word: 'no connection',
       tone: 'bad',
       sentence: 'The daemon does not answer.',
+      title: '× no connection · killswitchd',
+      link: `since ${since}`,
     });
-    expect(lists.markets[0]).toMatchObject({ state: 'was armed', tone: 'idle', remaining: '0\u00a0s' });
+    expect(fields['gone']).toContain(`No answer since ${since}.`);
+    expect(lists.markets[0]).toMatchObject({
+      state: 'was armed',
+      tone: 'idle',
+      remaining: '50\u00a0s',
+      remainingLabel: `left then; orders cancelled by ${formatTime(1_795_000_063)} unless renewed`,
+      rate: '0',
+    });
+    expect(lists.bots[0]).toMatchObject({ state: 'was alive', rate: '0' });
+    expect(lists.bases[0]).toMatchObject({ state: 'was up', tone: 'idle' });
+  });
+
+  test('a daemon that ended is told from one that is lost, and its last word is kept', () => {
+    const markets = [
+      sampleMarket({ state: 'deleted', wanted: false, guaranteedMs: null, firesByWallMs: null }),
+    ];
+    const status = documentOf(sampleSnapshot({ phase: 'stopped', ready: false, markets }));
+    const { fields, lists } = viewPage(status, { ...LOADED, gone: 'ended' });
+    expect(fields).toMatchObject({ sentence: 'The daemon has ended.', title: '– ended · killswitchd' });
+    expect(fields['gone']).toContain('The daemon was stopped at');
+    expect(lists.markets[0]).toMatchObject({ state: 'deleted', remainingLabel: 'no timer' });
+  });
+
+  test('says why a market is left alone, until when, and that it is leaving', () => {
+    const held = (changes: Partial<MarketSnapshot>) =>
+      viewPage(
+        documentOf(
+          sampleSnapshot({
+            markets: [sampleMarket({ wanted: false, guaranteedMs: null, firesByWallMs: null, ...changes })],
+          }),
+        ),
+        LOADED,
+      ).lists.markets[0];
+    const untilWallMs = now.wallMs + 583_000;
+    expect(held({ state: 'paused', hold: { why: 'paused', untilWallMs } })).toMatchObject({
+      state: 'paused',
+      remaining: '9\u00a0min\u00a043\u00a0s',
+      remainingLabel: 'until it is armed again',
+      note: `Paused by an operator until ${formatTime(untilWallMs / 1000)}; armed again by itself then.`,
+    });
+    expect(held({ state: 'paused', hold: { why: 'paused', untilWallMs: null } })).toMatchObject({
+      remaining: '–',
+      note: 'Paused by an operator: left alone until somebody resumes it.',
+    });
+    expect(held({ state: 'disarmed', hold: { why: 'disarmed', untilWallMs: null } })?.['note']).toMatch(
+      /^Disarmed by an operator/,
+    );
+    expect(held({ state: 'disarmed', hold: { why: 'tripped', untilWallMs: null } })?.['note']).toMatch(
+      /^Tripped by an operator/,
+    );
+    expect(held({ state: 'disarmed', hold: { why: 'lapsed', untilWallMs: null } })?.['note']).toMatch(
+      /^Held after a lapse/,
+    );
+    expect(held({ leaving: true })?.['note']).toBe('No longer configured; shown until its timer is gone.');
+    expect(held({})?.['note']).toBe('');
+  });
+
+  test.each<[string, Partial<Snapshot>]>([
+    ['✓ 1/1 armed', {}],
+    ['✓ 1/1 armed', { bots: [{ bot: 'a', mode: 'none', state: 'alive', evidenceAgeMs: null, ttlMs: null }] }],
+    ['! 1 retrying, 1/1 armed', { markets: [sampleMarket({ state: 'retrying' })] }],
+    [
+      '× 1 expired, 1/2 armed',
+      { markets: [sampleMarket({ state: 'retrying' }), sampleMarket({ market: 'B', state: 'expired' })] },
+    ],
+    ['× key refused, 1/1 armed', { authorised: false }],
+    [
+      '× 1 bot silent, 0/1 armed',
+      {
+        markets: [sampleMarket({ state: 'suspended' })],
+        bots: [{ bot: 'a', mode: 'beat', state: 'stale', evidenceAgeMs: 20_000, ttlMs: 15_000 }],
+      },
+    ],
+    [
+      '× outage, 1/1 armed',
+      { bases: [{ url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'x', outage: true }] },
+    ],
+    ['– 1 paused, 0/1 armed', { markets: [sampleMarket({ state: 'paused' })] }],
+    ['! stopping', { phase: 'stopping' }],
+  ])('the title of the tab shows the worst of it: %s', (title, changes) => {
+    const html = renderPage(documentOf(sampleSnapshot(changes)));
+    expect(html).toContain(`<title>${title} · killswitchd</title>`);
   });
 
   test('every slot that the page has is filled by the view', () => {
     const html = dataOf(renderPage(documentOf()));
-    const { fields, lists } = viewStatus(
+    const { fields, lists } = viewPage(
       documentOf(sampleSnapshot({ ready: false, notReady: ['x'] }), [
         { atWallMs: 1, level: 'info', event: 'x', market: null, text: 'x' },
       ]),
-      0,
+      LOADED,
     );
     const names = new Set([fields, ...Object.values(lists).flat()].flatMap((row) => Object.keys(row)));
     for (const [, name] of html.matchAll(/data-f="([^"]+)"/g)) expect(names).toContain(name);

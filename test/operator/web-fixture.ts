@@ -4,6 +4,7 @@ import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/snapshot.ts';
 import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';
+import type { Clock } from '../../src/ports.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -27,6 +28,7 @@ export async function start(
   snapshot: () => Snapshot = () => sampleSnapshot(),
   listen: readonly string[] = ['127.0.0.1:0'],
   page: readonly string[] = ['metric_a 1\n', 'metric_b 2\n'],
+  itsClock: Clock = clock,
 ): Promise<Web> {
   let refreshed = false;
   const web = await startWeb({
@@ -44,7 +46,7 @@ export async function start(
     },
     recentEvents: () => [LAPSE],
     version: '1.2.3',
-    clock,
+    clock: itsClock,
   });
   open.add(web);
   return web;
@@ -56,7 +58,7 @@ export interface Reply {
   readonly body: string;
 }
 
-/** One request with any method and headers, which `fetch` would not let through. */
+/** One request with any method and headers, which `fetch` would not let through; of a stream its first event. */
 export function ask(
   web: Web,
   path: string,
@@ -66,12 +68,15 @@ export function ask(
   return new Promise((resolve, reject) => {
     const outgoing = request(`${web.addresses[0]}${path}`, { method, headers, agent: false }, (incoming) => {
       let body = '';
+      const done = () => resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body });
+      const isStream = incoming.headers['content-type']?.startsWith('text/event-stream') === true;
       incoming.on('data', (data) => {
         body += String(data);
+        if (!isStream || !/^data:.*\n\n/m.test(body)) return;
+        incoming.destroy();
+        done();
       });
-      incoming.on('end', () =>
-        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body }),
-      );
+      incoming.on('end', done);
     });
     outgoing.on('error', reject);
     outgoing.end(method === 'POST' ? '<beat/>' : undefined);

@@ -31,6 +31,8 @@ export interface BenchOptions extends SettingsOptions {
   readonly roundTripMs?: number;
   /** How long a fresh connection takes to open. */
   readonly connectMs?: number;
+  /** By how much the exchange's clock runs ahead: it shifts its whole seconds against those of the daemon. */
+  readonly exchangeAheadMs?: number;
 }
 
 /** What is true at the exchange: Unix milliseconds at the start of every bench. */
@@ -45,7 +47,7 @@ const NOT_LEFT: Outcome = {
 
 /** The whole keeper on virtual time against a small exchange in memory that does what a test tells it. */
 export function createBench(options: BenchOptions = {}) {
-  const { roundTripMs = 20, connectMs = roundTripMs, ...given } = options;
+  const { roundTripMs = 20, connectMs = roundTripMs, exchangeAheadMs = 0, ...given } = options;
   const settings = coreSettings(given);
   const timeline = createTimeline(0);
   const clock = createHostClock(timeline, { wallMs: EPOCH_MS });
@@ -58,7 +60,7 @@ export function createBench(options: BenchOptions = {}) {
   let pingDown = (_base: number): boolean => false;
   let limiterStuck = false;
   let signed = 0;
-  const book = createBook(timeline, settings, EPOCH_MS);
+  const book = createBook(timeline, settings, EPOCH_MS + exchangeAheadMs);
 
   function sync(request: SyncRequest, settled: (outcome: Outcome) => void): Cancel {
     let over = false;
@@ -179,7 +181,7 @@ export function createBench(options: BenchOptions = {}) {
     /** The bot beats every `everyMs` from now until `untilMs`, where the host runs. */
     beats(untilMs: number, everyMs = 3000, bot = 'bot'): void {
       if (timeline.nowMs() > untilMs) return;
-      if (!clock.isStalled()) keeper.hear(bot, 'beat');
+      if (!clock.isStalled()) keeper.hear(bot, 'beat', 0);
       timeline.at(timeline.nowMs() + everyMs, () => bench.beats(untilMs, everyMs, bot));
     },
     stop(policy: 'delete' | 'keep' | 'handoff' = 'delete'): void {

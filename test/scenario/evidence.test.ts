@@ -139,9 +139,22 @@ describe('a bot that comes back', () => {
 });
 
 describe('a bot that takes its leave', () => {
-  test('by a goodbye has its timers run out by themselves, in full', () => {
+  test('by a goodbye has its timers deleted, and its orders stay', () => {
     const bench = watched(20_000, { markets: ['AAA:60'], liveness: { mode: 'beat', onStale: 'trip' } });
-    bench.keeper.hear('bot', 'goodbye');
+    bench.keeper.hear('bot', 'goodbye', 0);
+    bench.run(100_000);
+    expect(renewals(bench, 20_000)).toEqual([]);
+    expect(bench.book.fired).toEqual([]);
+    expect(bench.book.timers.size).toBe(0);
+  });
+
+  test('by a goodbye has its timers run out by themselves where the policy is to keep them', () => {
+    const bench = watched(20_000, {
+      markets: ['AAA:60'],
+      liveness: { mode: 'beat', onStale: 'trip' },
+      shutdown: { policy: 'keep' },
+    });
+    bench.keeper.hear('bot', 'goodbye', 0);
     bench.run(100_000);
     expect(renewals(bench, 20_000)).toEqual([]);
     expect(bench.book.fired[0]?.atMs).toBeGreaterThan(70_000);
@@ -152,7 +165,7 @@ describe('a bot that takes its leave', () => {
       markets: ['AAA:60', 'BBB:600'],
       liveness: { mode: 'beat', onStale: 'trip' },
     });
-    bench.keeper.hear('bot', 'fail');
+    bench.keeper.hear('bot', 'fail', 0);
     bench.run(7000);
     expect(bench.book.fired.map(({ market }) => market).toSorted()).toEqual(['AAA', 'BBB']);
   });

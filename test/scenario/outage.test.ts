@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/outcome.ts';
 import { boundsOf } from '../../src/core/promise.ts';
-import { coreSettings } from '../core/core-settings.ts';
 import { type Bench, createBench, type Fate } from './bench.ts';
 
 const REFUSED_CONNECTION: Outcome = {
@@ -36,19 +35,17 @@ describe.each(['increasing', 'window'] as const)('no false lapse, with %s nonces
   test('any outage shorter than promised cancels nothing, whenever it begins', () => {
     fc.assert(
       fc.property(
-        fc.constantFrom(5, 10, 30, 60),
+        fc.constantFrom(5, 10, 15, 30, 60),
         fc.constantFrom(1, 3),
         fc.integer({ min: 0, max: 10_000 }),
+        fc.integer({ min: 0, max: 999 }),
+        fc.nat({ max: 999 }),
         fc.constantFrom(BLACK_HOLE, AT_ONCE, GATEWAY),
-        (timeoutSeconds, count, phaseMs, fate) => {
-          const bench = createBench({ markets: many(count, timeoutSeconds), nonce });
-          bench.start(15_000 + phaseMs);
+        (timeoutSeconds, count, phaseMs, exchangeAheadMs, seed, fate) => {
+          const bench = createBench({ markets: many(count, timeoutSeconds), nonce, exchangeAheadMs, seed });
+          bench.start(8000 + phaseMs);
           const periodMs = bench.keeper.state.markets[0]?.periodMs ?? 0;
-          const { survivesMs } = boundsOf(
-            coreSettings({ markets: many(count, timeoutSeconds) }),
-            0,
-            periodMs,
-          );
+          const { survivesMs } = boundsOf(bench.settings, 0, periodMs);
           bench.strike(fate, survivesMs);
           bench.run(survivesMs + 10_000);
           expect(bench.book.fired).toEqual([]);
@@ -56,7 +53,7 @@ describe.each(['increasing', 'window'] as const)('no false lapse, with %s nonces
           expect(bench.noticesOf('overdue')).toEqual([]);
         },
       ),
-      { numRuns: 60, seed: 1 },
+      { numRuns: 120, seed: 1, examples: [[5, 3, 2314, 645, 585, BLACK_HOLE]] },
     );
   });
 });

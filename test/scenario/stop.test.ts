@@ -170,7 +170,7 @@ test('the timers of a dead bot stay, those of the living are deleted', () => {
   bench.beats(100_000, 1000, 'alive');
   bench.beats(5000, 1000, 'gone');
   bench.run(6000);
-  bench.keeper.hear('gone', 'goodbye');
+  bench.keeper.hear('gone', 'goodbye', 0);
   bench.run(14_000);
   const { left } = stopped(bench);
   expect(left.map(({ market, why }) => [market, why])).toEqual([['AAA', 'policy']]);

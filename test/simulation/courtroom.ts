@@ -42,6 +42,7 @@ export function createCourtroom(plan: Plan) {
       startedMs: timeline.nowMs(),
       clock,
       keeper,
+      configure: () => settings,
       stoppingMs: null,
     };
     running.set(daemon, begun);
@@ -72,7 +73,10 @@ export function createCourtroom(plan: Plan) {
     /** What was found wrong, as `invariant: sentence`. */
     findings: () => judge.violations.map(({ invariant, text }) => `${invariant}: ${text}`),
     pass: (byMs: number) => timeline.runUntil(timeline.nowMs() + byMs),
-    beat: (bot = 0) => judge.onEvidence(first(), bot, 'beat'),
+    beat: (bot = 0) => {
+      judge.onEvidence(first(), bot, 'beat');
+      judge.onBack(first(), bot);
+    },
     says: (says: 'goodbye' | 'fail', bot = 0) => judge.onEvidence(first(), bot, says),
     /** What the daemon remembers of the first market. */
     market: () => first().keeper.state.markets[0] as MarketState,

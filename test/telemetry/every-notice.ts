@@ -1,4 +1,5 @@
 import type { Notice } from '../../src/core/notice.ts';
+import type { Operation } from '../../src/telemetry/operations.ts';
 
 type Kind = Notice['kind'];
 
@@ -47,6 +48,11 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
   stall: { kind: 'stall', what: 'stall', byMs: 2500 },
   suspended: { kind: 'suspended', market, why: 'bot_stale' },
   resumed: { kind: 'resumed', market },
+  held: { kind: 'held', market, why: 'paused', untilWallMs: 1_795_000_600_000 },
+  released: { kind: 'released', market, why: 'pause-over' },
+  tripped: { kind: 'tripped', market, durationMs: 18, firesByWallMs: 1_795_000_006_000 },
+  reloaded: { kind: 'reloaded', added: ['SOL_USDT'], removed: ['ETH_USDT'], changed: [market] },
+  removed: { kind: 'removed', market: 'ETH_USDT', how: 'deleted' },
   bot: { kind: 'bot', bot: 'maker', state: 'stale' },
   'limiter-bypassed': { kind: 'limiter-bypassed', permits: 3 },
   pinged: {
@@ -67,5 +73,47 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
       { market, firesByWallMs: 1_795_000_063_000, why: 'unconfirmed' },
       { market: 'ETH_USDT', firesByWallMs: 1_795_000_030_000, why: 'policy' },
     ],
+  },
+};
+
+/** The same kinds where another code or level follows from what happened. */
+export const OTHER_NOTICES: readonly Notice[] = [
+  { ...EVERY_NOTICE.renewed, first: true },
+  { ...EVERY_NOTICE['attempt-failed'], purpose: 'trip' },
+  { ...EVERY_NOTICE['attempt-failed'], purpose: 'delete' },
+  { ...EVERY_NOTICE.stall, what: 'suspend' },
+  { ...EVERY_NOTICE.stall, what: 'clock-step' },
+  { ...EVERY_NOTICE.suspended, why: 'bot_goodbye' },
+  { ...EVERY_NOTICE.held, why: 'disarmed', untilWallMs: null },
+  { ...EVERY_NOTICE.held, why: 'tripped', untilWallMs: null },
+  { ...EVERY_NOTICE.held, why: 'lapsed', untilWallMs: null },
+  { ...EVERY_NOTICE.released, why: 'operator' },
+  { ...EVERY_NOTICE.removed, how: 'kept' },
+  { ...EVERY_NOTICE.removed, how: 'fired' },
+  { ...EVERY_NOTICE.bot, state: 'failed' },
+  { ...EVERY_NOTICE.bot, state: 'goodbye' },
+  { ...EVERY_NOTICE.bot, state: 'alive' },
+  { ...EVERY_NOTICE.pinged, ok: true, latencyMs: 20, reason: null, detail: '' },
+];
+
+/** One operation of every kind; the type makes a new kind an error here. */
+export const EVERY_OPERATION: { readonly [K in Operation['kind']]: Extract<Operation, { kind: K }> } = {
+  'reload-applied': { kind: 'reload-applied', trigger: 'signal', hash: 'c0ffee00c0ffee00' },
+  'reload-unchanged': { kind: 'reload-unchanged', trigger: 'command', hash: 'c0ffee00c0ffee00' },
+  'reload-rejected': {
+    kind: 'reload-rejected',
+    trigger: 'signal',
+    problems: [
+      'killswitchd.yaml:3: markets[0].timeoutSeconds: found 4; allowed are whole seconds from 5 to 600',
+    ],
+    again: false,
+  },
+  'control-listening': { kind: 'control-listening', address: 'unix:/run/killswitchd/control.sock' },
+  'control-refused': { kind: 'control-refused', reason: 'foreign_origin', more: 3 },
+  'log-level-changed': {
+    kind: 'log-level-changed',
+    from: 'info',
+    to: 'debug',
+    untilWallMs: 1_795_000_600_000,
   },
 };

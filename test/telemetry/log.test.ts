@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Clock } from '../../src/ports.ts';
 import { createLog, type LogOptions, logNotices } from '../../src/telemetry/log.ts';
-import { EVERY_NOTICE } from './every-notice.ts';
+import { EVERY_NOTICE, OTHER_NOTICES } from './every-notice.ts';
 
 const real = createSystemClock();
 const AT = 1_795_000_000_000;
@@ -40,7 +40,7 @@ function record(options: Partial<LogOptions> = {}) {
 describe('log', () => {
   test('every kind of notice is one line with time, level, code and a sentence', async () => {
     const log = record();
-    const notices = Object.values(EVERY_NOTICE);
+    const notices = [...Object.values(EVERY_NOTICE), ...OTHER_NOTICES];
     for (const notice of notices) log.observe(notice, clock.now());
     const lines = await log.lines();
     expect(lines).toHaveLength(notices.length);
@@ -68,6 +68,47 @@ describe('log', () => {
     ]);
   });
 
+  test('what an operator did to a market, and what follows from it, is said in one sentence each', async () => {
+    const log = record();
+    const { held, released, tripped, reloaded, removed } = EVERY_NOTICE;
+    const many = Array.from({ length: 30 }, (_, index) => `M${index}_USDT`);
+    for (const notice of [
+      held,
+      { ...held, why: 'disarmed', untilWallMs: null },
+      { ...held, why: 'tripped', untilWallMs: null },
+      { ...held, why: 'lapsed', untilWallMs: null },
+      released,
+      { ...released, why: 'operator' },
+      tripped,
+      reloaded,
+      { ...reloaded, added: many, removed: [], changed: [] },
+      { ...reloaded, added: [], removed: [], changed: [] },
+      removed,
+      { ...removed, how: 'kept' },
+      { ...removed, how: 'fired' },
+    ] as const) {
+      log.observe(notice, clock.now());
+    }
+    const said = (await log.lines()).map(
+      ({ level, event, msg }) => `${String(level)} ${String(event)}: ${String(msg)}`,
+    );
+    expect(said).toEqual([
+      'info held: BTC_USDT is paused until 11:16:40 UTC (in 10 min): it is not renewed, and nothing new guards its orders. The pause ends by itself.',
+      'info held: BTC_USDT is disarmed: it is not renewed, and nothing new guards its orders until somebody arms it.',
+      'warn held: BTC_USDT is TRIPPED by an operator: its timer is cut to 5 s, and the exchange cancels its orders. It is not armed again until somebody arms it.',
+      'warn held: BTC_USDT is NOT armed again after its lapse (onLapse: hold), until somebody arms it.',
+      'info released: BTC_USDT is under guard again: its pause is over.',
+      'info released: BTC_USDT is under guard again: an operator asked for it.',
+      'warn tripped: BTC_USDT: its timer is cut short, as the exchange confirmed; its orders are cancelled by 11:06:46 UTC (in 6 s).',
+      'info reloaded: The markets of the new configuration are in force: added SOL_USDT; changed BTC_USDT; removed ETH_USDT.',
+      `info reloaded: The markets of the new configuration are in force: added ${many.slice(0, 20).join(', ')} and 10 more.`,
+      'info reloaded: The new configuration is in force; its markets are the same.',
+      'info removed: ETH_USDT has left the configuration: its timer is deleted, as the exchange confirmed, or there was none; its orders stay.',
+      'info removed: ETH_USDT has left the configuration: its timer is left as it is, and fires unless somebody renews it.',
+      'warn removed: ETH_USDT has left the configuration: its time was up before its timer was deleted. If it had a timer, the exchange has cancelled its orders.',
+    ]);
+  });
+
   test('the first failure is a warning, its repeats are counted and said at the recovery', async () => {
     const log = record({ level: 'info' });
     for (let streak = 1; streak <= 12; streak += 1) {
@@ -84,7 +125,9 @@ describe('log', () => {
     const log = record({ level: 'info' });
     log.observe(EVERY_NOTICE.renewed, clock.now());
     log.observe({ ...EVERY_NOTICE.renewed, first: true, slackRatio: null }, clock.now());
+    expect(log.level()).toBe('info');
     log.setLevel('debug');
+    expect(log.level()).toBe('debug');
     log.observe(EVERY_NOTICE.renewed, clock.now());
     expect((await log.lines()).map(({ event }) => event)).toEqual(['armed', 'renewed']);
   });

@@ -1,12 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import { CERTAINTIES, SUSPENSIONS } from '../../src/core/notice.ts';
+import { CERTAINTIES, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import { FAILURE_REASONS } from '../../src/core/outcome.ts';
 import { MARKET_STATES } from '../../src/core/snapshot.ts';
 import type { Clock } from '../../src/ports.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { EVERY_NOTICE } from './every-notice.ts';
+import { scrape } from './scrape.ts';
 
 const BASE = 'http://127.0.0.1:1';
 const clock = createSystemClock();
@@ -18,22 +19,11 @@ function create(markets = ['BTC_USDT'], on: Clock = clock): Metrics {
     nodeVersion: 'v24',
     markets: markets.map((market) => ({ market, types: null, timeoutSeconds: 60 })),
     bases: [BASE],
-    bots: ['maker'],
+    bots: ['maker', 'main'],
+    controlReasons: ['foreign_origin', 'no_token'],
     policy: 'delete',
     clock: on,
   });
-}
-
-/** Every sample of a page by name and labels, as Prometheus would read it. */
-async function scrape(metrics: Metrics): Promise<Map<string, number>> {
-  const samples = new Map<string, number>();
-  for (const line of (await metrics.render()).split('\n')) {
-    if (line === '' || line.startsWith('#')) continue;
-    const end = line.lastIndexOf(' ');
-    expect(samples.has(line.slice(0, end)), `${line} twice`).toBe(false);
-    samples.set(line.slice(0, end), Number(line.slice(end + 1).replace('+Inf', 'Infinity')));
-  }
-  return samples;
 }
 
 describe('metrics', () => {
@@ -49,6 +39,10 @@ describe('metrics', () => {
     for (const certainty of CERTAINTIES) expect(at('lapses_total', `,certainty="${certainty}"`)).toBe(0);
     for (const reason of SUSPENSIONS) expect(at('suspensions_total', `,reason="${reason}"`)).toBe(0);
     for (const state of MARKET_STATES) expect(at('market_state', `,state="${state}"`)).toBe(0);
+    for (const reason of HOLDS) {
+      expect(at('market_held', `,reason="${reason}"`)).toBe(0);
+      expect(at('holds_total', `,reason="${reason}"`)).toBe(0);
+    }
     for (const name of [
       'renewals',
       'renewal_attempts',
@@ -56,6 +50,8 @@ describe('metrics', () => {
       'deletes',
       'delete_failures',
       'refusals',
+      'trips',
+      'trip_failures',
     ]) {
       expect(at(`${name}_total`), name).toBe(0);
     }
@@ -66,6 +62,20 @@ describe('metrics', () => {
     );
     expect(samples.get(`killswitch_ping_failures_total{base="${BASE}",reason="dns"}`)).toBe(0);
     expect(samples.get('killswitch_log_messages_total{level="error"}')).toBe(0);
+    for (const reason of ['foreign_origin', 'no_token']) {
+      expect(samples.get(`killswitch_control_refused_total{reason="${reason}"}`)).toBe(0);
+    }
+    for (const how of ['deleted', 'kept', 'fired']) {
+      expect(samples.get(`killswitch_markets_removed_total{how="${how}"}`)).toBe(0);
+    }
+    expect(samples.get('killswitch_config_hash')).toBe(0);
+    expect(samples.get('killswitch_config_reloads_total')).toBe(0);
+    expect(samples.get('killswitch_config_reload_failures_total')).toBe(0);
+    for (const state of ['starting', 'alive', 'stale', 'goodbye', 'failed']) {
+      expect(samples.get(`killswitch_bot_changes_total{bot="maker",state="${state}"}`)).toBe(0);
+    }
+    expect(samples.get('killswitch_bot_beats_total{bot="maker"}')).toBe(0);
+    expect(samples.get('killswitch_bot_beats_refused_total{bot="maker"}')).toBe(0);
     expect(samples.get('killswitch_build_info{version="1.2.3",revision="abc",node_version="v24"}')).toBe(1);
   });
 
@@ -84,7 +94,13 @@ describe('metrics', () => {
       'altered_replies_total{market="BTC_USDT"}': 1,
       'deletes_total{market="BTC_USDT"}': 1,
       'delete_failures_total{market="BTC_USDT"}': 0,
+      'holds_total{market="BTC_USDT",reason="paused"}': 1,
+      'trips_total{market="BTC_USDT"}': 1,
+      'markets_removed_total{how="deleted"}': 1,
+      renewal_duration_seconds_count: 1,
       renewal_duration_seconds_sum: 0.02,
+      trip_duration_seconds_count: 1,
+      trip_duration_seconds_sum: 0.018,
       renewal_cycle_duration_seconds_sum: 0.03,
       'renewal_slack_ratio_bucket{le="0.9"}': 1,
       'renewal_slack_ratio_bucket{le="0.8"}': 0,
@@ -99,7 +115,7 @@ describe('metrics', () => {
       capacity_requests_per_second: 100,
       'stalls_total{kind="stall"}': 1,
       'stall_seconds_sum{kind="stall"}': 2.5,
-      'bot_alive{bot="maker"}': 0,
+      'bot_changes_total{bot="maker",state="stale"}': 1,
       limiter_bypasses_total: 3,
       [`ping_attempts_total{base="${BASE}"}`]: 1,
       [`ping_failures_total{base="${BASE}",reason="timeout"}`]: 1,
@@ -118,6 +134,62 @@ describe('metrics', () => {
     expect(samples.get('killswitch_delete_failures_total{market="BTC_USDT"}')).toBe(1);
     expect(samples.get('killswitch_renewal_failures_total{market="BTC_USDT",reason="timeout"}')).toBe(0);
     expect(samples.get('killswitch_renewal_attempts_total{market="BTC_USDT"}')).toBe(0);
+  });
+
+  test('a trip counts as a trip, and leaves attempts, failures and successes of renewals consistent', async () => {
+    const now = clock.now();
+    metrics.observe({ ...EVERY_NOTICE.attempt, purpose: 'trip' }, now);
+    metrics.observe({ ...EVERY_NOTICE['attempt-failed'], purpose: 'trip' }, now);
+    metrics.observe({ ...EVERY_NOTICE.attempt, purpose: 'trip' }, now);
+    metrics.observe(EVERY_NOTICE.tripped, now);
+    const samples = await scrape(metrics);
+    expect(samples.get('killswitch_trips_total{market="BTC_USDT"}')).toBe(1);
+    expect(samples.get('killswitch_trip_failures_total{market="BTC_USDT"}')).toBe(1);
+    expect(samples.get('killswitch_renewal_attempts_total{market="BTC_USDT"}')).toBe(0);
+    expect(samples.get('killswitch_renewal_failures_total{market="BTC_USDT",reason="timeout"}')).toBe(0);
+    expect(samples.get('killswitch_renewals_total{market="BTC_USDT"}')).toBe(0);
+    expect(samples.get('killswitch_renewal_slack_ratio_count')).toBe(0);
+    // How late it was written is of interest all the more.
+    expect(samples.get('killswitch_schedule_delay_seconds_count')).toBe(2);
+  });
+
+  test('the expiry after a trip is that of the trip, and who holds the market is shown until nobody does', async () => {
+    const now = { ...clock.now(), wallMs: 1_795_000_000_000 };
+    const held = (why: (typeof HOLDS)[number], untilWallMs: number | null) =>
+      sampleMarket({ state: 'disarmed', wanted: false, hold: { why, untilWallMs } });
+    const reasonsHeld = (samples: Map<string, number>) =>
+      HOLDS.filter(
+        (reason) => samples.get(`killswitch_market_held{market="BTC_USDT",reason="${reason}"}`) === 1,
+      );
+    const tripped = { ...held('tripped', null), expiryWallMs: 1_795_000_005_000 };
+    metrics.refresh(sampleSnapshot({ markets: [tripped] }), now);
+    const first = await scrape(metrics);
+    expect(first.get('killswitch_timer_expiry_timestamp_seconds{market="BTC_USDT"}')).toBe(1_795_000_005);
+    expect(reasonsHeld(first)).toEqual(['tripped']);
+    metrics.refresh(sampleSnapshot({ markets: [held('paused', 1_795_000_600_000)] }), now);
+    expect(reasonsHeld(await scrape(metrics))).toEqual(['paused']);
+    metrics.refresh(sampleSnapshot(), now);
+    expect(reasonsHeld(await scrape(metrics))).toEqual([]);
+  });
+
+  test('beats are counted by bot, and how far apart they were', async () => {
+    let monoMs = 0;
+    metrics = create(['BTC_USDT'], { ...clock, now: () => ({ ...clock.now(), monoMs }) });
+    for (const atMs of [0, 1000, 3500]) {
+      monoMs = atMs;
+      metrics.beatHeard('maker');
+    }
+    metrics.beatHeard('main');
+    metrics.beatRefused('maker');
+    metrics.beatRefused('nobody');
+    metrics.beatHeard('nobody');
+    const samples = await scrape(metrics);
+    expect(samples.get('killswitch_bot_beats_total{bot="maker"}')).toBe(3);
+    expect(samples.get('killswitch_bot_beats_total{bot="main"}')).toBe(1);
+    expect(samples.get('killswitch_bot_beats_refused_total{bot="maker"}')).toBe(1);
+    expect(samples.get('killswitch_bot_beat_gap_seconds_count')).toBe(2);
+    expect(samples.get('killswitch_bot_beat_gap_seconds_sum')).toBe(3.5);
+    expect([...samples.keys()].filter((name) => name.includes('nobody'))).toEqual([]);
   });
 
   test('a scrape shows the state of the snapshot it was given, and the next one its successor', async () => {
@@ -142,19 +214,6 @@ describe('metrics', () => {
     expect(second.get('killswitch_market_state{market="BTC_USDT",state="deleted"}')).toBe(1);
     expect(second.get('killswitch_timer_expiry_timestamp_seconds{market="BTC_USDT"}')).toBe(0);
     expect(second.get('killswitch_ready')).toBe(0);
-  });
-
-  test('a market that is removed leaves no series behind, whatever is still said about it', async () => {
-    metrics = create(['BTC_USDT', 'ETH_USDT']);
-    metrics.removeMarket('BTC_USDT');
-    metrics.observe(EVERY_NOTICE.deleted, clock.now());
-    expect(await metrics.render()).not.toContain('BTC_USDT');
-    metrics.addMarket({ market: 'BTC_USDT', types: ['spot', 'margin'], timeoutSeconds: 30 });
-    const samples = await scrape(metrics);
-    expect(samples.get('killswitch_timer_timeout_seconds{market="BTC_USDT"}')).toBe(30);
-    expect(
-      samples.get('killswitch_market_info{market="BTC_USDT",order_types="spot+margin",policy="delete"}'),
-    ).toBe(1);
   });
 
   test('the number of markets does not change how a page reads', async () => {
@@ -198,14 +257,13 @@ describe('metrics', () => {
     expect(own(one)).toEqual(own(other));
   });
 
-  test('log lines and configuration loads are counted', async () => {
+  test('log lines are counted, and the configuration of the start was a success', async () => {
     metrics.countLogLine('error');
     metrics.countDroppedLogLine();
-    metrics.configLoaded(false, clock.now());
     const samples = await scrape(metrics);
     expect(samples.get('killswitch_log_messages_total{level="error"}')).toBe(1);
     expect(samples.get('killswitch_log_dropped_total')).toBe(1);
-    expect(samples.get('killswitch_config_last_reload_successful')).toBe(0);
+    expect(samples.get('killswitch_config_last_reload_successful')).toBe(1);
     expect(samples.get('killswitch_config_last_reload_success_timestamp_seconds')).toBeGreaterThan(1e9);
   });
 

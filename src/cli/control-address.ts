@@ -1,0 +1,235 @@
+import { statSync } from 'node:fs';
+import type { Command } from 'commander';
+import { type Checked, checkControlListen, checkWebListen, type ListenAddress } from '../config/addresses.ts';
+import { describe } from '../config/wording.ts';
+import { CommandError } from './command-error.ts';
+import { type Edge, EXIT } from './edge.ts';
+
+/** What the command line says about where the daemon is, as it was written. */
+export interface ControlFlags {
+  readonly control?: string;
+  readonly tokenFile?: string;
+  readonly config?: string;
+}
+
+/** Where a daemon takes commands. */
+export interface ControlPlace {
+  readonly address: ListenAddress;
+  /** Shown to a daemon at HOST:PORT; null where none is named, and at a socket, which its mode guards. */
+  readonly token: string | null;
+}
+
+/** Where a daemon is found of which nothing is said. */
+export const USUAL_SOCKET = '/run/killswitchd/control.sock';
+const USUAL_WEB = '127.0.0.1:17477';
+
+/** The flags that every command has that talks to a running daemon. */
+export function addControlFlags(command: Command): Command {
+  return command
+    .option('--control <address>', 'where the daemon is: unix:/PATH or HOST:PORT (KILLSWITCHD_CONTROL)')
+    .option(
+      '--token-file <file>',
+      'file with the token for a daemon at HOST:PORT (KILLSWITCHD_CONTROL_TOKEN_FILE)',
+    )
+    .option('--config <file>', 'configuration file that says both (KILLSWITCHD_CONFIG)');
+}
+
+/**
+ * Where to send commands, and the token to send along. `--control` wins over KILLSWITCHD_CONTROL, that over the first
+ * of control.listen as the daemon itself would read it, and where nothing is configured the usual socket is tried.
+ * Reads the configuration file only where it is needed, and of it only the listeners: key and secret may be missing.
+ * Throws a `CommandError` that says what to write where no daemon is named.
+ */
+export async function findControl(
+  flags: ControlFlags,
+  env: Edge['env'],
+  usualSocket = USUAL_SOCKET,
+): Promise<ControlPlace> {
+  const listeners = readListeners(flags, env);
+  const address = namedControl(flags, env) ?? (await listeners.first('control'));
+  if (address === null) {
+    throw new CommandError(
+      EXIT.config,
+      `${listeners.file}: control.listen is missing or empty, so that the daemon takes no commands; write control: { listen: [unix:${USUAL_SOCKET}] } and restart it, or write --control with the address of another one`,
+    );
+  }
+  const found = address ?? usualAddress(usualSocket);
+  if (found === null) {
+    throw new CommandError(
+      EXIT.config,
+      `no daemon is named, and there is none at unix:${usualSocket}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG`,
+    );
+  }
+  return { address: found, token: await readToken(found, flags, env, listeners) };
+}
+
+/** Where `healthcheck` asks. */
+export type HealthPlace = { readonly kind: 'control' | 'web' } & ControlPlace;
+
+/**
+ * Where to ask whether the daemon is well: at `web` where it is given, else over the control listener where one is
+ * named or configured, else at the read-only listener, which is on by default.
+ */
+export async function findHealth(
+  flags: ControlFlags & { readonly web?: string },
+  env: Edge['env'],
+  usualSocket = USUAL_SOCKET,
+): Promise<HealthPlace> {
+  const web = (address: ListenAddress): HealthPlace => ({
+    kind: 'web',
+    address: toAsk(address),
+    token: null,
+  });
+  if (flags.web !== undefined) return web(check('--web', flags.web, checkWebListen, EXIT.usage));
+  const listeners = readListeners(flags, env);
+  const control = namedControl(flags, env) ?? (await listeners.first('control'));
+  if (control != null) {
+    return { kind: 'control', address: control, token: await readToken(control, flags, env, listeners) };
+  }
+  const configured = await listeners.first('web');
+  if (configured === null) {
+    throw new CommandError(
+      EXIT.config,
+      `${listeners.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`,
+    );
+  }
+  if (configured !== undefined) return web(configured);
+  const socket = listeners.file === null ? usualAddress(usualSocket) : null;
+  if (socket !== null) return { kind: 'control', address: socket, token: null };
+  return web(check('web.listen', USUAL_WEB, checkWebListen, EXIT.config));
+}
+
+function namedControl(flags: ControlFlags, env: Edge['env']): ListenAddress | undefined {
+  if (flags.control !== undefined) return check('--control', flags.control, checkControlListen, EXIT.usage);
+  const variable = env['KILLSWITCHD_CONTROL'];
+  if (variable === undefined) return undefined;
+  return check('KILLSWITCHD_CONTROL', variable, checkControlListen, EXIT.config);
+}
+
+function check(
+  label: string,
+  text: string,
+  checker: (text: string) => Checked<ListenAddress>,
+  exitCode: 64 | 78,
+): ListenAddress {
+  const checked = checker(text.trim());
+  if (checked.kind === 'wrong') throw new CommandError(exitCode, `${label}: ${checked.text}`);
+  if (checked.value.kind === 'tcp' && checked.value.port === 0) {
+    throw new CommandError(
+      exitCode,
+      `${label}: found port 0, which the daemon turns into any free one; its log says which: write that`,
+    );
+  }
+  return checked.value;
+}
+
+/** A listener on every address of the host is asked at the loopback one. */
+function toAsk(address: ListenAddress): ListenAddress {
+  if (address.kind !== 'tcp') return address;
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host];
+  if (host === undefined) return address;
+  return { ...address, host, text: `${host === '::1' ? '[::1]' : host}:${address.port}` };
+}
+
+function usualAddress(path: string): ListenAddress | null {
+  try {
+    statSync(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null;
+    // A folder that this user may not enter can hold it all the same: connecting tells.
+    if (code !== 'EACCES' && code !== 'EPERM') return null;
+  }
+  return { kind: 'unix', text: `unix:${path}`, path };
+}
+
+/** What environment and configuration file say about the listeners of the daemon. */
+interface Listeners {
+  readonly file: string | null;
+  /** Null where the file has none; undefined where neither a variable nor a file says anything. */
+  readonly first: (section: 'control' | 'web') => Promise<ListenAddress | null | undefined>;
+  readonly tokenFile: () => Promise<string | null>;
+}
+
+const CHECKERS = { control: checkControlListen, web: checkWebListen } as const;
+const VARIABLES = { control: 'KILLSWITCHD_CONTROL_LISTEN', web: 'KILLSWITCHD_WEB_LISTEN' } as const;
+
+function readListeners(flags: ControlFlags, env: Edge['env']): Listeners {
+  const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
+  let reading: Promise<FileValue> | null = null;
+  const valueAt = async (path: readonly [string, string]) => {
+    if (file === null) return undefined;
+    reading ??= readFile(file);
+    return (await reading)(path);
+  };
+  return {
+    file,
+    async first(section) {
+      const variable = env[VARIABLES[section]];
+      if (variable !== undefined) {
+        const [text = ''] = variable.split(',');
+        return check(VARIABLES[section], text, CHECKERS[section], EXIT.config);
+      }
+      if (file === null) return undefined;
+      const written = await valueAt([section, 'listen']);
+      if (written === undefined) {
+        return section === 'control' ? null : check('web.listen', USUAL_WEB, checkWebListen, EXIT.config);
+      }
+      if (!Array.isArray(written.value) || !written.value.every((entry) => typeof entry === 'string')) {
+        throw new CommandError(
+          EXIT.config,
+          `${written.label}: found ${describe(written.value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
+        );
+      }
+      const [text] = written.value;
+      return text === undefined ? null : check(written.label, text, CHECKERS[section], EXIT.config);
+    },
+    async tokenFile() {
+      const written = await valueAt(['control', 'tokenFile']);
+      return typeof written?.value === 'string' ? written.value : null;
+    },
+  };
+}
+
+/** A value of the file with its place; undefined where it is not there. */
+type FileValue = (
+  path: readonly [string, string],
+) => { readonly value: unknown; readonly label: string } | undefined;
+
+async function readFile(name: string): Promise<FileValue> {
+  // The parser costs more time than all the rest of a command.
+  const { readConfigFile } = await import('../config/config-file.ts');
+  const file = readConfigFile(name);
+  if (file.values === null) {
+    const lines = file.problems.map(({ place, text }) => `${place.label}: ${text}`);
+    throw new CommandError(EXIT.config, [...lines, 'write --control to do without the file'].join('\n'));
+  }
+  const { values } = file;
+  return (path) => {
+    const [section, key] = path;
+    const at = values[section];
+    const value = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[key] : undefined;
+    return value === undefined ? undefined : { value, label: file.place(path).label };
+  };
+}
+
+/** The token never comes from the command line: everybody on the host can read that. */
+async function readToken(
+  address: ListenAddress,
+  flags: ControlFlags,
+  env: Edge['env'],
+  listeners: Listeners,
+): Promise<string | null> {
+  if (address.kind === 'unix') return null;
+  const variable = env['KILLSWITCHD_CONTROL_TOKEN_FILE'];
+  const [label, file] =
+    flags.tokenFile !== undefined
+      ? ['--token-file', flags.tokenFile]
+      : variable !== undefined
+        ? ['KILLSWITCHD_CONTROL_TOKEN_FILE', variable]
+        : ['control.tokenFile', await listeners.tokenFile()];
+  if (file === null) return null;
+  const { readTokenFile } = await import('../config/secrets.ts');
+  const read = readTokenFile(file);
+  if (read.kind === 'ok') return read.secret.reveal();
+  throw new CommandError(label === '--token-file' ? EXIT.usage : EXIT.config, `${label}: ${read.text}`);
+}

@@ -1,0 +1,220 @@
+import { statSync } from 'node:fs';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import type { Clock } from '../ports.ts';
+import { CommandError } from './command-error.ts';
+import type { ControlPlace } from './control-address.ts';
+import { EXIT } from './edge.ts';
+
+/** What a daemon answered. Its texts come from outside: show them through `plain`. */
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+  /** Undefined where the text is not JSON. */
+  readonly json: unknown;
+}
+
+export interface Question {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly body?: object;
+  readonly withinMs: number;
+}
+
+/** A daemon, as a command asks it. */
+export interface ControlClient {
+  /** Where it is, for sentences. */
+  readonly at: string;
+  /**
+   * One request on a connection of its own. Rejects with an `UnreachableError` where nobody answers; any status is an
+   * answer.
+   */
+  readonly ask: (question: Question) => Promise<Answer>;
+  /** Ends what is under way, which then rejects. */
+  readonly close: () => void;
+}
+
+/** The daemon is not there, or does not answer. The message is one sentence with the cause and what to do. */
+export class UnreachableError extends CommandError {
+  override readonly name = 'UnreachableError';
+  constructor(message: string, options?: ErrorOptions) {
+    super(EXIT.unreachable, message, options);
+  }
+}
+
+/** The status of ten thousand markets has 15 MB. */
+const MOST_BYTES = 128 * 1024 * 1024;
+
+export function createControlClient({ address, token }: ControlPlace, clock: Clock): ControlClient {
+  const at = address.text;
+  const underWay = new Set<ClientRequest>();
+  const where =
+    address.kind === 'unix'
+      ? { socketPath: address.path, headers: { host: 'localhost' } }
+      : { host: address.host, port: address.port, headers: {} };
+
+  const ask = ({ method, path, body, withinMs }: Question): Promise<Answer> => {
+    const content = body === undefined ? null : JSON.stringify(body);
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const outgoing = request({
+      ...where,
+      path,
+      method,
+      agent: false,
+      headers: {
+        ...where.headers,
+        accept: 'application/json',
+        ...(content === null
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) }),
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      },
+    });
+    underWay.add(outgoing);
+    const cancel = clock.after(withinMs, () => outgoing.destroy(new TimedOut()));
+    const settle = () => {
+      cancel();
+      underWay.delete(outgoing);
+    };
+    const fail = (error: unknown) => {
+      settle();
+      reject(new UnreachableError(explain(error, { address, method, withinMs }), { cause: error }));
+    };
+    outgoing.on('error', fail);
+    outgoing.on('response', (incoming) => {
+      read(incoming).then((text) => {
+        settle();
+        resolve({ status: incoming.statusCode ?? 0, text, json: parse(text) });
+      }, fail);
+    });
+    outgoing.end(content ?? undefined);
+    return promise;
+  };
+  const close = () => {
+    for (const outgoing of underWay) outgoing.destroy();
+  };
+  return { at, ask, close };
+}
+
+class TimedOut extends Error {
+  override readonly name = 'TimedOut';
+}
+
+async function read(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MOST_BYTES) throw new Error(`an answer of more than ${MOST_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+interface Asked {
+  readonly address: ControlPlace['address'];
+  readonly method: Question['method'];
+  readonly withinMs: number;
+}
+
+/** Why nobody answered, as one sentence. */
+function explain(error: unknown, { address, method, withinMs }: Asked): string {
+  const at = address.text;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  // A command may have arrived although its answer did not.
+  const doubt = method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
+  if (error instanceof TimedOut) {
+    return `the daemon at ${at} has not answered within ${withinMs / 1000} s${doubt}`;
+  }
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return `no daemon at ${at}: there is no such socket; is killswitchd running, with this address in control.listen?`;
+    case 'ECONNREFUSED':
+      return address.kind === 'unix'
+        ? `no daemon at ${at}: nobody listens at the socket any more; the daemon that made it has ended`
+        : `no daemon at ${at}: nobody listens there; is killswitchd running, with this address in its configuration?`;
+    case 'EACCES':
+    case 'EPERM':
+      return address.kind === 'unix'
+        ? `this user may not use ${at}: ${describeOwner(address.path)}; run the command as the user of the daemon, or as root`
+        : `this user may not connect to ${at} (${code})`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `no daemon at ${at}: the host name is not known`;
+    default:
+      if (code.startsWith('HPE_'))
+        return `what answers at ${at} is no killswitchd daemon: it does not speak HTTP`;
+      return `the daemon at ${at} broke the connection off (${code === '' ? (error as Error).message : code})${doubt}`;
+  }
+}
+
+function describeOwner(path: string): string {
+  try {
+    const { uid, mode } = statSync(path);
+    const bits = (mode & 0o777).toString(8).padStart(4, '0');
+    return `the socket belongs to the user with the id ${uid} and has the mode ${bits}`;
+  } catch {
+    return 'it may not enter the folder of the socket';
+  }
+}
+
+/** A text from outside on one line, with nothing in it that could steer a terminal. */
+export function plain(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+}
+
+/** What a refusal of the control listener comes to. */
+export function refusal({ status, json }: Answer, at: string): CommandError {
+  const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
+  if (error === null || typeof error['message'] !== 'string') {
+    return new CommandError(
+      EXIT.unreachable,
+      `what answers at ${at} is no killswitchd daemon (HTTP ${status})`,
+    );
+  }
+  const said = plain(error['message']);
+  // A path that the daemon does not know is nothing that the user wrote.
+  if (status === 404 && error['code'] === 'unknown_path') return unexpected(status, said, at);
+  switch (status) {
+    case 400:
+    case 404:
+    case 413:
+      return new CommandError(EXIT.usage, said);
+    case 401:
+      return new CommandError(
+        EXIT.refused,
+        `the daemon at ${at} refuses the command: ${said} (the token's file is named by --token-file, KILLSWITCHD_CONTROL_TOKEN_FILE or control.tokenFile)`,
+      );
+    case 403:
+      return new CommandError(EXIT.refused, `the daemon at ${at} refuses the command: ${said}`);
+    case 408:
+    case 409:
+    case 429:
+    case 503:
+      return new CommandError(EXIT.unreachable, `the daemon at ${at} cannot do it now: ${said}`);
+    default:
+      return unexpected(status, said, at);
+  }
+}
+
+function unexpected(status: number, said: string, at: string): CommandError {
+  const text = `the daemon at ${at} answered HTTP ${status}: ${said}; it may be of another version: killswitchd status shows which`;
+  return new CommandError(EXIT.internal, text);
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The texts of a list, fit to be shown; none where it is no list. */
+export function textsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string').map(plain) : [];
+}

@@ -1,0 +1,57 @@
+import { describe } from '../config/wording.ts';
+import { CommandError } from './command-error.ts';
+import { EXIT } from './edge.ts';
+
+const UNIT_SECONDS = { s: 1, m: 60, h: 3600 } as const;
+const LONGEST_SECONDS = 24 * 3600;
+const ALLOWED = 'a number with s, m or h, from 1s to 24h, such as 90s, 10m or 1.5h';
+
+/** `90s`, `10m`, `1.5h` in seconds. Throws a `CommandError` with what to write instead, where something suggests itself. */
+export function readDuration(flag: string, text: string): number {
+  const match = /^(\d{1,6}(?:\.\d{1,3})?)([smh])$/.exec(text);
+  const seconds = match === null ? Number.NaN : secondsOf(match[1], match[2]);
+  if (seconds >= 1 && seconds <= LONGEST_SECONDS) return seconds;
+  const meant = meantDuration(text);
+  const hint = meant === null ? '' : `; write ${meant}`;
+  throw new CommandError(EXIT.usage, `${flag}: found ${describe(text)}; allowed: ${ALLOWED}${hint}`);
+}
+
+/** A whole number of seconds from 0 to 60. Throws a `CommandError` for anything else. */
+export function readWait(flag: string, text: string): number {
+  const seconds = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
+  if (seconds <= 60) return seconds;
+  const meant = /^(\d{1,2})\s*s(ec(onds?)?)?$/.exec(text)?.[1];
+  const hint =
+    seconds > 60 ? '; write 60' : meant === undefined || Number(meant) > 60 ? '' : `; write ${meant}`;
+  throw new CommandError(
+    EXIT.usage,
+    `${flag}: found ${describe(text)}; allowed: a whole number of seconds from 0 to 60${hint}`,
+  );
+}
+
+function secondsOf(number: string | undefined, unit: string | undefined): number {
+  return Number(number) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
+}
+
+/** What somebody probably meant by `10 min`, `600`, `PT10M`, `2d` or `1h30m`; null where nothing suggests itself. */
+function meantDuration(text: string): string | null {
+  const plain = text.trim().toLowerCase().replace(/^pt/, '');
+  const bare =
+    /^(\d{1,6}(?:\.\d{1,3})?)\s*(|s|sec|secs|seconds?|m|min|mins|minutes?|h|hrs?|hours?|d|days?)$/.exec(
+      plain,
+    );
+  if (bare !== null) {
+    const [, number = '', unit = ''] = bare;
+    const letter = unit[0] ?? 's';
+    const seconds =
+      Number(number) * (letter === 'd' ? 86_400 : UNIT_SECONDS[letter as keyof typeof UNIT_SECONDS]);
+    if (seconds > LONGEST_SECONDS) return '24h';
+    if (seconds < 1) return '1s';
+    return letter === 'd' ? `${seconds / 3600}h` : `${number}${letter}`;
+  }
+  const parts = /^(?:(\d{1,3})h)?\s*(?:(\d{1,4})m(?:in)?)?\s*(?:(\d{1,5})s)?$/.exec(plain);
+  if (parts === null || plain === '') return null;
+  const seconds = Number(parts[1] ?? 0) * 3600 + Number(parts[2] ?? 0) * 60 + Number(parts[3] ?? 0);
+  if (seconds < 1 || seconds > LONGEST_SECONDS) return null;
+  return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
+}

@@ -1,0 +1,105 @@
+import { forget } from './belief.ts';
+import { routeOf } from './outage.ts';
+import type { Candidate } from './release.ts';
+import { awakeSlackMs, type CoreState, isWanted, type MarketState } from './state.ts';
+
+export type ExitPolicy = 'delete' | 'keep' | 'handoff';
+
+/** More requests of one exit than this in flight only add load. */
+const MOST_IN_FLIGHT = 3;
+
+/**
+ * The market is guarded no longer, on purpose: the daemon stops, an operator disarms or pauses it, its bot said goodbye,
+ * or a reload took it out. What becomes of its timer is decided here, and carried out once all in flight has settled.
+ * Design, invariants 5 to 7.
+ */
+export function beginExit(state: CoreState, market: MarketState, policy: ExitPolicy): void {
+  const { monoMs } = state.now;
+  const want = exitOf(state, market, policy);
+  const nothingLeft = market.belief.notAfterMs === null || market.belief.notAfterMs <= monoMs;
+  // A timer that is to be cut short is left once that has happened.
+  market.exit = {
+    want,
+    done: want === 'keep' ? !market.tripWanted : want === 'delete' && nothingLeft,
+  };
+  market.nextMs = monoMs;
+}
+
+/**
+ * Delete only on purpose: the bot lives, said goodbye, or is not watched. A dead bot's timer stays and fires, and so
+ * does one that was cut short to fire.
+ */
+export function exitOf(state: CoreState, market: MarketState, policy: ExitPolicy): ExitPolicy {
+  const bot = state.bots.get(market.settings.bot);
+  const consents = bot !== undefined && (bot.state === 'alive' || bot.state === 'goodbye');
+  if (!consents || market.tripWanted || market.hold?.why === 'tripped') return 'keep';
+  if (policy === 'handoff' && (market.suspended !== null || market.hold !== null || market.refused !== null))
+    return 'keep';
+  return policy;
+}
+
+/** What exits want to write now: deletes, or the last renewal of a handoff, each after all of its market settled. */
+export function dueExits(state: CoreState): Candidate[] {
+  const due: Candidate[] = [];
+  if (state.unauthorised !== null) return due;
+  const base = routeOf(state)?.index ?? 0;
+  for (const market of state.markets) {
+    const { exit } = market;
+    if (exit === null || exit.done || exit.want === 'keep') continue;
+    const waits = state.settings.flaw !== 'delete-beside-renewal';
+    if (waits && market.inFlight.some(({ purpose }) => purpose !== 'delete')) continue;
+    if (market.inFlight.length >= MOST_IN_FLIGHT) continue;
+    const fromMs =
+      exit.want === 'delete' ? Math.max(market.nextMs, deletableFromMs(state, market)) : market.nextMs;
+    if (fromMs <= state.now.monoMs) {
+      const purpose = exit.want === 'delete' ? 'delete' : 'renew';
+      due.push({ market, purpose, base, detached: market.timedOut, onWrite: null });
+    } else {
+      state.nextDueMs = Math.min(state.nextDueMs, fromMs);
+    }
+  }
+  return due;
+}
+
+/**
+ * Without rising nonces a renewal of unknown outcome may arrive after the delete and arm the timer again. The delete
+ * waits for the end of its lifetime where there is the time; a stop whose budget has not goes ahead at once, and the
+ * timer is reported as unconfirmed.
+ */
+function deletableFromMs(state: CoreState, market: MarketState): number {
+  if (state.settings.nonce === 'increasing') return 0;
+  const { strayUntilMs } = market.belief;
+  return state.phase.kind !== 'stopping' || strayUntilMs < state.phase.budgetEndMs - 1000 ? strayUntilMs : 0;
+}
+
+/**
+ * Finds the market's exit again after anything that decides about it has changed: its bot, an operator's hold, or the
+ * configuration. During a stop exits stay as they were decided when it began.
+ */
+export function reconsider(state: CoreState, market: MarketState): void {
+  if (state.phase.kind !== 'running') return;
+  const { policy } = state.settings.shutdown;
+  if (market.leaving) beginExit(state, market, policy);
+  else if (market.hold?.why === 'disarmed' || market.hold?.why === 'paused') beginExit(state, market, 'delete');
+  else if (market.suspended === 'bot_goodbye') beginExit(state, market, policy);
+  else market.exit = null;
+  if (isWanted(state, market)) wantAgain(state, market);
+}
+
+/** The timer needs no cut, or has had it. */
+export function tripDone(market: MarketState): void {
+  market.tripWanted = false;
+  if (market.exit?.want === 'keep') market.exit.done = true;
+}
+
+/** The market is guarded again: due at once, and whatever fired meanwhile fired on purpose and is no lapse. */
+function wantAgain(state: CoreState, market: MarketState): void {
+  market.tripWanted = false;
+  market.deleted = false;
+  market.nextMs = state.now.monoMs;
+  market.cycleSinceMs = null;
+  market.belief.server = null;
+  if (awakeSlackMs(state, market) <= 0) forget(market.belief);
+  market.overdueSaid = false;
+  market.lapseSaid = false;
+}

@@ -1,0 +1,88 @@
+import type { CommandName, Progress } from './operate.ts';
+import { type CoreState, type MarketState, slackMs } from './state.ts';
+import { seconds } from './timing.ts';
+
+/** What somebody waits for: a command, or the end of a bot's timers after its goodbye. */
+export type Awaited = CommandName | 'goodbye' | 'remove';
+
+/** How far a market has come with what was asked of it, as far as is known at the last step. Reads only. */
+export function progressOf(state: CoreState, awaited: Awaited, market: MarketState): Progress {
+  const name = market.settings.market;
+  const said = (progress: Progress['state'], says: string): Progress => {
+    return { market: name, state: progress, says: `${name} ${says}.` };
+  };
+  if (state.phase.kind !== 'running') return said('impossible', 'is left alone: the daemon is stopping');
+  switch (awaited) {
+    case 'arm':
+    case 'resume':
+      return armed(state, market, said);
+    case 'trip':
+      return tripped(state, market, said);
+    case 'remove':
+      if (!market.leaving) return said('done', 'is configured again');
+      return said('waiting', 'leaves: its timer is not confirmed deleted yet');
+    case 'disarm':
+    case 'pause':
+    case 'goodbye':
+      return deleted(state, awaited, market, said);
+  }
+}
+
+type Say = (progress: Progress['state'], says: string) => Progress;
+
+function armed(state: CoreState, market: MarketState, said: Say): Progress {
+  const leftMs = slackMs(state, market);
+  if (market.leaving) return said('impossible', 'is no longer configured');
+  if (market.hold !== null) return said('impossible', `stays as it is (${market.hold.why}): arm it`);
+  if (market.suspended !== null) {
+    return said('impossible', `is not armed (${market.suspended}): nothing is renewed before the bot's next beat`);
+  }
+  if (leftMs > 0) return said('done', `is armed for another ${left(leftMs)}`);
+  if (market.refused !== null) return said('impossible', `is refused by the exchange: ${market.refused.detail}`);
+  if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));
+  return said('waiting', 'is not confirmed armed yet');
+}
+
+function tripped(state: CoreState, market: MarketState, said: Say): Progress {
+  if (!market.tripWanted) {
+    const leftMs = firesInMs(state, market);
+    return said(
+      'done',
+      leftMs === null
+        ? 'has no timer any more: it has fired'
+        : `is cut short: its orders are cancelled within ${left(leftMs)}`,
+    );
+  }
+  if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));
+  return said('waiting', 'is not confirmed cut short yet');
+}
+
+function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: Say): Progress {
+  const leftMs = firesInMs(state, market);
+  const { exit, hold } = market;
+  if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
+    return said('impossible', `is out of guard for good (${hold.why}) and cannot be paused`);
+  }
+  if (exit === null) return said('impossible', 'is guarded: somebody armed it again');
+  if (exit.want === 'keep' && leftMs !== null) {
+    const why = awaited === 'goodbye' ? 'keeps its timer, as the policy says' : 'keeps its timer: its bot gives no sign of life';
+    return said(awaited === 'goodbye' ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`);
+  }
+  if (exit.done) return said('done', 'has no timer any more: its orders stay');
+  if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));
+  return said('waiting', "still has a timer: the delete is not confirmed yet");
+}
+
+function keyRefused(detail: string): string {
+  return `cannot be changed: the exchange refuses the API key (${detail})`;
+}
+
+/** The longest that a timer which may exist still runs; null where surely none exists. */
+function firesInMs(state: CoreState, market: MarketState): number | null {
+  const { notAfterMs } = market.belief;
+  return notAfterMs === null || notAfterMs <= state.now.monoMs ? null : notAfterMs - state.now.monoMs;
+}
+
+function left(ms: number): string {
+  return seconds(Math.ceil(ms / 100) * 100);
+}

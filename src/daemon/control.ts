@@ -1,0 +1,54 @@
+import type { Config } from '../config/config.ts';
+import type { Keeper } from '../keeper.ts';
+import type { Beats } from '../liveness/beats.ts';
+import type { ControlSources } from '../operator/control-sources.ts';
+import type { Clock } from '../ports.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Operations } from '../telemetry/operations.ts';
+import { botsOf } from './evidence.ts';
+import type { LogLevels } from './log-levels.ts';
+import type { Reloading } from './reloading.ts';
+
+export interface Controlled {
+  readonly clock: Clock;
+  readonly version: string;
+  /** The configuration in force. */
+  readonly config: () => Config;
+  readonly keeper: Keeper;
+  readonly beats: Beats;
+  readonly metrics: Metrics;
+  readonly operations: Operations;
+  readonly reloading: Reloading;
+  readonly levels: LogLevels;
+  readonly status: ControlSources['status'];
+}
+
+/** What the control listener can bring about, tied to the parts that do it. */
+export function createControlSources(parts: Controlled): ControlSources {
+  const { clock, version, config, keeper, beats, metrics, operations, reloading, levels, status } = parts;
+  const marketsOf = (bot: string) =>
+    config()
+      .markets.filter((market) => market.bot === bot)
+      .map(({ market }) => market);
+  return {
+    clock,
+    version,
+    status,
+    snapshot: keeper.snapshot,
+    markets: () => config().markets.map(({ market }) => market),
+    bots: () => botsOf(config()),
+    ttlMs: () => config().liveness.ttlSeconds * 1000,
+    hear(bot, says, proof, agoMs) {
+      const heard = beats.hear(bot, says, proof, agoMs);
+      if (heard.counted) metrics.beatHeard(bot);
+      else metrics.beatRefused(bot);
+      return heard;
+    },
+    afterGoodbye: (bot, waitMs) => keeper.settled('goodbye', marketsOf(bot), waitMs),
+    operate: keeper.operate,
+    reload: (waitMs) => reloading.reload('command', waitMs),
+    logLevel: levels.level,
+    setLogLevel: levels.set,
+    onRefused: operations.controlRefused,
+  };
+}

@@ -1,0 +1,44 @@
+import type { Config } from '../config/config.ts';
+import { describePromise } from '../core/promise.ts';
+import type { CoreSettings } from '../core/settings.ts';
+import { planCadence } from '../core/timing.ts';
+import type { Log } from '../telemetry/log.ts';
+
+export interface Introduced {
+  readonly config: Config;
+  readonly warnings: readonly string[];
+  readonly version: string;
+  readonly settings: CoreSettings;
+  readonly bases: readonly string[];
+  readonly addresses: readonly string[];
+}
+
+/** More markets than this are counted and not listed: their promises are on the status page. */
+const NAMED_MARKETS = 100;
+
+/** Says what this daemon guards and what it promises, before the first timer is armed. */
+export function introduce({ config, warnings, version, settings, bases, addresses }: Introduced, { logger }: Log): void {
+  const markets = settings.markets.length;
+  const where = config.embeddedExchange ? `the embedded simulated exchange ${bases[0]}` : bases.join(', ');
+  logger.info(
+    { event: 'started', version, markets, bases },
+    `killswitchd ${version} guards ${markets} ${markets === 1 ? 'market' : 'markets'} at ${where}.`,
+  );
+  for (const warning of warnings) logger.warn({ event: 'config-warning' }, `${warning}.`);
+  const capacityPerSecond = (settings.budget.requests * 1000) / settings.budget.windowMs;
+  const { periodsMs } = planCadence(settings.markets, capacityPerSecond);
+  for (const [index, { market }] of settings.markets.slice(0, NAMED_MARKETS).entries()) {
+    const promise = describePromise(settings, index, periodsMs[index] ?? 0);
+    logger.info({ event: 'promise', market, promise }, promise.join(' '));
+  }
+  for (const address of addresses) {
+    logger.info({ event: 'web-listening', address }, `Status page, health and metrics: ${address}`);
+  }
+  const { policy, budgetMs } = settings.shutdown;
+  const does = {
+    delete: 'deletes the timers',
+    keep: 'leaves the timers to fire',
+    handoff: 'renews the timers once more and leaves them to a successor',
+  }[policy];
+  logger.info({ event: 'stop-means', policy }, `SIGTERM or Ctrl-C ${does}, within ${budgetMs / 1000} s.`);
+}

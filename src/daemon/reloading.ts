@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { Config } from '../config/config.ts';
+import type { Loaded } from '../config/load.ts';
+import { diffConfig } from '../config/reload.ts';
+import type { Progress } from '../core/operate.ts';
+import type { ReloadReport } from '../operator/control-sources.ts';
+import type { Cancel, Clock } from '../ports.ts';
+import type { Operations, ReloadTrigger } from '../telemetry/operations.ts';
+
+export interface ReloadingOptions {
+  readonly clock: Clock;
+  readonly operations: Operations;
+  /** The configuration in force. */
+  readonly config: () => Config;
+  /** Reads everything again: file, environment, secrets. */
+  readonly load: () => Loaded;
+  /** Puts the new configuration in force. */
+  readonly apply: (next: Config) => Promise<void>;
+  /** Waits for what the new configuration asks of the exchange. */
+  readonly settled: (markets: {
+    readonly armed: readonly string[];
+    readonly gone: readonly string[];
+  }, waitMs: number) => Promise<readonly Progress[]>;
+}
+
+export interface Reloading {
+  /** One at a time: asking again joins the reload that is under way. Never rejects. */
+  reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport>;
+  /** Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed. Returned function ends it. */
+  watch(): Cancel;
+}
+
+/** How often a switched-off poll looks whether it was switched on. */
+const IDLE_LOOK_MS = 5000;
+
+/**
+ * Reads the configuration again while the daemon runs. The whole of the new one is checked first: a wrong one, or one
+ * that differs in what cannot change, changes nothing and is told to whoever asked, the log and the metrics.
+ */
+export function createReloading(options: ReloadingOptions): Reloading {
+  const { operations } = options;
+  let underWay: Promise<ReloadReport> | null = null;
+  let fresh: Promise<ReloadReport> | null = null;
+
+  async function run(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
+    const loaded = options.load();
+    if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
+    const next = loaded.config;
+    const { unchangeable, added, removed, changed, same } = diffConfig(options.config(), next);
+    if (unchangeable.length > 0) return reject(trigger, unchangeable);
+    if (same) {
+      operations.reloadUnchanged(trigger, hashOf(next));
+      return { kind: 'unchanged' };
+    }
+    await options.apply(next);
+    operations.reloadApplied(trigger, hashOf(next));
+    const progress = await options.settled({ armed: [...added, ...changed], gone: removed }, waitMs);
+    return { kind: 'applied', added, removed, changed, progress };
+  }
+  function reject(trigger: ReloadTrigger, problems: readonly string[]): ReloadReport {
+    operations.reloadRejected(trigger, problems);
+    return { kind: 'rejected', problems };
+  }
+  function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
+    // Whoever asks while one is under way may have changed the file since it was read: theirs comes after it.
+    if (underWay !== null) {
+      fresh ??= underWay.then(() => {
+        fresh = null;
+        return reload(trigger, waitMs);
+      });
+      return fresh;
+    }
+    underWay = run(trigger, waitMs).finally(() => {
+      underWay = null;
+    });
+    return underWay;
+  }
+  return { reload, watch: () => poll(options, () => reload('poll', 0)) };
+}
+
+function poll({ clock, config }: ReloadingOptions, changed: () => Promise<unknown>): Cancel {
+  let over = false;
+  let seen: string | null = null;
+  let cancel: Cancel = () => {};
+  async function look(): Promise<void> {
+    const { file, reload } = config();
+    if (file !== null && reload.pollSeconds > 0) {
+      const found = await digestOf(file);
+      if (seen !== null && found !== null && found !== seen) await changed();
+      seen = found ?? seen;
+    }
+    if (!over) wait();
+  }
+  function wait(): void {
+    const { pollSeconds } = config().reload;
+    cancel = clock.after(pollSeconds > 0 ? pollSeconds * 1000 : IDLE_LOOK_MS, () => void look());
+  }
+  void look();
+  return () => {
+    over = true;
+    cancel();
+  };
+}
+
+/** Null where the file cannot be read now: somebody may be replacing it. */
+async function digestOf(file: string): Promise<string | null> {
+  try {
+    return createHash('sha256').update(await readFile(file)).digest('hex');
+  } catch {
+    return null;
+  }
+}
+
+/** Of what the configuration says, without the secrets. */
+export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
+  const { listen, tokenFile } = control;
+  return createHash('sha256').update(JSON.stringify({ ...rest, control: { listen, tokenFile } })).digest('hex');
+}

@@ -1,0 +1,104 @@
+import type { Config } from '../config/config.ts';
+import { toMarketSettings } from '../config/core-settings.ts';
+import type { OnProblem } from '../liveness/problems.ts';
+import { REFUSALS } from '../operator/control.ts';
+import type { Clock, Observer } from '../ports.ts';
+import { createLog, type Log, type LogLevel, logNotices } from '../telemetry/log.ts';
+import { createMetrics, type Metered, type Metrics } from '../telemetry/metrics.ts';
+import { createOperations, type Operations } from '../telemetry/operations.ts';
+import { createRecentEvents, type RecentEvents } from '../telemetry/recent-events.ts';
+import { botsOf } from './evidence.ts';
+import { hashOf } from './reloading.ts';
+
+/** Everything by which the daemon tells the world what happens. */
+export interface Telling {
+  readonly metrics: Metrics;
+  readonly recent: RecentEvents;
+  readonly operations: Operations;
+  readonly onEvidenceProblem: OnProblem;
+  readonly observe: Observer;
+}
+
+/** The log counts its own lines, in metrics that are made after it. */
+export interface CountedLog {
+  readonly log: Log;
+  readonly countIn: (metrics: Metrics) => void;
+}
+
+export function createCountedLog(config: Config, clock: Clock, secrets: () => readonly string[]): CountedLog {
+  let metrics: Metrics | null = null;
+  const log = createLog({
+    level: levelOf(config),
+    format: config.log.format,
+    clock,
+    onLine: (level) => metrics?.countLogLine(level),
+    onDrop: () => metrics?.countDroppedLogLine(),
+    secrets,
+  });
+  return {
+    log,
+    countIn(counting) {
+      metrics = counting;
+    },
+  };
+}
+
+export interface TellingOptions {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly nodeVersion: string;
+  readonly bases: readonly string[];
+  readonly counted: CountedLog;
+}
+
+export function createTelling(options: TellingOptions): Telling {
+  const { config, clock, version, nodeVersion, bases, counted } = options;
+  const { log } = counted;
+  const metrics = createMetrics({
+    version,
+    revision: 'unknown',
+    nodeVersion,
+    clock,
+    bases,
+    controlReasons: REFUSALS,
+    configHash: hashOf(config),
+    ...meteredOf(config),
+  });
+  counted.countIn(metrics);
+  const recent = createRecentEvents({ bases });
+  const observers = [metrics.observe, logNotices(log.logger, { bases }), recent.observe];
+  return {
+    metrics,
+    recent,
+    operations: createOperations({ log, metrics, recent, clock }),
+    onEvidenceProblem(bot, problem) {
+      if (problem === null) {
+        log.logger.info({ event: 'evidence-found', bot }, `Bot ${bot}: its signs of life can be seen again.`);
+      } else {
+        log.logger.warn({ event: 'evidence-problem', bot }, `Bot ${bot}: no sign of life, ${problem}.`);
+      }
+    },
+    observe: (notice, now) => {
+      for (const observe of observers) observe(notice, now);
+    },
+  };
+}
+
+/** What of the configuration the metrics show. */
+export function meteredOf(config: Config): Metered {
+  return {
+    markets: config.markets.map(toMarketSettings).map(({ market, types, timeoutMs }) => ({
+      market,
+      types,
+      timeoutSeconds: timeoutMs / 1000,
+    })),
+    bots: botsOf(config),
+    policy: config.shutdown.policy,
+  };
+}
+
+/** `trace` shows no more than `debug`. */
+export function levelOf({ log: { level } }: Config): LogLevel {
+  return level === 'trace' ? 'debug' : level;
+}

@@ -1,0 +1,126 @@
+import type { BotWord } from '../core/events.ts';
+import type { CoreSettings } from '../core/settings.ts';
+import type { Evidence, Hear } from '../ports.ts';
+
+/** What tells a beat from a copy of an older one. Both are the bot's own and optional. */
+export interface BeatProof {
+  readonly session: string | null;
+  readonly seq: number | null;
+}
+
+/** Whether a bot's word counted; `why` tells what was wrong with it where it did not. */
+export type Heard = { readonly counted: true } | { readonly counted: false; readonly why: string };
+
+export interface BeatsOptions {
+  readonly mode: CoreSettings['liveness']['mode'];
+  /** As the configuration in force has them. */
+  readonly bots: () => readonly string[];
+}
+
+/** Evidence by what bots say themselves. */
+export interface Beats extends Evidence {
+  /** Takes a bot's word in, `agoMs` after it was received at the earliest, and passes it on if it is a new one. */
+  readonly hear: (bot: string, says: BotWord, proof: BeatProof, agoMs: number) => Heard;
+}
+
+/** A run of numbers; null until the first one. */
+interface Count {
+  last: number | null;
+}
+
+/** What a bot has shown so far. */
+interface Shown {
+  session: string | null;
+  count: Count;
+  /** Of words that carry a number and no session. */
+  readonly nameless: Count;
+  /** Sessions that others have followed, oldest first. */
+  readonly past: string[];
+}
+
+/** A bot that starts more often than this while one of its words is on its way does not exist. */
+const SESSIONS_KEPT = 8;
+
+const IN_PLACE_OF_BEATS = {
+  none: 'nobody watches the bots',
+  file: "evidence comes from the bot's file",
+  http: "evidence comes from the bot's URL",
+  process: "evidence comes from the bot's process",
+} as const;
+
+/**
+ * Takes in what bots say, and sorts out copies: a word counts once, and not after a newer one. Within a session the
+ * numbers must rise, and a session that another one has followed is over. A new session starts anew, as a bot does.
+ * Words without either always count, unless the bot has numbered its words in the same session before. Nothing is kept
+ * beyond the daemon's life: a session that this process never heard of is taken for a new one.
+ */
+export function createBeats(options: BeatsOptions): Beats {
+  const { mode, bots } = options;
+  const shownBy = new Map<string, Shown>();
+  let listener: Hear | null = null;
+
+  function shown(bot: string): Shown {
+    const known = shownBy.get(bot);
+    if (known !== undefined) return known;
+    const names = new Set(bots());
+    for (const other of shownBy.keys()) if (!names.has(other)) shownBy.delete(other);
+    const made: Shown = { session: null, count: { last: null }, nameless: { last: null }, past: [] };
+    shownBy.set(bot, made);
+    return made;
+  }
+  return {
+    start(hear) {
+      listener = hear;
+      return () => {
+        listener = null;
+      };
+    },
+    hear(bot, says, proof, agoMs) {
+      if (mode !== 'beat') {
+        const instead = IN_PLACE_OF_BEATS[mode];
+        return refuse(`liveness.mode is ${mode}: ${instead}, so that beats count for nothing`);
+      }
+      if (listener === null) return refuse('the daemon does not listen to bots now: it starts or stops');
+      if (!bots().includes(bot)) return refuse(`no market of the configuration belongs to bot ${bot}`);
+      const why = whyNot(shown(bot), proof);
+      if (why !== null) return refuse(why);
+      listener(bot, says, agoMs);
+      return { counted: true };
+    },
+  };
+}
+
+function refuse(why: string): Heard {
+  return { counted: false, why };
+}
+
+/** Why a word is not a new one, or null where it is; what it shows is then kept. */
+function whyNot(shown: Shown, { session, seq }: BeatProof): string | null {
+  if (session !== null && shown.past.includes(session)) {
+    return `session ${quote(session)} is over: the bot has begun session ${quote(shown.session ?? '')} since`;
+  }
+  if (session !== null && session !== shown.session) begin(shown, session);
+  const count = session === null ? shown.nameless : shown.count;
+  const where = session === null ? '' : ` in session ${quote(session)}`;
+  if (seq === null) {
+    if (count.last === null) return null;
+    return `seq is missing: the bot has numbered its words${where} before, the last was ${count.last}`;
+  }
+  if (count.last !== null && !(seq > count.last)) {
+    const advice = session === null ? '; a bot that counts from the start again needs a new session' : '';
+    return `replayed: seq is ${seq}${where} and must be more than ${count.last}${advice}`;
+  }
+  count.last = seq;
+  return null;
+}
+
+function begin(shown: Shown, session: string): void {
+  if (shown.session !== null) shown.past.push(shown.session);
+  if (shown.past.length > SESSIONS_KEPT) shown.past.shift();
+  shown.session = session;
+  shown.count = { last: null };
+}
+
+function quote(session: string): string {
+  return JSON.stringify(session);
+}

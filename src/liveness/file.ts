@@ -1,0 +1,139 @@
+import type { Clock, Evidence, Hear } from '../ports.ts';
+import { createProblems, type OnProblem, type Problems } from './problems.ts';
+import { startRounds } from './rounds.ts';
+
+/** What tells one touch of a file from the next. The values mean nothing beyond being equal or not. */
+export interface FileState {
+  readonly mtimeMs: number;
+  readonly size: number;
+  readonly ino: number;
+}
+
+/** `absent`: there is no such file. `failed`: nobody knows; `detail` is for the log. */
+export type FileLook =
+  | { readonly kind: 'present'; readonly state: FileState }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'failed'; readonly detail: string };
+
+/** Looks at one file and calls `done` exactly once, never synchronously, however long that takes. */
+export type LookAtFile = (path: string, done: (look: FileLook) => void) => void;
+
+export interface FileEvidenceOptions {
+  readonly clock: Clock;
+  /** Each bot with its file, as the configuration in force has them. */
+  readonly files: () => readonly { readonly bot: string; readonly path: string }[];
+  readonly probeEveryMs: () => number;
+  readonly look: LookAtFile;
+  readonly onProblem: OnProblem;
+}
+
+interface Watch {
+  path: string;
+  busy: boolean;
+  /** How the file was when it was last seen; `absent` until it was seen for the first time. */
+  state: FileState | 'absent' | 'unknown';
+  /** When the look that found that was begun, monotonic. */
+  sinceMs: number;
+}
+
+/**
+ * Evidence by a file that the bot's loop touches: any change of it between two looks is a beat. The file's own time is
+ * only compared, never believed: clocks of containers and file systems differ.
+ *
+ * A beat is dated back to the begin of the look that last saw the file as it was before, since the touch may have come
+ * right after it; a slow look therefore makes old evidence and never fresh evidence. The first look of all never counts,
+ * because a file survives the bot that touched it. For the same reason a file that was gone and is back unchanged does
+ * not count (a file system was mounted again). What cannot be told from a touch is an old file whose file system is mounted
+ * for the first time after the daemon's start: it makes one beat. A look that fails tells nothing, and a deleted file is no goodbye: both
+ * leave the decision to the lifetime of the evidence. No bot's file is looked at twice at a time.
+ */
+export function createFileEvidence(options: FileEvidenceOptions): Evidence {
+  const { clock, files, probeEveryMs, look } = options;
+  return {
+    start(hear) {
+      const watches = new Map<string, Watch>();
+      const problems = createProblems(options.onProblem);
+      let over = false;
+
+      function lookAt(bot: string, watch: Watch): void {
+        const { path } = watch;
+        const begunMs = clock.now().monoMs;
+        watch.busy = true;
+        look(path, (found) => {
+          watch.busy = false;
+          if (over) return;
+          problems.say(bot, problemOf(path, found));
+          takeIn(bot, watch, found, begunMs, clock.now().monoMs, hear);
+        });
+      }
+      function round(): void {
+        const wanted = files();
+        forgetOthers(watches, wanted, problems);
+        for (const { bot, path } of wanted) {
+          const watch = watches.get(bot) ?? { path, busy: false, state: 'unknown', sinceMs: 0 };
+          watches.set(bot, watch);
+          if (watch.busy) continue;
+          if (watch.path !== path) watch.state = 'unknown';
+          watch.path = path;
+          lookAt(bot, watch);
+        }
+      }
+      const cancel = startRounds(clock, probeEveryMs, round);
+      return () => {
+        over = true;
+        cancel();
+      };
+    },
+  };
+}
+
+function takeIn(
+  bot: string,
+  watch: Watch,
+  found: FileLook,
+  begunMs: number,
+  nowMs: number,
+  hear: Hear,
+): void {
+  if (found.kind === 'failed') return;
+  if (found.kind === 'absent') {
+    // A file that was seen before stays what the next one is compared with.
+    if (watch.state !== 'unknown' && watch.state !== 'absent') return;
+    watch.state = 'absent';
+    watch.sinceMs = begunMs;
+    return;
+  }
+  const { state: before, sinceMs } = watch;
+  watch.state = found.state;
+  watch.sinceMs = begunMs;
+  if (before === 'unknown' || (before !== 'absent' && isSame(before, found.state))) return;
+  hear(bot, 'beat', nowMs - sinceMs);
+}
+
+function isSame(one: FileState, other: FileState): boolean {
+  return one.mtimeMs === other.mtimeMs && one.size === other.size && one.ino === other.ino;
+}
+
+function problemOf(path: string, found: FileLook): string | null {
+  switch (found.kind) {
+    case 'present':
+      return null;
+    case 'absent':
+      return `there is no file ${path}`;
+    case 'failed':
+      return `cannot look at ${path}: ${found.detail}`;
+  }
+}
+
+/** A look that is still under way keeps its place: a file system that hangs gets no second one by a reload. */
+function forgetOthers(
+  watches: Map<string, Watch>,
+  wanted: readonly { readonly bot: string }[],
+  problems: Problems,
+): void {
+  for (const [bot, { busy }] of watches) {
+    if (busy || wanted.some((file) => file.bot === bot)) continue;
+    watches.delete(bot);
+    problems.forget(bot);
+  }
+}

@@ -1,0 +1,105 @@
+import type { BotWord } from '../core/events.ts';
+import type { Clock, Evidence, Hear } from '../ports.ts';
+import { createProblems, type OnProblem } from './problems.ts';
+import { startRounds } from './rounds.ts';
+
+/** A process as the operating system shows it. */
+export interface ProcessState {
+  /** One letter as in /proc/PID/stat: R runs, S and D wait, T and t are stopped, Z and X are dead. */
+  readonly state: string;
+  /** Differs between two processes that had the same number; null where the system does not tell. */
+  readonly startedAt: string | null;
+}
+
+/** Looks at a process and calls `done` exactly once, never synchronously; null where there is none to be seen. */
+export type LookAtProcess = (pid: number, done: (seen: ProcessState | null) => void) => void;
+
+export interface ProcessEvidenceOptions {
+  readonly clock: Clock;
+  /** All bots of the configuration in force: they share the one child. */
+  readonly bots: () => readonly string[];
+  readonly probeEveryMs: () => number;
+  readonly look: LookAtProcess;
+  readonly onProblem: OnProblem;
+}
+
+/** Evidence by a child process, and what its parent must tell of it. */
+export interface ProcessEvidence extends Evidence {
+  /** The child was started. */
+  readonly began: (pid: number) => void;
+  /** The child has ended: nothing that is still heard of its number counts. */
+  readonly ended: (code: number | null) => void;
+}
+
+interface Child {
+  readonly pid: number;
+  busy: boolean;
+  startedAt: string | null;
+}
+
+/** Running, or waiting for something to do: alive. Stopped, traced and dead ones give no evidence. */
+const ALIVE: ReadonlySet<string> = new Set(['R', 'S', 'D']);
+const STOPPED: ReadonlySet<string> = new Set(['T', 't']);
+
+/** What the end of a bot's process says: exit code 0 is a goodbye; anything else, and a signal (null), is a failure. */
+export function lastWord(code: number | null): BotWord {
+  return code === 0 ? 'goodbye' : 'fail';
+}
+
+/**
+ * Evidence by the state of a child process. A look that finds it running dates a beat to when the look was begun. It
+ * tells nothing about what the process does: a loop that hangs looks alive. At most one look is under way.
+ */
+export function createProcessEvidence(options: ProcessEvidenceOptions): ProcessEvidence {
+  const { clock, bots, probeEveryMs, look } = options;
+  let child: Child | null = null;
+  let listener: Hear | null = null;
+  const problems = createProblems(options.onProblem);
+
+  function lookAtChild(): void {
+    const seen = child;
+    if (seen === null || seen.busy || listener === null) return;
+    const begunMs = clock.now().monoMs;
+    seen.busy = true;
+    look(seen.pid, (found) => {
+      seen.busy = false;
+      if (child !== seen || listener === null) return;
+      seen.startedAt ??= found?.startedAt ?? null;
+      const problem = problemOf(seen, found);
+      const agoMs = clock.now().monoMs - begunMs;
+      for (const bot of bots()) {
+        problems.say(bot, problem);
+        if (problem === null) listener(bot, 'beat', agoMs);
+      }
+    });
+  }
+  return {
+    start(hear) {
+      listener = hear;
+      const cancel = startRounds(clock, probeEveryMs, lookAtChild);
+      return () => {
+        cancel();
+        listener = null;
+      };
+    },
+    began(pid) {
+      child = { pid, busy: false, startedAt: null };
+      // At once, so that the start time that is kept is the child's own.
+      lookAtChild();
+    },
+    ended(code) {
+      if (child === null) return;
+      child = null;
+      for (const bot of bots()) listener?.(bot, lastWord(code), 0);
+    },
+  };
+}
+
+/** Null where the look is evidence. */
+function problemOf({ pid, startedAt }: Child, found: ProcessState | null): string | null {
+  if (found === null) return `process ${pid} cannot be seen`;
+  if (found.startedAt !== startedAt) return `process ${pid} is another one than the bot`;
+  if (ALIVE.has(found.state)) return null;
+  const what = STOPPED.has(found.state) ? 'is stopped' : 'is not running';
+  return `process ${pid} ${what} (state ${found.state})`;
+}

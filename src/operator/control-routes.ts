@@ -1,0 +1,251 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { BotWord } from '../core/events.ts';
+import { COMMANDS, type CommandName, type Progress } from '../core/operate.ts';
+import {
+  chooseBot,
+  chooseMarkets,
+  type Input,
+  type InputKey,
+  readInput,
+  readQuery,
+} from './control-input.ts';
+import { ControlRefusal, errorBody } from './control-refusal.ts';
+import type { ControlSources, ReloadReport } from './control-sources.ts';
+import { createViews, describeFiring, type Views } from './control-view.ts';
+import { createBreather } from './share.ts';
+
+/** What one request is about. */
+interface Call {
+  readonly input: Input;
+  /** The bot that the query names. */
+  readonly bot: string | undefined;
+  /** On the monotonic clock. */
+  readonly arrivedMs: number;
+}
+
+interface Answer {
+  readonly status: number;
+  /** JSON, or pieces of it. */
+  readonly body: string | readonly string[];
+}
+
+interface Route {
+  readonly method: 'GET' | 'POST';
+  readonly keys: readonly InputKey[];
+  readonly needs: readonly InputKey[];
+  /** Whether the bot may stand in the query. */
+  readonly ofBot: boolean;
+  readonly answer: (call: Call) => Answer | Promise<Answer>;
+}
+
+export type ControlRoutes = ReadonlyMap<string, Route>;
+
+const DEFAULT_WAIT_SECONDS = 15;
+/** Commands that are waited for at one time, and readers of the status. */
+const MAX_COMMANDS = 64;
+const MAX_READERS = 32;
+const MOST_REASONS = 100;
+
+/** Everything that can be asked, by path. One of these serves all listeners. */
+export function createRoutes(sources: ControlSources): ControlRoutes {
+  const views = createViews(sources.clock, sources.snapshot);
+  const inTurn = createSlots(MAX_COMMANDS);
+  const commands = COMMANDS.map(
+    (name) => [`/v1/${name}`, commandRoute(sources, views, inTurn, name)] as const,
+  );
+  return new Map<string, Route>([
+    ['/v1/beat', { ...WORD, answer: (call) => beat(sources, views, call) }],
+    [
+      '/v1/goodbye',
+      {
+        ...WORD,
+        keys: [...WORD.keys, 'waitSeconds'],
+        answer: (call) => inTurn(() => goodbye(sources, views, call)),
+      },
+    ],
+    ['/v1/fail', { ...WORD, answer: (call) => fail(sources, views, call) }],
+    ...commands,
+    [
+      '/v1/reload',
+      { ...PLAIN, keys: ['waitSeconds'], answer: ({ input }) => inTurn(() => reload(sources, views, input)) },
+    ],
+    [
+      '/v1/log-level',
+      {
+        ...PLAIN,
+        keys: ['level', 'forSeconds'],
+        needs: ['level'],
+        answer: ({ input }) => setLogLevel(sources, input),
+      },
+    ],
+    [
+      '/v1/status',
+      { ...PLAIN, method: 'GET', answer: async () => ({ status: 200, body: await sources.status() }) },
+    ],
+    ['/v1/health', { ...PLAIN, method: 'GET', answer: () => health(views) }],
+  ]);
+}
+
+const PLAIN = { method: 'POST', keys: [], needs: [], ofBot: false } as const;
+const WORD = { ...PLAIN, keys: ['bot', 'session', 'seq'], ofBot: true } as const;
+
+function json(status: number, value: unknown): Answer {
+  return { status, body: `${JSON.stringify(value)}\n` };
+}
+
+type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+
+function createSlots(limit: number): InTurn {
+  let underWay = 0;
+  return async (work) => {
+    if (underWay >= limit) {
+      throw new ControlRefusal('too_many_commands', `${limit} commands are being waited for; try again`);
+    }
+    underWay += 1;
+    try {
+      return await work();
+    } finally {
+      underWay -= 1;
+    }
+  };
+}
+
+/** Takes a bot's word in, as old as its request is. */
+function take(sources: ControlSources, says: BotWord, { input, bot: queried, arrivedMs }: Call) {
+  const bot = chooseBot(queried, input.bot, sources.bots());
+  const proof = { session: input.session ?? null, seq: input.seq ?? null };
+  return { bot, heard: sources.hear(bot, says, proof, Math.max(0, sources.clock.now().monoMs - arrivedMs)) };
+}
+
+function beat(sources: ControlSources, views: Views, call: Call): Answer {
+  const { bot, heard } = take(sources, 'beat', call);
+  const { armed, listed } = views.bot(bot);
+  const ttlSeconds = sources.ttlMs() / 1000;
+  const head = JSON.stringify({ armed, ...heard, bot, ttlSeconds });
+  return { status: 200, body: `${head.slice(0, -1)},${listed}}\n` };
+}
+
+async function goodbye(sources: ControlSources, views: Views, call: Call): Promise<Answer> {
+  const { bot, heard } = take(sources, 'goodbye', call);
+  views.forget();
+  if (!heard.counted) return json(409, { ...heard, bot, done: false, markets: [] });
+  const progress = await sources.afterGoodbye(bot, waitMs(call.input));
+  views.forget();
+  return json(statusOf(progress), { ...heard, bot, ...describeProgress(progress) });
+}
+
+function fail(sources: ControlSources, views: Views, call: Call): Answer {
+  const { bot, heard } = take(sources, 'fail', call);
+  views.forget();
+  const markets = describeFiring(views.markets(bot), sources.clock.now().wallMs);
+  return json(heard.counted ? 200 : 409, { ...heard, bot, ...markets });
+}
+
+function commandRoute(sources: ControlSources, views: Views, inTurn: InTurn, does: CommandName): Route {
+  const operate = async ({ input }: Call): Promise<Answer> => {
+    const markets = chooseMarkets(input.markets, sources.markets());
+    const forMs = Math.round((input.forSeconds ?? 0) * 1000);
+    views.forget();
+    const progress = await sources.operate({ does, markets, forMs }, waitMs(input));
+    views.forget();
+    return json(statusOf(progress), describeProgress(progress));
+  };
+  const pauses = does === 'pause';
+  return {
+    ...PLAIN,
+    keys: pauses ? ['markets', 'forSeconds', 'waitSeconds'] : ['markets', 'waitSeconds'],
+    needs: pauses ? ['forSeconds'] : [],
+    answer: (call) => inTurn(() => operate(call)),
+  };
+}
+
+function waitMs({ waitSeconds }: Input): number {
+  return Math.round((waitSeconds ?? DEFAULT_WAIT_SECONDS) * 1000);
+}
+
+function statusOf(progress: readonly Progress[]): number {
+  if (progress.some(({ state }) => state === 'impossible')) return 409;
+  return progress.every(({ state }) => state === 'done') ? 200 : 202;
+}
+
+function describeProgress(progress: readonly Progress[]) {
+  return { done: progress.every(({ state }) => state === 'done'), markets: progress };
+}
+
+async function reload(sources: ControlSources, views: Views, input: Input): Promise<Answer> {
+  const report: ReloadReport = await sources.reload(waitMs(input));
+  views.forget();
+  switch (report.kind) {
+    case 'unchanged':
+      return json(200, { result: 'unchanged' });
+    case 'applied': {
+      const { added, removed, changed, progress } = report;
+      return json(200, { result: 'applied', added, removed, changed, ...describeProgress(progress) });
+    }
+    case 'rejected': {
+      const { problems } = report;
+      const text = `nothing was changed: the configuration has ${problems.length} ${problems.length === 1 ? 'mistake' : 'mistakes'}`;
+      return { status: 422, body: errorBody('config_rejected', text, { problems }) };
+    }
+  }
+}
+
+function setLogLevel(sources: ControlSources, { level, forSeconds }: Input): Answer {
+  const before = sources.logLevel();
+  sources.setLogLevel(level ?? before, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
+  return json(200, { level: sources.logLevel(), before, forSeconds: forSeconds ?? null });
+}
+
+function health(views: Views): Answer {
+  const { live, ready, notReady } = views.snapshot();
+  const omitted = notReady.length - MOST_REASONS;
+  const more = omitted > 0 ? { notReadyOmitted: omitted } : {};
+  return json(200, { live, ready, notReady: notReady.slice(0, MOST_REASONS), ...more });
+}
+
+/** Adds the routes to one listener. `arrivedMs` tells when a request came in. */
+export function addRoutes(
+  app: FastifyInstance,
+  routes: ControlRoutes,
+  arrivedMs: (request: FastifyRequest) => number,
+  send: Send,
+): void {
+  for (const [path, { method, keys, needs, ofBot, answer }] of routes) {
+    app.route({
+      method,
+      url: path,
+      handler: async (request, reply) => {
+        const { bot } = readQuery(request.query, ofBot ? ['bot'] : []);
+        const input = readInput(method === 'GET' ? undefined : request.body, keys, needs);
+        const call = { input, bot, arrivedMs: arrivedMs(request) };
+        return send(reply, await answer(call));
+      },
+    });
+  }
+}
+
+export type Send = (reply: FastifyReply, answer: Answer) => FastifyReply;
+
+/** Sends what is long in pieces and with breaks, as fast as its reader takes it, and not to too many at a time. */
+export function createSend(sources: ControlSources): Send {
+  const breathe = createBreather(sources.clock);
+  let readers = 0;
+  async function* paced(pieces: readonly string[]) {
+    for (const piece of pieces) {
+      await breathe();
+      yield piece;
+    }
+  }
+  return (reply, { status, body }) => {
+    if (typeof body === 'string') return reply.code(status).send(body);
+    if (readers >= MAX_READERS) {
+      throw new ControlRefusal('too_many_commands', `${MAX_READERS} are reading the status; try again`);
+    }
+    readers += 1;
+    reply.raw.once('close', () => {
+      readers -= 1;
+    });
+    return reply.code(status).send(Readable.from(paced(body), { objectMode: false }));
+  };
+}

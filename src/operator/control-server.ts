@@ -1,0 +1,143 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import type { Socket } from 'node:net';
+import { ControlRefusal, errorBody, type Refusal } from './control-refusal.ts';
+import { codeOf } from './listen-address.ts';
+
+/** Connections that are served. */
+const MAX_CONNECTIONS = 256;
+/** Connections that are told so; beyond these they are closed without a word: file descriptors are for the renewals. */
+const MAX_REFUSED_CONNECTIONS = 256;
+/** Requests that one connection may send ahead without waiting for their replies. */
+const MAX_PIPELINED = 16;
+/** Of the headers, and of the whole request. */
+const RECEIVE_MS = 5000;
+/** A bot beats every few seconds over one connection: it must not be this side that ends it. */
+const KEEP_ALIVE_MS = 75_000;
+/** Longer than any request is waited for: reached by readers that take nothing in. */
+const IDLE_MS = 90_000;
+
+export const CONTROL_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'content-type': 'application/json; charset=utf-8',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+} as const;
+
+/** What is known of a connection. */
+interface Talk {
+  /** Came when enough others were there. */
+  readonly surplus: boolean;
+  readonly unanswered: Set<ServerResponse>;
+  /** Was told that it ends: what it still sends is not looked at. */
+  over: boolean;
+}
+
+type OnRefused = (reason: Refusal) => void;
+
+/**
+ * A server of HTTP that nobody can keep busy for long: connections, requests that are sent ahead and their time are
+ * limited. `onRefused` hears of what never reaches `serve`.
+ */
+export function createControlServer(serve: RequestListener, onRefused: OnRefused): Server {
+  const talks = new WeakMap<Socket, Talk>();
+  let connections = 0;
+  const refuse = (talk: Talk, response: ServerResponse, refusal: ControlRefusal): void => {
+    talk.over = true;
+    onRefused(refusal.code);
+    response.writeHead(refusal.status, { ...CONTROL_HEADERS, ...refusal.headers, connection: 'close' });
+    response.end(errorBody(refusal.code, refusal.message));
+  };
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+    const talk = talks.get(request.socket);
+    if (talk === undefined || talk.over) return;
+    talk.unanswered.add(response);
+    response.once('close', () => talk.unanswered.delete(response));
+    if (talk.unanswered.size > MAX_PIPELINED) {
+      const text = `more than ${MAX_PIPELINED} requests were sent ahead; wait for their replies`;
+      refuse(talk, response, new ControlRefusal('too_many_requests', text));
+    } else if (talk.surplus && connections > MAX_CONNECTIONS) {
+      const text = `more than ${MAX_CONNECTIONS} connections are open; close some, and try again`;
+      refuse(talk, response, new ControlRefusal('too_many_connections', text));
+    } else {
+      serve(request, response);
+    }
+  };
+  const server = createServer(
+    {
+      requireHostHeader: false,
+      headersTimeout: RECEIVE_MS,
+      requestTimeout: RECEIVE_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: 500,
+      maxHeaderSize: 8192,
+    },
+    answer,
+  );
+  server.setTimeout(IDLE_MS);
+  server.maxConnections = MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS;
+  server.on('drop', () => onRefused('too_many_connections'));
+  server.on('connection', (socket: Socket) => {
+    connections += 1;
+    talks.set(socket, { surplus: connections > MAX_CONNECTIONS, unanswered: new Set(), over: false });
+    socket.once('close', () => {
+      connections -= 1;
+    });
+    // Who keeps a connection without using it makes room for who needs one.
+    if (connections > MAX_CONNECTIONS) server.closeIdleConnections();
+  });
+  server.on('clientError', (error, socket) => {
+    const talk = talks.get(socket as Socket);
+    if (talk === undefined || !socket.writable || GONE.has(codeOf(error))) socket.destroy();
+    else if (talk.over) (socket as Socket).destroySoon();
+    else endTalk(talk, socket as Socket, describeClientError(error), onRefused);
+  });
+  // A connection that cannot be accepted, for want of file descriptors, is no reason to end.
+  server.on('error', () => {});
+  return server;
+}
+
+const GONE = new Set(['ECONNRESET', 'EPIPE']);
+
+/** What Node's parser has against a request. */
+function describeClientError(error: Error): ControlRefusal {
+  switch (codeOf(error)) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ControlRefusal('too_slow', `the request was not complete after ${RECEIVE_MS / 1000} s`);
+    case 'HPE_HEADER_OVERFLOW':
+      return new ControlRefusal('headers_too_large', 'the headers are longer than 8 KiB');
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new ControlRefusal('too_large', 'the chunk extensions are longer than 16 KiB');
+    default:
+      return new ControlRefusal('malformed_request', 'the request cannot be read as HTTP');
+  }
+}
+
+/** Answers what cannot be read, unless the client would take the answer for that of a request it sent before. */
+function endTalk(talk: Talk, socket: Socket, refusal: ControlRefusal, onRefused: OnRefused): void {
+  talk.over = true;
+  onRefused(refusal.code);
+  const [first, ...others] = talk.unanswered;
+  const isFirst = first === undefined || (others.length === 0 && !first.req.complete && !first.headersSent);
+  if (!isFirst) {
+    socket.destroy();
+    return;
+  }
+  const body = errorBody(refusal.code, refusal.message);
+  const headers = Object.entries({
+    ...CONTROL_HEADERS,
+    ...refusal.headers,
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  }).map(([name, value]) => `${name}: ${value}`);
+  const head = [`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`, ...headers].join('\r\n');
+  socket.write(`${head}\r\n\r\n${body}`);
+  socket.destroySoon();
+}

@@ -1,0 +1,114 @@
+import type { MarketSnapshot, Snapshot } from '../core/snapshot.ts';
+import type { Clock } from '../ports.ts';
+
+/** A bot's markets as its beats are told of them. */
+export interface BotView {
+  /** Every market of the bot is surely armed, and will be renewed. */
+  readonly armed: boolean;
+  /** The rest of the reply: `"markets":{...}`, and `"marketsOmitted"` where not all are in it. */
+  readonly listed: string;
+}
+
+/** What many requests read of one snapshot. */
+export interface Views {
+  snapshot(): Snapshot;
+  markets(bot: string): readonly MarketSnapshot[];
+  bot(bot: string): BotView;
+  /** What was seen counts no more: somebody changed something. */
+  forget(): void;
+}
+
+/** More of a bot's markets are counted and not listed; those that are not armed come first then. */
+const MOST_LISTED = 200;
+/** A snapshot is good for this long at least, and for this many times what it took, so that beats use 5 % of the loop. */
+const FRESH_MS = 25;
+const FRESH_FACTOR = 20;
+const FRESHEST_MS = 250;
+
+interface Seen {
+  readonly snapshot: Snapshot;
+  readonly untilMs: number;
+  /** How old it gets at most. */
+  readonly agesMs: number;
+  readonly marketsOf: ReadonlyMap<string, readonly MarketSnapshot[]>;
+  readonly views: Map<string, BotView>;
+}
+
+/** Shares one snapshot, and the texts made of it, among all who ask within 25 to 250 ms. */
+export function createViews(clock: Clock, takeSnapshot: () => Snapshot): Views {
+  let seen: Seen | null = null;
+
+  function look(): Seen {
+    const startMs = clock.now().monoMs;
+    if (seen !== null && startMs < seen.untilMs) return seen;
+    const snapshot = takeSnapshot();
+    const marketsOf = Map.groupBy(
+      snapshot.markets.filter(({ leaving }) => !leaving),
+      ({ bot }) => bot,
+    );
+    const tookMs = clock.now().monoMs - startMs;
+    const agesMs = Math.min(FRESHEST_MS, Math.max(FRESH_MS, tookMs * FRESH_FACTOR));
+    seen = { snapshot, agesMs, untilMs: startMs + tookMs + agesMs, marketsOf, views: new Map() };
+    return seen;
+  }
+
+  return {
+    snapshot: () => look().snapshot,
+    markets: (bot) => look().marketsOf.get(bot) ?? [],
+    bot(bot) {
+      const { snapshot, agesMs, marketsOf, views } = look();
+      const known = views.get(bot);
+      if (known !== undefined) return known;
+      const view = describeBot(marketsOf.get(bot) ?? [], snapshot.phase === 'running', agesMs);
+      views.set(bot, view);
+      return view;
+    },
+    forget() {
+      seen = null;
+    },
+  };
+}
+
+/** Counts off from every timer how old the view may get: a bot that goes by it must not be told too much. */
+function describeBot(markets: readonly MarketSnapshot[], running: boolean, agesMs: number): BotView {
+  const armed = (market: MarketSnapshot): boolean =>
+    running &&
+    (market.state === 'armed' || market.state === 'retrying') &&
+    (market.guaranteedMs ?? 0) > agesMs;
+  const omitted = Math.max(0, markets.length - MOST_LISTED);
+  const ordered =
+    omitted === 0 ? markets : markets.toSorted((one, other) => Number(armed(one)) - Number(armed(other)));
+  const entries = ordered.slice(0, MOST_LISTED).map((market) => {
+    const leftMs = market.guaranteedMs === null ? null : Math.max(0, market.guaranteedMs - agesMs);
+    const described = {
+      state: market.state,
+      armed: armed(market),
+      expiresInSeconds: leftMs === null ? null : Math.floor(leftMs / 100) / 10,
+      expiresAt: toUnixSeconds(market.expiryWallMs),
+    };
+    return `${JSON.stringify(market.market)}:${JSON.stringify(described)}`;
+  });
+  const more = omitted === 0 ? '' : `,"marketsOmitted":${omitted}`;
+  return {
+    armed: markets.length > 0 && markets.every(armed),
+    listed: `"markets":{${entries.join(',')}}${more}`,
+  };
+}
+
+/** When the timers of a bot that failed fire: what its reply says of each market. */
+export function describeFiring(
+  markets: readonly MarketSnapshot[],
+  nowWallMs: number,
+): Record<string, unknown> {
+  const entries = markets.slice(0, MOST_LISTED).map(({ market, state, firesByWallMs }) => {
+    const leftMs = firesByWallMs === null ? null : Math.max(0, firesByWallMs - nowWallMs);
+    const firesInSeconds = leftMs === null ? null : Math.ceil(leftMs / 100) / 10;
+    return [market, { state, firesInSeconds, firesBy: toUnixSeconds(firesByWallMs) }];
+  });
+  const omitted = markets.length - entries.length;
+  return { markets: Object.fromEntries(entries), ...(omitted > 0 ? { marketsOmitted: omitted } : {}) };
+}
+
+function toUnixSeconds(wallMs: number | null): number | null {
+  return wallMs === null ? null : Math.round(wallMs) / 1000;
+}

@@ -1,0 +1,151 @@
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply } from 'fastify';
+import type { Clock } from '../ports.ts';
+
+/** The status as server-sent events, for however many read them. */
+export interface EventStream {
+  /**
+   * Answers with a stream whose first event is the whole status; 503 while too many others are open. Rejects where the
+   * first status cannot be made.
+   */
+  open(reply: FastifyReply): Promise<FastifyReply>;
+  /** Sends everybody the last status and the event `end`, and ends every stream, at the latest after a moment. */
+  close(): Promise<void>;
+}
+
+export interface EventStreamParts {
+  readonly clock: Clock;
+  /** The brief status as JSON in pieces; may be shared with others and up to a second old. */
+  readonly status: () => Promise<readonly string[]>;
+  /** The same, made now: what is said last must be the newest. */
+  readonly lastStatus: () => Promise<readonly string[]>;
+  /** Gives the event loop back between the writes to two readers. */
+  readonly breathe: () => Promise<void>;
+}
+
+interface Stream {
+  readonly raw: ServerResponse;
+  started: boolean;
+  sentAtMs: number;
+  /** Since when it has not taken what was sent to it; null where it has. */
+  behindSinceMs: number | null;
+}
+
+/** What a stream is answered with; `x-accel-buffering` keeps a proxy from holding events back. */
+export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
+/** Streams of all listeners together. */
+const MAX_STREAMS = 32;
+const EVERY_MS = 1000;
+/** Silence is broken by a comment, at the next turn after this. */
+const QUIET_MS = 4000;
+/** A reader that does not take one status within this is let go. */
+const BEHIND_MS = 10_000;
+/** How long the last words may take. */
+const LAST_WORD_MS = 200;
+const COMMENT = ': still here\n\n';
+const RETRY = 'retry: 2000\n\n';
+const END = 'event: end\ndata: {}\n\n';
+
+/**
+ * One status is made each second while somebody listens, and the same bytes go to all. Each event stands by itself: a
+ * reader that has not taken the last one misses the next, so that at most one waits for anybody.
+ */
+export function createEventStream({ clock, status, lastStatus, breathe }: EventStreamParts): EventStream {
+  const streams = new Set<Stream>();
+  let ticking = false;
+  let making = false;
+  let closed = false;
+
+  const broadcast = async (): Promise<void> => {
+    const event = toEvent(await status());
+    for (const stream of streams) {
+      await breathe();
+      if (stream.started && !closed) send(stream, event, clock.now().monoMs);
+    }
+  };
+  const tick = (): void => {
+    ticking = streams.size > 0 && !closed;
+    if (!ticking) return;
+    clock.after(EVERY_MS, tick);
+    const nowMs = clock.now().monoMs;
+    for (const stream of streams) {
+      if (stream.started && nowMs - stream.sentAtMs >= QUIET_MS) send(stream, COMMENT, nowMs);
+    }
+    if (making) return;
+    making = true;
+    const done = (): void => {
+      making = false;
+    };
+    broadcast().then(done, done);
+  };
+
+  return {
+    async open(reply) {
+      if (closed || streams.size >= MAX_STREAMS) {
+        return reply.code(503).header('retry-after', '5').send('too many readers at once\n');
+      }
+      const { raw } = reply;
+      const stream: Stream = { raw, started: false, sentAtMs: clock.now().monoMs, behindSinceMs: null };
+      streams.add(stream);
+      raw.once('close', () => streams.delete(stream));
+      const first = await status().catch((error: unknown) => {
+        streams.delete(stream);
+        throw error;
+      });
+      void reply.header('content-type', EVENT_STREAM_TYPE).header('x-accel-buffering', 'no').hijack();
+      for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value ?? '');
+      stream.started = true;
+      send(stream, Buffer.concat([Buffer.from(RETRY), toEvent(first)]), clock.now().monoMs);
+      if (!ticking) {
+        ticking = true;
+        clock.after(EVERY_MS, tick);
+      }
+      return reply;
+    },
+    async close() {
+      closed = true;
+      if (streams.size === 0) return;
+      const last = await within(clock, LAST_WORD_MS, lastStatus().then(toEvent)).catch(() => null);
+      const ends = [...streams].map((stream) => sayEnd(stream, last));
+      await within(clock, LAST_WORD_MS, Promise.all(ends));
+      for (const { raw } of streams) raw.destroy();
+    },
+  };
+}
+
+function toEvent(json: readonly string[]): Buffer {
+  return Buffer.from(`event: status\ndata: ${json.join('').trimEnd()}\n\n`);
+}
+
+/** Writes, unless what was written before is still waiting; lets the reader go where that lasts too long. */
+function send(stream: Stream, bytes: Buffer | string, nowMs: number): void {
+  if (stream.raw.writableLength > 0) {
+    stream.behindSinceMs ??= nowMs;
+    if (nowMs - stream.behindSinceMs >= BEHIND_MS) stream.raw.destroy();
+    return;
+  }
+  stream.behindSinceMs = null;
+  stream.sentAtMs = nowMs;
+  stream.raw.write(bytes);
+}
+
+/** Resolves when the reader has been handed everything, or is gone. */
+function sayEnd({ raw, started }: Stream, last: Buffer | null): Promise<void> {
+  return new Promise((resolve) => {
+    raw.once('close', resolve);
+    if (!started) {
+      raw.destroy();
+      return;
+    }
+    if (last !== null && raw.writableLength === 0) raw.write(last);
+    raw.end(END, resolve);
+  });
+}
+
+/** The result, or null where it takes longer than `withinMs`. */
+function within<T>(clock: Clock, withinMs: number, result: Promise<T>): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(withinMs, () => resolve(null));
+    result.then(resolve, reject).finally(cancel);
+  });
+}

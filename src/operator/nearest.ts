@@ -1,0 +1,52 @@
+/** Longer words are no slip of the pen, and cost time to compare. */
+const LONGEST_WORD = 64;
+/** A search must stay short however many markets there are: anybody who can ask can ask again. */
+const MOST_CANDIDATES = 1000;
+
+/** `; did you mean X?` with the candidate that `word` was probably meant to be, or an empty text. */
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const meant = nearest(word, candidates);
+  return meant === null ? '' : `; did you mean ${meant}?`;
+}
+
+/** The candidate that `word` was probably meant to be, or null where none is near enough. */
+function nearest(word: string, candidates: readonly string[]): string | null {
+  if (word.length > LONGEST_WORD) return null;
+  const given = word.toLowerCase();
+  let best: string | null = null;
+  let bestDistance = Math.max(2, Math.floor(given.length / 3)) + 1;
+  for (const candidate of candidates.slice(0, MOST_CANDIDATES)) {
+    if (candidate.length > LONGEST_WORD) continue;
+    const known = candidate.toLowerCase();
+    const distance = isPartOf(given, known) || isPartOf(known, given) ? 1 : editDistance(given, known);
+    if (distance < bestDistance && distance < known.length) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** `/beat` of `/v1/beat`, `wait` of `waitSeconds`. */
+function isPartOf(part: string, whole: string): boolean {
+  return part.length > 3 && (whole.startsWith(part) || whole.endsWith(part));
+}
+
+/** Insertions, deletions, replacements and swapped neighbours, each counted once. */
+function editDistance(one: string, other: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= one.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const cost = one[i - 1] === other[j - 1] ? 0 : 1;
+      let least = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + cost);
+      const swapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      if (swapped) least = Math.min(least, (beforeLast[j - 2] ?? 0) + 1);
+      row.push(least);
+    }
+    beforeLast = last;
+    last = row;
+  }
+  return last[other.length] ?? 0;
+}

@@ -1,0 +1,105 @@
+import { createFileEvidence } from '../liveness/file.ts';
+import { createHttpEvidence } from '../liveness/http.ts';
+import { createProcessEvidence } from '../liveness/process.ts';
+import type { Evidence } from '../ports.ts';
+import type { Timeline } from '../simulator/virtual-clock.ts';
+import { botName } from './bots.ts';
+import type { Incarnation } from './incarnation.ts';
+import type { Plan } from './plan.ts';
+
+export interface EvidenceWorld {
+  readonly plan: Plan;
+  readonly timeline: Timeline;
+  readonly host: Incarnation;
+  readonly bots: readonly number[];
+  readonly isSilent: (bot: number) => boolean;
+  readonly touchesOf: (bot: number) => number;
+  /** The bot was truly seen alive at this very moment. */
+  readonly onSeen: (bot: number) => void;
+}
+
+const LOOK_EVERY_MS = 1000;
+const PROBE_EVERY_MS = 3750;
+/** A look at a file or a process takes this long. */
+const LOOK_MS = 2;
+const CHILD = 4711;
+
+/** The production sources of evidence over a simulated file system, network and process table; null for beats. */
+export function createEvidence(world: EvidenceWorld): Evidence | null {
+  switch (world.plan.evidence ?? 'beat') {
+    case 'beat':
+      return null;
+    case 'file':
+      return watchFiles(world);
+    case 'http':
+      return probeUrls(world);
+    case 'process':
+      return watchProcess(world);
+  }
+}
+
+const ignore = () => {};
+
+function watchFiles({ host, bots, touchesOf }: EvidenceWorld): Evidence {
+  const { clock } = host;
+  return createFileEvidence({
+    clock,
+    files: () => bots.map((bot) => ({ bot: botName(bot), path: String(bot) })),
+    probeEveryMs: () => LOOK_EVERY_MS,
+    look(path, done) {
+      const mtimeMs = touchesOf(Number(path));
+      clock.after(LOOK_MS, () => done({ kind: 'present', state: { mtimeMs, size: 0, ino: 1 } }));
+    },
+    onProblem: ignore,
+  });
+}
+
+function probeUrls({ plan, timeline, host, bots, isSilent, onSeen }: EvidenceWorld): Evidence {
+  const { clock } = host;
+  const tripMs = plan.roundTripMs / 2;
+  return createHttpEvidence({
+    clock,
+    urls: () => bots.map((bot) => ({ bot: botName(bot), url: String(bot) })),
+    probeEveryMs: () => PROBE_EVERY_MS,
+    open: (url) => ({
+      probe(timeoutMs, done) {
+        let over = false;
+        const finish = (status: number | null) => {
+          if (over) return;
+          over = true;
+          done(status === null ? { kind: 'failed', detail: 'no answer' } : { kind: 'answered', status });
+        };
+        clock.after(timeoutMs, () => finish(null));
+        timeline.at(timeline.nowMs() + tripMs, () => {
+          if (isSilent(Number(url))) return;
+          onSeen(Number(url));
+          timeline.at(timeline.nowMs() + tripMs, () => clock.whenRunning(() => finish(200)));
+        });
+      },
+      close: ignore,
+    }),
+    onProblem: ignore,
+  });
+}
+
+function watchProcess({ host, bots, isSilent, onSeen }: EvidenceWorld): Evidence {
+  const { clock } = host;
+  const source = createProcessEvidence({
+    clock,
+    bots: () => bots.map(botName),
+    probeEveryMs: () => LOOK_EVERY_MS,
+    look(_pid, done) {
+      const stopped = bots.some(isSilent);
+      if (!stopped) for (const bot of bots) onSeen(bot);
+      clock.after(LOOK_MS, () => done({ state: stopped ? 'T' : 'S', startedAt: '1' }));
+    },
+    onProblem: ignore,
+  });
+  return {
+    start(hear) {
+      const cancel = source.start(hear);
+      source.began(CHILD);
+      return cancel;
+    },
+  };
+}

@@ -1,0 +1,233 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type ControlFlags, findControl } from '../../src/cli/control-address.ts';
+import { createControlClient } from '../../src/cli/control-client.ts';
+import { createSystemClock } from '../../src/clock.ts';
+import { statusOf } from './sample-status.ts';
+import { daemonAt, fileWith, folder, refusalWith, run } from './stage.ts';
+
+const TOKEN = 'a-token-of-some-length';
+const NOWHERE = '/nowhere/control.sock';
+
+async function find(flags: ControlFlags, env: Record<string, string> = {}, usual = NOWHERE): Promise<string> {
+  return (await findControl(flags, env, usual)).address.text;
+}
+
+/** What the command line shows and ends with where no daemon is asked. */
+async function refusal(args: readonly string[], env: Record<string, string> = {}) {
+  const { code, out, err } = await run(['status', ...args], { env });
+  expect(out).toEqual([]);
+  return { code, err: err.join('\n') };
+}
+
+describe('where the daemon is', () => {
+  const file = () =>
+    fileWith('control: { listen: ["unix:/from/file.sock", "127.0.0.1:17478"] }\nmarkets: 7\n', 'k.yaml');
+  const fromFlag = { control: 'unix:/from/flag.sock' };
+  const fromVariable = { KILLSWITCHD_CONTROL: 'unix:/from/variable.sock' };
+  const fromListen = { KILLSWITCHD_CONTROL_LISTEN: 'unix:/from/listen.sock, 127.0.0.1:17478' };
+
+  it('is said by the flag, else by the variable, else by the configuration, else by habit', async () => {
+    const config = file();
+    const usual = fileWith('', 'control.sock');
+    const all = { ...fromVariable, ...fromListen, KILLSWITCHD_CONFIG: config };
+    expect(await find(fromFlag, all, usual)).toBe('unix:/from/flag.sock');
+    expect(await find({}, all, usual)).toBe('unix:/from/variable.sock');
+    expect(await find({}, { ...fromListen, KILLSWITCHD_CONFIG: config }, usual)).toBe(
+      'unix:/from/listen.sock',
+    );
+    expect(await find({}, { KILLSWITCHD_CONFIG: config }, usual)).toBe('unix:/from/file.sock');
+    expect(await find({ config }, { KILLSWITCHD_CONFIG: '/no/such/file' }, usual)).toBe(
+      'unix:/from/file.sock',
+    );
+    expect(await find({}, {}, usual)).toBe(`unix:${usual}`);
+  });
+
+  it('is not guessed where a configuration says that it takes no commands', async () => {
+    const usual = fileWith('', 'control.sock');
+    const config = fileWith('web: { listen: ["127.0.0.1:17477"] }\n', 'k.yaml');
+    await expect(find({ config }, {}, usual)).rejects.toMatchObject({
+      exitCode: 78,
+      message: expect.stringMatching(
+        /k\.yaml: control\.listen is missing or empty.*write control: \{ listen/,
+      ),
+    });
+  });
+
+  it('must be said where nothing says it', async () => {
+    await expect(find({})).rejects.toMatchObject({
+      exitCode: 78,
+      message: expect.stringMatching(
+        /^no daemon is named.*--control unix:\/PATH.*KILLSWITCHD_CONTROL.*--config/,
+      ),
+    });
+  });
+
+  it.each([
+    [
+      ['--control', '/run/k.sock'],
+      {},
+      64,
+      '--control: found "/run/k.sock"; .*did you mean unix:/run/k.sock?',
+    ],
+    [['--control', '10.0.0.1:17478'], {}, 64, '--control: found .* which other hosts can reach'],
+    [['--control', '127.0.0.1:0'], {}, 64, '--control: found port 0'],
+    [[], { KILLSWITCHD_CONTROL: '' }, 78, 'KILLSWITCHD_CONTROL: found an empty text'],
+    [[], { KILLSWITCHD_CONTROL_LISTEN: '17478' }, 78, 'KILLSWITCHD_CONTROL_LISTEN: found "17478"'],
+    [
+      ['--config', '/no/such.yaml'],
+      {},
+      78,
+      '/no/such.yaml: the configuration file does not exist\n.*--control',
+    ],
+  ])('%j with %j ends with %i', async (args, env, expected, message) => {
+    const { code, err } = await refusal(args, env as Record<string, string>);
+    expect(code).toBe(expected);
+    expect(err).toMatch(new RegExp(message.replaceAll('?', '\\?')));
+  });
+
+  it.each([
+    [
+      'control: { listen: "unix:/k.sock" }',
+      'control.listen: found "unix:/k.sock"; allowed: a list of addresses',
+    ],
+    ['control: { listen: [unix:relative] }', 'control.listen: found "unix:relative"'],
+    ['control: [', 'not valid YAML'],
+  ])('a file with %j ends with 78 and the place', async (text, message) => {
+    const { code, err } = await refusal(['--config', fileWith(text, 'k.yaml')]);
+    expect(code).toBe(78);
+    expect(err).toMatch(/k\.yaml:\d+:\d+/);
+    expect(err).toContain(message);
+  });
+});
+
+describe('the token', () => {
+  const guarded = () =>
+    daemonAt({ tcp: true }, ({ headers }) =>
+      headers.authorization === `Bearer ${TOKEN}`
+        ? { json: statusOf([]) }
+        : refusalWith(401, 'unauthorised', 'no token, or not the right one'),
+    );
+
+  it('comes from a file that the flag, the variable or the configuration names', async () => {
+    const { address } = await guarded();
+    const token = fileWith(`${TOKEN}\n`);
+    const config = fileWith(`control: { listen: ["${address}"], tokenFile: "${token}" }`);
+    expect((await run(['status', '--control', address, '--token-file', token])).code).toBe(0);
+    const env = { KILLSWITCHD_CONTROL: address, KILLSWITCHD_CONTROL_TOKEN_FILE: token };
+    expect((await run(['status'], { env })).code).toBe(0);
+    expect((await run(['status', '--config', config])).code).toBe(0);
+  });
+
+  it('that is missing or wrong ends the command with 77 and is shown nowhere', async () => {
+    const { address } = await guarded();
+    const other = fileWith('another-token-of-some-length');
+    for (const more of [[], ['--token-file', other]]) {
+      const { code, err } = await refusal(['--control', address, ...more]);
+      expect(code).toBe(77);
+      expect(err).toMatch(/refuses the command: no token, or not the right one .*--token-file/);
+      expect(err).not.toContain('another-token');
+    }
+  });
+
+  it('that cannot be read is a mistake of whoever named it', async () => {
+    const flag = await refusal(['--control', '127.0.0.1:9', '--token-file', '/no/such/file']);
+    expect(flag).toMatchObject({
+      code: 64,
+      err: expect.stringContaining('--token-file: the file that it names does not exist'),
+    });
+    const env = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileWith('short') };
+    const variable = await refusal(['--control', '127.0.0.1:9'], env);
+    expect(variable).toMatchObject({ code: 78, err: expect.stringContaining('allowed: at least 16') });
+  });
+
+  it('is not sent over a socket, which its mode guards', async () => {
+    const fake = await daemonAt({}, () => ({ json: statusOf([]) }));
+    expect((await run(['status', '--control', fake.address, '--token-file', '/no/such/file'])).code).toBe(0);
+    expect(fake.asked[0]?.headers.authorization).toBeUndefined();
+  });
+});
+
+describe('a daemon that is not there', () => {
+  it('is told from one that has ended, and from something else', async () => {
+    const socket = join(folder(), 'control.sock');
+    const missing = await refusal(['--control', `unix:${socket}`]);
+    expect(missing).toMatchObject({
+      code: 69,
+      err: expect.stringContaining('there is no such socket; is killswitchd running'),
+    });
+    writeFileSync(socket, '');
+    const ended = await refusal(['--control', `unix:${socket}`]);
+    expect(ended).toMatchObject({
+      code: 69,
+      err: expect.stringContaining('nobody listens at the socket any more'),
+    });
+    const page = await daemonAt({ tcp: true }, () => ({ text: '<html>' }));
+    const other = await refusal(['--control', page.address]);
+    expect(other).toMatchObject({ code: 69, err: expect.stringContaining('is no killswitchd daemon') });
+    await page.close();
+    const closed = await refusal(['--control', page.address]);
+    expect(closed).toMatchObject({ code: 69, err: expect.stringContaining('nobody listens there') });
+  });
+
+  it('is told from one that speaks something else, or breaks off', async () => {
+    const socket = join(folder(), 'control.sock');
+    const server = createServer((connection) => connection.end('220 mail.example ESMTP\r\n')).listen(socket);
+    const mail = await refusal(['--control', `unix:${socket}`]);
+    server.close();
+    expect(mail).toMatchObject({ code: 69, err: expect.stringContaining('does not speak HTTP') });
+    const torn = await daemonAt({}, () => (response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
+      response.write('{"markets":[');
+      setImmediate(() => response.destroy());
+    });
+    const { code, err } = await refusal(['--control', torn.address]);
+    expect(code).toBe(69);
+    expect(err).toMatch(/broke the connection off/);
+  });
+
+  it('to this user is told with the owner and the mode of its socket', async () => {
+    const path = folder();
+    const { address } = await daemonAt({ socket: join(path, 'control.sock') }, () => ({
+      json: statusOf([]),
+    }));
+    chmodSync(path, 0o755);
+    chmodSync(join(path, 'control.sock'), 0o000);
+    const asked = await asNobody(() => refusal(['--control', address]));
+    expect(asked.code).toBe(69);
+    expect(asked.err).toMatch(
+      /may not use unix:.*belongs to the user with the id \d+ and has the mode 0000; run the command as/,
+    );
+    chmodSync(path, 0o700);
+    if (process.geteuid?.() === 0) {
+      const outside = await asNobody(() => refusal(['--control', address]));
+      expect(outside.err).toMatch(/it may not enter the folder of the socket/);
+    }
+  });
+
+  it('is waited for as long as was said, and no longer', async () => {
+    const { address } = await daemonAt({}, () => () => {});
+    const place = await findControl({ control: address }, {});
+    const client = createControlClient(place, createSystemClock());
+    await expect(client.ask({ method: 'GET', path: '/', withinMs: 100 })).rejects.toMatchObject({
+      exitCode: 69,
+      message: expect.stringMatching(/has not answered within 0\.1 s$/),
+    });
+    await expect(client.ask({ method: 'POST', path: '/', withinMs: 100 })).rejects.toMatchObject({
+      message: expect.stringMatching(/may have been done: killswitchd status tells$/),
+    });
+  });
+});
+
+/** Root may use every socket: as somebody who may not. */
+async function asNobody<T>(act: () => Promise<T>): Promise<T> {
+  if (process.geteuid?.() !== 0) return act();
+  process.seteuid?.(65534);
+  try {
+    return await act();
+  } finally {
+    process.seteuid?.(0);
+  }
+}

@@ -1,0 +1,94 @@
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
+import { start as startWeb } from '../operator/web-fixture.ts';
+import { daemon, daemonAt, fileWith, folder, run } from './stage.ts';
+
+const SICK = sampleSnapshot({
+  ready: false,
+  notReady: ['BTC_USDT is not confirmed armed (arming)'],
+  markets: [sampleMarket({ state: 'arming', guaranteedMs: null })],
+});
+
+const health = (live: boolean, ready: boolean, notReady: readonly string[] = []) =>
+  daemon(() => ({ json: { live, ready, notReady } }));
+
+describe('healthcheck', () => {
+  it('asks the control listener whether the daemon is live, or ready', async () => {
+    const { address, asked } = await health(true, false, ['BTC_USDT is not confirmed armed (arming)']);
+    for (const flag of [[], ['--live']]) {
+      const live = await run(['healthcheck', ...flag, '--control', address]);
+      expect(live).toMatchObject({ code: 0, out: ['The daemon is live.'], err: [] });
+    }
+    const ready = await run(['healthcheck', '--ready', '--control', address]);
+    expect(ready).toMatchObject({ code: 69, out: [] });
+    expect(ready.err[0]).toMatch(/is not ready: BTC_USDT is not confirmed armed \(arming\)$/);
+    expect(asked).toMatchObject(Array.from({ length: 3 }, () => ({ method: 'GET', path: '/v1/health' })));
+  });
+
+  it('tells a daemon whose loop stands still', async () => {
+    const { address } = await health(false, false);
+    const { code, err } = await run(['healthcheck', '--control', address]);
+    expect(code).toBe(69);
+    expect(err[0]).toMatch(/is not live: its loop makes no progress$/);
+  });
+
+  it('asks the read-only listener of a daemon that has no other', async () => {
+    const well = new URL((await startWeb()).addresses[0] ?? '').host;
+    expect(await run(['healthcheck', '--ready', '--web', well])).toMatchObject({
+      code: 0,
+      out: ['The daemon is ready.'],
+    });
+    const sick = new URL((await startWeb(() => SICK)).addresses[0] ?? '').host;
+    const env = { KILLSWITCHD_WEB_LISTEN: sick };
+    expect((await run(['healthcheck'], { env })).code).toBe(0);
+    const { code, err } = await run(['healthcheck', '--ready'], { env });
+    expect(code).toBe(69);
+    expect(err[0]).toMatch(/is not ready: .*BTC_USDT.*arming/);
+  });
+
+  it('finds a listener on all addresses, as in a container, at the loopback one', async () => {
+    const { port } = new URL((await startWeb()).addresses[0] ?? '');
+    const env = { KILLSWITCHD_WEB_LISTEN: `0.0.0.0:${port}` };
+    expect((await run(['healthcheck'], { env })).code).toBe(0);
+  });
+
+  it('prefers the control listener where both are configured, and finds both in the file', async () => {
+    const { address, asked } = await health(true, true);
+    const both = `control: { listen: ["${address}"] }\nweb: { listen: ["127.0.0.1:9"] }\n`;
+    expect((await run(['healthcheck', '--config', fileWith(both)])).code).toBe(0);
+    expect(asked).toHaveLength(1);
+    const { host } = new URL((await startWeb()).addresses[0] ?? '');
+    const file = fileWith(`web: { listen: ["${host}"] }\n`);
+    expect((await run(['healthcheck'], { env: { KILLSWITCHD_CONFIG: file } })).code).toBe(0);
+  });
+
+  it('ends with 69 where nobody is there, or somebody else', async () => {
+    const gone = await run(['healthcheck', '--control', `unix:${join(folder(), 'none.sock')}`]);
+    expect(gone.code).toBe(69);
+    const other = await daemonAt({ tcp: true }, () => ({ status: 404, text: 'not here' }));
+    for (const flag of ['--web', '--control']) {
+      const { code, err } = await run(['healthcheck', flag, other.address]);
+      expect(code).toBe(69);
+      expect(err[0]).toMatch(/no killswitchd daemon \(HTTP 404\)$/);
+    }
+    const file = fileWith('control: { listen: [] }\nweb: { listen: [] }\n');
+    expect((await run(['healthcheck', '--config', file])).code).toBe(78);
+  });
+
+  it('gives a daemon that hangs 2 s', async () => {
+    const socket = join(folder(), 'control.sock');
+    const server = createServer(() => {}).listen(socket);
+    const startedMs = performance.now();
+    const { code, err } = await run(['healthcheck', '--control', `unix:${socket}`]);
+    server.close();
+    expect(code).toBe(69);
+    expect(err[0]).toMatch(/has not answered within 2 s$/);
+    expect(performance.now() - startedMs).toBeGreaterThan(1900);
+  });
+
+  it('asks one thing at a time', async () => {
+    expect((await run(['healthcheck', '--live', '--ready'])).code).toBe(64);
+  });
+});

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { daemon, type Reply, refusalWith, run } from './stage.ts';
+
+async function reload(reply: Reply, args: readonly string[] = []) {
+  const fake = await daemon(() => reply);
+  const result = await run(['reload', ...args, '--control', fake.address]);
+  return { ...result, asked: fake.asked };
+}
+
+const applied = (markets: readonly object[] = []) => ({
+  result: 'applied',
+  added: ['BTC_USDT', 'ETH_USDT'],
+  removed: ['XRP_USDT'],
+  changed: [],
+  done: true,
+  markets,
+});
+const PROBLEM =
+  'killswitchd.yaml:2:13 defaults.timeoutSeconds: found "60s"; allowed: a whole number from 5 to 600; write 60';
+
+describe('reload', () => {
+  it('says which markets the new configuration adds, removes and changes', async () => {
+    const progress = [{ market: 'BTC_USDT', state: 'done', says: 'BTC_USDT is armed for another 59 s.' }];
+    const { code, out, err, asked } = await reload({ json: applied(progress) }, ['--wait', '20']);
+    expect({ code, err }).toEqual({ code: 0, err: [] });
+    expect(out).toEqual([
+      'The new configuration is in force.',
+      'Added: 2 markets (BTC_USDT, ETH_USDT).',
+      'Removed: XRP_USDT.',
+      'BTC_USDT is armed for another 59 s.',
+    ]);
+    expect(asked).toMatchObject([{ method: 'POST', path: '/v1/reload', body: { waitSeconds: 20 } }]);
+  });
+
+  it('says so where no market is touched, and where nothing has changed', async () => {
+    const quiet = { result: 'applied', added: [], removed: [], changed: [], done: true, markets: [] };
+    const untouched = await reload({ json: quiet });
+    expect(untouched).toMatchObject({
+      code: 0,
+      out: ['The new configuration is in force.', 'No market is touched by it.'],
+    });
+    const unchanged = await reload({ json: { result: 'unchanged' } });
+    expect(unchanged).toMatchObject({
+      code: 0,
+      out: ['Nothing has changed: the configuration in force stays.'],
+    });
+  });
+
+  it('ends with 78 and every problem where the configuration is wrong', async () => {
+    const { code, out, err } = await reload({
+      status: 422,
+      json: {
+        error: {
+          code: 'config_rejected',
+          message: 'nothing was changed',
+          problems: [PROBLEM, 'web.listen: cannot change while the daemon runs'],
+        },
+      },
+    });
+    expect(code).toBe(78);
+    expect(out).toEqual([]);
+    expect(err).toEqual([
+      'killswitchd reload: the configuration is wrong; nothing was changed',
+      `killswitchd reload: ${PROBLEM}`,
+      'killswitchd reload: web.listen: cannot change while the daemon runs',
+    ]);
+  });
+
+  it('ends with 75 where a timer is not confirmed in time, and with 0 where a bot must beat first', async () => {
+    const waiting = { market: 'XRP_USDT', state: 'waiting', says: 'XRP_USDT still has a timer.' };
+    const silent = {
+      market: 'BTC_USDT',
+      state: 'impossible',
+      says: 'BTC_USDT is not armed before its bot beats.',
+    };
+    const late = await reload({ json: applied([waiting]) });
+    expect(late.code).toBe(75);
+    expect(late.err).toContain('XRP_USDT still has a timer.');
+    const { code, err } = await reload({ json: applied([silent]) });
+    expect(code).toBe(0);
+    expect(err).toContain('BTC_USDT is not armed before its bot beats.');
+  });
+
+  it('--json prints the reply', async () => {
+    const { code, out } = await reload({ json: applied() }, ['--json']);
+    expect(code).toBe(0);
+    expect(out).toEqual([JSON.stringify(applied())]);
+  });
+
+  it('ends with 69 while the daemon is busy with others', async () => {
+    const { code, err } = await reload(
+      refusalWith(503, 'too_many_commands', '64 commands are being waited for; try again'),
+    );
+    expect(code).toBe(69);
+    expect(err[0]).toMatch(/cannot do it now: 64 commands are being waited for; try again$/);
+  });
+});

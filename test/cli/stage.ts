@@ -1,0 +1,179 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach } from 'vitest';
+import type { Edge, Screen } from '../../src/cli/edge.ts';
+import { runProgram } from '../../src/cli/program.ts';
+
+type Signal = Parameters<Edge['onSignal']>[0];
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const one of undo.splice(0).toReversed()) await one();
+});
+
+/** A folder of this test alone. */
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'killswitchd-cli-'));
+  undo.push(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+export function fileWith(text: string, name = 'file'): string {
+  const path = join(folder(), name);
+  writeFileSync(path, text, { mode: 0o600 });
+  return path;
+}
+
+/** What a daemon was asked. */
+export interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: unknown;
+}
+
+/** An answer with a status, or something else to be done with the connection. */
+export type Reply =
+  | { readonly status?: number; readonly json?: unknown; readonly text?: string }
+  | ((response: ServerResponse) => void);
+
+export interface FakeDaemon {
+  /** As `--control` takes it. */
+  readonly address: string;
+  readonly asked: readonly Asked[];
+  readonly close: () => Promise<void>;
+}
+
+/** A real HTTP server in the place of a daemon, at a socket of its own unless told otherwise. */
+export async function daemonAt(
+  where: { readonly socket?: string; readonly tcp?: boolean },
+  answer: (asked: Asked) => Reply,
+): Promise<FakeDaemon> {
+  const asked: Asked[] = [];
+  const server = createServer((request, response) => {
+    let text = '';
+    request.setEncoding('utf8').on('data', (data: string) => {
+      text += data;
+    });
+    request.on('end', () => {
+      const { method = '', url: path = '', headers } = request;
+      const one = { method, path, headers, body: text === '' ? null : (JSON.parse(text) as unknown) };
+      asked.push(one);
+      send(answer(one), response);
+    });
+  });
+  const socket = where.tcp === true ? null : (where.socket ?? join(folder(), 'control.sock'));
+  if (socket === null) server.listen(0, '127.0.0.1');
+  else server.listen(socket);
+  await once(server, 'listening');
+  const close = () => closeServer(server);
+  undo.push(close);
+  const address = socket === null ? `127.0.0.1:${(server.address() as AddressInfo).port}` : `unix:${socket}`;
+  return { address, asked, close };
+}
+
+export const daemon = (answer: (asked: Asked) => Reply): Promise<FakeDaemon> => daemonAt({}, answer);
+
+function send(reply: Reply, response: ServerResponse): void {
+  if (typeof reply === 'function') {
+    reply(response);
+    return;
+  }
+  const { status = 200, json, text } = reply;
+  response.writeHead(status, { 'content-type': json === undefined ? 'text/plain' : 'application/json' });
+  response.end(text ?? `${JSON.stringify(json)}\n`);
+}
+
+async function closeServer(server: Server): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}
+
+export const refusalWith = (status: number, code: string, message: string): Reply => {
+  return { status, json: { error: { code, message } } };
+};
+
+export interface Setting {
+  readonly env?: Edge['env'];
+  /** Columns and lines where standard output is a terminal. */
+  readonly terminal?: { readonly columns: number; readonly rows: number };
+  /** What somebody types at a question; null for Ctrl-C. Without it there is nobody to ask. */
+  readonly types?: string | null;
+}
+
+export interface Running {
+  /** Lines on standard output. */
+  readonly out: string[];
+  /** Lines on standard error. */
+  readonly err: string[];
+  /** What was written to the terminal beside lines. */
+  readonly drawn: string[];
+  readonly questions: string[];
+  readonly signal: (signal: Signal) => void;
+  /** As the reader of standard output does that has seen enough. */
+  readonly stopReading: () => void;
+  /** Resolves with the exit code when the command has ended. */
+  readonly ended: Promise<number | null>;
+}
+
+/** Starts the program in this process as a shell would. */
+export function start(args: readonly string[], { env = {}, terminal, types }: Setting = {}): Running {
+  const running = {
+    out: [] as string[],
+    err: [] as string[],
+    drawn: [] as string[],
+    questions: [] as string[],
+  };
+  const handlers = new Map<Signal, () => void>();
+  let gone = false;
+  let code: number | null = null;
+  const end = (given: number) => {
+    code ??= given;
+  };
+  const screen: Screen | undefined =
+    terminal === undefined ? undefined : { size: () => terminal, write: (text) => running.drawn.push(text) };
+  const ask = async (question: string): Promise<string | null> => {
+    running.questions.push(question);
+    return types ?? null;
+  };
+  const edge: Edge = {
+    env,
+    out: (line) => running.out.push(line),
+    err: (line) => running.err.push(line),
+    terminal: screen !== undefined,
+    ...(screen === undefined ? {} : { screen }),
+    ...(types === undefined ? {} : { ask }),
+    readerGone: () => gone,
+    nodeVersion: '24',
+    isoTime: (wallMs) => new Date(wallMs).toISOString(),
+    onSignal: (signal, run) => {
+      handlers.set(signal, run);
+      return () => handlers.delete(signal);
+    },
+    onCrash: () => () => {},
+    finish: end,
+    exitNow: end,
+  };
+  return {
+    ...running,
+    signal: (signal) => handlers.get(signal)?.(),
+    stopReading: () => {
+      gone = true;
+    },
+    ended: runProgram(['node', 'killswitchd', ...args], edge).then(() => code),
+  };
+}
+
+/** What a shell sees of a command that ends by itself. */
+export async function run(args: readonly string[], setting: Setting = {}) {
+  const running = start(args, setting);
+  const code = await running.ended;
+  return { ...running, code };
+}

@@ -1,0 +1,186 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { diffConfig } from '../../src/config/reload.ts';
+import { FileSchema } from '../../src/config/schema.ts';
+import type { Flags } from '../../src/config/variables.ts';
+import type { SchemaNode } from '../../src/config/wording.ts';
+import { loadWell } from './fixture.ts';
+
+let folder = '';
+let tokenFile = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'killswitchd-reload-'));
+  tokenFile = join(folder, 'token');
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const NOTHING = { unchangeable: [], added: [], removed: [], changed: [] };
+
+const BASE = {
+  exchange: { baseUrls: ['https://exchange.example'] },
+  markets: ['BTC_USDT', { market: 'ETH_USDT', timeoutSeconds: 30, types: ['spot', 'margin'] }] as unknown[],
+  liveness: { mode: 'file', file: '/run/bot.alive' },
+};
+
+type Sections = Readonly<Record<string, unknown>>;
+
+/** One key of the base with another value, as sections for `diff`: `log.level`, `onLapse`. */
+function withKey(path: string, value: unknown): Record<string, unknown> {
+  const [section = '', key] = path.split('.');
+  if (key === undefined) return { [section]: value };
+  return { [section]: { ...((BASE as Sections)[section] as object | undefined), [key]: value } };
+}
+
+/** Keys that may change while the daemon runs, each with another value than in the base. */
+const CHANGEABLE: readonly [string, unknown][] = [
+  ['liveness.file', '/run/other.alive'],
+  ['liveness.url', 'http://bot/'],
+  ['liveness.probeEverySeconds', 2],
+  ['liveness.ttlSeconds', 20],
+  ['liveness.startupGraceSeconds', 20],
+  ['liveness.onStale', 'trip'],
+  ['onLapse', 'hold'],
+  ['shutdown.policy', 'keep'],
+  ['shutdown.budgetSeconds', 20],
+  ['ping.everySeconds', 10],
+  ['reload.pollSeconds', 30],
+  ['log.level', 'debug'],
+];
+
+/** Keys that may not, with another value and what is said about it. */
+const FIXED: readonly [string, unknown, string][] = [
+  [
+    'exchange.baseUrls',
+    ['https://eu.exchange.example', 'https://exchange.example'],
+    'runs with https://exchange.example, found https://eu.exchange.example, https://exchange.example',
+  ],
+  ['exchange.sameAccount', true, 'runs with false, found true'],
+  ['exchange.nonce', 'window', 'runs with increasing, found window'],
+  ['exchange.budgetShare', 0.25, 'runs with 0.5, found 0.25'],
+  ['exchange.connections', 8, 'runs with 64, found 8'],
+  ['exchange.cancellationDelaySeconds', 1, 'runs with 0, found 1'],
+  ['exchange.requestLifetimeSeconds', 5, 'runs with 10, found 5'],
+  ['liveness.mode', 'none', 'runs with file, found none'],
+  ['web.listen', [], 'runs with 127.0.0.1:17477, found none'],
+  [
+    'control.listen',
+    ['unix:/run/a.sock', '127.0.0.1:1'],
+    'runs with none, found unix:/run/a.sock, 127.0.0.1:1',
+  ],
+  ['log.format', 'text', 'runs with json, found text'],
+];
+
+/** What changes from the base to the base with these sections written over it. */
+function diff(change: Record<string, unknown>, env: Record<string, string> = {}, flags: Flags = {}) {
+  const next = loadWell(JSON.stringify({ ...BASE, ...change }), env, flags);
+  return diffConfig(loadWell(JSON.stringify(BASE)).config, next.config);
+}
+
+describe('the markets of a reload', () => {
+  it('are told as added, removed and changed', () => {
+    const markets = [
+      { market: 'SOL_USDT' },
+      { market: 'ETH_USDT', timeoutSeconds: 20, types: ['spot', 'margin'] },
+    ];
+    expect(diff({ markets })).toEqual({
+      unchangeable: [],
+      added: ['SOL_USDT'],
+      removed: ['BTC_USDT'],
+      changed: ['ETH_USDT'],
+      same: false,
+    });
+  });
+
+  it.each([
+    ['timeout', { timeoutSeconds: 30 }],
+    ['order types', { types: ['spot'] }],
+    ['cadence', { renewEverySeconds: 5 }],
+    ['bot', { bot: 'maker' }],
+  ])('change with their %s', (_what, own) => {
+    const liveness = { mode: 'file', file: '/run/{bot}.alive' };
+    const markets = [{ market: 'BTC_USDT', ...own }, BASE.markets[1]];
+    expect(diff({ markets, liveness })).toMatchObject({ ...NOTHING, changed: ['BTC_USDT'], same: false });
+  });
+
+  it('change with a default that they inherit, and not with one that they overrule', () => {
+    expect(diff({ defaults: { timeoutSeconds: 40 } })).toMatchObject({ ...NOTHING, changed: ['BTC_USDT'] });
+  });
+
+  it('stay the same where the same is written otherwise or in another order', () => {
+    const markets = [
+      { market: 'ETH_USDT', types: ['margin', 'spot'], timeoutSeconds: 30, bot: 'default' },
+      { market: 'BTC_USDT', timeoutSeconds: 60 },
+    ];
+    expect(diff({ markets, defaults: { timeoutSeconds: 50 } })).toEqual({ ...NOTHING, same: true });
+  });
+});
+
+describe('what may change while the daemon runs', () => {
+  it('is nothing at all when the same file is read again', () => {
+    expect(diff({})).toEqual({ ...NOTHING, same: true });
+  });
+
+  it.each(CHANGEABLE)('is %s', (path, value) => {
+    expect(diff(withKey(path, value))).toEqual({ ...NOTHING, same: false });
+  });
+
+  it.each(['KILLSWITCHD_API_KEY', 'KILLSWITCHD_API_SECRET'])('is %s, which is not shown', (name) => {
+    expect(diff({}, { [name]: 'another-secret-of-the-test' })).toEqual({ ...NOTHING, same: false });
+  });
+
+  it('is the token inside of the same file', () => {
+    const text = JSON.stringify({ ...BASE, control: { listen: ['127.0.0.1:17478'], tokenFile } });
+    writeFileSync(tokenFile, 'a-token-of-the-test', { mode: 0o400 });
+    const running = loadWell(text).config;
+    expect(diffConfig(running, loadWell(text).config).same).toBe(true);
+    rmSync(tokenFile);
+    writeFileSync(tokenFile, 'another-token-of-the-test\n', { mode: 0o400 });
+    expect(diffConfig(running, loadWell(text).config)).toEqual({ ...NOTHING, same: false });
+  });
+});
+
+describe('what cannot change while the daemon runs', () => {
+  it.each(FIXED)('is %s, named with both values', (path, value, says) => {
+    const sentence = `${path}: ${says}; restart to change it`;
+    expect(diff(withKey(path, value))).toEqual({ ...NOTHING, unchangeable: [sentence], same: false });
+  });
+
+  it('is named all at once, in the order of the file, beside the changes of markets', () => {
+    const found = diff({ markets: ['BTC_USDT'], log: { format: 'text' }, web: { listen: ['127.0.0.1:1'] } });
+    expect(found.unchangeable.map((sentence) => sentence.split(':')[0])).toEqual([
+      'web.listen',
+      'log.format',
+    ]);
+    expect(found.removed).toEqual(['ETH_USDT']);
+  });
+
+  it('is the name of the token file, and neither token is shown', () => {
+    writeFileSync(join(folder, 'new-token'), 'yet-another-token-of-the-test', { mode: 0o400 });
+    const found = diff({ control: { tokenFile: join(folder, 'new-token') } });
+    expect(found.unchangeable).toEqual([
+      `control.tokenFile: runs with none, found ${join(folder, 'new-token')}; restart to change it`,
+    ]);
+  });
+
+  it('is whether the exchange is embedded', () => {
+    expect(diff({}, {}, { embeddedExchange: true }).unchangeable[0]).toBe(
+      '--embedded-exchange: runs with off, found on; restart to change it',
+    );
+  });
+
+  it('is decided for every key that there is', () => {
+    const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
+    const elsewhere = ['$schema', 'defaults', 'markets', 'control.tokenFile'];
+    const decided = [...CHANGEABLE, ...FIXED].map(([path]) => path);
+    const keys = Object.entries(sections).flatMap(([section, { properties }]) =>
+      properties === undefined || section === 'defaults'
+        ? [section]
+        : Object.keys(properties).map((key) => `${section}.${key}`),
+    );
+    expect(keys.sort()).toEqual([...decided, ...elsewhere].sort());
+  });
+});

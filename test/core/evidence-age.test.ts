@@ -1,0 +1,141 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createDriver, type Driver, LOST } from './driver.ts';
+
+function watched(ttlMs = 15_000): Driver {
+  const driver = createDriver({ liveness: { mode: 'beat', ttlMs }, markets: ['AAA:10'] });
+  driver.tick();
+  return driver;
+}
+const beat = (driver: Driver, agoMs = 0) =>
+  driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs });
+const stateOf = (driver: Driver) => driver.state.bots.get('bot')?.state;
+
+describe('evidence counts from when it was given', () => {
+  test('and not from when it was found', () => {
+    const driver = watched(10_000);
+    driver.live(5000);
+    beat(driver, 4000);
+    driver.live(5900);
+    expect(stateOf(driver)).toBe('alive');
+    driver.live(200);
+    expect(stateOf(driver)).toBe('stale');
+  });
+
+  test('so that what is older than its lifetime revives nobody', () => {
+    const driver = watched(10_000);
+    beat(driver);
+    driver.live(11_000);
+    expect(stateOf(driver)).toBe('stale');
+    beat(driver, 10_500);
+    expect(stateOf(driver)).toBe('stale');
+  });
+
+  test('and what is older than the newest takes nothing back', () => {
+    const driver = watched(10_000);
+    driver.live(8000);
+    beat(driver);
+    beat(driver, 7000);
+    driver.live(9000);
+    expect(stateOf(driver)).toBe('alive');
+  });
+});
+
+describe('after a stall', () => {
+  test('words that had waited in the sockets are as old as the stall', () => {
+    const driver = watched();
+    beat(driver);
+    driver.live(1000);
+    driver.move({ monoMs: 30_000 });
+    driver.tick();
+    beat(driver);
+    expect(stateOf(driver)).toBe('stale');
+    driver.live(500);
+    beat(driver);
+    expect(stateOf(driver)).toBe('stale');
+    driver.live(600);
+    beat(driver);
+    expect(stateOf(driver)).toBe('alive');
+  });
+
+  test('a beat that had waited takes back the goodbye before it, and no timer is deleted any more', () => {
+    const driver = watched();
+    beat(driver);
+    driver.live(1000, 20);
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
+    driver.settle(driver.takeOne(), LOST);
+    driver.move({ monoMs: 30_000 });
+    beat(driver);
+    expect(stateOf(driver)).toBe('stale');
+    driver.take();
+    driver.live(3000);
+    expect(driver.take()).toEqual([]);
+  });
+
+  test('shorter than the lifetime of evidence, words that had waited keep the bot alive', () => {
+    const driver = watched();
+    driver.live(1000);
+    driver.move({ monoMs: 5000 });
+    beat(driver);
+    expect(stateOf(driver)).toBe('alive');
+    driver.live(10_500);
+    expect(stateOf(driver)).toBe('stale');
+  });
+
+  test('a word that was found before a suspend and arrives after it is as old as the suspend', () => {
+    const driver = watched();
+    beat(driver);
+    driver.live(1000);
+    driver.move({ monoMs: 10, bootMs: 40_000, wallMs: 40_000 });
+    driver.tick();
+    driver.live(1500);
+    beat(driver, 2000);
+    expect(stateOf(driver)).toBe('stale');
+    beat(driver, 400);
+    expect(stateOf(driver)).toBe('alive');
+  });
+});
+
+test('no renewal is ever written when the last word was said longer ago than its lifetime', () => {
+  const event = fc.oneof(
+    fc.record({ kind: fc.constant('live' as const), forMs: fc.integer({ min: 1, max: 9000 }) }),
+    fc.record({ kind: fc.constant('beat' as const), agoMs: fc.integer({ min: 0, max: 6000 }) }),
+    fc.record({ kind: fc.constant('stall' as const), forMs: fc.integer({ min: 300, max: 20_000 }) }),
+    fc.record({ kind: fc.constant('suspend' as const), forMs: fc.integer({ min: 300, max: 20_000 }) }),
+  );
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 30 }), (events) => {
+      const driver = watched(10_000);
+      let trueMs = 0;
+      let saidMs = 0;
+      const history: { readonly monoMs: number; readonly trueMs: number }[] = [];
+      const note = () => history.push({ monoMs: driver.sinceStartMs(), trueMs });
+      beat(driver);
+      note();
+      for (const one of events) {
+        const before = driver.writes.length;
+        const startMs = driver.sinceStartMs();
+        if (one.kind === 'live') {
+          driver.live(one.forMs);
+          for (const { atMs } of driver.writes.slice(before))
+            expect(trueMs + (atMs - startMs) - saidMs).toBeLessThanOrEqual(10_000);
+          trueMs += one.forMs;
+        } else if (one.kind === 'stall') {
+          driver.move({ monoMs: one.forMs });
+          trueMs += one.forMs;
+        } else if (one.kind === 'suspend') {
+          driver.move({ monoMs: 0, bootMs: one.forMs, wallMs: one.forMs });
+          trueMs += one.forMs;
+        } else {
+          // Said that long ago on the monotonic clock, at the latest moment that this can have been.
+          const atMono = Math.max(0, driver.sinceStartMs() - one.agoMs);
+          const then = history.findLast(({ monoMs }) => monoMs <= atMono);
+          saidMs = Math.max(saidMs, (then?.trueMs ?? 0) + (atMono - (then?.monoMs ?? 0)));
+          beat(driver, driver.sinceStartMs() - atMono);
+        }
+        note();
+      }
+    }),
+    { numRuns: 200, seed: 1 },
+  );
+});

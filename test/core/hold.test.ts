@@ -1,0 +1,324 @@
+import { describe, expect, test } from 'vitest';
+import type { CommandName } from '../../src/core/operate.ts';
+import { type Awaited, progressOf } from '../../src/core/progress.ts';
+import { mayWrite } from '../../src/core/step.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import { BAD_KEY, createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
+
+function armed(options: SettingsOptions = {}): Driver {
+  const driver = createDriver(options);
+  driver.tick();
+  driver.live(2000);
+  return driver;
+}
+let seen = 0;
+function operate(driver: Driver, does: CommandName, markets: string[] | null = null, forMs = 0) {
+  seen = driver.writes.length;
+  return driver.feed({ kind: 'operate', command: { does, markets, forMs } });
+}
+const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail') =>
+  driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
+const progress = (driver: Driver, awaited: Awaited, market = 'AAA') =>
+  progressOf(driver.state, awaited, driver.market(market));
+/** What is written from the last command, or the last look, on: timeouts in seconds, null for a delete. */
+function written(driver: Driver, forMs: number): (number | null)[] {
+  driver.live(forMs);
+  const from = seen;
+  seen = driver.writes.length;
+  return driver.writes.slice(from).map(({ timeoutSeconds }) => timeoutSeconds);
+}
+
+describe('disarm', () => {
+  test('deletes the timer and leaves the market alone, the others go on', () => {
+    const driver = armed({ markets: ['AAA', 'BBB'] });
+    operate(driver, 'disarm', ['AAA']);
+    expect(progress(driver, 'disarm').state).toBe('waiting');
+    driver.live(30_000);
+    const after = driver.writes.filter(({ market, atMs }) => market === 'AAA' && atMs >= 2000);
+    expect(after.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
+    expect(driver.writes.filter(({ market, atMs }) => market === 'BBB' && atMs >= 2000).length).toBeGreaterThan(3);
+    expect(progress(driver, 'disarm')).toEqual({
+      market: 'AAA',
+      state: 'done',
+      says: 'AAA has no timer any more: its orders stay.',
+    });
+    expect(driver.notices('held')).toEqual([{ kind: 'held', market: 'AAA', why: 'disarmed', untilWallMs: null }]);
+  });
+
+  test('waits for the renewal in flight, and writes no other behind it', () => {
+    const driver = createDriver();
+    driver.tick();
+    const renewal = driver.takeOne();
+    driver.wait(100);
+    operate(driver, 'disarm');
+    driver.wait(300);
+    expect(driver.take()).toEqual([]);
+    driver.apply(renewal);
+    expect(driver.takeOne().timeoutSeconds).toBeNull();
+  });
+
+  test('is repeated until the exchange confirms it', () => {
+    const driver = armed();
+    driver.take();
+    operate(driver, 'disarm');
+    driver.settle(driver.takeOne(), LOST);
+    driver.wait(600);
+    const second = driver.takeOne();
+    expect(second.timeoutSeconds).toBeNull();
+    expect(progress(driver, 'disarm').state).toBe('waiting');
+    driver.settle(second, { kind: 'deleted' });
+    expect(progress(driver, 'disarm').state).toBe('done');
+    seen = driver.writes.length;
+    expect(written(driver, 20_000)).toEqual([]);
+  });
+
+  test('of a bot that has died deletes nothing: its timer fires', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'beat');
+    driver.live(16_000);
+    operate(driver, 'disarm');
+    expect(written(driver, 5000)).toEqual([]);
+    expect(progress(driver, 'disarm')).toMatchObject({ state: 'impossible' });
+    expect(progress(driver, 'disarm').says).toMatch(/gives no sign of life; it fires within \d+/);
+  });
+
+  test('outlives a beat: the market is not renewed again, and its delete goes on', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'beat');
+    driver.live(1000);
+    driver.take();
+    operate(driver, 'disarm');
+    const first = driver.takeOne();
+    driver.settle(first, LOST);
+    say(driver, 'goodbye');
+    say(driver, 'beat');
+    expect(written(driver, 3000)).toContain(null);
+    expect(progress(driver, 'disarm').state).toBe('done');
+    expect(written(driver, 20_000)).toEqual([]);
+  });
+
+  test('is not carried out while a bot is dead, and is once it lives again', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'beat');
+    driver.live(16_000);
+    operate(driver, 'disarm');
+    say(driver, 'beat');
+    expect(written(driver, 3000)).toEqual([null]);
+  });
+});
+
+describe('arm', () => {
+  test('guards a disarmed market again at once', () => {
+    const driver = armed();
+    operate(driver, 'disarm');
+    driver.live(1000);
+    operate(driver, 'arm');
+    expect(progress(driver, 'arm').state).toBe('waiting');
+    expect(written(driver, 3000)[0]).toBe(60);
+    expect(progress(driver, 'arm').says).toMatch(/^AAA is armed for another 5\d(\.\d)? s\.$/);
+    expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'operator' }]);
+  });
+
+  test('stops a delete that has not left yet', () => {
+    const driver = armed();
+    driver.take();
+    operate(driver, 'disarm');
+    const { attempt } = driver.takeOne();
+    expect(mayWrite(driver.state, attempt, driver.now())).toBe(true);
+    operate(driver, 'arm');
+    expect(mayWrite(driver.state, attempt, driver.now())).toBe(false);
+  });
+
+  test('writes no renewal beside a delete that has left', () => {
+    const driver = armed();
+    driver.take();
+    operate(driver, 'disarm');
+    const deleting = driver.takeOne();
+    operate(driver, 'arm');
+    driver.wait(400);
+    expect(driver.take()).toEqual([]);
+    driver.settle(deleting, { kind: 'deleted' });
+    expect(driver.takeOne().timeoutSeconds).toBe(60);
+  });
+
+  test('guarantees nothing while a delete of unknown outcome may still land behind the renewal', () => {
+    const driver = armed({ nonce: 'window', requestLifetimeMs: 10_000 });
+    driver.take();
+    operate(driver, 'disarm');
+    driver.settle(driver.takeOne(), LOST);
+    operate(driver, 'arm');
+    driver.live(5000);
+    expect(driver.market('AAA').belief.notBeforeLifeMs).toBeNull();
+    driver.live(7000);
+    expect(progress(driver, 'arm').state).toBe('done');
+  });
+
+  test('makes no timer for a dead bot, and says so', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'fail');
+    operate(driver, 'arm');
+    expect(written(driver, 5000)).toEqual([]);
+    expect(progress(driver, 'arm')).toMatchObject({ state: 'impossible' });
+  });
+
+  test('asks the exchange at once about a market that it refused', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.wait(2000);
+    expect(driver.take()).toEqual([]);
+    operate(driver, 'arm');
+    driver.settle(driver.takeOne(), NO_MARKET);
+    expect(progress(driver, 'arm').says).toBe('AAA is refused by the exchange: Market is not available..');
+  });
+
+  test('shows a refused key no oftener than before', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.settle(driver.takeOne(), BAD_KEY);
+    for (let count = 0; count < 10; count += 1) operate(driver, 'arm');
+    expect(driver.take()).toEqual([]);
+    expect(progress(driver, 'arm')).toMatchObject({ state: 'impossible' });
+  });
+});
+
+describe('pause', () => {
+  test('deletes the timer and ends by itself', () => {
+    const driver = armed();
+    operate(driver, 'pause', null, 60_000);
+    expect(written(driver, 55_000)).toEqual([null]);
+    expect(written(driver, 10_000)[0]).toBe(60);
+    expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'pause-over' }]);
+  });
+
+  test('ends when its time is over although the host slept through it', () => {
+    const driver = armed();
+    operate(driver, 'pause', null, 60_000);
+    driver.live(1000);
+    driver.move({ monoMs: 10, bootMs: 70_000, wallMs: 70_000 });
+    expect(written(driver, 1000)).toEqual([null, 60]);
+  });
+
+  test('is ended by resume, which touches nothing else', () => {
+    const driver = armed({ markets: ['AAA', 'BBB'] });
+    operate(driver, 'pause', ['AAA'], 600_000);
+    operate(driver, 'disarm', ['BBB']);
+    driver.live(1000);
+    operate(driver, 'resume');
+    driver.live(1000);
+    expect(progress(driver, 'resume', 'AAA').state).toBe('done');
+    expect(progress(driver, 'resume', 'BBB').says).toBe('BBB stays as it is (disarmed): arm it.');
+  });
+
+  test('arms no market in the end that was disarmed for good', () => {
+    const driver = armed();
+    operate(driver, 'disarm');
+    operate(driver, 'pause', null, 5000);
+    expect(written(driver, 20_000)).toEqual([]);
+    expect(progress(driver, 'pause').state).toBe('impossible');
+  });
+
+  test('does not make a timer in the end for a bot that died meanwhile', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'beat');
+    operate(driver, 'pause', null, 30_000);
+    expect(written(driver, 60_000)).toEqual([null]);
+  });
+});
+
+describe('trip', () => {
+  test('cuts the timer to 5 s once, and renews it no more', () => {
+    const driver = armed();
+    operate(driver, 'trip');
+    expect(written(driver, 30_000)).toEqual([5]);
+    expect(driver.notices('tripped')).toHaveLength(1);
+    expect(driver.notices('lapsed')).toEqual([]);
+    expect(progress(driver, 'trip').state).toBe('done');
+  });
+
+  test('waits for the renewal in flight, which would lengthen the timer again', () => {
+    const driver = createDriver();
+    driver.tick();
+    const renewal = driver.takeOne();
+    driver.wait(100);
+    operate(driver, 'trip');
+    driver.wait(300);
+    expect(driver.take()).toEqual([]);
+    driver.apply(renewal);
+    expect(driver.takeOne().timeoutSeconds).toBe(5);
+  });
+
+  test('makes a timer where none is, for the orders shall go', () => {
+    const driver = armed();
+    operate(driver, 'disarm');
+    driver.live(1000);
+    operate(driver, 'trip');
+    expect(written(driver, 10_000)).toEqual([5]);
+  });
+
+  test('works for a dead bot', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'fail');
+    operate(driver, 'trip');
+    expect(written(driver, 10_000)).toEqual([5]);
+  });
+
+  test('is not undone by a stop, which leaves the timer to fire', () => {
+    const driver = armed();
+    operate(driver, 'trip');
+    driver.live(500);
+    driver.take();
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+  });
+
+  test('of a market whose timer is no longer than that leaves it to fire', () => {
+    const driver = armed({ markets: ['AAA:5'] });
+    operate(driver, 'trip');
+    expect(written(driver, 10_000)).toEqual([]);
+    expect(progress(driver, 'trip').state).toBe('done');
+  });
+
+  test('that has not left yet is taken back by arm, for a dead bot too', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'fail');
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    operate(driver, 'trip');
+    driver.take();
+    operate(driver, 'arm');
+    driver.live(5000);
+    expect(driver.notices('tripped')).toEqual([]);
+  });
+
+  test('is undone by arm alone', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'beat');
+    operate(driver, 'trip');
+    driver.live(1000);
+    say(driver, 'beat');
+    operate(driver, 'resume');
+    expect(written(driver, 2000)).toEqual([]);
+    operate(driver, 'arm');
+    expect(written(driver, 2000)[0]).toBe(60);
+  });
+});
+
+test('a deleted timer is not made again to be tripped when the bot dies', () => {
+  const driver = armed({ liveness: { mode: 'beat', onStale: 'trip' } });
+  say(driver, 'beat');
+  operate(driver, 'disarm');
+  expect(written(driver, 40_000)).toEqual([null]);
+});
+
+test('a lapse under onLapse hold waits for arm, and arm ends it', () => {
+  const driver = armed({ onLapse: 'hold', markets: ['AAA:10'] });
+  driver.live(15_000, 20, (write) => driver.settle(write, LOST));
+  driver.live(30_000);
+  expect(driver.notices('held')).toMatchObject([{ market: 'AAA', why: 'lapsed' }]);
+  const before = driver.writes.length;
+  driver.live(10_000);
+  expect(driver.writes.length).toBe(before);
+  operate(driver, 'arm');
+  expect(written(driver, 1000)[0]).toBe(10);
+});

@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest';
+import { describe as describeState } from '../../src/core/describe.ts';
+import { coreSettings, type SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, LOST } from './driver.ts';
+
+function armed(options: SettingsOptions = {}): Driver {
+  const driver = createDriver(options);
+  driver.tick();
+  driver.live(2000);
+  driver.take();
+  return driver;
+}
+let seen = 0;
+function reload(driver: Driver, options: SettingsOptions) {
+  seen = driver.writes.length;
+  return driver.feed({ kind: 'reload', settings: coreSettings(options) });
+}
+const names = (driver: Driver) => driver.state.markets.map(({ settings }) => settings.market);
+/** What is written for the market from the last reload, or the last look, on. */
+function writtenOf(driver: Driver, market: string, forMs: number): (number | null)[] {
+  driver.live(forMs);
+  const from = seen;
+  seen = driver.writes.length;
+  return driver.writes
+    .slice(from)
+    .filter((write) => write.market === market)
+    .map(({ timeoutSeconds }) => timeoutSeconds);
+}
+
+test('what is the same goes on as if nothing had happened', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'] });
+  const due = driver.state.markets.map(({ nextMs }) => nextMs);
+  reload(driver, { markets: ['AAA', 'BBB'] });
+  expect(driver.take()).toEqual([]);
+  expect(driver.state.markets.map(({ nextMs }) => nextMs)).toEqual(due);
+  expect(driver.notices('reloaded')).toEqual([{ kind: 'reloaded', added: [], removed: [], changed: [] }]);
+});
+
+test('a new market is armed at once', () => {
+  const driver = armed();
+  reload(driver, { markets: ['AAA', 'BBB:30'] });
+  expect(driver.takeOne()).toMatchObject({ market: 'BBB', timeoutSeconds: 30 });
+  driver.live(1000);
+  expect(driver.market('BBB').belief.notBeforeLifeMs).not.toBeNull();
+});
+
+test('a market that is gone has its timer deleted, and is forgotten when that is confirmed', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'] });
+  reload(driver, { markets: ['BBB'] });
+  const write = driver.takeOne();
+  expect(write).toMatchObject({ market: 'AAA', timeoutSeconds: null });
+  expect(names(driver)).toEqual(['BBB', 'AAA']);
+  driver.settle(write, { kind: 'deleted' });
+  expect(names(driver)).toEqual(['BBB']);
+  expect(driver.notices('removed')).toEqual([{ kind: 'removed', market: 'AAA', how: 'deleted' }]);
+});
+
+test('a market that is gone keeps its timer under the policy keep, and is forgotten', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'], shutdown: { policy: 'keep' } });
+  reload(driver, { markets: ['BBB'], shutdown: { policy: 'keep' } });
+  expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
+  expect(driver.notices('removed')).toEqual([{ kind: 'removed', market: 'AAA', how: 'kept' }]);
+});
+
+test('a market that is gone is renewed once more in full under the policy handoff', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'], shutdown: { policy: 'handoff' } });
+  reload(driver, { markets: ['BBB'], shutdown: { policy: 'handoff' } });
+  expect(writtenOf(driver, 'AAA', 20_000)).toEqual([60]);
+  expect(names(driver)).toEqual(['BBB']);
+});
+
+test('a delete that is never confirmed goes on until the timer has surely fired', () => {
+  const driver = armed({ markets: ['AAA:10', 'BBB'] });
+  reload(driver, { markets: ['BBB'] });
+  driver.live(30_000, 20, (write) => (write.market === 'AAA' ? driver.settle(write, LOST) : driver.apply(write)));
+  expect(driver.notices('removed')).toEqual([{ kind: 'removed', market: 'AAA', how: 'fired' }]);
+  expect(names(driver)).toEqual(['BBB']);
+});
+
+test('a market that comes back before it has left is guarded again', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'] });
+  reload(driver, { markets: ['BBB'] });
+  driver.settle(driver.takeOne(), LOST);
+  reload(driver, { markets: ['BBB', 'AAA'] });
+  expect(writtenOf(driver, 'AAA', 2000)[0]).toBe(60);
+  expect(names(driver)).toEqual(['BBB', 'AAA']);
+});
+
+describe('another timeout', () => {
+  test('is asked for at once', () => {
+    const driver = armed({ markets: ['AAA:60'] });
+    reload(driver, { markets: ['AAA:30'] });
+    expect(driver.takeOne()).toMatchObject({ timeoutSeconds: 30 });
+    expect(driver.notices('reloaded')).toEqual([{ kind: 'reloaded', added: [], removed: [], changed: ['AAA'] }]);
+  });
+
+  test('that is shorter is believed from the moment of writing, that is longer from its confirmation', () => {
+    const driver = armed({ markets: ['AAA:600'] });
+    const left = () => (driver.market('AAA').belief.notBeforeLifeMs ?? 0) - driver.state.lifeMs;
+    expect(left()).toBeGreaterThan(590_000);
+    reload(driver, { markets: ['AAA:10'] });
+    expect(left()).toBeLessThan(9001);
+    driver.settle(driver.takeOne(), LOST);
+    reload(driver, { markets: ['AAA:300'] });
+    expect(left()).toBeLessThan(9001);
+    driver.live(1000);
+    expect(left()).toBeGreaterThan(290_000);
+  });
+
+  test('of a stray renewal is reckoned with where nonces do not rise', () => {
+    const window = { nonce: 'window', requestLifetimeMs: 10_000 } as const;
+    const driver = armed({ ...window, markets: ['AAA:10'] });
+    reload(driver, { ...window, markets: ['AAA:12'] });
+    driver.settle(driver.takeOne(), LOST);
+    reload(driver, { ...window, markets: ['AAA:600'] });
+    driver.live(1000);
+    const left = () => (driver.market('AAA').belief.notBeforeLifeMs ?? 0) - driver.state.lifeMs;
+    expect(left()).toBeLessThan(12_000);
+    driver.live(20_000);
+    expect(left()).toBeGreaterThan(500_000);
+  });
+
+  test('changes the latest moment of firing by the longest that is still on its way', () => {
+    const driver = armed({ markets: ['AAA:600'], requestLifetimeMs: 10_000 });
+    driver.live(60_000, 20, (write) => driver.settle(write, LOST));
+    reload(driver, { markets: ['AAA:10'] });
+    expect((driver.market('AAA').belief.notAfterMs ?? 0) - driver.now().monoMs).toBeGreaterThan(590_000);
+  });
+});
+
+test('a market that moves to a dead bot is not renewed, and to a living one is', () => {
+  const watched = { liveness: { mode: 'beat', startupGraceMs: 1000 } } as const;
+  const driver = armed({ ...watched, markets: ['AAA:60:dead', 'BBB:60:live'] });
+  driver.feed({ kind: 'evidence', bot: 'live', says: 'beat', agoMs: 0 });
+  reload(driver, { ...watched, markets: ['AAA:60:live', 'BBB:60:dead'] });
+  driver.take();
+  expect(writtenOf(driver, 'BBB', 10_000)).toEqual([]);
+  expect(driver.market('AAA').suspended).toBeNull();
+  expect(driver.market('BBB').suspended).toBe('bot_stale');
+});
+
+test('a bot that is new has its start-up grace from the reload on, and one without markets is forgotten', () => {
+  const watched = { liveness: { mode: 'beat', startupGraceMs: 30_000 } } as const;
+  const driver = armed({ ...watched, markets: ['AAA:60:old'] });
+  driver.live(60_000);
+  reload(driver, { ...watched, markets: ['BBB:60:new'] });
+  expect(writtenOf(driver, 'BBB', 20_000).length).toBeGreaterThan(2);
+  driver.live(80_000);
+  expect(describeState(driver.state, driver.now()).bots.map(({ bot }) => bot)).toEqual(['new']);
+});
+
+test('a bot that failed and has no markets for a while gets no new start-up grace', () => {
+  const watched = { liveness: { mode: 'beat', startupGraceMs: 30_000 } } as const;
+  const driver = armed({ ...watched, markets: ['AAA:60:maker', 'BBB:60:other'] });
+  driver.feed({ kind: 'evidence', bot: 'maker', says: 'beat', agoMs: 0 });
+  reload(driver, { ...watched, markets: ['BBB:60:other'] });
+  driver.live(1000);
+  driver.feed({ kind: 'evidence', bot: 'maker', says: 'fail', agoMs: 0 });
+  reload(driver, { ...watched, markets: ['AAA:60:maker', 'BBB:60:other'] });
+  expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
+});
+
+test('a market that comes back is known to have the timer that it left behind', () => {
+  const keep = { shutdown: { policy: 'keep' } } as const;
+  const driver = armed({ ...keep, markets: ['AAA', 'BBB'] });
+  reload(driver, { ...keep, markets: ['BBB'] });
+  driver.live(5000);
+  reload(driver, { ...keep, markets: ['AAA', 'BBB'] });
+  const { notAfterMs } = driver.market('AAA').belief;
+  expect((notAfterMs ?? 0) - driver.now().monoMs).toBeGreaterThan(50_000);
+});
+
+test('a stop names the timers that reloads left behind', () => {
+  const keep = { shutdown: { policy: 'keep' } } as const;
+  const driver = armed({ ...keep, markets: ['AAA', 'BBB'] });
+  reload(driver, { ...keep, markets: ['BBB'] });
+  driver.live(5000);
+  driver.feed({ kind: 'stop', policy: 'keep', why: 'test' });
+  expect(driver.finished()?.map(({ market, why }) => [market, why])).toEqual([
+    ['BBB', 'policy'],
+    ['AAA', 'policy'],
+  ]);
+});
+
+test('the cadence follows the number of markets', () => {
+  const few = { budget: { requests: 10, windowMs: 10_000 } };
+  const driver = armed({ ...few, markets: ['AAA'] });
+  const before = driver.market('AAA').periodMs;
+  reload(driver, { ...few, markets: ['AAA', 'BBB', 'CCC', 'DDD', 'EEE', 'FFF', 'GGG', 'HHH', 'III'] });
+  expect(driver.market('AAA').periodMs).toBeGreaterThan(before * 1.3);
+});
+
+test('a shorter lifetime of evidence counts at once', () => {
+  const driver = armed({ liveness: { mode: 'beat' } });
+  driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+  driver.live(5000);
+  reload(driver, { liveness: { mode: 'beat', ttlMs: 4000 } });
+  expect(writtenOf(driver, 'AAA', 20_000)).toEqual([]);
+});
+
+test('a stop in the middle of a reload ends the timers of the leaving markets too', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'] });
+  reload(driver, { markets: ['BBB'] });
+  driver.settle(driver.takeOne(), LOST);
+  driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+  driver.live(2000);
+  expect(driver.finished()).toEqual([]);
+});

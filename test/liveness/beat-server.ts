@@ -1,0 +1,97 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TestContext } from 'vitest';
+
+/** One word that reached the server. */
+export interface Received {
+  readonly word: string;
+  readonly bot: string | null;
+  readonly session: string | null;
+  readonly seq: number | null;
+  readonly authorization: string | undefined;
+}
+
+/** The beat operations of the control listener, answered as a test says. */
+export interface BeatServer {
+  /** unix:/PATH or HOST:PORT. */
+  readonly control: string;
+  readonly received: Received[];
+  /** What beats are answered from now on: armed or not, a refusal with this status, or nothing at all. */
+  answer(how: boolean | number | 'never'): void;
+  /** Is gone: connections are refused from now on. */
+  close(): Promise<void>;
+}
+
+function receivedFrom({ url, headers }: IncomingMessage, body: string): Received {
+  const { pathname, searchParams } = new URL(url ?? '/', 'http://localhost');
+  const said = body === '' ? {} : (JSON.parse(body) as Partial<Received>);
+  return {
+    word: pathname,
+    bot: searchParams.get('bot') ?? said.bot ?? null,
+    session: said.session ?? null,
+    seq: said.seq ?? null,
+    authorization: headers.authorization,
+  };
+}
+
+/** Listens on a unix socket, or on the loopback where no path is given; closed when the test ends. */
+export async function serveBeats(
+  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+  path: string | null,
+): Promise<BeatServer> {
+  const received: Received[] = [];
+  let how: boolean | number | 'never' = false;
+  const server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8');
+    request.on('data', (text: string) => {
+      body += text;
+    });
+    request.on('end', () => {
+      received.push(receivedFrom(request, body));
+      if (how === 'never') return;
+      response.setHeader('content-type', 'application/json');
+      if (typeof how === 'number') {
+        response.writeHead(how);
+        response.end(
+          JSON.stringify({ error: { code: 'refused', message: 'the token is not the right one' } }),
+        );
+        return;
+      }
+      const market = {
+        state: how ? 'armed' : 'arming',
+        armed: how,
+        expiresInSeconds: 52.1,
+        expiresAt: 1_790_000_000.1,
+      };
+      response.end(
+        JSON.stringify({
+          armed: how,
+          counted: true,
+          bot: 'default',
+          ttlSeconds: 15,
+          markets: { BTC_USDT: market, ETH_USDT: { ...market, state: 'armed', armed: true } },
+        }),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => {
+    if (path === null) server.listen(0, '127.0.0.1', resolve);
+    else server.listen(path, resolve);
+  });
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  onTestFinished(close);
+  const control = path === null ? `127.0.0.1:${(server.address() as AddressInfo).port}` : `unix:${path}`;
+  return {
+    control,
+    received,
+    answer(next) {
+      how = next;
+    },
+    close,
+  };
+}

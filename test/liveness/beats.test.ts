@@ -1,0 +1,165 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type BeatProof, createBeats } from '../../src/liveness/beats.ts';
+
+/** What was passed on, as `bot word agoMs`. */
+function listening(
+  mode: 'beat' | 'file' | 'http' | 'process' | 'none' = 'beat',
+  bots = ['default', 'maker'],
+) {
+  const said: string[] = [];
+  const beats = createBeats({ mode, bots: () => bots });
+  const end = beats.start((bot, says, agoMs) => said.push(`${bot} ${says} ${agoMs}`));
+  const hear = (
+    session: string | null,
+    seq: number | null,
+    says: 'beat' | 'goodbye' | 'fail' = 'beat',
+    bot = 'default',
+  ) => {
+    const heard = beats.hear(bot, says, { session, seq }, 0);
+    return heard.counted ? 'counted' : heard.why;
+  };
+  return { beats, bots, end, hear, said };
+}
+
+describe('a word of a bot', () => {
+  test('counts every time where it carries neither session nor number, and keeps its age', () => {
+    const { beats, said } = listening();
+    const bare: BeatProof = { session: null, seq: null };
+    expect(beats.hear('default', 'beat', bare, 0)).toEqual({ counted: true });
+    expect(beats.hear('maker', 'fail', bare, 12.5)).toEqual({ counted: true });
+    expect(beats.hear('default', 'goodbye', bare, 3)).toEqual({ counted: true });
+    expect(said).toEqual(['default beat 0', 'maker fail 12.5', 'default goodbye 3']);
+  });
+
+  test('counts once, and not after a newer one', () => {
+    const { hear, said } = listening();
+    expect(hear('a', 1)).toBe('counted');
+    expect(hear('a', 1)).toBe('replayed: seq is 1 in session "a" and must be more than 1');
+    expect(hear('a', 5)).toBe('counted');
+    expect(hear('a', 4)).toBe('replayed: seq is 4 in session "a" and must be more than 5');
+    expect(hear('a', 6)).toBe('counted');
+    expect(said).toHaveLength(3);
+  });
+
+  test('of goodbye or failure is checked like a beat', () => {
+    const { hear, said } = listening();
+    hear('a', 7);
+    expect(hear('a', 7, 'goodbye')).toContain('replayed');
+    expect(hear('a', 3, 'fail')).toContain('replayed');
+    expect(hear('a', 8, 'goodbye')).toBe('counted');
+    expect(hear('a', 8, 'beat')).toContain('replayed');
+    expect(said).toEqual(['default beat 0', 'default goodbye 0']);
+  });
+
+  test('of a new session counts from any number on, and ends the session before', () => {
+    const { hear } = listening();
+    expect(hear('a', 900)).toBe('counted');
+    expect(hear('b', 1)).toBe('counted');
+    expect(hear('a', 901)).toBe('session "a" is over: the bot has begun session "b" since');
+    expect(hear('b', 2)).toBe('counted');
+  });
+
+  test('of an old session does not count after eight others either, and does not end the one in use', () => {
+    const { hear } = listening();
+    for (const session of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'])
+      expect(hear(session, 1)).toBe('counted');
+    for (const session of ['a', 'b', 'h']) expect(hear(session, 50)).toContain('is over');
+    expect(hear('i', 2)).toBe('counted');
+  });
+
+  test('without a number does not count where the bot has numbered its words', () => {
+    const { hear } = listening();
+    expect(hear('a', null)).toBe('counted');
+    expect(hear('a', null)).toBe('counted');
+    expect(hear('a', 4)).toBe('counted');
+    expect(hear('a', null)).toBe(
+      'seq is missing: the bot has numbered its words in session "a" before, the last was 4',
+    );
+    expect(hear('b', null)).toBe('counted');
+  });
+
+  test('with a number and no session is counted through, and the way out is said', () => {
+    const { hear } = listening();
+    expect(hear(null, 10)).toBe('counted');
+    expect(hear(null, 1)).toBe(
+      'replayed: seq is 1 and must be more than 10; a bot that counts from the start again needs a new session',
+    );
+    expect(hear(null, null)).toContain('seq is missing');
+    expect(hear('a', 1)).toBe('counted');
+    expect(hear(null, 11)).toBe('counted');
+    expect(hear('a', 2)).toBe('counted');
+  });
+
+  test('of one bot says nothing of another', () => {
+    const { hear } = listening();
+    expect(hear('a', 9)).toBe('counted');
+    expect(hear('a', 1, 'beat', 'maker')).toBe('counted');
+    expect(hear('b', 1, 'beat', 'maker')).toBe('counted');
+    expect(hear('a', 10)).toBe('counted');
+  });
+
+  test('counts for nothing in another mode, and says so', () => {
+    expect(listening('file').hear(null, null)).toBe(
+      "liveness.mode is file: evidence comes from the bot's file, so that beats count for nothing",
+    );
+    expect(listening('none').hear(null, null)).toContain('nobody watches the bots');
+    const { hear, said } = listening('process');
+    expect(hear('a', 1, 'goodbye')).toContain('liveness.mode is process');
+    expect(said).toEqual([]);
+  });
+
+  test('counts for nothing once the daemon has stopped listening, and is not used up by that', () => {
+    const { beats, end, hear, said } = listening();
+    end();
+    expect(hear('a', 1)).toBe('the daemon does not listen to bots now: it starts or stops');
+    beats.start((bot, says) => said.push(`${bot} ${says} again`));
+    expect(hear('a', 1)).toBe('counted');
+    expect(said).toEqual(['default beat again']);
+  });
+
+  test('of a bot that a reload took out does not count, and nothing is kept of it', () => {
+    const { bots, hear } = listening();
+    expect(hear('a', 9, 'beat', 'maker')).toBe('counted');
+    bots.pop();
+    expect(hear('a', 10, 'beat', 'maker')).toBe('no market of the configuration belongs to bot maker');
+    expect(hear('a', 1)).toBe('counted');
+    bots.push('maker');
+    expect(hear('a', 1, 'beat', 'maker')).toBe('counted');
+  });
+});
+
+describe('whatever a network does with the words of a bot', () => {
+  test('none counts twice, and none counts after a later one did', () => {
+    const delivery = fc.record({ of: fc.nat({ max: 1e6 }), copy: fc.boolean() });
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 8 }),
+        fc.array(delivery, { minLength: 1, maxLength: 80 }),
+        (sessions, deliveries) => {
+          const { hear } = listening();
+          // All words in the order in which the bot said them.
+          const words = sessions.flatMap((length, session) =>
+            Array.from({ length }, (_, seq) => ({ session: `s${session}`, seq })),
+          );
+          const wrong: string[] = [];
+          let newest = -1;
+          let sent = 0;
+          for (const { of, copy } of deliveries) {
+            if (!copy) sent = Math.min(sent + 1, words.length);
+            // What was said now, or anything that was said before.
+            const at = copy ? of % Math.max(sent, 1) : sent - 1;
+            const word = words[at];
+            if (word === undefined) continue;
+            const counted = hear(word.session, word.seq) === 'counted';
+            if (counted && at <= newest) wrong.push(`word ${at} counted after word ${newest}`);
+            if (!counted && at > newest) wrong.push(`word ${at} was taken for an old one`);
+            newest = Math.max(newest, at);
+          }
+          expect(wrong).toEqual([]);
+        },
+      ),
+      { numRuns: 500, seed: 4 },
+    );
+  });
+});

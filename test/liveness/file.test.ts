@@ -1,0 +1,254 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createFileWorld, PATH } from './file-world.ts';
+
+describe('a file that the bot touches', () => {
+  test('counts when it changed between two looks, dated to the begin of the one before', () => {
+    const { said, timeline, touch, start, evidence } = createFileWorld();
+    touch();
+    start(evidence);
+    timeline.runUntil(2500);
+    touch();
+    timeline.runUntil(4500);
+    expect(said).toHaveLength(1);
+    expect(said[0]).toMatchObject({ bot: 'default', says: 'beat', atMs: 3001, datedMs: 2000 });
+  });
+
+  test('does not count for having been there before the daemon', () => {
+    const { said, timeline, touch, start, evidence } = createFileWorld();
+    touch();
+    start(evidence);
+    timeline.runUntil(60_000);
+    expect(said).toEqual([]);
+  });
+
+  test('counts when it appears later', () => {
+    const { said, told, timeline, touch, start, evidence } = createFileWorld();
+    start(evidence);
+    timeline.runUntil(5500);
+    touch();
+    timeline.runUntil(7500);
+    expect(said.map(({ datedMs }) => datedMs)).toEqual([5000]);
+    expect(told).toEqual([`default: there is no file ${PATH}`, 'default: -']);
+  });
+
+  test.each([
+    ['time', { mtimeMs: 11, size: 3, ino: 7 }],
+    ['time, even backwards', { mtimeMs: 9, size: 3, ino: 7 }],
+    ['size', { mtimeMs: 10, size: 4, ino: 7 }],
+    ['place on the disk', { mtimeMs: 10, size: 3, ino: 8 }],
+  ])('counts when only its %s changed', (_what, next) => {
+    const { said, timeline, put, start, evidence } = createFileWorld();
+    put({ mtimeMs: 10, size: 3, ino: 7 });
+    start(evidence);
+    timeline.runUntil(1500);
+    put(next);
+    timeline.runUntil(5000);
+    expect(said).toHaveLength(1);
+  });
+
+  test('says nothing by being deleted, and nothing by coming back as it was', () => {
+    const { said, timeline, touch, put, state, start, evidence } = createFileWorld();
+    touch();
+    start(evidence);
+    const last = state();
+    timeline.runUntil(3500);
+    put(null);
+    timeline.runUntil(6500);
+    put(last);
+    timeline.runUntil(9500);
+    expect(said).toEqual([]);
+    touch();
+    timeline.runUntil(11_500);
+    expect(said.map(({ says }) => says)).toEqual(['beat']);
+  });
+
+  test('is not dated later than it was last seen, when it changed, vanished and came back', () => {
+    const { said, timeline, touch, put, state, start, evidence } = createFileWorld();
+    touch();
+    start(evidence);
+    timeline.runUntil(2100);
+    touch();
+    const last = state();
+    put(null);
+    timeline.runUntil(30_500);
+    put(last);
+    timeline.runUntil(32_000);
+    expect(said.map(({ datedMs }) => datedMs)).toEqual([2000]);
+  });
+
+  test('counts for nothing while it cannot be looked at, and the cause is told once', () => {
+    const { said, told, timeline, touch, fail, start, evidence } = createFileWorld();
+    touch();
+    start(evidence);
+    timeline.runUntil(2500);
+    fail(true);
+    timeline.runUntil(3500);
+    touch();
+    timeline.runUntil(9500);
+    expect(said).toEqual([]);
+    expect(told).toEqual([`default: cannot look at ${PATH}: EIO`]);
+    fail(false);
+    timeline.runUntil(10_500);
+    expect(said.map(({ datedMs }) => datedMs)).toEqual([2000]);
+  });
+
+  test('that failed at first is not taken for one that appeared', () => {
+    const { said, timeline, touch, fail, start, evidence } = createFileWorld();
+    touch();
+    fail(true);
+    start(evidence);
+    timeline.runUntil(3500);
+    fail(false);
+    timeline.runUntil(9500);
+    expect(said).toEqual([]);
+  });
+
+  test('is looked at once at a time, however long a look takes, and gives old evidence then', () => {
+    const { said, timeline, touch, slow, mostUnderWay, looks, start, evidence } = createFileWorld();
+    touch();
+    start(evidence);
+    timeline.runUntil(500);
+    slow(20_000);
+    timeline.runUntil(1500);
+    touch();
+    timeline.runUntil(60_000);
+    expect(mostUnderWay()).toBe(1);
+    expect(looks.length).toBeLessThan(6);
+    expect(said.map(({ atMs, datedMs }) => atMs - datedMs)).toEqual([21_000]);
+  });
+
+  test('tells nothing any more once the source has ended', () => {
+    const { said, timeline, touch, looks, start, evidence } = createFileWorld();
+    touch();
+    const end = start(evidence);
+    timeline.runUntil(999);
+    touch();
+    timeline.runUntil(1000);
+    end();
+    timeline.runUntil(20_000);
+    expect(said).toEqual([]);
+    expect(looks).toHaveLength(2);
+  });
+
+  test('of a reloaded configuration starts anew, and one that stays is not disturbed', () => {
+    let files = [
+      { bot: 'maker', path: '/a' },
+      { bot: 'taker', path: '/b' },
+    ];
+    const { said, looks, timeline, touch, start, evidence } = createFileWorld(() => files);
+    touch();
+    start(evidence);
+    timeline.runUntil(1500);
+    files = [
+      { bot: 'maker', path: '/a' },
+      { bot: 'taker', path: '/c' },
+    ];
+    touch();
+    timeline.runUntil(2500);
+    expect(said.map(({ bot }) => bot)).toEqual(['maker']);
+    touch();
+    timeline.runUntil(3500);
+    expect(said.map(({ bot }) => bot)).toEqual(['maker', 'maker', 'taker']);
+    files = [{ bot: 'taker', path: '/c' }];
+    timeline.runUntil(5500);
+    expect(looks.slice(-2)).toEqual(['/c', '/c']);
+  });
+});
+
+describe('whatever a file system and a host do', () => {
+  const happening = fc.record({
+    afterMs: fc.integer({ min: 0, max: 4000 }),
+    what: fc.oneof(
+      { weight: 5, arbitrary: fc.constant({ kind: 'touch' } as const) },
+      fc.constant({ kind: 'delete' } as const),
+      fc.constant({ kind: 'vanish' } as const),
+      fc.record({ kind: fc.constant('slow' as const), ms: fc.integer({ min: 0, max: 6000 }) }),
+      fc.record({ kind: fc.constant('fail' as const), yes: fc.boolean() }),
+      fc.record({ kind: fc.constant('stall' as const), ms: fc.integer({ min: 0, max: 6000 }) }),
+      fc.record({ kind: fc.constant('step' as const), ms: fc.integer({ min: -9e6, max: 9e6 }) }),
+    ),
+  });
+
+  /** A file system is unmounted and comes back with the file as it was, which was known to be there. */
+  function vanish(world: ReturnType<typeof createFileWorld>): void {
+    const state = world.state();
+    if (!world.seen()) return;
+    world.put(null);
+    world.timeline.runUntil(world.timeline.nowMs() + 2500);
+    world.put(state);
+  }
+
+  test('a beat is never dated later than the last touch, and a touch makes one beat at most', () => {
+    fc.assert(
+      fc.property(fc.boolean(), fc.array(happening, { minLength: 1, maxLength: 40 }), (stale, happenings) => {
+        const world = createFileWorld();
+        const { timeline, said, clock } = world;
+        const touchesMs: number[] = [];
+        if (stale) world.touch();
+        const end = world.start(world.evidence);
+        for (const { afterMs, what } of happenings) {
+          timeline.runUntil(timeline.nowMs() + afterMs);
+          switch (what.kind) {
+            case 'touch':
+              world.touch();
+              touchesMs.push(timeline.nowMs());
+              break;
+            case 'delete':
+              world.put(null);
+              break;
+            case 'vanish':
+              vanish(world);
+              break;
+            case 'slow':
+              world.slow(what.ms);
+              break;
+            case 'fail':
+              world.fail(what.yes);
+              break;
+            case 'stall':
+              clock.stall(what.ms);
+              break;
+            case 'step':
+              clock.stepWall(what.ms);
+              break;
+          }
+        }
+        timeline.runUntil(timeline.nowMs() + 20_000);
+        end();
+        for (const { atMs, datedMs } of said) {
+          const last = touchesMs.filter((touchMs) => touchMs <= atMs).at(-1) ?? Number.NEGATIVE_INFINITY;
+          expect(datedMs).toBeLessThanOrEqual(last + 1e-6);
+        }
+        expect(said.length).toBeLessThanOrEqual(touchesMs.length);
+        expect(world.mostUnderWay()).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 400, seed: 4 },
+    );
+  });
+
+  test('a bot that goes on touching is known to have lived within two looks and its own pause', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 50, max: 5000 }),
+        fc.integer({ min: 0, max: 900 }),
+        (pauseMs, latencyMs) => {
+          const { timeline, said, touch, slow, start, evidence } = createFileWorld();
+          slow(latencyMs);
+          const loop = () => {
+            touch();
+            timeline.at(timeline.nowMs() + pauseMs, loop);
+          };
+          loop();
+          start(evidence);
+          timeline.runUntil(60_000);
+          const knownMs = [0, ...said.map(({ datedMs }) => datedMs)];
+          const atMs = [...said.map((beat) => beat.atMs), 60_000];
+          const worst = Math.max(...atMs.map((moment, index) => moment - (knownMs[index] ?? 0)));
+          expect(worst).toBeLessThanOrEqual(pauseMs + 2 * 1000 + latencyMs + 1);
+        },
+      ),
+      { numRuns: 100, seed: 4 },
+    );
+  });
+});

@@ -1,0 +1,216 @@
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import { createHttpEvidence, type ProbeAnswer } from '../../src/liveness/http.ts';
+import { openHttpProber } from '../../src/liveness/http-probe.ts';
+import { createReal } from './real.ts';
+import { startProcess, until } from './started.ts';
+
+/** A real server on the loopback that says how many connections it has and had. */
+async function serve(handler: RequestListener, host = '127.0.0.1') {
+  let had = 0;
+  const paths: string[] = [];
+  const open = new Set<unknown>();
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    paths.push(request.url ?? '');
+    handler(request, response);
+  });
+  server.on('connection', (socket) => {
+    had += 1;
+    open.add(socket);
+    socket.on('close', () => open.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://${host}:${port}`, paths, had: () => had, open: () => open.size };
+}
+
+function probing(url: string) {
+  const prober = openHttpProber(createSystemClock(), url);
+  onTestFinished(() => prober.close());
+  const ask = (timeoutMs = 5000) => new Promise<ProbeAnswer>((resolve) => prober.probe(timeoutMs, resolve));
+  return { prober, ask };
+}
+
+describe('one probe', () => {
+  test('is a GET of the very URL, over one connection that is kept and closed in the end', async () => {
+    const { url, paths, had, open } = await serve((request, response) => {
+      response.end(request.method);
+    });
+    const { prober, ask } = probing(`${url}/health?deep=1`);
+    for (let count = 0; count < 5; count += 1) {
+      expect(await ask()).toEqual({ kind: 'answered', status: 200 });
+    }
+    expect(paths).toEqual(Array.from({ length: 5 }, () => '/health?deep=1'));
+    expect([had(), open()]).toEqual([1, 1]);
+    prober.close();
+    await until('the connection to close', () => open() === 0);
+  });
+
+  test('does not follow a redirect', async () => {
+    const { url, paths } = await serve((_request, response) => {
+      response.writeHead(302, { location: '/elsewhere' }).end();
+    });
+    expect(await probing(`${url}/`).ask()).toEqual({ kind: 'answered', status: 302 });
+    expect(paths).toEqual(['/']);
+  });
+
+  test('reads 64 KiB of an endless answer and hangs up', async () => {
+    let sent = 0;
+    const { url, open } = await serve((_request, response) => {
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(16_384))) sent += 16_384;
+      };
+      response.on('drain', more);
+      more();
+    });
+    expect(await probing(url).ask()).toEqual({ kind: 'answered', status: 200 });
+    await until('the connection to close', () => open() === 0);
+    // What the sockets' own buffers hold comes on top of what was read.
+    expect(sent).toBeLessThan(32 * 1024 * 1024);
+  });
+
+  test.each<[string, RequestListener]>([
+    ['never answers', () => undefined],
+    ['never ends its answer', (_request, response) => response.write('alive')],
+  ])('of a bot that %s is given up in time, and the connection with it', async (_what, handler) => {
+    const { url, open } = await serve(handler);
+    const { ask } = probing(url);
+    expect(await ask(200)).toEqual({ kind: 'failed', detail: 'no whole answer within 200 ms' });
+    await until('the connection to close', () => open() === 0);
+  });
+
+  test('after one that hung goes over a new connection', async () => {
+    let hangs = true;
+    const { url, had } = await serve((_request, response) => {
+      if (!hangs) response.end();
+    });
+    const { ask } = probing(url);
+    expect((await ask(200)).kind).toBe('failed');
+    hangs = false;
+    expect(await ask()).toEqual({ kind: 'answered', status: 200 });
+    expect(had()).toBe(2);
+  });
+
+  test('finds a bot again that has closed the connection', async () => {
+    const { url } = await serve((_request, response) => {
+      response.setHeader('connection', 'close').end();
+    });
+    const { ask } = probing(url);
+    expect(await ask()).toEqual({ kind: 'answered', status: 200 });
+    expect(await ask()).toEqual({ kind: 'answered', status: 200 });
+  });
+
+  test('of an address where nobody listens says so', async () => {
+    const { url } = await serve(() => undefined);
+    const { port } = new URL(url);
+    const nobody = createTcpServer();
+    await new Promise<void>((resolve) => nobody.listen(0, '127.0.0.1', resolve));
+    const free = (nobody.address() as AddressInfo).port;
+    await new Promise((resolve) => nobody.close(resolve));
+    expect(free).not.toBe(Number(port));
+    const answer = await probing(`http://127.0.0.1:${free}/`).ask();
+    expect(answer).toMatchObject({ kind: 'failed', detail: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  test.each([
+    ['that is not HTTP', 'SSH-2.0-OpenSSH\r\n'],
+    ['that breaks off', 'HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nshort'],
+  ])('with an answer %s counts for nothing', async (_what, bytes) => {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => socket.end(bytes));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    expect((await probing(`http://127.0.0.1:${port}/`).ask()).kind).toBe('failed');
+  });
+
+  test('that is under way when the prober is closed tells nothing any more', async () => {
+    const { url, open } = await serve(() => undefined);
+    const { prober } = probing(url);
+    let told = false;
+    prober.probe(300, () => {
+      told = true;
+    });
+    await until('the probe to arrive', () => open() === 1);
+    prober.close();
+    await until('the connection to close', () => open() === 0);
+    const { clock } = createReal({ onTestFinished });
+    await new Promise<void>((resolve) => {
+      clock.after(500, resolve);
+    });
+    expect(told).toBe(false);
+  });
+});
+
+/** A bot of its own process, which answers what its URL asks for. */
+const BOT = `
+  const server = require('node:http').createServer((request, response) => {
+    response.statusCode = Number(request.url.slice(1));
+    response.end('status ' + response.statusCode);
+  });
+  server.listen(Number(process.env.PORT ?? 0), '127.0.0.1', () => console.log('port ' + server.address().port + '.'));
+`;
+
+async function watched(status: number) {
+  const start = (port = 0) =>
+    startProcess({ onTestFinished }, process.execPath, ['-e', BOT], { PORT: String(port) });
+  const bot = start();
+  await until('the bot to listen', () => /port \d+\./.test(bot.output()));
+  const port = Number(/port (\d+)\./.exec(bot.output())?.[1]);
+  const real = createReal({ onTestFinished });
+  const evidence = createHttpEvidence({
+    clock: real.clock,
+    urls: () => [{ bot: 'default', url: `http://127.0.0.1:${port}/${status}` }],
+    probeEveryMs: () => 300,
+    onProblem: real.onProblem,
+    open: (url) => openHttpProber(real.clock, url),
+  });
+  real.start(evidence);
+  return { ...real, bot, again: () => start(port) };
+}
+
+describe('a bot with a URL', () => {
+  test('that hangs gives no evidence of after that, and gives evidence again when it goes on', async () => {
+    const { bot, said, told, nowMs } = await watched(200);
+    await until('beats', () => said.length >= 3);
+    bot.signal('SIGSTOP');
+    await until('the hang to be seen', () => told.at(-1) === 'default: no whole answer within 300 ms');
+    const beats = said.length;
+    const fromMs = nowMs();
+    await until('more probes', () => nowMs() > fromMs + 1000);
+    expect(said).toHaveLength(beats);
+    bot.signal('SIGCONT');
+    await until('a beat', () => said.length > beats);
+    expect(said.at(-1)?.datedMs).toBeGreaterThan(fromMs);
+  });
+
+  test('that is killed gives no evidence any more, until it is started again', async () => {
+    const { bot, said, told, again, nowMs } = await watched(200);
+    await until('beats', () => said.length >= 2);
+    bot.signal('SIGKILL');
+    await bot.ended;
+    const deadMs = nowMs();
+    await until('the end to be seen', () => (told.at(-1) ?? '').includes('ECONN'));
+    expect(said.every(({ datedMs }) => datedMs <= deadMs)).toBe(true);
+    const beats = said.length;
+    again();
+    await until('a beat', () => said.length > beats);
+    expect(told.at(-1)).toBe('default: -');
+  });
+
+  test('that answers 500 gives none', async () => {
+    const { said, told, nowMs } = await watched(500);
+    const fromMs = nowMs();
+    await until('an answer', () => told.includes('default: HTTP 500, not 2xx'));
+    await until('more probes', () => nowMs() > fromMs + 1000);
+    expect(said).toEqual([]);
+  });
+});

@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createProcessEvidence, type ProcessState } from '../../src/liveness/process.ts';
+import { createVirtual } from './virtual.ts';
+
+const PID = 4711;
+
+/** A child in a virtual world, looked at every second. */
+function watched(bots: () => readonly string[] = () => ['default']) {
+  const world = createVirtual();
+  let seen: ProcessState | null = { state: 'S', startedAt: '100' };
+  let latencyMs = 2;
+  let underWay = 0;
+  let most = 0;
+  const evidence = createProcessEvidence({
+    clock: world.clock,
+    bots,
+    probeEveryMs: () => 1000,
+    onProblem: world.onProblem,
+    look(_pid, done) {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      let found: ProcessState | null = null;
+      world.timeline.at(world.timeline.nowMs() + latencyMs / 2, () => {
+        found = seen;
+      });
+      world.later(latencyMs, () => {
+        underWay -= 1;
+        done(found);
+      });
+    },
+  });
+  return {
+    ...world,
+    evidence,
+    most: () => most,
+    be: (state: string, startedAt = '100') => {
+      seen = { state, startedAt };
+    },
+    vanish: () => {
+      seen = null;
+    },
+    slow: (ms: number) => {
+      latencyMs = ms;
+    },
+  };
+}
+
+describe('a child process', () => {
+  test.each(['R', 'S', 'D'])('in state %s is a beat of the moment that the look was begun', (state) => {
+    const { said, be, timeline, start, evidence } = watched();
+    be(state);
+    start(evidence);
+    evidence.began(PID);
+    timeline.runUntil(1500);
+    expect(said.map(({ datedMs }) => datedMs)).toEqual([0, 1000]);
+  });
+
+  test.each(['T', 't', 'Z', 'X', 'I'])('in state %s gives no evidence, and it is told why', (state) => {
+    const { said, told, be, timeline, start, evidence } = watched();
+    start(evidence);
+    evidence.began(PID);
+    timeline.runUntil(500);
+    be(state);
+    timeline.runUntil(10_000);
+    expect(said).toHaveLength(1);
+    expect(told).toEqual([expect.stringContaining(`(state ${state})`)]);
+    be('S');
+    timeline.runUntil(11_500);
+    expect(said.map(({ says }) => says)).toEqual(['beat', 'beat', 'beat']);
+  });
+
+  test('whose number another process has got since does not count', () => {
+    const { said, told, be, timeline, start, evidence } = watched();
+    start(evidence);
+    evidence.began(PID);
+    timeline.runUntil(500);
+    be('R', '999');
+    timeline.runUntil(10_000);
+    expect(said).toHaveLength(1);
+    expect(told).toEqual(['default: process 4711 is another one than the bot']);
+  });
+
+  test('that cannot be seen does not count', () => {
+    const { said, told, vanish, timeline, start, evidence } = watched();
+    vanish();
+    start(evidence);
+    evidence.began(PID);
+    timeline.runUntil(10_000);
+    expect(said).toEqual([]);
+    expect(told).toEqual(['default: process 4711 cannot be seen']);
+  });
+
+  test.each([
+    [0, 'goodbye'],
+    [1, 'fail'],
+    [143, 'fail'],
+    [null, 'fail'],
+  ] as const)('that ended with %s says %s for every bot, and nothing after that', (code, word) => {
+    const { said, slow, timeline, start, evidence } = watched(() => ['maker', 'taker']);
+    start(evidence);
+    evidence.began(PID);
+    timeline.runUntil(500);
+    expect(said.splice(0).map(({ bot, says }) => `${bot} ${says}`)).toEqual(['maker beat', 'taker beat']);
+    slow(1000);
+    timeline.runUntil(1500);
+    evidence.ended(code);
+    evidence.ended(code);
+    timeline.runUntil(10_000);
+    expect(said.map(({ bot, says }) => `${bot} ${says}`)).toEqual([`maker ${word}`, `taker ${word}`]);
+    expect(said.map(({ atMs, datedMs }) => atMs - datedMs)).toEqual([0, 0]);
+  });
+
+  test('that was started again counts anew, with another start time', () => {
+    const { said, be, timeline, start, evidence } = watched();
+    start(evidence);
+    evidence.began(PID);
+    timeline.runUntil(500);
+    evidence.ended(1);
+    be('S', '200');
+    evidence.began(PID);
+    timeline.runUntil(900);
+    expect(said.map(({ says }) => says)).toEqual(['beat', 'fail', 'beat']);
+  });
+
+  test('is looked at once at a time, and not any more once the source has ended', () => {
+    const { said, most, slow, timeline, start, evidence } = watched();
+    slow(7000);
+    const end = start(evidence);
+    evidence.began(PID);
+    timeline.runUntil(8000);
+    expect(said.map(({ atMs, datedMs }) => atMs - datedMs)).toEqual([7000]);
+    end();
+    timeline.runUntil(60_000);
+    expect(said).toHaveLength(1);
+    expect(most()).toBe(1);
+  });
+
+  test('is never said to have run later than it did', () => {
+    const change = fc.record({
+      afterMs: fc.integer({ min: 0, max: 3000 }),
+      to: fc.constantFrom('R', 'S', 'D', 'T', 't', 'Z', 'X', 'gone', 'another'),
+      latencyMs: fc.integer({ min: 0, max: 4000 }),
+      stallMs: fc.constantFrom(0, 0, 0, 500, 5000),
+    });
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 1, maxLength: 30 }), (changes) => {
+        const world = watched();
+        const { timeline, clock } = world;
+        const stretches: { fromMs: number; untilMs: number }[] = [
+          { fromMs: 0, untilMs: Number.POSITIVE_INFINITY },
+        ];
+        world.start(world.evidence);
+        world.evidence.began(PID);
+        timeline.runUntil(100);
+        for (const { afterMs, to, latencyMs, stallMs } of changes) {
+          timeline.runUntil(timeline.nowMs() + afterMs);
+          const last = stretches.at(-1);
+          if (last !== undefined) last.untilMs = Math.min(last.untilMs, timeline.nowMs());
+          if (to === 'gone') world.vanish();
+          else if (to === 'another') world.be('R', '999');
+          else world.be(to);
+          if ('RSD'.includes(to))
+            stretches.push({ fromMs: timeline.nowMs(), untilMs: Number.POSITIVE_INFINITY });
+          world.slow(latencyMs);
+          clock.stall(stallMs);
+        }
+        timeline.runUntil(timeline.nowMs() + 20_000);
+        for (const { atMs, datedMs } of world.said) {
+          const ran = stretches
+            .filter(({ fromMs }) => fromMs <= atMs)
+            .map(({ untilMs }) => Math.min(untilMs, atMs));
+          expect(datedMs).toBeLessThanOrEqual(Math.max(...ran) + 1e-6);
+        }
+      }),
+      { numRuns: 300, seed: 4 },
+    );
+  });
+});

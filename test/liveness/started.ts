@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { TestContext } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A process of one test; killed by its number when the test ends. */
+export interface Started {
+  readonly pid: number;
+  readonly child: ChildProcess;
+  /** Everything that it wrote to either output. */
+  readonly output: () => string;
+  readonly signal: (signal: NodeJS.Signals) => void;
+  /** Resolves with exit code and signal when it has ended. */
+  readonly ended: Promise<readonly [number | null, NodeJS.Signals | null]>;
+}
+
+export function startProcess(
+  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+  command: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Started {
+  const child = spawn(command, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const ended = new Promise<readonly [number | null, NodeJS.Signals | null]>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve([code, signal]));
+  });
+  onTestFinished(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    pid: child.pid ?? 0,
+    child,
+    output: () => output,
+    signal: (signal) => child.kill(signal),
+    ended,
+  };
+}
+
+/** Resolves when `holds` does; rejects after 15 s. */
+export async function until(what: string, holds: () => boolean): Promise<void> {
+  const endMs = performance.now() + 15_000;
+  while (!holds()) {
+    if (performance.now() > endMs) throw new Error(`${what}: not within 15 s`);
+    await new Promise((resolve) => {
+      setTimeout(resolve, 20);
+    });
+  }
+}

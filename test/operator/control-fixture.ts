@@ -1,0 +1,172 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import { afterEach } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import { type Control, startControl } from '../../src/operator/control.ts';
+import type { ControlSources } from '../../src/operator/control-sources.ts';
+import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
+
+export const clock = createSystemClock();
+export const TCP = '127.0.0.1:0';
+
+const folders = new Set<string>();
+const open = new Set<Control>();
+const agents = new Set<Agent>();
+const sockets = new Set<Socket>();
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  await Promise.all([...agents].map((agent) => agent.destroy()));
+  await Promise.all([...open].map((control) => control.close()));
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  for (const all of [sockets, agents, open, folders]) all.clear();
+});
+
+/** A directory that is removed after the test. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'control-'));
+  folders.add(folder);
+  return folder;
+}
+
+/** Sources that write down what was asked of them. */
+export interface Spy {
+  readonly sources: ControlSources;
+  /** Every call that could change something, in its order. */
+  readonly calls: unknown[][];
+  readonly refused: string[];
+}
+
+/** A daemon with the bots `main` (BTC_USDT) and `maker` (ETH_USDT) in which everything asked for happens at once. */
+export function createSpy(changes: Partial<ControlSources> = {}): Spy {
+  const calls: unknown[][] = [];
+  const refused: string[] = [];
+  const markets = [sampleMarket(), sampleMarket({ market: 'ETH_USDT', bot: 'maker', state: 'arming' })];
+  const done = (market: string) => ({ market, state: 'done', says: `${market} is well.` }) as const;
+  const sources: ControlSources = {
+    clock,
+    version: '1.2.3',
+    snapshot: () => sampleSnapshot({ markets }),
+    status: async () => ['{"schemaVersion":1,', '"markets":[]}'],
+    markets: () => ['BTC_USDT', 'ETH_USDT'],
+    bots: () => ['main', 'maker'],
+    ttlMs: () => 15_000,
+    hear: (...said) => {
+      calls.push(['hear', ...said]);
+      return { counted: true };
+    },
+    afterGoodbye: async (...asked) => {
+      calls.push(['afterGoodbye', ...asked]);
+      return [done('BTC_USDT')];
+    },
+    operate: async (...asked) => {
+      calls.push(['operate', ...asked]);
+      return (asked[0].markets ?? ['BTC_USDT', 'ETH_USDT']).map(done);
+    },
+    reload: async (...asked) => {
+      calls.push(['reload', ...asked]);
+      return { kind: 'unchanged' };
+    },
+    logLevel: () => 'info',
+    setLogLevel: (...asked) => {
+      calls.push(['setLogLevel', ...asked]);
+    },
+    onRefused: (reason) => {
+      refused.push(reason);
+    },
+    ...changes,
+  };
+  return { sources, calls, refused };
+}
+
+/** Starts listeners that are closed after the test. */
+export async function start(
+  spy: Spy,
+  listen: readonly string[] = [`unix:${join(makeFolder(), 'control.sock')}`],
+  token: () => string | null = () => null,
+): Promise<Control> {
+  const control = await startControl({ listen, token, sources: spy.sources });
+  open.add(control);
+  return control;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  readonly text: string;
+  /** What the reply holds, or null where it is no JSON. */
+  readonly body: unknown;
+}
+
+export interface Asked {
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS' | 'PATCH';
+  readonly headers?: Record<string, string>;
+  /** Sent as it is where it is a text, else as JSON. */
+  readonly body?: unknown;
+}
+
+/** Something that asks one of the listeners over its own connections. */
+export type Asker = (path: string, asked?: Asked) => Promise<Reply>;
+
+/** Asks the listener at this address, over as many connections as there are requests. */
+export function asker(address: string | undefined, connections = 1): Asker {
+  const path = address?.startsWith('unix:') === true ? address.slice('unix:'.length) : null;
+  const agent = new Agent({ connections, ...(path === null ? {} : { connect: { socketPath: path } }) });
+  agents.add(agent);
+  return async (target, { method = 'POST', headers = {}, body } = {}) => {
+    const isText = typeof body === 'string';
+    const type = body === undefined || isText ? {} : { 'content-type': 'application/json' };
+    const {
+      statusCode,
+      headers: answered,
+      body: stream,
+    } = await request(`${path === null ? address : 'http://localhost'}${target}`, {
+      method,
+      headers: { ...type, ...headers },
+      ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
+      dispatcher: agent,
+    });
+    const text = await stream.text();
+    return { status: statusCode, headers: answered, text, body: parse(text) };
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** A bare connection to the listener at this address. */
+export function dial(address: string | undefined): Socket {
+  const socket =
+    address?.startsWith('unix:') === true
+      ? connect({ path: address.slice('unix:'.length) })
+      : connect(Number(new URL(address ?? '').port), '127.0.0.1');
+  sockets.add(socket);
+  socket.on('error', () => {});
+  return socket;
+}
+
+/** Writes bytes, and resolves with everything that comes back until the other side ends the connection. */
+export function say(address: string | undefined, bytes: string | Uint8Array, end = false): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = dial(address);
+    let heard = '';
+    socket.on('data', (data) => {
+      heard += data.toString('latin1');
+    });
+    socket.once('close', () => resolve(heard));
+    socket.write(bytes);
+    if (end) socket.end();
+  });
+}
+
+export const codeOf = (reply: Reply): string =>
+  (reply.body as { error?: { code?: string } } | null)?.error?.code ?? '';
+export const messageOf = (reply: Reply): string =>
+  (reply.body as { error?: { message?: string } } | null)?.error?.message ?? '';

@@ -1,0 +1,257 @@
+import { describe, expect, test } from 'vitest';
+import type { ReloadReport } from '../../src/operator/control-sources.ts';
+import { asker, clock, codeOf, createSpy, messageOf, start, TCP } from './control-fixture.ts';
+import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
+
+/** A listener on a Unix socket, and who asks it. */
+async function open(changes: Parameters<typeof createSpy>[0] = {}) {
+  const spy = createSpy(changes);
+  const control = await start(spy);
+  return { ...spy, ask: asker(control.addresses[0]) };
+}
+
+const waiting = { market: 'ETH_USDT', state: 'waiting', says: 'ETH_USDT still has a timer.' } as const;
+const impossible = { market: 'ETH_USDT', state: 'impossible', says: 'ETH_USDT is refused.' } as const;
+const done = { market: 'BTC_USDT', state: 'done', says: 'BTC_USDT has no timer.' } as const;
+
+describe('a beat', () => {
+  test('without a body counts for the only bot, and says until when it is protected', async () => {
+    const { ask, calls } = await open({ bots: () => ['main'] });
+    const { status, body } = await ask('/v1/beat');
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      armed: true,
+      counted: true,
+      bot: 'main',
+      ttlSeconds: 15,
+      markets: {
+        BTC_USDT: { state: 'armed', armed: true, expiresInSeconds: 54.2, expiresAt: 1_795_000_060 },
+      },
+    });
+    expect(calls).toEqual([['hear', 'main', 'beat', { session: null, seq: null }, expect.any(Number)]]);
+  });
+
+  test('names its bot in the query or in the body, with session and number', async () => {
+    const { ask, calls } = await open();
+    expect((await ask('/v1/beat?bot=maker')).body).toMatchObject({ bot: 'maker', armed: false });
+    const body = { bot: 'maker', session: 'run 7, größer', seq: 0 };
+    expect((await ask('/v1/beat?bot=maker', { body })).status).toBe(200);
+    expect(calls[0]?.slice(0, 4)).toEqual(['hear', 'maker', 'beat', { session: null, seq: null }]);
+    expect(calls[1]?.slice(0, 4)).toEqual(['hear', 'maker', 'beat', { session: 'run 7, größer', seq: 0 }]);
+  });
+
+  test('that is a copy does not count, and is told why and whether it is armed all the same', async () => {
+    const { ask } = await open({ hear: () => ({ counted: false, why: 'replayed: seq is 3' }) });
+    const { status, body } = await ask('/v1/beat?bot=main');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ armed: true, counted: false, why: 'replayed: seq is 3' });
+  });
+
+  test('is as old as the first of its bytes when its body comes later', async () => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP]);
+    const { hostname, port } = new URL(control.addresses[0] ?? '');
+    const { request } = await import('node:http');
+    const outgoing = request({ hostname, port, path: '/v1/beat?bot=main', method: 'POST', agent: false });
+    outgoing.setHeader('content-type', 'application/json');
+    outgoing.write('{"seq"');
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    const answered = new Promise<number | undefined>((resolve) => {
+      outgoing.on('response', ({ statusCode }) => resolve(statusCode));
+    });
+    outgoing.end(':1}');
+    expect(await answered).toBe(200);
+    expect(spy.calls[0]?.at(-1)).toBeGreaterThan(250);
+  });
+
+  test.each(['suspended', 'paused', 'disarmed', 'expired', 'arming', 'rejected', 'deleted'] as const)(
+    'of a bot with a market that is %s says that it is not armed',
+    async (state) => {
+      const markets = [sampleMarket(), sampleMarket({ market: 'ETH_USDT', state, guaranteedMs: 30_000 })];
+      const { ask } = await open({ snapshot: () => sampleSnapshot({ markets }) });
+      const { body } = await ask('/v1/beat?bot=main');
+      expect(body).toMatchObject({ armed: false, markets: { ETH_USDT: { state, armed: false } } });
+    },
+  );
+
+  test('promises nothing once the daemon stops, for what is left of a timer that runs out, or without markets', async () => {
+    let snapshot = sampleSnapshot({ phase: 'stopping' });
+    const { ask } = await open({ snapshot: () => snapshot });
+    expect((await ask('/v1/beat?bot=main')).body).toMatchObject({ armed: false });
+    expect((await ask('/v1/beat?bot=maker')).body).toMatchObject({ armed: false, markets: {} });
+    await ask('/v1/arm');
+    snapshot = sampleSnapshot({ markets: [sampleMarket({ guaranteedMs: 10, state: 'retrying' })] });
+    const { body } = await ask('/v1/beat?bot=main');
+    expect(body).toMatchObject({ armed: false, markets: { BTC_USDT: { expiresInSeconds: 0 } } });
+  });
+
+  test('lists at most 200 markets, those that are not armed first, and counts the others', async () => {
+    const markets = Array.from({ length: 1000 }, (_, index) =>
+      sampleMarket({ market: `M${index}_USDT`, state: index === 999 ? 'expired' : 'armed' }),
+    );
+    const { ask } = await open({ snapshot: () => sampleSnapshot({ markets }) });
+    const { body } = await ask('/v1/beat?bot=main');
+    const reply = body as { markets: Record<string, unknown> };
+    expect(Object.keys(reply.markets)).toHaveLength(200);
+    expect(Object.keys(reply.markets)[0]).toBe('M999_USDT');
+    expect(reply).toMatchObject({ armed: false, marketsOmitted: 800 });
+  });
+
+  test('over a connection that asked many others before is answered as the first one was', async () => {
+    const { ask, calls } = await open();
+    for (let beat = 0; beat < 50; beat += 1) expect((await ask('/v1/beat?bot=main')).status).toBe(200);
+    expect(calls).toHaveLength(50);
+  });
+});
+
+describe('a goodbye', () => {
+  test.each([
+    ['200 when every timer is gone', [done], 200, true],
+    ['202 while one is not', [done, waiting], 202, false],
+    ['409 when one will stay', [done, waiting, impossible], 409, false],
+  ])('is answered with %s', async (_, progress, status, isDone) => {
+    const { ask, calls } = await open({
+      afterGoodbye: async (...asked) => {
+        calls.push(['afterGoodbye', ...asked]);
+        return progress;
+      },
+    });
+    const reply = await ask('/v1/goodbye?bot=main', { body: { seq: 9, waitSeconds: 2.5 } });
+    expect(reply.status).toBe(status);
+    expect(reply.body).toEqual({ counted: true, bot: 'main', done: isDone, markets: progress });
+    expect(calls[0]?.slice(0, 4)).toEqual(['hear', 'main', 'goodbye', { session: null, seq: 9 }]);
+    expect(calls[1]).toEqual(['afterGoodbye', 'main', 2500]);
+  });
+
+  test('that does not count is not waited for', async () => {
+    const { ask, calls } = await open({ hear: () => ({ counted: false, why: 'liveness.mode is file' }) });
+    const { status, body } = await ask('/v1/goodbye?bot=main');
+    expect(status).toBe(409);
+    expect(body).toMatchObject({ counted: false, why: 'liveness.mode is file', done: false, markets: [] });
+    expect(calls).toEqual([]);
+  });
+});
+
+describe('a bot that fails', () => {
+  test('is told when its timers fire', async () => {
+    const firesByWallMs = clock.now().wallMs + 48_000;
+    const markets = [sampleMarket({ state: 'suspended', firesByWallMs })];
+    const { ask, calls } = await open({ snapshot: () => sampleSnapshot({ markets }) });
+    const { status, body } = await ask('/v1/fail?bot=main');
+    expect(status).toBe(200);
+    const market = (body as { markets: Record<string, { firesInSeconds: number }> }).markets['BTC_USDT'];
+    expect(body).toMatchObject({ counted: true, bot: 'main' });
+    expect(market).toMatchObject({ state: 'suspended', firesBy: Math.round(firesByWallMs) / 1000 });
+    expect(market?.firesInSeconds).toBeGreaterThan(40);
+    expect(market?.firesInSeconds).toBeLessThanOrEqual(48);
+    expect(calls[0]?.slice(0, 3)).toEqual(['hear', 'main', 'fail']);
+  });
+});
+
+describe('a command', () => {
+  test.each(['arm', 'disarm', 'resume', 'trip'])(
+    '%s reaches all markets, or those it names',
+    async (does) => {
+      const { ask, calls } = await open();
+      const all = await ask(`/v1/${does}`);
+      expect(all.status).toBe(200);
+      expect(all.body).toMatchObject({
+        done: true,
+        markets: [{ market: 'BTC_USDT' }, { market: 'ETH_USDT' }],
+      });
+      await ask(`/v1/${does}`, { body: { markets: ['ETH_USDT', 'ETH_USDT'], waitSeconds: 0 } });
+      expect(calls).toEqual([
+        ['operate', { does, markets: null, forMs: 0 }, 15_000],
+        ['operate', { does, markets: ['ETH_USDT'], forMs: 0 }, 0],
+      ]);
+    },
+  );
+
+  test('pause is for a time', async () => {
+    const { ask, calls } = await open();
+    expect((await ask('/v1/pause', { body: { forSeconds: 600, waitSeconds: 60 } })).status).toBe(200);
+    expect(calls).toEqual([['operate', { does: 'pause', markets: null, forMs: 600_000 }, 60_000]]);
+    const forgotten = await ask('/v1/pause');
+    expect([forgotten.status, codeOf(forgotten)]).toEqual([400, 'invalid_value']);
+    expect(messageOf(forgotten)).toBe('forSeconds is missing; allowed: a number from 1 to 86400');
+  });
+
+  test.each([
+    [202, [done, waiting]],
+    [409, [done, impossible]],
+  ])('is answered with %i when it has not happened', async (status, progress) => {
+    const { ask } = await open({ operate: async () => progress });
+    expect(await ask('/v1/arm')).toMatchObject({ status, body: { done: false, markets: progress } });
+  });
+
+  test('changes what the next beat is told at once', async () => {
+    let state: 'armed' | 'disarmed' = 'armed';
+    const { ask } = await open({
+      snapshot: () => sampleSnapshot({ markets: [sampleMarket({ state })] }),
+      operate: async () => {
+        state = 'disarmed';
+        return [done];
+      },
+    });
+    expect((await ask('/v1/beat?bot=main')).body).toMatchObject({ armed: true });
+    await ask('/v1/disarm');
+    expect((await ask('/v1/beat?bot=main')).body).toMatchObject({ armed: false });
+  });
+});
+
+describe('a reload', () => {
+  const applied = { added: ['A_B'], removed: [], changed: ['BTC_USDT'] };
+  test.each<[string, ReloadReport, number, unknown]>([
+    ['unchanged', { kind: 'unchanged' }, 200, { result: 'unchanged' }],
+    [
+      'applied',
+      { kind: 'applied', ...applied, progress: [waiting] },
+      200,
+      { result: 'applied', ...applied, done: false, markets: [waiting] },
+    ],
+    [
+      'rejected',
+      { kind: 'rejected', problems: ['markets: one', 'defaults: two'] },
+      422,
+      {
+        error: {
+          code: 'config_rejected',
+          message: 'nothing was changed: the configuration has 2 mistakes',
+          problems: ['markets: one', 'defaults: two'],
+        },
+      },
+    ],
+  ])('that was %s says so', async (_, report, status, body) => {
+    const { ask } = await open({ reload: async () => report });
+    expect(await ask('/v1/reload', { body: { waitSeconds: 5 } })).toMatchObject({ status, body });
+  });
+});
+
+describe('the log level', () => {
+  test('changes for a time or for good', async () => {
+    const { ask, calls } = await open();
+    const reply = await ask('/v1/log-level', { body: { level: 'debug', forSeconds: 60 } });
+    expect(reply).toMatchObject({ status: 200, body: { before: 'info', forSeconds: 60 } });
+    await ask('/v1/log-level', { body: { level: 'warn' } });
+    expect(calls).toEqual([
+      ['setLogLevel', 'debug', 60_000],
+      ['setLogLevel', 'warn', null],
+    ]);
+  });
+});
+
+describe('what can be read', () => {
+  test('is the status as the web listener has it, and whether the daemon is live and ready', async () => {
+    const reasons = Array.from({ length: 150 }, (_, index) => `M${index} is not confirmed armed`);
+    const { ask, calls } = await open({
+      snapshot: () => sampleSnapshot({ ready: false, notReady: reasons }),
+    });
+    const status = await ask('/v1/status', { method: 'GET' });
+    expect(status).toMatchObject({ status: 200, text: '{"schemaVersion":1,"markets":[]}' });
+    expect(status.headers['content-type']).toBe('application/json; charset=utf-8');
+    const { body } = await ask('/v1/health', { method: 'GET' });
+    expect(body).toEqual({ live: true, ready: false, notReady: reasons.slice(0, 100), notReadyOmitted: 50 });
+    expect(await ask('/v1/health', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+    expect(calls).toEqual([]);
+  });
+});

@@ -1,0 +1,217 @@
+import { get, type IncomingMessage } from 'node:http';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Snapshot } from '../../src/core/snapshot.ts';
+import type { StatusDocument } from '../../src/operator/status.ts';
+import type { Web } from '../../src/operator/web.ts';
+import type { Clock } from '../../src/ports.ts';
+import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
+import { ask, clock, start } from './web-fixture.ts';
+
+/** The real clock, ten times as fast, so that nobody waits ten seconds for a reader to be let go. */
+const FAST: Clock = {
+  now: () => {
+    const { monoMs, bootMs, wallMs } = clock.now();
+    return { monoMs: monoMs * 10, bootMs: bootMs * 10, wallMs };
+  },
+  after: (delayMs, run) => clock.after(delayMs / 10, run),
+};
+
+interface Listener {
+  readonly incoming: IncomingMessage;
+  readonly text: () => string;
+  readonly documents: () => StatusDocument[];
+  /** Resolves when the stream is over; true where it ended as a stream should. */
+  readonly over: Promise<boolean>;
+}
+
+const opened = new Set<IncomingMessage>();
+afterEach(() => {
+  for (const incoming of opened) incoming.destroy();
+  opened.clear();
+});
+
+function listen(web: Web, path = '/api/v1/events'): Promise<Listener> {
+  return new Promise((resolve, reject) => {
+    get(`${web.addresses[0]}${path}`, { agent: false }, (incoming) => {
+      opened.add(incoming);
+      let text = '';
+      const over = new Promise<boolean>((ended) => {
+        incoming.on('error', () => ended(false));
+        incoming.on('close', () => ended(incoming.complete));
+      });
+      resolve({
+        incoming,
+        text: () => text,
+        documents: () =>
+          [...text.matchAll(/^data: (\{"schema.*\})$/gm)].map(([, json = '']) => JSON.parse(json)),
+        over,
+      });
+      incoming.setEncoding('utf8').on('data', (data: string) => {
+        text += data;
+      });
+    }).on('error', reject);
+  });
+}
+
+async function first(listener: Listener): Promise<StatusDocument> {
+  await expect.poll(() => listener.documents().length, { timeout: 5000 }).toBeGreaterThan(0);
+  return listener.documents()[0] as StatusDocument;
+}
+
+function startFast(snapshot: () => Snapshot): Promise<Web> {
+  return start(snapshot, undefined, undefined, FAST);
+}
+
+/** A status so large that the kernel cannot hold it for a reader. */
+function bulky(length: number): Snapshot {
+  const promise = ['x'.repeat(40_000)];
+  return sampleSnapshot({
+    markets: Array.from({ length }, (_, n) => sampleMarket({ market: `M${n}_USDT`, promise })),
+  });
+}
+
+describe('event stream', () => {
+  test('begins with the whole status as the page shows it, and goes on with it', async () => {
+    const web = await startFast(() => sampleSnapshot());
+    const listener = await listen(web);
+    expect(await first(listener)).toMatchObject({
+      schemaVersion: 1,
+      ready: true,
+      markets: [{ market: 'BTC_USDT', hold: null, leaving: false, survivesSeconds: 52.55 }],
+      events: [{ event: 'lapsed' }],
+    });
+    await expect.poll(() => listener.documents().length, { timeout: 5000 }).toBeGreaterThan(3);
+    expect(listener.text()).toMatch(
+      /^retry: 2000\n\nevent: status\ndata: \{"schemaVersion":1.*\}\n\nevent: /,
+    );
+  });
+
+  test('is not kept, sniffed, framed, shared or held back on its way', async () => {
+    const { headers } = await ask(await start(), '/api/v1/events');
+    expect(headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+      'x-accel-buffering': 'no',
+    });
+    expect(headers['content-security-policy']).toContain("default-src 'none'");
+    expect(headers['access-control-allow-origin']).toBeUndefined();
+  });
+
+  test('answers neither a foreign name for this host nor another method', async () => {
+    const web = await start();
+    expect(await ask(web, '/api/v1/events', 'GET', { host: 'evil.example' })).toMatchObject({ status: 421 });
+    expect(await ask(web, '/api/v1/events', 'POST')).toMatchObject({ status: 405 });
+    expect(await ask(web, '/api/v1/events', 'HEAD')).toMatchObject({ status: 200, body: '' });
+  });
+
+  test('holds only the markets of the page, the worst first', async () => {
+    const markets = Array.from({ length: 1000 }, (_, index) => sampleMarket({ market: `M${index}_USDT` }));
+    markets[900] = sampleMarket({ market: 'BAD_USDT', state: 'expired' });
+    const status = await first(await listen(await start(() => sampleSnapshot({ markets }))));
+    expect(status.marketCount).toBe(1000);
+    expect(status.markets).toHaveLength(200);
+    expect(status.markets[0]?.market).toBe('BAD_USDT');
+  });
+
+  test('is made once for all who listen, at most once a second, and not at all for nobody', async () => {
+    let asked = 0;
+    const web = await startFast(() => {
+      asked += 1;
+      return sampleSnapshot({ capacityPerSecond: asked });
+    });
+    const startedMs = performance.now();
+    const listeners = await Promise.all(Array.from({ length: 20 }, () => listen(web)));
+    await expect.poll(() => listeners[0]?.documents().length, { timeout: 10_000 }).toBeGreaterThan(9);
+    const seconds = (performance.now() - startedMs) / 100;
+    expect(asked).toBeLessThan(20 + seconds);
+    expect(listeners[0]?.documents().length).toBeLessThan(3 + seconds);
+    const [one, other] = listeners.slice(0, 2).map((listener) => listener.documents().at(-2));
+    expect(other?.capacityPerSecond).toBeGreaterThanOrEqual((one?.capacityPerSecond ?? 0) - 1);
+    for (const { incoming } of listeners) incoming.destroy();
+    await expect
+      .poll(
+        async () => {
+          const before = asked;
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          return asked - before;
+        },
+        { timeout: 5000 },
+      )
+      .toBe(0);
+  });
+
+  test('is refused to the 33rd listener, who can still poll, and has room again when one leaves', async () => {
+    const web = await start();
+    const listeners = await Promise.all(Array.from({ length: 32 }, () => listen(web)));
+    expect(await ask(web, '/api/v1/events')).toMatchObject({
+      status: 503,
+      body: 'too many readers at once\n',
+    });
+    expect(await ask(web, '/api/v1/status?view=page')).toMatchObject({ status: 200 });
+    expect(await ask(web, '/metrics')).toMatchObject({ status: 200 });
+    listeners[0]?.incoming.destroy();
+    await expect.poll(async () => (await ask(web, '/api/v1/events')).status, { timeout: 5000 }).toBe(200);
+  });
+
+  test('lets a reader go that takes nothing, without holding more than one status for it', async () => {
+    const web = await startFast(() => bulky(50));
+    const stuck = await listen(web);
+    stuck.incoming.pause();
+    const good = await listen(web);
+    await first(good);
+    const before = process.memoryUsage().external;
+    await expect.poll(() => good.documents().length, { timeout: 15_000 }).toBeGreaterThan(25);
+    expect(process.memoryUsage().external - before).toBeLessThan(100_000_000);
+    stuck.incoming.resume();
+    expect(await stuck.over).toBe(false);
+    expect(stuck.documents().length).toBeLessThan(15);
+    const seen = good.documents().length;
+    await expect.poll(() => good.documents().length, { timeout: 5000 }).toBeGreaterThan(seen);
+  });
+
+  test('breaks a long silence with a comment, and goes on when there is something to say', async () => {
+    let broken = false;
+    const web = await startFast(() => {
+      if (broken) throw new Error('the secret is hunter2');
+      return sampleSnapshot();
+    });
+    const listener = await listen(web);
+    await first(listener);
+    broken = true;
+    await expect
+      .poll(() => listener.text().split(': still here\n\n').length, { timeout: 5000 })
+      .toBeGreaterThan(2);
+    expect(listener.text()).not.toContain('hunter2');
+    const seen = listener.documents().length;
+    broken = false;
+    await expect.poll(() => listener.documents().length, { timeout: 5000 }).toBeGreaterThan(seen);
+  });
+
+  test('is an error without details where there is no status to begin with', async () => {
+    const web = await start(() => {
+      throw new Error('the secret is hunter2');
+    });
+    for (let time = 0; time < 40; time += 1) {
+      expect(await ask(web, '/api/v1/events')).toMatchObject({ status: 500, body: 'internal error\n' });
+    }
+  });
+
+  test('ends with the last status and a word, even beside a reader that takes nothing', async () => {
+    let phase: Snapshot['phase'] = 'running';
+    const web = await start(() => ({ ...bulky(200), phase }));
+    const [good, stuck] = await Promise.all([listen(web), listen(web)]);
+    stuck.incoming.pause();
+    await first(good);
+    phase = 'stopped';
+    const startedMs = performance.now();
+    await web.close();
+    expect(performance.now() - startedMs).toBeLessThan(3000);
+    expect(await good.over).toBe(true);
+    expect(good.documents().at(-1)).toMatchObject({ phase: 'stopped' });
+    expect(good.text()).toMatch(/\n\nevent: end\ndata: \{\}\n\n$/);
+    stuck.incoming.resume();
+    expect(await stuck.over).toBe(false);
+  });
+});

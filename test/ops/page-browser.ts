@@ -1,0 +1,154 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+
+const CHROMIUM = '/usr/bin/chromium';
+const ARGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** A page that is open in the browser, and what it did that nobody wants. */
+interface OpenPage {
+  readonly page: Page;
+  /** Errors and warnings on the console, exceptions, and dialogs. */
+  readonly complaints: readonly string[];
+  /** Everything that it asked for at another address than its own; none of it was let through. */
+  readonly foreign: readonly string[];
+  /** Everything that it asked for, in order. */
+  readonly asked: readonly string[];
+}
+
+type Prepare = (page: Page) => Promise<unknown>;
+
+/**
+ * Starts Debian's Chromium, without a window, for the tests of a file. Returns what opens an address in a browser context
+ * of its own; no test passes whose page asked for something elsewhere.
+ */
+export function useBrowser() {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS });
+  }, 60_000);
+  afterAll(() => browser.close());
+  return async (
+    url: string,
+    options: BrowserContextOptions = {},
+    prepare: Prepare = async () => undefined,
+  ) => {
+    const opened = await openPage(browser, url, options, prepare);
+    onTestFinished(async () => {
+      await opened.page.context().close();
+      if (opened.foreign.length > 0) throw new Error(`asked elsewhere for ${opened.foreign.join(', ')}`);
+    });
+    return opened;
+  };
+}
+
+async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions,
+  prepare: Prepare,
+): Promise<OpenPage> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const complaints: string[] = [];
+  const foreign: string[] = [];
+  const asked: string[] = [];
+  const { origin } = new URL(url);
+  await context.route(
+    (address) => address.origin !== origin,
+    (route) => {
+      foreign.push(route.request().url());
+      return route.abort();
+    },
+  );
+  context.on('request', (request) => {
+    asked.push(request.url());
+    if (!request.url().startsWith(`${origin}/`) && !request.url().startsWith('data:')) {
+      foreign.push(request.url());
+    }
+  });
+  const page = await context.newPage();
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('dialog', (dialog) => {
+    complaints.push(dialog.message());
+    void dialog.dismiss();
+  });
+  await prepare(page);
+  await page.goto(url);
+  return { page, complaints, foreign, asked };
+}
+
+/** How long a bar is on the screen now, as a share of its whole length. */
+export async function fillOf(bar: Locator): Promise<number> {
+  const [whole, filled] = await Promise.all([bar.boundingBox(), bar.locator('rect').boundingBox()]);
+  return (filled?.width ?? 0) / (whole?.width ?? 1);
+}
+
+/** Between a browser and a daemon: a connection that a test can hold up or cut. */
+export interface Gate {
+  readonly url: string;
+  /** What is said is neither passed on nor refused, as with a daemon that hangs. */
+  hold(): void;
+  /** Nobody listens any more, as after a crash. */
+  cut(): Promise<void>;
+  /** Lets everything through again, on the same port. */
+  mend(): Promise<void>;
+}
+
+export async function openGate(target: string): Promise<Gate> {
+  const sockets = new Set<Socket>();
+  let held = false;
+  const server = createServer((inner) => {
+    const outer = connect(Number(new URL(target).port), '127.0.0.1');
+    for (const [from, to] of [
+      [inner, outer],
+      [outer, inner],
+    ] as const) {
+      sockets.add(from);
+      from.on('data', (data) => {
+        if (!held) to.write(data);
+      });
+      from.on('error', () => to.destroy());
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+    }
+  });
+  const listen = (port: number): Promise<number> =>
+    new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+    });
+  const port = await listen(0);
+  const dropAll = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    hold() {
+      held = true;
+    },
+    cut: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        dropAll();
+      }),
+    async mend() {
+      held = false;
+      dropAll();
+      if (!server.listening) await listen(port);
+    },
+  };
+}

@@ -1,0 +1,142 @@
+import { onTestFinished } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import type { BaseSnapshot, BotSnapshot, MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
+import type { RecentEvent } from '../../src/operator/status.ts';
+import { startWeb, type Web } from '../../src/operator/web.ts';
+import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
+
+/** One market of the play. Its timer runs down in real time and is renewed each period while `renews`. */
+export interface Part {
+  readonly timeoutMs: number;
+  readonly periodMs: number;
+  renews: boolean;
+  /** On the monotonic clock; null where it has no timer. */
+  armedAtMs: number | null;
+  slackHistory: number[];
+  /** What it shows instead of what follows from its timer. */
+  shows: Partial<MarketSnapshot>;
+}
+
+/** A daemon that is played: the real web listener with states that a test sets. */
+export interface Stage {
+  readonly parts: Map<string, Part>;
+  bots: (Omit<BotSnapshot, 'evidenceAgeMs'> & { heardAtMs: number | null })[];
+  bases: BaseSnapshot[];
+  shows: Partial<Snapshot>;
+  readonly events: RecentEvent[];
+  readonly add: (
+    market: string,
+    timeoutMs: number,
+    periodMs: number,
+    shows?: Partial<MarketSnapshot>,
+  ) => Part;
+  readonly say: (level: RecentEvent['level'], event: string, text: string, agoMs?: number) => void;
+  /** Serves the page, on the port of the time before where there was one. */
+  readonly open: () => Promise<string>;
+  /** Stops serving, as a daemon that is stopped. */
+  readonly shut: () => Promise<void>;
+  /** The same, for good. */
+  readonly close: () => Promise<void>;
+}
+
+const ROUNDING_MS = 1000;
+const clock = createSystemClock();
+
+/** An empty stage until the test is over: no market, no bot, one address that answers. */
+export function createStage(): Stage {
+  const parts = new Map<string, Part>();
+  let web: Web | null = null;
+  let port = 0;
+  const turn = setInterval(() => {
+    const nowMs = performance.now();
+    for (const part of parts.values()) renew(part, nowMs);
+  }, 50);
+  const stage: Stage = {
+    parts,
+    bots: [],
+    bases: [{ url: 'https://exchange.example', up: true, pingMs: 23, lastProblem: null, outage: false }],
+    shows: {},
+    events: [],
+    add(market, timeoutMs, periodMs, shows = {}) {
+      const armedAtMs = performance.now() - Math.random() * periodMs;
+      const part: Part = { timeoutMs, periodMs, renews: true, armedAtMs, slackHistory: [], shows };
+      parts.set(market, part);
+      return part;
+    },
+    say(level, event, text, agoMs = 0) {
+      stage.events.unshift({ atWallMs: Date.now() - agoMs, level, event, market: null, text });
+    },
+    async open() {
+      web = await startWeb({
+        listen: [`127.0.0.1:${port}`],
+        snapshot: () => snapshotOf(stage),
+        metrics: { contentType: 'text/plain', refresh: () => undefined, renderChunks: async () => [] },
+        recentEvents: () => stage.events,
+        version: '0.1.0',
+        clock,
+      });
+      port = Number(new URL(web.addresses[0] ?? '').port);
+      return web.addresses[0] ?? '';
+    },
+    async shut() {
+      await web?.close();
+      web = null;
+    },
+    async close() {
+      clearInterval(turn);
+      await stage.shut();
+    },
+  };
+  onTestFinished(stage.close);
+  return stage;
+}
+
+function renew(part: Part, nowMs: number): void {
+  if (!part.renews || (part.armedAtMs !== null && nowMs - part.armedAtMs < part.periodMs)) return;
+  if (part.armedAtMs !== null) {
+    const left = part.timeoutMs - ROUNDING_MS - (nowMs - part.armedAtMs);
+    part.slackHistory = [...part.slackHistory, Math.max(0, left / part.timeoutMs)].slice(-60);
+  }
+  part.armedAtMs = nowMs;
+}
+
+function snapshotOf(stage: Stage): Snapshot {
+  const nowMs = performance.now();
+  const markets = [...stage.parts].map(([market, part]) => marketOf(market, part, nowMs));
+  const unarmed = markets.filter(({ wanted, guaranteedMs }) => wanted && (guaranteedMs ?? 0) <= 0);
+  const notReady = unarmed.map(({ market, state }) => `${market} is not confirmed armed (${state})`);
+  return sampleSnapshot({
+    markets,
+    bases: stage.bases,
+    bots: stage.bots.map(({ heardAtMs, ...bot }) => {
+      return { ...bot, evidenceAgeMs: heardAtMs === null ? null : nowMs - heardAtMs };
+    }),
+    ready: notReady.length === 0,
+    notReady,
+    ...stage.shows,
+  });
+}
+
+function marketOf(market: string, part: Part, nowMs: number): MarketSnapshot {
+  const { armedAtMs, timeoutMs, periodMs } = part;
+  const guaranteedMs = armedAtMs === null ? null : timeoutMs - ROUNDING_MS - (nowMs - armedAtMs);
+  const survivesMs = timeoutMs - ROUNDING_MS - periodMs - 450;
+  const state = guaranteedMs === null ? 'arming' : guaranteedMs <= 0 ? 'expired' : 'armed';
+  const firesByWallMs = guaranteedMs === null ? null : Date.now() + guaranteedMs + 2 * ROUNDING_MS;
+  return sampleMarket({
+    market,
+    timeoutMs,
+    periodMs,
+    survivesMs,
+    guaranteedMs,
+    state,
+    firesByWallMs,
+    slackHistory: part.slackHistory,
+    promise: [
+      `${market}: renewed every ${periodMs / 1000} s, timer of ${timeoutMs / 1000} s.`,
+      `An outage of the exchange shorter than ${survivesMs / 1000} s cancels nothing.`,
+      `If the bot dies, its orders are cancelled after at most ${timeoutMs / 1000 + 26} s.`,
+    ],
+    ...part.shows,
+  });
+}
