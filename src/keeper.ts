@@ -20,15 +20,19 @@ export interface Keeper {
   /** New evidence that a bot lives, or its word that it stops. */
   readonly hear: Hear;
   /** Carries an operator's command out; resolves as `settled` does. */
-  operate(command: OperatorCommand, waitMs: number): Promise<readonly Progress[]>;
+  readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
   /** Takes new settings over. Only what may change while running may differ; see `config/reload.ts`. */
   reload(settings: CoreSettings): void;
   /**
    * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`. Markets that are not
    * known any more have left and are not in the answer.
    */
-  settled(awaited: Awaited, markets: readonly string[] | null, waitMs: number): Promise<readonly Progress[]>;
-  snapshot(): Snapshot;
+  readonly settled: (
+    awaited: Awaited,
+    markets: readonly string[] | null,
+    waitMs: number,
+  ) => Promise<readonly Progress[]>;
+  readonly snapshot: () => Snapshot;
   /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
   readonly state: Readonly<CoreState>;
   /** Called after every step, for the watchdog: the loop turns. */

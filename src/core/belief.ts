@@ -136,7 +136,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   // Wherever a stray cut lands after this renewal, it leaves its own time from there; a stray delete leaves nothing.
   if (belief.strayCutUntilMs > state.now.monoMs)
     believeCut(state, belief, attempt.writtenLifeMs, belief.strayCutMs);
-  if (!rising) believeOlderOnTheirWay(state, attempt);
+  believeOthersOnTheirWay(state, attempt, rising);
   if (rising) belief.strayDeleteUntilMs = 0;
   else if (belief.strayDeleteUntilMs > state.now.monoMs) forget(belief);
   belief.confirmedUntilMs = latestMs;
@@ -145,11 +145,15 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   return { lapse, unresolved, altered, stale: false };
 }
 
-/** Without rising nonces an older request that is still on its way, and asked for a shorter timer, may land last. */
-function believeOlderOnTheirWay(state: CoreState, { id, writtenLifeMs, market }: Attempt): void {
-  for (const older of market.inFlight) {
-    if (older.id < id && older.purpose !== 'delete')
-      believeCut(state, market.belief, writtenLifeMs, older.timeoutMs);
+/**
+ * Requests that ask for a shorter timer and are still on their way may land behind the one that was confirmed: newer
+ * ones in any case, older ones where nonces do not rise.
+ */
+function believeOthersOnTheirWay(state: CoreState, confirmed: Attempt, rising: boolean): void {
+  for (const other of confirmed.market.inFlight) {
+    if (other.purpose === 'delete' || (rising && other.id < confirmed.id)) continue;
+    const fromLifeMs = Math.max(confirmed.writtenLifeMs, other.writtenLifeMs);
+    believeCut(state, confirmed.market.belief, fromLifeMs, other.timeoutMs);
   }
 }
 

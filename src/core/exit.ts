@@ -79,8 +79,8 @@ function deletableFromMs(state: CoreState, market: MarketState): number {
 export function reconsider(state: CoreState, market: MarketState): void {
   if (state.phase.kind !== 'running') return;
   const { policy } = state.settings.shutdown;
-  if (market.leaving) beginExit(state, market, policy);
-  else if (market.hold?.why === 'disarmed' || market.hold?.why === 'paused') beginExit(state, market, 'delete');
+  if (market.hold?.why === 'disarmed' || market.hold?.why === 'paused') beginExit(state, market, 'delete');
+  else if (market.leaving) beginExit(state, market, policy);
   else if (market.suspended === 'bot_goodbye') beginExit(state, market, policy);
   else market.exit = null;
   if (isWanted(state, market)) wantAgain(state, market);

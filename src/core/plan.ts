@@ -48,7 +48,12 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   if (due.length > 1) due.sort(byUrgency(state));
   // An address that is pinged well again is tried beside the one that stands in for it.
   const returning = canaries(state, ({ pingUp }) => pingUp === true);
-  return [...trips, ...returning, ...due.map((market) => renewal(market, route, market.timedOut)), ...dueExits(state)];
+  return [
+    ...trips,
+    ...returning,
+    ...due.map((market) => renewal(market, route, market.timedOut)),
+    ...dueExits(state),
+  ];
 }
 
 /**
@@ -65,7 +70,8 @@ function dueTrips(state: CoreState): Candidate[] {
     // Without rising nonces a renewal of unknown outcome may still land behind the cut and undo it.
     const fromMs = state.settings.nonce === 'window' ? Math.max(market.nextMs, strayUntilMs) : market.nextMs;
     // A timer that fires sooner by itself must not be lengthened, and one that has fired not be made again.
-    const firesByItself = lastsMs <= TRIP_MS && (market.hold?.why !== 'tripped' || awakeSlackMs(state, market) > 0);
+    const firesByItself =
+      lastsMs <= TRIP_MS && (market.hold?.why !== 'tripped' || awakeSlackMs(state, market) > 0);
     if (firesByItself) {
       tripDone(market);
     } else if (fromMs <= state.now.monoMs + EARLY_MS) {

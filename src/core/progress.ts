@@ -35,10 +35,14 @@ function armed(state: CoreState, market: MarketState, said: Say): Progress {
   if (market.leaving) return said('impossible', 'is no longer configured');
   if (market.hold !== null) return said('impossible', `stays as it is (${market.hold.why}): arm it`);
   if (market.suspended !== null) {
-    return said('impossible', `is not armed (${market.suspended}): nothing is renewed before the bot's next beat`);
+    return said(
+      'impossible',
+      `is not armed (${market.suspended}): nothing is renewed before the bot's next beat`,
+    );
   }
   if (leftMs > 0) return said('done', `is armed for another ${left(leftMs)}`);
-  if (market.refused !== null) return said('impossible', `is refused by the exchange: ${market.refused.detail}`);
+  if (market.refused !== null)
+    return said('impossible', `is refused by the exchange: ${market.refused.detail}`);
   if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));
   return said('waiting', 'is not confirmed armed yet');
 }
@@ -65,12 +69,15 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
   }
   if (exit === null) return said('impossible', 'is guarded: somebody armed it again');
   if (exit.want === 'keep' && leftMs !== null) {
-    const why = awaited === 'goodbye' ? 'keeps its timer, as the policy says' : 'keeps its timer: its bot gives no sign of life';
+    const why =
+      awaited === 'goodbye'
+        ? 'keeps its timer, as the policy says'
+        : 'keeps its timer: its bot gives no sign of life';
     return said(awaited === 'goodbye' ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`);
   }
   if (exit.done) return said('done', 'has no timer any more: its orders stay');
   if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));
-  return said('waiting', "still has a timer: the delete is not confirmed yet");
+  return said('waiting', 'still has a timer: the delete is not confirmed yet');
 }
 
 function keyRefused(detail: string): string {

@@ -12,7 +12,9 @@ const DRIFT_MS = 2;
 
 /** A request may leave later than it was counted, while its connection is opened: the window is longer by it. */
 function connectMs(roundTripMs: number | null): number {
-  return DRIFT_MS + (roundTripMs === null ? LONGEST_CONNECT_MS : clamp(2 * roundTripMs, 20, LONGEST_CONNECT_MS));
+  return (
+    DRIFT_MS + (roundTripMs === null ? LONGEST_CONNECT_MS : clamp(2 * roundTripMs, 20, LONGEST_CONNECT_MS))
+  );
 }
 
 /**

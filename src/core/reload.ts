@@ -1,7 +1,7 @@
 import { carriedPerSecond, planPeriods } from './cadence.ts';
 import { createBot, createMarket } from './create.ts';
-import { followBot } from './evidence.ts';
 import type { Effect } from './events.ts';
+import { followBot } from './evidence.ts';
 import { reconsider } from './exit.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import { awakeMs, type CoreState, hurry, type MarketState } from './state.ts';
@@ -12,7 +12,8 @@ import { awakeMs, type CoreState, hurry, type MarketState } from './state.ts';
  */
 export function reload(state: CoreState, settings: CoreSettings, out: Effect[]): void {
   if (state.phase.kind !== 'running') return;
-  for (const [name, untilMs] of state.leftBehind) if (untilMs <= state.now.monoMs) state.leftBehind.delete(name);
+  for (const [name, untilMs] of state.leftBehind)
+    if (untilMs <= state.now.monoMs) state.leftBehind.delete(name);
   state.settings = { ...settings, flaw: state.settings.flaw };
   for (const { bot } of settings.markets) {
     if (!state.bots.has(bot)) state.bots.set(bot, createBot(settings, bot, state.lifeMs, awakeMs(state)));
@@ -33,6 +34,8 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     if (known.leaving) {
       added.push(wanted.market);
       known.leaving = false;
+      // As if it were new.
+      known.hold = null;
       reconsider(state, known);
     }
     if (adopt(state, known, wanted, out)) changed.push(wanted.market);
@@ -45,8 +48,6 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     if (market.leaving) continue;
     removed.push(market.settings.market);
     market.leaving = true;
-    // Whoever brings it back finds it as if it were new.
-    market.hold = null;
     reconsider(state, market);
   }
   replaceMarkets(state, [...staying, ...going]);

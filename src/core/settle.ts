@@ -2,10 +2,10 @@ import { believeApplied, believeDeleted } from './belief.ts';
 import type { Effect } from './events.ts';
 import { tripDone } from './exit.ts';
 import { fail } from './failures.ts';
+import { holdAfterLapse } from './hold.ts';
 import { acceptKey } from './key.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
-import { holdAfterLapse } from './hold.ts';
 import { ROUNDING_MS } from './promise.ts';
 import {
   type Attempt,
@@ -73,7 +73,12 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.altered = altered;
   if (stale) return;
   // What fired before a trip fired on purpose: nobody wanted the timer any more.
-  if (lapse !== null && attempt.purpose !== 'trip' && !market.lapseSaid && state.settings.flaw !== 'silent-rearm') {
+  if (
+    lapse !== null &&
+    attempt.purpose !== 'trip' &&
+    !market.lapseSaid &&
+    state.settings.flaw !== 'silent-rearm'
+  ) {
     market.lapses += 1;
     const rearms = state.settings.onLapse === 'rearm';
     const notice = { kind: 'lapsed', market: name, certainty: lapse, gapMs, unresolved, rearms } as const;

@@ -24,7 +24,11 @@ export interface Timebase {
   wallAheadMs: number;
   lastMonoMs: number;
   /** The newest jumps, oldest first: when each was noticed, and what the offsets were before it. */
-  readonly jumps: { readonly noticedMonoMs: number; readonly lifeOffsetMs: number; readonly sleptMs: number }[];
+  readonly jumps: {
+    readonly noticedMonoMs: number;
+    readonly lifeOffsetMs: number;
+    readonly sleptMs: number;
+  }[];
 }
 
 /** A stretch of time that the daemon did not live through in the ordinary way. `byMs` is signed for clock steps. */

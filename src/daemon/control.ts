@@ -49,6 +49,6 @@ export function createControlSources(parts: Controlled): ControlSources {
     reload: (waitMs) => reloading.reload('command', waitMs),
     logLevel: levels.level,
     setLogLevel: levels.set,
-    onRefused: operations.controlRefused,
+    onRefused: (reason) => operations.controlRefused(reason),
   };
 }

@@ -17,7 +17,10 @@ export interface Introduced {
 const NAMED_MARKETS = 100;
 
 /** Says what this daemon guards and what it promises, before the first timer is armed. */
-export function introduce({ config, warnings, version, settings, bases, addresses }: Introduced, { logger }: Log): void {
+export function introduce(
+  { config, warnings, version, settings, bases, addresses }: Introduced,
+  { logger }: Log,
+): void {
   const markets = settings.markets.length;
   const where = config.embeddedExchange ? `the embedded simulated exchange ${bases[0]}` : bases.join(', ');
   logger.info(

@@ -25,7 +25,7 @@ export function createLogLevels(
     if (log.level() !== to || untilWallMs !== null) operations.setLogLevel(to, untilWallMs);
   }
   return {
-    level: log.level,
+    level: () => log.level(),
     set(level, forMs) {
       cancel();
       isSet = true;

@@ -18,10 +18,13 @@ export interface ReloadingOptions {
   /** Puts the new configuration in force. */
   readonly apply: (next: Config) => Promise<void>;
   /** Waits for what the new configuration asks of the exchange. */
-  readonly settled: (markets: {
-    readonly armed: readonly string[];
-    readonly gone: readonly string[];
-  }, waitMs: number) => Promise<readonly Progress[]>;
+  readonly settled: (
+    markets: {
+      readonly armed: readonly string[];
+      readonly gone: readonly string[];
+    },
+    waitMs: number,
+  ) => Promise<readonly Progress[]>;
 }
 
 export interface Reloading {
@@ -29,6 +32,8 @@ export interface Reloading {
   reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport>;
   /** Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed. Returned function ends it. */
   watch(): Cancel;
+  /** From here on nothing is reloaded any more: the daemon stops. */
+  stop(): void;
 }
 
 /** How often a switched-off poll looks whether it was switched on. */
@@ -43,7 +48,10 @@ export function createReloading(options: ReloadingOptions): Reloading {
   let underWay: Promise<ReloadReport> | null = null;
   let fresh: Promise<ReloadReport> | null = null;
 
+  let over = false;
+
   async function run(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
+    if (over) return { kind: 'rejected', problems: ['the daemon stops: nothing is reloaded any more'] };
     const loaded = options.load();
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
@@ -76,7 +84,13 @@ export function createReloading(options: ReloadingOptions): Reloading {
     });
     return underWay;
   }
-  return { reload, watch: () => poll(options, () => reload('poll', 0)) };
+  return {
+    reload,
+    watch: () => poll(options, () => reload('poll', 0)),
+    stop() {
+      over = true;
+    },
+  };
 }
 
 function poll({ clock, config }: ReloadingOptions, changed: () => Promise<unknown>): Cancel {
@@ -106,7 +120,9 @@ function poll({ clock, config }: ReloadingOptions, changed: () => Promise<unknow
 /** Null where the file cannot be read now: somebody may be replacing it. */
 async function digestOf(file: string): Promise<string | null> {
   try {
-    return createHash('sha256').update(await readFile(file)).digest('hex');
+    return createHash('sha256')
+      .update(await readFile(file))
+      .digest('hex');
   } catch {
     return null;
   }
@@ -115,5 +131,7 @@ async function digestOf(file: string): Promise<string | null> {
 /** Of what the configuration says, without the secrets. */
 export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
   const { listen, tokenFile } = control;
-  return createHash('sha256').update(JSON.stringify({ ...rest, control: { listen, tokenFile } })).digest('hex');
+  return createHash('sha256')
+    .update(JSON.stringify({ ...rest, control: { listen, tokenFile } }))
+    .digest('hex');
 }

@@ -75,7 +75,7 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
       {
         ...PLAIN,
         keys: ['level', 'forSeconds'],
-        needs: ['level'],
+        needs: [],
         answer: ({ input }) => setLogLevel(sources, input),
       },
     ],
@@ -193,7 +193,8 @@ async function reload(sources: ControlSources, views: Views, input: Input): Prom
 
 function setLogLevel(sources: ControlSources, { level, forSeconds }: Input): Answer {
   const before = sources.logLevel();
-  sources.setLogLevel(level ?? before, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
+  if (level === undefined) return json(200, { level: before, before, forSeconds: null });
+  sources.setLogLevel(level, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
   return json(200, { level: sources.logLevel(), before, forSeconds: forSeconds ?? null });
 }
 

@@ -7,6 +7,7 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Clock } from '../ports.ts';
 import { ControlRefusal, errorBody, type Refusal } from './control-refusal.ts';
 import { codeOf } from './listen-address.ts';
 
@@ -20,6 +21,8 @@ const MAX_PIPELINED = 16;
 const RECEIVE_MS = 5000;
 /** A bot beats every few seconds over one connection: it must not be this side that ends it. */
 const KEEP_ALIVE_MS = 75_000;
+/** Where others find no place, a connection that is idle makes room, but not while a bot beats over it. */
+const SPARED_MS = 10_000;
 /** Longer than any request is waited for: reached by readers that take nothing in. */
 const IDLE_MS = 90_000;
 
@@ -38,6 +41,9 @@ interface Talk {
   readonly unanswered: Set<ServerResponse>;
   /** Was told that it ends: what it still sends is not looked at. */
   over: boolean;
+  requests: number;
+  /** When it was opened, or last asked for something. */
+  usedMs: number;
 }
 
 type OnRefused = (reason: Refusal) => void;
@@ -46,11 +52,11 @@ type OnRefused = (reason: Refusal) => void;
  * A server of HTTP that nobody can keep busy for long: connections, requests that are sent ahead and their time are
  * limited. `onRefused` hears of what never reaches `serve`.
  */
-export function createControlServer(serve: RequestListener, onRefused: OnRefused): Server {
-  const talks = new WeakMap<Socket, Talk>();
-  let connections = 0;
+export function createControlServer(clock: Clock, serve: RequestListener, onRefused: OnRefused): Server {
+  const talks = new Map<Socket, Talk>();
   const refuse = (talk: Talk, response: ServerResponse, refusal: ControlRefusal): void => {
     talk.over = true;
+    response.req.socket.pause();
     onRefused(refusal.code);
     response.writeHead(refusal.status, { ...CONTROL_HEADERS, ...refusal.headers, connection: 'close' });
     response.end(errorBody(refusal.code, refusal.message));
@@ -58,12 +64,14 @@ export function createControlServer(serve: RequestListener, onRefused: OnRefused
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const talk = talks.get(request.socket);
     if (talk === undefined || talk.over) return;
+    talk.requests += 1;
+    talk.usedMs = clock.now().monoMs;
     talk.unanswered.add(response);
     response.once('close', () => talk.unanswered.delete(response));
     if (talk.unanswered.size > MAX_PIPELINED) {
       const text = `more than ${MAX_PIPELINED} requests were sent ahead; wait for their replies`;
       refuse(talk, response, new ControlRefusal('too_many_requests', text));
-    } else if (talk.surplus && connections > MAX_CONNECTIONS) {
+    } else if (talk.surplus && talks.size > MAX_CONNECTIONS) {
       const text = `more than ${MAX_CONNECTIONS} connections are open; close some, and try again`;
       refuse(talk, response, new ControlRefusal('too_many_connections', text));
     } else {
@@ -85,13 +93,11 @@ export function createControlServer(serve: RequestListener, onRefused: OnRefused
   server.maxConnections = MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS;
   server.on('drop', () => onRefused('too_many_connections'));
   server.on('connection', (socket: Socket) => {
-    connections += 1;
-    talks.set(socket, { surplus: connections > MAX_CONNECTIONS, unanswered: new Set(), over: false });
-    socket.once('close', () => {
-      connections -= 1;
-    });
-    // Who keeps a connection without using it makes room for who needs one.
-    if (connections > MAX_CONNECTIONS) server.closeIdleConnections();
+    if (talks.size >= MAX_CONNECTIONS) endIdle(talks, clock.now().monoMs);
+    const surplus = talks.size >= MAX_CONNECTIONS;
+    const usedMs = clock.now().monoMs;
+    talks.set(socket, { surplus, unanswered: new Set(), over: false, requests: 0, usedMs });
+    socket.once('close', () => talks.delete(socket));
   });
   server.on('clientError', (error, socket) => {
     const talk = talks.get(socket as Socket);
@@ -102,6 +108,13 @@ export function createControlServer(serve: RequestListener, onRefused: OnRefused
   // A connection that cannot be accepted, for want of file descriptors, is no reason to end.
   server.on('error', () => {});
   return server;
+}
+
+/** Ends the connections of those who asked once, and of those who have not asked for long. */
+function endIdle(talks: ReadonlyMap<Socket, Talk>, nowMs: number): void {
+  for (const [socket, { unanswered, requests, usedMs }] of talks) {
+    if (unanswered.size === 0 && (requests === 1 || nowMs - usedMs > SPARED_MS)) socket.destroy();
+  }
 }
 
 const GONE = new Set(['ECONNRESET', 'EPIPE']);

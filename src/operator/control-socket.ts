@@ -24,12 +24,13 @@ export async function placeSocket(
   const left = await findLeftover(path);
   let folder: string | null = null;
   try {
-    folder = mkdtempSync(join(dirname(path), '.'));
+    folder = mkdtempSync(`${dirname(path)}/.`);
     const bound = join(folder, 's');
     await listen(bound);
     chmodSync(bound, 0o600);
     const now = look(path);
-    if (left !== null && now !== null && isSame(left, now)) unlinkSync(path);
+    // The number of a file that is gone is given to the next one, its time of change is not.
+    if (left !== null && now !== null && isSame(left, now) && left.ctimeMs === now.ctimeMs) unlinkSync(path);
     linkSync(bound, path);
     const own = lstatSync(path);
     return { remove: () => removeOwn(path, own) };
@@ -88,6 +89,7 @@ function isSame(one: Stats, other: Stats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 
+/** While the socket is bound nothing else gets its number. */
 function removeOwn(path: string, own: Stats): void {
   try {
     if (isSame(lstatSync(path), own)) unlinkSync(path);

@@ -93,7 +93,7 @@ function createListener(shared: Shared, address: ControlAddress): FastifyInstanc
     logger: false,
     forceCloseConnections: true,
     bodyLimit: BODY_BYTES,
-    serverFactory: (serve) => createControlServer(serve, sources.onRefused),
+    serverFactory: (serve) => createControlServer(sources.clock, serve, sources.onRefused),
     // The server itself answers what is no HTTP.
     clientErrorHandler: () => {},
     frameworkErrors: (_error, _request, reply) => {

@@ -4,7 +4,7 @@ import { createEvidence } from './evidence.ts';
 import type { Fleet } from './fleet.ts';
 import type { Incarnation } from './incarnation.ts';
 import type { Judge } from './judge.ts';
-import type { Plan } from './plan.ts';
+import { botName, type Plan } from './plan.ts';
 
 /** The simulated bots: each gives signs of life to every daemon, unless it is silent. */
 export interface Bots {
@@ -25,26 +25,12 @@ interface Silence {
 
 const BEAT_MS = 3_000;
 
-/** What the configuration calls a bot of the plan. */
-export function botName(bot: number): string {
-  return `bot-${bot}`;
-}
-
 export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: Judge): Bots {
   const { evidence: mode = 'beat' } = plan;
-  const silences: Silence[][] = Array.from({ length: plan.bots }, () => []);
+  const silences = createSilences(plan.bots, timeline.nowMs);
   /** How often each bot has touched its file. */
   const touches = Array.from({ length: plan.bots }, () => 0);
 
-  function isSilent(bot: number): boolean {
-    const nowMs = timeline.nowMs();
-    return (
-      silences[bot]?.some(({ fromMs, untilMs, turnMs }) => {
-        if (nowMs >= untilMs) return false;
-        return turnMs === null || Math.floor((nowMs - fromMs) / turnMs) % 2 === 0;
-      }) ?? false
-    );
-  }
   const knows = (host: Incarnation, bot: number) =>
     fleet.running.get(host.daemon) === host && host.keeper.state.bots.has(botName(bot));
   /** From this moment the bot's life, or its word, counts; when the daemon hears of it is another matter. */
@@ -76,7 +62,7 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
   /** One round of the bot's loop. */
   function live(bot: number): void {
     timeline.at(timeline.nowMs() + BEAT_MS, () => live(bot));
-    if (isSilent(bot)) return;
+    if (silences.isSilent(bot)) return;
     touches[bot] = (touches[bot] ?? 0) + 1;
     if (mode === 'beat') say(bot, 'beat');
     else if (mode === 'file') for (const host of fleet.running.values()) testify(host, bot, 'beat');
@@ -88,10 +74,8 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
       // A file or a URL cannot say more than that the bot lives.
       if (mode === 'beat' || mode === 'process') say(bot, says);
     },
-    silence: (bot, untilMs, turnMs) => silences[bot]?.push({ fromMs: timeline.nowMs(), untilMs, turnMs }),
-    wake() {
-      for (const own of silences) own.length = 0;
-    },
+    silence: silences.add,
+    wake: silences.clear,
     watch(host) {
       if (!plan.watched) return;
       const bots = Array.from({ length: plan.bots }, (_, bot) => bot);
@@ -100,11 +84,28 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
         timeline,
         host,
         bots,
-        isSilent,
+        isSilent: silences.isSilent,
         touchesOf: (bot) => touches[bot] ?? 0,
         onSeen: (bot) => testify(host, bot, 'beat'),
       });
       source?.start((bot, says, agoMs) => host.keeper.hear(bot, says, agoMs));
     },
+  };
+}
+
+function createSilences(bots: number, nowMs: () => number) {
+  const silences: Silence[][] = Array.from({ length: bots }, () => []);
+  return {
+    add: (bot: number, untilMs: number, turnMs: number | null): void => {
+      silences[bot]?.push({ fromMs: nowMs(), untilMs, turnMs });
+    },
+    clear: (): void => {
+      for (const own of silences) own.length = 0;
+    },
+    isSilent: (bot: number): boolean =>
+      silences[bot]?.some(({ fromMs, untilMs, turnMs }) => {
+        if (nowMs() >= untilMs) return false;
+        return turnMs === null || Math.floor((nowMs() - fromMs) / turnMs) % 2 === 0;
+      }) ?? false,
   };
 }

@@ -1,6 +1,6 @@
 import type { EvidenceBook } from './evidence-book.ts';
-import type { IntentBook } from './intent-book.ts';
 import type { Incarnation } from './incarnation.ts';
+import type { IntentBook } from './intent-book.ts';
 import type { Plan } from './plan.ts';
 import type { Truth } from './truth.ts';
 

@@ -26,7 +26,9 @@ export function createDeleteJudge(court: Court) {
   /** Until when deletes may arrive that an operator, a reload, or the bot's goodbye asked for. */
   function askedForUntilMs({ market, bot }: Truth, by: Incarnation): number {
     const goodbyeUntilMs =
-      plan.daemons[by.daemon]?.policy === 'delete' ? evidence.goodbyeUntilMs(by, bot) : Number.NEGATIVE_INFINITY;
+      plan.daemons[by.daemon]?.policy === 'delete'
+        ? evidence.goodbyeUntilMs(by, bot)
+        : Number.NEGATIVE_INFINITY;
     return Math.max(intents.deletesUntilMs(by, market), goodbyeUntilMs);
   }
 
@@ -37,21 +39,13 @@ export function createDeleteJudge(court: Court) {
     },
     /** A delete's first byte leaves. */
     onWrite(truth: Truth, by: Incarnation): void {
-      const alive = evidence.allowedUntilMs(by, truth.bot) >= nowMs() - TOLERANCE_MS;
-      if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, truth.bot)) {
-        blame('5 delete on purpose', `${truth.market}: ${nameOf(by)} wrote a delete for a dead bot`);
-      }
-      const inFlight = by.keeper.state.byName.get(truth.market)?.inFlight ?? [];
-      if (inFlight.every(({ purpose }) => purpose === 'delete')) return;
-      blame(
-        '6 nothing after delete',
-        `${truth.market}: ${nameOf(by)} wrote a delete beside a renewal in flight`,
-      );
+      judgeWrite(court, truth, by);
     },
     /** The exchange carried a renewal of this daemon out. */
     onArmed(truth: Truth, by: Incarnation): void {
       const { deleted, left } = doingsOf(by);
-      if (deleted.has(truth.market)) {
+      // A stop that had no time to wait for strays has said so.
+      if (deleted.has(truth.market) && left?.has(truth.market) !== true) {
         blame(
           '6 nothing after delete',
           `${truth.market}: a renewal of ${nameOf(by)} was carried out after its delete`,
@@ -70,17 +64,7 @@ export function createDeleteJudge(court: Court) {
       const untilMs = askedForUntilMs(truth, by);
       // One that was still on its way when the timer was wanted again ends nothing.
       if (stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY) doingsOf(by).deleted.add(truth.market);
-      if (untilMs >= nowMs()) return;
-      if (stoppingMs === null || plan.daemons[by.daemon]?.policy !== 'delete') {
-        blame(
-          '5 delete on purpose',
-          `${truth.market}: ${nameOf(by)} deleted a timer that nobody asked it to delete`,
-        );
-        return;
-      }
-      const lived = evidence.allowedUntilMs(by, truth.bot) >= stoppingMs - TOLERANCE_MS;
-      if (lived || evidence.saidGoodbye(by, truth.bot)) return;
-      blame('5 delete on purpose', `${truth.market}: ${nameOf(by)} deleted the timer of a dead bot`);
+      if (untilMs < nowMs()) judgeUnasked(court, truth, by);
     },
     /** The daemon ended and said what it leaves. */
     onStopped(incarnation: Incarnation, { left }: Extract<Notice, { kind: 'stopped' }>): void {
@@ -88,6 +72,28 @@ export function createDeleteJudge(court: Court) {
       judgeLeft(court, incarnation, left);
     },
   };
+}
+
+/** A delete that neither an operator nor a goodbye asked for: only a stop with that policy may write it. */
+function judgeUnasked({ plan, evidence, blame }: Court, { market, bot }: Truth, by: Incarnation): void {
+  const { stoppingMs } = by;
+  if (stoppingMs === null || plan.daemons[by.daemon]?.policy !== 'delete') {
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted a timer that nobody asked it to delete`);
+    return;
+  }
+  const lived = evidence.allowedUntilMs(by, bot) >= stoppingMs - TOLERANCE_MS;
+  if (lived || evidence.saidGoodbye(by, bot)) return;
+  blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
+}
+
+function judgeWrite({ evidence, nowMs, blame }: Court, { market, bot }: Truth, by: Incarnation): void {
+  const alive = evidence.allowedUntilMs(by, bot) >= nowMs() - TOLERANCE_MS;
+  if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, bot)) {
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete for a dead bot`);
+  }
+  const inFlight = by.keeper.state.byName.get(market)?.inFlight ?? [];
+  if (inFlight.every(({ purpose }) => purpose === 'delete')) return;
+  blame('6 nothing after delete', `${market}: ${nameOf(by)} wrote a delete beside a renewal in flight`);
 }
 
 /** What a stop left must be named, with the latest moment at which it fires. */

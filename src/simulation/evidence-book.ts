@@ -1,3 +1,4 @@
+import type { BotWord } from '../core/events.ts';
 import { GRACE_MS, type Incarnation, TTL_MS } from './incarnation.ts';
 import { REQUEST_LIFETIME_MS } from './plan.ts';
 
@@ -5,8 +6,9 @@ import { REQUEST_LIFETIME_MS } from './plan.ts';
 export interface EvidenceBook {
   begin(incarnation: Incarnation): void;
   /** The daemon hears of a bot for the first time: its start-up grace begins. */
-  introduce(incarnation: Incarnation, bot: number): void;
-  readonly hear: (incarnation: Incarnation, bot: number, says: 'beat' | 'goodbye' | 'fail') => void;
+  readonly introduce: (incarnation: Incarnation, bot: number) => void;
+  /** True where the bot is back: this is its first beat after another word. */
+  readonly hear: (incarnation: Incarnation, bot: number, says: BotWord) => boolean;
   /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
   allowedUntilMs(incarnation: Incarnation, bot: number): number;
   /** The same for whichever daemon, dead or alive, it allows the longest. */
@@ -15,7 +17,7 @@ export interface EvidenceBook {
   freshSinceMs(incarnation: Incarnation, bot: number): number;
   saidGoodbye(incarnation: Incarnation, bot: number): boolean;
   /** The daemon heard a beat, which may have been sent long ago: the goodbye before it is over. */
-  takeBackGoodbye(incarnation: Incarnation, bot: number): void;
+  readonly takeBackGoodbye: (incarnation: Incarnation, bot: number) => void;
   /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
   goodbyeUntilMs(incarnation: Incarnation, bot: number): number;
 }
@@ -28,6 +30,7 @@ interface Page {
 
 export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number): EvidenceBook {
   const pages = new Map<Incarnation, readonly Page[]>();
+  const lastWords = new Map<number, BotWord>();
   const pageOf = (incarnation: Incarnation, bot: number) => pages.get(incarnation)?.[bot];
 
   /** Deletes for the goodbye may still arrive for as long as a request travels. */
@@ -56,11 +59,14 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
     },
     hear(incarnation, bot, says) {
       const page = pageOf(incarnation, bot);
-      if (page === undefined) return;
+      const back = says === 'beat' && lastWords.get(bot) !== 'beat';
+      lastWords.set(bot, says);
+      if (page === undefined) return back;
       if (page.untilMs < nowMs() || says !== 'beat') page.sinceMs = nowMs();
       page.untilMs = says === 'beat' ? nowMs() + TTL_MS : nowMs();
       if (says === 'goodbye') page.goodbyeUntilMs = Number.POSITIVE_INFINITY;
       if (says === 'fail') takeBack(page);
+      return back;
     },
     allowedUntilMs: (incarnation, bot) => pageOf(incarnation, bot)?.untilMs ?? 0,
     allowedAnyoneUntilMs(bot) {
@@ -74,6 +80,7 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       if (page !== undefined) takeBack(page);
     },
     saidGoodbye: (incarnation, bot) => pageOf(incarnation, bot)?.goodbyeUntilMs === Number.POSITIVE_INFINITY,
-    goodbyeUntilMs: (incarnation, bot) => pageOf(incarnation, bot)?.goodbyeUntilMs ?? Number.NEGATIVE_INFINITY,
+    goodbyeUntilMs: (incarnation, bot) =>
+      pageOf(incarnation, bot)?.goodbyeUntilMs ?? Number.NEGATIVE_INFINITY,
   };
 }

@@ -16,7 +16,8 @@ export function createEvidenceJudge(court: Court) {
       const own = incarnation.keeper.state.byName.get(truth.market)?.settings.timeoutMs ?? 0;
       const cutsShort = timeoutSeconds === TRIP_SECONDS && own > TRIP_SECONDS * 1000;
       if (cutsShort && plan.onStale === 'trip') return;
-      if (timeoutSeconds === TRIP_SECONDS && intents.tripsUntilMs(incarnation, truth.market) >= nowMs()) return;
+      if (timeoutSeconds === TRIP_SECONDS && intents.tripsUntilMs(incarnation, truth.market) >= nowMs())
+        return;
       const lateMs = nowMs() - evidence.allowedUntilMs(incarnation, truth.bot);
       if (lateMs <= TOLERANCE_MS) return;
       blame(

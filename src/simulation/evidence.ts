@@ -3,9 +3,8 @@ import { createHttpEvidence } from '../liveness/http.ts';
 import { createProcessEvidence } from '../liveness/process.ts';
 import type { Evidence } from '../ports.ts';
 import type { Timeline } from '../simulator/virtual-clock.ts';
-import { botName } from './bots.ts';
 import type { Incarnation } from './incarnation.ts';
-import type { Plan } from './plan.ts';
+import { botName, type Plan } from './plan.ts';
 
 export interface EvidenceWorld {
   readonly plan: Plan;

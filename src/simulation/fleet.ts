@@ -58,7 +58,17 @@ export function createFleet(options: FleetOptions): Fleet {
       const life = (lives[daemon] ?? 0) + 1;
       lives[daemon] = life;
       const limiterIsStuck = () => timeline.nowMs() < (stuckUntilMs[daemon] ?? 0);
-      const parts = { plan, markets: options.markets(), planned, timeline, server, faults, daemon, life, flaw };
+      const parts = {
+        plan,
+        markets: options.markets(),
+        planned,
+        timeline,
+        server,
+        faults,
+        daemon,
+        life,
+        flaw,
+      };
       const host = createHost({
         ...parts,
         limiterIsStuck,

@@ -6,12 +6,11 @@ import { createSession, type Session } from '../exchange/session.ts';
 import { createKeeper } from '../keeper.ts';
 import type { Clock, Exchange, Observer } from '../ports.ts';
 import { createHostClock } from '../simulator/virtual-clock.ts';
-import { botName } from './bots.ts';
 import { flawedLimiter, flawedNonces } from './flawed.ts';
 import { GRACE_MS, type Incarnation, TTL_MS } from './incarnation.ts';
 import { createSimulatedLimiter } from './limiter.ts';
 import { createNetwork, type NetworkOptions } from './network.ts';
-import { type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
+import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
 import { EPOCH_MS } from './server.ts';
 
 export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'roundTripMs'> {
@@ -44,7 +43,11 @@ export function createHost(options: HostOptions): Pick<Incarnation, 'clock' | 'k
   const configure = (markets: readonly PlannedMarket[]) =>
     settingsOf(plan, markets, planned, bases, plan.seed + options.daemon, flaw);
   const exchange = createPort(session, clock, bases, acquire);
-  return { clock, configure, keeper: createKeeper({ settings: configure(options.markets), clock, exchange, observe }) };
+  return {
+    clock,
+    configure,
+    keeper: createKeeper({ settings: configure(options.markets), clock, exchange, observe }),
+  };
 }
 
 /** The port as `createExchange` builds it, but for the pings: their retries wait on promises, which know no virtual time. */

@@ -23,9 +23,13 @@ interface Page {
   tripsUntilMs: number;
 }
 
-const DELETES: ReadonlySet<Intent> = new Set(['pause', 'disarm', 'remove']);
+const DELETES: ReadonlySet<Intent> = new Set(['pause', 'disarm']);
 
-export function createIntentBook(nowMs: () => number): IntentBook {
+/** `removalDeletes`: whether a reload that takes a market out of this daemon is to delete its timer. */
+export function createIntentBook(
+  nowMs: () => number,
+  removalDeletes: (incarnation: Incarnation) => boolean,
+): IntentBook {
   const pages = new Map<Incarnation, Map<string, Page>>();
   const pageOf = (incarnation: Incarnation, market: string) => pages.get(incarnation)?.get(market);
 
@@ -39,17 +43,27 @@ export function createIntentBook(nowMs: () => number): IntentBook {
     note(incarnation, market, intent) {
       const own = pages.get(incarnation) ?? new Map<string, Page>();
       pages.set(incarnation, own);
-      const page = own.get(market) ?? { intent: 'guard', guardedSinceMs: 0, deletesUntilMs: Number.NEGATIVE_INFINITY, tripsUntilMs: Number.NEGATIVE_INFINITY };
+      const page = own.get(market) ?? {
+        intent: 'guard',
+        guardedSinceMs: 0,
+        deletesUntilMs: Number.NEGATIVE_INFINITY,
+        tripsUntilMs: Number.NEGATIVE_INFINITY,
+      };
       own.set(market, page);
+      const asked =
+        DELETES.has(intent) ||
+        (intent === 'remove' && (DELETES.has(page.intent) || removalDeletes(incarnation)));
       page.intent = intent;
       if (intent === 'guard') page.guardedSinceMs = nowMs();
-      page.deletesUntilMs = until(DELETES.has(intent), page.deletesUntilMs);
+      page.deletesUntilMs = until(asked, page.deletesUntilMs);
       page.tripsUntilMs = until(intent === 'trip', page.tripsUntilMs);
     },
     isGuarded: (incarnation, market) => (pageOf(incarnation, market)?.intent ?? 'guard') === 'guard',
     guardedSinceMs: (incarnation, market) =>
       pageOf(incarnation, market)?.guardedSinceMs ?? incarnation.startedMs,
-    deletesUntilMs: (incarnation, market) => pageOf(incarnation, market)?.deletesUntilMs ?? Number.NEGATIVE_INFINITY,
-    tripsUntilMs: (incarnation, market) => pageOf(incarnation, market)?.tripsUntilMs ?? Number.NEGATIVE_INFINITY,
+    deletesUntilMs: (incarnation, market) =>
+      pageOf(incarnation, market)?.deletesUntilMs ?? Number.NEGATIVE_INFINITY,
+    tripsUntilMs: (incarnation, market) =>
+      pageOf(incarnation, market)?.tripsUntilMs ?? Number.NEGATIVE_INFINITY,
   };
 }

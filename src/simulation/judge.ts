@@ -6,14 +6,14 @@ import { createDeleteJudge } from './delete-judge.ts';
 import { createEvidenceBook } from './evidence-book.ts';
 import { createEvidenceJudge } from './evidence-judge.ts';
 import type { Incarnation } from './incarnation.ts';
-import { createFalseLapseJudge, createLapseReportJudge } from './lapse-judge.ts';
 import { createIntentBook, type Intent } from './intent-book.ts';
+import { createFalseLapseJudge, createLapseReportJudge } from './lapse-judge.ts';
 import { createPaceJudge } from './pace-judge.ts';
 import type { Plan } from './plan.ts';
 import { createProgressJudge } from './progress-judge.ts';
 import type { Sent } from './sent.ts';
 import { createStreakJudge } from './streak-judge.ts';
-import { breakTruth, createTruths, type Truth } from './truth.ts';
+import { breakTruth, changeTimeout, createTruths, type Truth } from './truth.ts';
 
 /** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
 export interface Judge {
@@ -57,28 +57,13 @@ export function createJudge(world: JudgedWorld): Judge {
   const byName = new Map(truths.map((truth) => [truth.market, truth]));
   const truthOf = (market: string) => byName.get(market);
   const evidence = createEvidenceBook(plan.bots, plan.watched, nowMs);
-  const intents = createIntentBook(nowMs);
-  const lastWords = new Map<number, 'beat' | 'goodbye' | 'fail'>();
+  const intents = createIntentBook(nowMs, ({ daemon }) => plan.daemons[daemon]?.policy === 'delete');
   const blame: Court['blame'] = (invariant, text) => {
     if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
   };
   const court: Court = { ...world, truths, truthOf, evidence, intents, blame };
-  const judges = {
-    belief: createBeliefJudge(court),
-    evidence: createEvidenceJudge(court),
-    deletes: createDeleteJudge(court),
-    falseLapses: createFalseLapseJudge(court),
-    lapseReports: createLapseReportJudge(court),
-    pace: createPaceJudge(court),
-    progress: createProgressJudge(court),
-    streaks: createStreakJudge(court),
-  };
-  const lives = new Map<number, Incarnation[]>();
-  const senderOf = (sent: Sent | null) =>
-    sent === null ? null : (lives.get(sent.daemon)?.[sent.life - 1] ?? null);
-  /** What an earlier life, another daemon or somebody else does to a timer is nothing that this one can know of. */
-  const isForeign = (by: Incarnation | null) =>
-    by === null || plan.daemons.length > 1 || lives.get(by.daemon)?.at(-1) !== by;
+  const judges = appoint(court);
+  const { senderOf, isForeign, ...lives } = createLives(plan);
   const noteIntent: Judge['onIntent'] = (incarnation, market, intent) => {
     intents.note(incarnation, market, intent);
     if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market);
@@ -88,14 +73,14 @@ export function createJudge(world: JudgedWorld): Judge {
   return {
     violations,
     onStart(incarnation) {
-      const { daemon } = incarnation;
-      lives.set(daemon, [...(lives.get(daemon) ?? []), incarnation]);
+      lives.add(incarnation);
       evidence.begin(incarnation);
     },
     onTurn: judges.belief.onTurn,
     onNotice(incarnation, notice) {
       // A pause ends by itself, on the daemon's own clock.
-      if (notice.kind === 'released' && notice.why === 'pause-over') noteIntent(incarnation, notice.market, 'guard');
+      if (notice.kind === 'released' && notice.why === 'pause-over')
+        noteIntent(incarnation, notice.market, 'guard');
       if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
       judges.falseLapses.onNotice(incarnation, notice);
       judges.lapseReports.onNotice(incarnation, notice);
@@ -105,19 +90,13 @@ export function createJudge(world: JudgedWorld): Judge {
     onIntroduced: evidence.introduce,
     onEvidence(incarnation, bot, says) {
       // Back after a goodbye, whatever it said since: its timers are wanted again.
-      if (says === 'beat' && lastWords.get(bot) !== 'beat') {
-        for (const truth of truths) if (truth.bot === bot) judges.deletes.onWanted(truth.market);
-      }
-      lastWords.set(bot, says);
-      evidence.hear(incarnation, bot, says);
+      const back = evidence.hear(incarnation, bot, says);
+      for (const truth of truths) if (back && truth.bot === bot) judges.deletes.onWanted(truth.market);
     },
     onIntent: noteIntent,
     onTimeout(market, timeoutMs) {
       const truth = truthOf(market);
-      if (truth === undefined) return;
-      truth.timeoutMs = timeoutMs;
-      truth.longestMs = Math.max(truth.longestMs, timeoutMs);
-      truth.changedMs = nowMs();
+      if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
     },
     onWrite(sent) {
       const { number, market, order } = sent;
@@ -139,6 +118,35 @@ export function createJudge(world: JudgedWorld): Judge {
       }
     },
     onEnd: judges.progress.onEnd,
+  };
+}
+
+/** All lives of all daemons, in the order of their beginnings. */
+function createLives({ daemons }: Plan) {
+  const lives = new Map<number, Incarnation[]>();
+  return {
+    add: (incarnation: Incarnation): void => {
+      lives.set(incarnation.daemon, [...(lives.get(incarnation.daemon) ?? []), incarnation]);
+    },
+    senderOf: (sent: Sent | null): Incarnation | null =>
+      sent === null ? null : (lives.get(sent.daemon)?.[sent.life - 1] ?? null),
+    /** What an earlier life, another daemon or somebody else does to a timer is nothing that this one can know of. */
+    isForeign: (by: Incarnation | null): boolean =>
+      by === null || daemons.length > 1 || lives.get(by.daemon)?.at(-1) !== by,
+  };
+}
+
+/** One judge for each kind of promise. */
+function appoint(court: Court) {
+  return {
+    belief: createBeliefJudge(court),
+    evidence: createEvidenceJudge(court),
+    deletes: createDeleteJudge(court),
+    falseLapses: createFalseLapseJudge(court),
+    lapseReports: createLapseReportJudge(court),
+    pace: createPaceJudge(court),
+    progress: createProgressJudge(court),
+    streaks: createStreakJudge(court),
   };
 }
 

@@ -127,7 +127,8 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
   return {
     onNotice: (incarnation: Incarnation, notice: Notice): void => {
       if (!canTell) return;
-      if (notice.kind === 'reloaded') for (const market of notice.added) byIncarnation.get(incarnation)?.delete(market);
+      if (notice.kind === 'reloaded')
+        for (const market of notice.added) byIncarnation.get(incarnation)?.delete(market);
       if (!('market' in notice)) return;
       const truth = truthOf(notice.market);
       if (truth !== undefined) onMarket(incarnation, truth, notice);

@@ -1,10 +1,9 @@
 import type { Timeline } from '../simulator/virtual-clock.ts';
-import { botName } from './bots.ts';
 import type { Fleet } from './fleet.ts';
 import type { Incarnation } from './incarnation.ts';
 import type { Intent } from './intent-book.ts';
 import type { Judge } from './judge.ts';
-import type { Plan, PlannedMarket } from './plan.ts';
+import { botName, type Plan, type PlannedMarket } from './plan.ts';
 
 /** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
 export interface Operators {
@@ -30,35 +29,13 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
     (planned): Wish => ({ planned, timeoutSeconds: planned.timeoutSeconds, outUntilMs: 0, heldUntilMs: 0 }),
   );
   const { nowMs } = timeline;
+  const tell = createTelling(fleet);
   const markets = () =>
     wishes
       .filter(({ outUntilMs }) => outUntilMs <= nowMs())
       .map(({ planned, timeoutSeconds }) => ({ ...planned, timeoutSeconds }));
 
-  /** A host that stands still is told when it runs again; one that stops is not told any more. */
-  function tell(run: (host: Incarnation) => void): void {
-    for (const host of fleet().running.values()) {
-      host.clock.whenRunning(() => {
-        if (host.stoppingMs === null && fleet().running.get(host.daemon) === host) run(host);
-      });
-    }
-  }
-  function reload(): void {
-    tell((host) => {
-      const configured = markets();
-      for (const { planned } of wishes) {
-        const name = planned.market;
-        const known = host.keeper.state.byName.get(name);
-        const guarded = known !== undefined && !known.leaving;
-        const wanted = configured.some(({ market }) => market === name);
-        if (guarded !== wanted) judge.onIntent(host, name, wanted ? 'guard' : 'remove');
-      }
-      for (const { bot } of configured) {
-        if (!host.keeper.state.bots.has(botName(bot))) judge.onIntroduced(host, bot);
-      }
-      host.keeper.reload(host.configure(configured));
-    });
-  }
+  const reload = () => tell((host) => reloadHost(plan, host, markets(), judge));
   function command(wish: Wish, does: 'arm' | 'pause' | 'disarm' | 'trip', forMs: number): void {
     const { market } = wish.planned;
     tell((host) => {
@@ -106,4 +83,28 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
       for (const wish of wishes) command(wish, 'arm', 0);
     },
   };
+}
+
+/** A host that stands still is told when it runs again; one that stops is not told any more. */
+function createTelling(fleet: () => Fleet) {
+  return (run: (host: Incarnation) => void): void => {
+    for (const host of fleet().running.values()) {
+      host.clock.whenRunning(() => {
+        if (host.stoppingMs === null && fleet().running.get(host.daemon) === host) run(host);
+      });
+    }
+  };
+}
+
+function reloadHost(plan: Plan, host: Incarnation, configured: readonly PlannedMarket[], judge: Judge): void {
+  for (const { market: name } of plan.markets) {
+    const known = host.keeper.state.byName.get(name);
+    const guarded = known !== undefined && !known.leaving;
+    const wanted = configured.some(({ market }) => market === name);
+    if (guarded !== wanted) judge.onIntent(host, name, wanted ? 'guard' : 'remove');
+  }
+  for (const { bot } of configured) {
+    if (!host.keeper.state.bots.has(botName(bot))) judge.onIntroduced(host, bot);
+  }
+  host.keeper.reload(host.configure(configured));
 }

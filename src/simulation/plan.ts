@@ -142,3 +142,8 @@ export const REQUEST_LIFETIME_MS = 10_000;
 export function sharesKeys({ daemons }: Plan): boolean {
   return new Set(daemons.map(({ key }) => key)).size < daemons.length;
 }
+
+/** What the configuration calls a bot of the plan. */
+export function botName(bot: number): string {
+  return `bot-${bot}`;
+}

@@ -2,8 +2,8 @@ import type { Timeline } from '../simulator/virtual-clock.ts';
 import type { Bots } from './bots.ts';
 import type { Fleet } from './fleet.ts';
 import type { Judge } from './judge.ts';
-import { FAULTS, type Fault, type Plan } from './plan.ts';
 import type { Operators } from './operators.ts';
+import { FAULTS, type Fault, type Plan } from './plan.ts';
 import { LIMIT_WINDOW_MS, type SimulatedServer } from './server.ts';
 
 /** How long after a SIGTERM the daemon is started again, beside the length of the fault. */

@@ -39,6 +39,13 @@ export function createTruths({ markets }: Plan): readonly Truth[] {
   }));
 }
 
+/** The market is configured with another timeout from now on. */
+export function changeTimeout(truth: Truth, timeoutMs: number, nowMs: number): void {
+  truth.timeoutMs = timeoutMs;
+  truth.longestMs = Math.max(truth.longestMs, timeoutMs);
+  truth.changedMs = nowMs;
+}
+
 export function breakTruth(truth: Truth, nowMs: number): void {
   truth.brokenAtMs = nowMs;
   truth.brokenUntilMs = nowMs + 2 * truth.longestMs + REQUEST_LIFETIME_MS;

@@ -7,7 +7,7 @@ import type { Incarnation } from './incarnation.ts';
 import { createJudge } from './judge.ts';
 import { createOperators } from './operators.ts';
 import { type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
-import { createServer } from './server.ts';
+import { createServer, LIMIT_WINDOW_MS } from './server.ts';
 import { RESTART_AFTER_MS, strike } from './strikes.ts';
 
 export interface RunOptions {
@@ -82,7 +82,9 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   timeline.runUntil(settledMs);
   for (const index of plan.daemons.keys()) fleet.start(index);
   const hasLatches = plan.faults.some(({ kind }) => WITH_LATCHES.has(kind));
-  timeline.runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS));
+  // A tight budget arms one market after the other, and renews the rest meanwhile.
+  const queueMs = (2 * plan.markets.length * LIMIT_WINDOW_MS) / plan.budgetRequests;
+  timeline.runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS) + queueMs);
   judge.onEnd();
   return { violations: judge.violations, simulatedMs: nowMs(), requests: fleet.requests() };
 }

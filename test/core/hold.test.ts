@@ -36,13 +36,17 @@ describe('disarm', () => {
     driver.live(30_000);
     const after = driver.writes.filter(({ market, atMs }) => market === 'AAA' && atMs >= 2000);
     expect(after.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
-    expect(driver.writes.filter(({ market, atMs }) => market === 'BBB' && atMs >= 2000).length).toBeGreaterThan(3);
+    expect(
+      driver.writes.filter(({ market, atMs }) => market === 'BBB' && atMs >= 2000).length,
+    ).toBeGreaterThan(3);
     expect(progress(driver, 'disarm')).toEqual({
       market: 'AAA',
       state: 'done',
       says: 'AAA has no timer any more: its orders stay.',
     });
-    expect(driver.notices('held')).toEqual([{ kind: 'held', market: 'AAA', why: 'disarmed', untilWallMs: null }]);
+    expect(driver.notices('held')).toEqual([
+      { kind: 'held', market: 'AAA', why: 'disarmed', untilWallMs: null },
+    ]);
   });
 
   test('waits for the renewal in flight, and writes no other behind it', () => {
@@ -223,84 +227,6 @@ describe('pause', () => {
     say(driver, 'beat');
     operate(driver, 'pause', null, 30_000);
     expect(written(driver, 60_000)).toEqual([null]);
-  });
-});
-
-describe('trip', () => {
-  test('cuts the timer to 5 s once, and renews it no more', () => {
-    const driver = armed();
-    operate(driver, 'trip');
-    expect(written(driver, 30_000)).toEqual([5]);
-    expect(driver.notices('tripped')).toHaveLength(1);
-    expect(driver.notices('lapsed')).toEqual([]);
-    expect(progress(driver, 'trip').state).toBe('done');
-  });
-
-  test('waits for the renewal in flight, which would lengthen the timer again', () => {
-    const driver = createDriver();
-    driver.tick();
-    const renewal = driver.takeOne();
-    driver.wait(100);
-    operate(driver, 'trip');
-    driver.wait(300);
-    expect(driver.take()).toEqual([]);
-    driver.apply(renewal);
-    expect(driver.takeOne().timeoutSeconds).toBe(5);
-  });
-
-  test('makes a timer where none is, for the orders shall go', () => {
-    const driver = armed();
-    operate(driver, 'disarm');
-    driver.live(1000);
-    operate(driver, 'trip');
-    expect(written(driver, 10_000)).toEqual([5]);
-  });
-
-  test('works for a dead bot', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'fail');
-    operate(driver, 'trip');
-    expect(written(driver, 10_000)).toEqual([5]);
-  });
-
-  test('is not undone by a stop, which leaves the timer to fire', () => {
-    const driver = armed();
-    operate(driver, 'trip');
-    driver.live(500);
-    driver.take();
-    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
-    expect(driver.take()).toEqual([]);
-    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
-  });
-
-  test('of a market whose timer is no longer than that leaves it to fire', () => {
-    const driver = armed({ markets: ['AAA:5'] });
-    operate(driver, 'trip');
-    expect(written(driver, 10_000)).toEqual([]);
-    expect(progress(driver, 'trip').state).toBe('done');
-  });
-
-  test('that has not left yet is taken back by arm, for a dead bot too', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'fail');
-    driver.live(1000, 20, (write) => driver.settle(write, LOST));
-    operate(driver, 'trip');
-    driver.take();
-    operate(driver, 'arm');
-    driver.live(5000);
-    expect(driver.notices('tripped')).toEqual([]);
-  });
-
-  test('is undone by arm alone', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'beat');
-    operate(driver, 'trip');
-    driver.live(1000);
-    say(driver, 'beat');
-    operate(driver, 'resume');
-    expect(written(driver, 2000)).toEqual([]);
-    operate(driver, 'arm');
-    expect(written(driver, 2000)[0]).toBe(60);
   });
 });
 

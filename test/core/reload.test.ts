@@ -72,7 +72,9 @@ test('a market that is gone is renewed once more in full under the policy handof
 test('a delete that is never confirmed goes on until the timer has surely fired', () => {
   const driver = armed({ markets: ['AAA:10', 'BBB'] });
   reload(driver, { markets: ['BBB'] });
-  driver.live(30_000, 20, (write) => (write.market === 'AAA' ? driver.settle(write, LOST) : driver.apply(write)));
+  driver.live(30_000, 20, (write) =>
+    write.market === 'AAA' ? driver.settle(write, LOST) : driver.apply(write),
+  );
   expect(driver.notices('removed')).toEqual([{ kind: 'removed', market: 'AAA', how: 'fired' }]);
   expect(names(driver)).toEqual(['BBB']);
 });
@@ -91,7 +93,9 @@ describe('another timeout', () => {
     const driver = armed({ markets: ['AAA:60'] });
     reload(driver, { markets: ['AAA:30'] });
     expect(driver.takeOne()).toMatchObject({ timeoutSeconds: 30 });
-    expect(driver.notices('reloaded')).toEqual([{ kind: 'reloaded', added: [], removed: [], changed: ['AAA'] }]);
+    expect(driver.notices('reloaded')).toEqual([
+      { kind: 'reloaded', added: [], removed: [], changed: ['AAA'] },
+    ]);
   });
 
   test('that is shorter is believed from the moment of writing, that is longer from its confirmation', () => {
@@ -105,6 +109,19 @@ describe('another timeout', () => {
     expect(left()).toBeLessThan(9001);
     driver.live(1000);
     expect(left()).toBeGreaterThan(290_000);
+  });
+
+  test('that is shorter and on its way outweighs the confirmation of the longer one before it', () => {
+    const driver = createDriver({ markets: ['AAA:600'] });
+    driver.tick();
+    const long = driver.takeOne();
+    driver.wait(600);
+    reload(driver, { markets: ['AAA:10'] });
+    driver.wait(600);
+    expect(driver.take().some(({ timeoutSeconds }) => timeoutSeconds === 10)).toBe(true);
+    driver.apply(long);
+    const leftMs = (driver.market('AAA').belief.notBeforeLifeMs ?? 0) - driver.state.lifeMs;
+    expect(leftMs).toBeLessThan(9001);
   });
 
   test('of a stray renewal is reckoned with where nonces do not rise', () => {

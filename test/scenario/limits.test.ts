@@ -144,6 +144,8 @@ test('requests one after the other that carry too little arm every market again 
   bench.start(60_000);
   bench.strike({ kind: 'lost' }, 30_000);
   bench.run(120_000);
-  const armed = bench.keeper.state.markets.filter(({ belief }) => (belief.notBeforeLifeMs ?? 0) > bench.keeper.state.lifeMs);
+  const armed = bench.keeper.state.markets.filter(
+    ({ belief }) => (belief.notBeforeLifeMs ?? 0) > bench.keeper.state.lifeMs,
+  );
   expect(armed.length).toBeGreaterThanOrEqual(19);
 });

@@ -10,7 +10,7 @@ export const IMPORTERS: readonly string[] = [
   'src/beside.ts',
   ...FOLDERS.map((folder) => `src/${folder}/a.ts`),
   'src/simulation/a.ts',
-  'src/daemon.ts',
+  'src/daemon/a.ts',
   'src/cli/a.ts',
   'src/main.ts',
 ];
@@ -24,7 +24,7 @@ const TARGETS: readonly string[] = [
   ...FOLDERS.map((folder) => `src/${folder}/b.ts`),
   'src/exchange/sign.ts',
   'src/simulation/b.ts',
-  'src/daemon.ts',
+  'src/daemon/b.ts',
   'src/cli/b.ts',
   'src/main.ts',
 ];
@@ -37,8 +37,8 @@ export function mayImport(importer: string, target: string): boolean {
   if (to === 'src/core' || importer === 'src/main.ts') return true;
   if (from === 'src/cli') return target !== 'src/main.ts';
   if (target === 'src/main.ts' || to === 'src/cli') return false;
-  if (importer === 'src/daemon.ts') return to !== 'src/simulation';
-  if (from === 'src/simulation') return target !== 'src/daemon.ts';
+  if (from === 'src/daemon') return to !== 'src/simulation';
+  if (from === 'src/simulation') return to !== 'src/daemon';
   if (importer === 'src/ports.ts') return false;
   if (target === 'src/ports.ts') return true;
   if (from === 'src/simulator' && target === 'src/exchange/sign.ts') return true;
@@ -47,16 +47,16 @@ export function mayImport(importer: string, target: string): boolean {
 
 /** Ways to write an import that a pattern could miss; each leads out of what a folder, or a file beside, may know. */
 const DETOURS_OF_FOLDER: readonly string[] = [
-  './../daemon.ts',
-  './deeper/../../daemon.ts',
-  '../core/../daemon.ts',
-  '../../src/daemon.ts',
+  './../daemon/b.ts',
+  './deeper/../../daemon/b.ts',
+  '../core/../daemon/b.ts',
+  '../../src/daemon/b.ts',
   '../../package.json',
 ];
-const DETOURS_OF_FILE: readonly string[] = ['./core/../daemon.ts', '../src/daemon.ts', '../package.json'];
+const DETOURS_OF_FILE: readonly string[] = ['./core/../daemon/b.ts', '../src/daemon/b.ts', '../package.json'];
 
 /** These know everything below them, however it is written. */
-const KNOW_ALL = new Set(['src/simulation/a.ts', 'src/daemon.ts', 'src/cli/a.ts', 'src/main.ts']);
+const KNOW_ALL = new Set(['src/simulation/a.ts', 'src/daemon/a.ts', 'src/cli/a.ts', 'src/main.ts']);
 
 const MODULES_OF_TIME_AND_PROCESS = [
   'node:timers',

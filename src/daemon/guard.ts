@@ -1,0 +1,74 @@
+import type { Config } from '../config/config.ts';
+import { toCoreSettings } from '../config/core-settings.ts';
+import type { SecretsRead } from '../config/secrets.ts';
+import { createExchange } from '../exchange/exchange.ts';
+import { createKeeper, type Keeper } from '../keeper.ts';
+import type { Clock } from '../ports.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { SecretsInForce } from './credentials.ts';
+import type { Telling } from './telling.ts';
+
+export interface GuardOptions {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly bases: readonly string[];
+  readonly secrets: SecretsInForce;
+  readonly telling: Telling;
+  readonly log: Log;
+  /** Reads the secret files again; asked whenever the exchange refuses the key. */
+  readonly rereadSecrets: () => SecretsRead;
+}
+
+/** The keeper and the client that it writes through. */
+export interface Guard {
+  readonly keeper: Keeper;
+  /** Puts a new configuration in force that differs in nothing but what may change. */
+  reload(next: Config): void;
+  close(): Promise<void>;
+}
+
+/** Ties the keeper to the exchange; rotated secret files are found without a restart. */
+export function createGuard(options: GuardOptions): Guard {
+  const { config, clock, version, bases, secrets, telling, log } = options;
+  const settings = toCoreSettings(config, bases);
+  const exchange = createExchange({
+    bases,
+    credentials: secrets.credentials,
+    nonce: settings.nonce,
+    clock,
+    budget: settings.budget,
+    connections: settings.connections,
+    userAgent: `killswitchd/${version}`,
+  });
+  function takeOver(found: Config['secrets']): void {
+    if (secrets.takeOver(found)) keeper.credentialsChanged();
+  }
+  function reread(): void {
+    const read = options.rereadSecrets();
+    if (read.kind !== 'ok') {
+      log.logger.error({ event: 'secrets-unreadable' }, read.problems.join(' '));
+    } else if (secrets.takeOver(read.secrets)) {
+      log.logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it is tried at once.');
+      keeper.credentialsChanged();
+    }
+  }
+  const keeper = createKeeper({
+    settings,
+    clock,
+    exchange,
+    observe(notice, now) {
+      telling.observe(notice, now);
+      if (notice.kind === 'attempt-failed' && notice.reason === 'auth') reread();
+    },
+  });
+  return {
+    keeper,
+    reload(next) {
+      secrets.takeOverToken(next);
+      takeOver(next.secrets);
+      keeper.reload(toCoreSettings(next, bases));
+    },
+    close: () => exchange.close(),
+  };
+}

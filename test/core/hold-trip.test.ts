@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import type { CommandName } from '../../src/core/operate.ts';
+import { type Awaited, progressOf } from '../../src/core/progress.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, LOST } from './driver.ts';
+
+function armed(options: SettingsOptions = {}): Driver {
+  const driver = createDriver(options);
+  driver.tick();
+  driver.live(2000);
+  return driver;
+}
+let seen = 0;
+function operate(driver: Driver, does: CommandName, markets: string[] | null = null, forMs = 0) {
+  seen = driver.writes.length;
+  return driver.feed({ kind: 'operate', command: { does, markets, forMs } });
+}
+const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail') =>
+  driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
+const progress = (driver: Driver, awaited: Awaited, market = 'AAA') =>
+  progressOf(driver.state, awaited, driver.market(market));
+/** What is written from the last command, or the last look, on: timeouts in seconds, null for a delete. */
+function written(driver: Driver, forMs: number): (number | null)[] {
+  driver.live(forMs);
+  const from = seen;
+  seen = driver.writes.length;
+  return driver.writes.slice(from).map(({ timeoutSeconds }) => timeoutSeconds);
+}
+
+describe('trip', () => {
+  test('cuts the timer to 5 s once, and renews it no more', () => {
+    const driver = armed();
+    operate(driver, 'trip');
+    expect(written(driver, 30_000)).toEqual([5]);
+    expect(driver.notices('tripped')).toHaveLength(1);
+    expect(driver.notices('lapsed')).toEqual([]);
+    expect(progress(driver, 'trip').state).toBe('done');
+  });
+
+  test('waits for the renewal in flight, which would lengthen the timer again', () => {
+    const driver = createDriver();
+    driver.tick();
+    const renewal = driver.takeOne();
+    driver.wait(100);
+    operate(driver, 'trip');
+    driver.wait(300);
+    expect(driver.take()).toEqual([]);
+    driver.apply(renewal);
+    expect(driver.takeOne().timeoutSeconds).toBe(5);
+  });
+
+  test('makes a timer where none is, for the orders shall go', () => {
+    const driver = armed();
+    operate(driver, 'disarm');
+    driver.live(1000);
+    operate(driver, 'trip');
+    expect(written(driver, 10_000)).toEqual([5]);
+  });
+
+  test('works for a dead bot', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'fail');
+    operate(driver, 'trip');
+    expect(written(driver, 10_000)).toEqual([5]);
+  });
+
+  test('is not undone by a stop, which leaves the timer to fire', () => {
+    const driver = armed();
+    operate(driver, 'trip');
+    driver.live(500);
+    driver.take();
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+    expect(driver.take()).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+  });
+
+  test('of a market whose timer is no longer than that leaves it to fire', () => {
+    const driver = armed({ markets: ['AAA:5'] });
+    operate(driver, 'trip');
+    expect(written(driver, 10_000)).toEqual([]);
+    expect(progress(driver, 'trip').state).toBe('done');
+  });
+
+  test('that has not left yet is taken back by arm, for a dead bot too', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'fail');
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    operate(driver, 'trip');
+    driver.take();
+    operate(driver, 'arm');
+    driver.live(5000);
+    expect(driver.notices('tripped')).toEqual([]);
+  });
+
+  test('is undone by arm alone', () => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, 'beat');
+    operate(driver, 'trip');
+    driver.live(1000);
+    say(driver, 'beat');
+    operate(driver, 'resume');
+    expect(written(driver, 2000)).toEqual([]);
+    operate(driver, 'arm');
+    expect(written(driver, 2000)[0]).toBe(60);
+  });
+});

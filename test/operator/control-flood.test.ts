@@ -1,0 +1,192 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { LoadReport } from './control-daemon.ts';
+import {
+  asker,
+  clock,
+  codeOf,
+  createSpy,
+  dial,
+  makeFolder,
+  type Reply,
+  say,
+  start,
+  TCP,
+} from './control-fixture.ts';
+
+const KINDS = { 'a Unix socket': () => `unix:${makeFolder()}/control.sock`, loopback: () => TCP } as const;
+const THOUSAND = Array.from({ length: 1000 }, (_, index) => index);
+
+const children = new Set<ChildProcess>();
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL');
+  children.clear();
+});
+
+/** A listener in a process of its own; `measure` starts counting anew, `end` tells what was counted. */
+async function startProcess(listen: string) {
+  const script = join(import.meta.dirname, 'control-daemon.ts');
+  const child = spawn(process.execPath, [script, listen], { stdio: ['pipe', 'pipe', 'inherit'] });
+  children.add(child);
+  const lines = createInterface(child.stdout);
+  const next = async () => JSON.parse(String((await once(lines, 'line'))[0])) as unknown;
+  const [address] = (await next()) as string[];
+  return {
+    address,
+    measure: async () => {
+      child.stdin.write('\n');
+      await next();
+    },
+    end: async () => {
+      child.stdin.end();
+      return (await next()) as LoadReport;
+    },
+  };
+}
+
+/** How many requests came to which end: a status, or `closed` for a connection that ended without an answer. */
+async function countEnds(replies: readonly Promise<Reply>[]): Promise<Record<string, number>> {
+  const ends: Record<string, number> = {};
+  for (const reply of await Promise.allSettled(replies)) {
+    const end = reply.status === 'fulfilled' ? String(reply.value.status) : 'closed';
+    ends[end] = (ends[end] ?? 0) + 1;
+  }
+  return ends;
+}
+
+describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
+  test('1000 beats at once over 50 connections all count, and hold the daemon for moments only', async () => {
+    const daemon = await startProcess(listen());
+    const ask = asker(daemon.address, 50);
+    await Promise.all(THOUSAND.map(() => ask('/v1/beat')));
+    await daemon.measure();
+    const beforeMs = clock.now().monoMs;
+    const ends = await countEnds(THOUSAND.map((seq) => ask('/v1/beat', { body: { seq } })));
+    const tookMs = clock.now().monoMs - beforeMs;
+    const report = await daemon.end();
+    expect(ends).toEqual({ 200: 1000 });
+    expect(report).toMatchObject({ beats: 1000, otherCalls: 0 });
+    expect(report.snapshots, 'one for all beats within 25 ms').toBeLessThanOrEqual(tookMs / 25 + 2);
+    expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.4);
+  });
+
+  test('1000 connections at once are answered, refused or closed, and the next beat is answered', async () => {
+    const daemon = await startProcess(listen());
+    await asker(daemon.address)('/v1/beat');
+    await daemon.measure();
+    const ask = asker(daemon.address, 1000);
+    const ends = await countEnds(THOUSAND.map(() => ask('/v1/beat')));
+    const next = await asker(daemon.address)('/v1/beat');
+    const report = await daemon.end();
+    expect(next.status).toBe(200);
+    expect(report.beats).toBe((ends['200'] ?? 0) + 1);
+    expect(ends['200']).toBeGreaterThanOrEqual(200);
+    expect(Object.keys(ends).filter((end) => !['200', '503', 'closed'].includes(end))).toEqual([]);
+    expect(report.longestHoldMs / report.cpuMs, JSON.stringify({ ends, report })).toBeLessThan(0.6);
+  });
+
+  test('1000 refused requests at once hold it for moments only, and change nothing', async () => {
+    const daemon = await startProcess(listen());
+    const ask = asker(daemon.address, 50);
+    const send = () =>
+      THOUSAND.map((index) => {
+        switch (index % 4) {
+          case 0:
+            return ask('/v1/trip', { body: { markets: [`M${index}_USDX`] } });
+          case 1:
+            return ask('/v1/trip', { headers: { origin: 'https://evil.example' } });
+          case 2:
+            return ask('/v1/trip', { body: { markets: ['x'.repeat(70_000)] } });
+          default:
+            return ask('/v1/trip', { body: '{"markets":', headers: { 'content-type': 'application/json' } });
+        }
+      });
+    await Promise.all(send());
+    await daemon.measure();
+    const ends = await countEnds(send());
+    const report = await daemon.end();
+    expect(ends).toEqual({ 400: 250, 403: 250, 404: 250, 413: 250 });
+    expect(report).toMatchObject({ beats: 0, otherCalls: 0 });
+    expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.4);
+  });
+
+  test('a flood of requests sent ahead, from every connection there may be, leaves the timers their turn', async () => {
+    const daemon = await startProcess(listen());
+    await asker(daemon.address)('/v1/beat');
+    await daemon.measure();
+    const flood = 'POST /v1/beat HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000);
+    await Promise.all(THOUSAND.slice(0, 100).map(() => say(daemon.address, flood)));
+    expect((await asker(daemon.address)('/v1/beat')).status).toBe(200);
+    const report = await daemon.end();
+    expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.6);
+  });
+
+  test('at most 64 commands are waited for, and beats are answered meanwhile', async () => {
+    const ends: (() => void)[] = [];
+    const spy = createSpy({
+      operate: () => new Promise((resolve) => ends.push(() => resolve([]))),
+    });
+    const { addresses } = await start(spy, [listen()]);
+    const ask = asker(addresses[0], 200);
+    const waiting = THOUSAND.slice(0, 64).map(() => ask('/v1/arm'));
+    while (ends.length < 64) await new Promise((resolve) => setTimeout(resolve, 10));
+    for (const path of ['/v1/trip', '/v1/goodbye?bot=main', '/v1/reload']) {
+      const refused = await ask(path);
+      expect([refused.status, codeOf(refused)]).toEqual([503, 'too_many_commands']);
+      expect(refused.headers['retry-after']).toBe('1');
+    }
+    expect(spy.calls).toEqual([]);
+    expect((await ask('/v1/beat?bot=main')).status).toBe(200);
+    expect((await ask('/v1/fail?bot=main')).status).toBe(200);
+    for (const end of ends) end();
+    expect(await countEnds(waiting)).toEqual({ 200: 64 });
+    expect((await ask('/v1/reload')).status).toBe(200);
+  });
+
+  test('connections of those who asked once make room for others', async () => {
+    const { addresses } = await start(createSpy(), [listen()]);
+    const once = asker(addresses[0], 256);
+    expect(await countEnds(THOUSAND.slice(0, 256).map(() => once('/v1/beat?bot=main')))).toEqual({
+      200: 256,
+    });
+    expect((await asker(addresses[0])('/v1/beat?bot=main')).status).toBe(200);
+  });
+
+  test('connections that were used in the last 10 s are kept, older ones make room', async () => {
+    let laterMs = 0;
+    const now = () => ({ ...clock.now(), monoMs: clock.now().monoMs + laterMs });
+    const { addresses } = await start(createSpy({ clock: { ...clock, now } }), [listen()]);
+    const [bot, ...others] = THOUSAND.slice(0, 256).map(() => dial(addresses[0]));
+    const beat = async (socket = bot) => {
+      socket?.write('POST /v1/beat?bot=maker HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      return socket === undefined ? '' : String((await once(socket, 'data'))[0]).slice(0, 12);
+    };
+    for (const socket of [bot, ...others, bot, ...others]) expect(await beat(socket)).toBe('HTTP/1.1 200');
+    laterMs = 9000;
+    expect(await beat()).toBe('HTTP/1.1 200');
+    expect((await asker(addresses[0])('/v1/beat?bot=main')).status).toBe(503);
+    laterMs = 11_000;
+    expect((await asker(addresses[0])('/v1/beat?bot=main')).status).toBe(200);
+    expect(await beat()).toBe('HTTP/1.1 200');
+    expect(others.filter(({ destroyed }) => !destroyed).length).toBeLessThanOrEqual(1);
+  });
+
+  test('a connection too many is told so, and those that were there before are served', async () => {
+    const spy = createSpy();
+    const { addresses } = await start(spy, [listen()]);
+    const early = asker(addresses[0]);
+    await early('/v1/beat?bot=main');
+    await early('/v1/beat?bot=main');
+    const half = THOUSAND.slice(0, 255).map(() => dial(addresses[0]));
+    await Promise.all(half.map((socket) => once(socket, 'connect')));
+    for (const socket of half) socket.write('POST /v1/arm HTTP/1.1\r\n');
+    const late = await asker(addresses[0])('/v1/beat?bot=maker');
+    expect([late.status, codeOf(late)]).toEqual([503, 'too_many_connections']);
+    expect(late.headers['retry-after']).toBe('1');
+    expect((await early('/v1/beat?bot=main')).status).toBe(200);
+    expect(spy.calls.map(([, bot]) => bot)).toEqual(['main', 'main', 'main']);
+  });
+});

@@ -1,0 +1,134 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { REFUSALS } from '../../src/operator/control.ts';
+import { asker, codeOf, createSpy, say, start, TCP } from './control-fixture.ts';
+
+const JSON_HEAD = 'Host: localhost\r\nContent-Type: application/json\r\n';
+const PAUSE = '{"markets":["BTC_USDT"],"forSeconds":600}';
+const VALID = [
+  `POST /v1/pause HTTP/1.1\r\n${JSON_HEAD}Content-Length: ${PAUSE.length}\r\n\r\n${PAUSE}`,
+  `POST /v1/trip HTTP/1.1\r\n${JSON_HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+  'POST /v1/goodbye?bot=main HTTP/1.1\r\nHost: localhost\r\n\r\n',
+];
+
+/** How many replies in what came back have this kind of status. */
+const count = (heard: string, status: RegExp): number =>
+  [...heard.matchAll(/HTTP\/1\.1 (\d{3}) /g)].filter(([, found = '']) => status.test(found)).length;
+
+test('bytes of any kind change nothing and stop nothing', async () => {
+  const spy = createSpy();
+  const { addresses } = await start(spy);
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 3000 }), async (bytes) => {
+      const heard = await say(addresses[0], bytes, true);
+      expect(count(heard, /^2/)).toBe(0);
+      expect(spy.calls).toEqual([]);
+    }),
+    { numRuns: 300 },
+  );
+  expect((await asker(addresses[0])('/v1/beat?bot=main')).status).toBe(200);
+});
+
+test('a request with something changed is either carried out and answered so, or refused and changes nothing', async () => {
+  const spy = createSpy();
+  const { addresses } = await start(spy, [TCP]);
+  const change = fc.record({
+    at: fc.nat({ max: 999 }),
+    remove: fc.nat({ max: 3 }),
+    put: fc.oneof(fc.string({ maxLength: 4 }), fc.constantFrom('\r\n', '\0', '\r', ' ', '"', '{', ':', 'ÿ')),
+  });
+  let requests = 0;
+  let answered = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...VALID),
+      fc.array(change, { minLength: 1, maxLength: 3 }),
+      async (valid, changes) => {
+        let text = valid;
+        for (const { at, remove, put } of changes) {
+          const from = Math.floor((at * text.length) / 1000);
+          text = text.slice(0, from) + put + text.slice(from + remove);
+        }
+        spy.calls.length = 0;
+        requests += 1;
+        const heard = await say(addresses[0], Buffer.from(text, 'latin1'), true);
+        expect(count(heard, /^(?!200|4\d\d)/), heard).toBe(0);
+        const carriedOut = spy.calls.filter(([name]) => name !== 'hear' && name !== 'setLogLevel');
+        expect(carriedOut.length, `${text}\n\n${heard}`).toBeLessThanOrEqual(1);
+        if (count(heard, /^200/) === 0) expect(spy.calls, text).toEqual([]);
+        else answered += 1;
+      },
+    ),
+    { numRuns: 500 },
+  );
+  console.log('ANSWERED', answered, requests);
+  expect(answered).toBeGreaterThan(requests / 50);
+  expect(answered).toBeLessThan(requests);
+});
+
+test('a command is carried out exactly where its body is as documented', async () => {
+  const spy = createSpy();
+  const { addresses } = await start(spy);
+  const ask = asker(addresses[0]);
+  const name = fc.constantFrom(
+    'BTC_USDT',
+    'ETH_USDT',
+    'BTC_USDT',
+    'btc_usdt',
+    '',
+    '__proto__',
+    'constructor',
+  );
+  const odd = fc.constantFrom(0, 60.1, 0.9, 86_401, -0, -1, '60', null, true);
+  const upTo = (most: number) =>
+    fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 1, max: most }) }, fc.double({ max: most }), odd);
+  const nearlyValid = fc.record(
+    {
+      forSeconds: upTo(86_400),
+      markets: fc.oneof(
+        { weight: 4, arbitrary: fc.array(name, { minLength: 1, maxLength: 3 }) },
+        name,
+        fc.constant([]),
+      ),
+      waitSeconds: upTo(60),
+    },
+    { requiredKeys: ['forSeconds'] },
+  );
+  const strange = fc.dictionary(
+    fc.constantFrom('markets', 'forSeconds', 'bot', 'toString', '__proto__'),
+    fc.jsonValue({ maxDepth: 2 }),
+  );
+  const body = fc.oneof({ weight: 5, arbitrary: nearlyValid }, strange, fc.jsonValue({ maxDepth: 2 }));
+  const isNumber = (found: unknown, least: number, most: number): boolean =>
+    typeof found === 'number' && found >= least && found <= most;
+  const isValid = (found: unknown): boolean => {
+    if (typeof found !== 'object' || found === null || Array.isArray(found)) return false;
+    const given = JSON.parse(JSON.stringify(found)) as Record<string, unknown>;
+    const keys = ['markets', 'forSeconds', 'waitSeconds'];
+    const { markets } = given;
+    return (
+      Object.keys(given).every((key) => keys.includes(key)) &&
+      isNumber(given['forSeconds'], 1, 86_400) &&
+      (!Object.hasOwn(given, 'waitSeconds') || isNumber(given['waitSeconds'], 0, 60)) &&
+      (!Object.hasOwn(given, 'markets') ||
+        (Array.isArray(markets) &&
+          markets.length > 0 &&
+          markets.every((market) => market === 'BTC_USDT' || market === 'ETH_USDT')))
+    );
+  };
+  let carriedOut = 0;
+  await fc.assert(
+    fc.asyncProperty(body, async (sent) => {
+      spy.calls.length = 0;
+      const reply = await ask('/v1/pause', { body: sent });
+      const expected = isValid(sent);
+      expect(spy.calls.length).toBe(expected ? 1 : 0);
+      if (expected) expect(reply.status).toBe(200);
+      else expect(REFUSALS).toContain(codeOf(reply));
+      carriedOut += spy.calls.length;
+    }),
+    { numRuns: 1000 },
+  );
+  console.log('CARRIED', carriedOut);
+  expect(carriedOut, 'of 1000').toBeGreaterThan(100);
+});

@@ -1,0 +1,398 @@
+import { describe, expect, test } from 'vitest';
+import { REFUSALS } from '../../src/operator/control.ts';
+import {
+  type Asked,
+  asker,
+  codeOf,
+  createSpy,
+  dial,
+  messageOf,
+  type Reply,
+  start,
+  TCP,
+} from './control-fixture.ts';
+
+const TOKEN = 'correct-horse-battery-stäple';
+
+/** Refused on both kinds of listener: path, what is sent, status, code, and a part of the message. */
+const EVERYWHERE: readonly (readonly [string, string, Asked, number, string, string])[] = [
+  ['an unknown path', '/v1/beet', {}, 404, 'unknown_path', 'did you mean /v1/beat?'],
+  ['a path without /v1', '/goodbye', {}, 404, 'unknown_path', 'did you mean /v1/goodbye?'],
+  ['the path of the web listener', '/api/v1/status', { method: 'GET' }, 404, 'unknown_path', '/v1/status?'],
+  ['a path with more after it', '/v1/beat/', {}, 404, 'unknown_path', 'did you mean /v1/beat?'],
+  ['a path that cannot be read', '/v1/%zz', {}, 400, 'malformed_request', 'the path cannot be read'],
+  ['GET of a beat', '/v1/beat', { method: 'GET' }, 405, 'wrong_method', 'found GET; allowed: POST'],
+  ['PUT of a beat', '/v1/beat', { method: 'PUT', body: '{}' }, 405, 'wrong_method', 'found PUT'],
+  ['DELETE of a trip', '/v1/trip', { method: 'DELETE' }, 405, 'wrong_method', 'allowed: POST'],
+  ['POST of the status', '/v1/status', {}, 405, 'wrong_method', 'found POST; allowed: GET, HEAD'],
+  ['another query', '/v1/beat?bto=main', {}, 400, 'unknown_key', '"bto"; allowed: bot; did you mean bot?'],
+  ['a query of a command', '/v1/trip?markets=BTC_USDT', {}, 400, 'unknown_key', 'allowed: none'],
+  ['two bots in the query', '/v1/beat?bot=main&bot=maker', {}, 400, 'invalid_value', 'one value'],
+  ['an unknown bot', '/v1/beat?bot=mian', {}, 404, 'unknown_bot', 'did you mean main?'],
+  [
+    'no bot where there are two',
+    '/v1/beat',
+    {},
+    400,
+    'invalid_value',
+    'say which, as ?bot=NAME: main, maker',
+  ],
+  [
+    'query and body that do not agree',
+    '/v1/beat?bot=main',
+    { body: { bot: 'maker' } },
+    400,
+    'invalid_value',
+    'found "main" in the query and "maker" in the body',
+  ],
+  ['an unknown market', '/v1/trip', { body: { markets: ['BTC_USDC'] } }, 404, 'unknown_market', 'BTC_USDT?'],
+  [
+    'one unknown market among known ones',
+    '/v1/trip',
+    { body: { markets: ['BTC_USDT', 'X'] } },
+    404,
+    'unknown_market',
+    '"X"',
+  ],
+  ['no markets at all', '/v1/trip', { body: { markets: [] } }, 400, 'invalid_value', 'found an empty list'],
+  [
+    'a market that is no list',
+    '/v1/trip',
+    { body: { markets: 'BTC_USDT' } },
+    400,
+    'invalid_value',
+    '["BTC_USDT"]',
+  ],
+  ['null in place of markets', '/v1/trip', { body: { markets: null } }, 400, 'invalid_value', 'found null'],
+  [
+    'an unknown key',
+    '/v1/arm',
+    { body: { market: ['BTC_USDT'] } },
+    400,
+    'unknown_key',
+    'did you mean markets?',
+  ],
+  [
+    'a key of another command',
+    '/v1/trip',
+    { body: { forSeconds: 9 } },
+    400,
+    'unknown_key',
+    'allowed: markets',
+  ],
+  ['the prototype as a key', '/v1/arm', { body: '{"__proto__":{}}' }, 415, 'wrong_content_type', 'curl'],
+  ['a list as body', '/v1/arm', { body: [] }, 400, 'invalid_value', 'found an empty list'],
+  ['null as body', '/v1/arm', { body: null }, 400, 'invalid_value', 'found null'],
+  ['a pause of no time', '/v1/pause', { body: { forSeconds: 0 } }, 400, 'invalid_value', 'from 1 to 86400'],
+  [
+    'a pause of more than a day',
+    '/v1/pause',
+    { body: { forSeconds: 86_401 } },
+    400,
+    'invalid_value',
+    '86401',
+  ],
+  ['a time as text', '/v1/pause', { body: { forSeconds: '10m' } }, 400, 'invalid_value', 'found "10m"'],
+  ['a long wait', '/v1/arm', { body: { waitSeconds: 60.5 } }, 400, 'invalid_value', 'from 0 to 60'],
+  ['a number that is not whole', '/v1/beat?bot=main', { body: { seq: 1.5 } }, 400, 'invalid_value', 'seq'],
+  ['a negative number', '/v1/beat?bot=main', { body: { seq: -1 } }, 400, 'invalid_value', 'seq'],
+  [
+    'a number that JSON cannot hold',
+    '/v1/beat?bot=main',
+    { body: { seq: 2 ** 53 } },
+    400,
+    'invalid_value',
+    'seq',
+  ],
+  [
+    'a long session',
+    '/v1/fail?bot=main',
+    { body: { session: 'x'.repeat(65) } },
+    400,
+    'invalid_value',
+    'of 65 char',
+  ],
+  [
+    'a session with a line break',
+    '/v1/fail?bot=main',
+    { body: { session: 'a\nb' } },
+    400,
+    'invalid_value',
+    'printable',
+  ],
+  [
+    'a level that is none',
+    '/v1/log-level',
+    { body: { level: 'debgu' } },
+    400,
+    'invalid_value',
+    'mean debug?',
+  ],
+  ['no level', '/v1/log-level', { body: {} }, 400, 'invalid_value', 'level is missing'],
+  [
+    'what curl -d sends',
+    '/v1/beat?bot=main',
+    { body: 'seq=1', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+    415,
+    'wrong_content_type',
+    "with curl add -H 'content-type: application/json'",
+  ],
+  [
+    'text that is JSON',
+    '/v1/arm',
+    { body: '{}', headers: { 'content-type': 'text/plain' } },
+    415,
+    'wrong_content_type',
+    'found "text/plain"',
+  ],
+  [
+    'a content type that is none',
+    '/v1/arm',
+    { body: '{}', headers: { 'content-type': 'json' } },
+    415,
+    'wrong_content_type',
+    'found "json"',
+  ],
+  [
+    'a web page',
+    '/v1/trip',
+    { headers: { origin: 'https://evil.example' } },
+    403,
+    'foreign_origin',
+    'web pages',
+  ],
+  ['a page in a sandbox', '/v1/trip', { headers: { origin: 'null' } }, 403, 'foreign_origin', 'web pages'],
+  ['a page of this host', '/v1/trip', { headers: { origin: 'http://localhost' } }, 403, 'foreign_origin', ''],
+  [
+    'an image in a page',
+    '/v1/trip',
+    { headers: { 'sec-fetch-site': 'cross-site' } },
+    403,
+    'foreign_origin',
+    '',
+  ],
+  [
+    'a form of the same site',
+    '/v1/trip',
+    { headers: { 'sec-fetch-site': 'same-origin' } },
+    403,
+    'foreign_origin',
+    '',
+  ],
+  [
+    'a preflight',
+    '/v1/trip',
+    { method: 'OPTIONS', headers: { origin: 'https://evil.example' } },
+    403,
+    'foreign_origin',
+    '',
+  ],
+  [
+    '65,537 bytes',
+    '/v1/arm',
+    { body: { markets: ['x'.repeat(65_537 - 16)] } },
+    413,
+    'too_large',
+    '65536 bytes',
+  ],
+  [
+    'ten megabytes',
+    '/v1/arm',
+    { body: { markets: ['x'.repeat(10_000_000)] } },
+    413,
+    'too_large',
+    '65536 bytes',
+  ],
+];
+
+const LONG_HEADER = { 'x-long': 'x'.repeat(9000) };
+
+/** Checks the whole of a refusal: nothing was changed, it was counted, and it is an error as documented. */
+function expectRefusal(reply: Reply, spy: ReturnType<typeof createSpy>, status: number, code: string) {
+  expect([reply.status, codeOf(reply)]).toEqual([status, code]);
+  expect(spy.calls).toEqual([]);
+  expect(spy.refused).toEqual([code]);
+  expect(REFUSALS).toContain(code);
+  expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+  expect(reply.headers['cache-control']).toBe('no-store');
+  expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+}
+
+describe.each(['a Unix socket', 'loopback'])('over %s', (kind) => {
+  const open = async (spy: ReturnType<typeof createSpy>) => {
+    const control = await (kind === 'loopback' ? start(spy, [TCP]) : start(spy));
+    return asker(control.addresses[0]);
+  };
+
+  test.each(EVERYWHERE)('%s is refused and changes nothing', async (_, path, asked, status, code, part) => {
+    const spy = createSpy();
+    const reply = await (await open(spy))(path, asked);
+    expectRefusal(reply, spy, status, code);
+    expect(messageOf(reply)).toContain(part);
+    if (status === 405) expect(reply.headers['allow']).toMatch(/^(POST|GET, HEAD)$/);
+  });
+
+  test('the place of a mistake in JSON is named, and none of its text', async () => {
+    const spy = createSpy();
+    const ask = await open(spy);
+    for (const [body, place] of [
+      ['{"markets":["BTC_USDT"],\n  "waitSeconds":1,}', 'line 2, column 19'],
+      ['{"markets":[secret]}', 'line 1, column 13'],
+      ["{'level':'debug'}", 'line 1, column 2'],
+      ['{"level":"debug"', 'line 1, column 17'],
+      ['{"level":"de\tbug"}', 'line 1, column 10'],
+      ['{} {}', 'line 1, column 4'],
+      ['[1,2,,3]', 'line 1, column 6'],
+      ['{"a":01}', 'line 1, column 6'],
+      ['{"a":[1}', 'line 1, column 8'],
+      ['{"a" 1}', 'line 1, column 6'],
+      ['[nul]', 'line 1, column 2'],
+      ['['.repeat(60_000), 'line 1, column 60001'],
+      ['\u00a0{}', 'line 1, column 1'],
+    ] as const) {
+      const reply = await ask('/v1/arm', { body, headers: { 'content-type': 'application/json' } });
+      expect([reply.status, codeOf(reply)]).toEqual([400, 'malformed_json']);
+      expect(messageOf(reply)).toBe(`the body is not JSON: ${place} cannot be read`);
+    }
+    expect(spy.calls).toEqual([]);
+  });
+
+  test('headers that are too long are refused', async () => {
+    const spy = createSpy();
+    const reply = await (await open(spy))('/v1/trip', { headers: LONG_HEADER });
+    expectRefusal(reply, spy, 431, 'headers_too_large');
+  });
+
+  test('an empty body is none, whatever its type', async () => {
+    const spy = createSpy({ bots: () => ['main'] });
+    const ask = await open(spy);
+    for (const type of ['application/x-www-form-urlencoded', 'application/json', 'text/plain']) {
+      const reply = await ask('/v1/beat', { body: '', headers: { 'content-type': type } });
+      expect(reply.status).toBe(200);
+    }
+    const typed = { 'content-type': 'Application/JSON; charset=utf-8' };
+    expect((await ask('/v1/beat', { body: '{"seq":1}', headers: typed })).status).toBe(200);
+    expect(spy.calls).toHaveLength(4);
+    expect(spy.refused).toEqual([]);
+  });
+
+  test('a mistake of the daemon is an error without details', async () => {
+    const fault = () => {
+      throw new Error('the secret of the key is 1234');
+    };
+    const spy = createSpy({ operate: async () => fault(), snapshot: fault, status: async () => fault() });
+    const ask = await open(spy);
+    for (const [path, method] of [
+      ['/v1/trip', 'POST'],
+      ['/v1/health', 'GET'],
+      ['/v1/status', 'GET'],
+    ] as const) {
+      const reply = await ask(path, { method });
+      expect([reply.status, codeOf(reply)]).toEqual([500, 'internal_error']);
+      expect(reply.text).not.toContain('1234');
+    }
+    expect((await ask('/v1/reload')).status).toBe(200);
+  });
+});
+
+describe('over loopback', () => {
+  test.each(['evil.example', 'localhost.evil.example:80', '192.168.1.5:80', '127.0.0.2', '', 'localhost:x'])(
+    'the Host header %s is refused',
+    async (host) => {
+      const spy = createSpy();
+      const control = await start(spy, [TCP], () => TOKEN);
+      const headers = { host, authorization: `Bearer ${TOKEN}` };
+      const reply = await asker(control.addresses[0])('/v1/trip', { headers });
+      expectRefusal(reply, spy, 421, 'wrong_host');
+    },
+  );
+
+  test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:17478', '[::1]:17478', '[::1]'])(
+    'the Host header %s is good',
+    async (host) => {
+      const control = await start(createSpy(), [TCP]);
+      const reply = await asker(control.addresses[0])('/v1/trip', { headers: { host } });
+      expect(reply.status).toBe(200);
+    },
+  );
+
+  test.each([
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    'Bearer wrong',
+    `Bearer ${TOKEN.slice(0, -1)}`,
+    `Bearer ${Buffer.from(`${TOKEN}x`).toString('latin1')}`,
+    `Basic ${Buffer.from(`:${TOKEN}`).toString('base64')}`,
+    'Bearer null',
+  ])('the authorization %s is refused where a token is configured', async (authorization) => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP], () => TOKEN);
+    const headers = authorization === undefined ? {} : { authorization };
+    for (const path of ['/v1/trip', '/v1/nothing']) {
+      const reply = await asker(control.addresses[0])(path, { headers });
+      expect([reply.status, codeOf(reply)]).toEqual([401, 'unauthorised']);
+      expect(reply.headers['www-authenticate']).toMatch(/^Bearer realm="killswitchd"/);
+      expect(reply.text).not.toContain('correct');
+      if (authorization !== undefined && authorization.length > 10) {
+        expect(reply.text + JSON.stringify(reply.headers)).not.toContain(authorization.slice(7));
+      }
+    }
+    expect(spy.calls).toEqual([]);
+  });
+
+  test('the right token is good, and the one that was read last counts', async () => {
+    let token = TOKEN;
+    const spy = createSpy();
+    const control = await start(spy, [TCP], () => token);
+    const ask = asker(control.addresses[0]);
+    const headers = { authorization: `bearer ${Buffer.from(TOKEN).toString('latin1')}` };
+    expect((await ask('/v1/trip', { headers })).status).toBe(200);
+    token = 'another';
+    expect((await ask('/v1/trip', { headers })).status).toBe(401);
+    expect((await ask('/v1/trip', { headers: { authorization: 'Bearer another' } })).status).toBe(200);
+    expect(spy.calls).toHaveLength(2);
+  });
+
+  test('a token that cannot be read lets nobody in', async () => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP], () => {
+      throw new Error('no such file');
+    });
+    expectRefusal(await asker(control.addresses[0])('/v1/trip'), spy, 500, 'internal_error');
+  });
+
+  test('a request without a Host header is refused, on a Unix socket it is not', async () => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP]);
+    for (const version of ['1.0', '1.1']) {
+      const socket = dial(control.addresses[0]);
+      socket.write(`POST /v1/trip HTTP/${version}\r\n\r\n`);
+      const heard = await new Promise((resolve) => socket.once('data', (data) => resolve(String(data))));
+      expect(heard).toMatch(/^HTTP\/1.1 421 /);
+    }
+    expect(spy.calls).toEqual([]);
+  });
+});
+
+describe('over a Unix socket', () => {
+  test('no token is wanted: the permissions of the file decide', async () => {
+    const spy = createSpy();
+    const control = await start(spy, undefined, () => TOKEN);
+    expect((await asker(control.addresses[0])('/v1/trip')).status).toBe(200);
+  });
+});
+
+describe('what is no browser', () => {
+  test("may be Node's own fetch", async () => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP]);
+    const beat = await fetch(`${control.addresses[0]}/v1/beat?bot=main`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"seq":1}',
+    });
+    expect([beat.status, spy.calls.length]).toEqual([200, 1]);
+  });
+});

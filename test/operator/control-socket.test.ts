@@ -1,0 +1,257 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { placeSocket } from '../../src/operator/control-socket.ts';
+import { ListenError } from '../../src/operator/listen-address.ts';
+import { asker, createSpy, makeFolder, start } from './control-fixture.ts';
+
+const NOBODY = 65_534;
+const isRoot = process.getuid?.() === 0;
+if (!isRoot) console.info('control-socket: not root, so that no process of another user can be started');
+
+/** Runs `code` as another user with `path` as its argument, and returns what it prints. */
+async function asNobody(code: string, path: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', code, path], {
+    uid: NOBODY,
+    gid: NOBODY,
+  });
+  return stdout.trim();
+}
+
+const CONNECT_ONCE = `
+  const socket = require('node:net').connect({ path: process.argv[1] });
+  socket.on('connect', () => { console.log('connected'); socket.destroy(); });
+  socket.on('error', ({ code }) => console.log(code));`;
+
+/** Tries for as long as its standard input is open, and counts what comes of it. */
+const CONNECT_ALWAYS = `
+  const { readdirSync } = require('node:fs');
+  const net = require('node:net');
+  const counts = {};
+  const [folder] = process.argv.slice(1);
+  const knock = (path) => new Promise((resolve) => {
+    const socket = net.connect({ path });
+    socket.on('connect', () => { socket.destroy(); resolve('connected'); });
+    socket.on('error', ({ code }) => resolve(code));
+  });
+  let on = true;
+  process.stdin.on('end', () => { on = false; }).resume();
+  (async () => {
+    console.log('ready');
+    while (on) {
+      const paths = readdirSync(folder).flatMap((name) => [name, name + '/s']);
+      for (const path of ['control.sock', ...paths]) {
+        const outcome = await knock(folder + '/' + path);
+        counts[outcome] = (counts[outcome] ?? 0) + 1;
+      }
+    }
+    console.log(JSON.stringify(counts));
+  })();`;
+
+/** A directory that everybody may enter, as /run/killswitchd often is. */
+function openFolder(): string {
+  const folder = makeFolder();
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
+const startAt = (path: string, spy = createSpy()) => start(spy, [`unix:${path}`]);
+const errorAt = (path: string) => startAt(path).catch((reason: unknown) => reason);
+
+/** Leaves a socket on which nobody listens, as a daemon that was killed does. */
+async function leaveSocket(path: string): Promise<void> {
+  const code = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
+  await promisify(execFile)(process.execPath, ['-e', code]).catch(() => {});
+}
+
+function setUmask(mask: number): void {
+  const before = process.umask(mask);
+  onTestFinished(() => {
+    process.umask(before);
+  });
+}
+
+describe('the socket file', () => {
+  test('belongs to this user alone, whatever the umask, and is all that lies there', async () => {
+    setUmask(0);
+    const folder = openFolder();
+    const path = join(folder, 'control.sock');
+    const control = await startAt(path);
+    expect(control.addresses).toEqual([`unix:${path}`]);
+    expect(lstatSync(path).isSocket()).toBe(true);
+    expect((lstatSync(path).mode & 0o777).toString(8)).toBe('600');
+    expect(readdirSync(folder)).toEqual(['control.sock']);
+    await control.close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('is made where nobody else can enter, in the directory it is for', async () => {
+    setUmask(0);
+    const folder = openFolder();
+    const path = join(folder, 'control.sock');
+    const server = createServer();
+    onTestFinished(() => void server.close());
+    const file = await placeSocket(path, async (bound) => {
+      const inner = dirname(bound);
+      expect(dirname(inner)).toBe(folder);
+      expect((lstatSync(inner).mode & 0o777).toString(8)).toBe('700');
+      await new Promise<void>((resolve) => server.listen(bound, resolve));
+      expect(existsSync(path)).toBe(false);
+    });
+    expect(readdirSync(folder)).toEqual(['control.sock']);
+    file.remove();
+    file.remove();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('does not take a path that something else has taken meanwhile', async () => {
+    const folder = makeFolder();
+    const path = join(folder, 'control.sock');
+    await leaveSocket(path);
+    const server = createServer();
+    onTestFinished(() => void server.close());
+    const placed = placeSocket(path, async (bound) => {
+      await new Promise<void>((resolve) => server.listen(bound, resolve));
+      unlinkSync(path);
+      writeFileSync(path, 'precious');
+    });
+    await expect(placed).rejects.toMatchObject({ code: 'EEXIST', address: `unix:${path}` });
+    expect(readFileSync(path, 'utf8')).toBe('precious');
+    expect(readdirSync(folder)).toEqual(['control.sock']);
+  });
+
+  test.runIf(isRoot)('lets no other user in', async () => {
+    setUmask(0);
+    const spy = createSpy();
+    const path = join(openFolder(), 'control.sock');
+    await startAt(path, spy);
+    expect(await asNobody(CONNECT_ONCE, path)).toBe('EACCES');
+    chmodSync(path, 0o666);
+    expect(await asNobody(CONNECT_ONCE, path), 'the other user is able to connect at all').toBe('connected');
+    expect(spy.calls).toEqual([]);
+  });
+
+  test.runIf(isRoot)('lets no other user in while it is being made either', async () => {
+    setUmask(0);
+    const folder = openFolder();
+    const path = join(folder, 'control.sock');
+    const intruder: ChildProcess = spawn(process.execPath, ['-e', CONNECT_ALWAYS, folder], {
+      uid: NOBODY,
+      gid: NOBODY,
+    });
+    let heard = '';
+    const ready = new Promise<void>((resolve) => {
+      intruder.stdout?.on('data', (data) => {
+        heard += String(data);
+        resolve();
+      });
+    });
+    await ready;
+    for (let round = 0; round < 100; round += 1) await (await startAt(path)).close();
+    const ended = new Promise((resolve) => intruder.once('close', resolve));
+    intruder.stdin?.end();
+    await ended;
+    const counts = JSON.parse(heard.split('\n')[1] ?? '') as Record<string, number>;
+    expect(counts['connected'] ?? 0).toBe(0);
+    expect(counts['EACCES'], 'it met the socket').toBeGreaterThan(0);
+  });
+
+  test('that a killed daemon left behind is replaced', async () => {
+    const path = join(makeFolder(), 'control.sock');
+    await leaveSocket(path);
+    expect(lstatSync(path).isSocket()).toBe(true);
+    const control = await startAt(path);
+    expect((await asker(control.addresses[0])('/v1/arm')).status).toBe(200);
+    expect((lstatSync(path).mode & 0o777).toString(8)).toBe('600');
+  });
+
+  test('on which another daemon listens is left to it', async () => {
+    const path = join(makeFolder(), 'control.sock');
+    const first = await startAt(path);
+    const error = await errorAt(path);
+    expect(error).toBeInstanceOf(ListenError);
+    expect(error).toMatchObject({ code: 'EADDRINUSE', address: `unix:${path}` });
+    expect(String(error)).toContain('another process listens there, perhaps another killswitchd; stop it');
+    expect((await asker(first.addresses[0])('/v1/arm')).status).toBe(200);
+  });
+
+  test('is removed at the end only while it is the own one', async () => {
+    const path = join(makeFolder(), 'control.sock');
+    const control = await startAt(path);
+    unlinkSync(path);
+    writeFileSync(path, 'mine');
+    await control.close();
+    expect(readFileSync(path, 'utf8')).toBe('mine');
+  });
+});
+
+describe('something else at the path', () => {
+  test('is never removed, be it a file, a directory or a link to a socket', async () => {
+    const folder = makeFolder();
+    const [file, directory, link, target] = ['file', 'directory', 'link', 'target'].map((name) =>
+      join(folder, name),
+    );
+    writeFileSync(file ?? '', 'precious');
+    mkdirSync(directory ?? '');
+    await leaveSocket(target ?? '');
+    symlinkSync(target ?? '', link ?? '');
+    for (const path of [file, directory, link]) {
+      const error = await errorAt(path ?? '');
+      expect(error).toMatchObject({ code: 'EEXIST', address: `unix:${path}` });
+      expect(String(error)).toContain('something at this path that is no socket; move it away');
+    }
+    expect(readFileSync(file ?? '', 'utf8')).toBe('precious');
+    expect(readdirSync(folder).toSorted()).toEqual(['directory', 'file', 'link', 'target']);
+  });
+});
+
+describe('a path that cannot be', () => {
+  test('names the directory that is missing', async () => {
+    const folder = join(makeFolder(), 'missing');
+    const error = await errorAt(join(folder, 'control.sock'));
+    expect(error).toMatchObject({ code: 'ENOENT' });
+    expect(String(error)).toContain(`the directory ${folder} does not exist; make it, or set control.listen`);
+  });
+
+  test('names the directory that is a file, and a path that is too long', async () => {
+    const folder = makeFolder();
+    writeFileSync(join(folder, 'file'), '');
+    expect(await errorAt(join(folder, 'file', 'control.sock'))).toMatchObject({ code: 'ENOTDIR' });
+    const long = join(folder, 'x'.repeat(90));
+    mkdirSync(long);
+    expect(await errorAt(join(long, 'control.sock'))).toBeInstanceOf(ListenError);
+    expect(readdirSync(long)).toEqual([]);
+  });
+});
+
+describe('several addresses', () => {
+  test('all answer, and if one cannot be opened none stays open', async () => {
+    const path = join(makeFolder(), 'control.sock');
+    const control = await start(createSpy(), [`unix:${path}`, '127.0.0.1:0', '[::1]:0']);
+    for (const address of control.addresses) expect((await asker(address)('/v1/arm')).status).toBe(200);
+    await control.close();
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void taken.close());
+    const { port } = taken.address() as { port: number };
+    const error = await start(createSpy(), [`unix:${path}`, `127.0.0.1:${port}`]).catch(
+      (reason: unknown) => reason,
+    );
+    expect(error).toMatchObject({ code: 'EADDRINUSE', address: `127.0.0.1:${port}` });
+    expect(String(error)).toContain('set control.listen or KILLSWITCHD_CONTROL_LISTEN to another port');
+    expect(existsSync(path)).toBe(false);
+  });
+});
