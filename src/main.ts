@@ -65,7 +65,9 @@ const edge: Edge = {
   ...(terminal ? { screen } : {}),
   ...(isatty(0) && isatty(2) ? { ask } : {}),
   readerGone: () => outIsGone,
+  sharesTerminal: [0, 1, 2].some((descriptor) => isatty(descriptor)),
   nodeVersion: process.versions.node,
+  nodePath: process.execPath,
   isoTime,
   onSignal(signal, run) {
     process.on(signal, run);
@@ -82,7 +84,7 @@ const edge: Edge = {
   finish(code: ExitCode) {
     process.exitCode = code;
   },
-  exitNow(code: ExitCode) {
+  exitNow(code: number) {
     process.exit(code);
   },
 };

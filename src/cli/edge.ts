@@ -12,6 +12,9 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
+/** The signals that commands listen to. */
+export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
+
 /** The terminal that standard output is. */
 export interface Screen {
   /** Characters per line and lines, as they are now. */
@@ -38,14 +41,18 @@ export interface Edge {
   readonly ask?: (question: string) => Promise<string | null>;
   /** Whether the reader of standard output has gone away. */
   readonly readerGone?: () => boolean;
+  /** A terminal's Ctrl-C reaches the children of this process as well. */
+  readonly sharesTerminal?: boolean;
   readonly nodeVersion: string;
+  /** The file of the Node that runs this; the one in PATH where it is not given. */
+  readonly nodePath?: string;
   /** A moment in Unix milliseconds as ISO 8601, UTC. */
   readonly isoTime: (wallMs: number) => string;
-  readonly onSignal: (signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP', run: () => void) => Cancel;
+  readonly onSignal: (signal: Signal, run: () => void) => Cancel;
   /** Told of uncaught errors and unhandled rejections, once. */
   readonly onCrash: (run: (error: unknown) => void) => Cancel;
   /** Sets the exit code and lets the event loop run empty. */
   readonly finish: (code: ExitCode) => void;
-  /** Ends the process now, whatever is still open. */
-  readonly exitNow: (code: ExitCode) => void;
+  /** Ends the process now, whatever is still open. The code may be another program's: `exec` passes its bot's on. */
+  readonly exitNow: (code: number) => void;
 }

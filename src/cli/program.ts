@@ -7,6 +7,7 @@ type Register = (program: Command, edge: Edge) => void;
 /** Loads a command and what it needs: the others cost no time at the start. In the order of the help text. */
 const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   run: async () => (await import('./run.ts')).registerRun,
+  exec: async () => (await import('./exec.ts')).registerExec,
   'check-config': async () => (await import('./check-config.ts')).registerCheckConfig,
   status: async () => (await import('./status.ts')).registerStatus,
   arm: async () => (await import('./operate.ts')).registerOperation('arm'),
@@ -17,6 +18,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   reload: async () => (await import('./reload.ts')).registerReload,
   'log-level': async () => (await import('./log-level.ts')).registerLogLevel,
   healthcheck: async () => (await import('./healthcheck.ts')).registerHealthcheck,
+  demo: async () => (await import('./demo.ts')).registerDemo,
   exchange: async () => (await import('./exchange.ts')).registerExchange,
   simulate: async () => (await import('./simulate.ts')).registerSimulate,
   compare: async () => (await import('./compare.ts')).registerCompare,

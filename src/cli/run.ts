@@ -7,6 +7,7 @@ import { type Daemon, startDaemon } from '../daemon/daemon.ts';
 import { lookAtProc } from '../liveness/process-look.ts';
 import { VERSION } from '../version.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
+import { watchForCrash } from './crash.ts';
 import { type Edge, EXIT } from './edge.ts';
 
 /**
@@ -27,7 +28,7 @@ export function registerRun(program: Command, edge: Edge): void {
         return;
       }
       const demo = loaded.config.embeddedExchange;
-      const { daemon, crash } = guard(edge);
+      const { daemon, crash } = watchForCrash(edge);
       // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
       stopOnSignals(daemon.promise, edge, crash);
       try {
@@ -47,29 +48,6 @@ export function registerRun(program: Command, edge: Edge): void {
         edge.exitNow(EXIT.config);
       }
     });
-}
-
-/**
- * An error that nobody caught leaves nothing to rely on: the process ends at once and touches no timer, so that the
- * exchange fires them. Installed before anything is started.
- */
-function guard(edge: Edge): { daemon: PromiseWithResolvers<Daemon>; crash: (error: unknown) => void } {
-  const daemon = Promise.withResolvers<Daemon>();
-  let log: Daemon['log'] | null = null;
-  const crash = (error: unknown) => {
-    const text = 'Internal error: the process ends and leaves all timers alone; the exchange will fire them.';
-    const stack = error instanceof Error ? error.stack : String(error);
-    if (log === null) edge.err(`${text} ${stack}`);
-    else log.logger.fatal({ event: 'crashed', stack }, text);
-    const exit = () => edge.exitNow(EXIT.internal);
-    if (log === null) exit();
-    else log.flush(500).then(exit, exit);
-  };
-  edge.onCrash(crash);
-  daemon.promise.then((started) => {
-    log = started.log;
-  }, crash);
-  return { daemon, crash };
 }
 
 function stopOnSignals(daemon: Promise<Daemon>, edge: Edge, crash: (error: unknown) => void): void {

@@ -29,9 +29,10 @@ function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): str
   return warnings;
 }
 
-function warnOfControl({ control }: Config): string[] {
+function warnOfControl({ control, embeddedExchange }: Config): string[] {
   const open = control.listen.filter(({ kind }) => kind === 'tcp').map(({ text }) => text);
-  if (control.tokenFile === null && open.length > 0) {
+  // Nothing of value is guarded at an exchange that the daemon brings along.
+  if (control.tokenFile === null && open.length > 0 && !embeddedExchange) {
     return [
       `control.listen: every user and program of this host may send beats and commands to ${open.join(', ')}; set control.tokenFile, or listen at a unix: socket only`,
     ];

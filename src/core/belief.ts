@@ -139,7 +139,7 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   believeOthersOnTheirWay(state, attempt, rising);
   if (rising) belief.strayDeleteUntilMs = 0;
   else if (belief.strayDeleteUntilMs > state.now.monoMs) forget(belief);
-  belief.confirmedUntilMs = latestMs;
+  belief.confirmedUntilMs = rising ? latestMs : believeOverlapping(state, attempt, shortestMs, latestMs);
   belief.lastsAwakeMs = attempt.writtenAwakeMs + longestMs;
   resolveUpperEnd(state, market);
   return { lapse, unresolved, altered, stale: false };
@@ -155,6 +155,32 @@ function believeOthersOnTheirWay(state: CoreState, confirmed: Attempt, rising: b
     const fromLifeMs = Math.max(confirmed.writtenLifeMs, other.writtenLifeMs);
     believeCut(state, confirmed.market.belief, fromLifeMs, other.timeoutMs);
   }
+}
+
+/**
+ * Takes in what was confirmed while this attempt was on its way, and may have been carried out after it. Returns the
+ * latest firing of any of them.
+ */
+function believeOverlapping(
+  state: CoreState,
+  attempt: Attempt,
+  shortestMs: number,
+  latestMs: number,
+): number {
+  const { market, writtenMs, writtenLifeMs } = attempt;
+  const { belief } = market;
+  let untilMs = latestMs;
+  for (const other of belief.overlapping) {
+    if (other.repliedMs <= writtenMs) continue;
+    untilMs = Math.max(untilMs, other.latestMs);
+    believeCut(state, belief, writtenLifeMs, other.shortestMs);
+  }
+  belief.overlapping.push({ repliedMs: state.now.monoMs, shortestMs, latestMs });
+  // What was confirmed before everything that is on its way was written lies in the past.
+  belief.overlapping = belief.overlapping.filter(({ repliedMs }) =>
+    market.inFlight.some((other) => other.writtenMs < repliedMs),
+  );
+  return untilMs;
 }
 
 /** The moment from which a timer counts: the time of writing, or, as a canary, that of the reply. */

@@ -92,6 +92,7 @@ export function createMarket(
       server: null,
       lastAppliedId: 0,
       lastAppliedLifeMs: 0,
+      overlapping: [],
       unresolved: 0,
       lastUnresolvedId: 0,
       strayUntilMs: 0,

@@ -1,5 +1,5 @@
 import type { BotWord, Effect } from './events.ts';
-import { reconsider } from './exit.ts';
+import { forgetWhatFired, reconsider } from './exit.ts';
 import type { Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
 import { awakeMs, type BotState, type CoreState, type MarketState } from './state.ts';
@@ -115,6 +115,7 @@ function suspend(state: CoreState, market: MarketState, why: Suspension, out: Ef
 function resume(state: CoreState, market: MarketState, out: Effect[]): void {
   if (market.suspended === null) return;
   market.suspended = null;
+  forgetWhatFired(state, market);
   reconsider(state, market);
   out.push({ kind: 'notice', notice: { kind: 'resumed', market: market.settings.market } });
 }

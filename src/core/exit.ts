@@ -92,12 +92,17 @@ export function tripDone(market: MarketState): void {
   if (market.exit?.want === 'keep') market.exit.done = true;
 }
 
-/** The market is guarded again: due at once, and whatever fired meanwhile fired on purpose and is no lapse. */
+/** The market is guarded again: due at once. */
 function wantAgain(state: CoreState, market: MarketState): void {
   market.tripWanted = false;
   market.deleted = false;
   market.nextMs = state.now.monoMs;
   market.cycleSinceMs = null;
+  forgetWhatFired(state, market);
+}
+
+/** What fired while nobody wanted the timer fired on purpose, and is no lapse. */
+export function forgetWhatFired(state: CoreState, market: MarketState): void {
   market.belief.server = null;
   if (awakeSlackMs(state, market) <= 0) forget(market.belief);
   market.overdueSaid = false;

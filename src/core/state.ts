@@ -42,6 +42,11 @@ export interface Belief {
   lastAppliedId: number;
   /** Life time at which that one was written. */
   lastAppliedLifeMs: number;
+  /**
+   * Confirmations that came while another request was on its way. Without rising nonces nobody knows which of the two
+   * the exchange carried out last.
+   */
+  overlapping: { readonly repliedMs: number; readonly shortestMs: number; readonly latestMs: number }[];
   /** Renewals since the last confirmation that the exchange may have carried out unheard. */
   unresolved: number;
   lastUnresolvedId: number;

@@ -94,7 +94,8 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   if (now.monoMs - state.wakeAtMs > TICK_MS) return false;
   if (attempt.purpose === 'trip') return attempt.market.tripWanted;
   // During a stop the deletes were decided when it began.
-  if (attempt.purpose === 'delete' && state.phase.kind === 'stopping') return true;
+  if (attempt.purpose === 'delete' && state.phase.kind === 'stopping')
+    return attempt.market.exit?.want === 'delete';
   const probe = { ...state.timebase, jumps: [] };
   const jumps = observeClocks(probe, now);
   if (jumps.length > 0) return false;

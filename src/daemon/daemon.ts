@@ -9,6 +9,7 @@ import { type LookAtProcess, lastWord } from '../liveness/process.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Clock, Evidence } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Write } from '../telemetry/sink.ts';
 import { createControlSources } from './control.ts';
 import { createSecrets } from './credentials.ts';
 import { startEmbedded } from './embedded.ts';
@@ -32,6 +33,8 @@ export interface DaemonOptions {
   readonly rereadSecrets: () => SecretsRead;
   /** For `exec`: how the child is looked at. */
   readonly lookAtProcess: LookAtProcess;
+  /** Where the log goes; standard output unless given. */
+  readonly write?: Write;
 }
 
 /** What `exec` tells of the bots' process. */
@@ -51,8 +54,11 @@ export interface Daemon {
   readonly child: Child;
   /** Reads the configuration again, as SIGHUP asks. */
   reload(): Promise<ReloadReport>;
-  /** Ends the timers as the policy says, then everything else in the reverse order of its start. */
-  stop(why: string): Promise<readonly LeftArmed[]>;
+  /**
+   * Ends the timers as the configured policy says, or leaves them with `keep`; then everything else in the reverse order
+   * of its start.
+   */
+  stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]>;
 }
 
 /** How long the end waits for a slow reader of the log. */
@@ -66,7 +72,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { clock, version } = options;
   const { config } = options;
   const secrets = createSecrets(config);
-  const counted = createCountedLog(config, clock, secrets.all);
+  const counted = createCountedLog(config, clock, secrets.all, options.write);
   const { log } = counted;
   const embedded = config.embeddedExchange ? await startEmbedded(clock, secrets.credentials(), log) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
@@ -98,9 +104,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     controls: listeners.control,
     child: service.child,
     reload: () => service.reloading.reload('signal', 0),
-    async stop(why) {
+    async stop(why, policy) {
       service.reloading.stop();
-      const left = await keeper.stop(service.config().shutdown.policy, why);
+      const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
       stopService();
       await listeners.close();
       await closeExchange();

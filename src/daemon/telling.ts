@@ -7,6 +7,7 @@ import { createLog, type Log, type LogLevel, logNotices } from '../telemetry/log
 import { createMetrics, type Metered, type Metrics } from '../telemetry/metrics.ts';
 import { createOperations, type Operations } from '../telemetry/operations.ts';
 import { createRecentEvents, type RecentEvents } from '../telemetry/recent-events.ts';
+import type { Write } from '../telemetry/sink.ts';
 import { botsOf } from './evidence.ts';
 import { hashOf } from './reloading.ts';
 
@@ -25,7 +26,12 @@ export interface CountedLog {
   readonly countIn: (metrics: Metrics) => void;
 }
 
-export function createCountedLog(config: Config, clock: Clock, secrets: () => readonly string[]): CountedLog {
+export function createCountedLog(
+  config: Config,
+  clock: Clock,
+  secrets: () => readonly string[],
+  write: Write | undefined,
+): CountedLog {
   let metrics: Metrics | null = null;
   const log = createLog({
     level: levelOf(config),
@@ -34,6 +40,7 @@ export function createCountedLog(config: Config, clock: Clock, secrets: () => re
     onLine: (level) => metrics?.countLogLine(level),
     onDrop: () => metrics?.countDroppedLogLine(),
     secrets,
+    ...(write === undefined ? {} : { write }),
   });
   return {
     log,

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BotWord } from '../core/events.ts';
 import { COMMANDS, type CommandName, type Progress } from '../core/operate.ts';
+import type { Clock } from '../ports.ts';
 import {
   chooseBot,
   chooseMarkets,
@@ -36,6 +37,8 @@ interface Route {
   readonly needs: readonly InputKey[];
   /** Whether the bot may stand in the query. */
   readonly ofBot: boolean;
+  /** A beat is one whatever follows it, and reading changes nothing. */
+  readonly atOnce: boolean;
   readonly answer: (call: Call) => Answer | Promise<Answer>;
 }
 
@@ -55,7 +58,7 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
     (name) => [`/v1/${name}`, commandRoute(sources, views, inTurn, name)] as const,
   );
   return new Map<string, Route>([
-    ['/v1/beat', { ...WORD, answer: (call) => beat(sources, views, call) }],
+    ['/v1/beat', { ...WORD, atOnce: true, answer: (call) => beat(sources, views, call) }],
     [
       '/v1/goodbye',
       {
@@ -75,19 +78,16 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
       {
         ...PLAIN,
         keys: ['level', 'forSeconds'],
-        needs: [],
         answer: ({ input }) => setLogLevel(sources, input),
       },
     ],
-    [
-      '/v1/status',
-      { ...PLAIN, method: 'GET', answer: async () => ({ status: 200, body: await sources.status() }) },
-    ],
-    ['/v1/health', { ...PLAIN, method: 'GET', answer: () => health(views) }],
+    ['/v1/status', { ...READ, answer: async () => ({ status: 200, body: await sources.status() }) }],
+    ['/v1/health', { ...READ, answer: () => health(views) }],
   ]);
 }
 
-const PLAIN = { method: 'POST', keys: [], needs: [], ofBot: false } as const;
+const PLAIN = { method: 'POST', keys: [], needs: [], ofBot: false, atOnce: false } as const;
+const READ = { ...PLAIN, method: 'GET', atOnce: true } as const;
 const WORD = { ...PLAIN, keys: ['bot', 'session', 'seq'], ofBot: true } as const;
 
 function json(status: number, value: unknown): Answer {
@@ -193,7 +193,10 @@ async function reload(sources: ControlSources, views: Views, input: Input): Prom
 
 function setLogLevel(sources: ControlSources, { level, forSeconds }: Input): Answer {
   const before = sources.logLevel();
-  if (level === undefined) return json(200, { level: before, before, forSeconds: null });
+  if (level === undefined) {
+    if (forSeconds === undefined) return json(200, { level: before, before, forSeconds: null });
+    throw new ControlRefusal('invalid_value', 'forSeconds: found without a level; allowed: both, or neither');
+  }
   sources.setLogLevel(level, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
   return json(200, { level: sources.logLevel(), before, forSeconds: forSeconds ?? null });
 }
@@ -205,22 +208,30 @@ function health(views: Views): Answer {
   return json(200, { live, ready, notReady: notReady.slice(0, MOST_REASONS), ...more });
 }
 
-/** Adds the routes to one listener. `arrivedMs` tells when a request came in. */
-export function addRoutes(
-  app: FastifyInstance,
-  routes: ControlRoutes,
-  arrivedMs: (request: FastifyRequest) => number,
-  send: Send,
-): void {
-  for (const [path, { method, keys, needs, ofBot, answer }] of routes) {
+/** What a listener gives its routes. */
+export interface RouteTools {
+  readonly clock: Clock;
+  /** When a request came in, on the monotonic clock. */
+  readonly arrivedMs: (request: FastifyRequest) => number;
+  /** False where the request must not be carried out any more. */
+  readonly begin: (reply: FastifyReply) => boolean;
+  readonly send: Send;
+}
+
+/** Adds the routes to one listener. */
+export function addRoutes(app: FastifyInstance, routes: ControlRoutes, tools: RouteTools): void {
+  const { clock, arrivedMs, begin, send } = tools;
+  for (const [path, { method, keys, needs, ofBot, atOnce, answer }] of routes) {
     app.route({
       method,
       url: path,
       handler: async (request, reply) => {
         const { bot } = readQuery(request.query, ofBot ? ['bot'] : []);
         const input = readInput(method === 'GET' ? undefined : request.body, keys, needs);
-        const call = { input, bot, arrivedMs: arrivedMs(request) };
-        return send(reply, await answer(call));
+        // In the next turn it is known what followed in the same bytes.
+        if (!atOnce) await new Promise<void>((resolve) => void clock.after(0, resolve));
+        if (!begin(reply)) return reply.hijack();
+        return send(reply, await answer({ input, bot, arrivedMs: arrivedMs(request) }));
       },
     });
   }

@@ -38,12 +38,22 @@ export const CONTROL_HEADERS = {
 interface Talk {
   /** Came when enough others were there. */
   readonly surplus: boolean;
-  readonly unanswered: Set<ServerResponse>;
+  /** The requests on their way, and whether each has begun to change something. */
+  readonly unanswered: Map<ServerResponse, 'waits' | 'begun'>;
   /** Was told that it ends: what it still sends is not looked at. */
   over: boolean;
   requests: number;
   /** When it was opened, or last asked for something. */
   usedMs: number;
+}
+
+export interface ControlServer {
+  readonly server: Server;
+  /**
+   * Asked right before a request is carried out. False where something unreadable followed it over the same connection:
+   * then its body may have been meant by that, a command without a body is for all markets, and it was refused already.
+   */
+  readonly begin: (response: ServerResponse) => boolean;
 }
 
 type OnRefused = (reason: Refusal) => void;
@@ -52,8 +62,14 @@ type OnRefused = (reason: Refusal) => void;
  * A server of HTTP that nobody can keep busy for long: connections, requests that are sent ahead and their time are
  * limited. `onRefused` hears of what never reaches `serve`.
  */
-export function createControlServer(clock: Clock, serve: RequestListener, onRefused: OnRefused): Server {
+export function createControlServer(
+  clock: Clock,
+  serve: RequestListener,
+  onRefused: OnRefused,
+): ControlServer {
   const talks = new Map<Socket, Talk>();
+  /** What came last over these cannot be read: what has not begun never will, even when they are closed. */
+  const broken = new WeakSet<Socket>();
   const refuse = (talk: Talk, response: ServerResponse, refusal: ControlRefusal): void => {
     talk.over = true;
     response.req.socket.pause();
@@ -66,7 +82,7 @@ export function createControlServer(clock: Clock, serve: RequestListener, onRefu
     if (talk === undefined || talk.over) return;
     talk.requests += 1;
     talk.usedMs = clock.now().monoMs;
-    talk.unanswered.add(response);
+    talk.unanswered.set(response, 'waits');
     response.once('close', () => talk.unanswered.delete(response));
     if (talk.unanswered.size > MAX_PIPELINED) {
       const text = `more than ${MAX_PIPELINED} requests were sent ahead; wait for their replies`;
@@ -96,18 +112,24 @@ export function createControlServer(clock: Clock, serve: RequestListener, onRefu
     if (talks.size >= MAX_CONNECTIONS) endIdle(talks, clock.now().monoMs);
     const surplus = talks.size >= MAX_CONNECTIONS;
     const usedMs = clock.now().monoMs;
-    talks.set(socket, { surplus, unanswered: new Set(), over: false, requests: 0, usedMs });
+    talks.set(socket, { surplus, unanswered: new Map(), over: false, requests: 0, usedMs });
     socket.once('close', () => talks.delete(socket));
   });
   server.on('clientError', (error, socket) => {
     const talk = talks.get(socket as Socket);
+    if (!GONE.has(codeOf(error))) broken.add(socket as Socket);
     if (talk === undefined || !socket.writable || GONE.has(codeOf(error))) socket.destroy();
     else if (talk.over) (socket as Socket).destroySoon();
     else endTalk(talk, socket as Socket, describeClientError(error), onRefused);
   });
   // A connection that cannot be accepted, for want of file descriptors, is no reason to end.
   server.on('error', () => {});
-  return server;
+  const begin = (response: ServerResponse): boolean => {
+    if (broken.has(response.req.socket)) return false;
+    talks.get(response.req.socket)?.unanswered.set(response, 'begun');
+    return true;
+  };
+  return { server, begin };
 }
 
 /** Ends the connections of those who asked once, and of those who have not asked for long. */
@@ -133,13 +155,11 @@ function describeClientError(error: Error): ControlRefusal {
   }
 }
 
-/** Answers what cannot be read, unless the client would take the answer for that of a request it sent before. */
+/** Answers what cannot be read, unless the client would take the answer for that of a request that was carried out. */
 function endTalk(talk: Talk, socket: Socket, refusal: ControlRefusal, onRefused: OnRefused): void {
   talk.over = true;
   onRefused(refusal.code);
-  const [first, ...others] = talk.unanswered;
-  const isFirst = first === undefined || (others.length === 0 && !first.req.complete && !first.headersSent);
-  if (!isFirst) {
+  if ([...talk.unanswered].some(([response, state]) => state === 'begun' || response.headersSent)) {
     socket.destroy();
     return;
   }

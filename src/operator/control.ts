@@ -4,7 +4,7 @@ import { checkSender } from './control-guard.ts';
 import { parseJsonBody } from './control-json.ts';
 import { ControlRefusal, describeFound, errorBody } from './control-refusal.ts';
 import { addRoutes, type ControlRoutes, createRoutes, createSend, type Send } from './control-routes.ts';
-import { CONTROL_HEADERS, createControlServer } from './control-server.ts';
+import { CONTROL_HEADERS, type ControlServer, createControlServer } from './control-server.ts';
 import { placeSocket, type SocketFile } from './control-socket.ts';
 import type { ControlSources } from './control-sources.ts';
 import { createTurnstile, type Turnstile } from './control-turnstile.ts';
@@ -89,11 +89,16 @@ function createListener(shared: Shared, address: ControlAddress): FastifyInstanc
     void reply.code(refusal.status).headers(CONTROL_HEADERS).headers(refusal.headers);
     return reply.send(errorBody(refusal.code, refusal.message));
   };
+  let begin: ControlServer['begin'] = () => true;
   const app = fastify({
     logger: false,
     forceCloseConnections: true,
     bodyLimit: BODY_BYTES,
-    serverFactory: (serve) => createControlServer(sources.clock, serve, sources.onRefused),
+    serverFactory: (serve) => {
+      const made = createControlServer(sources.clock, serve, sources.onRefused);
+      begin = made.begin;
+      return made.server;
+    },
     // The server itself answers what is no HTTP.
     clientErrorHandler: () => {},
     frameworkErrors: (_error, _request, reply) => {
@@ -120,7 +125,12 @@ function createListener(shared: Shared, address: ControlAddress): FastifyInstanc
     done(null, parseJsonBody(body));
   });
   app.setErrorHandler((error, _request, reply) => refuse(reply, error));
-  addRoutes(app, routes, (request) => arrivals.get(request) ?? sources.clock.now().monoMs, send);
+  addRoutes(app, routes, {
+    clock: sources.clock,
+    arrivedMs: (request) => arrivals.get(request) ?? sources.clock.now().monoMs,
+    begin: (reply) => begin(reply.raw),
+    send,
+  });
   return app;
 }
 

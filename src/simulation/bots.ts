@@ -1,6 +1,6 @@
 import type { BotWord } from '../core/events.ts';
 import type { Timeline } from '../simulator/virtual-clock.ts';
-import { createEvidence } from './evidence.ts';
+import { createEvidence, type SimulatedEvidence } from './evidence.ts';
 import type { Fleet } from './fleet.ts';
 import type { Incarnation } from './incarnation.ts';
 import type { Judge } from './judge.ts';
@@ -31,32 +31,36 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
   /** How often each bot has touched its file. */
   const touches = Array.from({ length: plan.bots }, () => 0);
 
+  const sources = new Map<Incarnation, SimulatedEvidence>();
   const knows = (host: Incarnation, bot: number) =>
     fleet.running.get(host.daemon) === host && host.keeper.state.bots.has(botName(bot));
   /** From this moment the bot's life, or its word, counts; when the daemon hears of it is another matter. */
   function testify(host: Incarnation, bot: number, says: BotWord): void {
     if (!plan.watched || !knows(host, bot)) return;
-    judge.onEvidence(host, bot, says);
+    judge.onEvidence(host, bot, says, timeline.nowMs());
     judge.onBack(host, bot);
   }
   function say(bot: number, says: BotWord): void {
     if (!plan.watched) return;
     for (const host of fleet.running.values()) {
       if (!knows(host, bot)) continue;
-      // Words wait in the sockets of a host that stands still.
-      const heard = () => host.keeper.hear(botName(bot), says, 0);
-      if (says === 'beat') {
-        judge.onEvidence(host, bot, says);
-        host.clock.whenRunning(() => {
-          judge.onBack(host, bot);
-          heard();
-        });
-      } else {
-        host.clock.whenRunning(() => {
-          judge.onEvidence(host, bot, says);
-          heard();
-        });
-      }
+      // Words wait in the sockets of a host that stands still, and are as old as they are.
+      const saidMs = timeline.nowMs();
+      host.clock.whenRunning(() => {
+        judge.onEvidence(host, bot, says, saidMs);
+        if (says === 'beat') judge.onBack(host, bot);
+        host.keeper.hear(botName(bot), says, 0);
+      });
+    }
+  }
+  /** The one process of all bots ends, and its parent hears of it. */
+  function end(says: 'goodbye' | 'fail'): void {
+    for (const host of fleet.running.values()) {
+      host.clock.whenRunning(() => {
+        for (let bot = 0; bot < plan.bots; bot += 1)
+          if (knows(host, bot)) judge.onEvidence(host, bot, says, timeline.nowMs());
+        sources.get(host)?.end(says);
+      });
     }
   }
   /** One round of the bot's loop. */
@@ -72,7 +76,8 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
   return {
     say(bot, says) {
       // A file or a URL cannot say more than that the bot lives.
-      if (mode === 'beat' || mode === 'process') say(bot, says);
+      if (mode === 'beat') say(bot, says);
+      else if (mode === 'process' && says !== 'beat' && plan.watched) end(says);
     },
     silence: silences.add,
     wake: silences.clear,
@@ -88,7 +93,9 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
         touchesOf: (bot) => touches[bot] ?? 0,
         onSeen: (bot) => testify(host, bot, 'beat'),
       });
-      source?.start((bot, says, agoMs) => host.keeper.hear(bot, says, agoMs));
+      if (source === null) return;
+      sources.set(host, source);
+      source.start((bot, says, agoMs) => host.keeper.hear(bot, says, agoMs));
     },
   };
 }

@@ -6,6 +6,8 @@ import type { Truth } from './truth.ts';
 interface Doings {
   /** Markets whose timers it deleted at the exchange. */
   readonly deleted: Set<string>;
+  /** Those of them that a renewal made again before it ended. */
+  readonly strays: Set<string>;
   /** Markets whose timers it said it left, once it has ended. */
   left: ReadonlySet<string> | null;
 }
@@ -18,7 +20,7 @@ export function createDeleteJudge(court: Court) {
   function doingsOf(incarnation: Incarnation): Doings {
     const known = byIncarnation.get(incarnation);
     if (known !== undefined) return known;
-    const doings: Doings = { deleted: new Set(), left: null };
+    const doings: Doings = { deleted: new Set(), strays: new Set(), left: null };
     byIncarnation.set(incarnation, doings);
     return doings;
   }
@@ -32,24 +34,23 @@ export function createDeleteJudge(court: Court) {
     return Math.max(intents.deletesUntilMs(by, market), goodbyeUntilMs);
   }
 
+  const blameStray = (market: string, by: Incarnation) =>
+    blame('6 nothing after delete', `${market}: a renewal of ${nameOf(by)} was carried out after its delete`);
+
   return {
     /** The timer is wanted again: what is armed from here on is no renewal after a delete. */
-    onWanted(market: string): void {
-      for (const { deleted } of byIncarnation.values()) deleted.delete(market);
-    },
+    onWanted: (market: string, by: Incarnation): boolean => doingsOf(by).deleted.delete(market),
     /** A delete's first byte leaves. */
     onWrite(truth: Truth, by: Incarnation): void {
       judgeWrite(court, truth, by);
     },
     /** The exchange carried a renewal of this daemon out. */
     onArmed(truth: Truth, by: Incarnation): void {
-      const { deleted, left } = doingsOf(by);
-      // A stop that had no time to wait for strays has said so.
-      if (deleted.has(truth.market) && left?.has(truth.market) !== true) {
-        blame(
-          '6 nothing after delete',
-          `${truth.market}: a renewal of ${nameOf(by)} was carried out after its delete`,
-        );
+      const { deleted, left, strays } = doingsOf(by);
+      if (deleted.has(truth.market)) {
+        // A stop that has no time to wait for strays must say so in the end.
+        if (plan.nonce === 'window' && by.stoppingMs !== null && left === null) strays.add(truth.market);
+        else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
       }
       if (left !== null && !left.has(truth.market)) {
         blame(
@@ -68,7 +69,9 @@ export function createDeleteJudge(court: Court) {
     },
     /** The daemon ended and said what it leaves. */
     onStopped(incarnation: Incarnation, { left }: Extract<Notice, { kind: 'stopped' }>): void {
-      doingsOf(incarnation).left = new Set(left.map(({ market }) => market));
+      const doings = doingsOf(incarnation);
+      doings.left = new Set(left.map(({ market }) => market));
+      for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, incarnation);
       judgeLeft(court, incarnation, left);
     },
   };

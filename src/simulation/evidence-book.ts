@@ -8,12 +8,14 @@ export interface EvidenceBook {
   /** The daemon hears of a bot for the first time: its start-up grace begins. */
   readonly introduce: (incarnation: Incarnation, bot: number) => void;
   /** True where the bot is back: this is its first beat after another word. */
-  readonly hear: (incarnation: Incarnation, bot: number, says: BotWord) => boolean;
+  readonly hear: (incarnation: Incarnation, bot: number, says: BotWord, saidMs: number) => boolean;
   /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
   allowedUntilMs(incarnation: Incarnation, bot: number): number;
   /** The same for whichever daemon, dead or alive, it allows the longest. */
   allowedAnyoneUntilMs(bot: number): number;
-  /** Since when the evidence of the bot has never run out. */
+  /** Does the bot give evidence, steadily, as far as can be told now? */
+  isSteady(incarnation: Incarnation, bot: number): boolean;
+  /** Since when the bot has given evidence without a break. */
   freshSinceMs(incarnation: Incarnation, bot: number): number;
   saidGoodbye(incarnation: Incarnation, bot: number): boolean;
   /** The daemon heard a beat, which may have been sent long ago: the goodbye before it is over. */
@@ -22,15 +24,19 @@ export interface EvidenceBook {
   goodbyeUntilMs(incarnation: Incarnation, bot: number): number;
 }
 
+/** Bots that live say so every 3 s, and are asked every 4 s. */
+const STEADY_MS = 6000;
+
 interface Page {
   untilMs: number;
   sinceMs: number;
   goodbyeUntilMs: number;
+  lastWord: BotWord;
+  saidMs: number;
 }
 
 export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number): EvidenceBook {
   const pages = new Map<Incarnation, readonly Page[]>();
-  const lastWords = new Map<number, BotWord>();
   const pageOf = (incarnation: Incarnation, bot: number) => pages.get(incarnation)?.[bot];
 
   /** Deletes for the goodbye may still arrive for as long as a request travels. */
@@ -48,6 +54,8 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
           untilMs,
           sinceMs: startedMs,
           goodbyeUntilMs: Number.NEGATIVE_INFINITY,
+          lastWord: 'beat' as BotWord,
+          saidMs: startedMs,
         })),
       );
     },
@@ -57,13 +65,15 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       page.untilMs = nowMs() + GRACE_MS;
       page.sinceMs = nowMs();
     },
-    hear(incarnation, bot, says) {
+    hear(incarnation, bot, says, saidMs) {
       const page = pageOf(incarnation, bot);
-      const back = says === 'beat' && lastWords.get(bot) !== 'beat';
-      lastWords.set(bot, says);
-      if (page === undefined) return back;
-      if (page.untilMs < nowMs() || says !== 'beat') page.sinceMs = nowMs();
-      page.untilMs = says === 'beat' ? nowMs() + TTL_MS : nowMs();
+      if (page === undefined) return false;
+      const back = says === 'beat' && page.lastWord !== 'beat';
+      page.lastWord = says;
+      const missing = nowMs() - page.saidMs > STEADY_MS;
+      if (page.untilMs < nowMs() || missing || says !== 'beat') page.sinceMs = nowMs();
+      page.saidMs = saidMs;
+      page.untilMs = says === 'beat' ? saidMs + TTL_MS : nowMs();
       if (says === 'goodbye') page.goodbyeUntilMs = Number.POSITIVE_INFINITY;
       if (says === 'fail') takeBack(page);
       return back;
@@ -74,6 +84,8 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       for (const page of pages.values()) latest = Math.max(latest, page[bot]?.untilMs ?? 0);
       return latest;
     },
+    isSteady: (incarnation, bot) =>
+      !watched || nowMs() - (pageOf(incarnation, bot)?.saidMs ?? 0) <= STEADY_MS,
     freshSinceMs: (incarnation, bot) => pageOf(incarnation, bot)?.sinceMs ?? Number.POSITIVE_INFINITY,
     takeBackGoodbye(incarnation, bot) {
       const page = pageOf(incarnation, bot);

@@ -17,6 +17,11 @@ export interface EvidenceWorld {
   readonly onSeen: (bot: number) => void;
 }
 
+/** Evidence, and the end of a child process where that is where it comes from. */
+export interface SimulatedEvidence extends Evidence {
+  end(says: 'goodbye' | 'fail'): void;
+}
+
 const LOOK_EVERY_MS = 1000;
 const PROBE_EVERY_MS = 3750;
 /** A look at a file or a process takes this long. */
@@ -24,14 +29,14 @@ const LOOK_MS = 2;
 const CHILD = 4711;
 
 /** The production sources of evidence over a simulated file system, network and process table; null for beats. */
-export function createEvidence(world: EvidenceWorld): Evidence | null {
+export function createEvidence(world: EvidenceWorld): SimulatedEvidence | null {
   switch (world.plan.evidence ?? 'beat') {
     case 'beat':
       return null;
     case 'file':
-      return watchFiles(world);
+      return { ...watchFiles(world), end: ignore };
     case 'http':
-      return probeUrls(world);
+      return { ...probeUrls(world), end: ignore };
     case 'process':
       return watchProcess(world);
   }
@@ -81,7 +86,7 @@ function probeUrls({ plan, timeline, host, bots, isSilent, onSeen }: EvidenceWor
   });
 }
 
-function watchProcess({ host, bots, isSilent, onSeen }: EvidenceWorld): Evidence {
+function watchProcess({ timeline, host, bots, isSilent, onSeen }: EvidenceWorld): SimulatedEvidence {
   const { clock } = host;
   const source = createProcessEvidence({
     clock,
@@ -99,6 +104,11 @@ function watchProcess({ host, bots, isSilent, onSeen }: EvidenceWorld): Evidence
       const cancel = source.start(hear);
       source.began(CHILD);
       return cancel;
+    },
+    end(says) {
+      source.ended(says === 'goodbye' ? 0 : 1);
+      // Started again once nothing keeps it silent: a look at a silent one shows it stopped.
+      timeline.at(timeline.nowMs() + 1, () => clock.whenRunning(() => source.began(CHILD)));
     },
   };
 }

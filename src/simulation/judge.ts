@@ -1,3 +1,4 @@
+import type { BotWord } from '../core/events.ts';
 import type { Notice } from '../core/notice.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { createBeliefJudge } from './belief-judge.ts';
@@ -25,7 +26,8 @@ export interface Judge {
   onBack(incarnation: Incarnation, bot: number): void;
   /** A reload made the bot known to the daemon. */
   onIntroduced(incarnation: Incarnation, bot: number): void;
-  onEvidence(incarnation: Incarnation, bot: number, says: 'beat' | 'goodbye' | 'fail'): void;
+  /** A bot's word reaches the daemon; it was said at `saidMs`. */
+  onEvidence(incarnation: Incarnation, bot: number, says: BotWord, saidMs: number): void;
   /** An operator, or a reload, asked the daemon for something. */
   onIntent(incarnation: Incarnation, market: string, intent: Intent): void;
   /** The market is configured with another timeout from now on. */
@@ -66,7 +68,7 @@ export function createJudge(world: JudgedWorld): Judge {
   const { senderOf, isForeign, ...lives } = createLives(plan);
   const noteIntent: Judge['onIntent'] = (incarnation, market, intent) => {
     intents.note(incarnation, market, intent);
-    if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market);
+    if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market, incarnation);
   };
   const record = createRecorder(world, judges, isForeign);
 
@@ -88,10 +90,11 @@ export function createJudge(world: JudgedWorld): Judge {
     },
     onBack: evidence.takeBackGoodbye,
     onIntroduced: evidence.introduce,
-    onEvidence(incarnation, bot, says) {
+    onEvidence(incarnation, bot, says, saidMs) {
       // Back after a goodbye, whatever it said since: its timers are wanted again.
-      const back = evidence.hear(incarnation, bot, says);
-      for (const truth of truths) if (back && truth.bot === bot) judges.deletes.onWanted(truth.market);
+      const back = evidence.hear(incarnation, bot, says, saidMs);
+      for (const truth of truths)
+        if (back && truth.bot === bot) judges.deletes.onWanted(truth.market, incarnation);
     },
     onIntent: noteIntent,
     onTimeout(market, timeoutMs) {

@@ -15,7 +15,7 @@ export function createFalseLapseJudge(court: Court) {
 
   function mustHaveHeld(incarnation: Incarnation, truth: Truth): boolean {
     const { market, longestMs, bot } = truth;
-    if (!intents.isGuarded(incarnation, market)) return false;
+    if (!intents.isGuarded(incarnation, market) || !evidence.isSteady(incarnation, bot)) return false;
     if (intents.guardedSinceMs(incarnation, market) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
     if (incarnation.stoppingMs !== null || evidence.allowedUntilMs(incarnation, bot) <= nowMs()) return false;
     if (evidence.freshSinceMs(incarnation, bot) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;

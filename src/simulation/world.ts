@@ -83,7 +83,8 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   for (const index of plan.daemons.keys()) fleet.start(index);
   const hasLatches = plan.faults.some(({ kind }) => WITH_LATCHES.has(kind));
   // A tight budget arms one market after the other, and renews the rest meanwhile.
-  const queueMs = (2 * plan.markets.length * LIMIT_WINDOW_MS) / plan.budgetRequests;
+  const queueMs =
+    Math.floor((((2 * plan.markets.length) / plan.budgetRequests) * LIMIT_WINDOW_MS) / 1000) * 1000;
   timeline.runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS) + queueMs);
   judge.onEnd();
   return { violations: judge.violations, simulatedMs: nowMs(), requests: fleet.requests() };

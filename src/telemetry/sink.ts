@@ -1,4 +1,4 @@
-import { fstatSync, write as writeFd } from 'node:fs';
+import { constants, fstatSync, openSync, write as writeFd } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Cancel, Clock } from '../ports.ts';
 
@@ -29,6 +29,25 @@ export function openStdout(): Write {
   const status = fstatSync(1);
   if (status.isFIFO() || status.isSocket()) new Socket({ fd: 1, readable: false, writable: true }).unref();
   return (bytes, done) => writeFd(1, bytes, done);
+}
+
+/**
+ * Writes to standard error while a child has it as well. Whether writes block is a flag that both would share, and a
+ * child is started with blocking ones: a pipe is therefore opened anew, with a flag of its own. What cannot be opened
+ * anew, such as the socket of journald, is shared: there a reader that does not read holds up one thread.
+ */
+export function openSharedStderr(): Write {
+  const descriptor = fstatSync(2).isFIFO() ? openAnew(2) : 2;
+  return (bytes, done) => writeFd(descriptor, bytes, done);
+}
+
+function openAnew(descriptor: number): number {
+  const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
+  try {
+    return openSync(`/proc/self/fd/${descriptor}`, O_WRONLY | O_APPEND | O_NONBLOCK);
+  } catch {
+    return descriptor;
+  }
 }
 
 export interface SinkOptions {

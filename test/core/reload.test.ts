@@ -124,6 +124,21 @@ describe('another timeout', () => {
     expect(leftMs).toBeLessThan(9001);
   });
 
+  test('that overlaps with the old one is believed to be carried out in either order where nonces do not rise', () => {
+    const window = { nonce: 'window' } as const;
+    const driver = armed({ ...window, markets: ['AAA:600', 'BBB'] });
+    reload(driver, { ...window, markets: ['AAA:590', 'BBB'] });
+    const long = driver.takeOne();
+    reload(driver, { ...window, markets: ['AAA:10', 'BBB'] });
+    driver.wait(300);
+    const short = driver.take().find(({ market }) => market === 'AAA');
+    driver.apply(long);
+    if (short !== undefined) driver.apply(short);
+    const { notAfterMs, notBeforeLifeMs } = driver.market('AAA').belief;
+    expect((notAfterMs ?? 0) - driver.now().monoMs).toBeGreaterThan(580_000);
+    expect((notBeforeLifeMs ?? 0) - driver.state.lifeMs).toBeLessThan(9001);
+  });
+
   test('of a stray renewal is reckoned with where nonces do not rise', () => {
     const window = { nonce: 'window', requestLifetimeMs: 10_000 } as const;
     const driver = armed({ ...window, markets: ['AAA:10'] });

@@ -170,3 +170,28 @@ export const codeOf = (reply: Reply): string =>
   (reply.body as { error?: { code?: string } } | null)?.error?.code ?? '';
 export const messageOf = (reply: Reply): string =>
   (reply.body as { error?: { message?: string } } | null)?.error?.message ?? '';
+
+/** What a refusal comes to: its status and code, what was changed, and what was counted. */
+export function refusalOf(reply: Reply, spy: Spy) {
+  const { headers } = reply;
+  return {
+    status: reply.status,
+    code: codeOf(reply),
+    type: headers['content-type'],
+    cache: headers['cache-control'],
+    opened: Object.keys(headers).filter((name) => name.startsWith('access-control')),
+    calls: spy.calls,
+    counted: spy.refused,
+  };
+}
+
+/** A refusal as it should be. */
+export const refusal = (status: number, code: string): ReturnType<typeof refusalOf> => ({
+  status,
+  code,
+  type: 'application/json; charset=utf-8',
+  cache: 'no-store',
+  opened: [],
+  calls: [],
+  counted: [code],
+});

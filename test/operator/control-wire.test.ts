@@ -14,8 +14,8 @@ const beat = (body: string) =>
 describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
   async function open(changes: Parameters<typeof createSpy>[0] = {}) {
     const spy = createSpy(changes);
-    const { addresses, close } = await start(spy, [listen()]);
-    return { ...spy, address: addresses[0], close };
+    const control = await start(spy, [listen()]);
+    return { ...spy, address: control.addresses[0], close: () => control.close() };
   }
 
   test('beats that are sent ahead are answered in their order', async () => {
@@ -54,7 +54,9 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
   test('a body in chunks is read, and refused when it is too long or no JSON', async () => {
     const { address, calls } = await open();
     const chunked = (body: string) =>
-      `POST /v1/arm HTTP/1.1\r\n${HEAD}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${[...body]
+      `POST /v1/arm HTTP/1.1\r\n${HEAD}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${Array.from(
+        body,
+      )
         .map((byte) => `1\r\n${byte}\r\n`)
         .join('')}0\r\n\r\n`;
     expect(statusesOf(await say(address, chunked('{"markets":["ETH_USDT"]}')))).toEqual([200]);
@@ -107,13 +109,42 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
     expect(calls.map(([, command]) => (command as { does: string }).does)).toEqual(['arm']);
   });
 
-  test('rubbish after a command that is waited for is not answered in its place', async () => {
-    const { address, calls } = await open({
-      operate: () => new Promise((resolve) => clock.after(3000, () => resolve([]))),
-    });
-    const trip = `POST /v1/trip HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}`;
-    expect(await say(address, `${trip}rubbish\r\n\r\n`)).toBe('');
+  test.each([
+    ['without its length', `POST /v1/trip HTTP/1.1\r\n${HEAD}\r\n{"markets":["BTC_USDT"]}\r\n\r\n`],
+    [
+      'after a length that is too short',
+      `POST /v1/trip HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}, too\r\n\r\n`,
+    ],
+    ['of a goodbye', 'POST /v1/goodbye?bot=main HTTP/1.1\r\nHost: localhost\r\n\r\n{"seq":7}\r\n\r\n'],
+  ])('a body %s makes no command for all markets of it', async (__, bytes) => {
+    const { address, calls, refused } = await open();
+    expect(statusesOf(await say(address, bytes))).toEqual([400]);
     expect(calls).toEqual([]);
+    expect(refused).toEqual(['malformed_request']);
+  });
+
+  test('rubbish that comes while a command is waited for is not answered in its place', async () => {
+    let begun = () => {};
+    const isBegun = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const { address } = await open({
+      operate: () => {
+        begun();
+        return new Promise(() => {});
+      },
+    });
+    const socket = dial(address);
+    let heard = '';
+    socket.on('data', (data) => {
+      heard += String(data);
+    });
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.write(`POST /v1/trip HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}`);
+    await isBegun;
+    socket.write('rubbish\r\n\r\n');
+    await closed;
+    expect(heard).toBe('');
   });
 
   test('who is slow with headers or body is refused after 5 s, while others are answered', async () => {
@@ -165,6 +196,6 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
     expect(await waits).toBe('ended');
     expect(await half).toBe('');
     await close();
-    await expect(asker(address)('/v1/beat?bot=main')).rejects.toThrow();
+    await expect(asker(address)('/v1/beat?bot=main')).rejects.toThrow(/ECONNREFUSED|ENOENT/);
   });
 });

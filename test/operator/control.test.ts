@@ -241,6 +241,14 @@ describe('the log level', () => {
 });
 
 describe('what can be read', () => {
+  test('is the log level, which an empty request leaves as it is', async () => {
+    const { ask, calls } = await open();
+    const inForce = { level: 'info', before: 'info', forSeconds: null };
+    expect(await ask('/v1/log-level')).toMatchObject({ status: 200, body: inForce });
+    expect(await ask('/v1/log-level', { body: {} })).toMatchObject({ status: 200, body: inForce });
+    expect(calls).toEqual([]);
+  });
+
   test('is the status as the web listener has it, and whether the daemon is live and ready', async () => {
     const reasons = Array.from({ length: 150 }, (_, index) => `M${index} is not confirmed armed`);
     const { ask, calls } = await open({

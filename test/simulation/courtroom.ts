@@ -74,10 +74,10 @@ export function createCourtroom(plan: Plan) {
     findings: () => judge.violations.map(({ invariant, text }) => `${invariant}: ${text}`),
     pass: (byMs: number) => timeline.runUntil(timeline.nowMs() + byMs),
     beat: (bot = 0) => {
-      judge.onEvidence(first(), bot, 'beat');
+      judge.onEvidence(first(), bot, 'beat', timeline.nowMs());
       judge.onBack(first(), bot);
     },
-    says: (says: 'goodbye' | 'fail', bot = 0) => judge.onEvidence(first(), bot, says),
+    says: (says: 'goodbye' | 'fail', bot = 0) => judge.onEvidence(first(), bot, says, timeline.nowMs()),
     /** What the daemon remembers of the first market. */
     market: () => first().keeper.state.markets[0] as MarketState,
     /** The exchange carries a renewal out. */

@@ -1,0 +1,182 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { botsOf } from '../daemon/evidence.ts';
+import type { Edge, Signal } from './edge.ts';
+
+/** What shells exit with for a program that is not there, and for one that cannot be run. */
+const NOT_FOUND = 127;
+const CANNOT_RUN = 126;
+
+/** Why a program cannot be started, and the exit code that says so. */
+export interface Unstartable {
+  readonly code: number;
+  readonly why: string;
+}
+
+/** How a bot's process ended: a code, or null and the signal that ended it. */
+export interface BotEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** The numbers of signals on Linux; shells exit with 128 and the number. */
+const SIGNAL_NUMBERS: Readonly<Partial<Record<NodeJS.Signals, number>>> = {
+  SIGHUP: 1,
+  SIGINT: 2,
+  SIGQUIT: 3,
+  SIGILL: 4,
+  SIGTRAP: 5,
+  SIGABRT: 6,
+  SIGBUS: 7,
+  SIGFPE: 8,
+  SIGKILL: 9,
+  SIGUSR1: 10,
+  SIGSEGV: 11,
+  SIGUSR2: 12,
+  SIGPIPE: 13,
+  SIGALRM: 14,
+  SIGTERM: 15,
+  SIGSTKFLT: 16,
+  SIGXCPU: 24,
+  SIGXFSZ: 25,
+  SIGVTALRM: 26,
+  SIGPROF: 27,
+  SIGIO: 29,
+  SIGPWR: 30,
+  SIGSYS: 31,
+};
+
+/** The bot's own exit code; 128 and the number of the signal that ended it, as shells have it. */
+export function exitCodeOf({ code, signal }: BotEnd): number {
+  return code ?? 128 + (signal === null ? 0 : (SIGNAL_NUMBERS[signal] ?? 0));
+}
+
+/** `with exit code 3`, `by SIGKILL`. */
+export function describeEnd({ code, signal }: BotEnd): string {
+  return code === null ? `by ${signal ?? 'a signal'}` : `with exit code ${code}`;
+}
+
+/**
+ * Why the program cannot be started, as far as can be seen before it is tried; null where nothing stands against it.
+ * Looks where the system will look: in PATH, or at the path itself where it has a slash.
+ */
+export function findObstacle(program: string, path: string | undefined): Unstartable | null {
+  const places = program.includes('/')
+    ? [program]
+    : (path ?? '').split(delimiter).map((folder) => join(folder === '' ? '.' : folder, program));
+  if (path === undefined && !program.includes('/')) return null;
+  const there = places.filter(isFile);
+  if (there.some(isExecutable)) return null;
+  const [found] = there;
+  if (found !== undefined) return { code: CANNOT_RUN, why: `${found} may not be executed by this user` };
+  if (program.includes('/') && isThere(program)) return { code: CANNOT_RUN, why: `${program} is not a file` };
+  const where = program.includes('/') ? `there is no file ${program}` : `there is no ${program} in PATH`;
+  return { code: NOT_FOUND, why: where };
+}
+
+function isThere(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The environment of the bot: that of this process with where the daemon is, and without what the exchange knows the
+ * daemon by: its key is for nobody else.
+ */
+export function environmentFor(
+  env: Edge['env'],
+  config: Config,
+  controls: readonly string[],
+): Record<string, string> {
+  const bots = botsOf(config);
+  const [bot] = bots;
+  const [control] = controls;
+  const { tokenFile } = config.control;
+  const kept = Object.entries(env).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined &&
+      !entry[0].startsWith('KILLSWITCHD_API_') &&
+      entry[0] !== 'KILLSWITCHD_CONTROL',
+  );
+  return {
+    ...Object.fromEntries(kept),
+    // Listeners name themselves as URLs, clients take HOST:PORT.
+    ...(control === undefined ? {} : { KILLSWITCHD_CONTROL: control.replace(/^http:\/\//, '') }),
+    ...(tokenFile === null ? {} : { KILLSWITCHD_CONTROL_TOKEN_FILE: resolve(tokenFile) }),
+    ...(bots.length === 1 && bot !== undefined ? { KILLSWITCHD_BOT: bot } : {}),
+  };
+}
+
+/** The bot as a child of this process. */
+export interface BotProcess {
+  readonly pid: number;
+  /** Sends a signal; false where the process has ended. */
+  readonly signal: (signal: Signal | 'SIGKILL') => boolean;
+  /** Whether there is still such a process. */
+  readonly exists: () => boolean;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<BotEnd>;
+}
+
+export type Started =
+  | { readonly kind: 'started'; readonly bot: BotProcess }
+  | ({ readonly kind: 'failed' } & Unstartable);
+
+/** Starts the bot with the standard streams of this process, without a shell between. Never rejects. */
+export function startBot(command: readonly string[], env: Record<string, string>): Promise<Started> {
+  const [program = '', ...args] = command;
+  let child: ChildProcess;
+  try {
+    child = spawn(program, args, { stdio: 'inherit', env });
+  } catch (error) {
+    return Promise.resolve(failed(program, error));
+  }
+  const { pid } = child;
+  return new Promise((resolveStart) => {
+    child.on('error', (error) => resolveStart(failed(program, error)));
+    if (pid === undefined) return;
+    const ended = new Promise<BotEnd>((resolveEnd) => {
+      child.once('exit', (code, signal) => resolveEnd({ code, signal }));
+    });
+    const bot = {
+      pid,
+      signal: (signal: Signal | 'SIGKILL') => child.kill(signal),
+      exists: () => child.kill(0),
+      ended,
+    };
+    child.once('spawn', () => resolveStart({ kind: 'started', bot }));
+  });
+}
+
+function failed(program: string, error: unknown): Started {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  const text: Readonly<Record<string, string>> = {
+    ENOENT: `there is no ${program}, or the program that its first line names is missing`,
+    EACCES: `${program} may not be executed by this user`,
+    ENOEXEC: `${program} is no program: a script needs a first line such as #!/bin/sh`,
+    E2BIG: 'its arguments and environment are too long',
+  };
+  return {
+    kind: 'failed',
+    code: code === 'ENOENT' ? NOT_FOUND : CANNOT_RUN,
+    why: text[code] ?? `${program}: ${code}`,
+  };
+}

@@ -1,0 +1,237 @@
+import type { Clock } from '../ports.ts';
+import type { ExchangeEvent } from '../simulator/event-log.ts';
+import type { DemoBot, DemoStage } from './demo-stage.ts';
+import { barFor } from './table.ts';
+import type { Timeline } from './timeline.ts';
+
+/** How long each part is left to be read and watched, milliseconds. */
+const TRADE_MS = 8000;
+const READ_MS = 4000;
+const SHORT_MS = 2500;
+/** Nothing on one machine takes so long. */
+const PATIENCE_MS = 10_000;
+const LOOK_MS = 50;
+const BAR_WIDTH = 10;
+
+/** Somebody has pressed Ctrl-C. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+}
+
+export interface Telling {
+  readonly stage: DemoStage;
+  readonly timeline: Timeline;
+  readonly clock: Clock;
+  readonly env: Parameters<typeof barFor>[0];
+  readonly isInterrupted: () => boolean;
+}
+
+/** What happens at the exchange, as far as the story waits for it. */
+interface Seen {
+  readonly armed: Set<string>;
+  readonly fired: Set<string>;
+  readonly deleted: Set<string>;
+}
+
+const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(1))} s`;
+const both = (markets: readonly string[]): string => markets.join(' and ');
+
+/** Tells the whole story; throws `Interrupted`, or an error where something does not happen that should. */
+export async function tellStory(telling: Telling): Promise<void> {
+  const { stage } = telling;
+  const seen: Seen = { armed: new Set(), fired: new Set(), deleted: new Set() };
+  const forget = stage.exchange.exchange.log.subscribe((event) => narrate(event, telling, seen));
+  try {
+    const bot = await trade(telling, seen);
+    await hang(telling, bot);
+    await cancel(telling, seen);
+    await comeBack(telling, bot, seen);
+    await sayGoodbye(telling, bot, seen);
+  } finally {
+    forget();
+  }
+}
+
+async function trade(telling: Telling, seen: Seen): Promise<DemoBot> {
+  const { stage, timeline } = telling;
+  const { markets, timeoutMs } = stage;
+  timeline.title('1. The timers are armed, and the bot trades');
+  timeline.say('Exchange', `A simulated exchange answers at ${stage.exchange.url}.`);
+  timeline.say(
+    'Daemon',
+    `Guards ${both(markets)} with timers of ${seconds(timeoutMs)}, and shows it at ${stage.daemon.addresses[0]}.`,
+  );
+  await until(telling, 'armed timers', () => seen.armed.size === markets.length);
+  timeline.say('Daemon', 'Confirmed. Now the bot may start.', 'ok');
+  const bot = stage.startBot((line) => hearBot(telling, line));
+  timeline.say(
+    'Bot',
+    `Process ${bot.pid} starts: config/clients/bot.ts, which says at every round of its loop that it lives.`,
+  );
+  await until(telling, 'orders of the bot', () => ordersOf(stage).length > 0);
+  await watch(telling, TRADE_MS);
+  return bot;
+}
+
+async function hang(telling: Telling, bot: DemoBot): Promise<void> {
+  const { stage, timeline } = telling;
+  timeline.title('2. The bot hangs');
+  // Between two rounds: a beat that is cut off in the middle would be another story.
+  await until(telling, 'a beat', () => silentMs(stage) > 200 && silentMs(stage) < 600);
+  bot.signal('SIGSTOP');
+  timeline.say(
+    'Demo',
+    `Process ${bot.pid} stands still (SIGSTOP). Its ${ordersOf(stage).length} orders still rest.`,
+    'bad',
+  );
+  timeline.say(
+    'Daemon',
+    `Promised: they are cancelled at most ${seconds(stage.promisedMs)} after its last sign of life.`,
+  );
+  const botState = () => stage.daemon.keeper.snapshot().bots[0]?.state;
+  await until(telling, 'evidence that ran out', () => botState() === 'stale', stage.ttlMs + PATIENCE_MS);
+  timeline.say(
+    'Daemon',
+    `No sign of life for ${seconds(stage.ttlMs)}. Nothing is renewed any more: the timers run out.`,
+    'warn',
+  );
+}
+
+async function cancel(telling: Telling, seen: Seen): Promise<void> {
+  const { stage, timeline } = telling;
+  const { markets, timeoutMs, promisedMs } = stage;
+  timeline.title('3. The exchange cancels the orders by itself');
+  await until(telling, 'cancelled orders', () => seen.fired.size === markets.length, timeoutMs + PATIENCE_MS);
+  timeline.say(
+    'Demo',
+    `Measured: ${seconds(silentMs(stage))} after the last sign of life; promised were at most ${seconds(promisedMs)}. It would have happened without this daemon, this host and its network.`,
+    'ok',
+  );
+  await watch(telling, READ_MS);
+}
+
+async function comeBack(telling: Telling, bot: DemoBot, seen: Seen): Promise<void> {
+  const { stage, timeline } = telling;
+  timeline.title('4. The bot comes back');
+  seen.armed.clear();
+  bot.signal('SIGCONT');
+  timeline.say(
+    'Demo',
+    `Process ${bot.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`,
+  );
+  await until(telling, 'timers armed again', () => seen.armed.size === stage.markets.length);
+  await until(telling, 'new orders', () => ordersOf(stage).length > 0);
+  await watch(telling, TRADE_MS);
+}
+
+async function sayGoodbye(telling: Telling, bot: DemoBot, seen: Seen): Promise<void> {
+  const { stage, timeline } = telling;
+  timeline.title('5. The bot ends on purpose');
+  timeline.say('Demo', `Process ${bot.pid} is asked to end (SIGTERM): it says goodbye to the daemon.`);
+  bot.signal('SIGTERM');
+  await until(telling, 'deleted timers', () => seen.deleted.size === stage.markets.length);
+  timeline.say('Daemon', 'Confirmed: nothing is left that could cancel an order.', 'ok');
+  await until(telling, 'the end of the bot', () => bot.end() !== null);
+  timeline.say('Bot', `Process ${bot.pid} has ended with exit code ${bot.end()?.code}.`);
+  await watch(telling, SHORT_MS);
+}
+
+/** The example bot decides nothing: when it says that orders may go out, they are placed for it. */
+function hearBot({ stage, timeline }: Telling, line: string): void {
+  timeline.say('Bot', `"${line}"`);
+  if (!line.startsWith('armed') || ordersOf(stage).length > 0) return;
+  const { exchange, nowMs } = stage.exchange;
+  for (const market of stage.markets) {
+    const order = { market, type: 'spot', amount: '0.5' } as const;
+    exchange.placeOrder({ ...order, side: 'buy', price: '90' }, nowMs());
+    exchange.placeOrder({ ...order, side: 'sell', price: '110' }, nowMs());
+  }
+  timeline.say(
+    'Exchange',
+    `${ordersOf(stage).length} orders of the bot rest in the books of ${both(stage.markets)}.`,
+  );
+}
+
+function narrate(event: ExchangeEvent, { stage, timeline }: Telling, seen: Seen): void {
+  switch (event.kind) {
+    case 'timer-armed':
+      seen.armed.add(event.market);
+      timeline.say(
+        'Exchange',
+        `${event.market}: timer armed. Unless it is renewed within ${event.timeoutSeconds} s, every order of the market is cancelled.`,
+      );
+      break;
+    case 'timer-fired':
+      seen.fired.add(event.market);
+      timeline.say(
+        'Exchange',
+        `${event.market}: THE TIMER RAN OUT, ${event.cancelledOrders} orders cancelled.`,
+        'bad',
+      );
+      break;
+    case 'timer-deleted': {
+      seen.deleted.add(event.market);
+      const left = ordersOf(stage).filter(({ market }) => market === event.market).length;
+      timeline.say('Exchange', `${event.market}: timer deleted, its ${left} orders stay.`);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+function ordersOf({ exchange }: DemoStage) {
+  return exchange.exchange.orders();
+}
+
+function silentMs({ daemon }: DemoStage): number {
+  return daemon.keeper.snapshot().bots[0]?.evidenceAgeMs ?? 0;
+}
+
+/** How the timers stand at the exchange, and how the bot stands. */
+function describeNow({ stage, env }: Telling): string {
+  const { exchange, nowMs } = stage.exchange;
+  const bar = barFor(env);
+  const timers = stage.markets.map((market) => {
+    const timer = exchange.timers().find((one) => one.market === market);
+    if (timer === undefined) return `${market} no timer`;
+    const leftMs = Math.max(0, timer.dueMs - nowMs());
+    const full = Math.min(BAR_WIDTH, Math.ceil((leftMs / stage.timeoutMs) * BAR_WIDTH));
+    const drawn = bar.full.repeat(full) + bar.empty.repeat(BAR_WIDTH - full);
+    return `${market} ${drawn} ${(leftMs / 1000).toFixed(1)} s`;
+  });
+  const { markets } = stage.daemon.keeper.snapshot();
+  const renewals = markets.reduce((sum, market) => sum + market.renewals, 0);
+  return `${timers.join('   ')}   renewals ${renewals}   last beat ${(silentMs(stage) / 1000).toFixed(1)} s ago`;
+}
+
+/** Shows how things stand for a while. */
+async function watch(telling: Telling, forMs: number): Promise<void> {
+  const untilMs = telling.clock.now().monoMs + forMs;
+  await until(
+    telling,
+    'the end of a pause',
+    () => telling.clock.now().monoMs >= untilMs,
+    forMs + PATIENCE_MS,
+  );
+}
+
+/** Waits for something to happen, and shows how things stand meanwhile. */
+async function until(
+  telling: Telling,
+  what: string,
+  hasHappened: () => boolean,
+  withinMs = PATIENCE_MS,
+): Promise<void> {
+  const { clock, timeline, isInterrupted } = telling;
+  const untilMs = clock.now().monoMs + withinMs;
+  while (!hasHappened()) {
+    if (isInterrupted()) throw new Interrupted();
+    if (clock.now().monoMs > untilMs) throw new Error(`${what}: not within ${seconds(withinMs)}`);
+    timeline.meter('Timers', () => describeNow(telling));
+    await new Promise<void>((resolve) => {
+      clock.after(LOOK_MS, resolve);
+    });
+  }
+  if (isInterrupted()) throw new Interrupted();
+}

@@ -1,0 +1,214 @@
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import { createSystemClock } from '../clock.ts';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { readSecrets } from '../config/secrets.ts';
+import { type Daemon, startDaemon } from '../daemon/daemon.ts';
+import { createSignalLook, lookAtProc } from '../liveness/process-look.ts';
+import type { Clock } from '../ports.ts';
+import { openSharedStderr } from '../telemetry/sink.ts';
+import { VERSION } from '../version.ts';
+import {
+  type BotProcess,
+  describeEnd,
+  environmentFor,
+  exitCodeOf,
+  findObstacle,
+  startBot,
+} from './bot-process.ts';
+import { addConfigFlags, flagsFrom } from './config-flags.ts';
+import { watchForCrash } from './crash.ts';
+import { type Edge, EXIT, type Signal } from './edge.ts';
+
+/**
+ * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent every signal, and
+ * is outlived by the renewals: they end when it has ended. Exits with the bot's exit code; with 75 where that is 0 and a
+ * timer was not confirmed deleted, with 126 and 127 for a bot that cannot be started, with 69 where not every market was
+ * armed within the grace of the start, and otherwise as `run`.
+ */
+export function registerExec(program: Command, edge: Edge): void {
+  addConfigFlags(program.command('exec'))
+    .description('start a bot, and keep the timers of its markets armed for as long as it lives')
+    .usage('[options] -- COMMAND [ARGUMENT]...')
+    .argument('<command...>', 'the bot: a program and its arguments, after --')
+    .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
+    .action(async (command: string[], options: Record<string, unknown>) => {
+      const flags = flagsFrom(options);
+      const load = () => loadConfig({ env: edge.env, flags, command: 'exec' });
+      const loaded = load();
+      if (loaded.kind === 'invalid') {
+        for (const problem of loaded.problems) edge.err(problem);
+        edge.finish(EXIT.config);
+        return;
+      }
+      const obstacle = findObstacle(command[0] ?? '', edge.env['PATH']);
+      if (obstacle !== null) {
+        edge.err(`killswitchd exec: cannot start the bot: ${obstacle.why}; no timer was armed`);
+        edge.exitNow(obstacle.code);
+        return;
+      }
+      const run: Run = { bot: null, stopsAsked: 0, over: false };
+      const { daemon, crash } = watchForCrash(edge, () => describeOrphan(run.bot));
+      // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
+      passSignalsOn(run, daemon.promise, edge, crash);
+      const clock = createSystemClock();
+      try {
+        const started = await startDaemon({
+          config: loaded.config,
+          warnings: loaded.warnings,
+          clock,
+          version: VERSION,
+          nodeVersion: edge.nodeVersion,
+          load,
+          lookAtProcess: lookFor(run),
+          rereadSecrets: () => readSecrets(edge.env, { demo: loaded.config.embeddedExchange }),
+          // Standard output is the bot's.
+          write: openSharedStderr(),
+        });
+        daemon.resolve(started);
+        guardBot(run, { daemon: started, config: loaded.config, clock, command, edge }).catch(crash);
+      } catch (error) {
+        edge.err(`killswitchd exec: ${error instanceof Error ? error.message : String(error)}`);
+        edge.exitNow(EXIT.config);
+      }
+    });
+}
+
+/** How far it is with the bot. */
+interface Run {
+  /** Null before its start and after its end. */
+  bot: BotProcess | null;
+  /** How often SIGTERM and SIGINT have come. */
+  stopsAsked: number;
+  /** The daemon stops: no bot is started any more. */
+  over: boolean;
+}
+
+/** Where there is no /proc, sending no signal tells at least whether the bot is there. */
+function lookFor(run: Run) {
+  return existsSync('/proc/self/stat') ? lookAtProc : createSignalLook(() => run.bot?.exists() ?? false);
+}
+
+function describeOrphan(bot: BotProcess | null): string {
+  return bot === null ? '' : ` The bot (process ${bot.pid}) goes on without protection: stop it.`;
+}
+
+/** How long last words wait for a slow reader of the log. */
+const LAST_WORDS_MS = 100;
+
+/**
+ * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second one kills it, and
+ * the third ends this process at once. Other signals are the bot's alone.
+ */
+function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (error: unknown) => void): void {
+  const exitAtOnce = (signal: Signal) => {
+    const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
+    const exit = () => edge.exitNow(EXIT.unconfirmed);
+    daemon
+      .then(({ log }) => {
+        log.logger.error({ event: 'exit-at-once' }, text);
+        return log.flush(LAST_WORDS_MS);
+      })
+      .then(exit, exit);
+  };
+  const stopWithoutBot = async (signal: Signal) => {
+    run.over = true;
+    const started = await daemon;
+    await started.stop(signal, 'keep');
+    edge.exitNow(EXIT.ok);
+  };
+  const onStop = (signal: 'SIGTERM' | 'SIGINT') => () => {
+    run.stopsAsked += 1;
+    const { bot, over, stopsAsked } = run;
+    if (bot === null && !over) stopWithoutBot(signal).catch(crash);
+    else if (bot === null || stopsAsked > 2) {
+      if (stopsAsked > 1) exitAtOnce(signal);
+    } else if (stopsAsked === 2) bot.signal('SIGKILL');
+    else if (signal === 'SIGTERM' || edge.sharesTerminal !== true) bot.signal(signal);
+  };
+  edge.onSignal('SIGTERM', onStop('SIGTERM'));
+  edge.onSignal('SIGINT', onStop('SIGINT'));
+  for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
+    edge.onSignal(signal, () => run.bot?.signal(signal));
+}
+
+interface Guarded {
+  readonly daemon: Daemon;
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly command: readonly string[];
+  readonly edge: Edge;
+}
+
+/** Starts the bot once it is protected, waits for its end, and then ends the timers as its end says. */
+async function guardBot(run: Run, guarded: Guarded): Promise<void> {
+  const { daemon, config, command, edge } = guarded;
+  const { logger } = daemon.log;
+  const missing = await waitUntilArmed(run, guarded);
+  if (run.over) return;
+  if (missing !== null) {
+    run.over = true;
+    logger.error({ event: 'process-not-started' }, `THE BOT WAS NOT STARTED: ${missing}.`);
+    await daemon.stop('not every market could be armed', 'keep');
+    edge.exitNow(EXIT.unreachable);
+    return;
+  }
+  const started = await startBot(command, environmentFor(edge.env, config, daemon.controls));
+  if (started.kind === 'failed') {
+    run.over = true;
+    logger.error({ event: 'process-not-started' }, `THE BOT CANNOT BE STARTED: ${started.why}.`);
+    await daemon.stop('the bot cannot be started', 'keep');
+    edge.exitNow(started.code);
+    return;
+  }
+  const { bot } = started;
+  run.bot = bot;
+  daemon.child.began(bot.pid);
+  // Its arguments may hold secrets.
+  logger.info(
+    { event: 'process-started', pid: bot.pid },
+    `The bot runs as process ${bot.pid}: ${command[0]}.`,
+  );
+  const end = await bot.ended;
+  run.bot = null;
+  run.over = true;
+  daemon.child.ended(end.code);
+  const how = describeEnd(end);
+  logger[end.code === 0 ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
+  const left = await daemon.stop(`the bot has ended ${how}`, ...(end.code === 0 ? [] : ['keep' as const]));
+  const unconfirmed = left.some(({ why }) => why === 'unconfirmed');
+  edge.exitNow(end.code === 0 && unconfirmed ? EXIT.unconfirmed : exitCodeOf(end));
+}
+
+/** A market that is refused is asked for again by the daemon: it may be armed in time all the same. */
+const ASK_AGAIN_MS = 250;
+/** More markets than this are counted instead of named. */
+const NAMED_MARKETS = 5;
+
+/** Waits for the first confirmation of every market; what is missing at the end of the grace, or null where nothing is. */
+async function waitUntilArmed(run: Run, { daemon, config, clock }: Guarded): Promise<string | null> {
+  const graceMs = config.liveness.startupGraceSeconds * 1000;
+  const untilMs = clock.now().monoMs + graceMs;
+  for (;;) {
+    const leftMs = untilMs - clock.now().monoMs;
+    const progress = await daemon.keeper.settled('arm', null, Math.max(0, leftMs));
+    if (run.over || progress.every(({ state }) => state === 'done')) return null;
+    if (clock.now().monoMs >= untilMs) return describeMissing(daemon, graceMs);
+    await new Promise<void>((resolve) => {
+      clock.after(ASK_AGAIN_MS, resolve);
+    });
+  }
+}
+
+function describeMissing(daemon: Daemon, graceMs: number): string {
+  const { markets, authorised } = daemon.keeper.snapshot();
+  const missing = markets.filter(({ guaranteedMs }) => guaranteedMs === null || guaranteedMs <= 0);
+  const named = missing
+    .slice(0, NAMED_MARKETS)
+    .map(({ market, lastProblem }) => `${market} (${lastProblem ?? 'no answer yet'})`);
+  const more = missing.length - named.length;
+  const names = `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const key = authorised ? '' : '; the exchange refuses the API key';
+  return `${missing.length} of ${markets.length} markets not armed within ${graceMs / 1000} s (liveness.startupGraceSeconds): ${names}${key}`;
+}

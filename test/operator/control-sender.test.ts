@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import { asker, codeOf, createSpy, dial, refusal, refusalOf, start, TCP } from './control-fixture.ts';
+
+const TOKEN = 'correct-horse-battery-stäple';
+
+describe('over loopback', () => {
+  test.each(['evil.example', 'localhost.evil.example:80', '192.168.1.5:80', '127.0.0.2', '', 'localhost:x'])(
+    'the Host header %s is refused',
+    async (host) => {
+      const spy = createSpy();
+      const control = await start(spy, [TCP], () => TOKEN);
+      const headers = { host, authorization: `Bearer ${TOKEN}` };
+      const reply = await asker(control.addresses[0])('/v1/trip', { headers });
+      expect(refusalOf(reply, spy)).toEqual(refusal(421, 'wrong_host'));
+    },
+  );
+
+  test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:17478', '[::1]:17478', '[::1]'])(
+    'the Host header %s is good',
+    async (host) => {
+      const control = await start(createSpy(), [TCP]);
+      const reply = await asker(control.addresses[0])('/v1/trip', { headers: { host } });
+      expect(reply.status).toBe(200);
+    },
+  );
+
+  test.each([
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    'Bearer wrong',
+    `Bearer ${TOKEN.slice(0, -1)}`,
+    `Bearer ${Buffer.from(`${TOKEN}x`).toString('latin1')}`,
+    `Basic ${Buffer.from(`:${TOKEN}`).toString('base64')}`,
+    'Bearer null',
+  ])('the authorization %s is refused where a token is configured', async (authorization) => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP], () => TOKEN);
+    const headers = authorization === undefined ? {} : { authorization };
+    for (const path of ['/v1/trip', '/v1/nothing']) {
+      const reply = await asker(control.addresses[0])(path, { headers });
+      expect([reply.status, codeOf(reply)]).toEqual([401, 'unauthorised']);
+      expect(reply.headers['www-authenticate']).toMatch(/^Bearer realm="killswitchd"/);
+      expect(reply.text).not.toContain('correct');
+      if (authorization !== undefined && authorization.length > 10) {
+        expect(reply.text + JSON.stringify(reply.headers)).not.toContain(authorization.slice(7));
+      }
+    }
+    expect(spy.calls).toEqual([]);
+  });
+
+  test('the right token is good, and the one that was read last counts', async () => {
+    let token = TOKEN;
+    const spy = createSpy();
+    const control = await start(spy, [TCP], () => token);
+    const ask = asker(control.addresses[0]);
+    const headers = { authorization: `bearer ${Buffer.from(TOKEN).toString('latin1')}` };
+    expect((await ask('/v1/trip', { headers })).status).toBe(200);
+    token = 'another';
+    expect((await ask('/v1/trip', { headers })).status).toBe(401);
+    expect((await ask('/v1/trip', { headers: { authorization: 'Bearer another' } })).status).toBe(200);
+    expect(spy.calls).toHaveLength(2);
+  });
+
+  test('a token that cannot be read lets nobody in', async () => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP], () => {
+      throw new Error('no such file');
+    });
+    const reply = await asker(control.addresses[0])('/v1/trip');
+    expect(refusalOf(reply, spy)).toEqual(refusal(500, 'internal_error'));
+  });
+
+  test('a request without a Host header is refused, on a Unix socket it is not', async () => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP]);
+    for (const version of ['1.0', '1.1']) {
+      const socket = dial(control.addresses[0]);
+      socket.write(`POST /v1/trip HTTP/${version}\r\n\r\n`);
+      const heard = await new Promise((resolve) => socket.once('data', (data) => resolve(String(data))));
+      expect(heard).toMatch(/^HTTP\/1.1 421 /);
+    }
+    expect(spy.calls).toEqual([]);
+  });
+});
+
+describe('over a Unix socket', () => {
+  test('no token is wanted: the permissions of the file decide', async () => {
+    const spy = createSpy();
+    const control = await start(spy, undefined, () => TOKEN);
+    expect((await asker(control.addresses[0])('/v1/trip')).status).toBe(200);
+  });
+});
+
+describe('what is no browser', () => {
+  test("may be Node's own fetch", async () => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP]);
+    const beat = await fetch(`${control.addresses[0]}/v1/beat?bot=main`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"seq":1}',
+    });
+    expect([beat.status, spy.calls.length]).toEqual([200, 1]);
+  });
+});
