@@ -1,17 +1,17 @@
 import type { Clock } from '../ports.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
 import type { DemoBot, DemoStage } from './demo-stage.ts';
-import { barFor } from './table.ts';
+import type { barFor } from './table.ts';
 import type { Timeline } from './timeline.ts';
 
 /** How long each part is left to be read and watched, milliseconds. */
-const TRADE_MS = 8000;
-const READ_MS = 4000;
-const SHORT_MS = 2500;
+const TRADE_MS = 9000;
+const READ_MS = 6000;
 /** Nothing on one machine takes so long. */
 const PATIENCE_MS = 10_000;
 const LOOK_MS = 50;
-const BAR_WIDTH = 10;
+/** With two markets the line then fits into 80 columns, but for its end. */
+const BAR_WIDTH = 5;
 
 /** Somebody has pressed Ctrl-C. */
 export class Interrupted extends Error {
@@ -22,15 +22,9 @@ export interface Telling {
   readonly stage: DemoStage;
   readonly timeline: Timeline;
   readonly clock: Clock;
-  readonly env: Parameters<typeof barFor>[0];
+  /** What bars are drawn with; null where none are. */
+  readonly bar: ReturnType<typeof barFor> | null;
   readonly isInterrupted: () => boolean;
-}
-
-/** What happens at the exchange, as far as the story waits for it. */
-interface Seen {
-  readonly armed: Set<string>;
-  readonly fired: Set<string>;
-  readonly deleted: Set<string>;
 }
 
 const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(1))} s`;
@@ -39,20 +33,20 @@ const both = (markets: readonly string[]): string => markets.join(' and ');
 /** Tells the whole story; throws `Interrupted`, or an error where something does not happen that should. */
 export async function tellStory(telling: Telling): Promise<void> {
   const { stage } = telling;
-  const seen: Seen = { armed: new Set(), fired: new Set(), deleted: new Set() };
-  const forget = stage.exchange.exchange.log.subscribe((event) => narrate(event, telling, seen));
+  const fired = new Set<string>();
+  const forget = stage.exchange.exchange.log.subscribe((event) => narrate(event, telling, fired));
   try {
-    const bot = await trade(telling, seen);
+    const bot = await trade(telling);
     await hang(telling, bot);
-    await cancel(telling, seen);
-    await comeBack(telling, bot, seen);
-    await sayGoodbye(telling, bot, seen);
+    await cancel(telling, fired);
+    await comeBack(telling, bot);
+    await sayGoodbye(telling, bot);
   } finally {
     forget();
   }
 }
 
-async function trade(telling: Telling, seen: Seen): Promise<DemoBot> {
+async function trade(telling: Telling): Promise<DemoBot> {
   const { stage, timeline } = telling;
   const { markets, timeoutMs } = stage;
   timeline.title('1. The timers are armed, and the bot trades');
@@ -61,7 +55,7 @@ async function trade(telling: Telling, seen: Seen): Promise<DemoBot> {
     'Daemon',
     `Guards ${both(markets)} with timers of ${seconds(timeoutMs)}, and shows it at ${stage.daemon.addresses[0]}.`,
   );
-  await until(telling, 'armed timers', () => seen.armed.size === markets.length);
+  await until(telling, 'armed timers', () => stage.daemon.keeper.snapshot().ready);
   timeline.say('Daemon', 'Confirmed. Now the bot may start.', 'ok');
   const bot = stage.startBot((line) => hearBot(telling, line));
   timeline.say(
@@ -97,11 +91,11 @@ async function hang(telling: Telling, bot: DemoBot): Promise<void> {
   );
 }
 
-async function cancel(telling: Telling, seen: Seen): Promise<void> {
+async function cancel(telling: Telling, fired: ReadonlySet<string>): Promise<void> {
   const { stage, timeline } = telling;
   const { markets, timeoutMs, promisedMs } = stage;
   timeline.title('3. The exchange cancels the orders by itself');
-  await until(telling, 'cancelled orders', () => seen.fired.size === markets.length, timeoutMs + PATIENCE_MS);
+  await until(telling, 'cancelled orders', () => fired.size === markets.length, timeoutMs + PATIENCE_MS);
   timeline.say(
     'Demo',
     `Measured: ${seconds(silentMs(stage))} after the last sign of life; promised were at most ${seconds(promisedMs)}. It would have happened without this daemon, this host and its network.`,
@@ -110,30 +104,28 @@ async function cancel(telling: Telling, seen: Seen): Promise<void> {
   await watch(telling, READ_MS);
 }
 
-async function comeBack(telling: Telling, bot: DemoBot, seen: Seen): Promise<void> {
+async function comeBack(telling: Telling, bot: DemoBot): Promise<void> {
   const { stage, timeline } = telling;
   timeline.title('4. The bot comes back');
-  seen.armed.clear();
   bot.signal('SIGCONT');
   timeline.say(
     'Demo',
     `Process ${bot.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`,
   );
-  await until(telling, 'timers armed again', () => seen.armed.size === stage.markets.length);
+  await until(telling, 'timers armed again', () => statesOf(stage).every((state) => state === 'armed'));
   await until(telling, 'new orders', () => ordersOf(stage).length > 0);
   await watch(telling, TRADE_MS);
 }
 
-async function sayGoodbye(telling: Telling, bot: DemoBot, seen: Seen): Promise<void> {
+async function sayGoodbye(telling: Telling, bot: DemoBot): Promise<void> {
   const { stage, timeline } = telling;
   timeline.title('5. The bot ends on purpose');
   timeline.say('Demo', `Process ${bot.pid} is asked to end (SIGTERM): it says goodbye to the daemon.`);
   bot.signal('SIGTERM');
-  await until(telling, 'deleted timers', () => seen.deleted.size === stage.markets.length);
+  await until(telling, 'deleted timers', () => statesOf(stage).every((state) => state === 'deleted'));
   timeline.say('Daemon', 'Confirmed: nothing is left that could cancel an order.', 'ok');
   await until(telling, 'the end of the bot', () => bot.end() !== null);
   timeline.say('Bot', `Process ${bot.pid} has ended with exit code ${bot.end()?.code}.`);
-  await watch(telling, SHORT_MS);
 }
 
 /** The example bot decides nothing: when it says that orders may go out, they are placed for it. */
@@ -152,17 +144,16 @@ function hearBot({ stage, timeline }: Telling, line: string): void {
   );
 }
 
-function narrate(event: ExchangeEvent, { stage, timeline }: Telling, seen: Seen): void {
+function narrate(event: ExchangeEvent, { stage, timeline }: Telling, fired: Set<string>): void {
   switch (event.kind) {
     case 'timer-armed':
-      seen.armed.add(event.market);
       timeline.say(
         'Exchange',
         `${event.market}: timer armed. Unless it is renewed within ${event.timeoutSeconds} s, every order of the market is cancelled.`,
       );
       break;
     case 'timer-fired':
-      seen.fired.add(event.market);
+      fired.add(event.market);
       timeline.say(
         'Exchange',
         `${event.market}: THE TIMER RAN OUT, ${event.cancelledOrders} orders cancelled.`,
@@ -170,7 +161,6 @@ function narrate(event: ExchangeEvent, { stage, timeline }: Telling, seen: Seen)
       );
       break;
     case 'timer-deleted': {
-      seen.deleted.add(event.market);
       const left = ordersOf(stage).filter(({ market }) => market === event.market).length;
       timeline.say('Exchange', `${event.market}: timer deleted, its ${left} orders stay.`);
       break;
@@ -184,25 +174,29 @@ function ordersOf({ exchange }: DemoStage) {
   return exchange.exchange.orders();
 }
 
+function statesOf({ daemon }: DemoStage): string[] {
+  return daemon.keeper.snapshot().markets.map(({ state }) => state);
+}
+
 function silentMs({ daemon }: DemoStage): number {
   return daemon.keeper.snapshot().bots[0]?.evidenceAgeMs ?? 0;
 }
 
 /** How the timers stand at the exchange, and how the bot stands. */
-function describeNow({ stage, env }: Telling): string {
+function describeNow({ stage, bar }: Telling): string {
   const { exchange, nowMs } = stage.exchange;
-  const bar = barFor(env);
   const timers = stage.markets.map((market) => {
     const timer = exchange.timers().find((one) => one.market === market);
     if (timer === undefined) return `${market} no timer`;
     const leftMs = Math.max(0, timer.dueMs - nowMs());
     const full = Math.min(BAR_WIDTH, Math.ceil((leftMs / stage.timeoutMs) * BAR_WIDTH));
-    const drawn = bar.full.repeat(full) + bar.empty.repeat(BAR_WIDTH - full);
-    return `${market} ${drawn} ${(leftMs / 1000).toFixed(1)} s`;
+    const drawn = bar === null ? '' : `${bar.full.repeat(full)}${bar.empty.repeat(BAR_WIDTH - full)} `;
+    return `${market} ${drawn}${(leftMs / 1000).toFixed(1)} s`;
   });
   const { markets } = stage.daemon.keeper.snapshot();
   const renewals = markets.reduce((sum, market) => sum + market.renewals, 0);
-  return `${timers.join('   ')}   renewals ${renewals}   last beat ${(silentMs(stage) / 1000).toFixed(1)} s ago`;
+  const beat = `beat ${(silentMs(stage) / 1000).toFixed(1)} s ago`;
+  return [...timers, beat, `renewals ${renewals}`].join('  ');
 }
 
 /** Shows how things stand for a while. */

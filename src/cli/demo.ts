@@ -5,6 +5,7 @@ import { exitCodeOf } from './bot-process.ts';
 import { type DemoStage, setStage } from './demo-stage.ts';
 import { Interrupted, tellStory } from './demo-story.ts';
 import { type Edge, EXIT } from './edge.ts';
+import { barFor } from './table.ts';
 import { createTimeline, type Timeline } from './timeline.ts';
 
 /**
@@ -39,7 +40,13 @@ async function demonstrate(edge: Edge, clock: Clock): Promise<void> {
   introduce(timeline);
   try {
     stage = await setStage(edge, clock);
-    await tellStory({ stage, timeline, clock, env: edge.env, isInterrupted: () => interruptedBy !== null });
+    await tellStory({
+      stage,
+      timeline,
+      clock,
+      bar: edge.screen === undefined ? null : barFor(edge.env),
+      isInterrupted: () => interruptedBy !== null || edge.readerGone?.() === true,
+    });
     await stage.end();
     conclude(timeline);
     edge.exitNow(EXIT.ok);
@@ -50,19 +57,19 @@ async function demonstrate(edge: Edge, clock: Clock): Promise<void> {
     }
     timeline.say('Demo', 'Interrupted: ends the bot, deletes the timers.');
     await stage?.end();
-    edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy }));
+    edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy ?? 'SIGPIPE' }));
   }
 }
 
 function introduce(timeline: Timeline): void {
   timeline.title(
-    'killswitchd demo: what a kill switch does for the orders of a trading bot, in about 50 s. All of it happens on this machine: no account, no key, no money. Ctrl-C ends it.',
+    'killswitchd demo: what a kill switch does for the orders of a trading bot, in about 45 s. All of it happens on this machine: no account, no key, no money. Ctrl-C ends it.',
   );
 }
 
 function conclude(timeline: Timeline): void {
   timeline.title(
-    'That was all. Next, your own bot: copy a client for Python, TypeScript or shell from config/clients into its loop, and start it with',
+    'That was all. Next, your own bot: copy a client for Python, TypeScript or shell from config/clients, and start it with',
+    'killswitchd exec --embedded-exchange --markets BTC_USDT -- YOUR-BOT',
   );
-  timeline.title('  killswitchd exec --embedded-exchange --markets BTC_USDT -- YOUR-BOT');
 }

@@ -4,8 +4,8 @@ import { cells, type Line, paint, type Tone, wantsColour } from './table.ts';
 
 /** Tells a story line by line, each with the seconds since its begin. */
 export interface Timeline {
-  /** A line without time: a title, or a closing word. */
-  readonly title: (text: string) => void;
+  /** Lines without time, set off from those before: a title, or closing words. */
+  readonly title: (...texts: readonly string[]) => void;
   readonly say: (who: string, text: string, tone?: Tone) => void;
   /** What goes on between two lines: redrawn in place on a terminal, a line every few seconds elsewhere. */
   readonly meter: (who: string, text: () => string) => void;
@@ -46,10 +46,10 @@ export function createTimeline(edge: Edge, clock: Clock): Timeline {
     meteredMs = clock.now().monoMs;
   }
   return {
-    title(text) {
+    title(...texts) {
       out([]);
       const width = screen?.size().columns ?? Number.POSITIVE_INFINITY;
-      for (const part of wrap(text, width)) out(cells('strong', part));
+      for (const part of texts.flatMap((text) => wrap(text, width))) out(cells('strong', part));
     },
     say,
     meter(who, text) {

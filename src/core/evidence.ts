@@ -76,6 +76,8 @@ function trip(state: CoreState, bot: BotState): void {
 
 function tripMarket(state: CoreState, market: MarketState): void {
   if (state.settings.liveness.onStale !== 'trip' || market.settings.timeoutMs <= TRIP_MS) return;
+  // A stop has decided about every timer when it began.
+  if (state.phase.kind !== 'running') return;
   // An operator took it out of guard: its orders are not this daemon's to cancel.
   if (market.hold !== null || market.leaving) return;
   market.tripWanted = true;

@@ -108,6 +108,13 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   return isWanted(state, attempt.market) || attempt.market.exit?.want === 'handoff';
 }
 
+/** The host slept: what waits for a time of day, and not for this process, comes nearer by as much. */
+function comeNearer(state: CoreState, byMs: number): void {
+  if (state.phase.kind === 'stopping') state.phase.budgetEndMs -= byMs;
+  if (state.unauthorised !== null) state.unauthorised.nextProbeMs -= byMs;
+  for (const market of state.markets) if (market.refused !== null) market.nextMs -= byMs;
+}
+
 function isOnItsWayOut(market: MarketState | undefined): boolean {
   return market !== undefined && (market.exit !== null || market.tripWanted);
 }
@@ -123,7 +130,7 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
   if (lateMs > TICK_MS) out.push({ kind: 'notice', notice: { kind: 'stall', what: 'stall', byMs: lateMs } });
   for (const jump of jumps) {
     out.push({ kind: 'notice', notice: { kind: 'stall', ...jump } });
-    if (jump.what === 'suspend' && state.phase.kind === 'stopping') state.phase.budgetEndMs -= jump.byMs;
+    if (jump.what === 'suspend') comeNearer(state, jump.byMs);
   }
   if (lateMs <= TICK_MS && jumps.every(({ byMs }) => byMs < 0)) return;
   state.epoch += 1;

@@ -3,6 +3,9 @@ import type { Instant } from '../core/time.ts';
 /** How many answers are remembered: enough to narrow whole seconds to a fraction, few enough to forget drift. */
 const SAMPLES = 8;
 
+/** An answer that was longer on its way, through a suspend for example, says too little to correct what is known. */
+const LONGEST_TRIP_MS = 4000;
+
 /** An estimate of the exchange's clock. For nonces and for display, never for deciding when a timer lapses. */
 export interface ServerClock {
   /** An answer showed the whole Unix second `second` (its `Date` header, or a timer's startTime). */
@@ -25,6 +28,7 @@ export function createServerClock(): ServerClock {
 
   return {
     observe(second, sent, received) {
+      if (offsetMs !== null && received.bootMs - sent.bootMs > LONGEST_TRIP_MS) return;
       const sample = {
         lowMs: second * 1000 - received.bootMs,
         highMs: second * 1000 + 1000 - sent.bootMs,

@@ -13,8 +13,7 @@ export function createEvidenceJudge(court: Court) {
   return {
     /** A renewal's first byte leaves. */
     onRenewal(incarnation: Incarnation, truth: Truth, timeoutSeconds: number): void {
-      const own = incarnation.keeper.state.byName.get(truth.market)?.settings.timeoutMs ?? 0;
-      const cutsShort = timeoutSeconds === TRIP_SECONDS && own > TRIP_SECONDS * 1000;
+      const cutsShort = timeoutSeconds === TRIP_SECONDS && truth.longestMs > TRIP_SECONDS * 1000;
       if (cutsShort && plan.onStale === 'trip') return;
       if (timeoutSeconds === TRIP_SECONDS && intents.tripsUntilMs(incarnation, truth.market) >= nowMs())
         return;

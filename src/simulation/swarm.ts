@@ -164,14 +164,24 @@ function drawFault(draw: Draw, kind: FaultKind, world: World): Fault {
   const longMs = draw.chance(0.2) ? draw.between(5_000, world.faultyMs) : draw.between(100, 20_000);
   const forMs = Math.min(longMs, world.faultyMs - atMs);
   const share = draw.chance(0.4) ? 1 : draw.whole(5, 100) / 100;
+  const sizeMs = SIZE[kind]?.(draw) ?? 0;
   return {
     kind,
     atMs,
     forMs: LENGTH[kind]?.(draw) ?? forMs,
     share: kind === 'neighbour' ? share + 0.5 : share,
-    sizeMs: SIZE[kind]?.(draw) ?? 0,
+    sizeMs: kind === 'reload-timeout' ? timeoutThatFits(world, target, sizeMs) : sizeMs,
     target,
   };
+}
+
+/** Where capacity is scarce a shorter timeout would be a configuration that the daemon refuses. */
+function timeoutThatFits(world: World, target: number, sizeMs: number): number {
+  const scarce =
+    world.budgetRequests < BUDGET_REQUESTS ||
+    (world.nonce === 'increasing' && world.roundTripMs * 3 > longestRoundTripMs(world.markets));
+  const timeoutMs = (world.markets[target]?.timeoutSeconds ?? 0) * 1000;
+  return scarce ? Math.max(sizeMs, timeoutMs) : sizeMs;
 }
 
 function drawTarget(draw: Draw, kind: FaultKind, world: World): number {

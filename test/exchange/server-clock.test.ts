@@ -39,3 +39,13 @@ test('an answer that contradicts the older ones replaces them', () => {
   serverClock.observe(WALL_MS / 1000 + 900, clock.now(), clock.now());
   expect(Math.abs(serverClock.estimateMs(clock.now()) - WALL_MS - 900_000)).toBeLessThanOrEqual(500);
 });
+
+test('an answer that was on its way through a suspend corrects nothing', () => {
+  const clock = createHandClock(WALL_MS);
+  const serverClock = createServerClock();
+  serverClock.observe(WALL_MS / 1000, clock.now(), clock.now());
+  const sent = clock.now();
+  clock.advance(42_000);
+  serverClock.observe(WALL_MS / 1000 - 5, sent, clock.now());
+  expect(Math.abs(serverClock.estimateMs(clock.now()) - WALL_MS - 42_000)).toBeLessThanOrEqual(500);
+});

@@ -91,7 +91,6 @@ test('a request with something changed is either carried out and answered so, or
     }),
     { numRuns: 500 },
   );
-  console.log("ANSWERED", answered, requests);
   expect(answered).toBeGreaterThan(requests / 50);
   expect(answered).toBeLessThan(requests);
 });
@@ -100,23 +99,18 @@ test('a command is carried out exactly where its body is as documented', async (
   const spy = createSpy();
   const { addresses } = await start(spy);
   const ask = asker(addresses[0]);
-  const name = fc.constantFrom(
-    'BTC_USDT',
-    'ETH_USDT',
-    'BTC_USDT',
-    'btc_usdt',
-    '',
-    '__proto__',
-    'constructor',
+  const name = fc.oneof(
+    { weight: 12, arbitrary: fc.constantFrom('BTC_USDT', 'ETH_USDT') },
+    fc.constantFrom('btc_usdt', '', '__proto__', 'constructor'),
   );
   const odd = fc.constantFrom(0, 60.1, 0.9, 86_401, -0, -1, '60', null, true);
   const upTo = (most: number) =>
-    fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 1, max: most }) }, fc.double({ max: most }), odd);
+    fc.oneof({ weight: 8, arbitrary: fc.integer({ min: 1, max: most }) }, fc.double({ max: most }), odd);
   const nearlyValid = fc.record(
     {
       forSeconds: upTo(86_400),
       markets: fc.oneof(
-        { weight: 4, arbitrary: fc.array(name, { minLength: 1, maxLength: 3 }) },
+        { weight: 8, arbitrary: fc.array(name, { minLength: 1, maxLength: 3 }) },
         name,
         fc.constant([]),
       ),

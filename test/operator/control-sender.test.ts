@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { asker, codeOf, createSpy, dial, refusal, refusalOf, start, TCP } from './control-fixture.ts';
 
 const TOKEN = 'correct-horse-battery-stäple';
+/** A text as a header carries it: its bytes, one character each. */
+const latin = (text: string) => Buffer.from(text).toString('latin1');
 
 describe('over loopback', () => {
   test.each(['evil.example', 'localhost.evil.example:80', '192.168.1.5:80', '127.0.0.2', '', 'localhost:x'])(
@@ -31,7 +33,11 @@ describe('over loopback', () => {
     'Bearer ',
     'Bearer wrong',
     `Bearer ${TOKEN.slice(0, -1)}`,
-    `Bearer ${Buffer.from(`${TOKEN}x`).toString('latin1')}`,
+    `Bearer ${latin(`x${TOKEN.slice(1)}`)}`,
+    `Bearer ${latin(`${TOKEN.slice(0, -1)}x`)}`,
+    `Bearer ${latin(TOKEN.toUpperCase())}`,
+    `Bearer ${latin(`${TOKEN} `.repeat(2))}`,
+    `Bearer ${latin(`${TOKEN}x`)}`,
     `Basic ${Buffer.from(`:${TOKEN}`).toString('base64')}`,
     'Bearer null',
   ])('the authorization %s is refused where a token is configured', async (authorization) => {
@@ -55,12 +61,21 @@ describe('over loopback', () => {
     const spy = createSpy();
     const control = await start(spy, [TCP], () => token);
     const ask = asker(control.addresses[0]);
-    const headers = { authorization: `bearer ${Buffer.from(TOKEN).toString('latin1')}` };
+    const headers = { authorization: `bearer ${latin(TOKEN)}` };
     expect((await ask('/v1/trip', { headers })).status).toBe(200);
     token = 'another';
     expect((await ask('/v1/trip', { headers })).status).toBe(401);
     expect((await ask('/v1/trip', { headers: { authorization: 'Bearer another' } })).status).toBe(200);
     expect(spy.calls).toHaveLength(2);
+  });
+
+  test('a token file that holds nothing lets nobody in', async () => {
+    const spy = createSpy();
+    const control = await start(spy, [TCP], () => '');
+    for (const headers of [{}, { authorization: 'Bearer ' }, { authorization: 'Bearer x' }]) {
+      expect((await asker(control.addresses[0])('/v1/trip', { headers })).status).toBe(401);
+    }
+    expect(spy.calls).toEqual([]);
   });
 
   test('a token that cannot be read lets nobody in', async () => {

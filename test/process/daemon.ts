@@ -13,11 +13,15 @@ export interface DaemonOptions extends RunOptions {
   readonly secret?: string;
   /** Loads the module that `sabotage` needs. */
   readonly canSabotage?: boolean;
+  /** Starts `exec` with this bot instead of `run`. */
+  readonly bot?: readonly string[];
 }
 
 /** One line of the log. */
 export interface LogLine {
   readonly level: string;
+  /** ISO 8601, with milliseconds. */
+  readonly time: string;
   readonly event: string;
   readonly market?: string;
   readonly msg: string;
@@ -49,9 +53,9 @@ export interface DaemonProcess extends Program {
 
 const SABOTAGE_MODULE = new URL('./sabotage.ts', import.meta.url).href;
 
-/** Writes configuration and secrets into `directory` and starts `run` with them. */
+/** Writes configuration and secrets into `directory` and starts `run` or `exec` with them. */
 export function runDaemon(directory: string, options: DaemonOptions): DaemonProcess {
-  const { markets, exchange, config = {}, secret = DEMO.secret, canSabotage = false } = options;
+  const { markets, exchange, config = {}, secret = DEMO.secret, canSabotage = false, bot } = options;
   const file = (name: string, content: string) => {
     const path = join(directory, name);
     writeFileSync(path, content, { mode: 0o600 });
@@ -67,7 +71,9 @@ export function runDaemon(directory: string, options: DaemonOptions): DaemonProc
     ...config,
   };
   const configFile = file('killswitchd.json', JSON.stringify(content));
-  const program = runProgram(['run', '--config', configFile], {
+  const command =
+    bot === undefined ? ['run', '--config', configFile] : ['exec', '--config', configFile, '--', ...bot];
+  const program = runProgram(command, {
     ...options,
     preload: canSabotage ? [SABOTAGE_MODULE] : [],
     env: {
@@ -96,7 +102,7 @@ function observe(
   const web = () =>
     eventually('the address of the status page', 15_000, () => {
       if (program.hasExited()) throw new Error(`the daemon ended:\n${said(program)}`);
-      return /Status page, health and metrics: (http:[^\s"]+)/.exec(program.stdout())?.[1] ?? null;
+      return /Status page, health and metrics: (http:[^\s"]+)/.exec(logText(program))?.[1] ?? null;
     });
   const get = async (path: string): Promise<Page> => {
     const answer = await fetch(`${await web()}${path}`);
@@ -119,10 +125,15 @@ function observe(
   };
 }
 
+/** The log is on standard output, and with `exec` on standard error. */
+function logText(program: Program): string {
+  return program.stdout() + program.stderr();
+}
+
 /** The lines of the log that are complete and JSON. */
 function logOf(program: Program): LogLine[] {
-  const lines = program.stdout().split('\n').slice(0, -1);
-  return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LogLine);
+  const lines = logText(program).split('\n').slice(0, -1);
+  return lines.filter((line) => line.startsWith('{"level"')).map((line) => JSON.parse(line) as LogLine);
 }
 
 function sumOf(page: string, name: string, labels: Readonly<Record<string, string>>): number {

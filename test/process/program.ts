@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly preload?: readonly string[];
   /** A descriptor that takes the place of standard output; a pipe that is read where it is not given. */
   readonly stdout?: number;
+  /** The same for standard error. */
+  readonly stderr?: number;
   /** Starts as on a machine that never ran the program before. */
   readonly cold?: boolean;
 }
@@ -36,7 +38,7 @@ export interface Program {
   readonly stdout: () => string;
   readonly stderr: () => string;
   readonly hasExited: () => boolean;
-  /** It wrote something, or has ended; always so where its output is not read here. */
+  /** It wrote something, or has ended; always so where some of its output is not read here. */
   readonly isUp: () => boolean;
   /** Sends a signal to this process and to nobody else. */
   readonly signal: (signal: NodeJS.Signals) => void;
@@ -85,7 +87,7 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
       ...(options.cold === true ? {} : { NODE_COMPILE_CACHE: COMPILE_CACHE }),
       ...options.env,
     },
-    stdio: ['ignore', options.stdout ?? 'pipe', 'pipe'],
+    stdio: ['ignore', options.stdout ?? 'pipe', options.stderr ?? 'pipe'],
   });
   running.add(child);
   let stdout = '';
@@ -110,7 +112,8 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
     stdout: () => stdout,
     stderr: () => stderr,
     hasExited: () => !running.has(child),
-    isUp: () => !running.has(child) || stdout !== '' || options.stdout !== undefined,
+    isUp: () =>
+      !running.has(child) || stdout + stderr !== '' || (options.stdout ?? options.stderr) !== undefined,
     signal: (signal) => void child.kill(signal),
     exit: (withinMs = 15_000) =>
       Promise.race([
