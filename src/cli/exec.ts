@@ -125,7 +125,7 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (er
     else if (bot === null || stopsAsked > 2) {
       if (stopsAsked > 1) exitAtOnce(signal);
     } else if (stopsAsked === 2) bot.signal('SIGKILL');
-    else if (signal === 'SIGTERM' || true) bot.signal(signal);
+    else if (signal === 'SIGTERM' || edge.sharesTerminal !== true) bot.signal(signal);
   };
   edge.onSignal('SIGTERM', onStop('SIGTERM'));
   edge.onSignal('SIGINT', onStop('SIGINT'));

@@ -98,9 +98,9 @@ function react(
   }
 }
 
-/** No answer of the API: whether the key is good again is as open as before. */
+/** No answer of the API, or none about the key: whether it is good again is as open as before. */
 function saysNothingOfKey({ kind }: Failed): boolean {
-  return kind === 'transient' || kind === 'protocol' || kind === 'throttled';
+  return kind === 'transient' || kind === 'protocol' || kind === 'throttled' || kind === 'nonce';
 }
 
 function refuse(

@@ -20,6 +20,8 @@ export interface NonceSource {
 const JUMPS_MS = [1_000, 60_000, 3_600_000] as const;
 /** Once a nonce was accepted the next cannot be far behind: only somebody else with the same key is ahead of it. */
 const SMALL_JUMPS = 2;
+/** After so many refusals in a row it was no acceptance: something before the exchange answered in its place. */
+const CERTAIN_REFUSALS = 6;
 /** Nonces run ahead of the exchange's clock by at most this, and by the same in every process that uses the key. */
 const FURTHEST_MS = 2 * 3_600_000;
 /** The exchange takes nonces up to 5 s ahead of its clock; a second is left for the error of the estimate. */
@@ -54,7 +56,7 @@ function increasingNonces(): NonceSource {
       // The header shows whole seconds: the server's clock is anywhere in the second that it names.
       const serverMs = serverDateMs === null ? 0 : serverDateMs + 1000;
       const aheadOfUs = serverDateMs !== null && serverDateMs > last;
-      const jumps = accepted > 0 ? SMALL_JUMPS : JUMPS_MS.length;
+      const jumps = accepted > 0 && refusals < CERTAIN_REFUSALS ? SMALL_JUMPS : JUMPS_MS.length;
       const jumpMs = JUMPS_MS[Math.min(refusals, jumps - 1)] ?? 0;
       const timeMs = serverDateMs === null ? Math.floor(now.wallMs) : serverMs;
       jumpedAt = last;

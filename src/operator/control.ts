@@ -11,7 +11,7 @@ import { createTurnstile, type Turnstile } from './control-turnstile.ts';
 import { type ControlAddress, codeOf, listenError, parseControlAddress } from './listen-address.ts';
 import { didYouMean } from './nearest.ts';
 
-export { REFUSALS, type Refusal } from './control-refusal.ts';
+export { REFUSALS } from './control-refusal.ts';
 
 export interface ControlOptions {
   /** Addresses as `unix:/PATH`, or as `HOST:PORT` of the loopback; all of them answer the same. */

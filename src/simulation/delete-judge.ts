@@ -63,7 +63,8 @@ export function createDeleteJudge(court: Court) {
     onDeleted(truth: Truth, by: Incarnation): void {
       const { stoppingMs } = by;
       const untilMs = askedForUntilMs(truth, by);
-      // One that was still on its way when the timer was wanted again ends nothing.
+      // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
+      if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
       if (stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY) doingsOf(by).deleted.add(truth.market);
       if (untilMs < nowMs()) judgeUnasked(court, truth, by);
     },

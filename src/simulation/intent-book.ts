@@ -53,10 +53,12 @@ export function createIntentBook(
       const asked =
         DELETES.has(intent) ||
         (intent === 'remove' && (DELETES.has(page.intent) || removalDeletes(incarnation)));
+      // A market that is taken out while its trip is under way is tripped all the same.
+      const trips = intent === 'trip' || (intent === 'remove' && page.intent === 'trip');
       page.intent = intent;
       if (intent === 'guard') page.guardedSinceMs = nowMs();
       page.deletesUntilMs = until(asked, page.deletesUntilMs);
-      page.tripsUntilMs = until(intent === 'trip', page.tripsUntilMs);
+      page.tripsUntilMs = until(trips, page.tripsUntilMs);
     },
     isGuarded: (incarnation, market) => (pageOf(incarnation, market)?.intent ?? 'guard') === 'guard',
     guardedSinceMs: (incarnation, market) =>

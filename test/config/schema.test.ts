@@ -79,10 +79,13 @@ describe('the published JSON Schema', () => {
     }
   });
 
-  it.each([EXAMPLE, 'config/local.yaml'])('accepts %s, whose first line leads editors to it', (path) => {
-    expect(accepts(publishedFile(), parse(readText(path)) as Record<string, unknown>)).toBe(true);
-    expect(readText(path).split('\n')[0]).toBe('# yaml-language-server: $schema=./killswitchd.schema.json');
-  });
+  it.each([EXAMPLE, 'config/local.yaml', 'config/demo.yaml'])(
+    'accepts %s, whose first line leads editors to it',
+    (path) => {
+      expect(accepts(publishedFile(), parse(readText(path)) as Record<string, unknown>)).toBe(true);
+      expect(readText(path).split('\n')[0]).toBe('# yaml-language-server: $schema=./killswitchd.schema.json');
+    },
+  );
 });
 
 describe('the configurations that come with the daemon', () => {
@@ -110,7 +113,8 @@ describe('the configurations that come with the daemon', () => {
     const timeouts = loaded.config.markets.map(({ timeoutSeconds }) => timeoutSeconds);
     expect(timeouts).toEqual([10, 30, 60]);
     expect(loaded.config.log.format).toBe('text');
-    expect(loaded.config.liveness.mode).toBe('none');
+    expect(loaded.config.liveness.mode).toBe('beat');
+    expect(loaded.warnings).toEqual([]);
   });
 });
 

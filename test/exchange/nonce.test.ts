@@ -68,6 +68,19 @@ test('refusals in a row jump 1 s, 1 min and 1 h ahead, and never more than a day
   expect(Math.max(...ahead)).toBeLessThan(DAY_MS + 1_000);
 });
 
+test('refusals without end after an acceptance reach as far as those before any', () => {
+  const clock = createHandClock(1_700_000_000_000);
+  const nonces = createNonceSource('increasing', createServerClock());
+  nonces.accepted(nonces.next(clock.now()));
+  let last = 0;
+  for (let refusal = 0; refusal < 8; refusal += 1) {
+    const nonce = nonces.next(clock.now());
+    nonces.refused(nonce, null, clock.now());
+    last = Number(nonce);
+  }
+  expect(last - clock.now().wallMs).toBeGreaterThan(3_600_000);
+});
+
 test('an acceptance ends the row: the next refusal starts again with the small jump', () => {
   const clock = createHandClock(WALL_MS);
   const nonces = increasing();

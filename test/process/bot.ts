@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 
 /**
- * A bot as a process of its own. Its arguments say how it shows that it lives: `quietly` (by running), `file PATH` or
- * `http PORT`. It prints a line of JSON for its start and for every signal. SIGTERM ends it cleanly, with the exit code
- * of BOT_EXIT_CODE; with BOT_STUBBORN it goes on. It ends when its parent has, so that no test leaves it behind, but for
- * the one that sets BOT_OUTLIVES.
+ * A bot as a process of its own. Its arguments say how it shows that it lives: `quietly` (by running), `file PATH`, or
+ * `http` at a free port. It prints a line of JSON for its start and for every signal. SIGTERM ends it cleanly, with the
+ * exit code of BOT_EXIT_CODE; with BOT_STUBBORN it goes on. It ends when its parent has, so that no test leaves it
+ * behind, but for the one that sets BOT_OUTLIVES.
  */
 export interface BotLine {
   readonly bot: 'started' | NodeJS.Signals;
@@ -14,15 +15,17 @@ export interface BotLine {
   readonly atMs: number;
   /** The variables of the daemon that it was given. */
   readonly env: Readonly<Record<string, string>>;
+  /** Where it answers with `http`; else 0. */
+  readonly port: number;
 }
 
 const [how, target = ''] = process.argv.slice(2);
 
-function print(bot: BotLine['bot']): void {
+function print(bot: BotLine['bot'], port = 0): void {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => name.startsWith('KILLSWITCHD_')),
   ) as Record<string, string>;
-  const line: BotLine = { bot, pid: process.pid, atMs: Date.now(), env };
+  const line: BotLine = { bot, pid: process.pid, atMs: Date.now(), env, port };
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
@@ -41,5 +44,9 @@ setInterval(() => {
   round += 1;
   if (how === 'file') writeFileSync(target, String(round));
 }, 200);
-if (how === 'http') createServer((_request, response) => response.end()).listen(Number(target), '127.0.0.1');
-print('started');
+if (how === 'http') {
+  const server = createServer((_request, response) => response.end());
+  server.listen(0, '127.0.0.1', () => print('started', (server.address() as AddressInfo).port));
+} else {
+  print('started');
+}

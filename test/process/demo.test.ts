@@ -1,0 +1,133 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { type Started, startProcess } from '../liveness/started.ts';
+import { stageFor } from './harness.ts';
+import { eventually, ROOT, sleep } from './program.ts';
+
+const DEMO = ['src/main.ts', 'demo'];
+/** One after the other; each of them must come. */
+const STORY = [
+  /^ *\d+\.\d s +Exchange +BTC_USDT: timer armed\./m,
+  /^ *\d+\.\d s +Bot +Process \d+ starts/m,
+  /^ *\d+\.\d s +Bot +"armed: orders may go out"/m,
+  /^ *\d+\.\d s +Exchange +4 orders of the bot rest/m,
+  /^ *\d+\.\d s +Demo +Process \d+ stands still \(SIGSTOP\)/m,
+  /^ *\d+\.\d s +Daemon +No sign of life for 5 s\. Nothing is renewed any more/m,
+  /^ *\d+\.\d s +Exchange +(BTC|ETH)_USDT: THE TIMER RAN OUT, 2 orders cancelled\./m,
+  /^ *\d+\.\d s +Demo +Measured: [\d.]+ s after the last sign of life; promised were at most [\d.]+ s\./m,
+  /^ *\d+\.\d s +Demo +Process \d+ goes on \(SIGCONT\)/m,
+  /^ *\d+\.\d s +Bot +"not armed: orders are held back"/m,
+  /^ *\d+\.\d s +Bot +"armed: orders may go out"/m,
+  /^ *\d+\.\d s +Demo +Process \d+ is asked to end \(SIGTERM\)/m,
+  /^ *\d+\.\d s +Exchange +BTC_USDT: timer deleted, its 2 orders stay\./m,
+  /^ *\d+\.\d s +Bot +"goodbye"/m,
+  /^ *\d+\.\d s +Bot +Process \d+ has ended with exit code 0\./m,
+];
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+const botOf = (demo: Started) =>
+  eventually('the start of the bot', 20_000, () => {
+    const pid = /Process (\d+) starts/.exec(demo.output())?.[1];
+    return pid === undefined ? null : Number(pid);
+  });
+
+const shows = (demo: Started, text: string) =>
+  eventually(text, 40_000, () => (demo.output().includes(text) ? true : null));
+
+/** The package as npm would install it: built, and in a folder of that name, where Node strips no types. */
+function install(context: TestContext): string {
+  const { directory } = stageFor(context);
+  const modules = join(directory, 'node_modules');
+  const home = join(modules, 'killswitchd');
+  mkdirSync(home, { recursive: true });
+  const { dependencies, files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+    files: string[];
+  };
+  for (const name of Object.keys(dependencies)) {
+    symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
+  }
+  for (const name of ['package.json', ...files.filter((file) => file !== 'dist')]) {
+    cpSync(join(ROOT, name), join(home, name), { recursive: true });
+  }
+  const compiler = join(ROOT, 'node_modules', '.bin', 'tsc');
+  execFileSync(compiler, ['-p', 'tsconfig.build.json', '--outDir', join(home, 'dist')], {
+    cwd: ROOT,
+    env: { PATH: [join(ROOT, 'node_modules', '.bin'), process.env['PATH']].join(':') },
+  });
+  return join(home, 'dist', 'main.js');
+}
+
+describe.concurrent('demo', { timeout: 120_000 }, () => {
+  test('tells the whole story in order in less than 90 s, without a terminal, and keeps its promise', async (context) => {
+    const startedMs = performance.now();
+    // What a user has set for an exchange of their own is not touched.
+    const env = { KILLSWITCHD_BASE_URL: 'https://exchange.example', KILLSWITCHD_MARKETS: 'XRP_USDT' };
+    const demo = startProcess(context, process.execPath, DEMO, env);
+    const pid = await botOf(demo);
+    expect(await demo.ended).toEqual([0, null]);
+    expect(performance.now() - startedMs).toBeLessThan(90_000);
+    const told = demo.output();
+    let from = 0;
+    for (const line of STORY) {
+      const found = line.exec(told.slice(from));
+      expect(found, `${line} in\n${told.slice(from)}`).not.toBeNull();
+      from += (found?.index ?? 0) + (found?.[0].length ?? 0);
+    }
+    const [, measured, promised] = /Measured: ([\d.]+) s .* at most ([\d.]+) s/.exec(told) ?? [];
+    expect(Number(measured)).toBeGreaterThan(0);
+    expect(Number(measured)).toBeLessThanOrEqual(Number(promised));
+    const hosts = [...told.matchAll(/https?:\/\/([^:/\s]+)/g)].map(([, host]) => host);
+    expect(new Set(hosts)).toEqual(new Set(['127.0.0.1']));
+    expect(told).not.toContain('\u001b');
+    expect(told).not.toContain('XRP_USDT');
+    expect(isRunning(pid)).toBe(false);
+  });
+
+  test('runs from an installed package, and Ctrl-C ends it and its bot', async (context) => {
+    const demo = startProcess(context, process.execPath, [install(context), 'demo']);
+    const pid = await botOf(demo);
+    await shows(demo, 'orders of the bot rest');
+    demo.signal('SIGINT');
+    expect(await demo.ended).toEqual([130, null]);
+    expect(isRunning(pid)).toBe(false);
+  });
+
+  test('draws on a terminal in place, and Ctrl-C ends it while its bot stands still', async (context) => {
+    const command = JSON.stringify([process.execPath, ...DEMO]);
+    const python = `import os, pty, sys\nsys.exit(os.waitstatus_to_exitcode(pty.spawn(${command})))`;
+    const child = spawn('python3', ['-c', python], { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] });
+    context.onTestFinished(() => void child.kill('SIGKILL'));
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+    const ended = new Promise((resolve) => {
+      child.once('close', resolve);
+    });
+    await eventually('a bot that stands still', 40_000, () => (output.includes('(SIGSTOP)') ? true : null));
+    await sleep(1000);
+    const pid = Number(/Process (\d+) starts/.exec(output)?.[1]);
+    expect(isRunning(pid)).toBe(true);
+    expect(output).toMatch(/\r\u001b\[K.*beat \d\.\d s ago/);
+    child.stdin.write('\u0003');
+    expect(await ended).toBe(130);
+    expect(isRunning(pid)).toBe(false);
+  });
+
+  test('ends at once by SIGTERM, however early that comes', async (context) => {
+    const demo = startProcess(context, process.execPath, DEMO);
+    await shows(demo, 'killswitchd demo');
+    demo.signal('SIGTERM');
+    expect(await demo.ended).toEqual([143, null]);
+  });
+});

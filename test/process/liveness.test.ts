@@ -1,0 +1,230 @@
+import { join } from 'node:path';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { type Started, startProcess } from '../liveness/started.ts';
+import type { BotLine } from './bot.ts';
+import type { DaemonProcess, LogLine } from './daemon.ts';
+import { type Stage, stageFor } from './harness.ts';
+import { eventually, sleep } from './program.ts';
+import { type ExchangeProcess, longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+
+const T_SECONDS = 5;
+const TTL_SECONDS = 2;
+/** A renewal is written once a second, and a busy machine may be slow to write, carry and stamp it. */
+const SLACK_MS = 1000;
+const CONFIG = {
+  exchange: { requestLifetimeSeconds: 2, cancellationDelaySeconds: 1 },
+  log: { level: 'debug' },
+} as const;
+const LIVENESS = { ttlSeconds: TTL_SECONDS } as const;
+
+/** How a bot's process ends, or stands still. `lives` is there to see that it does not suffer from the others. */
+const FATES = { killed: 'SIGKILL', hung: 'SIGSTOP', ended: 'SIGTERM', lives: null } as const;
+type Fate = keyof typeof FATES;
+const ALL = Object.keys(FATES) as Fate[];
+const marketOf = (fate: Fate) => `${fate.toUpperCase()}_USDT`;
+/** What a death leaves to the exchange; a clean end is none where the bot can say so. */
+const DEATHS: readonly Fate[] = ['killed', 'hung'];
+
+/** A market, the daemon that guards it, and its bot. */
+interface Guarded {
+  readonly fate: Fate;
+  readonly daemon: DaemonProcess;
+  readonly signal: (signal: NodeJS.Signals) => void;
+}
+
+interface Scene {
+  readonly exchange: ExchangeProcess;
+  readonly guarded: readonly Guarded[];
+  /** Unix milliseconds, before the signals were sent. */
+  readonly struckAtMs: number;
+}
+
+async function openExchange(stage: Stage): Promise<ExchangeProcess> {
+  const exchange = await stage.exchange();
+  await exchange.placeOrders(...ALL.map((fate) => ({ market: marketOf(fate), type: 'spot' as const })));
+  return exchange;
+}
+
+/** One daemon for all bots, each with a market of its own. `nameOf`: what the configuration calls a bot. */
+function daemonFor(
+  stage: Stage,
+  exchange: ExchangeProcess,
+  config: object,
+  nameOf: (fate: Fate) => string = String,
+): Promise<DaemonProcess> {
+  return stage.daemon({
+    exchange: exchange.url,
+    markets: ALL.map((fate) => ({ market: marketOf(fate), timeoutSeconds: T_SECONDS, bot: nameOf(fate) })),
+    config: { ...CONFIG, ...config, exchange: { ...CONFIG.exchange, baseUrls: [exchange.url] } },
+  });
+}
+
+function startBot(context: TestContext, ...args: readonly string[]): Started {
+  return startProcess(context, process.execPath, ['test/process/bot.ts', ...args]);
+}
+
+const started = (output: () => string) =>
+  eventually('the start of a bot', 15_000, () => {
+    const line = output()
+      .split('\n')
+      .find((one) => one.startsWith('{"bot":"started"'));
+    return line === undefined ? null : (JSON.parse(line) as BotLine);
+  });
+
+/** Lets every bot live for a while, and then strikes all of them at once. */
+async function strike(exchange: ExchangeProcess, guarded: readonly Guarded[]): Promise<Scene> {
+  for (const daemon of new Set(guarded.map((one) => one.daemon))) {
+    const bots = guarded.filter((one) => one.daemon === daemon).length;
+    await eventually('signs of life', 20_000, () => (daemon.logged('bot-alive').length < bots ? null : true));
+    await daemon.ready();
+  }
+  await sleep(1500);
+  const struckAtMs = await exchange.nowMs();
+  for (const { fate, signal } of guarded) if (FATES[fate] !== null) signal(FATES[fate]);
+  return { exchange, guarded, struckAtMs };
+}
+
+/** The moments, in milliseconds, at which the daemon wrote a renewal of the market. */
+function writtenMs(daemon: DaemonProcess, market: string): number[] {
+  const attempts = daemon.logged('attempt') as readonly (LogLine & { readonly purpose: string })[];
+  return attempts
+    .filter((line) => line.market === market && line.purpose === 'renew')
+    .map(({ time }) => Date.parse(time));
+}
+
+/** The orders are cancelled inside the bound that the daemon printed, and nothing was renewed for the dead. */
+async function judgeDeath({ exchange, struckAtMs }: Scene, { fate, daemon }: Guarded): Promise<void> {
+  const market = marketOf(fate);
+  const promise = daemon.logged('promise').find((line) => line.market === market)?.msg ?? '';
+  const boundSeconds = Number(/If the bot dies, [^.]* after at most ([\d.]+) s\./.exec(promise)?.[1]);
+  expect(boundSeconds, promise).toBe(TTL_SECONDS + 2 + T_SECONDS + 1 + 1);
+  const cancelled = await exchange.event('order-cancelled', 15_000, (event) => event.market === market);
+  expect(cancelled.atMs, market).toBeGreaterThan(struckAtMs);
+  expect(cancelled.atMs, market).toBeLessThanOrEqual(struckAtMs + boundSeconds * 1000);
+  const events = await exchange.events();
+  expect(ofKind(events, 'timer-deleted', market)).toEqual([]);
+  const late = renewalsOf(events, market).filter(
+    (atMs) => atMs > struckAtMs + TTL_SECONDS * 1000 + SLACK_MS && atMs <= cancelled.atMs,
+  );
+  expect(late, `${market}: renewals after the evidence ran out`).toEqual([]);
+  const judged = daemon.logged('suspended').find((line) => line.market === market);
+  expect(judged, market).toBeDefined();
+  const suspendedMs = Date.parse(judged?.time ?? '');
+  const written = writtenMs(daemon, market);
+  expect(written.length, market).toBeGreaterThan(1);
+  const posthumous = written.filter((atMs) => atMs > suspendedMs && atMs <= cancelled.atMs);
+  expect(posthumous, `${market}: attempts after ${judged?.time}`).toEqual([]);
+}
+
+/** A bot that ends on purpose and says so takes its timer along; its orders stay. */
+async function judgeGoodbye({ exchange }: Scene, { fate }: Guarded): Promise<void> {
+  const market = marketOf(fate);
+  const deleted = await exchange.event('timer-deleted', 10_000, (event) => event.market === market);
+  await sleep((T_SECONDS + 1) * 1000);
+  const events = await exchange.events();
+  expect(ofKind(events, 'order-cancelled', market)).toEqual([]);
+  expect(renewalsOf(events, market).filter((atMs) => atMs > deleted.atMs)).toEqual([]);
+}
+
+/** The market of a bot that lives is renewed all the time. */
+async function judgeLife({ exchange, struckAtMs }: Scene): Promise<void> {
+  const events = await exchange.events();
+  const market = marketOf('lives');
+  expect(longestGapMs(events, market, struckAtMs, await exchange.nowMs())).toBeLessThan(3000);
+  expect(ofKind(events, 'order-cancelled', market)).toEqual([]);
+}
+
+/** A bot that goes on is guarded again. */
+async function judgeRevival({ exchange, guarded }: Scene): Promise<void> {
+  const hung = guarded.find(({ fate }) => fate === 'hung');
+  const market = marketOf('hung');
+  const before = (await exchange.events()).at(-1)?.seq ?? 0;
+  hung?.signal('SIGCONT');
+  await exchange.event('timer-armed', 10_000, (event) => event.market === market && event.seq > before);
+}
+
+async function judge(scene: Scene, deaths: readonly Fate[]): Promise<void> {
+  await Promise.all(
+    scene.guarded.map((one) => {
+      if (one.fate === 'lives') return null;
+      return deaths.includes(one.fate) ? judgeDeath(scene, one) : judgeGoodbye(scene, one);
+    }),
+  );
+  await judgeLife(scene);
+  await judgeRevival(scene);
+}
+
+describe.concurrent('a bot that is killed or hangs loses its orders in time, and one that ends well keeps them', {
+  timeout: 90_000,
+}, () => {
+  test('where it beats: the example bot', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await openExchange(stage);
+    const control = `unix:${join(stage.directory, 'control.sock')}`;
+    const liveness = { ...LIVENESS, mode: 'beat' };
+    const daemon = await daemonFor(stage, exchange, { liveness, control: { listen: [control] } });
+    const guarded = ALL.map((fate) => {
+      const env = { KILLSWITCHD_CONTROL: control, KILLSWITCHD_BOT: fate };
+      const bot = startProcess(context, process.execPath, ['config/clients/bot.ts'], env);
+      return { fate, daemon, signal: bot.signal };
+    });
+    await judge(await strike(exchange, guarded), DEATHS);
+  });
+
+  test('where it touches a file: there even a clean end is a silence', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await openExchange(stage);
+    const liveness = { ...LIVENESS, mode: 'file', file: join(stage.directory, '{bot}.alive') };
+    const daemon = await daemonFor(stage, exchange, { liveness });
+    const guarded = ALL.map((fate) => {
+      const bot = startBot(context, 'file', join(stage.directory, `${fate}.alive`));
+      return { fate, daemon, signal: bot.signal };
+    });
+    await judge(await strike(exchange, guarded), [...DEATHS, 'ended']);
+  });
+
+  test('where it answers at a URL: there even a clean end is a silence', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await openExchange(stage);
+    const bots = await Promise.all(
+      ALL.map(async (fate) => {
+        const { signal, output } = startBot(context, 'http');
+        return { fate, signal, port: String((await started(output)).port) };
+      }),
+    );
+    const liveness = { ...LIVENESS, mode: 'http', url: 'http://127.0.0.1:{bot}/alive' };
+    const portOf = (fate: Fate) => bots.find((bot) => bot.fate === fate)?.port ?? '';
+    const daemon = await daemonFor(stage, exchange, { liveness }, portOf);
+    const guarded = bots.map(({ fate, signal }) => ({ fate, daemon, signal }));
+    await judge(await strike(exchange, guarded), [...DEATHS, 'ended']);
+  });
+
+  test('where it is the child of exec, which passes its exit code on', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await openExchange(stage);
+    const guarded = await Promise.all(
+      ALL.map(async (fate) => {
+        const daemon = await stage.daemon({
+          exchange: exchange.url,
+          markets: [{ market: marketOf(fate), timeoutSeconds: T_SECONDS }],
+          bot: [process.execPath, 'test/process/bot.ts', 'quietly'],
+          config: {
+            ...CONFIG,
+            // Four daemons share one key here: rising nonces of one would make those of the others stale.
+            exchange: { ...CONFIG.exchange, baseUrls: [exchange.url], nonce: 'window' },
+            liveness: { ...LIVENESS, mode: 'process' },
+          },
+        });
+        const { pid } = await started(daemon.stdout);
+        return { fate, daemon, signal: (signal: NodeJS.Signals) => void process.kill(pid, signal) };
+      }),
+    );
+    const scene = await strike(exchange, guarded);
+    await judge(scene, DEATHS);
+    const daemonOf = (fate: Fate) => guarded.find((one) => one.fate === fate)?.daemon;
+    expect(await daemonOf('killed')?.exit()).toMatchObject({ code: 137 });
+    expect(await daemonOf('ended')?.exit()).toMatchObject({ code: 0 });
+    daemonOf('lives')?.signal('SIGTERM');
+    expect(await daemonOf('lives')?.exit()).toMatchObject({ code: 0 });
+  });
+});
