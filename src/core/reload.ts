@@ -78,11 +78,12 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
     if (!market.leaving || market.inFlight.length > 0) continue;
     const { notAfterMs } = market.belief;
-    const fired = notAfterMs === null || notAfterMs <= state.now.monoMs;
-    if (market.exit?.done !== true && !fired) continue;
+    const over = notAfterMs === null || notAfterMs <= state.now.monoMs;
+    if (market.exit?.done !== true && !over) continue;
     gone.add(market);
-    if (notAfterMs !== null && !fired) state.leftBehind.set(market.settings.market, notAfterMs);
-    const how = market.exit?.want === 'delete' && market.exit.done ? 'deleted' : fired ? 'fired' : 'kept';
+    if (notAfterMs !== null && !over) state.leftBehind.set(market.settings.market, notAfterMs);
+    const deleted = market.exit?.want === 'delete' && market.exit.done;
+    const how = deleted ? 'deleted' : over && notAfterMs !== null ? 'fired' : 'kept';
     out.push({ kind: 'notice', notice: { kind: 'removed', market: market.settings.market, how } });
   }
   if (gone.size === 0) return;

@@ -63,7 +63,8 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   const durationMs = monoMs - attempt.writtenMs;
   const slackBefore = awakeSlackMs(state, market);
   const wasArmed = market.belief.notBeforeLifeMs !== null && slackBefore > 0;
-  const hadTimer = market.belief.notBeforeLifeMs !== null;
+  // A timer that was left to fire, and is wanted again, says nothing about how well renewals are in time.
+  const hadTimer = market.belief.notBeforeLifeMs !== null && market.belief.server !== null;
   const gapMs = monoMs - market.lastConfirmedMs;
 
   const { lapse, unresolved, altered, stale } = believeApplied(state, attempt, timer);

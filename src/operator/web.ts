@@ -53,6 +53,8 @@ export async function startWeb(options: WebOptions): Promise<Web> {
       await close();
       throw listenError(text, error);
     }
+    // A connection that cannot be accepted, for want of descriptors, ends no daemon.
+    app.server.on('error', () => {});
     addresses.push(urlOf(host, app.server.address() as AddressInfo));
   }
   return { addresses, status: pages.status, close };

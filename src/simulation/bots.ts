@@ -40,19 +40,10 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
     judge.onEvidence(host, bot, says, timeline.nowMs());
     judge.onBack(host, bot);
   }
-  function say(bot: number, says: BotWord): void {
-    if (!plan.watched) return;
-    for (const host of fleet.running.values()) {
-      if (!knows(host, bot)) continue;
-      // Words wait in the sockets of a host that stands still, and are as old as they are.
-      const saidMs = timeline.nowMs();
-      host.clock.whenRunning(() => {
-        judge.onEvidence(host, bot, says, saidMs);
-        if (says === 'beat') judge.onBack(host, bot);
-        host.keeper.hear(botName(bot), says, 0);
-      });
-    }
-  }
+  const say = (bot: number, says: BotWord) => {
+    for (const host of fleet.running.values())
+      if (plan.watched && knows(host, bot)) tell(host, bot, says, timeline, judge);
+  };
   /** The one process of all bots ends, and its parent hears of it. */
   function end(says: 'goodbye' | 'fail'): void {
     for (const host of fleet.running.values()) {
@@ -98,6 +89,16 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
       source.start((bot, says, agoMs) => host.keeper.hear(bot, says, agoMs));
     },
   };
+}
+
+/** Words wait in the sockets of a host that stands still, and are as old as they are. */
+function tell(host: Incarnation, bot: number, says: BotWord, timeline: Timeline, judge: Judge): void {
+  const saidMs = timeline.nowMs();
+  host.clock.whenRunning(() => {
+    judge.onEvidence(host, bot, says, saidMs);
+    if (says === 'beat') judge.onBack(host, bot);
+    host.keeper.hear(botName(bot), says, 0);
+  });
 }
 
 function createSilences(bots: number, nowMs: () => number) {

@@ -56,8 +56,7 @@ export function createJudge(world: JudgedWorld): Judge {
   const { plan, nowMs } = world;
   const violations: Violation[] = [];
   const truths = createTruths(plan);
-  const byName = new Map(truths.map((truth) => [truth.market, truth]));
-  const truthOf = (market: string) => byName.get(market);
+  const truthOf = finderOf(truths);
   const evidence = createEvidenceBook(plan.bots, plan.watched, nowMs);
   const intents = createIntentBook(nowMs, ({ daemon }) => plan.daemons[daemon]?.policy === 'delete');
   const blame: Court['blame'] = (invariant, text) => {
@@ -122,6 +121,11 @@ export function createJudge(world: JudgedWorld): Judge {
     },
     onEnd: judges.progress.onEnd,
   };
+}
+
+function finderOf(truths: readonly Truth[]): Court['truthOf'] {
+  const byName = new Map(truths.map((truth) => [truth.market, truth]));
+  return (market) => byName.get(market);
 }
 
 /** All lives of all daemons, in the order of their beginnings. */

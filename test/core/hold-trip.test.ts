@@ -92,6 +92,16 @@ describe('trip', () => {
     expect(driver.notices('tripped')).toEqual([]);
   });
 
+  test('leaves no low slack behind when the market is armed again before it fires', () => {
+    const driver = armed();
+    operate(driver, 'trip');
+    driver.live(4000);
+    operate(driver, 'arm');
+    driver.live(5000);
+    const slacks = driver.notices('renewed').flatMap(({ slackRatio }) => slackRatio ?? []);
+    expect(Math.min(...slacks)).toBeGreaterThan(0.8);
+  });
+
   test('is undone by arm alone', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     say(driver, 'beat');
