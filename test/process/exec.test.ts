@@ -1,116 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { closeSync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, type TestContext, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { BotLine } from './bot.ts';
-import type { DaemonProcess } from './daemon.ts';
-import { type Stage, stageFor } from './harness.ts';
-import { eventually, type Program, ROOT, said, sleep } from './program.ts';
-import { type ExchangeProcess, longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
-
-const BOT = [process.execPath, 'test/process/bot.ts', 'quietly'];
-const MARKET = 'AAA_USDT';
-/** Short timers, so that firing can be waited for. */
-const T_SECONDS = 5;
-const PROCESS = { mode: 'process', ttlSeconds: 2 };
-
-interface Play {
-  readonly stage: Stage;
-  readonly exchange: ExchangeProcess;
-  readonly daemon: DaemonProcess;
-}
-
-interface PlayOptions {
-  readonly bot?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  readonly config?: Readonly<Record<string, unknown>>;
-  readonly timeoutSeconds?: number;
-  readonly secret?: string;
-  readonly canSabotage?: boolean;
-}
-
-/** An exchange with an order in its books, and `exec` with a bot. */
-async function play(context: TestContext, options: PlayOptions = {}): Promise<Play> {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  await exchange.placeOrders({ market: MARKET, type: 'spot' });
-  const { bot = BOT, timeoutSeconds = T_SECONDS, config = {}, ...others } = options;
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: [{ market: MARKET, timeoutSeconds }],
-    bot,
-    config: { liveness: PROCESS, ...config },
-    ...others,
-  });
-  return { stage, exchange, daemon };
-}
-
-/** What the bot printed: whole lines, and nothing but its own. */
-function botLines(program: Program): BotLine[] {
-  return program
-    .stdout()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as BotLine);
-}
-
-function botSays(program: Program, what: BotLine['bot']): Promise<BotLine> {
-  return eventually(`the bot's ${what}`, 15_000, () => {
-    if (program.hasExited()) throw new Error(`exec ended:\n${said(program)}`);
-    return botLines(program).find(({ bot }) => bot === what) ?? null;
-  });
-}
-
-const timersDeleted = async ({ exchange }: Play) => ofKind(await exchange.events(), 'timer-deleted').length;
+import { BOT, botLines, botSays, MARKET, PROCESS, play, T_SECONDS, timersDeleted } from './exec-play.ts';
+import { stageFor } from './harness.ts';
+import { eventually, ROOT, sleep } from './program.ts';
+import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
-  test('starts the bot once it is protected, tells it where the daemon is, and keeps the API key to itself', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const tokenFile = join(stage.directory, 'token');
-    writeFileSync(tokenFile, 'a-token-of-the-test\n', { mode: 0o600 });
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: [
-        { market: 'AAA_USDT', bot: 'maker' },
-        { market: 'BBB_USDT', bot: 'maker' },
-      ],
-      bot: BOT,
-      config: { liveness: { mode: 'beat' }, control: { listen: ['127.0.0.1:0'], tokenFile } },
-      env: { KILLSWITCHD_CONTROL: 'unix:/another/daemon.sock', PATH: process.env['PATH'] ?? '' },
-    });
-    const { env, pid, atMs } = await botSays(daemon, 'started');
-    const [listening] = daemon.logged('control-listening');
-    expect(env).toEqual({
-      KILLSWITCHD_CONTROL: /http:\/\/(\S+)/.exec(listening?.msg ?? '')?.[1],
-      KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile,
-      KILLSWITCHD_BOT: 'maker',
-    });
-    const armed = ofKind(await exchange.events(), 'timer-armed').map((event) => event.atMs);
-    expect(armed).toHaveLength(2);
-    expect(Math.max(...armed)).toBeLessThanOrEqual(atMs);
-    expect(daemon.logged('process-started')).toMatchObject([{ level: 'info', pid }]);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
-  });
-
-  test('names no bot to a bot that trades for several, and no daemon where none can be asked', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: [
-        { market: 'AAA_USDT', bot: 'maker' },
-        { market: 'BBB_USDT', bot: 'taker' },
-      ],
-      bot: BOT,
-      config: { liveness: PROCESS },
-      env: { KILLSWITCHD_CONTROL: '127.0.0.1:1' },
-    });
-    expect((await botSays(daemon, 'started')).env).toEqual({});
-  });
-
   test('sends the bot every signal, and writes nothing between its lines', async (context) => {
     const started = await play(context);
     const { daemon } = started;
@@ -182,73 +80,6 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     daemon.signal('SIGTERM');
     expect(await daemon.exit()).toMatchObject({ code: 75 });
     expect(daemon.logged('stopped')).toMatchObject([{ level: 'error' }]);
-  });
-
-  test('has one clear sentence, the exit codes of shells and no armed timer for a bot that is not there', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const plain = join(stage.directory, 'plain');
-    writeFileSync(plain, 'no program', { mode: 0o644 });
-    const wrong: readonly (readonly [string, number, string])[] = [
-      ['no-such-bot', 127, 'there is no no-such-bot in PATH'],
-      ['./no-such-bot', 127, 'there is no file ./no-such-bot'],
-      [plain, 126, `${plain} may not be executed`],
-      [stage.directory, 126, `${stage.directory} is not a file`],
-    ];
-    for (const [program, code, why] of wrong) {
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets: [MARKET],
-        bot: [program],
-        config: { liveness: PROCESS },
-      });
-      expect(await daemon.exit()).toMatchObject({ code });
-      expect(daemon.stderr()).toMatch(/^killswitchd exec: cannot start the bot: [^\n]+\n$/);
-      expect(daemon.stderr()).toContain(why);
-    }
-    expect(await exchange.events()).toEqual([]);
-  });
-
-  test('leaves the timers to fire where the bot turns out to be no program when it is started', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const script = join(stage.directory, 'script');
-    writeFileSync(script, '#!/no/such/interpreter\n', { mode: 0o755 });
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: [MARKET],
-      bot: [script],
-      config: { liveness: PROCESS },
-    });
-    expect(await daemon.exit()).toMatchObject({ code: 127 });
-    expect(daemon.logged('process-not-started')).toMatchObject([{ level: 'error' }]);
-    expect(daemon.stderr()).toContain('the program that its first line names is missing');
-    const events = await exchange.events();
-    expect(ofKind(events, 'timer-armed')).toHaveLength(1);
-    expect(ofKind(events, 'timer-deleted')).toEqual([]);
-  });
-
-  test('never starts a bot that cannot be protected within the grace, and says which market is missing', async (context) => {
-    const { daemon } = await play(context, {
-      secret: 'not-the-secret',
-      config: { liveness: { ...PROCESS, startupGraceSeconds: 3 } },
-    });
-    const { code, afterMs } = await daemon.exit();
-    expect(code).toBe(69);
-    expect(afterMs).toBeGreaterThan(3000);
-    expect(daemon.stdout()).toBe('');
-    const [line] = daemon.logged('process-not-started');
-    expect(line?.msg).toMatch(
-      /^THE BOT WAS NOT STARTED: 1 of 1 markets not armed within 3 s \(liveness\.startupGraceSeconds\): AAA_USDT \(.+\); the exchange refuses the API key\.$/,
-    );
-  });
-
-  test('starts no bot any more when it is asked to end while it waits', async (context) => {
-    const { daemon } = await play(context, { secret: 'not-the-secret' });
-    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0] ?? null);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    expect(daemon.stdout()).toBe('');
   });
 
   test('leaves the bot running, says so, and deletes nothing when it fails itself', async (context) => {

@@ -143,15 +143,17 @@ async function judgeRevival({ exchange, guarded }: Scene): Promise<void> {
   await exchange.event('timer-armed', 10_000, (event) => event.market === market && event.seq > before);
 }
 
-async function judge(scene: Scene, deaths: readonly Fate[]): Promise<void> {
+/** Judges every market by what its bot's end must lead to, and tells which of them lost their orders. */
+async function judge(scene: Scene, deaths: readonly Fate[]): Promise<string[]> {
+  const ended = scene.guarded.filter(({ fate }) => fate !== 'lives');
   await Promise.all(
-    scene.guarded.map((one) => {
-      if (one.fate === 'lives') return null;
-      return deaths.includes(one.fate) ? judgeDeath(scene, one) : judgeGoodbye(scene, one);
-    }),
+    ended.map((one) => (deaths.includes(one.fate) ? judgeDeath(scene, one) : judgeGoodbye(scene, one))),
   );
   await judgeLife(scene);
   await judgeRevival(scene);
+  return ofKind(await scene.exchange.events(), 'order-cancelled')
+    .map(({ market }) => market)
+    .sort();
 }
 
 describe.concurrent('a bot that is killed or hangs loses its orders in time, and one that ends well keeps them', {
@@ -168,7 +170,8 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
       const bot = startProcess(context, process.execPath, ['config/clients/bot.ts'], env);
       return { fate, daemon, signal: bot.signal };
     });
-    await judge(await strike(exchange, guarded), DEATHS);
+    const lost = await judge(await strike(exchange, guarded), DEATHS);
+    expect(lost).toEqual(['HUNG_USDT', 'KILLED_USDT']);
   });
 
   test('where it touches a file: there even a clean end is a silence', async (context) => {
@@ -180,7 +183,8 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
       const bot = startBot(context, 'file', join(stage.directory, `${fate}.alive`));
       return { fate, daemon, signal: bot.signal };
     });
-    await judge(await strike(exchange, guarded), [...DEATHS, 'ended']);
+    const lost = await judge(await strike(exchange, guarded), [...DEATHS, 'ended']);
+    expect(lost).toEqual(['ENDED_USDT', 'HUNG_USDT', 'KILLED_USDT']);
   });
 
   test('where it answers at a URL: there even a clean end is a silence', async (context) => {
@@ -196,7 +200,8 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
     const portOf = (fate: Fate) => bots.find((bot) => bot.fate === fate)?.port ?? '';
     const daemon = await daemonFor(stage, exchange, { liveness }, portOf);
     const guarded = bots.map(({ fate, signal }) => ({ fate, daemon, signal }));
-    await judge(await strike(exchange, guarded), [...DEATHS, 'ended']);
+    const lost = await judge(await strike(exchange, guarded), [...DEATHS, 'ended']);
+    expect(lost).toEqual(['ENDED_USDT', 'HUNG_USDT', 'KILLED_USDT']);
   });
 
   test('where it is the child of exec, which passes its exit code on', async (context) => {
@@ -219,8 +224,8 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
         return { fate, daemon, signal: (signal: NodeJS.Signals) => void process.kill(pid, signal) };
       }),
     );
-    const scene = await strike(exchange, guarded);
-    await judge(scene, DEATHS);
+    const lost = await judge(await strike(exchange, guarded), DEATHS);
+    expect(lost).toEqual(['HUNG_USDT', 'KILLED_USDT']);
     const daemonOf = (fate: Fate) => guarded.find((one) => one.fate === fate)?.daemon;
     expect(await daemonOf('killed')?.exit()).toMatchObject({ code: 137 });
     expect(await daemonOf('ended')?.exit()).toMatchObject({ code: 0 });

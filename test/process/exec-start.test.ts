@@ -1,0 +1,123 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { BOT, botSays, MARKET, PROCESS, play } from './exec-play.ts';
+import { stageFor } from './harness.ts';
+import { eventually } from './program.ts';
+import { ofKind } from './simulated-exchange.ts';
+
+describe.concurrent('exec', { timeout: 60_000 }, () => {
+  test('starts the bot once it is protected, tells it where the daemon is, and keeps the API key to itself', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const tokenFile = join(stage.directory, 'token');
+    writeFileSync(tokenFile, 'a-token-of-the-test\n', { mode: 0o600 });
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: [
+        { market: 'AAA_USDT', bot: 'maker' },
+        { market: 'BBB_USDT', bot: 'maker' },
+      ],
+      bot: BOT,
+      config: { liveness: { mode: 'beat' }, control: { listen: ['127.0.0.1:0'], tokenFile } },
+      env: { KILLSWITCHD_CONTROL: 'unix:/another/daemon.sock', PATH: process.env['PATH'] ?? '' },
+    });
+    const { env, pid, atMs } = await botSays(daemon, 'started');
+    const [listening] = daemon.logged('control-listening');
+    expect(env).toEqual({
+      KILLSWITCHD_CONTROL: /http:\/\/(\S+)/.exec(listening?.msg ?? '')?.[1],
+      KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile,
+      KILLSWITCHD_BOT: 'maker',
+    });
+    const armed = ofKind(await exchange.events(), 'timer-armed').map((event) => event.atMs);
+    expect(armed).toHaveLength(2);
+    expect(Math.max(...armed)).toBeLessThanOrEqual(atMs);
+    expect(daemon.logged('process-started')).toMatchObject([{ level: 'info', pid }]);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
+  });
+
+  test('names no bot to a bot that trades for several, and no daemon where none can be asked', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: [
+        { market: 'AAA_USDT', bot: 'maker' },
+        { market: 'BBB_USDT', bot: 'taker' },
+      ],
+      bot: BOT,
+      config: { liveness: PROCESS },
+      env: { KILLSWITCHD_CONTROL: '127.0.0.1:1' },
+    });
+    expect((await botSays(daemon, 'started')).env).toEqual({});
+  });
+
+  test('has one clear sentence, the exit codes of shells and no armed timer for a bot that is not there', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const plain = join(stage.directory, 'plain');
+    writeFileSync(plain, 'no program', { mode: 0o644 });
+    const wrong: readonly (readonly [string, number, string])[] = [
+      ['no-such-bot', 127, 'there is no no-such-bot in PATH'],
+      ['./no-such-bot', 127, 'there is no file ./no-such-bot'],
+      [plain, 126, `${plain} may not be executed`],
+      [stage.directory, 126, `${stage.directory} is not a file`],
+    ];
+    for (const [program, code, why] of wrong) {
+      const daemon = await stage.daemon({
+        exchange: exchange.url,
+        markets: [MARKET],
+        bot: [program],
+        config: { liveness: PROCESS },
+      });
+      expect(await daemon.exit()).toMatchObject({ code });
+      expect(daemon.stderr()).toMatch(/^killswitchd exec: cannot start the bot: [^\n]+\n$/);
+      expect(daemon.stderr()).toContain(why);
+    }
+    expect(await exchange.events()).toEqual([]);
+  });
+
+  test('leaves the timers to fire where the bot turns out to be no program when it is started', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const script = join(stage.directory, 'script');
+    writeFileSync(script, '#!/no/such/interpreter\n', { mode: 0o755 });
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: [MARKET],
+      bot: [script],
+      config: { liveness: PROCESS },
+    });
+    expect(await daemon.exit()).toMatchObject({ code: 127 });
+    expect(daemon.logged('process-not-started')).toMatchObject([{ level: 'error' }]);
+    expect(daemon.stderr()).toContain('the program that its first line names is missing');
+    const events = await exchange.events();
+    expect(ofKind(events, 'timer-armed')).toHaveLength(1);
+    expect(ofKind(events, 'timer-deleted')).toEqual([]);
+  });
+
+  test('never starts a bot that cannot be protected within the grace, and says which market is missing', async (context) => {
+    const { daemon } = await play(context, {
+      secret: 'not-the-secret',
+      config: { liveness: { ...PROCESS, startupGraceSeconds: 3 } },
+    });
+    const { code, afterMs } = await daemon.exit();
+    expect(code).toBe(69);
+    expect(afterMs).toBeGreaterThan(3000);
+    expect(daemon.stdout()).toBe('');
+    const [line] = daemon.logged('process-not-started');
+    expect(line?.msg).toMatch(
+      /^THE BOT WAS NOT STARTED: 1 of 1 markets not armed within 3 s \(liveness\.startupGraceSeconds\): AAA_USDT \(.+\); the exchange refuses the API key\.$/,
+    );
+  });
+
+  test('starts no bot any more when it is asked to end while it waits', async (context) => {
+    const { daemon } = await play(context, { secret: 'not-the-secret' });
+    await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0] ?? null);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    expect(daemon.stdout()).toBe('');
+  });
+});
