@@ -31,6 +31,7 @@ export function registerExec(program: Command, edge: Edge): void {
   addConfigFlags(program.command('exec'))
     .description('start a bot, and keep the timers of its markets armed for as long as it lives')
     .usage('[options] -- COMMAND [ARGUMENT]...')
+    .showHelpAfterError('The bot comes after two dashes: killswitchd exec [options] -- COMMAND [ARGUMENT]...')
     .argument('<command...>', 'the bot: a program and its arguments, after --')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
     .action(async (command: string[], options: Record<string, unknown>) => {

@@ -36,7 +36,9 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
       known.leaving = false;
       // As if it were new.
       known.hold = null;
+      known.tripWanted = false;
       reconsider(state, known);
+      followBot(state, known, out);
     }
     if (adopt(state, known, wanted, out)) changed.push(wanted.market);
     return known;

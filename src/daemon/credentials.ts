@@ -9,18 +9,29 @@ export interface SecretsInForce {
   readonly token: () => string | null;
   /** Everything that must not show up anywhere. */
   readonly all: () => readonly string[];
+  /** A text for the world: a secret that somebody wrote where it does not belong is blotted out of it. */
+  readonly hide: (text: string) => string;
   /** True where key or secret differ from those in force so far. */
   takeOver(found: Config['secrets']): boolean;
   takeOverToken(config: Config): void;
 }
 
+/** Shorter texts would be found inside ordinary words. */
+const SHORTEST_HIDDEN = 8;
+
 export function createSecrets(config: Config): SecretsInForce {
   let credentials = reveal(config.secrets);
   let token = config.control.token?.reveal() ?? null;
+  const all = () => [credentials.secret, credentials.key, ...(token === null ? [] : [token])];
   return {
     credentials: () => credentials,
     token: () => token,
-    all: () => [credentials.secret, credentials.key, ...(token === null ? [] : [token])],
+    all,
+    hide: (text) =>
+      all()
+        .filter(({ length }) => length >= SHORTEST_HIDDEN)
+        .flatMap(formsOf)
+        .reduce((clean, form) => clean.replaceAll(form, '[redacted]'), text),
     takeOver(found) {
       const { key, secret } = reveal(found);
       if (key === credentials.key && secret === credentials.secret) return false;
@@ -31,6 +42,11 @@ export function createSecrets(config: Config): SecretsInForce {
       token = next.control.token?.reveal() ?? null;
     },
   };
+}
+
+/** As it is, quoted, and as a part of an address. */
+function formsOf(secret: string): string[] {
+  return [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
 }
 
 function reveal({ apiKey, apiSecret }: Config['secrets']): Credentials {

@@ -11,7 +11,7 @@ import type { Clock, Evidence } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Write } from '../telemetry/sink.ts';
 import { createControlSources } from './control.ts';
-import { createSecrets } from './credentials.ts';
+import { createSecrets, type SecretsInForce } from './credentials.ts';
 import { startEmbedded } from './embedded.ts';
 import { botsOf, createBotEvidence } from './evidence.ts';
 import { createGuard } from './guard.ts';
@@ -79,13 +79,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const telling = createTelling({ ...options, bases, counted });
   const guard = createGuard({ ...options, bases, secrets, telling, log });
   const { keeper } = guard;
-  const service = createService(options, { log, telling, guard });
+  const service = createService(options, { log, telling, guard, secrets });
   const closeExchange = async () => {
     await guard.close();
     await embedded?.close();
   };
   const pages = { snapshot: keeper.snapshot, metrics: telling.metrics, recentEvents: telling.recent.list };
-  const listeners = await openListeners(config, { ...pages, version, clock }, secrets.token, (status) =>
+  const listeners = await openListeners(config, { ...pages, version, clock }, secrets, (status) =>
     createControlSources({ ...service, clock, version, keeper, ...telling, status }),
   ).catch(async (error: unknown) => {
     await closeExchange();
@@ -120,10 +120,11 @@ interface Parts {
   readonly log: Log;
   readonly telling: ReturnType<typeof createTelling>;
   readonly guard: ReturnType<typeof createGuard>;
+  readonly secrets: SecretsInForce;
 }
 
 /** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
-function createService(options: DaemonOptions, { log, telling, guard }: Parts) {
+function createService(options: DaemonOptions, { log, telling, guard, secrets }: Parts) {
   const { clock } = options;
   const { keeper } = guard;
   let inForce = options.config;
@@ -134,6 +135,7 @@ function createService(options: DaemonOptions, { log, telling, guard }: Parts) {
     operations: telling.operations,
     config,
     load: options.load,
+    hide: secrets.hide,
     async apply(next) {
       await telling.metrics.reconfigure(meteredOf(next));
       inForce = next;

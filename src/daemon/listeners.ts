@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import { startWeb, type WebOptions } from '../operator/web.ts';
+import type { SecretsInForce } from './credentials.ts';
 
 /** Everything that listens, bound. */
 export interface Listeners {
@@ -16,7 +17,7 @@ export interface Listeners {
 export async function openListeners(
   { web, control }: Config,
   pages: Omit<WebOptions, 'listen'>,
-  token: () => string | null,
+  { token, hide }: Pick<SecretsInForce, 'token' | 'hide'>,
   sourcesWith: (status: ControlSources['status']) => ControlSources,
 ): Promise<Listeners> {
   const opened = await startWeb({ ...pages, listen: web.listen.map(({ text }) => text) });
@@ -24,6 +25,7 @@ export async function openListeners(
     const taken = await startControl({
       listen: control.listen.map(({ text }) => text),
       token,
+      hide,
       sources: sourcesWith(opened.status),
     });
     return {

@@ -25,10 +25,15 @@ export interface ReloadingOptions {
     },
     waitMs: number,
   ) => Promise<readonly Progress[]>;
+  /** Blots secrets out of what is said about a wrong configuration. */
+  readonly hide: (text: string) => string;
 }
 
 export interface Reloading {
-  /** One at a time: asking again joins the reload that is under way. Never rejects. */
+  /**
+   * Resolves when the exchange has confirmed what the new configuration asks for, at the latest after `waitMs`. Nobody
+   * waits for the waiting of others: a file that was mended is in force at once. Never rejects.
+   */
   reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport>;
   /** Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed. Returned function ends it. */
   watch(): Cancel;
@@ -39,18 +44,21 @@ export interface Reloading {
 /** How often a switched-off poll looks whether it was switched on. */
 const IDLE_LOOK_MS = 5000;
 
+/** What a reload came to, before anybody waits for the exchange. */
+type Taken = Exclude<ReloadReport, { kind: 'applied' }> | Omit<Applied, 'progress'>;
+type Applied = Extract<ReloadReport, { kind: 'applied' }>;
+
 /**
  * Reads the configuration again while the daemon runs. The whole of the new one is checked first: a wrong one, or one
  * that differs in what cannot change, changes nothing and is told to whoever asked, the log and the metrics.
  */
 export function createReloading(options: ReloadingOptions): Reloading {
   const { operations } = options;
-  let underWay: Promise<ReloadReport> | null = null;
-  let fresh: Promise<ReloadReport> | null = null;
-
+  let underWay: Promise<Taken> | null = null;
+  let fresh: Promise<Taken> | null = null;
   let over = false;
 
-  async function run(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
+  async function run(trigger: ReloadTrigger): Promise<Taken> {
     if (over) return { kind: 'rejected', problems: ['the daemon stops: nothing is reloaded any more'] };
     const loaded = options.load();
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
@@ -63,26 +71,33 @@ export function createReloading(options: ReloadingOptions): Reloading {
     }
     await options.apply(next);
     operations.reloadApplied(trigger, hashOf(next));
-    const progress = await options.settled({ armed: [...added, ...changed], gone: removed }, waitMs);
-    return { kind: 'applied', added, removed, changed, progress };
+    return { kind: 'applied', added, removed, changed };
   }
-  function reject(trigger: ReloadTrigger, problems: readonly string[]): ReloadReport {
+  function reject(trigger: ReloadTrigger, found: readonly string[]): Taken {
+    const problems = found.map(options.hide);
     operations.reloadRejected(trigger, problems);
     return { kind: 'rejected', problems };
   }
-  function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
+  function take(trigger: ReloadTrigger): Promise<Taken> {
     // Whoever asks while one is under way may have changed the file since it was read: theirs comes after it.
     if (underWay !== null) {
       fresh ??= underWay.then(() => {
         fresh = null;
-        return reload(trigger, waitMs);
+        return take(trigger);
       });
       return fresh;
     }
-    underWay = run(trigger, waitMs).finally(() => {
+    underWay = run(trigger).finally(() => {
       underWay = null;
     });
     return underWay;
+  }
+  async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
+    const taken = await take(trigger);
+    if (taken.kind !== 'applied') return taken;
+    const { added, removed, changed } = taken;
+    const progress = await options.settled({ armed: [...added, ...changed], gone: removed }, waitMs);
+    return { ...taken, progress };
   }
   return {
     reload,

@@ -19,6 +19,8 @@ export interface ControlOptions {
   /** The bearer token that requests over loopback need, asked for at each of them; null where none is configured. */
   readonly token: () => string | null;
   readonly sources: ControlSources;
+  /** Blots secrets out of what a refusal repeats of its request. Where it is not given, nothing is blotted out. */
+  readonly hide?: (text: string) => string;
 }
 
 /** The listeners that change state. */
@@ -80,14 +82,14 @@ function urlOf(host: string, { port }: AddressInfo): string {
 }
 
 function createListener(shared: Shared, address: ControlAddress): FastifyInstance {
-  const { sources, token, routes, send, turnstile } = shared;
+  const { sources, token, routes, send, turnstile, hide = (text: string) => text } = shared;
   const arrivals = new WeakMap<FastifyRequest, number>();
   const refuse = (reply: FastifyReply, error: unknown): FastifyReply => {
     const refusal = asRefusal(error, reply.request.headers['content-type']);
     // Who has gone in the middle of a request was refused nothing, or by the server already.
     if (reply.raw.socket?.destroyed === false) sources.onRefused(refusal.code);
     void reply.code(refusal.status).headers(CONTROL_HEADERS).headers(refusal.headers);
-    return reply.send(errorBody(refusal.code, refusal.message));
+    return reply.send(errorBody(refusal.code, hide(refusal.message)));
   };
   let begin: ControlServer['begin'] = () => true;
   const app = fastify({

@@ -48,9 +48,11 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
   function end(says: 'goodbye' | 'fail'): void {
     for (const host of fleet.running.values()) {
       host.clock.whenRunning(() => {
+        const source = sources.get(host);
+        if (source?.runs() !== true) return;
         for (let bot = 0; bot < plan.bots; bot += 1)
           if (knows(host, bot)) judge.onEvidence(host, bot, says, timeline.nowMs());
-        sources.get(host)?.end(says);
+        source.end(says);
       });
     }
   }

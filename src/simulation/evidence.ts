@@ -19,6 +19,8 @@ export interface EvidenceWorld {
 
 /** Evidence, and the end of a child process where that is where it comes from. */
 export interface SimulatedEvidence extends Evidence {
+  /** Is there a process that could end? */
+  runs(): boolean;
   end(says: 'goodbye' | 'fail'): void;
 }
 
@@ -34,9 +36,9 @@ export function createEvidence(world: EvidenceWorld): SimulatedEvidence | null {
     case 'beat':
       return null;
     case 'file':
-      return { ...watchFiles(world), end: ignore };
+      return { ...watchFiles(world), runs: () => false, end: ignore };
     case 'http':
-      return { ...probeUrls(world), end: ignore };
+      return { ...probeUrls(world), runs: () => false, end: ignore };
     case 'process':
       return watchProcess(world);
   }
@@ -99,16 +101,24 @@ function watchProcess({ timeline, host, bots, isSilent, onSeen }: EvidenceWorld)
     },
     onProblem: ignore,
   });
+  let runs = true;
   return {
     start(hear) {
       const cancel = source.start(hear);
       source.began(CHILD);
       return cancel;
     },
+    runs: () => runs,
     end(says) {
+      runs = false;
       source.ended(says === 'goodbye' ? 0 : 1);
-      // Started again once nothing keeps it silent: a look at a silent one shows it stopped.
-      timeline.at(timeline.nowMs() + 1, () => clock.whenRunning(() => source.began(CHILD)));
+      // Started again at once; while it is silent, a look at it shows it stopped.
+      timeline.at(timeline.nowMs() + 1, () =>
+        clock.whenRunning(() => {
+          runs = true;
+          source.began(CHILD);
+        }),
+      );
     },
   };
 }

@@ -124,11 +124,7 @@ export function createHostClock(
     wallMs: wallMs + sinceOriginMs(),
   });
 
-  function whenRunning(run: () => void): void {
-    if (dead) return;
-    if (timeline.nowMs() >= stalledUntilMs) run();
-    else timeline.at(stalledUntilMs, () => whenRunning(run));
-  }
+  const whenRunning = createQueue(timeline, () => (dead ? Number.POSITIVE_INFINITY : stalledUntilMs));
   return {
     now,
     after(delayMs, run) {
@@ -165,5 +161,24 @@ export function createHostClock(
     },
     isStalled: () => timeline.nowMs() < stalledUntilMs,
     whenRunning,
+  };
+}
+
+/** Runs what is asked of a host in the order of asking, however often its stall grows longer. */
+function createQueue(timeline: Timeline, runsFromMs: () => number): HostClock['whenRunning'] {
+  const waiting: (() => void)[] = [];
+  function catchUp(): void {
+    while (waiting.length > 0 && timeline.nowMs() >= runsFromMs()) {
+      // It stays in its place while it runs: what it asks for comes after what waits already.
+      waiting[0]?.();
+      waiting.shift();
+    }
+    if (waiting.length > 0 && runsFromMs() < Number.POSITIVE_INFINITY) timeline.at(runsFromMs(), catchUp);
+  }
+  return (run) => {
+    const fromMs = runsFromMs();
+    if (fromMs === Number.POSITIVE_INFINITY) return;
+    if (timeline.nowMs() >= fromMs && waiting.length === 0) run();
+    else if (waiting.push(run) === 1) timeline.at(fromMs, catchUp);
   };
 }

@@ -192,6 +192,16 @@ test('a bot that failed and has no markets for a while gets no new start-up grac
   expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
 });
 
+test('a market that comes back is not tripped any more', () => {
+  const driver = armed({ liveness: { mode: 'beat' }, markets: ['AAA', 'BBB'] });
+  driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+  driver.feed({ kind: 'operate', command: { does: 'trip', markets: ['AAA'], forMs: 0 } });
+  driver.settle(driver.takeOne(), LOST);
+  reload(driver, { liveness: { mode: 'beat' }, markets: ['BBB'] });
+  reload(driver, { liveness: { mode: 'beat' }, markets: ['AAA', 'BBB'] });
+  expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
+});
+
 test('a market that comes back is known to have the timer that it left behind', () => {
   const keep = { shutdown: { policy: 'keep' } } as const;
   const driver = armed({ ...keep, markets: ['AAA', 'BBB'] });
