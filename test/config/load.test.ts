@@ -121,6 +121,13 @@ control: { listen: ["unix:/run/killswitchd/control.sock"] }
     expect(load(null, { ...ENVIRONMENT, KILLSWITCHD_BASE_URL: url }).kind).toBe('invalid');
   });
 
+  it('leaves the variables of clients and commands to them', () => {
+    const env = { KILLSWITCHD_CONTROL: 'no address', KILLSWITCHD_BOT: 'no such bot' };
+    const { file: _file, ...config } = loadWell(FILE, env).config;
+    const { file: _other, ...bare } = loadWell(FILE).config;
+    expect(JSON.stringify(config)).toBe(JSON.stringify(bare));
+  });
+
   it('ignores variables that Kubernetes makes out of a service called killswitchd', () => {
     const links = {
       KILLSWITCHD_SERVICE_HOST: '10.0.0.7',

@@ -162,7 +162,7 @@ describe('the status page in Chromium', () => {
     spoil();
     const name = later.page.getByRole('heading', { level: 3, name: HOSTILE });
     await expect.poll(() => name.count(), SOON).toBe(1);
-    const first = await look((await later.page.url()).replace(/\/$/, ''));
+    const first = await look(later.page.url().replace(/\/$/, ''));
     for (const { page, complaints } of [later, first]) {
       expect(await page.locator('main').innerText()).toContain(`bot ${HOSTILE}`);
       expect(await page.locator('main :is(img, script, a)').count()).toBe(0);

@@ -79,6 +79,13 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(await exchange.events()).toEqual([]);
   });
 
+  test('says where the bot belongs on the command line when its flags are taken for those of exec', async (context) => {
+    const program = await stageFor(context).run(['exec', '--embedded-exchange', 'node', '--check', 'bot.js']);
+    expect(await program.exit()).toMatchObject({ code: 64 });
+    expect(program.stderr()).toContain("unknown option '--check'");
+    expect(program.stderr()).toContain('killswitchd exec [options] -- COMMAND [ARGUMENT]...');
+  });
+
   test('leaves the timers to fire where the bot turns out to be no program when it is started', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();

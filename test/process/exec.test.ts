@@ -8,6 +8,9 @@ import { stageFor } from './harness.ts';
 import { eventually, ROOT, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 
+/** Of every POSIX system; Node cannot make one. */
+const MAKE_PIPE = 'mkfifo';
+
 describe.concurrent('exec', { timeout: 60_000 }, () => {
   test('sends the bot every signal, and writes nothing between its lines', async (context) => {
     const started = await play(context);
@@ -100,7 +103,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
     const pipe = join(stage.directory, 'unread');
-    execFileSync('mkfifo', [pipe]);
+    execFileSync(MAKE_PIPE, [pipe]);
     const stderr = openSync(pipe, 'r+');
     context.onTestFinished(() => closeSync(stderr));
     const markets = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
