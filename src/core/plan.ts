@@ -51,7 +51,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   return [
     ...trips,
     ...returning,
-    ...due.map((market) => renewal(market, route, market.timedOut)),
+    ...due.map((market) => renewal(market, routeFor(state, market, route), market.timedOut)),
     ...dueExits(state),
   ];
 }
@@ -188,6 +188,19 @@ function isSalvageable(state: CoreState, market: MarketState): boolean {
 /** Throttled within the last seconds: retries keep a larger distance. */
 export function isThrottled(state: CoreState): boolean {
   return state.now.monoMs - state.lastThrottledMs < 5000;
+}
+
+/**
+ * A market that has no answer yet tries its addresses in turns: the failures of one market alone never make an outage,
+ * and the other address may be well.
+ */
+function routeFor(state: CoreState, market: MarketState, route: BaseState): BaseState {
+  const tries = market.inFlight.length + market.streak;
+  if (tries === 0) return route;
+  const open = usableBases(state).filter(
+    ({ index, outage, pingUp }) => outage === null && (index === route.index || pingUp !== false),
+  );
+  return open[(open.indexOf(route) + tries) % open.length] ?? route;
 }
 
 function renewal(market: MarketState, base: BaseState, detached: boolean): Candidate {

@@ -254,3 +254,11 @@ describe('the second address', () => {
     expect(driver.finished()).toEqual([]);
   });
 });
+
+test('a market without an answer tries the other address, where both serve the same account', () => {
+  const driver = createDriver({ bases: ['https://one.example', 'https://two.example'], sameAccount: true });
+  driver.arm();
+  driver.wait(20_000);
+  const bases = driver.take().map(({ base }) => base);
+  expect(bases.slice(0, 3)).toEqual([0, 1, 0]);
+});

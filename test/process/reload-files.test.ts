@@ -1,0 +1,207 @@
+import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { asker, controlsOf } from './control.ts';
+import { stageFor } from './harness.ts';
+import { eventually, sleep } from './program.ts';
+import { linesOf, reloadBySignal, writeConfig } from './reloading.ts';
+import { DEMO, ofKind } from './simulated-exchange.ts';
+
+type Content = Readonly<Record<string, unknown>>;
+
+/** A daemon that nobody has to keep alive, with a control socket and whatever `config` adds. */
+async function play(context: TestContext, config: Content = {}) {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const socket = `unix:${join(stage.directory, 'control.sock')}`;
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: ['AAA_USDT', 'BBB_USDT'],
+    config: { control: { listen: [socket] }, ...config },
+  });
+  const [address = ''] = await controlsOf(daemon);
+  await daemon.ready();
+  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content;
+  return { stage, exchange, daemon, content, socket, ask: asker(context, address, 2) };
+}
+
+const PROBLEMS = (body: unknown) => (body as { error: { problems: string[] } }).error.problems;
+
+describe.concurrent('a reload', { timeout: 60_000 }, () => {
+  test('takes a key over that was replaced in its file, before the exchange refuses the old one', async (context) => {
+    const { stage, exchange, daemon, ask } = await play(context);
+    const next = 'the-secret-after-the-rotation';
+    exchange.program.signal('SIGKILL');
+    await exchange.program.exit();
+    writeFileSync(daemon.secretFile, `${next}\n`);
+    const reply = await ask('/v1/reload');
+    expect(reply).toMatchObject({
+      status: 200,
+      body: { result: 'applied', added: [], removed: [], changed: [] },
+    });
+    const changed = await stage.exchange(['--listen', new URL(exchange.url).host], {
+      env: { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: next },
+    });
+    await eventually('both markets armed', 20_000, async () =>
+      ofKind(await changed.events(), 'timer-armed').length < 2 ? null : true,
+    );
+    expect(ofKind(await changed.events(), 'request-refused')).toEqual([]);
+    expect(daemon.logged('secrets-changed')).toEqual([]);
+    expect((await ask('/v1/reload')).body).toEqual({ result: 'unchanged' });
+    writeFileSync(daemon.secretFile, '');
+    const spoilt = await ask('/v1/reload');
+    expect([spoilt.status, PROBLEMS(spoilt.body)]).toEqual([
+      422,
+      [expect.stringMatching(/^KILLSWITCHD_API_SECRET_FILE: .*api-secret/)],
+    ]);
+    await daemon.ready();
+    expect(daemon.stdout()).not.toContain(next);
+  });
+
+  test('takes a token over that was replaced in its file', async (context) => {
+    const tokens = ['the-first-token-of-the-test', 'the-second-token-of-the-test'] as const;
+    const stage = stageFor(context);
+    const tokenFile = join(stage.directory, 'token');
+    writeFileSync(tokenFile, tokens[0], { mode: 0o600 });
+    const { ask, daemon } = await play(context, {
+      control: { listen: [`unix:${join(stage.directory, 's')}`, '127.0.0.1:0'], tokenFile },
+    });
+    const [, tcp = ''] = await controlsOf(daemon, 2);
+    const overLoopback = asker(context, tcp);
+    const tried = async () => {
+      const statuses: number[] = [];
+      for (const token of tokens) {
+        const headers = { authorization: `Bearer ${token}` };
+        statuses.push((await overLoopback('/v1/health', { method: 'GET', headers })).status);
+      }
+      return statuses;
+    };
+    expect(await tried()).toEqual([200, 401]);
+    writeFileSync(tokenFile, tokens[1]);
+    expect(await tried()).toEqual([200, 401]);
+    expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied' });
+    expect(await tried()).toEqual([401, 200]);
+  });
+
+  test('that would change what cannot change names every such key with both values, and changes nothing else', async (context) => {
+    const { exchange, daemon, content, socket, ask } = await play(context);
+    const wanted = {
+      ...content,
+      exchange: {
+        baseUrls: [exchange.url, 'http://127.0.0.1:1'],
+        sameAccount: true,
+        nonce: 'window',
+        budgetShare: 0.25,
+      },
+      markets: ['AAA_USDT', { market: 'BBB_USDT', timeoutSeconds: 30 }, 'CCC_USDT'],
+      liveness: { mode: 'beat' },
+      web: { listen: ['127.0.0.1:1'] },
+      control: { listen: [`${socket}2`] },
+      log: { format: 'text', level: 'debug' },
+    };
+    writeConfig(daemon, JSON.stringify(wanted));
+    const reply = await ask('/v1/reload');
+    expect([reply.status, reply.code]).toEqual([422, 'config_rejected']);
+    expect(PROBLEMS(reply.body)).toEqual([
+      `exchange.baseUrls: runs with ${exchange.url}, found ${exchange.url}, http://127.0.0.1:1; restart to change it`,
+      'exchange.sameAccount: runs with false, found true; restart to change it',
+      'exchange.nonce: runs with increasing, found window; restart to change it',
+      'exchange.budgetShare: runs with 0.5, found 0.25; restart to change it',
+      'liveness.mode: runs with none, found beat; restart to change it',
+      'web.listen: runs with 127.0.0.1:0, found 127.0.0.1:1; restart to change it',
+      `control.listen: runs with ${socket}, found ${socket}2; restart to change it`,
+      'log.format: runs with json, found text; restart to change it',
+    ]);
+    const status = (await ask('/v1/log-level', { body: {} })).body;
+    expect(status).toMatchObject({ level: 'info' });
+    await sleep(1100);
+    const { markets } = JSON.parse((await daemon.get('/api/v1/status')).body) as { markets: Content[] };
+    expect(markets.map(({ market, timeoutSeconds }) => [market, timeoutSeconds])).toEqual([
+      ['AAA_USDT', 60],
+      ['BBB_USDT', 60],
+    ]);
+    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(0);
+    expect(daemon.logged('reload-rejected')).toMatchObject([{ level: 'error' }]);
+  });
+
+  test('that waits for an exchange which does not answer holds up no other', async (context) => {
+    const { exchange, daemon, content, ask } = await play(context);
+    const withMarkets = (...markets: string[]) =>
+      writeConfig(daemon, JSON.stringify({ ...content, markets: ['AAA_USDT', 'BBB_USDT', ...markets] }));
+    await exchange.addFaults({ kind: 'hang', mode: 'hold', match: { market: 'CCC_USDT' } });
+    withMarkets('CCC_USDT');
+    const waits = ask('/v1/reload', { body: { waitSeconds: 20 } });
+    await eventually('the first in force', 5000, () => daemon.logged('reload-applied')[0] ?? null);
+    withMarkets('CCC_USDT', 'DDD_USDT');
+    await reloadBySignal(daemon, 'reload-applied');
+    await exchange.event('timer-armed', 10_000, ({ market }) => market === 'DDD_USDT');
+    withMarkets('DDD_USDT', 'EEE_USDT');
+    expect((await ask('/v1/reload', { body: { waitSeconds: 0 } })).body).toMatchObject({
+      result: 'applied',
+      added: ['EEE_USDT'],
+      removed: ['CCC_USDT'],
+    });
+    // It is told what became of its market.
+    expect((await waits).body).toMatchObject({
+      result: 'applied',
+      done: false,
+      markets: [{ market: 'CCC_USDT', state: 'impossible', says: 'CCC_USDT is no longer configured.' }],
+    });
+  });
+});
+
+describe.concurrent('a file that is looked at every second', { timeout: 60_000 }, () => {
+  test('is read again when the link of a ConfigMap leads to another one, and a wrong one is told of once', async (context) => {
+    const { exchange, daemon, content, ask } = await play(context, { reload: { pollSeconds: 1 } });
+    const folder = dirname(daemon.configFile);
+    let version = 0;
+    /** As the kubelet does it: a new folder, and the link `..data` turned to it in one step. */
+    const publish = (markets: readonly unknown[]) => {
+      version += 1;
+      mkdirSync(join(folder, `..${version}`));
+      writeFileSync(
+        join(folder, `..${version}`, 'killswitchd.json'),
+        JSON.stringify({ ...content, markets }),
+      );
+      symlinkSync(`..${version}`, join(folder, '..data_tmp'));
+      renameSync(join(folder, '..data_tmp'), join(folder, '..data'));
+    };
+    publish(content['markets'] as unknown[]);
+    symlinkSync(join('..data', 'killswitchd.json'), join(folder, 'link'));
+    renameSync(join(folder, 'link'), daemon.configFile);
+    await sleep(2500);
+    expect(await daemon.metric('killswitch_config_reloads_total')).toBe(0);
+
+    publish(['AAA_USDT', 'BBB_USDT', 'CCC_USDT']);
+    await exchange.event('timer-armed', 10_000, ({ market }) => market === 'CCC_USDT');
+    publish([{ market: 'AAA_USDT', timeoutSeconds: 4 }]);
+    await eventually('the wrong one', 10_000, () => daemon.logged('reload-rejected')[0] ?? null);
+    await sleep(2500);
+    expect(daemon.logged('reload-rejected')).toHaveLength(1);
+    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(0);
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toEqual([]);
+    publish(['AAA_USDT', 'CCC_USDT']);
+    await exchange.event('timer-deleted', 10_000, ({ market }) => market === 'BBB_USDT');
+    await sleep(1100);
+    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(1);
+    expect((await ask('/v1/reload')).body).toEqual({ result: 'unchanged' });
+  });
+
+  test('is read again although it changed right after the looking was switched on', async (context) => {
+    const { exchange, daemon, content } = await play(context);
+    writeConfig(daemon, JSON.stringify({ ...content, reload: { pollSeconds: 1 } }));
+    await reloadBySignal(daemon, 'reload-applied');
+    writeConfig(
+      daemon,
+      JSON.stringify({
+        ...content,
+        reload: { pollSeconds: 1 },
+        markets: ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'],
+      }),
+    );
+    await exchange.event('timer-armed', 15_000, ({ market }) => market === 'CCC_USDT');
+    const rounds = linesOf(daemon, 'reload-unchanged');
+    await sleep(2500);
+    expect(linesOf(daemon, 'reload-unchanged')).toBe(rounds);
+  });
+});
