@@ -110,14 +110,21 @@ export function createReloading(options: ReloadingOptions): Reloading {
 
 function poll({ clock, config }: ReloadingOptions, changed: () => Promise<unknown>): Cancel {
   let over = false;
-  let seen: string | null = null;
   let cancel: Cancel = () => {};
+  /** Null before the first look, when the file has just been read, and after a time in which nobody looked. */
+  let seen: string | null = null;
+  let slept = false;
   async function look(): Promise<void> {
     const { file, reload } = config();
-    if (file !== null && reload.pollSeconds > 0) {
-      const found = await digestOf(file);
-      if (seen !== null && found !== null && found !== seen) await changed();
-      seen = found ?? seen;
+    const found = file === null || reload.pollSeconds === 0 ? null : await digestOf(file);
+    if (reload.pollSeconds === 0) {
+      seen = null;
+      slept = true;
+    } else if (found !== null) {
+      // What it was while nobody looked is not known.
+      if (seen === null ? slept : found !== seen) await changed();
+      seen = found;
+      slept = false;
     }
     if (!over) wait();
   }

@@ -7,7 +7,7 @@ export interface EvidenceBook {
   begin(incarnation: Incarnation): void;
   /** The daemon hears of a bot for the first time: its start-up grace begins. */
   readonly introduce: (incarnation: Incarnation, bot: number) => void;
-  /** True where the bot is back: this is its first beat after another word. */
+  /** True where the word before holds no more: the first beat after another word, or a failure. */
   readonly hear: (incarnation: Incarnation, bot: number, says: BotWord, saidMs: number) => boolean;
   /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
   allowedUntilMs(incarnation: Incarnation, bot: number): number;
@@ -68,7 +68,8 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
     hear(incarnation, bot, says, saidMs) {
       const page = pageOf(incarnation, bot);
       if (page === undefined) return false;
-      const back = says === 'beat' && page.lastWord !== 'beat';
+      // A failure after a goodbye trips what a delete of unknown outcome may have left.
+      const changed = says !== page.lastWord && says !== 'goodbye';
       page.lastWord = says;
       const missing = nowMs() - page.saidMs > STEADY_MS;
       if (page.untilMs < nowMs() || missing || says !== 'beat') page.sinceMs = nowMs();
@@ -76,7 +77,7 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       page.untilMs = says === 'beat' ? saidMs + TTL_MS : nowMs();
       if (says === 'goodbye') page.goodbyeUntilMs = Number.POSITIVE_INFINITY;
       if (says === 'fail') takeBack(page);
-      return back;
+      return changed;
     },
     allowedUntilMs: (incarnation, bot) => pageOf(incarnation, bot)?.untilMs ?? 0,
     allowedAnyoneUntilMs(bot) {
