@@ -168,17 +168,26 @@ function createWaiting(clock: Clock, state: CoreState, onTurn: Keeper['onTurn'])
   return {
     settled(awaited, markets, waitMs) {
       const { promise, resolve } = Promise.withResolvers<readonly Progress[]>();
-      const progress = (): readonly Progress[] => {
-        const known = markets === null ? state.markets : markets.map((name) => state.byName.get(name));
-        return known.flatMap((market) => (market === undefined ? [] : [progressOf(state, awaited, market)]));
+      const configured = () => state.markets.filter(({ leaving }) => !leaving);
+      const names = markets ?? configured().map(({ settings }) => settings.market);
+      const progress = (name: string): Progress | null => {
+        const market = state.byName.get(name);
+        return market === undefined ? null : progressOf(state, awaited, market);
       };
       const finish = (): void => {
         waiting.delete(look);
         giveUp();
-        resolve(progress());
+        resolve(names.map(progress).filter((one) => one !== null));
       };
+      /** The one that was waited for last. */
+      let at = 0;
+      // In most turns one market is looked at: ten thousand after every answer would leave no time for the renewals.
       const look = (): void => {
-        if (progress().every((one) => one.state !== 'waiting')) finish();
+        for (let seen = 0; seen < names.length; seen += 1) {
+          if (progress(names[at] ?? '')?.state === 'waiting') return;
+          at = (at + 1) % names.length;
+        }
+        finish();
       };
       const giveUp = clock.after(waitMs, finish);
       waiting.add(look);

@@ -120,6 +120,7 @@ export function createMarket(
     canaryTries: 0,
     tripWanted: false,
     altered: null,
+    armedWhenUnwanted: true,
     overdueSaid: false,
     lapseSaid: false,
     confirmedOnce: false,

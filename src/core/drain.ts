@@ -41,9 +41,9 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
       why: market.exit?.want === 'delete' ? 'unconfirmed' : 'policy',
     });
   }
-  for (const [market, untilMs] of state.leftBehind) {
-    if (untilMs <= monoMs) continue;
-    left.push({ market, firesByWallMs: state.now.wallMs + (untilMs - monoMs), why: 'policy' });
+  for (const [market, { notAfterMs }] of state.leftBehind) {
+    if (notAfterMs === null || notAfterMs <= monoMs) continue;
+    left.push({ market, firesByWallMs: state.now.wallMs + (notAfterMs - monoMs), why: 'policy' });
   }
   for (const attempt of state.attempts.values()) {
     if (!attempt.aborted) out.push({ kind: 'abort', attempt: attempt.id });

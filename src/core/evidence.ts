@@ -1,8 +1,8 @@
 import type { BotWord, Effect } from './events.ts';
-import { forgetWhatFired, reconsider } from './exit.ts';
+import { forgetWhatFired, noteUnwanted, reconsider } from './exit.ts';
 import type { Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
-import { awakeMs, type BotState, type CoreState, type MarketState } from './state.ts';
+import { awakeMs, type BotState, type CoreState, isWanted, type MarketState } from './state.ts';
 import { lifeAt } from './time.ts';
 
 /**
@@ -34,7 +34,8 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     if (state.lifeMs - bot.lastLifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
     // It came back, who knows how long ago: its goodbye holds no more, and its timers are not deleted for it.
     else if (bot.state === 'goodbye') changeBot(state, bot, 'stale', out);
-  } else {
+  } else if (says === 'fail' || bot.state !== 'failed') {
+    // A bot that has said that it is broken does not end well any more.
     changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);
   }
 }
@@ -109,6 +110,7 @@ export function followBot(state: CoreState, market: MarketState, out: Effect[]):
 
 function suspend(state: CoreState, market: MarketState, why: Suspension, out: Effect[]): void {
   if (market.suspended === why) return;
+  if (isWanted(state, market)) noteUnwanted(state, market);
   market.suspended = why;
   reconsider(state, market);
   out.push({ kind: 'notice', notice: { kind: 'suspended', market: market.settings.market, why } });
@@ -117,7 +119,7 @@ function suspend(state: CoreState, market: MarketState, why: Suspension, out: Ef
 function resume(state: CoreState, market: MarketState, out: Effect[]): void {
   if (market.suspended === null) return;
   market.suspended = null;
-  forgetWhatFired(state, market);
+  if (market.hold === null && !market.leaving) forgetWhatFired(state, market);
   reconsider(state, market);
   out.push({ kind: 'notice', notice: { kind: 'resumed', market: market.settings.market } });
 }

@@ -1,5 +1,5 @@
 import { forget } from './belief.ts';
-import { routeOf } from './outage.ts';
+import { routeFor } from './outage.ts';
 import type { Candidate } from './release.ts';
 import { awakeSlackMs, type CoreState, isWanted, type MarketState } from './state.ts';
 
@@ -15,7 +15,8 @@ const MOST_IN_FLIGHT = 3;
  */
 export function beginExit(state: CoreState, market: MarketState, policy: ExitPolicy): void {
   const { monoMs } = state.now;
-  const want = exitOf(state, market, policy);
+  // What an operator wants deleted is deleted under any policy.
+  const want = exitOf(state, market, isOutOfGuard(market) ? 'delete' : policy);
   const nothingLeft = market.belief.notAfterMs === null || market.belief.notAfterMs <= monoMs;
   // A timer that is to be cut short is left once that has happened.
   market.exit = {
@@ -23,6 +24,10 @@ export function beginExit(state: CoreState, market: MarketState, policy: ExitPol
     done: want === 'keep' ? !market.tripWanted : want === 'delete' && nothingLeft,
   };
   market.nextMs = monoMs;
+}
+
+function isOutOfGuard({ hold }: MarketState): boolean {
+  return hold?.why === 'disarmed' || hold?.why === 'paused';
 }
 
 /**
@@ -41,18 +46,19 @@ export function exitOf(state: CoreState, market: MarketState, policy: ExitPolicy
 /** What exits want to write now: deletes, or the last renewal of a handoff, each after all of its market settled. */
 export function dueExits(state: CoreState): Candidate[] {
   const due: Candidate[] = [];
-  if (state.unauthorised !== null) return due;
-  const base = routeOf(state)?.index ?? 0;
   for (const market of state.markets) {
     const { exit } = market;
     if (exit === null || exit.done || exit.want === 'keep') continue;
     const waits = state.settings.flaw !== 'delete-beside-renewal';
-    if (waits && market.inFlight.some(({ purpose }) => purpose !== 'delete')) continue;
+    // The last renewal of a handoff waits for everything, a delete for all but other deletes.
+    const before = market.inFlight.filter(({ purpose }) => exit.want === 'handoff' || purpose !== 'delete');
+    if (waits && before.length > 0) continue;
     if (market.inFlight.length >= MOST_IN_FLIGHT) continue;
     const fromMs =
       exit.want === 'delete' ? Math.max(market.nextMs, deletableFromMs(state, market)) : market.nextMs;
     if (fromMs <= state.now.monoMs) {
       const purpose = exit.want === 'delete' ? 'delete' : 'renew';
+      const base = routeFor(state, market);
       due.push({ market, purpose, base, detached: market.timedOut, onWrite: null });
     } else {
       state.nextDueMs = Math.min(state.nextDueMs, fromMs);
@@ -79,9 +85,8 @@ function deletableFromMs(state: CoreState, market: MarketState): number {
 export function reconsider(state: CoreState, market: MarketState): void {
   if (state.phase.kind !== 'running') return;
   const { policy } = state.settings.shutdown;
-  if (market.hold?.why === 'disarmed' || market.hold?.why === 'paused') beginExit(state, market, 'delete');
-  else if (market.leaving) beginExit(state, market, policy);
-  else if (market.suspended === 'bot_goodbye') beginExit(state, market, policy);
+  const ends = isOutOfGuard(market) || market.leaving || market.suspended === 'bot_goodbye';
+  if (ends) beginExit(state, market, policy);
   else market.exit = null;
   if (isWanted(state, market)) wantAgain(state, market);
 }
@@ -98,13 +103,21 @@ function wantAgain(state: CoreState, market: MarketState): void {
   market.deleted = false;
   market.nextMs = state.now.monoMs;
   market.cycleSinceMs = null;
-  forgetWhatFired(state, market);
 }
 
-/** What fired while nobody wanted the timer fired on purpose, and is no lapse. */
+/** The timer is wanted no longer: what fires from here on fires on purpose. */
+export function noteUnwanted(state: CoreState, market: MarketState): void {
+  market.armedWhenUnwanted = awakeSlackMs(state, market) > 0;
+}
+
+/**
+ * The timer is wanted again. What fired meanwhile fired on purpose, and is no lapse; but where the guarantee had run out
+ * before, while it was wanted, the next confirmation has to tell.
+ */
 export function forgetWhatFired(state: CoreState, market: MarketState): void {
-  market.belief.server = null;
   if (awakeSlackMs(state, market) <= 0) forget(market.belief);
+  if (!market.armedWhenUnwanted) return;
+  market.belief.server = null;
   market.overdueSaid = false;
   market.lapseSaid = false;
 }

@@ -110,6 +110,8 @@ function refuse(
   out: Effect[],
 ): void {
   const { market } = attempt;
+  // A stop has no time for a slow probe.
+  if (state.phase.kind === 'stopping') return;
   if (market.refusals > 0 && attempt.writtenMs <= market.refusedAtMs && market.refused === null) return;
   market.refusals += 1;
   market.refusedAtMs = state.now.monoMs;

@@ -1,9 +1,9 @@
 import type { Effect } from './events.ts';
 import { followBot } from './evidence.ts';
-import { reconsider } from './exit.ts';
+import { forgetWhatFired, noteUnwanted, reconsider } from './exit.ts';
 import type { Hold } from './notice.ts';
 import type { OperatorCommand } from './operate.ts';
-import { awakeMs, type CoreState, type MarketState } from './state.ts';
+import { awakeMs, type CoreState, isWanted, type MarketState } from './state.ts';
 
 /** Carries an operator's command out as far as the state goes; requests follow from the next plan. */
 export function operate(state: CoreState, command: OperatorCommand, out: Effect[]): void {
@@ -52,11 +52,13 @@ export function holdAfterLapse(state: CoreState, market: MarketState, out: Effec
 export function endPauses(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
     const untilMs = market.hold?.untilAwakeMs ?? null;
-    if (untilMs !== null && awakeMs(state) >= untilMs) release(state, market, 'pause-over', out);
+    if (untilMs !== null && !market.leaving && awakeMs(state) >= untilMs)
+      release(state, market, 'pause-over', out);
   }
 }
 
 function hold(state: CoreState, market: MarketState, why: Hold, forMs: number | null, out: Effect[]): void {
+  if (isWanted(state, market)) noteUnwanted(state, market);
   market.hold = { why, untilAwakeMs: forMs === null ? null : awakeMs(state) + forMs };
   reconsider(state, market);
   const untilWallMs = forMs === null ? null : state.now.wallMs + forMs;
@@ -66,6 +68,7 @@ function hold(state: CoreState, market: MarketState, why: Hold, forMs: number | 
 function release(state: CoreState, market: MarketState, why: 'operator' | 'pause-over', out: Effect[]): void {
   market.hold = null;
   market.tripWanted = false;
+  if (market.suspended === null) forgetWhatFired(state, market);
   reconsider(state, market);
   // A dead bot's own trip goes on.
   followBot(state, market, out);

@@ -119,3 +119,19 @@ export function routeOf(state: CoreState): BaseState | null {
 export function usableBases(state: CoreState): readonly BaseState[] {
   return state.settings.sameAccount ? state.bases : state.bases.slice(0, 1);
 }
+
+/**
+ * Index of the address for the market's next request. A market that has no answer yet tries them in turns: the failures
+ * of one market alone never make an outage, and the other address may be well.
+ */
+export function routeFor(state: CoreState, market: MarketState): number {
+  const bases = usableBases(state);
+  if (bases.length < 2) return 0;
+  const route = routeOf(state);
+  const open = bases.filter(
+    (base) => route === null || base === route || (base.outage === null && base.pingUp !== false),
+  );
+  const first = route === null ? 0 : open.indexOf(route);
+  const tries = market.inFlight.length + market.streak;
+  return open[(first + tries) % open.length]?.index ?? 0;
+}

@@ -1,6 +1,6 @@
 import type { Effect } from './events.ts';
 import { dueExits, tripDone } from './exit.ts';
-import { routeOf, usableBases } from './outage.ts';
+import { routeFor, routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
 import { type Candidate, release, waitsForHung } from './release.ts';
 import {
@@ -12,7 +12,7 @@ import {
   type MarketState,
   slackMs,
 } from './state.ts';
-import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs } from './timing.ts';
+import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs, SHORTEST_GAP_MS } from './timing.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
 const EARLY_MS = 1;
@@ -27,7 +27,8 @@ export function plan(state: CoreState, out: Effect[]): void {
       release(state, dueWhileRunning(state), out);
       break;
     case 'stopping':
-      release(state, [...dueTrips(state), ...dueExits(state)], out);
+      // A refused key ends nothing: the stop says so, and leaves the timers to fire.
+      release(state, state.unauthorised === null ? [...dueTrips(state), ...dueExits(state)] : [], out);
       break;
     case 'stopped':
       break;
@@ -48,10 +49,11 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   if (due.length > 1) due.sort(byUrgency(state));
   // An address that is pinged well again is tried beside the one that stands in for it.
   const returning = canaries(state, ({ pingUp }) => pingUp === true);
+  const others = due.filter((market) => returning.every((canary) => canary.market !== market));
   return [
     ...trips,
     ...returning,
-    ...due.map((market) => renewal(market, routeFor(state, market, route), market.timedOut)),
+    ...others.map((market) => renewal(market, routeFor(state, market), market.timedOut)),
     ...dueExits(state),
   ];
 }
@@ -62,7 +64,6 @@ function dueWhileRunning(state: CoreState): Candidate[] {
  */
 function dueTrips(state: CoreState): Candidate[] {
   const trips: Candidate[] = [];
-  const base = routeOf(state)?.index ?? 0;
   for (const market of state.markets) {
     if (!market.tripWanted || market.inFlight.length > 0) continue;
     const { unresolved, strayAwakeMs, lastsAwakeMs, strayUntilMs } = market.belief;
@@ -75,6 +76,7 @@ function dueTrips(state: CoreState): Candidate[] {
     if (firesByItself) {
       tripDone(market);
     } else if (fromMs <= state.now.monoMs + EARLY_MS) {
+      const base = routeFor(state, market);
       trips.push({ market, purpose: 'trip', base, detached: market.timedOut, onWrite: null });
     } else {
       state.nextDueMs = Math.min(state.nextDueMs, fromMs);
@@ -83,21 +85,27 @@ function dueTrips(state: CoreState): Candidate[] {
   return trips;
 }
 
-/** The key was refused: one attempt of the most urgent market now and then, and nothing else. */
+/**
+ * The key was refused: one attempt of the most urgent market now and then, and nothing else. Where nothing is to be
+ * renewed, a trip or a delete that waits finds out about the key.
+ */
 function keyProbe(state: CoreState): Candidate[] {
   const latch = state.unauthorised;
-  const base = usableBases(state)[0];
-  if (latch === null || base === undefined) return [];
+  if (latch === null) return [];
   if (state.now.monoMs < latch.nextProbeMs) {
     state.nextDueMs = Math.min(state.nextDueMs, latch.nextProbeMs);
     return [];
   }
   const market = mostUrgent(state, () => true);
-  if (market === null) return [];
+  const probe =
+    market === null
+      ? [...dueTrips(state), ...dueExits(state)][0]
+      : renewal(market, routeFor(state, market), true);
+  if (probe === undefined) return [];
   const onWrite = () => {
     latch.nextProbeMs = state.now.monoMs + KEY_PROBE_MS;
   };
-  return [{ ...renewal(market, base, true), onWrite }];
+  return [{ ...probe, detached: true, onWrite }];
 }
 
 /**
@@ -107,6 +115,7 @@ function keyProbe(state: CoreState): Candidate[] {
  */
 function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Candidate[] {
   const chosen: Candidate[] = [];
+  const besideOthers = routeOf(state) !== null;
   for (const base of usableBases(state)) {
     const { outage } = base;
     if (outage === null || !allowed(base)) continue;
@@ -114,7 +123,10 @@ function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Cand
       state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
       continue;
     }
-    const market = mostUrgent(state, (one) => !chosen.some((other) => other.market === one));
+    // Beside an address that works: not one that was written there a moment ago.
+    const rested = (one: MarketState) =>
+      !besideOthers || state.now.monoMs - one.lastWrittenMs >= SHORTEST_GAP_MS - EARLY_MS;
+    const market = mostUrgent(state, (one) => rested(one) && !chosen.some((other) => other.market === one));
     if (market === null) continue;
     const onWrite = () => {
       outage.attempts += 1;
@@ -125,7 +137,7 @@ function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Cand
         state.now.monoMs + gapToLastChanceMs(slack, gapMs, 4 * (state.roundTripMs ?? 100));
       state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
     };
-    chosen.push({ ...renewal(market, base, true), onWrite });
+    chosen.push({ ...renewal(market, base.index, true), onWrite });
   }
   return chosen;
 }
@@ -190,19 +202,6 @@ export function isThrottled(state: CoreState): boolean {
   return state.now.monoMs - state.lastThrottledMs < 5000;
 }
 
-/**
- * A market that has no answer yet tries its addresses in turns: the failures of one market alone never make an outage,
- * and the other address may be well.
- */
-function routeFor(state: CoreState, market: MarketState, route: BaseState): BaseState {
-  const tries = market.inFlight.length + market.streak;
-  if (tries === 0) return route;
-  const open = usableBases(state).filter(
-    ({ index, outage, pingUp }) => outage === null && (index === route.index || pingUp !== false),
-  );
-  return open[(open.indexOf(route) + tries) % open.length] ?? route;
-}
-
-function renewal(market: MarketState, base: BaseState, detached: boolean): Candidate {
-  return { market, purpose: 'renew', base: base.index, detached, onWrite: null };
+function renewal(market: MarketState, base: number, detached: boolean): Candidate {
+  return { market, purpose: 'renew', base, detached, onWrite: null };
 }

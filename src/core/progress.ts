@@ -67,7 +67,13 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
   if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
     return said('impossible', `is out of guard for good (${hold.why}) and cannot be paused`);
   }
-  if (exit === null) return said('impossible', 'is guarded: somebody armed it again');
+  if (exit === null) {
+    const why =
+      market.suspended === null
+        ? 'is guarded: somebody armed it again'
+        : 'keeps its timer: its bot is dead, or failed';
+    return said('impossible', why);
+  }
   if (exit.want === 'keep' && leftMs !== null) {
     const why =
       awaited === 'goodbye'

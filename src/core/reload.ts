@@ -1,10 +1,19 @@
+import { forget } from './belief.ts';
 import { carriedPerSecond, planPeriods } from './cadence.ts';
 import { createBot, createMarket } from './create.ts';
 import type { Effect } from './events.ts';
 import { followBot } from './evidence.ts';
-import { reconsider } from './exit.ts';
+import { forgetWhatFired, noteUnwanted, reconsider } from './exit.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
-import { awakeMs, type CoreState, hurry, type MarketState } from './state.ts';
+import {
+  awakeMs,
+  awakeSlackMs,
+  type Belief,
+  type CoreState,
+  hurry,
+  isWanted,
+  type MarketState,
+} from './state.ts';
 
 /**
  * Takes new settings over while running: what is new is armed, what changed is renewed at once, and what is gone leaves
@@ -12,8 +21,9 @@ import { awakeMs, type CoreState, hurry, type MarketState } from './state.ts';
  */
 export function reload(state: CoreState, settings: CoreSettings, out: Effect[]): void {
   if (state.phase.kind !== 'running') return;
-  for (const [name, untilMs] of state.leftBehind)
-    if (untilMs <= state.now.monoMs) state.leftBehind.delete(name);
+  for (const [name, belief] of state.leftBehind) {
+    if (isOver(state, belief)) state.leftBehind.delete(name);
+  }
   state.settings = { ...settings, flaw: state.settings.flaw };
   for (const { bot } of settings.markets) {
     if (!state.bots.has(bot)) state.bots.set(bot, createBot(settings, bot, state.lifeMs, awakeMs(state)));
@@ -37,6 +47,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
       // As if it were new.
       known.hold = null;
       known.tripWanted = false;
+      if (known.suspended === null) forgetWhatFired(state, known);
       reconsider(state, known);
       followBot(state, known, out);
     }
@@ -49,6 +60,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     market.index = settings.markets.length + place;
     if (market.leaving) continue;
     removed.push(market.settings.market);
+    if (isWanted(state, market)) noteUnwanted(state, market);
     market.leaving = true;
     reconsider(state, market);
   }
@@ -83,7 +95,7 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     const over = notAfterMs === null || notAfterMs <= state.now.monoMs;
     if (market.exit?.done !== true && !over) continue;
     gone.add(market);
-    if (notAfterMs !== null && !over) state.leftBehind.set(market.settings.market, notAfterMs);
+    if (!isOver(state, market.belief)) state.leftBehind.set(market.settings.market, market.belief);
     const deleted = market.exit?.want === 'delete' && market.exit.done;
     const how = deleted ? 'deleted' : over && notAfterMs !== null ? 'fired' : 'kept';
     out.push({ kind: 'notice', notice: { kind: 'removed', market: market.settings.market, how } });
@@ -95,12 +107,20 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
   );
 }
 
-/** A market that comes back may still have the timer that it left behind. */
+/** A market that comes back may still have the timer that it left behind, and requests of its own on their way. */
 function recall(state: CoreState, market: MarketState): void {
   const name = market.settings.market;
-  market.belief.confirmedUntilMs = state.leftBehind.get(name) ?? null;
-  market.belief.notAfterMs = market.belief.confirmedUntilMs;
+  const belief = state.leftBehind.get(name);
+  if (belief === undefined) return;
+  Object.assign(market.belief, belief, { server: null });
+  if (awakeSlackMs(state, market) <= 0) forget(market.belief);
   state.leftBehind.delete(name);
+}
+
+/** Nothing of the market can happen at the exchange any more. */
+function isOver(state: CoreState, belief: Belief): boolean {
+  const { notAfterMs, strayUntilMs, strayCutUntilMs, strayDeleteUntilMs } = belief;
+  return Math.max(notAfterMs ?? 0, strayUntilMs, strayCutUntilMs, strayDeleteUntilMs) <= state.now.monoMs;
 }
 
 function replaceMarkets(state: CoreState, markets: readonly MarketState[]): void {

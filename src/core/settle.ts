@@ -155,7 +155,7 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   believeDeleted(state, attempt);
   calm(market);
   market.deleted = true;
-  if (market.exit !== null) market.exit.done = true;
+  if (market.exit?.want === 'delete') market.exit.done = true;
   const durationMs = state.now.monoMs - attempt.writtenMs;
   out.push({ kind: 'notice', notice: { kind: 'deleted', market: market.settings.market, durationMs } });
 }

@@ -95,6 +95,8 @@ export interface MarketState {
   tripWanted: boolean;
   /** How the exchange's last answer differed from what was asked for. */
   altered: string | null;
+  /** Whether the timer was surely armed when it was last taken out of guard, or its bot went away. */
+  armedWhenUnwanted: boolean;
   overdueSaid: boolean;
   /** The gap that is open now was already reported as a lapse. */
   lapseSaid: boolean;
@@ -163,8 +165,8 @@ export interface CoreState {
   /** In the order of the configuration; those that are leaving come last. */
   markets: readonly MarketState[];
   byName: ReadonlyMap<string, MarketState>;
-  /** Latest firing, monotonic, of timers that markets left behind when a reload took them out. */
-  readonly leftBehind: Map<string, number>;
+  /** What is believed of the timers that markets left behind when a reload took them out. */
+  readonly leftBehind: Map<string, Belief>;
   readonly bases: readonly BaseState[];
   /** Every bot that was ever configured: one that comes back must not be given a new start-up grace. */
   readonly bots: Map<string, BotState>;

@@ -18,6 +18,8 @@ const TICK_MS = 250;
 const COALESCE_MS = 25;
 /** After a stall it takes this long at most until everything that waited in the sockets has been read. */
 const DEAF_MS = 1000;
+/** A loop that turned for this long has read what was there when it began to. */
+const READ_MS = 200;
 
 /**
  * One step of the core: takes in what happened, changes the state in place and returns what is to be done, in order.
@@ -135,7 +137,9 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
   if (lateMs <= TICK_MS && jumps.every(({ byMs }) => byMs < 0)) return;
   state.epoch += 1;
   state.permits = 0;
-  state.deafSinceMs = monoMs < state.deafUntilMs ? Math.min(state.deafSinceMs, lastMs) : lastMs;
+  // Between two stalls the sockets were read if there was time for it.
+  const readMs = lastMs - (state.deafUntilMs - DEAF_MS);
+  state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
   state.deafUntilMs = monoMs + DEAF_MS;
   for (const market of state.markets) {
     if (market.refused === null) market.nextMs = Math.min(market.nextMs, now.monoMs);

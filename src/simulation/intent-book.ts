@@ -12,6 +12,7 @@ export interface IntentBook {
   guardedSinceMs(incarnation: Incarnation, market: string): number;
   /** Until when deletes that were asked for may arrive; `Infinity` while they are asked for. */
   deletesUntilMs(incarnation: Incarnation, market: string): number;
+  isPaused(incarnation: Incarnation, market: string): boolean;
   /** Until when requests of a trip may arrive; `Infinity` while it is asked for. */
   tripsUntilMs(incarnation: Incarnation, market: string): number;
 }
@@ -65,6 +66,7 @@ export function createIntentBook(
       pageOf(incarnation, market)?.guardedSinceMs ?? incarnation.startedMs,
     deletesUntilMs: (incarnation, market) =>
       pageOf(incarnation, market)?.deletesUntilMs ?? Number.NEGATIVE_INFINITY,
+    isPaused: (incarnation, market) => pageOf(incarnation, market)?.intent === 'pause',
     tripsUntilMs: (incarnation, market) =>
       pageOf(incarnation, market)?.tripsUntilMs ?? Number.NEGATIVE_INFINITY,
   };

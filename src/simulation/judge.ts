@@ -70,6 +70,13 @@ export function createJudge(world: JudgedWorld): Judge {
     if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market, incarnation);
   };
   const record = createRecorder(world, judges, isForeign);
+  const onNotice: Judge['onNotice'] = (incarnation, notice) => {
+    if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
+    if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
+    judges.falseLapses.onNotice(incarnation, notice);
+    judges.lapseReports.onNotice(incarnation, notice);
+    judges.streaks.onNotice(incarnation, notice);
+  };
 
   return {
     violations,
@@ -78,15 +85,7 @@ export function createJudge(world: JudgedWorld): Judge {
       evidence.begin(incarnation);
     },
     onTurn: judges.belief.onTurn,
-    onNotice(incarnation, notice) {
-      // A pause ends by itself, on the daemon's own clock.
-      if (notice.kind === 'released' && notice.why === 'pause-over')
-        noteIntent(incarnation, notice.market, 'guard');
-      if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
-      judges.falseLapses.onNotice(incarnation, notice);
-      judges.lapseReports.onNotice(incarnation, notice);
-      judges.streaks.onNotice(incarnation, notice);
-    },
+    onNotice,
     onBack: evidence.takeBackGoodbye,
     onIntroduced: evidence.introduce,
     onEvidence(incarnation, bot, says, saidMs) {
@@ -121,6 +120,16 @@ export function createJudge(world: JudgedWorld): Judge {
     },
     onEnd: judges.progress.onEnd,
   };
+}
+
+/** A pause ends by itself, on the daemon's own clock. */
+function endsPause(
+  intents: Court['intents'],
+  incarnation: Incarnation,
+  notice: Notice,
+): notice is Extract<Notice, { kind: 'released' }> {
+  if (notice.kind !== 'released' || notice.why !== 'pause-over') return false;
+  return intents.isPaused(incarnation, notice.market);
 }
 
 function finderOf(truths: readonly Truth[]): Court['truthOf'] {

@@ -46,6 +46,9 @@ export function createFalseLapseJudge(court: Court) {
   };
 }
 
+/** A guarantee ends this long before its timer fires: the exchange counts whole seconds, and may round them up. */
+const EDGE_MS = 2300;
+
 /** With these a daemon cannot know what its timers went through. */
 const FOREIGN: ReadonlySet<FaultKind> = new Set([
   'actor-deletes',
@@ -63,7 +66,49 @@ interface Known {
   lapses: number;
   /** Whether the timer is wanted, and since when: the bot's return, or the start where it never went away. */
   readonly wanted: boolean;
+  readonly atEdge: boolean;
   readonly sinceMs: number;
+}
+
+function hasFired({ fired }: Truth, { cancellationTime }: Known): boolean {
+  return cancellationTime !== null && fired.some((moment) => moment >= cancellationTime);
+}
+
+function isAboutToFire({ firesMs }: Truth, byMs: number): boolean {
+  return firesMs !== null && firesMs < byMs;
+}
+
+function judgeReport(
+  blame: Court['blame'],
+  name: string,
+  { market, fired, lastFiredMs }: Truth,
+  known: Known,
+  certainty: Certainty,
+): void {
+  const { cancellationTime, wanted, sinceMs } = known;
+  known.lapses += 1;
+  if (known.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
+  if (certainty === 'possible' || known.atEdge) return;
+  if (cancellationTime === null) {
+    // What fired while nobody wanted the timer fired on purpose.
+    if (wanted ? lastFiredMs < sinceMs : lastFiredMs > sinceMs)
+      blame('8 lapses', `${market}: ${name} is certain of a lapse while nobody wanted the timer`);
+  } else if (!fired.some((moment) => moment >= cancellationTime)) {
+    blame('8 lapses', `${market}: ${name} is certain of a lapse that never was`);
+  }
+}
+
+function judgeSilence(
+  blame: Court['blame'],
+  name: string,
+  { market, timeoutMs, fired }: Truth,
+  { cancellationTime, lapses }: Known,
+  until: number,
+): void {
+  if (cancellationTime === null || lapses > 0) return;
+  const startTime = until - timeoutMs / 1000;
+  if (fired.some((moment) => moment >= cancellationTime && moment < startTime))
+    blame('8 lapses', `${market}: ${name} armed it again after a lapse and said nothing`);
 }
 
 /** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
@@ -72,52 +117,41 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
   const byIncarnation = new Map<Incarnation, Map<string, Known>>();
 
-  function onLapsed(name: string, truth: Truth, known: Known, certainty: Certainty): void {
-    const { market, fired, lastFiredMs } = truth;
-    const { cancellationTime, wanted, sinceMs } = known;
-    known.lapses += 1;
-    if (known.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
-    if (certainty === 'possible') return;
-    if (cancellationTime === null) {
-      // What fired while nobody wanted the timer fired on purpose.
-      if (wanted ? lastFiredMs < sinceMs : lastFiredMs > sinceMs)
-        blame('8 lapses', `${market}: ${name} is certain of a lapse while nobody wanted the timer`);
-    } else if (!fired.some((moment) => moment >= cancellationTime)) {
-      blame('8 lapses', `${market}: ${name} is certain of a lapse that never was`);
-    }
-  }
-
-  function onRenewed(name: string, { market, timeoutMs, fired }: Truth, known: Known, until: number): void {
-    const { cancellationTime } = known;
-    if (cancellationTime === null || known.lapses > 0) return;
-    const startTime = until - timeoutMs / 1000;
-    if (fired.some((moment) => moment >= cancellationTime && moment < startTime))
-      blame('8 lapses', `${market}: ${name} armed it again after a lapse and said nothing`);
-  }
-
   function onMarket(incarnation: Incarnation, truth: Truth, notice: Notice): void {
     const all = byIncarnation.get(incarnation) ?? new Map<string, Known>();
     byIncarnation.set(incarnation, all);
-    const fresh = { cancellationTime: null, lapses: 0, wanted: true, sinceMs: nowMs() };
+    const fresh = { cancellationTime: null, lapses: 0, wanted: true, atEdge: false, sinceMs: nowMs() };
     const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
     all.set(truth.market, known);
     switch (notice.kind) {
       case 'suspended':
       case 'held':
       case 'removed':
-        all.set(truth.market, { ...fresh, wanted: false });
+        // What fired before is a lapse that has to be reported; at the edge nobody can be blamed either way.
+        if (hasFired(truth, known)) break;
+        all.set(truth.market, {
+          ...fresh,
+          wanted: false,
+          atEdge: known.atEdge || isAboutToFire(truth, nowMs() + EDGE_MS + plan.cancellationDelayMs),
+        });
         break;
       case 'resumed':
       case 'released':
-        all.set(truth.market, fresh);
+        if (!known.wanted || !hasFired(truth, known))
+          all.set(truth.market, { ...fresh, atEdge: known.atEdge });
+        break;
+      case 'tripped':
+      case 'deleted':
+        all.set(truth.market, { ...fresh, atEdge: true });
         break;
       case 'lapsed':
-        onLapsed(nameOf(incarnation), truth, known, notice.certainty);
+        judgeReport(blame, nameOf(incarnation), truth, known, notice.certainty);
         break;
       case 'renewed':
-        onRenewed(nameOf(incarnation), truth, known, notice.cancellationTime);
+        judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);
         known.cancellationTime = notice.cancellationTime;
         known.lapses = 0;
+        all.set(truth.market, { ...known, atEdge: false });
         break;
       default:
         break;

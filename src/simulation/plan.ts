@@ -69,6 +69,8 @@ export const FAULTS = {
   'operator-pauses': 'market',
   'operator-disarms': 'market',
   'operator-trips': 'market',
+  /** Short stalls of the size, one after the other, with half as long between them. */
+  stutters: 'daemon',
 } as const satisfies Readonly<Record<string, Struck>>;
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];

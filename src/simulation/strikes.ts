@@ -63,12 +63,23 @@ function strikeDaemon({ timeline, fleet }: Struck, { kind, target, forMs, sizeMs
       if (host !== undefined) host.clock.whenRunning(() => fleet.terminate(host));
       timeline.at(timeline.nowMs() + forMs + RESTART_AFTER_MS, () => fleet.start(target));
       break;
+    case 'stutters':
+      stutter(timeline, fleet, target, timeline.nowMs() + forMs, sizeMs);
+      break;
     case 'limiter-stuck':
       fleet.holdLimiter(target, timeline.nowMs() + forMs);
       break;
     default:
       break;
   }
+}
+
+function stutter(timeline: Timeline, fleet: Fleet, target: number, untilMs: number, sizeMs: number): void {
+  if (timeline.nowMs() >= untilMs) return;
+  fleet.running.get(target)?.clock.stall(sizeMs);
+  timeline.at(timeline.nowMs() + 1.5 * Math.max(1, sizeMs), () =>
+    stutter(timeline, fleet, target, untilMs, sizeMs),
+  );
 }
 
 function strikeBot({ timeline, bots }: Struck, { kind, target, forMs, sizeMs }: Fault): void {

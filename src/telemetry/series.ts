@@ -95,6 +95,8 @@ export function createDeclarer<Member, Seen, Own extends string>(
         touch(name);
       };
       const change = (before: Member, after: Member): void => {
+        // Most of what a reload reads again is what it was.
+        if (JSON.stringify(of(before)) === JSON.stringify(of(after))) return;
         remove(before);
         create(after);
       };
