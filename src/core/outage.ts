@@ -125,8 +125,8 @@ export function usableBases(state: CoreState): readonly BaseState[] {
  * of one market alone never make an outage, and the other address may be well.
  */
 export function routeFor(state: CoreState, market: MarketState): number {
+  if (!state.settings.sameAccount || state.bases.length < 2) return 0;
   const bases = usableBases(state);
-  if (bases.length < 2) return 0;
   const route = routeOf(state);
   const open = bases.filter(
     (base) => route === null || base === route || (base.outage === null && base.pingUp !== false),

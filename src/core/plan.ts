@@ -50,11 +50,16 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   // An address that is pinged well again is tried beside the one that stands in for it.
   const returning = canaries(state, ({ pingUp }) => pingUp === true);
   const others = due.filter((market) => returning.every((canary) => canary.market !== market));
+  const renewals = others.map((market) => renewal(market, routeFor(state, market), market.timedOut));
+  // After a stall everything is due at once: what is to be deleted does not wait for those that have time.
+  const withTime = renewals.findIndex(({ market }) => rankOf(state, market) >= RANK.hasTime);
+  const pressing = withTime < 0 ? renewals.length : withTime;
   return [
     ...trips,
     ...returning,
-    ...others.map((market) => renewal(market, routeFor(state, market), market.timedOut)),
+    ...renewals.slice(0, pressing),
     ...dueExits(state),
+    ...renewals.slice(pressing),
   ];
 }
 
@@ -181,13 +186,24 @@ function leastSlackMs(state: CoreState): number {
   return least === Number.POSITIVE_INFINITY ? 0 : least;
 }
 
-/** Earliest deadline first over what can still be saved; then the rest, the longest waiting first. */
+/** In which order what is due goes; within a rank the earliest deadline, or the longest waiting, comes first. */
+const RANK = { presses: 0, isNew: 1, hasTime: 2, hasLapsed: 3 } as const;
+
+function rankOf(state: CoreState, market: MarketState): number {
+  if (isSalvageable(state, market))
+    return slackMs(state, market) * 2 > market.settings.timeoutMs ? RANK.hasTime : RANK.presses;
+  return market.confirmedOnce ? RANK.hasLapsed : RANK.isNew;
+}
+
+/**
+ * Earliest deadline first over what can still be saved, then what has lapsed, the longest waiting first. A market that
+ * was never armed goes before those that have more than half of their time left.
+ */
 function byUrgency(state: CoreState): (one: MarketState, other: MarketState) => number {
   return (one, other) => {
-    const first = isSalvageable(state, one);
-    const second = isSalvageable(state, other);
-    if (first !== second) return first ? -1 : 1;
-    if (first) return slackMs(state, one) - slackMs(state, other);
+    const rank = rankOf(state, one) - rankOf(state, other);
+    if (rank !== 0) return rank;
+    if (isSalvageable(state, one)) return slackMs(state, one) - slackMs(state, other);
     return one.nextMs - other.nextMs || one.index - other.index;
   };
 }

@@ -248,3 +248,20 @@ test('a stop in the middle of a reload ends the timers of the leaving markets to
   driver.live(2000);
   expect(driver.finished()).toEqual([]);
 });
+
+test('after a stall, with a budget that is nearly used up, what leaves and what is new does not wait for the rest', () => {
+  const names = Array.from({ length: 150 }, (_, index) => `M${index}:120`);
+  const options = { nonce: 'window', budget: { requests: 100, windowMs: 10_000 } } as const;
+  const driver = armed({ ...options, markets: names });
+  driver.live(120_000);
+  driver.move({ monoMs: 600 });
+  driver.tick();
+  const fromMs = driver.sinceStartMs();
+  driver.feed({ kind: 'operate', command: { does: 'disarm', markets: ['M5'], forMs: 0 } });
+  reload(driver, { ...options, markets: [...names.slice(0, -1), 'NEW:120'] });
+  driver.live(30_000);
+  const after = driver.writes.filter(({ atMs }) => atMs >= fromMs);
+  expect(after.some(({ market, timeoutSeconds }) => market === 'M5' && timeoutSeconds === null)).toBe(true);
+  expect(after.some(({ market, timeoutSeconds }) => market === 'M149' && timeoutSeconds === null)).toBe(true);
+  expect(after.some(({ market }) => market === 'NEW')).toBe(true);
+});

@@ -52,7 +52,7 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     const spoilt = await ask('/v1/reload');
     expect([spoilt.status, PROBLEMS(spoilt.body)]).toEqual([
       422,
-      [expect.stringMatching(/^KILLSWITCHD_API_SECRET_FILE: .*api-secret/)],
+      [expect.stringMatching(/^KILLSWITCHD_API_SECRET_FILE: .*found an empty text/)],
     ]);
     await daemon.ready();
     expect(daemon.stdout()).not.toContain(next);

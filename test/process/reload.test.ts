@@ -175,7 +175,7 @@ describe('reloads', () => {
     await reloadBySignal(daemon, 'reload-applied');
     await eventually('the other markets gone', 10_000, async () => {
       const { body } = await daemon.get('/metrics');
-      const shown = new Set([...body.matchAll(/market="([^"]+)"/g)].map(([, market]) => market));
+      const shown = new Set([...body.matchAll(/market="([^"]+)"/g)].map(([, market = '']) => market));
       return String([...shown].toSorted()) === String(namesOf(STAYING)) ? true : null;
     });
     expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(1);

@@ -1,0 +1,257 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { asker, controlsOf } from './control.ts';
+import { stageFor } from './harness.ts';
+import { eventually, said, sleep } from './program.ts';
+import { writeConfig } from './reloading.ts';
+import { type EventKind, ofKind, renewalsOf } from './simulated-exchange.ts';
+
+type Content = Readonly<Record<string, unknown>>;
+
+const T_SECONDS = 10;
+const timed = (...markets: readonly string[]) =>
+  markets.map((market) => ({ market, timeoutSeconds: T_SECONDS }));
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A daemon, and the commands as its operator types them. */
+async function play(context: TestContext, config: Content = {}) {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const socket = `unix:${join(stage.directory, 'control.sock')}`;
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: timed('AAA_USDT', 'BBB_USDT'),
+    config: { control: { listen: [socket] }, ...config },
+  });
+  await controlsOf(daemon);
+  const type = async (args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> => {
+    const program = await stage.run(args, { env });
+    const { code } = await program.exit(40_000);
+    return { code, out: program.stdout(), err: program.stderr() };
+  };
+  /** How often it happened at the exchange until now. */
+  const count = async (kind: EventKind, market: string) =>
+    ofKind(await exchange.events(), kind, market).length;
+  return {
+    exchange,
+    daemon,
+    socket,
+    type,
+    count,
+    operate: (...args: readonly string[]) => type(args, { KILLSWITCHD_CONTROL: socket }),
+    content: JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content,
+  };
+}
+
+/** Which keys a document has, all the way down; of a list the keys of its first entry. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? [] : [shapeOf(value[0])];
+  if (typeof value !== 'object' || value === null) return '';
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, shapeOf(entry)]));
+}
+
+const CSI = '\u001b[';
+
+describe.concurrent('an operator command', { timeout: 90_000 }, () => {
+  test('returns when the timer is gone, or stands again, and touches no other market', async (context) => {
+    const { exchange, daemon, operate, count } = await play(context);
+    await daemon.ready();
+    const asked = await operate('disarm', 'AAA_USDT');
+    expect([asked.code, asked.out]).toEqual([64, '']);
+    expect(asked.err).toContain(
+      'nobody can be asked here whether it is meant: add --yes; nothing was changed',
+    );
+    expect(await count('timer-deleted', 'AAA_USDT')).toBe(0);
+
+    const disarmed = await operate('disarm', 'AAA_USDT', '--yes');
+    expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
+    expect(disarmed).toEqual({
+      code: 0,
+      out: 'AAA_USDT has no timer any more: its orders stay.\n',
+      err: '',
+    });
+    const renewals = renewalsOf(await exchange.events(), 'AAA_USDT').length;
+    const paused = await operate('pause', 'AAA_USDT', '--for', '10m');
+    expect([paused.code, paused.out]).toEqual([69, '']);
+    expect(paused.err).toContain('AAA_USDT is out of guard for good (disarmed) and cannot be paused.');
+    expect((await operate('resume', 'AAA_USDT')).code).toBe(69);
+    expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toHaveLength(renewals);
+
+    const armed = await operate('arm', 'AAA_USDT');
+    expect(await count('timer-armed', 'AAA_USDT')).toBe(2);
+    expect(armed.code).toBe(0);
+    expect(armed.out).toMatch(/^AAA_USDT is armed for another [\d.]+ s\.\n$/);
+
+    const short = await operate('pause', '--for', '3s', 'AAA_USDT');
+    expect([short.code, await count('timer-deleted', 'AAA_USDT')]).toEqual([0, 2]);
+    await eventually('the end of the pause', 10_000, async () =>
+      (await count('timer-armed', 'AAA_USDT')) === 3 ? true : null,
+    );
+    const long = await operate('pause', '--for', '10m');
+    expect([
+      long.code,
+      await count('timer-deleted', 'AAA_USDT'),
+      await count('timer-deleted', 'BBB_USDT'),
+    ]).toEqual([0, 3, 1]);
+    const resumed = await operate('resume', '--json');
+    expect([
+      resumed.code,
+      await count('timer-armed', 'AAA_USDT'),
+      await count('timer-armed', 'BBB_USDT'),
+    ]).toEqual([0, 4, 2]);
+    expect(JSON.parse(resumed.out)).toMatchObject({
+      done: true,
+      markets: [
+        { market: 'AAA_USDT', state: 'done' },
+        { market: 'BBB_USDT', state: 'done' },
+      ],
+    });
+    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    const gone = await operate('status');
+    expect([gone.code, gone.out]).toEqual([69, '']);
+    expect(gone.err).toContain('there is no such socket; is killswitchd running');
+  });
+
+  test('trip has the orders of its market cancelled, and returns when that is sure', async (context) => {
+    const { exchange, daemon, operate, count } = await play(context);
+    await daemon.ready();
+    await exchange.placeOrders({ market: 'AAA_USDT', type: 'spot' }, { market: 'BBB_USDT', type: 'spot' });
+    expect((await operate('trip', 'AAA_USDT')).code).toBe(64);
+    const tripped = await operate('trip', 'AAA_USDT', '--yes');
+    const short = ofKind(await exchange.events(), 'timer-updated', 'AAA_USDT').at(-1);
+    expect(short?.timeoutSeconds).toBe(5);
+    expect(tripped.code).toBe(0);
+    expect(tripped.out).toMatch(/^AAA_USDT is cut short: its orders are cancelled within [\d.]+ s\.\n$/);
+    const { atMs } = await exchange.event('timer-fired', 8000, ({ market }) => market === 'AAA_USDT');
+    expect(atMs - (short?.atMs ?? 0)).toBeLessThan(6500);
+    await exchange.event('order-cancelled', 1000, ({ market }) => market === 'AAA_USDT');
+    await sleep(1500);
+    expect(renewalsOf(await exchange.events(), 'AAA_USDT').filter((renewedMs) => renewedMs > atMs)).toEqual(
+      [],
+    );
+    expect(await count('order-cancelled', 'BBB_USDT')).toBe(0);
+    expect((await operate('arm')).code).toBe(0);
+    expect(await count('timer-armed', 'AAA_USDT')).toBe(2);
+  });
+
+  test('tells by its exit code what was wrong, and changes nothing', async (context) => {
+    const { exchange, daemon, operate, type, content } = await play(context);
+    await daemon.ready();
+    const unknown = await operate('disarm', '--yes', 'AAA_USDT', 'BBB_USDC');
+    expect(unknown).toMatchObject({ code: 64, out: '' });
+    expect(unknown.err).toContain('did you mean BBB_USDT?');
+    expect((await operate('arm', '--wait', '61')).code).toBe(64);
+    expect((await operate('pause')).code).toBe(64);
+    const level = await operate('log-level', 'debgu');
+    expect([level.code, level.err]).toEqual([64, expect.stringContaining('did you mean debug?')]);
+    const nowhere = await type(['status', '--config', join(daemon.configFile, '..', 'none.yaml')], {});
+    expect(nowhere.code).toBe(78);
+    expect((await type(['status', '--control', '127.0.0.1:1'], {})).code).toBe(69);
+
+    writeConfig(daemon, JSON.stringify({ ...content, markets: [{ market: 'AAA_USDT', timeoutSeconds: 4 }] }));
+    const reload = await operate('reload');
+    expect(reload).toMatchObject({ code: 78, out: '' });
+    expect(reload.err).toContain('the configuration is wrong; nothing was changed');
+    expect(reload.err).toMatch(/killswitchd\.json:1:\d+ markets\[0\]\.timeoutSeconds: found 4; allowed: /);
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toEqual([]);
+
+    await exchange.addFaults({ kind: 'hang', mode: 'hold', match: { market: 'AAA_USDT' } });
+    const late = await operate('disarm', 'AAA_USDT', '--yes', '--wait', '1');
+    expect(late).toMatchObject({ code: 75, out: '' });
+    expect(late.err).toContain('1 of 1 market not confirmed within 1 s; the daemon goes on trying');
+    await exchange.clearFaults();
+    await exchange.event('timer-deleted', 15_000);
+  });
+
+  test('cannot arm a market whose bot is silent, and says so; healthcheck tells apart what is live and what is ready', async (context) => {
+    const { exchange, socket, operate } = await play(context, {
+      liveness: { mode: 'beat', ttlSeconds: 2, startupGraceSeconds: 0 },
+    });
+    const armed = await operate('arm', 'AAA_USDT');
+    expect(armed).toMatchObject({ code: 69, out: '' });
+    expect(armed.err).toContain("nothing is renewed before the bot's next beat");
+    expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toEqual([]);
+
+    const live = { code: 0, out: 'The daemon is live.\n', err: '' };
+    // Whoever starts the bot waits for this: a market that only waits for its bot is ready.
+    expect((await operate('healthcheck', '--ready')).code).toBe(0);
+    await exchange.addFaults({ kind: 'maintenance' });
+    expect((await asker(context, socket)('/v1/beat')).body).toMatchObject({ armed: false, counted: true });
+    const ready = await operate('healthcheck', '--ready');
+    expect(ready).toMatchObject({ code: 69, out: '' });
+    expect(ready.err).toMatch(/is not ready: AAA_USDT .*; BBB_USDT /);
+    expect(await operate('healthcheck', '--live')).toEqual(live);
+  });
+
+  test('reload returns when new markets are armed and old ones have no timer, and says which', async (context) => {
+    const { daemon, type, count, content } = await play(context);
+    await daemon.ready();
+    const next = { ...content, markets: timed('BBB_USDT', 'CCC_USDT') };
+    writeConfig(daemon, JSON.stringify(next));
+    const reload = await type(['reload', '--config', daemon.configFile], {});
+    expect([await count('timer-armed', 'CCC_USDT'), await count('timer-deleted', 'AAA_USDT')]).toEqual([
+      1, 1,
+    ]);
+    expect(reload).toMatchObject({ code: 0, err: '' });
+    expect(reload.out).toMatch(
+      /^The new configuration is in force\.\nAdded: CCC_USDT\.\nRemoved: AAA_USDT\.\nCCC_USDT is armed for another [\d.]+ s\.\n$/,
+    );
+    const again = await type(['reload'], { KILLSWITCHD_CONFIG: daemon.configFile });
+    expect(again).toEqual({
+      code: 0,
+      out: 'Nothing has changed: the configuration in force stays.\n',
+      err: '',
+    });
+    expect(await count('timer-deleted', 'BBB_USDT')).toBe(0);
+  });
+
+  test('status, log-level and healthcheck tell what the daemon says, in plain text off a terminal', async (context) => {
+    const { daemon, operate, type } = await play(context);
+    await daemon.ready();
+    await sleep(1100);
+    const shown = await operate('status');
+    expect(shown).toMatchObject({ code: 0, err: '' });
+    expect(shown.out).not.toContain(CSI);
+    for (const market of ['AAA_USDT', 'BBB_USDT']) {
+      expect(shown.out).toMatch(new RegExp(`^${market} +armed +`, 'm'));
+    }
+    const json = await operate('status', '--json');
+    expect([json.code, json.err]).toEqual([0, '']);
+    const overWeb = JSON.parse((await daemon.get('/api/v1/status')).body) as unknown;
+    expect(shapeOf(JSON.parse(json.out))).toEqual(shapeOf(overWeb));
+
+    expect(await operate('log-level')).toEqual({ code: 0, out: 'info\n', err: '' });
+    const debug = await operate('log-level', 'debug', '--for', '3s');
+    expect(debug).toMatchObject({ code: 0, err: '' });
+    await eventually('a line of level debug', 5000, () =>
+      daemon.stdout().includes('{"level":"debug"') ? true : null,
+    );
+    await eventually(
+      `the usual level\n${said(daemon)}`,
+      10_000,
+      () => daemon.logged('log-level-changed')[1] ?? null,
+    );
+    expect(await operate('log-level')).toEqual({ code: 0, out: 'info\n', err: '' });
+
+    expect(await operate('healthcheck', '--ready')).toEqual({
+      code: 0,
+      out: 'The daemon is ready.\n',
+      err: '',
+    });
+    const web = new URL(await daemon.web()).host;
+    expect((await type(['healthcheck', '--ready', '--web', web], {})).code).toBe(0);
+    daemon.signal('SIGSTOP');
+    const stopped = await operate('healthcheck');
+    daemon.signal('SIGCONT');
+    expect(stopped).toMatchObject({ code: 69, out: '' });
+    expect(stopped.err).toContain('has not answered within 2 s');
+  });
+});
