@@ -37,7 +37,6 @@ function obey(state: CoreState, market: MarketState, command: OperatorCommand, o
       break;
     case 'trip':
       hold(state, market, 'tripped', null, out);
-      market.tripWanted = true;
       market.nextMs = state.now.monoMs;
       break;
   }
@@ -59,6 +58,8 @@ export function endPauses(state: CoreState, out: Effect[]): void {
 
 function hold(state: CoreState, market: MarketState, why: Hold, forMs: number | null, out: Effect[]): void {
   if (isWanted(state, market)) noteUnwanted(state, market);
+  // The last word counts: what was to be tripped is now to be left alone.
+  market.tripWanted = why === 'tripped';
   market.hold = { why, untilAwakeMs: forMs === null ? null : awakeMs(state) + forMs };
   reconsider(state, market);
   const untilWallMs = forMs === null ? null : state.now.wallMs + forMs;

@@ -120,6 +120,8 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
   function onMarket(incarnation: Incarnation, truth: Truth, notice: Notice): void {
     const all = byIncarnation.get(incarnation) ?? new Map<string, Known>();
     byIncarnation.set(incarnation, all);
+    // Its guarantee can end long before its timer does, where requests overtook each other.
+    const guaranteeIsOut = incarnation.keeper.state.byName.get(truth.market)?.armedWhenUnwanted === false;
     const fresh = { cancellationTime: null, lapses: 0, wanted: true, atEdge: false, sinceMs: nowMs() };
     const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
     all.set(truth.market, known);
@@ -132,7 +134,10 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
         all.set(truth.market, {
           ...fresh,
           wanted: false,
-          atEdge: known.atEdge || isAboutToFire(truth, nowMs() + EDGE_MS + plan.cancellationDelayMs),
+          atEdge:
+            known.atEdge ||
+            guaranteeIsOut ||
+            isAboutToFire(truth, nowMs() + EDGE_MS + plan.cancellationDelayMs),
         });
         break;
       case 'resumed':

@@ -102,6 +102,16 @@ describe('trip', () => {
     expect(Math.min(...slacks)).toBeGreaterThan(0.8);
   });
 
+  test('that has not left yet is taken back by disarm: the last word counts', () => {
+    const driver = armed();
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    driver.take();
+    operate(driver, 'trip');
+    driver.settle(driver.takeOne(), LOST);
+    operate(driver, 'disarm');
+    expect(written(driver, 5000)).not.toContain(5);
+  });
+
   test('is undone by arm alone', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     say(driver, 'beat');
