@@ -107,7 +107,7 @@ function wantAgain(state: CoreState, market: MarketState): void {
 
 /** The timer is wanted no longer: what fires from here on fires on purpose. */
 export function noteUnwanted(state: CoreState, market: MarketState): void {
-  market.armedWhenUnwanted = awakeSlackMs(state, market) > 0;
+  market.armedWhenUnwanted = awakeSlackMs(state, market) > 0 || market.belief.server === null;
 }
 
 /**

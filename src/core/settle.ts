@@ -106,6 +106,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   calm(market);
   if (state.settings.flaw === 'streak-reset-by-others') for (const other of state.markets) other.streak = 0;
   market.confirmedOnce = true;
+  market.armedWhenUnwanted = true;
   market.renewals += 1;
   market.lastConfirmedMs = monoMs;
   market.lastDurationMs = durationMs;

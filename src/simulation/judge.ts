@@ -103,7 +103,7 @@ export function createJudge(world: JudgedWorld): Judge {
       const { number, market, order } = sent;
       const by = senderOf(sent);
       if (by === null || market === null || order === null) return;
-      judges.pace.onWrite(by, number, order.nonce);
+      judges.pace.onWrite(by, market, number, order.nonce);
       const truth = truthOf(market);
       if (truth === undefined) return;
       if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);

@@ -102,10 +102,10 @@ function judgeSilence(
   blame: Court['blame'],
   name: string,
   { market, timeoutMs, fired }: Truth,
-  { cancellationTime, lapses }: Known,
+  { cancellationTime, lapses, atEdge }: Known,
   until: number,
 ): void {
-  if (cancellationTime === null || lapses > 0) return;
+  if (cancellationTime === null || lapses > 0 || atEdge) return;
   const startTime = until - timeoutMs / 1000;
   if (fired.some((moment) => moment >= cancellationTime && moment < startTime))
     blame('8 lapses', `${market}: ${name} armed it again after a lapse and said nothing`);
@@ -129,8 +129,12 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
       case 'suspended':
       case 'held':
       case 'removed':
-        // What fired before is a lapse that has to be reported; at the edge nobody can be blamed either way.
-        if (hasFired(truth, known)) break;
+        // What fired before is a lapse that may be reported; nobody is blamed either way, since a lost answer can
+        // have hidden what came after it.
+        if (hasFired(truth, known)) {
+          all.set(truth.market, { ...known, atEdge: true });
+          break;
+        }
         all.set(truth.market, {
           ...fresh,
           wanted: false,

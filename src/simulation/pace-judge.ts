@@ -5,11 +5,15 @@ interface Pace {
   /** True moments of what was written within the last window. */
   readonly writes: number[];
   readonly nonces: Set<string>;
+  /** The same by market, of the last second. */
+  readonly byMarket: Map<string, number[]>;
   lastNonce: number;
   lastNumber: number;
 }
 
 const RATE_WINDOW_MS = 10_000;
+/** Four attempts a second, new nonces after each of them, and what a stall or a stop adds. */
+const MOST_PER_SECOND = 30;
 /** Nonces further than this from the exchange's clock are surely refused in a nonce window. */
 const NONCE_WINDOW_MS = 6000;
 
@@ -23,7 +27,7 @@ export function createPaceJudge(court: Court) {
   function paceOf(incarnation: Incarnation): Pace {
     const known = byIncarnation.get(incarnation);
     if (known !== undefined) return known;
-    const pace: Pace = { writes: [], nonces: new Set(), lastNonce: -1, lastNumber: -1 };
+    const pace: Pace = { writes: [], nonces: new Set(), byMarket: new Map(), lastNonce: -1, lastNumber: -1 };
     byIncarnation.set(incarnation, pace);
     return pace;
   }
@@ -52,12 +56,23 @@ export function createPaceJudge(court: Court) {
     );
   }
 
+  /** Retries get denser as the deadline comes near, and never turn into a storm. */
+  function judgeStorm(incarnation: Incarnation, { byMarket }: Pace, market: string): void {
+    const writes = byMarket.get(market) ?? [];
+    byMarket.set(market, writes);
+    writes.push(nowMs());
+    while ((writes[0] ?? nowMs()) <= nowMs() - 1000) writes.shift();
+    if (writes.length <= MOST_PER_SECOND) return;
+    blame('10 rate', `${market}: ${nameOf(incarnation)} wrote ${writes.length} requests within a second`);
+  }
+
   return {
     /** A request's first byte leaves. `number` counts the requests of one daemon in the order of signing. */
-    onWrite(incarnation: Incarnation, number: number, nonce: string): void {
+    onWrite(incarnation: Incarnation, market: string, number: number, nonce: string): void {
       const pace = paceOf(incarnation);
       judgeNonce(incarnation, pace, number, nonce);
       judgeRate(incarnation, pace);
+      judgeStorm(incarnation, pace, market);
     },
   };
 }
