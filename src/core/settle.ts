@@ -106,7 +106,8 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   calm(market);
   if (state.settings.flaw === 'streak-reset-by-others') for (const other of state.markets) other.streak = 0;
   market.confirmedOnce = true;
-  market.armedWhenUnwanted = true;
+  // An answer that had waited through a stall tells of a timer that may have fired since.
+  market.armedWhenUnwanted = awakeSlackMs(state, market) > 0;
   market.renewals += 1;
   market.lastConfirmedMs = monoMs;
   market.lastDurationMs = durationMs;

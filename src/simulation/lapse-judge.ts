@@ -131,23 +131,19 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
       case 'removed':
         // What fired before is a lapse that may be reported; nobody is blamed either way, since a lost answer can
         // have hidden what came after it.
-        if (hasFired(truth, known)) {
-          all.set(truth.market, { ...known, atEdge: true });
-          break;
-        }
         all.set(truth.market, {
           ...fresh,
           wanted: false,
           atEdge:
             known.atEdge ||
+            hasFired(truth, known) ||
             guaranteeIsOut ||
             isAboutToFire(truth, nowMs() + EDGE_MS + plan.cancellationDelayMs),
         });
         break;
       case 'resumed':
       case 'released':
-        if (!known.wanted || !hasFired(truth, known))
-          all.set(truth.market, { ...fresh, atEdge: known.atEdge });
+        all.set(truth.market, { ...fresh, atEdge: known.atEdge });
         break;
       case 'tripped':
       case 'deleted':
