@@ -156,7 +156,7 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
         judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);
         known.cancellationTime = notice.cancellationTime;
         known.lapses = 0;
-        all.set(truth.market, { ...known, atEdge: false });
+        all.set(truth.market, { ...known, atEdge: !known.wanted && (known.atEdge || guaranteeIsOut) });
         break;
       default:
         break;
