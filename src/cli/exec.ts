@@ -126,7 +126,11 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (er
     else if (bot === null || stopsAsked > 2) {
       if (stopsAsked > 1) exitAtOnce(signal);
     } else if (stopsAsked === 2) bot.signal('SIGKILL');
-    else if (signal === 'SIGTERM' || edge.sharesTerminal !== true) bot.signal(signal);
+    else {
+      if (signal === 'SIGTERM' || edge.sharesTerminal !== true) bot.signal(signal);
+      const text = `${signal}: the bot (process ${bot.pid}) is asked to end, and guarded until it has. Another one kills it.`;
+      void daemon.then(({ log }) => log.logger.info({ event: 'process-asked-to-end' }, text));
+    }
   };
   edge.onSignal('SIGTERM', onStop('SIGTERM'));
   edge.onSignal('SIGINT', onStop('SIGINT'));

@@ -23,6 +23,8 @@ const RECEIVE_MS = 5000;
 const KEEP_ALIVE_MS = 75_000;
 /** Where others find no place, a connection that is idle makes room, but not while a bot beats over it. */
 const SPARED_MS = 10_000;
+/** Whoever connects asks at once: where others find no place, one that has said nothing for this long makes room. */
+const SILENT_MS = 20;
 /** Longer than any request is waited for: reached by readers that take nothing in. */
 const IDLE_MS = 90_000;
 
@@ -68,6 +70,8 @@ export function createControlServer(
   onRefused: OnRefused,
 ): ControlServer {
   const talks = new Map<Socket, Talk>();
+  /** Of them, those that have asked for something: silent ones take no place but their own. */
+  let speaking = 0;
   /** What came last over these cannot be read: what has not begun never will, even when they are closed. */
   const broken = new WeakSet<Socket>();
   const refuse = (talk: Talk, response: ServerResponse, refusal: ControlRefusal): void => {
@@ -80,6 +84,7 @@ export function createControlServer(
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const talk = talks.get(request.socket);
     if (talk === undefined || talk.over) return;
+    if (talk.requests === 0) speaking += 1;
     talk.requests += 1;
     talk.usedMs = clock.now().monoMs;
     talk.unanswered.set(response, 'waits');
@@ -87,13 +92,44 @@ export function createControlServer(
     if (talk.unanswered.size > MAX_PIPELINED) {
       const text = `more than ${MAX_PIPELINED} requests were sent ahead; wait for their replies`;
       refuse(talk, response, new ControlRefusal('too_many_requests', text));
-    } else if (talk.surplus && talks.size > MAX_CONNECTIONS) {
+    } else if (talk.surplus && speaking > MAX_CONNECTIONS) {
       const text = `more than ${MAX_CONNECTIONS} connections are open; close some, and try again`;
       refuse(talk, response, new ControlRefusal('too_many_connections', text));
     } else {
       serve(request, response);
     }
   };
+  const server = createLimitedServer(answer);
+  server.on('drop', () => {
+    onRefused('too_many_connections');
+    endIdle(talks, clock.now().monoMs);
+  });
+  server.on('connection', (socket: Socket) => {
+    if (talks.size >= MAX_CONNECTIONS) endIdle(talks, clock.now().monoMs);
+    const surplus = talks.size >= MAX_CONNECTIONS;
+    const usedMs = clock.now().monoMs;
+    talks.set(socket, { surplus, unanswered: new Map(), over: false, requests: 0, usedMs });
+    socket.once('close', () => {
+      if ((talks.get(socket)?.requests ?? 0) > 0) speaking -= 1;
+      talks.delete(socket);
+    });
+  });
+  server.on('clientError', (error, socket) => {
+    const talk = talks.get(socket as Socket);
+    if (!GONE.has(codeOf(error))) broken.add(socket as Socket);
+    if (talk === undefined || !socket.writable || GONE.has(codeOf(error))) socket.destroy();
+    else if (talk.over) (socket as Socket).destroySoon();
+    else endTalk(talk, socket as Socket, describeClientError(error), onRefused);
+  });
+  const begin = (response: ServerResponse): boolean => {
+    if (broken.has(response.req.socket)) return false;
+    talks.get(response.req.socket)?.unanswered.set(response, 'begun');
+    return true;
+  };
+  return { server, begin };
+}
+
+function createLimitedServer(answer: RequestListener): Server {
   const server = createServer(
     {
       requireHostHeader: false,
@@ -107,35 +143,16 @@ export function createControlServer(
   );
   server.setTimeout(IDLE_MS);
   server.maxConnections = MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS;
-  server.on('drop', () => onRefused('too_many_connections'));
-  server.on('connection', (socket: Socket) => {
-    if (talks.size >= MAX_CONNECTIONS) endIdle(talks, clock.now().monoMs);
-    const surplus = talks.size >= MAX_CONNECTIONS;
-    const usedMs = clock.now().monoMs;
-    talks.set(socket, { surplus, unanswered: new Map(), over: false, requests: 0, usedMs });
-    socket.once('close', () => talks.delete(socket));
-  });
-  server.on('clientError', (error, socket) => {
-    const talk = talks.get(socket as Socket);
-    if (!GONE.has(codeOf(error))) broken.add(socket as Socket);
-    if (talk === undefined || !socket.writable || GONE.has(codeOf(error))) socket.destroy();
-    else if (talk.over) (socket as Socket).destroySoon();
-    else endTalk(talk, socket as Socket, describeClientError(error), onRefused);
-  });
   // A connection that cannot be accepted, for want of file descriptors, is no reason to end.
   server.on('error', () => {});
-  const begin = (response: ServerResponse): boolean => {
-    if (broken.has(response.req.socket)) return false;
-    talks.get(response.req.socket)?.unanswered.set(response, 'begun');
-    return true;
-  };
-  return { server, begin };
+  return server;
 }
 
-/** Ends the connections of those who asked once, and of those who have not asked for long. */
+/** Ends the connections of those who asked once, who have said nothing, and who have not asked for long. */
 function endIdle(talks: ReadonlyMap<Socket, Talk>, nowMs: number): void {
   for (const [socket, { unanswered, requests, usedMs }] of talks) {
-    if (unanswered.size === 0 && (requests === 1 || nowMs - usedMs > SPARED_MS)) socket.destroy();
+    const sparedMs = requests === 0 ? SILENT_MS : requests === 1 ? 0 : SPARED_MS;
+    if (unanswered.size === 0 && nowMs - usedMs > sparedMs) socket.destroy();
   }
 }
 

@@ -1,5 +1,6 @@
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
+import type { Clock } from '../ports.ts';
 import { isLocalHostHeader, isLoopback, listenError, parseListenAddress } from './listen-address.ts';
 import { addRoutes, createPages, type Pages, type WebSources } from './routes.ts';
 
@@ -20,6 +21,7 @@ export interface Web {
 
 /** More connections than this are closed at once: file descriptors belong to the renewals first. */
 const MAX_CONNECTIONS = 256;
+const SILENT_MS = 100;
 
 const HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -55,9 +57,25 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     }
     // A connection that cannot be accepted, for want of descriptors, ends no daemon.
     app.server.on('error', () => {});
+    letSilentGo(app.server, options.clock);
     addresses.push(urlOf(host, app.server.address() as AddressInfo));
   }
   return { addresses, status: pages.status, close };
+}
+
+/** Where there is no place for another one, those make room who connected a while ago and have said nothing since. */
+function letSilentGo(server: FastifyInstance['server'], clock: Clock): void {
+  const since = new Map<Socket, number>();
+  server.on('connection', (socket: Socket) => {
+    since.set(socket, clock.now().monoMs);
+    socket.once('close', () => since.delete(socket));
+  });
+  server.on('drop', () => {
+    const { monoMs } = clock.now();
+    for (const [socket, sinceMs] of since) {
+      if (socket.bytesRead === 0 && monoMs - sinceMs > SILENT_MS) socket.destroy();
+    }
+  });
 }
 
 function urlOf(host: string, { port }: AddressInfo): string {
