@@ -50,6 +50,21 @@ async function ask(question: string): Promise<string | null> {
   });
 }
 
+async function input(mostBytes: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > mostBytes) return null;
+      chunks.push(chunk);
+    }
+  } catch {
+    return null;
+  }
+  return Buffer.concat(chunks);
+}
+
 const screen: Screen = {
   size: () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 }),
   write: (text) => write(1, text, 'out'),
@@ -64,6 +79,7 @@ const edge: Edge = {
   terminal,
   ...(terminal ? { screen } : {}),
   ...(isatty(0) && isatty(2) ? { ask } : {}),
+  input,
   readerGone: () => outIsGone,
   sharesTerminal: [0, 1, 2].some((descriptor) => isatty(descriptor)),
   nodeVersion: process.versions.node,

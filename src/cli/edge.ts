@@ -39,6 +39,10 @@ export interface Edge {
    * line that is typed, or with null where there is none (Ctrl-C, Ctrl-D).
    */
   readonly ask?: (question: string) => Promise<string | null>;
+  /**
+   * Standard input to its end; null where it is longer than `mostBytes` or cannot be read. Waits for whoever writes it.
+   */
+  readonly input?: (mostBytes: number) => Promise<Buffer | null>;
   /** Whether the reader of standard output has gone away. */
   readonly readerGone?: () => boolean;
   /** A terminal's Ctrl-C reaches the children of this process as well. */

@@ -11,7 +11,7 @@ import { parseOrders } from '../simulator/order-input.ts';
 import { DEMO_ORDERS, type OrderRequest } from '../simulator/resting-orders.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
 import type { ApiKey } from '../simulator/signed-request.ts';
-import { DEFAULT_ACCOUNT, DEMO_KEY } from '../simulator/simulated-exchange.ts';
+import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-exchange.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 
 /** Something that the caller must correct before the exchange can start. */
@@ -31,6 +31,7 @@ interface Plan {
   readonly markets: readonly string[] | 'any';
   readonly orders: readonly OrderRequest[];
   readonly seed: number;
+  readonly newAddresses: boolean;
   readonly key: ApiKey;
   readonly append: (event: ExchangeEvent) => void;
 }
@@ -42,6 +43,7 @@ interface Flags {
   readonly markets?: string;
   readonly orders?: string;
   readonly seed: string;
+  readonly enableNewAddresses?: boolean;
   readonly eventLog?: string;
 }
 
@@ -65,7 +67,8 @@ export function registerExchange(program: Command, edge: Edge): void {
       '--orders <file>',
       'JSON file with the resting orders, or "none" (default: some in each demo market)',
     )
-    .option('--seed <number>', 'seed of what faults leave to chance', '1')
+    .option('--seed <number>', 'seed of codes, addresses, hashrates and faults', '1')
+    .option('--enable-new-addresses', 'enable create-new-address for the account')
     .option('--event-log <file>', 'append every event to this file as a line of JSON')
     .action(async (flags: Flags) => {
       try {
@@ -94,8 +97,9 @@ async function runExchange(plan: Plan, edge: Edge): Promise<void> {
   log.subscribe(createNarrator(edge.out));
 }
 
-async function listen({ listen, profile, markets, orders, seed, key }: Plan): Promise<SimulatedServer> {
-  const exchange = { profile, markets, keys: [key] };
+async function listen(plan: Plan): Promise<SimulatedServer> {
+  const { listen, profile, markets, orders, seed, newAddresses, key } = plan;
+  const exchange = { profile, markets, newAddresses, keys: [key] };
   try {
     return await startSimulatedServer({ clock: createSystemClock(), listen, exchange, orders, seed });
   } catch (error) {
@@ -126,7 +130,7 @@ function introduce({ profile, key, orders }: Plan, url: string): string[] {
   const hang = '{"kind":"hang","mode":"hold","forMs":6000}';
   return [
     `A simulated exchange, profile ${profile}: no real market, no real money.`,
-    `It accepts ${pair}.`,
+    `It accepts ${pair}, and the access token ${DEMO_TOKEN.token} for the order history.`,
     orders.length === 0
       ? 'No orders rest in its books.'
       : `Resting orders: ${orders.length}, in ${markets.slice(0, 12).join(', ')}${markets.length > 12 ? ' and more' : ''}. A timer that fires cancels those of its market and types.`,
@@ -144,6 +148,7 @@ function readPlan(flags: Flags, edge: Edge): Plan {
     markets,
     orders: readOrders(flags.orders, createMarketCheck(markets)),
     seed: readSeed(flags.seed),
+    newAddresses: flags.enableNewAddresses === true,
     key: readKey(edge.env),
     append: openEventLog(flags.eventLog, edge),
   };

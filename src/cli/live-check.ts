@@ -1,7 +1,7 @@
 import { createSystemClock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { createClient } from '../exchange/client.ts';
-import { RefusedError, UnauthorisedError } from '../exchange/errors.ts';
+import { ERROR_CODES, RefusedError, UnauthorisedError } from '../exchange/errors.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 
 /** No exchange has this market: asking about it proves the key and can arm nothing. */
@@ -40,10 +40,13 @@ export async function checkLive(config: Config, edge: Edge): Promise<ExitCode> {
   }
 }
 
+/** What the exchange says of a request whose key it has accepted. */
+const KEY_ACCEPTED: readonly number[] = [ERROR_CODES.validation, ERROR_CODES.market];
+
 async function showKey(call: () => Promise<unknown>): Promise<void> {
   try {
     await call();
   } catch (error) {
-    if (!(error instanceof RefusedError)) throw error;
+    if (!(error instanceof RefusedError && KEY_ACCEPTED.includes(error.code))) throw error;
   }
 }

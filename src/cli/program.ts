@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   healthcheck: async () => (await import('./healthcheck.ts')).registerHealthcheck,
   demo: async () => (await import('./demo.ts')).registerDemo,
   exchange: async () => (await import('./exchange.ts')).registerExchange,
+  api: async () => (await import('./api.ts')).registerApi,
   simulate: async () => (await import('./simulate.ts')).registerSimulate,
   compare: async () => (await import('./compare.ts')).registerCompare,
   schema: async () => (await import('./schema.ts')).registerSchema,

@@ -146,6 +146,11 @@ export function readTokenFile(file: string): SecretFile {
   return { kind: 'wrong', text };
 }
 
+/** Reads an OAuth 2.0 access token, of any length. Neither it nor the file's name stands in a message. */
+export function readAccessTokenFile(file: string): SecretFile {
+  return readSecretFile(file, 'access token');
+}
+
 /** Why a text cannot be a key or secret, without showing any of it: it must be fit for an HTTP header. */
 function findFlaw(text: string, what: string): string | null {
   const allowed = `allowed: the ${what} alone, in printable ASCII without spaces`;

@@ -3,7 +3,7 @@ import type { Connection, Connections } from './connections.ts';
 import { ConnectError } from './dialler.ts';
 import type { WireHeaders, WireRequest, WireResult } from './wire.ts';
 
-/** The most of a body that is read. The largest documented answer is a few hundred bytes. */
+/** The most of a body that is read. Answers without a list have a few hundred bytes. */
 const MAX_BODY_BYTES = 65_536;
 
 /** One request on its way over one connection. */
@@ -63,7 +63,12 @@ function waitingFor({ connection, written, status }: AttemptState): string {
   return status === null ? 'an answer' : 'the end of the answer';
 }
 
-function handlerOf(state: AttemptState, mayWrite: () => boolean, settle: Settle): Dispatcher.DispatchHandler {
+function handlerOf(
+  state: AttemptState,
+  mayWrite: () => boolean,
+  maxBodyBytes: number,
+  settle: Settle,
+): Dispatcher.DispatchHandler {
   return {
     // undici writes the request right after this call returns, in the same synchronous step.
     onRequestStart(controller) {
@@ -82,11 +87,11 @@ function handlerOf(state: AttemptState, mayWrite: () => boolean, settle: Settle)
     },
     onResponseData(controller, chunk) {
       state.size += chunk.length;
-      if (state.size <= MAX_BODY_BYTES) {
+      if (state.size <= maxBodyBytes) {
         state.chunks.push(chunk);
         return;
       }
-      settle(broken(`HTTP ${state.status} with more than ${MAX_BODY_BYTES} bytes`, state.status));
+      settle(broken(`HTTP ${state.status} with more than ${maxBodyBytes} bytes`, state.status));
       controller.abort(new Error('body too large'));
     },
     onResponseEnd() {
@@ -105,7 +110,7 @@ export function createAttempt(
   connections: Connections,
   done: (result: WireResult) => void,
 ): Attempt {
-  const { method, path, body, headers, mayWrite } = request;
+  const { method, path, body, headers, mayWrite, maxBodyBytes = MAX_BODY_BYTES } = request;
   const state: AttemptState = {
     connection: null,
     written: false,
@@ -133,7 +138,7 @@ export function createAttempt(
   return {
     begin(connection) {
       state.connection = connection;
-      const handler = handlerOf(state, () => !settled && mayWrite(), settle);
+      const handler = handlerOf(state, () => !settled && mayWrite(), maxBodyBytes, settle);
       connection.client.dispatch({ method, path, body, headers: { ...headers } }, handler);
     },
     giveUp(reason) {

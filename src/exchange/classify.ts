@@ -1,14 +1,25 @@
 import type { FailureReason, Outcome, ServerTimer } from '../core/outcome.ts';
 import type { PingOutcome } from '../ports.ts';
-import { type ApiErrorBody, decodeError, decodeTimer, isPong, parseBody } from './decode.ts';
+import {
+  type ApiErrorBody,
+  decodeError,
+  decodePublicError,
+  decodeTimer,
+  isPong,
+  parseBody,
+} from './decode.ts';
 import type { Redact } from './redaction.ts';
 import type { WireHeaders, WireResult } from './wire.ts';
 
-/** An outcome with what only a library user asks for: the messages by parameter, the error underneath. */
+/** An outcome with what only a library user asks for: the code, the messages by parameter, the error underneath. */
 export type Verdict = Outcome & {
+  readonly code?: number;
   readonly fields?: ApiErrorBody['fields'];
   readonly cause?: unknown;
 };
+
+/** A verdict that is no success. */
+export type Rejection = Exclude<Verdict, { kind: 'applied' } | { kind: 'deleted' }>;
 
 /** What was asked of the exchange, to hold the answer against. */
 export interface Asked {
@@ -16,7 +27,7 @@ export interface Asked {
   readonly timeoutSeconds: number | null;
 }
 
-type Response = Extract<WireResult, { kind: 'response' }>;
+export type Response = Extract<WireResult, { kind: 'response' }>;
 type Failed = Extract<WireResult, { kind: 'failed' }>;
 
 /** The value of a header, the first one where it was repeated. */
@@ -30,9 +41,12 @@ function describeError({ message, fields }: ApiErrorBody): string {
   return named.length === 0 ? message : `${message} (${named.join('; ')})`;
 }
 
-function describeResponse(response: Response, value: unknown): string {
+/** One line about an answer: its status, and the message of the API's error object or what else its body is. */
+export function describeResponse(response: Response, value: unknown): string {
   const error = decodeError(value);
   if (error !== null) return `HTTP ${response.status}: ${describeError(error)}`;
+  const publicError = decodePublicError(value);
+  if (publicError !== null) return `HTTP ${response.status}: ${publicError.message}`;
   const type = firstHeader(response.headers, 'content-type') ?? 'no content type';
   return `HTTP ${response.status} with ${response.body.length} bytes of ${type}`;
 }
@@ -62,7 +76,7 @@ const LATCHING_CODES: readonly number[] = [30, 31];
  * error objects with these statuses were not carried out either, but say nothing that holds for the next request. Any
  * other 4xx may be a proxy's, and what became of the request behind it is unknown.
  */
-function judgeRefusal(status: number, value: unknown, detail: string): Verdict {
+function judgeRefusal(status: number, value: unknown, detail: string): Rejection {
   const error = decodeError(value);
   if (error === null) return { kind: 'transient', reason: 'parse', detail, maybeApplied: true };
   // With nonceWindow a nonce too far from the exchange's clock comes as code 0, which has other meanings as well.
@@ -71,13 +85,18 @@ function judgeRefusal(status: number, value: unknown, detail: string): Verdict {
   const isApi = status === 400 || status === 422;
   if (isApi && LATCHING_CODES.includes(error.code))
     return { kind: 'refused', code: error.code, detail, fields: error.fields };
-  return { kind: 'transient', reason: 'validation', detail, maybeApplied: !isApi };
+  const { code, fields } = error;
+  return { kind: 'transient', reason: 'validation', detail, maybeApplied: !isApi, code, fields };
 }
 
-function judgeResponse(response: Response, asked: Asked): Verdict {
+/** True for the statuses that say the request was carried out. */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** What an answer without success says: by status first, then by body. */
+export function judgeRejection(response: Response, value: unknown): Rejection {
   const { status } = response;
-  const value = parseBody(response.body);
-  if (status >= 200 && status < 300) return judgeSuccess(response, value, asked);
   const detail = describeResponse(response, value);
   if (status >= 500) return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied: true };
   if (status === 401 || status === 403) return { kind: 'unauthorised', status, detail };
@@ -92,8 +111,13 @@ function judgeResponse(response: Response, asked: Asked): Verdict {
   };
 }
 
+function judgeResponse(response: Response, asked: Asked): Verdict {
+  const value = parseBody(response.body);
+  return isSuccess(response.status) ? judgeSuccess(response, value, asked) : judgeRejection(response, value);
+}
+
 /** An answer that broke off or grew too large is judged by its status, as a whole one would be. */
-function judgeFailed({ reason, detail, maybeApplied, status, cause }: Failed): Verdict {
+export function judgeFailed({ reason, detail, maybeApplied, status, cause }: Failed): Rejection {
   if (reason === 'parse') {
     if (status !== undefined && status >= 500)
       return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied, cause };
@@ -104,8 +128,8 @@ function judgeFailed({ reason, detail, maybeApplied, status, cause }: Failed): V
   return { kind: 'transient', reason, detail, maybeApplied, cause };
 }
 
-function withDetail(verdict: Verdict, redact: Redact): Verdict {
-  if (verdict.kind === 'applied' || verdict.kind === 'deleted') return verdict;
+/** The rejection with every text in it redacted. */
+export function redacted(verdict: Rejection, redact: Redact): Rejection {
   const detail = redact(verdict.detail);
   if (verdict.fields === undefined) return { ...verdict, detail };
   const fields = Object.entries(verdict.fields).map(([name, messages]): [string, string[]] => [
@@ -120,7 +144,8 @@ function withDetail(verdict: Verdict, redact: Redact): Verdict {
  * codes alone are ambiguous. Never throws, whatever the bytes. Every text in the verdict has passed `redact`.
  */
 export function classifySync(result: WireResult, asked: Asked, redact: Redact): Verdict {
-  return withDetail(result.kind === 'failed' ? judgeFailed(result) : judgeResponse(result, asked), redact);
+  const verdict = result.kind === 'failed' ? judgeFailed(result) : judgeResponse(result, asked);
+  return verdict.kind === 'applied' || verdict.kind === 'deleted' ? verdict : redacted(verdict, redact);
 }
 
 type PingVerdict = { readonly ok: true } | Omit<Extract<PingOutcome, { ok: false }>, 'latencyMs'>;
@@ -135,7 +160,7 @@ function reasonOfStatus(status: number): FailureReason {
 export function classifyPing(result: WireResult, redact: Redact): PingVerdict {
   if (result.kind === 'failed') return { ok: false, reason: result.reason, detail: redact(result.detail) };
   const value = parseBody(result.body);
-  const succeeded = result.status >= 200 && result.status < 300;
+  const succeeded = isSuccess(result.status);
   if (succeeded && isPong(value)) return { ok: true };
   const detail = `${describeResponse(result, value)}${succeeded ? ', expected ["pong"]' : ''}`;
   return { ok: false, reason: reasonOfStatus(result.status), detail: redact(detail) };

@@ -1,186 +1,183 @@
-import pRetry from 'p-retry';
-import { ORDER_TYPES, type OrderType, type ServerTimer } from '../core/outcome.ts';
-import type { Cancel, Clock, Exchange } from '../ports.ts';
-import { ArgumentError, errorOfReason, NetworkError, NonceError, toError } from './errors.ts';
-import { createExchange, type ExchangeOptions } from './exchange.ts';
+import type { ServerTimer } from '../core/outcome.ts';
+import {
+  checkAccessToken,
+  checkAddressType,
+  checkArguments,
+  checkBody,
+  checkProvider,
+  checkTimeRange,
+} from './arguments.ts';
+import { type Call, type CallOptions, createCaller } from './call.ts';
+import { errorOfReason } from './errors.ts';
+import { createAccess, type ExchangeOptions } from './exchange.ts';
+import {
+  createNewAddress,
+  createStockMarketOrder,
+  miningHashrate,
+  miningPool,
+  myCodes,
+  type Operation,
+  orderHistory,
+  ping,
+  syncKillSwitch,
+  withdrawPay,
+} from './operations.ts';
+import {
+  type Codes,
+  type Decoder,
+  type Hashrate,
+  type MiningPool,
+  type NewAddress,
+  type OpenReply,
+  type Order,
+  orderDecoder,
+  readCodes,
+  readHashrate,
+  readHistory,
+  readMiningPool,
+  readNewAddress,
+  readPong,
+  readWithdrawal,
+} from './replies.ts';
+import { classifyReply, classifyTimer } from './reply.ts';
+import type {
+  CodesRequest,
+  HashrateRequest,
+  KillSwitchRequest,
+  NewAddressRequest,
+  OrderHistoryRequest,
+  StockMarketOrderRequest,
+  WithdrawPayRequest,
+} from './requests.ts';
+import { createTurns } from './turns.ts';
 
-export interface KillSwitchRequest {
-  /** `BASE_QUOTE` in capitals. */
-  readonly market: string;
-  /** Whole seconds 5 to 600, or null to delete the timer. */
-  readonly timeoutSeconds: number | null;
-  /** At least one order type; null or left out means all. */
-  readonly types?: readonly OrderType[] | null;
+export type { CallOptions, KillSwitchRequest };
+
+export interface ClientOptions extends ExchangeOptions {
+  /** Asked before every order history request: an OAuth 2.0 access token. No other operation uses it. */
+  readonly accessToken?: (() => string) | undefined;
 }
 
-export interface CallOptions {
-  /** Withdraws the call; it then rejects with a NetworkError of reason `aborted`. */
-  readonly signal?: AbortSignal;
-  /** Milliseconds for the whole call; 10 000 where it is not given. */
-  readonly timeoutMs?: number;
-  /** Index into the base addresses; the first one where it is not given. */
-  readonly base?: number;
+export interface OrderHistoryOptions extends CallOptions {
+  /** Instead of the client's own. */
+  readonly accessToken?: string | undefined;
 }
 
-/** The exchange with promises. Everything rejects with an ApiError of `errors.ts`, or an ArgumentError before sending. */
+/**
+ * The nine operations of the API document with promises.
+ *
+ * What is given is written in camelCase and checked before anything is sent: an ArgumentError names the argument, what
+ * was found and what is allowed. What comes back is the exchange's own reply with the names of the document
+ * (`order_id`, `deal_money`), nothing renamed, rounded or left out: amounts are text, times are Unix seconds, and fields
+ * that the document does not know are still there. What it leaves open is `unknown`. Only a kill-switch timer is reduced
+ * to its four fields.
+ *
+ * Everything that fails rejects with an ApiError of `errors.ts` within `timeoutMs`. A stale nonce is repeated with a new
+ * one, a reading call whose connection was lost once over another connection, and nothing else. Orders and withdrawals
+ * of which nobody knows what became reject with an UnknownOutcomeError.
+ */
 export interface Client {
+  /** Places a market order. Give a `clientOrderId`: without one an order of unknown outcome can hardly be found. */
+  createStockMarketOrder(request: StockMarketOrderRequest, options?: CallOptions): Promise<Order>;
+  /** The body is sent, and the answer given back, as it is: the document shows the fields of neither. */
+  orderHistory(
+    request?: OrderHistoryRequest,
+    options?: OrderHistoryOptions,
+  ): Promise<Readonly<Record<string, unknown>>>;
+  /** Starts a withdrawal; the fee comes on top of the amount. The fields of the answer are not shown in the document. */
+  withdrawPay(request: WithdrawPayRequest, options?: CallOptions): Promise<OpenReply>;
   /** Arms or updates the timer of a market and gives it back; deletes it for a null timeout and gives back null. */
   syncKillSwitch(request: KillSwitchRequest, options?: CallOptions): Promise<ServerTimer | null>;
+  myCodes(request?: CodesRequest, options?: CallOptions): Promise<Codes>;
+  /** A range that the exchange does not take rejects with a RefusedError of code `ERROR_CODES.timeRange`. */
+  miningHashrate(request?: HashrateRequest, options?: CallOptions): Promise<Hashrate>;
+  /** Makes a new deposit address with every call. The exchange's support must have enabled it for the account. */
+  createNewAddress(request: NewAddressRequest, options?: CallOptions): Promise<NewAddress>;
+  miningPool(options?: CallOptions): Promise<MiningPool>;
   /** Milliseconds that the answer took. */
   ping(options?: CallOptions): Promise<number>;
+  /** Ends what is in flight; calls afterwards reject. */
   close(): Promise<void>;
 }
 
-const TIMEOUT_MS = 10_000;
-/** How long a call waits for its turn at most. A limiter that has stalled must not hold it up. */
-const TURN_MS = 1_000;
-/** A stale nonce is repeated at once with a new one: 1 s, 1 min and 1 h ahead if need be. */
-const NONCE_RETRIES = 3;
-const NOT_SENT = { maybeApplied: false } as const;
-const MARKET = /^[A-Z0-9]+_[A-Z0-9]+$/;
+/** The first attempt of a ping may use half of the time, so that a second one on a fresh connection still fits. */
+const PING_SHARE = 0.5;
 
-function checkArguments({ market, timeoutSeconds, types }: KillSwitchRequest): void {
-  if (typeof market !== 'string' || !MARKET.test(market))
-    throw new ArgumentError('market', `market is ${JSON.stringify(market)}; allowed: BASE_QUOTE in capitals`);
-  const seconds = timeoutSeconds;
-  if (seconds !== null && !(Number.isInteger(seconds) && seconds >= 5 && seconds <= 600)) {
-    throw new ArgumentError(
-      'timeoutSeconds',
-      `timeoutSeconds is ${JSON.stringify(seconds)}; allowed: whole seconds 5 to 600, or null to delete the timer`,
-    );
+/** The access token of the call, or of the client. */
+function tokenOf(call: OrderHistoryOptions, client: ClientOptions): string {
+  if (call.accessToken !== undefined) return checkAccessToken(call.accessToken);
+  let token: string | undefined;
+  try {
+    token = client.accessToken?.();
+  } catch (cause) {
+    const detail = cause instanceof Error ? cause.message : 'unknown error';
+    throw errorOfReason('auth', `the access token could not be read: ${detail}`, {
+      maybeApplied: false,
+      cause,
+    });
   }
-  if (types === null || types === undefined) return;
-  const allowed = `allowed: ${ORDER_TYPES.join(', ')}; null for all`;
-  if (!Array.isArray(types) || types.length === 0)
-    throw new ArgumentError('types', `types is ${JSON.stringify(types)}; ${allowed}`);
-  for (const [place, type] of types.entries()) {
-    if (!ORDER_TYPES.includes(type))
-      throw new ArgumentError('types', `types[${place}] is ${JSON.stringify(type)}; ${allowed}`);
-  }
+  return checkAccessToken(token);
 }
 
-function timeoutOf({ timeoutMs = TIMEOUT_MS }: CallOptions): number {
-  if (Number.isFinite(timeoutMs) && timeoutMs > 0) return timeoutMs;
-  throw new ArgumentError('timeoutMs', `timeoutMs is ${timeoutMs}; allowed: milliseconds greater than 0`);
-}
-
-function withdrawn(signal: AbortSignal | undefined, maybeApplied: boolean): NetworkError | null {
-  if (signal?.aborted !== true) return null;
-  return new NetworkError('the call was withdrawn by its signal', 'aborted', {
-    maybeApplied,
-    cause: signal.reason,
-  });
-}
-
-/** Calls `cancel` when the signal fires. The returned function ends that. */
-function onAbort(signal: AbortSignal | undefined, cancel: Cancel): Cancel {
-  signal?.addEventListener('abort', cancel, { once: true });
-  return () => signal?.removeEventListener('abort', cancel);
-}
-
-/** Waits for a permit, at most a second; rejects where the call is withdrawn or the client closed before. */
-function takeTurn(
-  exchange: Exchange,
-  timeoutMs: number,
-  signal: AbortSignal | undefined,
-  closing: AbortSignal,
-): Promise<void> {
-  const withdrawal = () =>
-    withdrawn(signal, false) ?? new NetworkError('the client was closed', 'aborted', NOT_SENT);
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true || closing.aborted) return reject(withdrawal());
-    let waiting = true;
-    let ignore: Cancel = () => undefined;
-    const cancel = exchange.acquire(1, Math.min(TURN_MS, timeoutMs / 2), () => {
-      waiting = false;
-      ignore();
-      resolve();
-    });
-    // A permit in stock was granted in the call itself, and there is nothing left to listen for.
-    if (!waiting) return;
-    const stop = () => {
-      cancel();
-      ignore();
-      reject(withdrawal());
-    };
-    const cancels = [onAbort(signal, stop), onAbort(closing, stop)];
-    ignore = () => {
-      for (const each of cancels) each();
-    };
-  });
-}
-
-/** One request, given up at `untilMs` of monotonic time. */
-function syncOnce(
-  exchange: Exchange,
-  clock: Clock,
-  untilMs: number,
-  request: KillSwitchRequest,
-  { signal, base = 0 }: CallOptions,
-): Promise<ServerTimer | null> {
-  return new Promise((resolve, reject) => {
-    const mayWrite = () => signal?.aborted !== true;
-    const types = request.types ?? null;
-    const cancel = exchange.sync({ ...request, types, base, fresh: false, mayWrite }, (outcome) => {
-      cancelDeadline();
-      ignore();
-      if (outcome.kind === 'applied') return resolve(outcome.timer);
-      if (outcome.kind === 'deleted') return resolve(null);
-      const gaveUp = outcome.kind === 'transient' && ['timeout', 'aborted'].includes(outcome.reason);
-      const withdrawal = gaveUp ? withdrawn(signal, outcome.maybeApplied) : null;
-      return reject(withdrawal ?? toError(outcome));
-    });
-    const cancelDeadline = clock.after(untilMs - clock.now().monoMs, cancel);
-    const ignore = onAbort(signal, cancel);
-  });
-}
-
-function pingOnce(exchange: Exchange, timeoutMs: number, { signal, base = 0 }: CallOptions): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const early = withdrawn(signal, false);
-    if (early !== null) return reject(early);
-    const cancel = exchange.ping(base, timeoutMs, (outcome) => {
-      ignore();
-      if (outcome.ok) return resolve(outcome.latencyMs);
-      const { reason, detail } = outcome;
-      return reject(withdrawn(signal, false) ?? errorOfReason(reason, detail, NOT_SENT));
-    });
-    const ignore = onAbort(signal, cancel);
-  });
+/** A call whose answer with success is read by `read`. */
+function callOf<Arguments, T>(
+  operation: Operation<Arguments>,
+  given: Arguments,
+  read: Decoder<T>,
+): Call<Arguments, T> {
+  return { operation, given, judge: (result, redact) => classifyReply(result, operation, read, redact) };
 }
 
 /** The client of the exchange for programs; the daemon uses `createExchange`. Throws where a base address is not allowed. */
-export function createClient(options: ExchangeOptions): Client {
-  const { clock } = options;
-  const exchange = createExchange(options);
-  const closing = new AbortController();
+export function createClient(options: ClientOptions): Client {
+  const access = createAccess(options);
+  const turns = createTurns(options.clock, options.budget);
+  const call = createCaller(access, turns);
+  const valueOf = async <Arguments, T>(what: Call<Arguments, T>, given: CallOptions): Promise<T> =>
+    (await call(what, given)).value;
 
   return {
-    async syncKillSwitch(request, given = {}) {
-      checkArguments(request);
-      const timeoutMs = timeoutOf(given);
-      const untilMs = clock.now().monoMs + timeoutMs;
-      const attempt = async () => {
-        await takeTurn(exchange, timeoutMs, given.signal, closing.signal);
-        return syncOnce(exchange, clock, untilMs, request, given);
-      };
-      return pRetry(attempt, {
-        retries: NONCE_RETRIES,
-        factor: 1,
-        minTimeout: 0,
-        maxTimeout: 0,
-        maxRetryTime: Number.POSITIVE_INFINITY,
-        randomize: false,
-        unref: true,
-        onFailedAttempt: () => undefined,
-        shouldConsumeRetry: () => true,
-        shouldRetry: ({ error }) => error instanceof NonceError,
-      });
+    async createStockMarketOrder(request, given = {}) {
+      const order = checkArguments('createStockMarketOrder', request);
+      const { clientOrderId } = order;
+      const what = callOf(createStockMarketOrder, order, orderDecoder(order));
+      return valueOf({ ...what, lookup: { clientOrderId } }, given);
     },
-    ping: async (given = {}) => pingOnce(exchange, timeoutOf(given), given),
+    async orderHistory(request = {}, given = {}) {
+      const what = callOf(orderHistory, checkBody(request), readHistory);
+      return valueOf({ ...what, bearer: tokenOf(given, options) }, given);
+    },
+    async withdrawPay(request, given = {}) {
+      const withdrawal = checkArguments('withdrawPay', request);
+      checkProvider(withdrawal);
+      const { uniqueId } = withdrawal;
+      return valueOf({ ...callOf(withdrawPay, withdrawal, readWithdrawal), lookup: { uniqueId } }, given);
+    },
+    async syncKillSwitch(request, given = {}) {
+      const { market, timeoutSeconds, types = null } = checkArguments('syncKillSwitch', request);
+      const timer = { market, timeoutSeconds, types };
+      const judge: Call<unknown, ServerTimer | null>['judge'] = (result, redact) =>
+        classifyTimer(result, timer, redact);
+      return valueOf({ operation: syncKillSwitch, given: timer, judge }, given);
+    },
+    myCodes: async (request = {}, given = {}) =>
+      valueOf(callOf(myCodes, checkArguments('myCodes', request), readCodes), given),
+    async miningHashrate(request = {}, given = {}) {
+      const range = checkArguments('miningHashrate', request);
+      checkTimeRange(range);
+      return valueOf(callOf(miningHashrate, range, readHashrate), given);
+    },
+    async createNewAddress(request, given = {}) {
+      const wanted = checkArguments('createNewAddress', request);
+      checkAddressType(wanted);
+      return valueOf(callOf(createNewAddress, wanted, readNewAddress), given);
+    },
+    miningPool: async (given = {}) => valueOf(callOf(miningPool, null, readMiningPool), given),
+    ping: async (given = {}) =>
+      (await call({ ...callOf(ping, null, readPong), firstShare: PING_SHARE }, given)).latencyMs,
     async close() {
-      closing.abort();
-      await exchange.close();
+      turns.close();
+      await access.close();
     },
   };
 }

@@ -3,8 +3,8 @@ import Compile from 'typebox/compile';
 import type { ServerTimer } from '../core/outcome.ts';
 
 /** The last second of the year 9999: times in milliseconds or nanoseconds do not pass as Unix seconds. */
-const LAST_SECOND = 253_402_300_799;
-const Seconds = Type.Integer({ minimum: 0, maximum: LAST_SECOND });
+export const LAST_SECOND = 253_402_300_799;
+export const Seconds = Type.Integer({ minimum: 0, maximum: LAST_SECOND });
 
 const timerShape = Compile(
   Type.Object({
@@ -15,6 +15,10 @@ const timerShape = Compile(
   }),
 );
 
+const publicErrorShape = Compile(
+  Type.Object({ success: Type.Literal(false), message: Type.String(), params: Type.Array(Type.Unknown()) }),
+);
+
 const errorShape = Compile(Type.Object({ code: Type.Integer(), message: Type.String() }));
 
 /** The error object of private endpoints. */
@@ -23,6 +27,12 @@ export interface ApiErrorBody {
   readonly message: string;
   /** Messages by parameter name; empty where the exchange gave none. */
   readonly fields: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The error object of public endpoints. */
+export interface PublicErrorBody {
+  readonly message: string;
+  readonly params: readonly unknown[];
 }
 
 /** The value of a JSON body, or undefined where it is not JSON. */
@@ -54,6 +64,11 @@ export function decodeError(value: unknown): ApiErrorBody | null {
     (Array.isArray(messages) ? messages : [messages]).filter((text) => typeof text === 'string'),
   ]);
   return { code: value.code, message: value.message, fields: Object.fromEntries(fields) };
+}
+
+/** The error object of a public endpoint, or null where the value is none. */
+export function decodePublicError(value: unknown): PublicErrorBody | null {
+  return publicErrorShape.Check(value) ? { message: value.message, params: value.params } : null;
 }
 
 /** True for `["pong"]`, the answer of a ping. */

@@ -1,5 +1,6 @@
 import type { FailureReason, Outcome } from '../core/outcome.ts';
-import type { Verdict } from './classify.ts';
+import { createRedaction } from './redaction.ts';
+import type { Refusal } from './reply.ts';
 
 /** An outcome that is not a success. */
 export type Failure = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
@@ -7,6 +8,8 @@ export type Failure = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }
 export interface ApiErrorOptions {
   /** Whether the exchange could have carried the request out all the same. */
   readonly maybeApplied: boolean;
+  /** HTTP status of the answer; left out or null where none came. */
+  readonly status?: number | null | undefined;
   readonly cause?: unknown;
 }
 
@@ -14,52 +17,89 @@ export interface ApiErrorOptions {
 export class ApiError extends Error {
   override readonly name: string = 'ApiError';
   readonly maybeApplied: boolean;
-  constructor(message: string, { maybeApplied, cause }: ApiErrorOptions) {
+  /** HTTP status of the answer; null where none came. */
+  readonly status: number | null;
+  constructor(message: string, { maybeApplied, status, cause }: ApiErrorOptions) {
     super(message, cause === undefined ? undefined : { cause });
     this.maybeApplied = maybeApplied;
+    this.status = status ?? null;
   }
 }
 
-/** The API refused what was asked (400, 422): market not available, timeout too short, malformed payload. */
+/** The codes that the API document names, for a `switch` over the `code` of a RefusedError. */
+export const ERROR_CODES = {
+  /** A required argument is missing, or one is not among the allowed. */
+  validation: 30,
+  /** The market is empty or not available. */
+  market: 31,
+  /** Not a number, below the minimum or off its step, or more than the balance. */
+  amount: 32,
+  clientOrderId: 36,
+  /** `Incorrect timestamp`: the time range of a hashrate. */
+  timeRange: 422,
+} as const;
+
+/**
+ * The API refused what was asked (400, 412, 422): market not available, timeout too short, not enough balance,
+ * malformed payload. Nothing was carried out. `code` tells them apart, see `ERROR_CODES`.
+ */
 export class RefusedError extends ApiError {
   override readonly name = 'RefusedError';
   readonly code: number;
   /** Messages by parameter name. */
   readonly fields: Readonly<Record<string, readonly string[]>>;
-  constructor(message: string, code: number, fields: RefusedError['fields']) {
-    super(message, { maybeApplied: false });
+  constructor(message: string, code: number, fields: RefusedError['fields'], status: number | null = null) {
+    super(message, { maybeApplied: false, status });
     this.code = code;
     this.fields = fields;
   }
 }
 
-/** The key or its permissions were not accepted (401, 403). Repeating it can lock the key out. */
+/** A public endpoint refused what was asked: `success` false. It has no code; `params` are as the exchange sent them. */
+export class PublicRefusedError extends ApiError {
+  override readonly name = 'PublicRefusedError';
+  readonly params: readonly unknown[];
+  constructor(message: string, params: readonly unknown[], status: number | null = null) {
+    super(message, { maybeApplied: false, status });
+    this.params = params;
+  }
+}
+
+/** The key, its permissions or the access token were not accepted (401, 403). Repeating it can lock the key out. */
 export class UnauthorisedError extends ApiError {
   override readonly name = 'UnauthorisedError';
-  readonly status: number;
+  override readonly status: number;
   constructor(message: string, status: number) {
     super(message, { maybeApplied: false });
     this.status = status;
   }
 }
 
+/** Nothing is at this address (404): an endpoint that this exchange does not offer, or not the address of one. */
+export class NotFoundError extends ApiError {
+  override readonly name = 'NotFoundError';
+}
+
 /** The nonce was not greater than one before, or too far from the exchange's clock. */
 export class NonceError extends ApiError {
   override readonly name = 'NonceError';
-  constructor(message: string) {
-    super(message, { maybeApplied: false });
+  constructor(message: string, { status }: Pick<ApiErrorOptions, 'status'> = {}) {
+    super(message, { maybeApplied: false, status });
   }
 }
 
-/** The gateway turned the request away (429): too many requests. */
+/**
+ * Too many requests: the gateway turned it away (429), or the documented limit left no room for it in time and it was
+ * not sent (status null).
+ */
 export class ThrottledError extends ApiError {
   override readonly name = 'ThrottledError';
-  constructor(message: string) {
-    super(message, { maybeApplied: false });
+  constructor(message: string, { status }: Pick<ApiErrorOptions, 'status'> = {}) {
+    super(message, { maybeApplied: false, status });
   }
 }
 
-/** The exchange answered 5xx: out of order or in maintenance. What became of the request is unknown. */
+/** The exchange answered 5xx: out of order or in maintenance (503). What became of the request is unknown. */
 export class ServerError extends ApiError {
   override readonly name = 'ServerError';
 }
@@ -84,6 +124,41 @@ export class ProtocolError extends ApiError {
   override readonly name = 'ProtocolError';
 }
 
+/** What an order or a withdrawal can be looked up by. */
+export interface Lookup {
+  readonly clientOrderId?: string | undefined;
+  readonly uniqueId?: string | undefined;
+}
+
+const tidy = createRedaction([]);
+
+function advice({ clientOrderId, uniqueId }: Lookup): string {
+  if (uniqueId !== undefined)
+    return `look for unique_id ${tidy(JSON.stringify(uniqueId))} in the withdrawals`;
+  if (clientOrderId !== undefined) return `look for client_order_id ${tidy(JSON.stringify(clientOrderId))}`;
+  return 'it has no client_order_id to look for, compare the balance and the order history';
+}
+
+/**
+ * An order or a withdrawal of which nobody knows whether it was carried out: it has been sent, and no answer said what
+ * became of it. It was not repeated and must not be before it has been looked up. `cause` says what went wrong.
+ */
+export class UnknownOutcomeError extends ApiError {
+  override readonly name = 'UnknownOutcomeError';
+  override readonly cause: ApiError;
+  readonly operation: string;
+  readonly clientOrderId: string | null;
+  readonly uniqueId: string | null;
+  constructor(operation: string, lookup: Lookup, cause: ApiError) {
+    const message = `${operation} may have been carried out: ${cause.message}; ${advice(lookup)} before trying again`;
+    super(message, { maybeApplied: true, status: cause.status });
+    this.cause = cause;
+    this.operation = operation;
+    this.clientOrderId = lookup.clientOrderId ?? null;
+    this.uniqueId = lookup.uniqueId ?? null;
+  }
+}
+
 /** An argument that the API document does not allow; nothing was sent. */
 export class ArgumentError extends Error {
   override readonly name = 'ArgumentError';
@@ -104,9 +179,9 @@ export function errorOfReason(reason: FailureReason, message: string, options: A
     case 'parse':
       return new ProtocolError(message, options);
     case 'rate_limited':
-      return new ThrottledError(message);
+      return new ThrottledError(message, options);
     case 'nonce':
-      return new NonceError(message);
+      return new NonceError(message, options);
     case 'validation':
     case 'auth':
       return new ApiError(message, options);
@@ -118,21 +193,34 @@ export function errorOfReason(reason: FailureReason, message: string, options: A
   }
 }
 
+const NOT_FOUND = 404;
+
+function errorOfTransient(failure: Extract<Refusal, { kind: 'transient' }>): ApiError {
+  const { detail, reason, code, fields, params, status = null, cause } = failure;
+  const maybeApplied = failure.maybeApplied && failure.harmless !== true;
+  if (status === NOT_FOUND) return new NotFoundError(detail, { maybeApplied, status, cause });
+  if (params !== undefined) return new PublicRefusedError(detail, params, status);
+  // With any other status than those of a refusal it may be a proxy's, and its code says nothing.
+  if (code !== undefined && !failure.maybeApplied)
+    return new RefusedError(detail, code, fields ?? {}, status);
+  return errorOfReason(reason, detail, { maybeApplied, status, cause });
+}
+
 /** The error class of a failed outcome, by the table "Failures" of the design. */
-export function toError(failure: Failure & Pick<Verdict, 'fields' | 'cause'>): ApiError {
-  const { detail, cause } = failure;
+export function toError(failure: Failure & Omit<Refusal, keyof Failure>): ApiError {
+  const { detail, status = null, cause } = failure;
   switch (failure.kind) {
     case 'protocol':
-      return new ProtocolError(detail, { maybeApplied: true, cause });
+      return new ProtocolError(detail, { maybeApplied: failure.harmless !== true, status, cause });
     case 'nonce':
-      return new NonceError(detail);
+      return new NonceError(detail, { status });
     case 'throttled':
-      return new ThrottledError(detail);
+      return new ThrottledError(detail, { status });
     case 'refused':
-      return new RefusedError(detail, failure.code, failure.fields ?? {});
+      return new RefusedError(detail, failure.code, failure.fields ?? {}, status);
     case 'unauthorised':
       return new UnauthorisedError(detail, failure.status);
     case 'transient':
-      return errorOfReason(failure.reason, detail, { maybeApplied: failure.maybeApplied, cause });
+      return errorOfTransient(failure);
   }
 }

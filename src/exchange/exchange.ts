@@ -5,7 +5,7 @@ import type { NonceMode } from './nonce.ts';
 import { type Limit, syncKillSwitch } from './operations.ts';
 import { originOf } from './origin.ts';
 import { startPing } from './ping.ts';
-import { type Credentials, createSession } from './session.ts';
+import { type Credentials, createSession, type Session } from './session.ts';
 import { createTransport } from './transport.ts';
 import type { Transport } from './wire.ts';
 
@@ -16,7 +16,7 @@ export interface ExchangeOptions {
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
   readonly clock: Clock;
-  /** The part of the documented limit that may be used; the whole limit where it is not given. */
+  /** The part of the kill-switch's documented limit that may be used; the whole limit where it is not given. */
   readonly budget?: Limit;
   /** Connections per base address; 64 where it is not given. More requests at a time wait for a free one. */
   readonly connections?: number;
@@ -30,11 +30,17 @@ export interface ExchangeOptions {
 const CONNECTIONS = 64;
 const USER_AGENT = 'killswitchd';
 
-/**
- * The exchange over HTTP. Throws at once where a base address is not allowed; afterwards nothing throws. `close` ends
- * all connections and drops what waits for a permit; it leaves nothing that keeps the process alive.
- */
-export function createExchange(options: ExchangeOptions): Exchange & { close(): Promise<void> } {
+/** What all who use one API key share: its session, the wire under it, and the base addresses. */
+export interface Access {
+  readonly session: Session;
+  readonly clock: Clock;
+  readonly origins: readonly string[];
+  /** Ends all connections; what is in flight settles as failed with reason `aborted`. */
+  close(): Promise<void>;
+}
+
+/** Throws at once where a base address is not allowed. */
+export function createAccess(options: ExchangeOptions): Access {
   const { clock, credentials, nonce } = options;
   const origins = options.bases.map(originOf);
   const transport =
@@ -42,6 +48,16 @@ export function createExchange(options: ExchangeOptions): Exchange & { close(): 
     createTransport({ bases: origins, connections: options.connections ?? CONNECTIONS, ca: options.ca });
   const userAgent = options.userAgent ?? USER_AGENT;
   const session = createSession({ transport, clock, credentials, nonce, userAgent });
+  return { session, clock, origins, close: () => transport.close() };
+}
+
+/**
+ * The exchange over HTTP. Throws at once where a base address is not allowed; afterwards nothing throws. `close` ends
+ * all connections and drops what waits for a permit; it leaves nothing that keeps the process alive.
+ */
+export function createExchange(options: ExchangeOptions): Exchange & { close(): Promise<void> } {
+  const access = createAccess(options);
+  const { session, clock, origins } = access;
   const limiter = createLimiter(clock, options.budget ?? syncKillSwitch.limit);
   const originAt = (base: number) => origins[base] ?? `base address ${base}`;
 
@@ -58,7 +74,7 @@ export function createExchange(options: ExchangeOptions): Exchange & { close(): 
     acquire: (permits, withinMs, granted) => limiter.acquire(permits, withinMs, granted),
     async close() {
       limiter.close();
-      await transport.close();
+      await access.close();
     },
   };
 }

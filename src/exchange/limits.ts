@@ -10,6 +10,8 @@ export interface Limiter {
    * only ever granted as overdue. The returned function withdraws the request.
    */
   acquire(permits: number, withinMs: number, granted: (how: Granted) => void): Cancel;
+  /** Permits of the current window that nobody has spent or waits for; negative after overdue grants. */
+  spare(): number;
   /** Drops what is waiting. Nothing is granted afterwards. */
   close(): void;
 }
@@ -190,6 +192,10 @@ export function createLimiter(clock: Clock, budget: Limit): Limiter {
         if (state.leasing > available(state)) replaceLessor(state);
         serve(state);
       };
+    },
+    spare() {
+      collect(state, clock.now().monoMs);
+      return state.waiters.reduce((left, { permits }) => left - permits, budget.requests - state.spent);
     },
     close() {
       state.closed = true;

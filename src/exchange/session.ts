@@ -6,6 +6,7 @@ import { parseHttpDate } from './http-date.ts';
 import { createNonceSource, type NonceMode, type NonceSource } from './nonce.ts';
 import type { Operation } from './operations.ts';
 import { createRedaction, type Redact } from './redaction.ts';
+import type { Reply } from './reply.ts';
 import { createServerClock } from './server-clock.ts';
 import { encodePayload, signPayload } from './sign.ts';
 import type { Transport, WireResult } from './wire.ts';
@@ -21,6 +22,8 @@ export interface Delivery {
   readonly base: string;
   readonly fresh: boolean;
   readonly mayWrite: () => boolean;
+  /** The access token of an operation with `bearer` authentication; fit for a header. */
+  readonly bearer?: string | undefined;
 }
 
 /** What the session itself reads of a verdict. */
@@ -63,7 +66,10 @@ interface Signed {
 }
 
 /** Verdicts that only an exchange gives that took the nonce. */
-const NONCE_TAKEN: readonly string[] = ['applied', 'deleted', 'refused'] satisfies Verdict['kind'][];
+const NONCE_TAKEN: readonly string[] = ['applied', 'deleted', 'refused', 'answered'] satisfies (
+  | Verdict
+  | Reply<unknown>
+)['kind'][];
 
 function signedRequest<Arguments>(
   operation: Operation<Arguments>,
@@ -89,6 +95,12 @@ function signedRequest<Arguments>(
   return { nonce, body, headers, secrets: [key, secret, payload, signature] };
 }
 
+/** A request of somebody who shows an access token instead of a key. The body is what the caller gives, as it is. */
+function bearerRequest<Arguments>(operation: Operation<Arguments>, given: Arguments, token: string): Signed {
+  const headers = { 'Content-type': 'application/json', Authorization: `Bearer ${token}` };
+  return { nonce: null, body: JSON.stringify(operation.fields(given)), headers, secrets: [token] };
+}
+
 /** Settles a call for which no request could be built. */
 function settleUnsent(cause: unknown, settle: (result: WireResult) => void): Cancel {
   const detail = `the API key could not be read: ${cause instanceof Error ? cause.message : 'unknown error'}`;
@@ -108,9 +120,20 @@ export function createSession({
   const serverClock = createServerClock();
   const nonces = given.nonces ?? createNonceSource(mode, serverClock);
 
-  function prepare<Arguments>(operation: Operation<Arguments>, given: Arguments, now: Instant): Signed {
-    if (operation.authentication === 'none') return { nonce: null, body: null, headers: {}, secrets: [] };
-    return signedRequest(operation, given, credentials(), nonces.next(now), mode);
+  function prepare<Arguments>(
+    operation: Operation<Arguments>,
+    given: Arguments,
+    bearer: string,
+    now: Instant,
+  ): Signed {
+    switch (operation.authentication) {
+      case 'signed':
+        return signedRequest(operation, given, credentials(), nonces.next(now), mode);
+      case 'bearer':
+        return bearerRequest(operation, given, bearer);
+      case 'none':
+        return { nonce: null, body: null, headers: {}, secrets: [] };
+    }
   }
 
   /** Takes from an answer what it shows of the nonce and, where nonces go by it, of the exchange's clock. */
@@ -127,22 +150,25 @@ export function createSession({
   }
 
   return {
-    call(operation, given, { base, fresh, mayWrite }, judge, settled) {
+    call(operation, given, { base, fresh, mayWrite, bearer = '' }, judge, settled) {
       const sent = clock.now();
       let signed: Signed;
       try {
-        signed = prepare(operation, given, sent);
+        signed = prepare(operation, given, bearer, sent);
       } catch (cause) {
         return settleUnsent(cause, (result) => settled(judge(result, createRedaction([]))));
       }
       const { nonce, body, secrets } = signed;
-      const { method, path } = operation;
+      const { method, path, maxReplyBytes: maxBodyBytes } = operation;
       const headers = { 'User-Agent': userAgent, ...signed.headers };
-      return transport.send({ base, method, path, headers, body, fresh, mayWrite }, (result) => {
-        const verdict = judge(result, createRedaction(secrets));
-        learn(result, verdict, nonce, sent);
-        settled(verdict);
-      });
+      return transport.send(
+        { base, method, path, headers, body, fresh, mayWrite, maxBodyBytes },
+        (result) => {
+          const verdict = judge(result, createRedaction(secrets));
+          learn(result, verdict, nonce, sent);
+          settled(verdict);
+        },
+      );
     },
   };
 }

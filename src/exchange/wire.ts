@@ -13,6 +13,8 @@ export interface WireRequest {
   readonly fresh: boolean;
   /** Asked in the synchronous step of the write, before its first byte. False ends the request unsent. */
   readonly mayWrite: () => boolean;
+  /** The most of the answer's body that is read; 64 KiB where it is not given. */
+  readonly maxBodyBytes?: number | undefined;
 }
 
 /** Header names in lower case. */
@@ -24,7 +26,7 @@ export type WireResult =
       readonly kind: 'response';
       readonly status: number;
       readonly headers: WireHeaders;
-      /** The whole body, at most 64 KiB. */
+      /** The whole body, never more than the request allows. */
       readonly body: Buffer;
     }
   | {

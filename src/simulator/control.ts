@@ -1,6 +1,8 @@
 import { isIPv4 } from 'node:net';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
+import { registerMoney } from './control-money.ts';
+import { fail } from './control-refusal.ts';
 import type { ExchangeEvent } from './event-log.ts';
 import { FAULT_KINDS, parseFaults } from './fault-input.ts';
 import type { ActiveFault, Fault } from './faults.ts';
@@ -48,6 +50,7 @@ export function registerControl(app: FastifyInstance, parts: ControlParts): void
   );
   registerReading(app, parts);
   registerChanging(app, parts);
+  registerMoney(app, parts.exchange, parts.nowMs);
 }
 
 function registerReading(app: FastifyInstance, parts: ControlParts): void {
@@ -92,10 +95,6 @@ function registerChanging(app: FastifyInstance, parts: ControlParts): void {
     return reply.code(201).send(parts.addFaults(parsed.faults));
   });
   app.delete('/simulator/faults', (_request, reply) => reply.send({ cleared: parts.clearFaults() }));
-}
-
-function fail(reply: FastifyReply, status: number, error: string): FastifyReply {
-  return reply.code(status).send({ error });
 }
 
 function readWhole(text: string, max: number): number | null {

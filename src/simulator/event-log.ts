@@ -56,6 +56,45 @@ export type EventBody =
       readonly code: number;
       readonly why: string;
     }
+  /** A market order was filled. Amounts and price are decimal strings; the fee is in the quote currency. */
+  | {
+      readonly kind: 'order-filled';
+      readonly account: string;
+      readonly orderId: number;
+      readonly market: string;
+      readonly side: 'buy' | 'sell';
+      readonly dealStock: string;
+      readonly dealMoney: string;
+      readonly dealFee: string;
+      readonly price: string;
+    }
+  | {
+      readonly kind: 'withdrawal-created';
+      readonly account: string;
+      readonly uniqueId: string;
+      readonly ticker: string;
+      readonly amount: string;
+      readonly fee: string;
+      /** Null for fiat. */
+      readonly network: string | null;
+    }
+  | {
+      readonly kind: 'address-created';
+      readonly account: string;
+      readonly ticker: string;
+      readonly network: string;
+      /** Null where the currency has one kind of address only. */
+      readonly type: string | null;
+      readonly address: string;
+    }
+  /** Somebody on this host set it. */
+  | {
+      readonly kind: 'balance-set';
+      readonly account: string;
+      readonly currency: string;
+      readonly amount: string;
+    }
+  | { readonly kind: 'price-set'; readonly market: string; readonly price: string }
   | { readonly kind: 'fault-added'; readonly faultId: number; readonly fault: string }
   | {
       readonly kind: 'fault-applied';

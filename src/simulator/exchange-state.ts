@@ -1,4 +1,6 @@
 import type { EventLog } from './event-log.ts';
+import type { Holdings } from './holdings.ts';
+import type { OrderNumbers } from './order-numbers.ts';
 import type { RestingOrders } from './resting-orders.ts';
 import type { TimerTable } from './timer-table.ts';
 
@@ -21,6 +23,8 @@ export interface ExchangeState {
   readonly hasMarket: (name: string) => boolean;
   readonly timers: TimerTable;
   readonly orders: RestingOrders;
+  readonly numbers: OrderNumbers;
+  readonly holdings: Holdings;
   readonly log: EventLog;
 }
 

@@ -1,6 +1,6 @@
 import { gatewayPage, jsonReply } from './answer.ts';
+import { MAX_BODY_BYTES } from './exchange-request.ts';
 import type { ActiveFault, CannedReply, Fault, ReplyFate, Treatment } from './faults.ts';
-import { MAX_BODY_BYTES } from './simulated-exchange.ts';
 
 type Verdict = Pick<Treatment, 'apply' | 'fate'>;
 

@@ -1,7 +1,7 @@
+import type { RequestTarget } from './answering.ts';
 import { applyFault } from './fault-effects.ts';
 import { type ActiveFault, type Fault, isMatch, type Treatment, UNTOUCHED } from './faults.ts';
 import { createRandom, hashText } from './random.ts';
-import type { RequestTarget } from './simulated-exchange.ts';
 
 /** The faults in force and what they do to each request. Times in Unix milliseconds of the exchange's clock. */
 export interface FaultPlan {

@@ -1,4 +1,4 @@
-import type { RequestTarget } from './simulated-exchange.ts';
+import type { RequestTarget } from './answering.ts';
 
 /** Which requests a fault hits, how often and how long. */
 interface FaultScope {

@@ -2,12 +2,10 @@ import { ORDER_TYPES, type OrderType } from '../core/outcome.ts';
 import { type Answer, done, type Refusal, refuse } from './answer.ts';
 import type { Call, ExchangeState, Profile, Rounding } from './exchange-state.ts';
 import type { KillSwitchTimer } from './timer-table.ts';
+import { DEFAULT_VALIDATION, inFull, MARKET_VALIDATION } from './wording.ts';
 
 const MIN_TIMEOUT_SECONDS = 5;
 const MAX_TIMEOUT_SECONDS = 600;
-
-const DEFAULT_VALIDATION = 30;
-const MARKET_VALIDATION = 31;
 
 interface SyncOrder {
   readonly kind: 'sync';
@@ -78,8 +76,8 @@ function readOrder(body: Call['body'], state: ExchangeState): SyncOrder | Refusa
   const marketMessage = isMarketMissing
     ? inFull('market', 'field is required.', profile)
     : marketProblem(market, state);
-  const timeoutMessage = inFull('timeout', timeoutProblem(timeout, profile), profile);
-  const typesMessage = inFull('types', typesProblem(types), profile);
+  const timeoutMessage = message('timeout', timeoutProblem(timeout, profile), profile);
+  const typesMessage = message('types', typesProblem(types), profile);
   if (marketMessage === null && timeoutMessage === null && typesMessage === null) {
     return {
       kind: 'sync',
@@ -96,11 +94,8 @@ function readOrder(body: Call['body'], state: ExchangeState): SyncOrder | Refusa
   });
 }
 
-/** The messages begin with `The market` in the document and with `Market` at the live exchange. */
-function inFull(field: string, problem: string | null, profile: Profile): string | null {
-  if (problem === null) return null;
-  const subject = profile === 'live' ? `${field.charAt(0).toUpperCase()}${field.slice(1)}` : `The ${field}`;
-  return `${subject} ${problem}`;
+function message(field: string, problem: string | null, profile: Profile): string | null {
+  return problem === null ? null : inFull(field, problem, profile);
 }
 
 function marketProblem(market: unknown, state: ExchangeState): string | null {

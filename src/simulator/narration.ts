@@ -40,12 +40,25 @@ function describeEvent(event: ExchangeEvent): string | null {
       const what = [operation ?? 'unknown path', market].filter((part) => part !== null).join(' ');
       return `${printable(what)}: refused with ${status}, code ${code}: ${printable(why)}`;
     }
+    case 'order-filled': {
+      const { market, side, orderId, dealStock, dealMoney, dealFee } = event;
+      const done = side === 'buy' ? 'bought' : 'sold';
+      return `${market}: market order ${orderId} ${done} ${dealStock} for ${dealMoney}, fee ${dealFee}`;
+    }
+    case 'withdrawal-created': {
+      const { ticker, amount, fee, uniqueId } = event;
+      return `${ticker}: withdrawal ${printable(uniqueId)} of ${amount}, fee ${fee}`;
+    }
+    case 'address-created':
+      return `${event.ticker}: new deposit address on ${event.network}`;
     case 'fault-added':
       return `fault ${event.faultId} added: ${event.fault}`;
     case 'faults-cleared':
       return `faults cleared: ${event.faults}`;
     case 'order-placed':
     case 'timer-updated':
+    case 'balance-set':
+    case 'price-set':
     case 'fault-applied':
       return null;
   }

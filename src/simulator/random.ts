@@ -17,3 +17,8 @@ export function hashText(text: string): number {
   }
   return hash >>> 0;
 }
+
+/** That many hexadecimal digits. */
+export function randomHex(random: () => number, digits: number): string {
+  return Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join('');
+}

@@ -1,5 +1,8 @@
 import { ORDER_TYPES, type OrderType } from '../core/outcome.ts';
+import { decimal, formatDecimal, multiply } from './decimal.ts';
+import { demoPrice } from './market-terms.ts';
 import { DEMO_MARKETS } from './markets.ts';
+import type { OrderNumbers } from './order-numbers.ts';
 
 /** An order to place. `amount` in the base currency and `price` in the quote currency, both decimal strings. */
 export interface OrderRequest {
@@ -23,14 +26,12 @@ export interface RestingOrders {
 }
 
 /** Orders that wait in the book and are never filled. */
-export function createRestingOrders(): RestingOrders {
+export function createRestingOrders(numbers: OrderNumbers): RestingOrders {
   const books = new Map<string, RestingOrder[]>();
-  let lastId = 0;
   return {
     place(account, request) {
-      lastId += 1;
       const { market, type, side, amount, price } = request;
-      const order = { id: lastId, account, market, type, side, amount, price };
+      const order = { id: numbers.next(), account, market, type, side, amount, price };
       const id = bookOf(account, market);
       const book = books.get(id);
       if (book === undefined) books.set(id, [order]);
@@ -55,11 +56,13 @@ function bookOf(account: string, market: string): string {
   return `${account} ${market}`;
 }
 
-/** A buy and a sell order of each type that suits the market, for every demonstration market. */
+/** A buy and a sell order of each type that suits the market, for every demonstration market, around its price. */
 export const DEMO_ORDERS: readonly OrderRequest[] = DEMO_MARKETS.flatMap((market) => {
   const types = ORDER_TYPES.filter((type) => (type === 'futures') === market.endsWith('_PERP'));
+  const price = demoPrice(market);
+  const times = (factor: string) => formatDecimal(multiply(price, decimal(factor)));
   return types.flatMap((type): OrderRequest[] => [
-    { market, type, side: 'buy', amount: '0.5', price: '90' },
-    { market, type, side: 'sell', amount: '0.5', price: '110' },
+    { market, type, side: 'buy', amount: '0.5', price: times('0.9') },
+    { market, type, side: 'sell', amount: '0.5', price: times('1.1') },
   ]);
 });

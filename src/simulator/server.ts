@@ -21,7 +21,7 @@ export interface SimulatedServerOptions {
   readonly exchange?: ExchangeOptions;
   /** Resting orders to begin with; default none. */
   readonly orders?: readonly OrderRequest[];
-  /** Seed of everything random about faults; default 1. */
+  /** Seed of everything random about faults, and of the exchange unless it has its own; default 1. */
   readonly seed?: number;
   /** How far the exchange's clock is ahead of this host's wall clock, milliseconds; default 0. */
   readonly clockOffsetMs?: number;
@@ -52,9 +52,10 @@ const CONTROL_BODY_BYTES = 8 * 1024 * 1024;
 export async function startSimulatedServer(options: SimulatedServerOptions): Promise<SimulatedServer> {
   const { clock } = options;
   const nowMs = createExchangeClock(clock, options.clockOffsetMs ?? 0);
-  const exchange = createSimulatedExchange(options.exchange);
+  const seed = options.seed ?? 1;
+  const exchange = createSimulatedExchange({ seed, ...options.exchange });
   for (const order of options.orders ?? []) exchange.placeOrder(order, nowMs());
-  const plan = createFaultPlan(options.seed ?? 1);
+  const plan = createFaultPlan(seed);
   const firing = createFiring(clock, exchange, nowMs);
   const traffic = createTraffic({ clock, nowMs, exchange, plan, onHandled: firing.plan });
 

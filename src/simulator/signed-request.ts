@@ -3,12 +3,15 @@ import { timingSafeEqual } from 'node:crypto';
 import { signPayload } from '../exchange/sign.ts';
 import { type Refusal, refuse } from './answer.ts';
 import type { NonceBook } from './nonce-book.ts';
+import { FORBIDDEN, type Permission } from './permissions.ts';
 
 /** A key that the exchange knows. Several keys may belong to one account and then share its timers and orders. */
 export interface ApiKey {
   readonly key: string;
   readonly secret: string;
   readonly account: string;
+  /** What it may be used for; default everything. */
+  readonly permissions?: readonly Permission[];
 }
 
 /** Header names in lower case, as Node gives them. */
@@ -26,15 +29,21 @@ export interface SignatureRules {
   readonly checkSignatures: boolean;
 }
 
-const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
-const INVALID_PAYLOAD = refuse(400, 9, 'Invalid payload.');
+export const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
+export const INVALID_PAYLOAD = refuse(400, 9, 'Invalid payload.');
 
 /**
  * The checks that every private operation begins with, in the order of the live exchange: headers, payload, key,
- * signature, `request`, nonce. Messages are those of the live exchange; the API document has none.
+ * signature, `request`, permission, nonce. Messages are those of the live exchange; the API document has none.
  */
 export function checkSignedRequest(
-  request: { readonly path: string; readonly headers: Headers; readonly body: Buffer },
+  request: {
+    readonly path: string;
+    /** What the key needs; null: any key will do. */
+    readonly permission: Permission | null;
+    readonly headers: Headers;
+    readonly body: Buffer;
+  },
   rules: SignatureRules,
   nowMs: number,
 ): Accepted | Refusal {
@@ -52,6 +61,8 @@ export function checkSignedRequest(
   if (rules.checkSignatures && !isSame(signature, signPayload(payload, known.secret))) return UNAUTHORISED;
   const problem = checkRequestPath(body['request'], request.path);
   if (problem !== null) return problem;
+  const { permission } = request;
+  if (permission !== null && known.permissions?.includes(permission) === false) return FORBIDDEN;
   const staleness = rules.nonces.judge(key, body['nonce'], body['nonceWindow'], nowMs);
   return staleness ?? { kind: 'accepted', account: known.account, body };
 }
@@ -69,7 +80,8 @@ export function parseCompactObject(body: Buffer): Readonly<Record<string, unknow
   return value !== null && isCompact(text) ? value : null;
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> | null {
+/** The JSON object that a text holds; null where it holds none. */
+export function parseObject(text: string): Readonly<Record<string, unknown>> | null {
   try {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : null;

@@ -3,9 +3,10 @@ import type { Clock } from '../ports.ts';
 import type { Reply } from './answer.ts';
 import { deliver } from './delivery.ts';
 import { createHttpDate } from './exchange-clock.ts';
+import { type ExchangeRequest, MAX_BODY_BYTES } from './exchange-request.ts';
 import type { FaultPlan } from './fault-plan.ts';
 import { type Treatment, UNTOUCHED } from './faults.ts';
-import { type ExchangeRequest, MAX_BODY_BYTES, type SimulatedExchange } from './simulated-exchange.ts';
+import type { SimulatedExchange } from './simulated-exchange.ts';
 import { createWaitingRoom } from './waiting-room.ts';
 
 export interface TrafficParts {

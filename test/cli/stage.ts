@@ -106,6 +106,8 @@ export interface Setting {
   readonly terminal?: { readonly columns: number; readonly rows: number };
   /** What somebody types at a question; null for Ctrl-C. Without it there is nobody to ask. */
   readonly types?: string | null;
+  /** What stands on standard input. */
+  readonly input?: string;
 }
 
 export interface Running {
@@ -124,7 +126,10 @@ export interface Running {
 }
 
 /** Starts the program in this process as a shell would. */
-export function start(args: readonly string[], { env = {}, terminal, types }: Setting = {}): Running {
+export function start(
+  args: readonly string[],
+  { env = {}, terminal, types, input = '' }: Setting = {},
+): Running {
   const running = {
     out: [] as string[],
     err: [] as string[],
@@ -150,6 +155,7 @@ export function start(args: readonly string[], { env = {}, terminal, types }: Se
     terminal: screen !== undefined,
     ...(screen === undefined ? {} : { screen }),
     ...(types === undefined ? {} : { ask }),
+    input: async (mostBytes) => (Buffer.byteLength(input) > mostBytes ? null : Buffer.from(input)),
     readerGone: () => gone,
     nodeVersion: '24',
     isoTime: (wallMs) => new Date(wallMs).toISOString(),

@@ -1,6 +1,7 @@
 import { expect, onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
+import { type Client, type ClientOptions, createClient } from '../../src/exchange/client.ts';
 import { createExchange, type ExchangeOptions } from '../../src/exchange/exchange.ts';
 import { createTransport, type TransportOptions } from '../../src/exchange/transport.ts';
 import type { WireRequest, WireResult } from '../../src/exchange/wire.ts';
@@ -77,4 +78,31 @@ export function openExchange(server: { readonly base: string }, options: Partial
       exchange.ping(base, timeoutMs, resolve);
     });
   return { exchange, start, sync: (given?: Partial<SyncRequest>) => start(given).outcome, ping };
+}
+
+export const TOKEN = 'token-0123456789';
+
+/** A client of one or more servers, closed when the test ends. */
+export function openClient(bases: string | readonly string[], options: Partial<ClientOptions> = {}): Client {
+  const client = createClient({
+    bases: typeof bases === 'string' ? [bases] : bases,
+    credentials: () => ({ key: KEY, secret: SECRET }),
+    nonce: 'increasing',
+    clock: createSystemClock(),
+    accessToken: () => TOKEN,
+    ...options,
+  });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+/** What a call rejects with; fails the test where it resolves. */
+export async function errorOf(call: Promise<unknown>): Promise<unknown> {
+  let value: unknown;
+  try {
+    value = await call;
+  } catch (error) {
+    return error;
+  }
+  return expect.fail(`resolved with ${JSON.stringify(value)}`);
 }

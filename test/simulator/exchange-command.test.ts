@@ -7,6 +7,7 @@ import { afterAll, afterEach, expect, test } from 'vitest';
 import type { Edge } from '../../src/cli/edge.ts';
 import { registerExchange } from '../../src/cli/exchange.ts';
 import { control, ping, send, signed } from './raw-client.ts';
+import { PATHS } from './trader.ts';
 
 interface Run {
   readonly lines: string[];
@@ -60,6 +61,7 @@ test('the first line is the address, and the exchange answers there', async () =
   const { lines, url } = await run(FREE);
   expect(lines[0]).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   expect(lines.slice(1).join('\n')).toContain('the key demo-key with the secret demo-secret');
+  expect(lines.slice(1).join('\n')).toContain('the access token demo-token');
   expect(await send(url, ping)).toMatchObject({ status: 200, body: '["pong"]' });
 });
 
@@ -98,6 +100,44 @@ test('arming and deleting are told in plain words, renewals are not', async () =
     'TIME BTC_USDT: timer armed for 60 s; unless it is renewed it cancels spot orders at TIME',
     'TIME BTC_USDT: timer deleted; its orders stay',
   ]);
+});
+
+test('orders and withdrawals are told in plain words', async () => {
+  const { url, lines } = await run(FREE);
+  const before = lines.length;
+  const order = { market: 'BTC_USDT', side: 'sell', amount: '0.5' };
+  const withdrawal = { ticker: 'BTC', amount: '1', address: 'x', unique_id: 'w\u001b[2J' };
+  await send(url, signed(order, { path: PATHS.stockMarket }));
+  await send(url, signed(withdrawal, { path: PATHS.withdrawPay }));
+  expect(lines.slice(before).map((line) => line.slice('12:00:00Z '.length))).toEqual([
+    expect.stringMatching(/^BTC_USDT: market order \d+ sold 0\.5 for 30000, fee 30$/),
+    'BTC: withdrawal w?[2J of 1, fee 0.0004',
+  ]);
+});
+
+test('new addresses are created where the flag allows it, and follow from the seed', async () => {
+  const create = async (...flags: string[]) => {
+    const { url } = await run([...FREE, ...flags]);
+    return send(url, signed({ ticker: 'BTC' }, { path: PATHS.newAddress }));
+  };
+  expect((await create()).status).toBe(403);
+  const [first, second, third] = await Promise.all(
+    ['1', '1', '2'].map((seed) => create('--enable-new-addresses', '--seed', seed)),
+  );
+  expect(first).toMatchObject({ status: 200, body: second?.body });
+  expect(third?.body).not.toBe(first?.body);
+});
+
+test('the orders that a newcomer finds rest around the price at which market orders are filled', async () => {
+  const { url } = await run(FREE);
+  const { orders } = (await control(url, 'GET', '/simulator/state')).value as {
+    orders: { market: string; side: string; price: string }[];
+  };
+  const prices = (await control(url, 'GET', '/simulator/prices')).value as Record<string, string>;
+  for (const { market, side, price } of orders.filter(({ market: name }) => name in prices)) {
+    const distance = Number(price) / Number(prices[market]);
+    expect(distance).toBeCloseTo(side === 'buy' ? 0.9 : 1.1, 6);
+  }
 });
 
 test('every event is in the event log file as soon as it has happened', async () => {

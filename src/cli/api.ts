@@ -1,0 +1,192 @@
+import { type Command, Option } from 'commander';
+import { createSystemClock } from '../clock.ts';
+import { nearest, suggest } from '../config/wording.ts';
+import { checkArguments } from '../exchange/arguments.ts';
+import { type Client, createClient } from '../exchange/client.ts';
+import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
+import { createRedaction } from '../exchange/redaction.ts';
+import type {
+  CodesRequest,
+  HashrateRequest,
+  KillSwitchRequest,
+  NewAddressRequest,
+  OrderHistoryRequest,
+  StockMarketOrderRequest,
+  WithdrawPayRequest,
+} from '../exchange/requests.ts';
+import { type AccessFlags, findApiAccess } from './api-access.ts';
+import { describeFailure } from './api-failure.ts';
+import { CommandError, conclude } from './command-error.ts';
+import { type Edge, EXIT, type ExitCode } from './edge.ts';
+import { type Column, layOut, paint } from './table.ts';
+
+interface Flags extends AccessFlags {
+  readonly list?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+/** More than any request of the API is long. */
+const MOST_BYTES = 64 * 1024;
+
+/** The client checks what it is given, whatever type it is said to have. */
+const CALLS: Readonly<Record<OperationName, (client: Client, given: unknown) => Promise<unknown>>> = {
+  createStockMarketOrder: (client, given) => client.createStockMarketOrder(given as StockMarketOrderRequest),
+  orderHistory: (client, given) => client.orderHistory(given as OrderHistoryRequest),
+  withdrawPay: (client, given) => client.withdrawPay(given as WithdrawPayRequest),
+  syncKillSwitch: (client, given) => client.syncKillSwitch(given as KillSwitchRequest),
+  myCodes: (client, given) => client.myCodes(given as CodesRequest),
+  miningHashrate: (client, given) => client.miningHashrate(given as HashrateRequest),
+  createNewAddress: (client, given) => client.createNewAddress(given as NewAddressRequest),
+  miningPool: (client) => client.miningPool(),
+  ping: async (client) => ({ latencyMs: await client.ping() }),
+};
+
+const WITHOUT_ARGUMENTS: readonly OperationName[] = ['miningPool', 'ping'];
+
+/**
+ * `api OPERATION [JSON]`: one call of the API with the key of the configuration; the reply is printed as JSON. What
+ * moves money needs `--yes`. Ends with 64 where nothing was sent or the exchange refused what was asked, with 69 where
+ * it cannot be reached or is out of order, with 70 where its answer is not the API's, with 75 where nobody knows
+ * whether money was moved, and with 77 where the key or the token is refused.
+ */
+export function registerApi(program: Command, edge: Edge): void {
+  program
+    .command('api')
+    .description('call one operation of the exchange and print its reply as JSON')
+    .argument('[operation]', 'one of those that --list shows')
+    .argument('[json]', 'its arguments as a JSON object; - reads them from standard input')
+    .option('--list', 'show the operations and call none')
+    .option('--yes', 'do it: needed where money is moved')
+    .option('--base-url <url>', 'base address of the exchange (KILLSWITCHD_BASE_URL)')
+    .addOption(new Option('--access-token-file <file>', 'file with the OAuth 2.0 token for orderHistory'))
+    .option('--json', 'errors as JSON on standard output, too; with --list the list as JSON')
+    .option('--config <file>', 'configuration file; of it only exchange is read (KILLSWITCHD_CONFIG)')
+    .action((name: string | undefined, json: string | undefined, flags: Flags) =>
+      conclude('api', edge, () => (flags.list === true ? list(flags, edge) : call(name, json, flags, edge))),
+    );
+}
+
+async function call(
+  named: string | undefined,
+  json: string | undefined,
+  flags: Flags,
+  edge: Edge,
+): Promise<ExitCode> {
+  const name = readName(named);
+  const operation: Operation<never> = OPERATIONS[name];
+  const given = await readArguments(name, json, edge);
+  const access = await findApiAccess(operation.authentication, flags, edge.env);
+  const client = createClient({ ...access, clock: createSystemClock() });
+  try {
+    if (operation.effect === 'moves-money' && flags.yes !== true) {
+      throw new CommandError(
+        EXIT.usage,
+        `${describeMove(name, given)} at ${access.bases.join()}; add --yes to do it, nothing was sent`,
+      );
+    }
+    edge.out(JSON.stringify(await CALLS[name](client, given), null, 2));
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const failure = describeFailure(error);
+    if (flags.json === true) edge.out(JSON.stringify({ error: failure.error }, null, 2));
+    throw new CommandError(failure.exitCode, failure.sentence, { cause: error });
+  } finally {
+    await client.close();
+  }
+}
+
+function isName(text: string): text is OperationName {
+  return Object.hasOwn(OPERATIONS, text);
+}
+
+function readName(text: string | undefined): OperationName {
+  if (text !== undefined && isName(text)) return text;
+  const names = Object.keys(OPERATIONS);
+  const found = text === undefined ? 'no operation' : `no operation ${JSON.stringify(text)}`;
+  const hint = text === undefined ? '' : suggest(nearest(text, names));
+  throw new CommandError(EXIT.usage, `there is ${found}; allowed: ${names.join(', ')}${hint}`);
+}
+
+async function readArguments(name: OperationName, json: string | undefined, edge: Edge): Promise<unknown> {
+  const given = json === undefined ? {} : parse(json === '-' ? await readInput(edge) : json);
+  const takesNone = WITHOUT_ARGUMENTS.includes(name);
+  if (takesNone && (typeof given !== 'object' || Object.keys(given ?? {}).length > 0)) {
+    throw new CommandError(EXIT.usage, `${name} takes no arguments; leave the JSON away`);
+  }
+  return given;
+}
+
+async function readInput(edge: Edge): Promise<string> {
+  const bytes = (await edge.input?.(MOST_BYTES)) ?? null;
+  if (bytes !== null) return bytes.toString('utf8');
+  const allowed = `allowed: a JSON object of at most ${MOST_BYTES / 1024} KiB`;
+  throw new CommandError(EXIT.usage, `standard input is longer, or cannot be read; ${allowed}`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const example = `'{"market":"BTC_USDT"}'`;
+    throw new CommandError(
+      EXIT.usage,
+      `the arguments are no JSON: ${tidy(why)}; write an object such as ${example}`,
+    );
+  }
+}
+
+const tidy = createRedaction([]);
+
+/** What a call that moves money would do. Throws an ArgumentError where its arguments are not allowed. */
+function describeMove(name: OperationName, given: unknown): string {
+  if (name === 'withdrawPay') {
+    const { amount, ticker, address } = checkArguments(name, given as WithdrawPayRequest);
+    return `${name} would send ${amount} ${ticker} to ${tidy(JSON.stringify(address))}, with the fee on top,`;
+  }
+  const { side, amount, market } = checkArguments(name, given as StockMarketOrderRequest);
+  const [base, quote] = market.split('_');
+  return `${name} would ${side} at the market price in ${market}, for ${amount} ${side === 'buy' ? quote : base},`;
+}
+
+const EFFECTS = { reads: 'reads', changes: 'changes', 'moves-money': 'moves money' } as const;
+
+function list(flags: Flags, edge: Edge): ExitCode {
+  const operations: Operation<never>[] = Object.values(OPERATIONS);
+  const rows = operations.map(({ name, method, path, authentication, effect, limit }) => {
+    return { name, method, path, authentication, limit, effect, movesMoney: effect === 'moves-money' };
+  });
+  if (flags.json === true) {
+    edge.out(JSON.stringify(rows, null, 2));
+    return EXIT.ok;
+  }
+  const column = (title: string, texts: readonly string[]): Column => {
+    return { title, texts, tones: null, right: false, keep: 100, least: null };
+  };
+  const columns = [
+    column(
+      'operation',
+      rows.map(({ name }) => name),
+    ),
+    column(
+      'request',
+      rows.map(({ method, path }) => `${method} ${path}`),
+    ),
+    column(
+      'limit',
+      rows.map(({ limit }) =>
+        limit === null ? 'not shown' : `${limit.requests} in ${limit.windowMs / 1000} s`,
+      ),
+    ),
+    column(
+      'effect',
+      rows.map(({ effect }) => EFFECTS[effect]),
+    ),
+  ];
+  for (const line of layOut(columns, Number.POSITIVE_INFINITY)) {
+    edge.out(paint(line, Number.POSITIVE_INFINITY, false));
+  }
+  return EXIT.ok;
+}

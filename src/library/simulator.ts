@@ -1,0 +1,45 @@
+/**
+ * What `import ... from 'killswitchd/simulator'` gives: the simulated exchange, for the tests of other people's bots.
+ * An entry file of its own, as `client.ts` beside it says, so that who wants the client loads no HTTP server.
+ */
+import { createSystemClock } from '../clock.ts';
+import {
+  type SimulatedServer,
+  type SimulatedServerOptions,
+  startSimulatedServer,
+} from '../simulator/server.ts';
+
+/** Default: the clock of this host, and any free port of 127.0.0.1. */
+export type SimulatorOptions = Partial<SimulatedServerOptions>;
+
+/**
+ * Starts a simulated exchange over HTTP, with `demo-key` and `demo-secret` unless told otherwise. Rejects with Node's
+ * error where the address cannot be listened on. `close` it when the test ends.
+ */
+export function startSimulator(options: SimulatorOptions = {}): Promise<SimulatedServer> {
+  return startSimulatedServer({
+    clock: createSystemClock(),
+    listen: { host: '127.0.0.1', port: 0 },
+    ...options,
+  });
+}
+
+export { encodePayload, signPayload } from '../exchange/sign.ts';
+export type { Reply } from '../simulator/answer.ts';
+export type { Asset } from '../simulator/assets.ts';
+export type { AccessToken } from '../simulator/bearer-token.ts';
+export type { ExchangeEvent } from '../simulator/event-log.ts';
+export type { ExchangeRequest } from '../simulator/exchange-request.ts';
+export type { Profile } from '../simulator/exchange-state.ts';
+export type { ActiveFault, Fault } from '../simulator/faults.ts';
+export type { MarketTerms } from '../simulator/market-terms.ts';
+export type { OrderRequest, RestingOrder } from '../simulator/resting-orders.ts';
+export type { SimulatedServer } from '../simulator/server.ts';
+export type { ApiKey } from '../simulator/signed-request.ts';
+export {
+  createSimulatedExchange,
+  DEMO_KEY,
+  DEMO_TOKEN,
+  type ExchangeOptions,
+  type SimulatedExchange,
+} from '../simulator/simulated-exchange.ts';

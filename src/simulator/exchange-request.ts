@@ -1,0 +1,22 @@
+import type { Headers } from './signed-request.ts';
+
+/** Bodies larger than this are refused with 413. */
+export const MAX_BODY_BYTES = 64 * 1024;
+
+/** One HTTP request. `path` may carry a query; header names are lower case. */
+export interface ExchangeRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Headers;
+  readonly body: string | Buffer;
+}
+
+/** The path without its query. */
+export function pathOf({ path }: ExchangeRequest): string {
+  const query = path.indexOf('?');
+  return query === -1 ? path : path.slice(0, query);
+}
+
+export function bytesOf({ body }: ExchangeRequest): Buffer {
+  return typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
+}

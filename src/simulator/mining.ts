@@ -1,0 +1,123 @@
+import { type Answer, done, type Refusal, refuse } from './answer.ts';
+import type { Call } from './exchange-state.ts';
+import { createRandom, hashText } from './random.ts';
+import {
+  DEFAULT_VALIDATION,
+  type Flaw,
+  flawsAmong,
+  integerFlaw,
+  optionalTextFlaw,
+  refuseFields,
+  textFlaw,
+} from './wording.ts';
+
+const HOUR_SECONDS = 3600;
+const DAY_SECONDS = 86_400;
+const UNIT_SECONDS: Readonly<Record<string, number>> = { m: 60, h: HOUR_SECONDS, d: DAY_SECONDS };
+/** A series is never longer: it fits in the 64 KiB that a client takes. */
+const MAX_POINTS = 1000;
+const LIVE_INTERVALS: readonly string[] = ['5m', '1h', '24h'];
+const BLOCK_SECONDS = 7200;
+const BLOCKS = 10;
+
+/** A hashrate point of the API document. */
+interface Point {
+  readonly timestamp: number;
+  readonly hashrate: string;
+}
+
+const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
+
+/**
+ * `POST /api/v4/mining/hashrate`: one point at every full interval from `from` to `to`, and none later than now. Every
+ * name is a mining account, and its rates follow from the seed and the moment. The document does not say what may be
+ * left out: `to` is now, `from` a day before `to`, `interval` 1h, as at the live exchange. A range is invalid where it
+ * ends before it begins, begins before 1970 or after now, or has more than 1000 points.
+ */
+export function readHashrate(call: Call): Answer {
+  const { body, nowMs, state } = call;
+  const { account, interval = '1h' } = body;
+  const now = Math.floor(nowMs / 1000);
+  const to = body['to'] ?? now;
+  const from = body['from'] ?? (typeof to === 'number' ? to - DAY_SECONDS : 0);
+  const step = secondsOf(interval);
+  const refused = refuseFormOf(call, from, to, step);
+  if (refused !== null) return refused;
+  const first = Math.ceil(Number(from) / step) * step;
+  const last = Math.min(Number(to), now);
+  if (Number(from) < 0 || Number(from) > last || (last - first) / step >= MAX_POINTS) {
+    return INCORRECT_TIMESTAMP;
+  }
+  const hashrate: Point[] = [];
+  for (let timestamp = first; timestamp <= last; timestamp += step) {
+    hashrate.push({ timestamp, hashrate: rateAt(`${state.holdings.seed} ${String(account)}`, timestamp) });
+  }
+  return done({ data: { account, hashrate } });
+}
+
+function refuseFormOf(call: Call, from: unknown, to: unknown, step: number): Refusal | null {
+  const { body, state } = call;
+  const { profile } = state;
+  const flaws = flawsAmong([
+    textFlaw('account', body['account']),
+    integerFlaw('from', from, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+    integerFlaw('to', to, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+    optionalTextFlaw('interval', body['interval']) ??
+      intervalFlaw(body['interval'], step, profile === 'live'),
+  ]);
+  return flaws.length === 0 ? null : refuseFields('form', flaws, profile);
+}
+
+/** Whole minutes, hours or days, as `1h` is; NaN for anything else. The live exchange knows three. */
+function secondsOf(interval: unknown): number {
+  const [, count = '', unit = ''] =
+    /^([1-9]\d{0,3})([mhd])$/.exec(typeof interval === 'string' ? interval : '') ?? [];
+  return Number(count) * (UNIT_SECONDS[unit] ?? Number.NaN);
+}
+
+function intervalFlaw(interval: unknown, step: number, isLive: boolean): Flaw | null {
+  const isKnown =
+    Number.isFinite(step) && (!isLive || LIVE_INTERVALS.some((known) => known === (interval ?? '1h')));
+  if (isKnown) return null;
+  const allowed = isLive
+    ? `one of ${LIVE_INTERVALS.join(', ')}`
+    : 'minutes, hours or days, such as 5m, 1h or 1d';
+  return { field: 'interval', code: DEFAULT_VALIDATION, messages: [`The interval must be ${allowed}.`] };
+}
+
+/**
+ * `GET /api/v4/public/mining-pool`: a pool that follows from the seed and the time. A block is found every two hours;
+ * the rates of the last seven days are one point for each full day.
+ */
+export function readMiningPool({ nowMs, state }: Call): Answer {
+  const { seed } = state.holdings;
+  const now = Math.floor(nowMs / 1000);
+  const hour = now - (now % HOUR_SECONDS);
+  const today = now - (now % DAY_SECONDS);
+  const workers = 1500 + Math.floor(createRandom(hashText(`${seed} workers ${hour}`))() * 500);
+  return done({
+    data: {
+      connection_links: ['stratum+tcp://pool.example:3333', 'stratum+tcp://pool.example:443'],
+      location: 'global',
+      assets: ['BTC'],
+      reward_schemes: ['FPPS'],
+      workers,
+      current_hash_rate: rateAt(`${seed} pool`, hour),
+      last7days_hash_rate: Array.from({ length: 7 }, (_, index) => {
+        const timestamp = today - (7 - index) * DAY_SECONDS;
+        return { timestamp, hashrate: rateAt(`${seed} pool`, timestamp) };
+      }),
+      blocks: Array.from({ length: BLOCKS }, (_, index) => {
+        const height = Math.floor(now / BLOCK_SECONDS) - index;
+        return { block_found_at: height * BLOCK_SECONDS, block_height: height };
+      }),
+    },
+  });
+}
+
+/** A rate in H that depends on nothing but the name and the moment, within a tenth around the name's own level. */
+function rateAt(name: string, timestamp: number): string {
+  const level = 100 + (hashText(name) % 900);
+  const tenths = 9000 + Math.floor(createRandom(hashText(`${name} ${timestamp}`))() * 2001);
+  return String(level * tenths * 100_000);
+}

@@ -1,0 +1,276 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import { OPERATIONS } from '../../src/exchange/operations.ts';
+import type { Fault } from '../../src/simulator/faults.ts';
+import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { fileWith, run, type Setting } from './stage.ts';
+
+const KEY = 'api-key-0123456789';
+const SECRET = 'api-secret-0123456789';
+const TOKEN = 'api-token-0123456789';
+
+let server: SimulatedServer;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  const exchange = {
+    keys: [
+      { key: KEY, secret: SECRET, account: 'main' },
+      { key: 'reader', secret: SECRET, account: 'main', permissions: ['info'] as const },
+    ],
+    tokens: [{ token: TOKEN, account: 'main' }],
+    newAddresses: true,
+  };
+  const listen = { host: '127.0.0.1', port: 0 };
+  server = await startSimulatedServer({ clock: createSystemClock(), listen, exchange });
+  env = {
+    KILLSWITCHD_BASE_URL: server.url,
+    KILLSWITCHD_API_KEY: KEY,
+    KILLSWITCHD_API_SECRET: SECRET,
+  };
+});
+afterAll(() => server.close());
+beforeEach(() => server.clearFaults());
+
+/** What a shell sees of `killswitchd api`, with its standard output read as JSON. */
+async function api(args: readonly string[], setting: Setting = {}) {
+  const { code, out, err } = await run(['api', ...args], { env, ...setting });
+  const text = out.join('\n');
+  for (const secret of [KEY, SECRET, TOKEN]) expect(text + err.join('\n')).not.toContain(secret);
+  return { code, err, value: text === '' ? undefined : (JSON.parse(text) as unknown) };
+}
+
+const ORDER = { market: 'BTC_USDT', side: 'buy', amount: '60', clientOrderId: 'from-a-shell' };
+const withOrder = (order: object, ...flags: string[]) => [
+  'createStockMarketOrder',
+  JSON.stringify(order),
+  ...flags,
+];
+const WITHDRAWAL = { ticker: 'USDT', amount: '10', address: 'TXyz', uniqueId: 'w-1', network: 'TRC20' };
+const balance = (currency: string) => Number(server.exchange.books().accounts['main']?.[currency]);
+
+describe('api calls', () => {
+  it('createStockMarketOrder, and moves the money', async () => {
+    const before = balance('BTC');
+    const { code, value, err } = await api(withOrder(ORDER, '--yes'));
+    expect({ code, err }).toEqual({ code: 0, err: [] });
+    expect(value).toMatchObject({
+      market: 'BTC_USDT',
+      client_order_id: 'from-a-shell',
+      deal_stock: '0.001',
+      status: 'FILLED',
+    });
+    expect(balance('BTC')).toBeCloseTo(before + 0.001);
+  });
+
+  it('orderHistory with the access token of a file, and without key and secret', async () => {
+    await api(withOrder({ ...ORDER, clientOrderId: 'of-the-history' }, '--yes'));
+    const flags = ['--access-token-file', fileWith(`${TOKEN}\n`)];
+    const { code, value } = await api(['orderHistory', '{"limit":1}', ...flags], {
+      env: { KILLSWITCHD_BASE_URL: server.url },
+    });
+    expect(code).toBe(0);
+    expect(value).toMatchObject({ limit: 1, data: [{ client_order_id: 'of-the-history' }] });
+  });
+
+  it('withdrawPay, with its arguments on standard input', async () => {
+    const before = balance('USDT');
+    const { code } = await api(['withdrawPay', '-', '--yes'], { input: JSON.stringify(WITHDRAWAL) });
+    expect(code).toBe(0);
+    expect(server.exchange.withdrawals()).toMatchObject([{ uniqueId: 'w-1', amount: '10' }]);
+    expect(balance('USDT')).toBeLessThan(before - 10);
+  });
+
+  it('as a process of its own, with what a pipe gives it', async () => {
+    const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+    const args = [main, 'api', 'myCodes', '-'];
+    const said = await new Promise<string>((resolve, reject) => {
+      const child = execFile(process.execPath, args, { env, timeout: 15_000 }, (error, stdout) => {
+        if (error === null) resolve(stdout);
+        else reject(error);
+      });
+      child.stdin?.write('{"limit":');
+      child.stdin?.end('1}');
+    });
+    expect(JSON.parse(said)).toMatchObject({ limit: 1, data: [{}] });
+  });
+
+  it('syncKillSwitch: arms a timer, and deletes it', async () => {
+    const arm = await api(['syncKillSwitch', '{"market":"ETH_USDT","timeoutSeconds":60}']);
+    expect(arm).toMatchObject({ code: 0, value: { market: 'ETH_USDT' } });
+    expect(server.exchange.timers()).toMatchObject([{ market: 'ETH_USDT' }]);
+    const deleted = await api(['syncKillSwitch', '{"market":"ETH_USDT","timeoutSeconds":null}']);
+    expect(deleted).toMatchObject({ code: 0, value: null });
+    expect(server.exchange.timers()).toEqual([]);
+  });
+
+  it('myCodes, miningHashrate and createNewAddress', async () => {
+    const codes = await api(['myCodes', '{"limit":2,"offset":1}']);
+    expect(codes.value).toMatchObject({ limit: 2, offset: 1, data: [{}, {}] });
+    const range = { account: 'rig', from: 1_700_000_000, to: 1_700_007_200, interval: '1h' };
+    const hashrate = await api(['miningHashrate', JSON.stringify(range)]);
+    expect(hashrate.value).toMatchObject({ data: { account: 'rig', hashrate: [{}, {}] } });
+    const address = await api(['createNewAddress', '{"ticker":"BTC","type":"p2sh-segwit"}']);
+    expect(address.value).toMatchObject({ account: { address: expect.stringMatching(/^3/) } });
+    expect([codes.code, hashrate.code, address.code]).toEqual([0, 0, 0]);
+  });
+
+  it('miningPool and ping without key and secret', async () => {
+    const setting = { env: { KILLSWITCHD_BASE_URL: server.url } };
+    const pool = await api(['miningPool'], setting);
+    expect(pool).toMatchObject({ code: 0, value: { data: { assets: ['BTC'] } } });
+    const ping = await api(['ping', '{}'], setting);
+    expect(ping).toMatchObject({ code: 0, value: { latencyMs: expect.any(Number) } });
+  });
+});
+
+describe('api --list', () => {
+  it('shows the nine operations with request, limit and what they do', async () => {
+    const { code, out } = await run(['api', '--list']);
+    expect(code).toBe(0);
+    expect(out).toHaveLength(1 + 9);
+    const of = (name: string) => out.find((line) => line.startsWith(`${name} `))?.split(/ {2,}/);
+    expect(of('withdrawPay')).toEqual([
+      'withdrawPay',
+      'POST /api/v4/main-account/withdraw-pay',
+      '1000 in 10 s',
+      'moves money',
+    ]);
+    expect(of('orderHistory')).toEqual([
+      'orderHistory',
+      'POST /api/v4/accounts/orders',
+      'not shown',
+      'reads',
+    ]);
+  });
+
+  it('gives programs the same as JSON', async () => {
+    const { value } = await api(['--list', '--json']);
+    const rows = value as { name: string; movesMoney: boolean }[];
+    expect(rows.map(({ name }) => name)).toEqual(Object.keys(OPERATIONS));
+    expect(rows.filter(({ movesMoney }) => movesMoney).map(({ name }) => name)).toEqual([
+      'createStockMarketOrder',
+      'withdrawPay',
+    ]);
+  });
+});
+
+describe('api ends with 64 and sends nothing', () => {
+  const sentences: [string, readonly string[], RegExp][] = [
+    ['for an unknown operation, and names the nearest', ['minningPool'], /did you mean miningPool\?$/],
+    ['without an operation', [], /there is no operation; allowed: createStockMarketOrder, orderHistory/],
+    ['for what is no JSON', ['myCodes', '{limit:1}'], /the arguments are no JSON: .*; write an object/],
+    ['for JSON that is no object', ['myCodes', '[1]'], /request is \[1\]; allowed: an object with limit/],
+    ['for an argument out of range', ['myCodes', '{"limit":101}'], /limit is 101; allowed: whole numbers 1/],
+    [
+      "for the document's spelling of an argument",
+      withOrder({ ...ORDER, client_order_id: 'a' }, '--yes'),
+      /no argument "client_order_id".*did you mean clientOrderId\?$/,
+    ],
+    ['for arguments of a call that takes none', ['ping', '{"a":1}'], /ping takes no arguments/],
+    ['without an access token', ['orderHistory'], /--access-token-file: missing/],
+    [
+      'without --yes for an order, and says what it would do',
+      withOrder(ORDER),
+      /would buy at the market price in BTC_USDT, for 60 USDT, at http:.*; add --yes to do it, nothing was sent$/,
+    ],
+    [
+      'without --yes for a withdrawal, and says what it would do',
+      ['withdrawPay', JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-2' })],
+      /would send 10 USDT to "TXyz", with the fee on top, at http:.*; add --yes/,
+    ],
+    [
+      'for wrong arguments of what moves money rather than for a missing --yes',
+      withOrder({ ...ORDER, side: 'up' }),
+      /side is "up"; allowed: buy, sell$/,
+    ],
+    ['for a base address that is none', ['ping', '--base-url', 'exchange.example'], /--base-url: .*https:/],
+  ];
+  it.each(sentences)('%s', async (_title, args, sentence) => {
+    const before = server.exchange.books();
+    const { code, err } = await api(args);
+    expect({ code, lines: err.length }).toEqual({ code: 64, lines: 1 });
+    expect(err[0]).toMatch(sentence);
+    expect(server.exchange.books()).toEqual(before);
+  });
+
+  it('for more than 64 KiB on standard input', async () => {
+    const { code, err } = await api(['myCodes', '-'], { input: `{"a":"${'a'.repeat(65_536)}"}` });
+    expect(code).toBe(64);
+    expect(err[0]).toMatch(/at most 64 KiB$/);
+  });
+});
+
+describe('api tells failures apart', () => {
+  const fail = (...faults: Fault[]) => server.addFaults(faults);
+
+  it('64 for what the exchange refuses, with its code and the fields', async () => {
+    const args = withOrder({ ...ORDER, amount: '0.01', clientOrderId: 'small' }, '--yes', '--json');
+    const { code, err, value } = await api(args);
+    expect(code).toBe(64);
+    expect(err[0]).toMatch(/less than min amount.*refused what was asked with code 32, nothing was changed$/);
+    expect(value).toMatchObject({ error: { name: 'RefusedError', code: 32, fields: { amount: [{}, {}] } } });
+  });
+
+  it('77 for a wrong secret, a missing permission and a wrong token', async () => {
+    const wrong = await api(['myCodes'], { env: { ...env, KILLSWITCHD_API_SECRET: 'not-the-secret' } });
+    const lacking = await api(withOrder(ORDER, '--yes'), { env: { ...env, KILLSWITCHD_API_KEY: 'reader' } });
+    const token = await api(['orderHistory', '--access-token-file', fileWith('another-token')]);
+    expect([wrong.code, lacking.code, token.code]).toEqual([77, 77, 77]);
+    expect(token.err[0]).toMatch(/HTTP 401.*refuses the key, its permissions or the token$/);
+  });
+
+  it('69 where nobody is there, and where the exchange is out of order', async () => {
+    const nobody = await api(['ping', '--base-url', 'http://127.0.0.1:1']);
+    expect(nobody).toMatchObject({ code: 69, value: undefined });
+    fail({ kind: 'status', status: 503, body: 'html' });
+    const sick = await api(['syncKillSwitch', '{"market":"BTC_USDT","timeoutSeconds":60}', '--json']);
+    expect(sick.code).toBe(69);
+    expect(sick.err[0]).toMatch(/HTTP 503.*; it may have been carried out all the same$/);
+    expect(sick.value).toMatchObject({ error: { name: 'ServerError', status: 503, maybeApplied: true } });
+  });
+
+  it("70 for an answer that is not the API's", async () => {
+    fail({ kind: 'garbage' });
+    expect(await api(['miningPool'])).toMatchObject({ code: 70 });
+  });
+
+  it('75 for an order of which nobody knows, and says what to look for', async () => {
+    fail({ kind: 'reset', when: 'after' });
+    const order = { ...ORDER, clientOrderId: 'lost' };
+    const { code, err, value } = await api(withOrder(order, '--yes', '--json'));
+    expect(code).toBe(75);
+    expect(err[0]).toMatch(
+      /may have been carried out: .*look for client_order_id "lost" before trying again$/,
+    );
+    expect(value).toMatchObject({ error: { name: 'UnknownOutcomeError', clientOrderId: 'lost' } });
+  });
+
+  it('78 where key, secret or base address are missing, one line for each', async () => {
+    const keys = await api(['myCodes'], { env: { KILLSWITCHD_BASE_URL: server.url } });
+    expect(keys).toMatchObject({ code: 78 });
+    expect(keys.err).toHaveLength(2);
+    const base = await api(['ping'], { env: {} });
+    expect(base.code).toBe(78);
+    expect(base.err[0]).toMatch(/--base-url https:\/\/HOST.*KILLSWITCHD_BASE_URL/);
+  });
+});
+
+describe('api reads of a configuration file', () => {
+  it('the exchange alone: markets and liveness may be missing or wrong', async () => {
+    const file = fileWith(`exchange: { baseUrls: ["${server.url}"], nonce: window }\nmarkets: nonsense\n`);
+    const { KILLSWITCHD_BASE_URL: _, ...keys } = env;
+    expect(await api(['myCodes', '--config', file], { env: keys })).toMatchObject({ code: 0 });
+    const flag = ['--base-url', 'http://127.0.0.1:1'];
+    expect(await api(['ping', '--config', file, ...flag], { env: keys })).toMatchObject({ code: 69 });
+  });
+
+  it('and names the place of what is wrong in it', async () => {
+    const file = fileWith('exchange: { baseUrl: ["https://exchange.example"] }\n');
+    const { code, err } = await api(['ping', '--config', file], { env: {} });
+    expect(code).toBe(78);
+    expect(err[0]).toMatch(/:1:13 exchange\.baseUrl: unknown key.*did you mean baseUrls\?$/);
+  });
+});

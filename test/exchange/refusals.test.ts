@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type ApiError,
+  ERROR_CODES,
+  NonceError,
+  NotFoundError,
+  PublicRefusedError,
+  RefusedError,
+  ServerError,
+  ThrottledError,
+  UnauthorisedError,
+  UnknownOutcomeError,
+} from '../../src/exchange/errors.ts';
+import { errorOf, KEY, openClient, SECRET, TOKEN } from './open.ts';
+import { SAMPLES, sampleOf } from './samples.ts';
+import { serveBytes, serveHttp } from './servers.ts';
+
+/** A server that always gives the same answer and counts the requests. */
+async function answer(status: number, body: unknown) {
+  let requests = 0;
+  const server = await serveHttp((_request, response) => {
+    requests += 1;
+    response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+  return { base: server.base, requests: () => requests };
+}
+
+const SIGNED = SAMPLES.filter(({ authentication }) => authentication === 'signed');
+const PRIVATE = SAMPLES.filter(({ authentication }) => authentication !== 'none');
+const PUBLIC = SAMPLES.filter(({ authentication }) => authentication === 'none');
+
+describe.each(PRIVATE)('the error object of a private endpoint, to $name', ({ call }) => {
+  test.each<[number, number, Record<string, string[]>]>([
+    [400, 30, { side: ['Side field should contain only "buy" or "sell" values.'] }],
+    [422, 31, { market: ['Market is not available.'] }],
+    [400, 32, { amount: ['Not enough balance.', 'Minimum amount step = 0.001'] }],
+    [422, 36, { client_order_id: ['ClientOrderId field should be a string.'] }],
+    [400, 0, {}],
+    [422, 422, {}],
+    [412, 2, {}],
+  ])(
+    'with status %i and code %i is a refusal with both, and with its messages',
+    async (status, code, errors) => {
+      const { base, requests } = await answer(status, { code, message: 'Validation failed', errors });
+      const error = await errorOf(call(openClient(base)));
+      expect(error).toBeInstanceOf(RefusedError);
+      expect(error).toMatchObject({ code, status, fields: errors, maybeApplied: false });
+      expect((error as Error).message).toContain(`HTTP ${status}: Validation failed`);
+      expect(requests()).toBe(1);
+    },
+  );
+});
+
+test('a caller can switch over the documented codes', () => {
+  const meaning = ({ code }: Pick<RefusedError, 'code'>): string => {
+    switch (code) {
+      case ERROR_CODES.validation:
+        return 'argument';
+      case ERROR_CODES.market:
+        return 'market';
+      case ERROR_CODES.amount:
+        return 'amount';
+      case ERROR_CODES.clientOrderId:
+        return 'client order id';
+      case ERROR_CODES.timeRange:
+        return 'time range';
+      default:
+        return 'other';
+    }
+  };
+  expect([30, 31, 32, 36, 422, 7].map((code) => meaning({ code }))).toEqual([
+    'argument',
+    'market',
+    'amount',
+    'client order id',
+    'time range',
+    'other',
+  ]);
+});
+
+test('an error object in place of an order history is a refusal, whatever its status', async () => {
+  const { base } = await answer(200, {
+    code: 30,
+    message: 'Validation failed',
+    errors: { limit: ['Too large.'] },
+  });
+  const error = await errorOf(sampleOf('orderHistory').call(openClient(base)));
+  expect(error).toMatchObject({
+    name: 'RefusedError',
+    code: 30,
+    status: 200,
+    fields: { limit: ['Too large.'] },
+  });
+});
+
+test.each([200, 400, 422])('an incorrect time range is code 422, come it with status %i', async (status) => {
+  const { base } = await answer(status, { code: 422, message: 'Incorrect timestamp', errors: {} });
+  const error = await errorOf(sampleOf('miningHashrate').call(openClient(base)));
+  expect(error).toBeInstanceOf(RefusedError);
+  expect(error).toMatchObject({
+    code: ERROR_CODES.timeRange,
+    status,
+    message: `HTTP ${status}: Incorrect timestamp`,
+  });
+});
+
+test.each(PUBLIC)('the error object of a public endpoint, to $name, keeps its params', async ({ call }) => {
+  const body = { success: false, message: 'Request failed', params: ['pool', { n: 1 }] };
+  for (const status of [200, 400, 422]) {
+    const { base } = await answer(status, body);
+    const error = await errorOf(call(openClient(base)));
+    expect(error).toBeInstanceOf(PublicRefusedError);
+    expect(error).toMatchObject({
+      status,
+      params: body.params,
+      message: `HTTP ${status}: Request failed`,
+      maybeApplied: false,
+    });
+  }
+  const { base } = await answer(503, body);
+  expect(await errorOf(call(openClient(base)))).toMatchObject({
+    name: 'ServerError',
+    message: 'HTTP 503: Request failed',
+  });
+});
+
+describe.each(SAMPLES)('$name tells the statuses apart', ({ call, movesMoney, authentication }) => {
+  test.each<[number, typeof ApiError | typeof UnauthorisedError | typeof NonceError, boolean]>([
+    [401, UnauthorisedError, false],
+    [403, UnauthorisedError, false],
+    [404, NotFoundError, true],
+    [429, ThrottledError, false],
+    [500, ServerError, true],
+    [503, ServerError, true],
+  ])('%i', async (status, expected, uncertain) => {
+    for (const body of ['', '<html>', { code: 3, message: 'why', errors: {} }]) {
+      if (status === 429 && typeof body === 'object') continue;
+      const { base, requests } = await answer(status, body);
+      const error = await errorOf(call(openClient(base)));
+      const isUnknown = movesMoney && uncertain;
+      expect(error).toBeInstanceOf(isUnknown ? UnknownOutcomeError : expected);
+      expect(isUnknown ? (error as ApiError).cause : error).toBeInstanceOf(expected);
+      expect(error).toMatchObject({ status });
+      expect(requests()).toBe(1);
+    }
+  });
+
+  test('429 with an error object is a stale nonce where there is one, and too much elsewhere', async () => {
+    const { base, requests } = await answer(429, { code: 0, message: 'Too many requests.', errors: {} });
+    const error = await errorOf(call(openClient(base)));
+    const isSigned = authentication === 'signed';
+    expect(error).toBeInstanceOf(isSigned ? NonceError : ThrottledError);
+    expect(error).toMatchObject({ status: 429, maybeApplied: false });
+    expect(requests()).toBe(isSigned ? 4 : 1);
+  });
+});
+
+test.each(SIGNED)('$name has what it asked for when a stale nonce was the only trouble', async (sample) => {
+  let stale = 3;
+  const server = await serveHttp((_request, response) => {
+    stale -= 1;
+    if (stale < 0) response.end(JSON.stringify(sample.reply));
+    else response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
+  });
+  expect(await sample.call(openClient(server.base))).toEqual(sample.value ?? sample.reply);
+});
+
+test.each(SAMPLES)('$name ends in time, whether no answer comes or one that never ends', async (sample) => {
+  const silent = await serveHttp(() => undefined);
+  const dripping = await serveBytes((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
+    const drip = setInterval(() => socket.write(' '), 10);
+    socket.on('close', () => clearInterval(drip));
+  });
+  for (const { base } of [silent, dripping]) {
+    const begunMs = performance.now();
+    const error = await errorOf(sample.call(openClient(base), { timeoutMs: 150 }));
+    expect(performance.now() - begunMs).toBeLessThan(2_000);
+    expect(sample.movesMoney ? (error as Error).cause : error).toMatchObject({ name: 'TimeoutError' });
+  }
+});
+
+test.each(SAMPLES)(
+  '$name repeats no key, secret, token or signature that a server repeats',
+  async (sample) => {
+    for (const status of [200, 302, 400, 401, 404, 422, 429, 503]) {
+      const server = await serveHttp(({ headers }, response, body) => {
+        // Only a server that was signed to can know the secret.
+        const known = sample.authentication === 'signed' ? SECRET : '';
+        const echo = JSON.stringify([headers, body, known]);
+        const error = { code: 30, message: echo, errors: { [echo]: [echo] }, success: false, params: [] };
+        response.writeHead(status, { location: `/${encodeURIComponent(echo)}` }).end(JSON.stringify(error));
+      });
+      const error = await sample.call(openClient(server.base)).catch((failed: unknown) => failed);
+      if (!(error instanceof Error)) expect.fail(`HTTP ${status} was taken for an answer`);
+      const causes = [error, error.cause].filter((each) => each instanceof Error);
+      const text = causes.map((each) => JSON.stringify(each, Object.getOwnPropertyNames(each))).join();
+      for (const secret of [KEY, SECRET, TOKEN]) expect(text).not.toContain(secret);
+    }
+  },
+);

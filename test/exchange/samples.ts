@@ -1,0 +1,203 @@
+import type { Client, OrderHistoryOptions } from '../../src/exchange/client.ts';
+import type { OperationName } from '../../src/exchange/operations.ts';
+
+/** One call of an operation with all that it can be given, what must go over the wire for it, and a good answer. */
+export interface Sample {
+  readonly name: OperationName;
+  readonly call: (client: Client, options?: OrderHistoryOptions) => Promise<unknown>;
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly authentication: 'signed' | 'bearer' | 'none';
+  readonly movesMoney: boolean;
+  /** The body without `request` and `nonce`, as text. */
+  readonly fields: string;
+  readonly reply: unknown;
+  /** What the call resolves with; the reply itself where it is not given. */
+  readonly value?: unknown;
+}
+
+export const ORDER = {
+  order_id: 4_180_284_841,
+  client_order_id: 'bot-1.7_a',
+  market: 'BTC_USDT',
+  side: 'buy',
+  type: 'stock market',
+  timestamp: 1_700_000_000.123_456,
+  deal_money: '50',
+  deal_stock: '0.00127',
+  amount: '50',
+  left: '0',
+  deal_fee: '0.05',
+  price: '0',
+  postOnly: false,
+  ioc: false,
+  status: 'FILLED',
+  stp: 'no',
+  positionSide: 'BOTH',
+  rpi: false,
+  field_of_tomorrow: { kept: true },
+};
+
+export const ORDER_REQUEST = {
+  market: 'BTC_USDT',
+  side: 'buy',
+  amount: '50',
+  clientOrderId: 'bot-1.7_a',
+  stp: 'cancel_new',
+} as const;
+
+export const WITHDRAWAL = {
+  ticker: 'USDT',
+  amount: '100.000001',
+  address: 'TXyz',
+  uniqueId: 'w-2024/7',
+  network: 'TRC20',
+} as const;
+
+export const CODES = {
+  total: 2,
+  data: [
+    {
+      amount: '0.002',
+      code: 'WBc11fSENDme',
+      date: 1_700_000_000,
+      status: 'Activated',
+      ticker: 'BTC',
+      external_id: 'e-1',
+    },
+    { amount: '5', code: 'WBd22', date: 1_700_000_001, status: 'New', ticker: 'ETH', external_id: null },
+  ],
+  limit: 100,
+  offset: 10_000,
+};
+
+export const HASHRATE = {
+  data: { account: 'rig', hashrate: [{ timestamp: 1_700_000_000, hashrate: '104005000000000' }] },
+};
+
+export const ADDRESS = {
+  account: { address: 'bc1qxyz', memo: '' },
+  required: {
+    fixedFee: '0',
+    flexFee: { maxFee: '0', minFee: '0', percent: '0' },
+    maxAmount: '0',
+    minAmount: '0.0001',
+  },
+};
+
+export const POOL = {
+  data: {
+    connection_links: ['stratum+tcp://pool.example:3333'],
+    location: 'EU',
+    assets: ['BTC'],
+    reward_schemes: ['FPPS'],
+    workers: 12,
+    current_hash_rate: '1000',
+    last7days_hash_rate: [{ timestamp: 1_700_000_000, hashrate: '900' }],
+    blocks: [{ block_found_at: 1_700_000_000, block_height: 820_000 }],
+  },
+};
+
+export const TIMER = {
+  market: 'BTC_USDT',
+  startTime: 1_700_000_000,
+  cancellationTime: 1_700_000_060,
+  types: null,
+};
+
+const signed = { method: 'POST', authentication: 'signed', movesMoney: false } as const;
+const open = { method: 'GET', authentication: 'none', movesMoney: false, fields: '' } as const;
+
+/** The nine operations in the order of the document. */
+export const SAMPLES: readonly Sample[] = [
+  {
+    ...signed,
+    name: 'createStockMarketOrder',
+    call: (client, options) => client.createStockMarketOrder(ORDER_REQUEST, options),
+    path: '/api/v4/order/stock_market',
+    movesMoney: true,
+    fields: '"market":"BTC_USDT","side":"buy","amount":"50","client_order_id":"bot-1.7_a","stp":"cancel_new"',
+    reply: ORDER,
+  },
+  {
+    ...signed,
+    name: 'orderHistory',
+    call: (client, options) => client.orderHistory({ market: 'BTC_USDT', limit: 10 }, options),
+    path: '/api/v4/accounts/orders',
+    authentication: 'bearer',
+    fields: '"market":"BTC_USDT","limit":10',
+    reply: { BTC_USDT: [{ id: 1, anything: ['kept'] }] },
+  },
+  {
+    ...signed,
+    name: 'withdrawPay',
+    call: (client, options) => client.withdrawPay(WITHDRAWAL, options),
+    path: '/api/v4/main-account/withdraw-pay',
+    movesMoney: true,
+    fields: '"ticker":"USDT","amount":"100.000001","address":"TXyz","unique_id":"w-2024/7","network":"TRC20"',
+    reply: [],
+  },
+  {
+    ...signed,
+    name: 'syncKillSwitch',
+    call: (client, options) =>
+      client.syncKillSwitch({ market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot', 'margin'] }, options),
+    path: '/api/v4/order/kill-switch',
+    fields: '"market":"BTC_USDT","timeout":"60","types":["spot","margin"]',
+    reply: TIMER,
+  },
+  {
+    ...signed,
+    name: 'myCodes',
+    call: (client, options) => client.myCodes({ limit: 100, offset: 10_000 }, options),
+    path: '/api/v4/main-account/codes/my',
+    fields: '"limit":100,"offset":10000',
+    reply: CODES,
+  },
+  {
+    ...signed,
+    name: 'miningHashrate',
+    call: (client, options) =>
+      client.miningHashrate(
+        { account: 'rig', from: 1_700_000_000, to: 1_700_086_400, interval: '1h' },
+        options,
+      ),
+    path: '/api/v4/mining/hashrate',
+    fields: '"account":"rig","from":1700000000,"to":1700086400,"interval":"1h"',
+    reply: HASHRATE,
+  },
+  {
+    ...signed,
+    name: 'createNewAddress',
+    call: (client, options) => client.createNewAddress({ ticker: 'BTC', type: 'p2sh-segwit' }, options),
+    path: '/api/v4/main-account/create-new-address',
+    fields: '"ticker":"BTC","type":"p2sh-segwit"',
+    reply: ADDRESS,
+  },
+  {
+    ...open,
+    name: 'miningPool',
+    call: (client, options) => client.miningPool(options),
+    path: '/api/v4/public/mining-pool',
+    reply: POOL,
+  },
+  {
+    ...open,
+    name: 'ping',
+    call: (client, options) => client.ping(options),
+    path: '/api/v4/public/ping',
+    reply: ['pong'],
+    value: expectMilliseconds(),
+  },
+];
+
+/** Stands for any number of milliseconds. */
+function expectMilliseconds(): { asymmetricMatch: (value: unknown) => boolean } {
+  return { asymmetricMatch: (value) => typeof value === 'number' && value > 0 && value < 10_000 };
+}
+
+export const sampleOf = (name: OperationName): Sample => {
+  const sample = SAMPLES.find((known) => known.name === name);
+  if (sample === undefined) throw new Error(`no sample of ${name}`);
+  return sample;
+};

@@ -1,0 +1,136 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import { startSimulatedServer } from '../../src/simulator/server.ts';
+import { codeBlocksOf } from '../docs/markdown.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const MODULES = join(ROOT, 'node_modules');
+const runFile = promisify(execFile);
+
+/** The examples of the document in its order, by the name of the file that they become. */
+const [client = '', simulator = '', ...others] = codeBlocksOf(
+  readFileSync(join(ROOT, 'docs', 'library.md'), 'utf8'),
+  'ts',
+);
+const EXAMPLES = { 'client.ts': client, 'simulator.ts': simulator } as const;
+
+const folder = mkdtempSync(join(tmpdir(), 'killswitchd-package-'));
+const user = join(folder, 'user');
+let packed: readonly string[];
+
+/** Runs a program with the Node of this test first in the PATH. Rejects with what it wrote where it fails. */
+async function run(file: string, args: readonly string[], cwd: string, env: object = {}): Promise<string> {
+  const path = [dirname(process.execPath), join(MODULES, '.bin'), process.env['PATH']].join(delimiter);
+  const options = { cwd, timeout: 60_000, env: { ...process.env, ...env, PATH: path } };
+  try {
+    return (await runFile(file, args, options)).stdout;
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    throw new Error(`${file} ${args.join(' ')}:\n${stdout}\n${stderr}`, { cause: error });
+  }
+}
+
+/** What `npm install` of the tarball makes of an empty folder, without a network. */
+async function install(tarball: string): Promise<void> {
+  const target = join(user, 'node_modules', 'killswitchd');
+  mkdirSync(target, { recursive: true });
+  await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', target], folder);
+  const { dependencies } = JSON.parse(readFileSync(join(target, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  for (const name of [...Object.keys(dependencies), '@types']) {
+    symlinkSync(join(MODULES, name), join(user, 'node_modules', name));
+  }
+}
+
+beforeAll(async () => {
+  const copy = join(folder, 'copy');
+  for (const name of ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'README.md', 'src', 'config']) {
+    cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+  }
+  symlinkSync(MODULES, join(copy, 'node_modules'));
+  // It builds `dist` as the script `prepare` does for everybody.
+  await run('npm', ['pack', '--silent', '--offline', '--pack-destination', folder], copy);
+  const { version } = JSON.parse(readFileSync(join(copy, 'package.json'), 'utf8')) as { version: string };
+  const tarball = join(folder, `killswitchd-${version}.tgz`);
+  packed = (await run('tar', ['-tzf', tarball], folder)).split('\n');
+  await install(tarball);
+  writeFileSync(join(user, 'package.json'), '{ "name": "user", "type": "module" }');
+  for (const [name, text] of Object.entries(EXAMPLES)) writeFileSync(join(user, name), text);
+}, 120_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the packed library', () => {
+  it('has an example for each of its exports, and no sources or tests in it', () => {
+    expect(others).toEqual([]);
+    expect(packed.filter((path) => /^package\/(src|test)\//.test(path))).toEqual([]);
+    expect(packed).toContain('package/dist/library/client.d.ts');
+  });
+
+  it.each(['nodenext', 'bundler'])(
+    'has types that a strict program with moduleResolution %s takes',
+    async (how) => {
+      const compilerOptions = {
+        module: how === 'nodenext' ? 'nodenext' : 'esnext',
+        moduleResolution: how,
+        target: 'es2024',
+        lib: ['es2024', 'esnext.disposable'],
+        types: ['node'],
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+      };
+      const name = `tsconfig.${how}.json`;
+      const files = [...Object.keys(EXAMPLES), 'mistake.ts'];
+      writeFileSync(
+        join(user, 'mistake.ts'),
+        [
+          "import { createClient } from 'killswitchd';",
+          "const client = createClient({ bases: [], credentials: () => ({ key: '', secret: '' }) });",
+          '// @ts-expect-error a number of seconds is wanted',
+          "await client.syncKillSwitch({ market: 'BTC_USDT', timeoutSeconds: '60' });",
+          'const pool = await client.miningPool();',
+          '// @ts-expect-error amounts and rates are text',
+          'export const rate: number = pool.data.current_hash_rate;',
+        ].join('\n'),
+      );
+      writeFileSync(join(user, name), JSON.stringify({ compilerOptions, files }));
+      expect(await run(join(MODULES, '.bin', 'tsc'), ['-p', name], user)).toBe('');
+    },
+    60_000,
+  );
+
+  it('runs the example of the client against an exchange', async () => {
+    const listen = { host: '127.0.0.1', port: 0 };
+    const server = await startSimulatedServer({ clock: createSystemClock(), listen });
+    try {
+      const said = await run(process.execPath, ['client.ts'], user, { EXCHANGE: server.url });
+      expect(said).toMatch(/^orders of BTC_USDT are cancelled at \d+\nbought 0\.001 for 60\n$/);
+      expect(server.exchange.timers()).toEqual([]);
+    } finally {
+      await server.close();
+    }
+  }, 60_000);
+
+  it('runs the example of the simulated exchange', async () => {
+    const said = await run(process.execPath, ['simulator.ts'], user);
+    expect(said.split('\n')).toEqual([
+      "balances { USDT: '899.9', BTC: '0.002' }",
+      'UnknownOutcomeError',
+      'orders 2',
+      '',
+    ]);
+  }, 60_000);
+
+  it('lets nobody import what it does not export', async () => {
+    const inside = "await import('killswitchd/dist/exchange/wire.js')";
+    await expect(run(process.execPath, ['-e', inside], user)).rejects.toThrow(
+      'ERR_PACKAGE_PATH_NOT_EXPORTED',
+    );
+  });
+});

@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'vitest';
+import { OPERATIONS } from '../../src/simulator/operations.ts';
+import { PERMISSIONS, type Permission } from '../../src/simulator/permissions.ts';
+import { createTrader, PATHS, START_MS, type Trader } from './trader.ts';
+
+const { stockMarket, history, withdrawPay, killSwitch, codes, hashrate, newAddress, miningPool, ping } =
+  PATHS;
+
+/** The operations of the API document with the limit of its table, and the permission of the simulator's own. */
+const TABLE: readonly (readonly [path: string, limit: number | null, permission: Permission | null])[] = [
+  [stockMarket, 10_000, 'trade'],
+  [history, null, null],
+  [withdrawPay, 1000, 'withdraw'],
+  [killSwitch, 10_000, 'trade'],
+  [codes, 1000, 'info'],
+  [hashrate, 1000, 'info'],
+  [newAddress, 1000, 'deposit'],
+  [miningPool, 1000, null],
+  [ping, 2000, null],
+];
+
+/** The status of one request to a path, good or not. */
+function knock(trader: Trader, path: string, atMs: number, key = 'demo-key'): number {
+  if (path === history) return trader.history().status;
+  const isPublic = path === miningPool || path === ping;
+  return (isPublic ? trader.get(path, { atMs }) : trader.ask(path, {}, { atMs, key })).status;
+}
+
+test('there are these operations and no others', () => {
+  expect(OPERATIONS.map(({ path }) => path).toSorted()).toEqual(TABLE.map(([path]) => path).toSorted());
+});
+
+describe('permissions', () => {
+  const withPermissions = (permissions?: readonly Permission[]) =>
+    createTrader({
+      newAddresses: true,
+      keys: [
+        { key: 'demo-key', secret: 'demo-secret', account: 'main', ...(permissions && { permissions }) },
+      ],
+    });
+
+  test.each(TABLE.filter(([, , permission]) => permission !== null))(
+    '%s (limit %s) needs the permission %s',
+    (path, _limit, needed) => {
+      const forbidden = {
+        status: 403,
+        value: { code: 4, message: 'This API Key is not authorized to perform this action.', errors: {} },
+      };
+      const others = PERMISSIONS.filter((permission) => permission !== needed);
+      expect(withPermissions(others).ask(path, {})).toEqual(forbidden);
+      expect(withPermissions([]).ask(path, {})).toEqual(forbidden);
+      expect(withPermissions(PERMISSIONS.filter((own) => own === needed)).ask(path, {}).status).not.toBe(403);
+      expect(withPermissions().ask(path, {}).status).not.toBe(403);
+    },
+  );
+
+  test('a key without permission moves nothing, and its nonce stays good', () => {
+    const trader = withPermissions(['trade']);
+    const nonce = String(START_MS * 10);
+    const fields = { ticker: 'BTC', amount: '1', address: 'x', unique_id: 'x', nonce };
+    const before = trader.exchange.books();
+    expect(trader.ask(withdrawPay, fields).status).toBe(403);
+    expect(trader.exchange.books()).toEqual(before);
+    expect(trader.ask(stockMarket, { market: 'BTC_USDT', side: 'buy', amount: '10', nonce }).status).toBe(
+      200,
+    );
+  });
+});
+
+describe('limits', () => {
+  const keys = [
+    { key: 'demo-key', secret: 'demo-secret', account: 'main' },
+    { key: 'second', secret: 'demo-secret', account: 'main' },
+    { key: 'stranger', secret: 'demo-secret', account: 'other' },
+  ];
+
+  test.each(TABLE)('%s takes its limit in any 10 s: %s requests', (path, limit) => {
+    const trader = createTrader({ keys, checkSignatures: false });
+    const count = limit ?? 3000;
+    for (let sent = 0; sent < count; sent += 1) {
+      if (knock(trader, path, START_MS + (sent === 0 ? 0 : 5000)) === 429)
+        throw new Error(`429 after ${sent}`);
+    }
+    expect(knock(trader, path, START_MS + 9999) === 429).toBe(limit !== null);
+    expect(knock(trader, path, START_MS + 10_000)).not.toBe(429);
+    expect(knock(trader, path, START_MS + 10_000) === 429).toBe(limit !== null);
+    expect(knock(trader, path, START_MS + 15_000)).not.toBe(429);
+  });
+
+  test('keys of one account share it, accounts and operations do not', () => {
+    const limit = { requests: 1, windowMs: 10_000 };
+    const trader = createTrader({ keys, limits: { 'my-codes': limit, hashrate: limit } });
+    expect(knock(trader, codes, START_MS)).toBe(200);
+    expect(knock(trader, codes, START_MS, 'second')).toBe(429);
+    expect(knock(trader, codes, START_MS, 'stranger')).toBe(200);
+    expect(knock(trader, hashrate, START_MS, 'second')).not.toBe(429);
+  });
+
+  test('an error over the limit has the shape of its audience', () => {
+    const limit = { requests: 1, windowMs: 10_000 };
+    const trader = createTrader({ limits: { 'mining-pool': limit, 'withdraw-pay': limit } });
+    const message = 'Rate limit exceeded: 1 requests per 10 seconds.';
+    trader.get(miningPool);
+    trader.ask(withdrawPay, {});
+    expect(trader.get(miningPool)).toEqual({ status: 429, value: { success: false, message, params: [] } });
+    expect(trader.ask(withdrawPay, {})).toEqual({ status: 429, value: { code: 0, message, errors: {} } });
+  });
+});
+
+test.each([miningPool, ping])('%s refuses another method in the public shape of errors', (path) => {
+  expect(createTrader().get(path, { method: 'DELETE' })).toEqual({
+    status: 405,
+    value: { success: false, message: 'Method not allowed. Allowed: GET.', params: [] },
+  });
+});
+
+test.each([stockMarket, history, withdrawPay, codes, hashrate, newAddress])(
+  '%s refuses another method and a large body in the private shape of errors',
+  (path) => {
+    const { exchange } = createTrader();
+    const ask = (method: string, body: string) => {
+      const reply = exchange.handle({ method, path, headers: {}, body }, START_MS);
+      return { status: reply.status, value: JSON.parse(reply.body) as unknown };
+    };
+    expect(ask('GET', '')).toEqual({
+      status: 405,
+      value: { code: 0, message: 'Method not allowed. Allowed: POST.', errors: {} },
+    });
+    expect(ask('POST', 'x'.repeat(65_537))).toMatchObject({ status: 413, value: { code: 9 } });
+  },
+);

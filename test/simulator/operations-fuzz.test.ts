@@ -1,0 +1,170 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { hostClock, nextNonce, type Sent, send, signedText } from './raw-client.ts';
+import { createTrader, PATHS, START_MS } from './trader.ts';
+
+let server: SimulatedServer;
+
+beforeAll(async () => {
+  const listen = { host: '127.0.0.1', port: 0 };
+  const exchange = { newAddresses: true };
+  server = await startSimulatedServer({ clock: hostClock, listen, exchange });
+});
+afterAll(() => server.close());
+
+const anyPath = fc.constantFrom(...Object.values(PATHS));
+const PRIVATE = Object.values(PATHS).filter((path) => !path.includes('/public/'));
+const SIGNED = PRIVATE.filter((path) => path !== PATHS.history);
+const KNOWN_STATUS = [200, 201, 400, 401, 403, 404, 405, 413, 422, 429];
+
+/** What is not of the document in an answer: an unknown status, or a body of no documented shape. */
+function complaint(path: string, status: number, text: string): string | null {
+  if (!KNOWN_STATUS.includes(status)) return `status ${status}`;
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== 'object' || value === null) return 'neither object nor array';
+  if (status < 300) return null;
+  const names = Object.keys(value).toSorted().join();
+  return names === (path.includes('/public/') ? 'message,params,success' : 'code,errors,message')
+    ? null
+    : names;
+}
+
+/** Values that mean something to at least one field. */
+const likely = fc.constantFrom<unknown>(
+  'BTC_USDT',
+  'BTC_PERP',
+  '',
+  'buy',
+  'sell',
+  '10',
+  '0.001',
+  '-1',
+  '9'.repeat(5000),
+  `0.${'0'.repeat(5000)}1`,
+  1e308,
+  1e-308,
+  -0,
+  'BTC',
+  'USDT',
+  'EUR',
+  '__proto__',
+  'constructor',
+  'ERC20',
+  'SEPA',
+  'bech32',
+  '1h',
+  'x',
+  0,
+  1,
+  100,
+  1_700_000_000,
+  Number.MAX_SAFE_INTEGER,
+  null,
+  true,
+  [],
+  {},
+);
+const FIELDS = [
+  'market',
+  'side',
+  'amount',
+  'client_order_id',
+  'clientOrderId',
+  'stp',
+  'ticker',
+  'address',
+  'unique_id',
+  'provider',
+  'network',
+  'type',
+  'limit',
+  'offset',
+  'account',
+  'from',
+  'to',
+  'interval',
+  'timeout',
+  'types',
+  'order_id',
+  'nonceWindow',
+  '__proto__',
+  'toString',
+];
+const anyFields = fc.dictionary(fc.constantFrom(...FIELDS), fc.oneof(likely, likely, fc.jsonValue()), {
+  maxKeys: 10,
+});
+
+test('any fields of a request with a good key are carried out or refused as documented, and change a balance only with a 2xx', () => {
+  for (const profile of ['documented', 'live'] as const) {
+    const { exchange } = createTrader({ profile, newAddresses: true });
+    fc.assert(
+      fc.property(fc.constantFrom(...PRIVATE), anyFields, (path, fields) => {
+        const body = JSON.stringify({ ...fields, request: path, nonce: nextNonce() });
+        const sent = signedText(body, { path });
+        const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
+        const before = exchange.books();
+        const reply = exchange.handle({ ...sent, headers }, START_MS);
+        expect(complaint(path, reply.status, reply.body)).toBeNull();
+        if (reply.status >= 300) expect(exchange.books()).toEqual(before);
+      }),
+      { numRuns: 1500 },
+    );
+  }
+});
+
+test.each(PRIVATE)('%s takes fields nested as deep as a body allows', (path) => {
+  const { exchange } = createTrader({ newAddresses: true });
+  const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`;
+  for (const field of FIELDS) {
+    const sent = signedText(`{"${field}":${deep},"request":"${path}","nonce":"${nextNonce()}"}`, { path });
+    const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
+    const { status, body } = exchange.handle({ ...sent, headers }, START_MS);
+    expect(complaint(path, status, body)).toBeNull();
+  }
+});
+
+test('any method, headers and bytes over HTTP get a documented answer and change nothing', async () => {
+  const before = server.exchange.books();
+  const headerText = fc.stringMatching(/^[ -~]{0,80}$/);
+  const names = ['content-type', 'x-txc-apikey', 'x-txc-payload', 'x-txc-signature', 'authorization'];
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'),
+      anyPath,
+      fc.dictionary(fc.constantFrom(...names), headerText),
+      fc.oneof(fc.uint8Array({ maxLength: 2000 }), fc.uint8Array({ minLength: 66_000, maxLength: 70_000 })),
+      async (method, path, headers, bytes) => {
+        const received = await send(server.url, { method, path, headers, body: Buffer.from(bytes) });
+        expect(complaint(path, received.status, received.body)).toBeNull();
+      },
+    ),
+    { numRuns: 150 },
+  );
+  expect(server.exchange.books()).toEqual(before);
+});
+
+test('any JSON that is rightly signed or comes with a token gets a documented answer over HTTP', async () => {
+  const before = server.exchange.books();
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...PRIVATE), fc.json({ maxDepth: 4 }), async (path, text) => {
+      const sent = signedText(text, { path });
+      const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
+      const { status, body } = await send(server.url, { ...sent, headers });
+      expect(complaint(path, status, body)).toBeNull();
+    }),
+    { numRuns: 150 },
+  );
+  expect(server.exchange.books()).toEqual(before);
+});
+
+test('a request that is signed for one operation is refused by every other', async () => {
+  for (const path of SIGNED) {
+    const others = SIGNED.filter((other) => other !== path);
+    const sent: Sent = signedText(JSON.stringify({ request: path, nonce: nextNonce() }), { path });
+    for (const other of others) {
+      const { status, body } = await send(server.url, { ...sent, path: other });
+      expect([status, JSON.parse(body)]).toMatchObject([400, { code: 9, message: 'Invalid request.' }]);
+    }
+  }
+});
