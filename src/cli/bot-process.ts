@@ -106,7 +106,7 @@ export function environmentFor(
   config: Config,
   controls: readonly string[],
 ): Record<string, string> {
-  const bots = botsOf(config);
+  const bots = botsOf(config.markets);
   const [bot] = bots;
   const [control] = controls;
   const { tokenFile } = config.control;

@@ -7,6 +7,7 @@ export interface SeenMarket {
   readonly state: string;
   readonly hold: { readonly why: string; readonly untilAt: number | null } | null;
   readonly leaving: boolean;
+  readonly handedOverInSeconds: number | null;
   readonly timeoutSeconds: number | null;
   readonly renewEverySeconds: number | null;
   readonly guaranteedSeconds: number | null;
@@ -113,6 +114,7 @@ function readMarket(market: Fields): SeenMarket {
     state: textOf(market, 'state'),
     hold: hold === null ? null : { why: textOf(hold, 'why'), untilAt: numberOf(hold, 'untilAt') },
     leaving: market['leaving'] === true,
+    handedOverInSeconds: numberOf(market, 'handedOverInSeconds'),
     timeoutSeconds: numberOf(market, 'timeoutSeconds'),
     renewEverySeconds: numberOf(market, 'renewEverySeconds'),
     guaranteedSeconds: numberOf(market, 'guaranteedSeconds'),

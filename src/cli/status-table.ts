@@ -152,8 +152,18 @@ function describeBot(name: string, bot: SeenBot | undefined): string {
 }
 
 /** What somebody must know of this market beyond its figures. */
-function noteOf({ hold, leaving, lastProblem }: SeenMarket, now: number | null): string {
-  const notes = [leaving ? 'no longer configured' : '', describeHold(hold, now), lastProblem ?? ''];
+function noteOf(market: SeenMarket, now: number | null): string {
+  const { hold, leaving, handedOverInSeconds, lastProblem } = market;
+  const moved =
+    handedOverInSeconds === null
+      ? ''
+      : `moved to another shard, left to it in ${seconds(handedOverInSeconds)}`;
+  const notes = [
+    moved,
+    leaving && moved === '' ? 'no longer configured' : '',
+    describeHold(hold, now),
+    lastProblem ?? '',
+  ];
   return notes.filter((note) => note !== '').join('; ');
 }
 

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { LivenessSchema } from './liveness-schema.ts';
 import { DefaultsSchema, MarketsSchema } from './market-schema.ts';
+import { ShardSchema } from './shard.ts';
 
 const strict = { additionalProperties: false };
 
@@ -169,6 +170,7 @@ export const FileSchema = Type.Object(
     exchange: Type.Optional(exchange),
     defaults: Type.Optional(DefaultsSchema),
     markets: Type.Optional(MarketsSchema),
+    shard: Type.Optional(ShardSchema),
     liveness: Type.Optional(LivenessSchema),
     onLapse: Type.Optional(
       Type.Enum(['rearm', 'hold'], {

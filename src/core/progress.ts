@@ -74,6 +74,9 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
         : 'keeps its timer: its bot is dead, or failed';
     return said('impossible', why);
   }
+  if (exit.want === 'keep' && leftMs !== null && market.movedUntilAwakeMs !== null) {
+    return said('impossible', `is another shard's by now, which renews its timer: ask that one`);
+  }
   if (exit.want === 'keep' && leftMs !== null) {
     const why =
       awaited === 'goodbye'

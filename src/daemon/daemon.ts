@@ -20,6 +20,7 @@ import { openListeners } from './listeners.ts';
 import { createLogLevels } from './log-levels.ts';
 import { createReloading } from './reloading.ts';
 import { createCountedLog, createTelling, levelOf, meteredOf } from './telling.ts';
+import { createWatched } from './watched.ts';
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -129,6 +130,7 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets }:
   const { keeper } = guard;
   let inForce = options.config;
   const config = () => inForce;
+  const watched = createWatched(clock, inForce);
   const levels = createLogLevels(clock, log, telling.operations, levelOf(inForce));
   const reloading = createReloading({
     clock,
@@ -136,9 +138,10 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets }:
     config,
     load: options.load,
     hide: secrets.hide,
-    async apply(next) {
+    async apply(next, moved) {
       await telling.metrics.reconfigure(meteredOf(next));
       inForce = next;
+      watched.follow(next, moved);
       levels.configured(levelOf(next));
       guard.reload(next);
     },
@@ -147,22 +150,29 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets }:
         await Promise.all([keeper.settled('arm', armed, waitMs), keeper.settled('remove', gone, waitMs)])
       ).flat(),
   });
-  const beats = createBeats({ mode: inForce.liveness.mode, bots: () => botsOf(inForce) });
+  const beats = createBeats({ mode: inForce.liveness.mode, bots: () => botsOf(inForce.fleet) });
   const { lookAtProcess } = options;
-  const evidence = createBotEvidence({ clock, config, lookAtProcess, onProblem: telling.onEvidenceProblem });
+  const evidence = createBotEvidence({
+    clock,
+    config: watched.config,
+    lookAtProcess,
+    onProblem: telling.onEvidenceProblem,
+  });
   return {
     config,
+    watched: watched.config,
     levels,
     reloading,
     beats,
     child: childOf(evidence, (word) => {
-      for (const bot of botsOf(inForce)) keeper.hear(bot, word, 0);
+      for (const bot of botsOf(watched.config().markets)) keeper.hear(bot, word, 0);
     }),
     start() {
       const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear), reloading.watch()];
       return () => {
         for (const stop of stops) stop?.();
         levels.stop();
+        watched.stop();
       };
     },
   };

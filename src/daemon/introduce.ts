@@ -27,6 +27,13 @@ export function introduce(
     { event: 'started', version, markets, bases },
     `killswitchd ${version} guards ${markets} ${markets === 1 ? 'market' : 'markets'} at ${where}.`,
   );
+  const { index, count } = config.shard;
+  if (count > 1) {
+    logger.info(
+      { event: 'shard', shard: index, shards: count, markets, fleet: config.fleet.length },
+      `This is shard ${index} of ${count}, counted from 0: it has ${markets} of ${config.fleet.length} markets.`,
+    );
+  }
   for (const warning of warnings) logger.warn({ event: 'config-warning' }, `${warning}.`);
   const capacityPerSecond = (settings.budget.requests * 1000) / settings.budget.windowMs;
   const { periodsMs } = planCadence(settings.markets, capacityPerSecond);

@@ -15,8 +15,8 @@ export interface ReloadingOptions {
   readonly config: () => Config;
   /** Reads everything again: file, environment, secrets. */
   readonly load: () => Loaded;
-  /** Puts the new configuration in force. */
-  readonly apply: (next: Config) => Promise<void>;
+  /** Puts the new configuration in force; `moved` are markets of this daemon that went to another shard. */
+  readonly apply: (next: Config, moved: readonly string[]) => Promise<void>;
   /** Waits for what the new configuration asks of the exchange. */
   readonly settled: (
     markets: {
@@ -63,15 +63,15 @@ export function createReloading(options: ReloadingOptions): Reloading {
     const loaded = options.load();
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
-    const { unchangeable, added, removed, changed, same } = diffConfig(options.config(), next);
+    const { unchangeable, added, removed, moved, changed, same } = diffConfig(options.config(), next);
     if (unchangeable.length > 0) return reject(trigger, unchangeable);
     if (same) {
       operations.reloadUnchanged(trigger, hashOf(next));
       return { kind: 'unchanged' };
     }
-    await options.apply(next);
+    await options.apply(next, moved);
     operations.reloadApplied(trigger, hashOf(next));
-    return { kind: 'applied', added, removed, changed };
+    return { kind: 'applied', added, removed, moved, changed };
   }
   function reject(trigger: ReloadTrigger, found: readonly string[]): Taken {
     const problems = found.map(options.hide);

@@ -180,8 +180,15 @@ async function reload(sources: ControlSources, views: Views, input: Input): Prom
     case 'unchanged':
       return json(200, { result: 'unchanged' });
     case 'applied': {
-      const { added, removed, changed, progress } = report;
-      return json(200, { result: 'applied', added, removed, changed, ...describeProgress(progress) });
+      const { added, removed, moved, changed, progress } = report;
+      return json(200, {
+        result: 'applied',
+        added,
+        removed,
+        moved,
+        changed,
+        ...describeProgress(progress),
+      });
     }
     case 'rejected': {
       const { problems } = report;

@@ -37,6 +37,8 @@ export interface MarketStatus {
   readonly hold: { readonly why: Hold; readonly untilAt: number | null } | null;
   /** No longer configured; shown until its timer is gone. */
   readonly leaving: boolean;
+  /** Another shard's, and guarded here as well for so much longer; null where it is this one's alone. */
+  readonly handedOverInSeconds: number | null;
   readonly timeoutSeconds: number;
   readonly renewEverySeconds: number;
   /** Longest outage of the exchange that cancels nothing. */
@@ -142,6 +144,7 @@ function describeMarket(market: MarketSnapshot): MarketStatus {
     wanted: market.wanted,
     hold: describeHold(market.hold),
     leaving: market.leaving,
+    handedOverInSeconds: toSecondsOrNull(market.handedOverInMs),
     timeoutSeconds: toSeconds(market.timeoutMs),
     renewEverySeconds: toSeconds(market.periodMs),
     survivesSeconds: toSeconds(market.survivesMs),

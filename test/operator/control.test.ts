@@ -200,7 +200,7 @@ describe('a command', () => {
 });
 
 describe('a reload', () => {
-  const applied = { added: ['A_B'], removed: [], changed: ['BTC_USDT'] };
+  const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] };
   test.each<[string, ReloadReport, number, unknown]>([
     ['unchanged', { kind: 'unchanged' }, 200, { result: 'unchanged' }],
     [
