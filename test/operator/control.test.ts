@@ -280,7 +280,13 @@ describe('what can be read', () => {
     expect(status).toMatchObject({ status: 200, text: '{"schemaVersion":1,"markets":[]}' });
     expect(status.headers['content-type']).toBe('application/json; charset=utf-8');
     const { body } = await ask('/v1/health', { method: 'GET' });
-    expect(body).toEqual({ live: true, ready: false, notReady: reasons.slice(0, 100), notReadyOmitted: 50 });
+    expect(body).toEqual({
+      live: true,
+      ready: false,
+      notReady: reasons.slice(0, 100),
+      notReadyOmitted: 50,
+      nothingGuarded: null,
+    });
     expect(await ask('/v1/health', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
     expect(calls).toEqual([]);
   });
