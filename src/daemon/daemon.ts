@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { toCoreSettings } from '../config/core-settings.ts';
-import type { Loaded } from '../config/load.ts';
+import type { Reread } from '../config/load-aside.ts';
 import type { SecretsRead } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
@@ -27,8 +27,8 @@ export interface DaemonOptions {
   readonly clock: Clock;
   readonly version: string;
   readonly nodeVersion: string;
-  /** Reads the whole configuration again, for a reload. */
-  readonly load: () => Loaded;
+  /** Reads the whole configuration again, for a reload. Never rejects. */
+  readonly load: () => Promise<Reread>;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
   readonly rereadSecrets: () => SecretsRead;
   /** For `exec`: how the child is looked at. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
-import type { Loaded } from '../config/load.ts';
+import type { Reread } from '../config/load-aside.ts';
 import { diffConfig } from '../config/reload.ts';
 import type { Progress } from '../core/operate.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
@@ -13,8 +13,8 @@ export interface ReloadingOptions {
   readonly operations: Operations;
   /** The configuration in force. */
   readonly config: () => Config;
-  /** Reads everything again: file, environment, secrets. */
-  readonly load: () => Loaded;
+  /** Reads everything again: file, environment, secrets. Never rejects. */
+  readonly load: () => Promise<Reread>;
   /** Puts the new configuration in force. */
   readonly apply: (next: Config) => Promise<void>;
   /** Waits for what the new configuration asks of the exchange. */
@@ -48,6 +48,11 @@ const IDLE_LOOK_MS = 5000;
 type Taken = Exclude<ReloadReport, { kind: 'applied' }> | Omit<Applied, 'progress'>;
 type Applied = Extract<ReloadReport, { kind: 'applied' }>;
 
+const STOPPING: Taken = {
+  kind: 'rejected',
+  problems: ['the daemon stops: nothing is reloaded any more'],
+};
+
 /**
  * Reads the configuration again while the daemon runs. The whole of the new one is checked first: a wrong one, or one
  * that differs in what cannot change, changes nothing and is told to whoever asked, the log and the metrics.
@@ -59,8 +64,10 @@ export function createReloading(options: ReloadingOptions): Reloading {
   let over = false;
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
-    if (over) return { kind: 'rejected', problems: ['the daemon stops: nothing is reloaded any more'] };
-    const loaded = options.load();
+    if (over) return STOPPING;
+    const loaded = await options.load();
+    // While it was read the daemon may have been told to stop.
+    if (over) return STOPPING;
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
     const { unchangeable, added, removed, changed, same } = diffConfig(options.config(), next);
