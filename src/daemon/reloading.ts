@@ -35,7 +35,10 @@ export interface Reloading {
    * waits for the waiting of others: a file that was mended is in force at once. Never rejects.
    */
   reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport>;
-  /** Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed. Returned function ends it. */
+  /**
+   * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed. What was rejected is tried
+   * again, ever more rarely: the reason may lie outside of the file. Returned function ends it.
+   */
   watch(): Cancel;
   /** From here on nothing is reloaded any more: the daemon stops. */
   stop(): void;
@@ -43,6 +46,9 @@ export interface Reloading {
 
 /** How often a switched-off poll looks whether it was switched on. */
 const IDLE_LOOK_MS = 5000;
+
+/** What was rejected is tried again at least this often. */
+const LONGEST_RETRY_MS = 300_000;
 
 /** What a reload came to, before anybody waits for the exchange. */
 type Taken = Exclude<ReloadReport, { kind: 'applied' }> | Omit<Applied, 'progress'>;
@@ -115,21 +121,35 @@ export function createReloading(options: ReloadingOptions): Reloading {
   };
 }
 
-function poll({ clock, config }: ReloadingOptions, changed: () => Promise<unknown>): Cancel {
+function poll({ clock, config }: ReloadingOptions, reload: () => Promise<ReloadReport>): Cancel {
   let over = false;
   let cancel: Cancel = () => {};
   /** Null before the first look, when the file has just been read, and after a time in which nobody looked. */
   let seen: string | null = null;
   let slept = false;
+  let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
+  /** What the file was rejected for may have passed: a secret that was not there yet, while a deployment went on. */
+  async function take(isNew: boolean): Promise<void> {
+    const { kind } = await reload();
+    const pollMs = config().reload.pollSeconds * 1000;
+    const gapMs =
+      isNew || retry === null ? pollMs : Math.max(pollMs, Math.min(retry.gapMs * 2, LONGEST_RETRY_MS));
+    retry = kind === 'rejected' ? { gapMs, atMs: clock.now().monoMs + gapMs } : null;
+  }
   async function look(): Promise<void> {
-    const { file, reload } = config();
-    const found = file === null || reload.pollSeconds === 0 ? null : await digestOf(file);
-    if (reload.pollSeconds === 0) {
+    const {
+      file,
+      reload: { pollSeconds },
+    } = config();
+    const found = file === null || pollSeconds === 0 ? null : await digestOf(file);
+    if (pollSeconds === 0) {
       seen = null;
       slept = true;
+      retry = null;
     } else if (found !== null) {
       // What it was while nobody looked is not known.
-      if (seen === null ? slept : found !== seen) await changed();
+      const isNew = seen === null ? slept : found !== seen;
+      if (isNew || (retry !== null && clock.now().monoMs >= retry.atMs)) await take(isNew);
       seen = found;
       slept = false;
     }
