@@ -63,6 +63,7 @@ export function registerExec(program: Command, edge: Edge): void {
           version: VERSION,
           nodeVersion: edge.nodeVersion,
           load: () => loadAside(options),
+          ownsBot: true,
           lookAtProcess: lookFor(run),
           rereadSecrets: () => readSecrets(edge.env, { demo: loaded.config.embeddedExchange }),
           // Standard output is the bot's.

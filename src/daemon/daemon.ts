@@ -31,6 +31,8 @@ export interface DaemonOptions {
   readonly load: () => Promise<Reread>;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
   readonly rereadSecrets: () => SecretsRead;
+  /** For `exec`: the bot is a child of this process, and ends before the timers do. */
+  readonly ownsBot?: boolean;
   /** For `exec`: how the child is looked at. */
   readonly lookAtProcess: LookAtProcess;
   /** Where the log goes; standard output unless given. */
@@ -93,7 +95,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     throw error;
   });
   const settings = toCoreSettings(config, bases);
-  introduce({ ...options, settings, bases, addresses: listeners.web }, log);
+  introduce(
+    { ...options, settings, bases, addresses: listeners.web, ownsBot: options.ownsBot ?? false },
+    log,
+  );
   for (const address of listeners.control) telling.operations.controlListening(address);
   keeper.start();
   const stopService = service.start();
