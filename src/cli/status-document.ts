@@ -40,6 +40,8 @@ export interface SeenStatus {
   readonly phase: string;
   readonly ready: boolean;
   readonly notReady: readonly string[];
+  /** Null where something is guarded, or the daemon does not say. */
+  readonly nothingGuarded: string | null;
   readonly shutdownPolicy: string;
   readonly stops: readonly {
     readonly does: string;
@@ -88,6 +90,7 @@ export function readStatus(json: unknown): SeenStatus | null {
     phase: textOf(json, 'phase'),
     ready: json['ready'] === true,
     notReady: textsOf(json['notReady']),
+    nothingGuarded: textOf(json, 'nothingGuarded') || null,
     shutdownPolicy: textOf(json, 'shutdownPolicy'),
     stops: listOf(json, 'whatAStopWouldDo').map((stop) => ({
       does: textOf(stop, 'does'),

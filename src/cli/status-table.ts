@@ -41,17 +41,21 @@ function describeDaemon(seen: SeenStatus, { at }: StatusView): Line[] {
   const up = seen.startedAt === null || seen.now === null ? '' : `, up ${seconds(seen.now - seen.startedAt)}`;
   const [first, ...others] = seen.notReady.slice(0, REASONS_SHOWN);
   const more = seen.notReady.length - REASONS_SHOWN;
-  const verdict: Line = seen.ready
-    ? [{ text: 'Ready', tone: 'ok' }, { text: ': every wanted market is confirmed armed.' }]
-    : [{ text: 'Not ready', tone: 'bad' }, { text: `: ${first ?? 'it does not say why'}` }];
   return [
     [{ text: `killswitchd ${seen.version}`, tone: 'strong' }, { text: `${up}, at ${at}` }],
-    verdict,
+    describeVerdict(seen, first),
     ...others.map((reason) => cells(null, `  ${reason}`)),
     ...(more > 0 ? [cells(null, `  and ${WORDS.count(more, 'more reason')}`)] : []),
     ...seen.bases.map(describeBase),
     describeCounts(seen.markets),
   ];
+}
+
+function describeVerdict({ ready, nothingGuarded }: SeenStatus, reason: string | undefined): Line {
+  if (!ready) return [{ text: 'Not ready', tone: 'bad' }, { text: `: ${reason ?? 'it does not say why'}` }];
+  return nothingGuarded === null
+    ? [{ text: 'Ready', tone: 'ok' }, { text: ': every wanted market is confirmed armed.' }]
+    : [{ text: 'Ready', tone: 'warn' }, { text: `, but ${nothingGuarded}.` }];
 }
 
 function describeBase({ url, up, pingSeconds, outage, lastProblem }: SeenStatus['bases'][number]): Line {

@@ -36,7 +36,7 @@ export function toMarketSettings(market: MarketConfig): CoreSettings['markets'][
  */
 export function toCoreSettings(config: Config, bases: readonly string[]): CoreSettings {
   const { exchange, shard, liveness, shutdown, ping } = config;
-  const own = new Set(config.markets);
+  const own = new Set(config.markets.map(({ market }) => market));
   return {
     markets: config.markets.map(toMarketSettings),
     nonce: exchange.nonce,
@@ -59,7 +59,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
     handover: {
-      elsewhere: config.fleet.filter((market) => !own.has(market)).map(toMarketSettings),
+      elsewhere: config.fleet.filter(({ market }) => !own.has(market)).map(toMarketSettings),
       forMs: shard.handoverSeconds * 1000,
     },
     seed: hash([...bases, ...config.markets.map(({ market }) => market)].join(' ')),

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { toCoreSettings } from '../config/core-settings.ts';
-import type { Loaded } from '../config/load.ts';
+import type { Reread } from '../config/load-aside.ts';
 import type { SecretsRead } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
@@ -28,10 +28,12 @@ export interface DaemonOptions {
   readonly clock: Clock;
   readonly version: string;
   readonly nodeVersion: string;
-  /** Reads the whole configuration again, for a reload. */
-  readonly load: () => Loaded;
+  /** Reads the whole configuration again, for a reload. Never rejects. */
+  readonly load: () => Promise<Reread>;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
   readonly rereadSecrets: () => SecretsRead;
+  /** For `exec`: the bot is a child of this process, and ends before the timers do. */
+  readonly ownsBot?: boolean;
   /** For `exec`: how the child is looked at. */
   readonly lookAtProcess: LookAtProcess;
   /** Where the log goes; standard output unless given. */
@@ -94,7 +96,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     throw error;
   });
   const settings = toCoreSettings(config, bases);
-  introduce({ ...options, settings, bases, addresses: listeners.web }, log);
+  introduce(
+    { ...options, settings, bases, addresses: listeners.web, ownsBot: options.ownsBot ?? false },
+    log,
+  );
   for (const address of listeners.control) telling.operations.controlListening(address);
   keeper.start();
   const stopService = service.start();

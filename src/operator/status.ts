@@ -1,3 +1,4 @@
+import { describeNothingGuarded } from '../core/guarding.ts';
 import type { Hold } from '../core/notice.ts';
 import type { BaseSnapshot, BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
 import { MARKET_STATES } from '../core/snapshot.ts';
@@ -78,6 +79,8 @@ export interface StatusDocument {
   readonly phase: Snapshot['phase'];
   readonly ready: boolean;
   readonly notReady: readonly string[];
+  /** Why no market is wanted armed now, in a sentence; null where one is. */
+  readonly nothingGuarded: string | null;
   readonly live: boolean;
   readonly authorised: boolean;
   readonly shutdownPolicy: Snapshot['shutdownPolicy'];
@@ -215,6 +218,7 @@ function describeAllButMarkets(input: StatusInput): Omit<StatusDocument, 'market
     phase: snapshot.phase,
     ready: snapshot.ready,
     notReady: snapshot.notReady,
+    nothingGuarded: describeNothingGuarded(snapshot),
     live: snapshot.live,
     authorised: snapshot.authorised,
     shutdownPolicy: snapshot.shutdownPolicy,
