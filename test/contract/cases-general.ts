@@ -126,6 +126,7 @@ const envelope: readonly Case[] = SIGNED.map((operation) => ({
       { request: '/api/v4/other' },
       { nonce: undefined },
       { nonce: '' },
+      { nonce: Date.now() },
     ]) {
       expect(side.send(requestOf(operation, { ...fields, ...flaw })).status, JSON.stringify(flaw)).toBe(400);
     }
@@ -160,7 +161,18 @@ const rules: readonly Case[] = [
     },
   ),
   raw('a private request says that its body is JSON', ['Content-type'], {
-    send: (side) => expect(side.send(requestOf('myCodes')).status).toBe(200),
+    send(side) {
+      for (const operation of [...SIGNED, 'orderHistory'] as const) {
+        const sent = requestOf(operation, SAMPLES[operation]);
+        const { 'content-type': _, ...headers } = sent.headers;
+        for (const typed of [headers, { ...headers, 'content-type': 'text/plain' }]) {
+          const { status, value } = side.send({ ...sent, headers: typed });
+          expect(status, operation).toBe(400);
+          expect(value).toMatchObject({ message: 'Content-type must be application/json.', errors: {} });
+        }
+        expect(side.send(sent).status, operation).toBe(200);
+      }
+    },
     sent: async (side) => {
       expect((await headersOf(side, 'orderHistory')).headers['content-type']).toBe('application/json');
       if (side.kind === 'client') await side.client.myCodes();

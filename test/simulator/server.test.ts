@@ -13,9 +13,18 @@ test('ping answers pong', async () => {
   expect(await ask(ping)).toEqual({ status: 200, value: ['pong'] });
 });
 
-test('an unknown path gets an empty 404, a wrong method a 405, a large body a 413', async () => {
-  const { status, body } = await send(server('documented').url, { ...good(), path: '/api/v4/order/unknown' });
+test('an unknown path gets a 404, which is empty at the live exchange and JSON in the document', async () => {
+  const unknown = { ...good(), path: '/api/v4/order/unknown' };
+  const { status, body } = await send(server('live').url, unknown);
   expect([status, body]).toEqual([404, '']);
+  expect(await ask(unknown)).toEqual({ status: 404, value: refusal(0, 'Not found.') });
+  expect(await ask({ ...ping, path: '/api/v4/public/unknown' })).toEqual({
+    status: 404,
+    value: { success: false, message: 'Not found.', params: [] },
+  });
+});
+
+test('a wrong method gets a 405, a large body a 413', async () => {
   expect(await ask({ ...good(), method: 'PUT' })).toEqual({
     status: 405,
     value: refusal(0, 'Method not allowed. Allowed: POST.'),
