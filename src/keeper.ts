@@ -103,11 +103,20 @@ function createLoop(
     queue.push(event);
     if (turning) return;
     turning = true;
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      for (const effect of step(state, next, clock.now())) carryOut(effect);
+    cancelWake();
+    try {
+      for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+        for (const effect of step(state, next, clock.now())) carryOut(effect);
+      }
+    } catch (error) {
+      // Whoever fed the event may catch it, and a loop that is broken would go on. This way nobody can.
+      ended = true;
+      clock.after(0, () => {
+        throw error;
+      });
+      return;
     }
     turning = false;
-    cancelWake();
     if (!ended) cancelWake = clock.after(state.wakeAtMs - clock.now().monoMs, () => feed({ kind: 'tick' }));
     for (const run of turned) run();
   }
