@@ -60,6 +60,7 @@ export async function setStage(edge: Edge, clock: Clock): Promise<DemoStage> {
     clock,
     version: VERSION,
     nodeVersion: edge.nodeVersion,
+    manager: null,
     load,
     lookAtProcess: lookAtProc,
     rereadSecrets: () => readSecrets(env, { demo: false }),

@@ -61,6 +61,7 @@ export function registerExec(program: Command, edge: Edge): void {
           clock,
           version: VERSION,
           nodeVersion: edge.nodeVersion,
+          manager: edge.serviceManager?.() ?? null,
           load,
           lookAtProcess: lookFor(run),
           rereadSecrets: () => readSecrets(edge.env, { demo: loaded.config.embeddedExchange }),

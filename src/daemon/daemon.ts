@@ -9,7 +9,9 @@ import { type LookAtProcess, lastWord } from '../liveness/process.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Clock, Evidence } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import type { Write } from '../telemetry/sink.ts';
+import { createSupervision, type Supervision } from '../telemetry/systemd.ts';
 import { createControlSources } from './control.ts';
 import { createSecrets, type SecretsInForce } from './credentials.ts';
 import { startEmbedded } from './embedded.ts';
@@ -27,6 +29,8 @@ export interface DaemonOptions {
   readonly clock: Clock;
   readonly version: string;
   readonly nodeVersion: string;
+  /** Who is told that the daemon is ready and lives; null where nobody supervises it. */
+  readonly manager: ServiceManager | null;
   /** Reads the whole configuration again, for a reload. */
   readonly load: () => Loaded;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
@@ -79,7 +83,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const telling = createTelling({ ...options, bases, counted });
   const guard = createGuard({ ...options, bases, secrets, telling, log });
   const { keeper } = guard;
-  const service = createService(options, { log, telling, guard, secrets });
+  const supervision = createSupervision({ ...options, summary: keeper.summary, log });
+  const service = createService(options, { log, telling, guard, secrets, supervision });
   const closeExchange = async () => {
     await guard.close();
     await embedded?.close();
@@ -95,6 +100,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const settings = toCoreSettings(config, bases);
   introduce({ ...options, settings, bases, addresses: listeners.web }, log);
   for (const address of listeners.control) telling.operations.controlListening(address);
+  keeper.onTurn(supervision.turned);
   keeper.start();
   const stopService = service.start();
   return {
@@ -106,11 +112,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     reload: () => service.reloading.reload('signal', 0),
     async stop(why, policy) {
       service.reloading.stop();
+      supervision.stopping();
       const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
       stopService();
       await listeners.close();
       await closeExchange();
       await log.flush(FLUSH_MS);
+      supervision.stopped(left);
       return left;
     },
   };
@@ -121,10 +129,11 @@ interface Parts {
   readonly telling: ReturnType<typeof createTelling>;
   readonly guard: ReturnType<typeof createGuard>;
   readonly secrets: SecretsInForce;
+  readonly supervision: Supervision;
 }
 
 /** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
-function createService(options: DaemonOptions, { log, telling, guard, secrets }: Parts) {
+function createService(options: DaemonOptions, { log, telling, guard, secrets, supervision }: Parts) {
   const { clock } = options;
   const { keeper } = guard;
   let inForce = options.config;
@@ -133,6 +142,7 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets }:
   const reloading = createReloading({
     clock,
     operations: telling.operations,
+    supervision,
     config,
     load: options.load,
     hide: secrets.hide,
