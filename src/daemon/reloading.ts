@@ -156,8 +156,8 @@ async function digestOf(file: string): Promise<string | null> {
 
 /** Of what the configuration says, without the secrets. */
 export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
-  const { listen, tokenFile } = control;
+  const { token: _token, ...listening } = control;
   return createHash('sha256')
-    .update(JSON.stringify({ ...rest, control: { listen, tokenFile } }))
+    .update(JSON.stringify({ ...rest, control: listening }))
     .digest('hex');
 }

@@ -65,6 +65,7 @@ const FIXED: readonly [string, unknown, string][] = [
   ['exchange.cancellationDelaySeconds', 1, 'runs with 0, found 1'],
   ['exchange.requestLifetimeSeconds', 5, 'runs with 10, found 5'],
   ['liveness.mode', 'none', 'runs with file, found none'],
+  ['control.access', 'group', 'runs with owner, found group'],
   ['web.listen', [], 'runs with 127.0.0.1:17477, found none'],
   [
     'control.listen',

@@ -55,7 +55,7 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
       problem = text;
     },
     /** Lets the exchange answer everything for so long. */
-    answer(forMs: number) {
+    answer: (forMs: number) => {
       for (let at = 0; at < forMs; at += 50) {
         for (const call of calls.splice(0)) stage.apply(call);
         stage.run(50);
