@@ -8,6 +8,7 @@ import type { CoreSettings } from './core/settings.ts';
 import type { Snapshot } from './core/snapshot.ts';
 import { type CoreState } from './core/state.ts';
 import { mayWrite, step } from './core/step.ts';
+import { type Summary, summarise } from './core/summary.ts';
 import type { Cancel, Clock, Exchange, Hear, Observer, PingOutcome } from './ports.ts';
 
 export interface Keeper {
@@ -33,6 +34,8 @@ export interface Keeper {
     waitMs: number,
   ) => Promise<readonly Progress[]>;
   readonly snapshot: () => Snapshot;
+  /** The same in a few figures, at a cost that may be paid every second. */
+  readonly summary: () => Summary;
   /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
   readonly state: Readonly<CoreState>;
   /** Called after every step, for the watchdog: the loop turns. */
@@ -78,6 +81,7 @@ export function createKeeper(options: Options): Keeper {
       const now = clock.now();
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
     },
+    summary: () => summarise(state, clock.now()),
     onTurn,
   };
 }

@@ -61,6 +61,7 @@ export async function setStage(edge: Edge, clock: Clock): Promise<DemoStage> {
     clock,
     version: VERSION,
     nodeVersion: edge.nodeVersion,
+    manager: null,
     load: () => loadAside(options),
     lookAtProcess: lookAtProc,
     rereadSecrets: () => readSecrets(env, { demo: false }),

@@ -62,6 +62,7 @@ export function registerExec(program: Command, edge: Edge): void {
           clock,
           version: VERSION,
           nodeVersion: edge.nodeVersion,
+          manager: edge.serviceManager?.() ?? null,
           load: () => loadAside(options),
           ownsBot: true,
           lookAtProcess: lookFor(run),

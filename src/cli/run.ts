@@ -39,6 +39,7 @@ export function registerRun(program: Command, edge: Edge): void {
           clock: createSystemClock(),
           version: VERSION,
           nodeVersion: edge.nodeVersion,
+          manager: edge.serviceManager?.() ?? null,
           load: () => loadAside(options),
           lookAtProcess: lookAtProc,
           rereadSecrets: () => readSecrets(edge.env, { demo }),

@@ -62,6 +62,7 @@ export interface Config {
   readonly web: { readonly listen: readonly ListenAddress[] };
   readonly control: {
     readonly listen: readonly ListenAddress[];
+    readonly access: 'owner' | 'group';
     readonly tokenFile: string | null;
     /** What the file holds. Null where none is named. */
     readonly token: Secret | null;

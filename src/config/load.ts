@@ -97,6 +97,7 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     ping: values.ping,
     web: { listen: meaning.webListen },
     control: {
+      access: values.control.access,
       listen: meaning.controlListen,
       tokenFile: values.control.tokenFile ?? null,
       token: token.secret,

@@ -84,6 +84,7 @@ const FIXED: readonly Fixed[] = [
   ['liveness.mode', ({ liveness }) => liveness.mode],
   ['web.listen', ({ web }) => listOf(web.listen.map(({ text }) => text))],
   ['control.listen', ({ control }) => listOf(control.listen.map(({ text }) => text))],
+  ['control.access', ({ control }) => control.access],
   ['control.tokenFile', ({ control }) => control.tokenFile ?? 'none'],
   ['log.format', ({ log }) => log.format],
 ];

@@ -43,6 +43,7 @@ export const EnvironmentSchema = Type.Object(
       'Addresses of the control listener, separated by commas.',
       'unix:/run/killswitchd/control.sock',
     ),
+    KILLSWITCHD_CONTROL_ACCESS: control.properties.access,
     KILLSWITCHD_CONTROL_TOKEN_FILE: control.properties.tokenFile,
     KILLSWITCHD_LOG_LEVEL: log.properties.level,
     KILLSWITCHD_LOG_FORMAT: log.properties.format,
@@ -202,6 +203,13 @@ export const SETTINGS: readonly Setting[] = [
     path: ['control', 'listen'],
     read: asList,
     list: true,
+  },
+  {
+    variable: 'KILLSWITCHD_CONTROL_ACCESS',
+    flag: null,
+    path: ['control', 'access'],
+    read: asIs,
+    list: false,
   },
   {
     variable: 'KILLSWITCHD_CONTROL_TOKEN_FILE',

@@ -60,7 +60,7 @@ function warnOfControl({ control, embeddedExchange }: Config): string[] {
   }
   if (control.tokenFile !== null && open.length === 0) {
     return [
-      'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode 0600',
+      'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode',
     ];
   }
   return [];

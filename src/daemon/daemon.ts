@@ -9,7 +9,9 @@ import { type LookAtProcess, lastWord } from '../liveness/process.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Clock, Evidence } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import type { Write } from '../telemetry/sink.ts';
+import { createSupervision, type Supervision } from '../telemetry/systemd.ts';
 import { createControlSources } from './control.ts';
 import { createSecrets, type SecretsInForce } from './credentials.ts';
 import { startEmbedded } from './embedded.ts';
@@ -28,6 +30,8 @@ export interface DaemonOptions {
   readonly clock: Clock;
   readonly version: string;
   readonly nodeVersion: string;
+  /** Who is told that the daemon is ready and lives; null where nobody supervises it. */
+  readonly manager: ServiceManager | null;
   /** Reads the whole configuration again, for a reload. Never rejects. */
   readonly load: () => Promise<Reread>;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
@@ -82,7 +86,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const telling = createTelling({ ...options, bases, counted });
   const guard = createGuard({ ...options, bases, secrets, telling, log });
   const { keeper } = guard;
-  const service = createService(options, { log, telling, guard, secrets });
+  const supervision = createSupervision({ ...options, summary: keeper.summary, log });
+  const service = createService(options, { log, telling, guard, secrets, supervision });
   const closeExchange = async () => {
     await guard.close();
     await embedded?.close();
@@ -101,6 +106,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     log,
   );
   for (const address of listeners.control) telling.operations.controlListening(address);
+  keeper.onTurn(supervision.turned);
   keeper.start();
   const stopService = service.start();
   return {
@@ -112,11 +118,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     reload: () => service.reloading.reload('signal', 0),
     async stop(why, policy) {
       service.reloading.stop();
+      supervision.stopping();
       const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
       stopService();
       await listeners.close();
       await closeExchange();
       await log.flush(FLUSH_MS);
+      supervision.stopped(left);
       return left;
     },
   };
@@ -127,10 +135,11 @@ interface Parts {
   readonly telling: ReturnType<typeof createTelling>;
   readonly guard: ReturnType<typeof createGuard>;
   readonly secrets: SecretsInForce;
+  readonly supervision: Supervision;
 }
 
 /** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
-function createService(options: DaemonOptions, { log, telling, guard, secrets }: Parts) {
+function createService(options: DaemonOptions, { log, telling, guard, secrets, supervision }: Parts) {
   const { clock } = options;
   const { keeper } = guard;
   let inForce = options.config;
@@ -140,6 +149,7 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets }:
   const reloading = createReloading({
     clock,
     operations: telling.operations,
+    supervision,
     config,
     load: options.load,
     hide: secrets.hide,

@@ -7,10 +7,12 @@ import type { Progress } from '../core/operate.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Operations, ReloadTrigger } from '../telemetry/operations.ts';
+import type { Supervision } from '../telemetry/systemd.ts';
 
 export interface ReloadingOptions {
   readonly clock: Clock;
   readonly operations: Operations;
+  readonly supervision: Pick<Supervision, 'reloading' | 'reloaded'>;
   /** The configuration in force. */
   readonly config: () => Config;
   /** Reads everything again: file, environment, secrets. Never rejects. */
@@ -64,7 +66,7 @@ const STOPPING: Taken = {
  * that differs in what cannot change, changes nothing and is told to whoever asked, the log and the metrics.
  */
 export function createReloading(options: ReloadingOptions): Reloading {
-  const { operations } = options;
+  const { operations, supervision } = options;
   let underWay: Promise<Taken> | null = null;
   let fresh: Promise<Taken> | null = null;
   let over = false;
@@ -100,8 +102,10 @@ export function createReloading(options: ReloadingOptions): Reloading {
       });
       return fresh;
     }
+    supervision.reloading();
     underWay = run(trigger).finally(() => {
       underWay = null;
+      supervision.reloaded();
     });
     return underWay;
   }
@@ -179,8 +183,8 @@ async function digestOf(file: string): Promise<string | null> {
 
 /** Of what the configuration says, without the secrets. */
 export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
-  const { listen, tokenFile } = control;
+  const { token: _token, ...listening } = control;
   return createHash('sha256')
-    .update(JSON.stringify({ ...rest, control: { listen, tokenFile } }))
+    .update(JSON.stringify({ ...rest, control: listening }))
     .digest('hex');
 }

@@ -67,6 +67,7 @@ const FIXED: readonly [string, unknown, string][] = [
   ['exchange.requestLifetimeSeconds', 5, 'runs with 10, found 5'],
   ['shard.budget', 'own', 'runs with shared, found own'],
   ['liveness.mode', 'none', 'runs with file, found none'],
+  ['control.access', 'group', 'runs with owner, found group'],
   ['web.listen', [], 'runs with 127.0.0.1:17477, found none'],
   [
     'control.listen',
