@@ -75,7 +75,7 @@ export async function telemetryTables(): Promise<TelemetryTables> {
       labelRow('`reason` of `killswitch_market_held` and `killswitch_holds_total`', HOLDS),
       labelRow('`reason` of `killswitch_control_refused_total`', REFUSALS),
       labelRow('`how` of `killswitch_markets_removed_total`', REMOVALS),
-      labelRow('`state` of `killswitch_bot_changes_total`', BOT_STATES),
+      labelRow('`state` of `killswitch_bot_state` and `killswitch_bot_changes_total`', BOT_STATES),
       labelRow('`certainty` of `killswitch_lapses_total`', CERTAINTIES),
       labelRow('`kind` of `killswitch_stalls_total`', Object.values(STALL_KINDS)),
     ],
