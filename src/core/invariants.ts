@@ -33,7 +33,8 @@ export function assertMayFollow(state: CoreState, { market, purpose, id }: Attem
       if (others.length > 0) complain(state, market, 'is cut short beside another request');
       break;
     case 'delete':
-      if (exit?.want !== 'delete' || exit.done) complain(state, market, 'is deleted, and nobody asked for it');
+      if (exit?.want !== 'delete' || exit.done)
+        complain(state, market, 'is deleted, and nobody asked for it');
       if (others.some((other) => other.purpose !== 'delete'))
         complain(state, market, 'is deleted beside a renewal in flight');
       break;

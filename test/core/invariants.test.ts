@@ -88,7 +88,9 @@ describe('the core throws, which ends the process, when', () => {
     const driver = renewing();
     driver.market('AAA').exit = { want: 'delete', done: false };
     const deletion: Attempt = { ...inFlight(driver), id: 1000, purpose: 'delete' };
-    expect(() => assertMayFollow(driver.state, deletion)).toThrow('AAA is deleted beside a renewal in flight');
+    expect(() => assertMayFollow(driver.state, deletion)).toThrow(
+      'AAA is deleted beside a renewal in flight',
+    );
     driver.market('AAA').inFlight.splice(0, 1, { ...deletion, id: 999 });
     expect(() => assertMayFollow(driver.state, deletion)).not.toThrow();
   });

@@ -101,7 +101,8 @@ function withParts(node: Node, source: string, textOf: (child: Node, key: string
 function partsOf(node: Node): [string, Node][] {
   const parts: [string, Node][] = [];
   for (const [key, value] of Object.entries(node)) {
-    if (key === 'id' || key === 'key' || key === 'params' || key === 'source' || key === 'specifiers') continue;
+    if (key === 'id' || key === 'key' || key === 'params' || key === 'source' || key === 'specifiers')
+      continue;
     // A shorthand property has one text and no room for a change.
     if (node.type === 'Property' && node.shorthand) continue;
     for (const child of Array.isArray(value) ? value : [value]) {

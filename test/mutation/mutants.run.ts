@@ -108,7 +108,8 @@ async function findKiller(mutant: Mutant, tests: readonly Timed[]): Promise<stri
 const explains = (one: Explained, { file, code, from, to }: Mutant): boolean =>
   one.file === file && one.code === code && one.from === from && one.to === to;
 
-const nameOf = ({ file, line, code, from, to }: Mutant): string => `${file}:${line} ${from} => ${to} in: ${code}`;
+const nameOf = ({ file, line, code, from, to }: Mutant): string =>
+  `${file}:${line} ${from} => ${to} in: ${code}`;
 
 test('the tests notice what is changed in the core', async () => {
   const quick = process.env['MUTATE_QUICKLY'] === 'yes';
