@@ -44,6 +44,8 @@ export function createProgressJudge(court: Court) {
       // One that takes a connection of its own waits for no lane, and canaries and probes of the key go in turns.
       if (market === undefined || attempt === undefined || attempt.detached || attempt.purpose !== 'renew')
         return;
+      // It was ordered a while ago, and waited for its connection.
+      if (attempt.writtenMs !== state.now.monoMs) return;
       if (state.phase.kind !== 'running' || state.unauthorised !== null) return;
       // A market that was never armed goes before those that have time.
       if (!market.confirmedOnce) return;

@@ -206,7 +206,7 @@ describe('invariant 11, progress: a judge sees', () => {
       one.belief.notBeforeLifeMs = lifeMs + slack;
       one.confirmedOnce = true;
     }
-    first.inFlight.push(renewalOf(first));
+    first.inFlight.push({ ...renewalOf(first), writtenMs: room.first().keeper.state.now.monoMs });
     room.judge.onWrite(room.sent(60));
     return room.findings();
   }
