@@ -125,7 +125,18 @@ describe('no document names what does not exist', () => {
 });
 
 /** Flags of vitest and node that the documents name. */
-const OTHER_FLAGS = ['--unix-socket', '--coverage', '--omit'];
+const OTHER_FLAGS = [
+  '--unix-socket',
+  '--coverage',
+  '--pack-destination',
+  '--strip-components',
+  '--prefix',
+  '--omit',
+  '--ignore-scripts',
+  '--no-same-owner',
+  '--now',
+  '--no-pager',
+];
 
 describe('the examples', () => {
   it('of configuration files pass check-config', async () => {
