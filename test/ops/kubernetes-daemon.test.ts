@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest';
+import { eventually } from '../process/program.ts';
+import { ofKind } from '../process/simulated-exchange.ts';
+import { compileInto, type PodStage, stagePod } from './kubernetes-stage.ts';
+import { type ContainerSpec, daemonOf, KUBERNETES, only, render } from './manifests.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'killswitchd-pods-'));
+const dist = join(directory, 'dist');
+
+beforeAll(() => compileInto(dist));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+async function stage(context: TestContext, overlay: string, podName: string): Promise<PodStage> {
+  const pod = await stagePod(directory, dist, { overlay, podName });
+  context.onTestFinished(() => pod.end());
+  return pod;
+}
+
+const succeeds = (
+  pod: PodStage,
+  container: ContainerSpec,
+  which: 'startupProbe' | 'readinessProbe' | 'livenessProbe',
+) =>
+  eventually(`${which}`, 30_000, async () => {
+    const status = await pod.probe(container, container[which]);
+    return status >= 200 && status < 400 ? true : null;
+  });
+
+it('sidecar: the bot starts once all is armed, beats as the same user, and its goodbye deletes the timers', async (context) => {
+  const pod = await stage(context, 'sidecar', 'sample-bot-5d4f-x2x9z');
+  const [bot] = pod.spec.containers;
+  const sidecar = daemonOf(pod.spec);
+  if (bot === undefined) throw new Error('the pod has no bot');
+
+  const daemon = pod.start(sidecar);
+  await succeeds(pod, sidecar, 'livenessProbe');
+  expect(await pod.probe(sidecar, sidecar.startupProbe)).toBe(503);
+  await pod.startExchange();
+  await succeeds(pod, sidecar, 'startupProbe');
+  const trader = pod.start(bot);
+  await eventually(`a beat\n${daemon.output()}`, 20_000, () =>
+    trader.output().includes('armed: orders may go out') ? true : null,
+  );
+  await succeeds(pod, sidecar, 'readinessProbe');
+  expect((await pod.ask('/metrics')).body).toContain('killswitch_bot_alive{bot="default"} 1');
+
+  pod.changeConfig((text) => text.replace('[BTC_USDT, ETH_USDT]', '[BTC_USDT, ETH_USDT, SOL_USDT]'));
+  await eventually(
+    'the market of the new ConfigMap',
+    30_000,
+    () => ofKind(pod.events(), 'timer-armed', 'SOL_USDT')[0] ?? null,
+  );
+
+  await trader.signal('SIGTERM');
+  expect(await trader.exit(), trader.output()).toBe(0);
+  expect(trader.output()).toContain('goodbye');
+  const deleted = () =>
+    ofKind(pod.events(), 'timer-deleted')
+      .map(({ market }) => market)
+      .sort();
+  expect(deleted()).toEqual(['BTC_USDT', 'ETH_USDT', 'SOL_USDT']);
+  expect(daemon.hasExited()).toBe(false);
+  await daemon.signal('SIGTERM');
+  expect(await daemon.exit(), daemon.output()).toBe(0);
+  expect(ofKind(pod.events(), 'timer-fired')).toEqual([]);
+});
+
+it('sidecar: told to stop beside a living bot it deletes the timers inside of the time that the pod has', async (context) => {
+  const pod = await stage(context, 'sidecar', 'sample-bot-5d4f-k8k8k');
+  const sidecar = daemonOf(pod.spec);
+  await pod.startExchange();
+  const daemon = pod.start(sidecar);
+  await succeeds(pod, sidecar, 'startupProbe');
+  for (const container of pod.spec.containers) pod.start(container);
+  await eventually('a beat', 20_000, async () =>
+    (await pod.ask('/metrics')).body.includes('killswitch_bot_alive{bot="default"} 1') ? true : null,
+  );
+  await daemon.signal('SIGTERM');
+  expect(await daemon.exit(pod.spec.terminationGracePeriodSeconds * 1000), daemon.output()).toBe(0);
+  expect(
+    ofKind(pod.events(), 'timer-deleted')
+      .map(({ market }) => market)
+      .sort(),
+  ).toEqual(['BTC_USDT', 'ETH_USDT']);
+});
+
+it('standalone: arms while a bot elsewhere answers, and hands its timers on when it is told to stop', async (context) => {
+  const pod = await stage(context, 'standalone', 'killswitchd-7c9d-abcde');
+  const container = daemonOf(pod.spec);
+  await pod.startExchange();
+  pod.startOther([
+    '/nodejs/bin/node',
+    '-e',
+    "require('http').createServer((_, answer) => answer.end()).listen(8080)",
+  ]);
+  const daemon = pod.start(container);
+  await succeeds(pod, container, 'readinessProbe');
+  await succeeds(pod, container, 'livenessProbe');
+  await eventually('the bot', 20_000, async () =>
+    (await pod.ask('/metrics')).body.includes('killswitch_bot_alive{bot="default"} 1') ? true : null,
+  );
+  const before = ofKind(pod.events(), 'timer-updated').length;
+  await daemon.signal('SIGTERM');
+  expect(await daemon.exit(), daemon.output()).toBe(0);
+  expect(ofKind(pod.events(), 'timer-updated').length).toBeGreaterThanOrEqual(before + 2);
+  expect(ofKind(pod.events(), 'timer-deleted')).toEqual([]);
+});
+
+it('pod monitor and network policy name the port and the path under which the daemon has its metrics', async (context) => {
+  const pod = await stage(context, 'sidecar', 'sample-bot-5d4f-m0m0m');
+  const sidecar = daemonOf(pod.spec);
+  await pod.startExchange();
+  pod.start(sidecar);
+  await succeeds(pod, sidecar, 'startupProbe');
+  const monitor = only(render(join(KUBERNETES, 'pod-monitor')), 'PodMonitor') as unknown as {
+    spec: { podMetricsEndpoints: { port: string; path: string }[] };
+  };
+  for (const { port, path } of monitor.spec.podMetricsEndpoints) {
+    const number = sidecar.ports?.find(({ name }) => name === port)?.containerPort;
+    expect(number).toBe(17477);
+    expect((await pod.ask(path)).body).toContain('killswitch_ready 1');
+  }
+});
