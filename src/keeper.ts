@@ -8,6 +8,7 @@ import type { CoreSettings } from './core/settings.ts';
 import type { Snapshot } from './core/snapshot.ts';
 import { type CoreState } from './core/state.ts';
 import { mayWrite, step } from './core/step.ts';
+import { type Summary, summarise } from './core/summary.ts';
 import type { Cancel, Clock, Exchange, Hear, Observer, PingOutcome } from './ports.ts';
 
 export interface Keeper {
@@ -33,6 +34,8 @@ export interface Keeper {
     waitMs: number,
   ) => Promise<readonly Progress[]>;
   readonly snapshot: () => Snapshot;
+  /** The same in a few figures, at a cost that may be paid every second. */
+  readonly summary: () => Summary;
   /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
   readonly state: Readonly<CoreState>;
   /** Called after every step, for the watchdog: the loop turns. */
@@ -78,6 +81,7 @@ export function createKeeper(options: Options): Keeper {
       const now = clock.now();
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
     },
+    summary: () => summarise(state, clock.now()),
     onTurn,
   };
 }
@@ -103,11 +107,20 @@ function createLoop(
     queue.push(event);
     if (turning) return;
     turning = true;
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      for (const effect of step(state, next, clock.now())) carryOut(effect);
+    cancelWake();
+    try {
+      for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+        for (const effect of step(state, next, clock.now())) carryOut(effect);
+      }
+    } catch (error) {
+      // Whoever fed the event may catch it, and a loop that is broken would go on. This way nobody can.
+      ended = true;
+      clock.after(0, () => {
+        throw error;
+      });
+      return;
     }
     turning = false;
-    cancelWake();
     if (!ended) cancelWake = clock.after(state.wakeAtMs - clock.now().monoMs, () => feed({ kind: 'tick' }));
     for (const run of turned) run();
   }

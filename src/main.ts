@@ -4,6 +4,7 @@ import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { isoTime } from './clock.ts';
+import { findServiceManager } from './telemetry/notify-socket.ts';
 
 /**
  * How often, 10 ms at a time, a reader that is slow is waited for in all: long for what a command was asked for, short
@@ -81,6 +82,12 @@ const edge: Edge = {
   ...(isatty(0) && isatty(2) ? { ask } : {}),
   input,
   readerGone: () => outIsGone,
+  serviceManager: () =>
+    findServiceManager({
+      env: process.env,
+      pid: process.pid,
+      monotonicUs: () => process.hrtime.bigint() / 1000n,
+    }),
   sharesTerminal: [0, 1, 2].some((descriptor) => isatty(descriptor)),
   nodeVersion: process.versions.node,
   nodePath: process.execPath,

@@ -3,6 +3,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { botsOf } from '../daemon/evidence.ts';
+import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
 import type { Edge, Signal } from './edge.ts';
 
 /** What shells exit with for a program that is not there, and for one that cannot be run. */
@@ -99,14 +100,15 @@ function isExecutable(path: string): boolean {
 
 /**
  * The environment of the bot: that of this process with where the daemon is, and without what the exchange knows the
- * daemon by: its key is for nobody else.
+ * daemon by, its key, and what the service manager knows it by: a bot that spoke for the daemon could keep its watchdog
+ * quiet.
  */
 export function environmentFor(
   env: Edge['env'],
   config: Config,
   controls: readonly string[],
 ): Record<string, string> {
-  const bots = botsOf(config);
+  const bots = botsOf(config.markets);
   const [bot] = bots;
   const [control] = controls;
   const { tokenFile } = config.control;
@@ -114,7 +116,8 @@ export function environmentFor(
     (entry): entry is [string, string] =>
       entry[1] !== undefined &&
       !entry[0].startsWith('KILLSWITCHD_API_') &&
-      entry[0] !== 'KILLSWITCHD_CONTROL',
+      entry[0] !== 'KILLSWITCHD_CONTROL' &&
+      !NOTIFY_VARIABLES.includes(entry[0]),
   );
   return {
     ...Object.fromEntries(kept),

@@ -107,6 +107,11 @@ function toText({ config, warnings, sources }: LoadedOk, print: boolean): string
   return [
     `${config.file ?? 'The environment alone'}: the configuration is right.`,
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
+    ...(config.shard.count > 1
+      ? [
+          `Shard ${config.shard.index} of ${config.shard.count}, counted from 0: ${markets.length} of ${config.fleet.length} markets.`,
+        ]
+      : []),
     describeLiveness(config),
     `A deliberate stop ${WHAT_A_STOP_DOES[shutdown.policy]}, within ${seconds(shutdown.budgetSeconds * 1000)}.`,
     `Status page, health and metrics: ${listen(web.listen)}. Control: ${listen(control.listen)}${control.token === null ? '' : ', with a token'}.`,

@@ -14,6 +14,10 @@ export function addConfigFlags(command: Command): Command {
     )
     .option('--timeout-seconds <seconds>', 'timeout of markets that give none (KILLSWITCHD_TIMEOUT_SECONDS)')
     .option(
+      '--shard <i/n>',
+      'guard the markets of shard I of N only, counted from 0; I may be the name of a StatefulSet pod (KILLSWITCHD_SHARD)',
+    )
+    .option(
       '--liveness-mode <mode>',
       'how the daemon knows that the bot lives: beat, file, http, process or none (KILLSWITCHD_LIVENESS_MODE)',
     )
@@ -39,6 +43,7 @@ export function flagsFrom(options: Readonly<Record<string, unknown>>): Flags {
     config: text('config'),
     markets: list('markets'),
     timeoutSeconds: text('timeoutSeconds'),
+    shard: text('shard'),
     livenessMode: text('livenessMode'),
     shutdownPolicy: text('shutdownPolicy'),
     webListen: list('webListen'),

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { toCoreSettings } from '../config/core-settings.ts';
 import { loadConfig } from '../config/load.ts';
+import { loadAside } from '../config/load-aside.ts';
 import { readSecrets } from '../config/secrets.ts';
 import { boundsOf } from '../core/promise.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
@@ -50,8 +51,8 @@ export async function setStage(edge: Edge, clock: Clock): Promise<DemoStage> {
     KILLSWITCHD_API_KEY: DEMO_KEY.key,
     KILLSWITCHD_API_SECRET: DEMO_KEY.secret,
   };
-  const load = () => loadConfig({ env, flags: { config: CONFIG }, command: 'run' });
-  const loaded = load();
+  const options = { env, flags: { config: CONFIG }, command: 'run' } as const;
+  const loaded = loadConfig(options);
   if (loaded.kind === 'invalid') throw new Error(loaded.problems.join('\n'));
   const { config } = loaded;
   const daemon = await startDaemon({
@@ -60,7 +61,8 @@ export async function setStage(edge: Edge, clock: Clock): Promise<DemoStage> {
     clock,
     version: VERSION,
     nodeVersion: edge.nodeVersion,
-    load,
+    manager: null,
+    load: () => loadAside(options),
     lookAtProcess: lookAtProc,
     rereadSecrets: () => readSecrets(env, { demo: false }),
     // The timeline says it in its own words.

@@ -1,4 +1,5 @@
 import type { Cancel } from '../ports.ts';
+import type { ServiceManager } from '../telemetry/notify-socket.ts';
 
 /** Exit codes of the program; the table in `docs/commands.md`. */
 export const EXIT = {
@@ -45,6 +46,8 @@ export interface Edge {
   readonly input?: (mostBytes: number) => Promise<Buffer | null>;
   /** Whether the reader of standard output has gone away. */
   readonly readerGone?: () => boolean;
+  /** Whoever supervises this process and wants to be told how it is; null where nobody does. */
+  readonly serviceManager?: () => ServiceManager | null;
   /** A terminal's Ctrl-C reaches the children of this process as well. */
   readonly sharesTerminal?: boolean;
   readonly nodeVersion: string;

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
+import { loadAside } from '../config/load-aside.ts';
 import { readSecrets } from '../config/secrets.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process-look.ts';
@@ -34,10 +35,10 @@ export function registerExec(program: Command, edge: Edge): void {
     .showHelpAfterError('The bot comes after two dashes: killswitchd exec [options] -- COMMAND [ARGUMENT]...')
     .argument('<command...>', 'the bot: a program and its arguments, after --')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
-    .action(async (command: string[], options: Record<string, unknown>) => {
-      const flags = flagsFrom(options);
-      const load = () => loadConfig({ env: edge.env, flags, command: 'exec' });
-      const loaded = load();
+    .action(async (command: string[], given: Record<string, unknown>) => {
+      const flags = flagsFrom(given);
+      const options = { env: edge.env, flags, command: 'exec' } as const;
+      const loaded = loadConfig(options);
       if (loaded.kind === 'invalid') {
         for (const problem of loaded.problems) edge.err(problem);
         edge.finish(EXIT.config);
@@ -61,7 +62,9 @@ export function registerExec(program: Command, edge: Edge): void {
           clock,
           version: VERSION,
           nodeVersion: edge.nodeVersion,
-          load,
+          manager: edge.serviceManager?.() ?? null,
+          load: () => loadAside(options),
+          ownsBot: true,
           lookAtProcess: lookFor(run),
           rereadSecrets: () => readSecrets(edge.env, { demo: loaded.config.embeddedExchange }),
           // Standard output is the bot's.

@@ -40,12 +40,21 @@ async function checkHealth(flags: Flags, edge: Edge, clock: Clock): Promise<Exit
   const client = createControlClient(place, clock);
   const path = place.kind === 'control' ? '/v1/health' : wanted === 'ready' ? '/readyz' : '/livez';
   const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
-  const why = place.kind === 'control' ? whyNot(answer, wanted, client.at) : whyNotByWeb(answer, client.at);
+  const byControl = place.kind === 'control';
+  const why = byControl ? whyNot(answer, wanted, client.at) : whyNotByWeb(answer, client.at);
   if (why === null) {
-    edge.out(`The daemon is ${wanted}.`);
+    const unguarded = wanted === 'ready' ? unguardedIn(answer, byControl) : '';
+    edge.out(unguarded === '' ? `The daemon is ${wanted}.` : `The daemon is ${wanted}, but ${unguarded}.`);
     return EXIT.ok;
   }
   throw new CommandError(EXIT.unreachable, `the daemon at ${client.at} is not ${wanted}: ${why}`);
+}
+
+/** Why nothing is guarded, as a daemon that is ready says it; empty where something is. */
+function unguardedIn({ json, text }: Answer, byControl: boolean): string {
+  if (!byControl) return plain(/^ok, but (.+)$/m.exec(text)?.[1] ?? '');
+  const said = isRecord(json) ? json['nothingGuarded'] : null;
+  return typeof said === 'string' ? plain(said) : '';
 }
 
 /** Null where all is well. */

@@ -69,6 +69,7 @@ interface Applied {
   readonly kind: 'applied';
   readonly added: readonly string[];
   readonly removed: readonly string[];
+  readonly moved: readonly string[];
   readonly changed: readonly string[];
   readonly progress: readonly MarketProgress[];
 }
@@ -87,12 +88,13 @@ function readReport(answer: Answer, at: string): Report {
     case 'unchanged':
       return { kind: 'unchanged' };
     case 'applied': {
-      const { added, removed, changed, markets } = json;
+      const { added, removed, moved, changed, markets } = json;
       const progress = Array.isArray(markets) ? readMarkets(markets, at) : [];
       return {
         kind: 'applied',
         added: textsOf(added),
         removed: textsOf(removed),
+        moved: textsOf(moved),
         changed: textsOf(changed),
         progress,
       };
@@ -105,10 +107,11 @@ function readReport(answer: Answer, at: string): Report {
   }
 }
 
-function describeApplied({ added, removed, changed }: Applied): string[] {
+function describeApplied({ added, removed, moved, changed }: Applied): string[] {
   const kinds = [
     ['Added', added],
     ['Removed', removed],
+    ['Moved to another shard', moved],
     ['Changed', changed],
   ] as const;
   const lines = kinds.flatMap(([what, markets]) =>

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
+import { loadAside } from '../config/load-aside.ts';
 import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
@@ -18,10 +19,10 @@ export function registerRun(program: Command, edge: Edge): void {
   addConfigFlags(program.command('run'))
     .description('keep the timers of the configured markets armed')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
-    .action(async (options: Record<string, unknown>) => {
-      const flags = flagsFrom(options);
-      const load = () => loadConfig({ env: edge.env, flags, command: 'run' });
-      const loaded = load();
+    .action(async (given: Record<string, unknown>) => {
+      const flags = flagsFrom(given);
+      const options = { env: edge.env, flags, command: 'run' } as const;
+      const loaded = loadConfig(options);
       if (loaded.kind === 'invalid') {
         for (const problem of loaded.problems) edge.err(problem);
         edge.finish(EXIT.config);
@@ -38,7 +39,8 @@ export function registerRun(program: Command, edge: Edge): void {
           clock: createSystemClock(),
           version: VERSION,
           nodeVersion: edge.nodeVersion,
-          load,
+          manager: edge.serviceManager?.() ?? null,
+          load: () => loadAside(options),
           lookAtProcess: lookAtProc,
           rereadSecrets: () => readSecrets(edge.env, { demo }),
         });

@@ -17,7 +17,8 @@ export function describeChanges(before: SeenStatus | null, after: SeenStatus): s
   const changes: string[] = [];
   if (before.startedAt !== after.startedAt) changes.push('The daemon was started anew.');
   if (before.phase !== after.phase) changes.push(`The daemon is ${after.phase}.`);
-  if (before.ready !== after.ready) changes.push(describeReadiness(after));
+  if (before.ready !== after.ready || before.nothingGuarded !== after.nothingGuarded)
+    changes.push(describeReadiness(after));
   changes.push(
     ...describeMarkets(before, after),
     ...describeBots(before, after),
@@ -26,8 +27,8 @@ export function describeChanges(before: SeenStatus | null, after: SeenStatus): s
   return changes;
 }
 
-function describeReadiness({ ready, notReady }: SeenStatus): string {
-  if (ready) return 'Ready.';
+function describeReadiness({ ready, notReady, nothingGuarded }: SeenStatus): string {
+  if (ready) return nothingGuarded === null ? 'Ready.' : `Ready, but ${nothingGuarded}.`;
   const [first = 'it does not say why', ...others] = notReady;
   return `Not ready: ${first}${others.length === 0 ? '' : `, and ${WORDS.count(others.length, 'more reason')}`}.`;
 }

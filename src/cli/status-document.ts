@@ -7,6 +7,7 @@ export interface SeenMarket {
   readonly state: string;
   readonly hold: { readonly why: string; readonly untilAt: number | null } | null;
   readonly leaving: boolean;
+  readonly handedOverInSeconds: number | null;
   readonly timeoutSeconds: number | null;
   readonly renewEverySeconds: number | null;
   readonly guaranteedSeconds: number | null;
@@ -39,6 +40,8 @@ export interface SeenStatus {
   readonly phase: string;
   readonly ready: boolean;
   readonly notReady: readonly string[];
+  /** Null where something is guarded, or the daemon does not say. */
+  readonly nothingGuarded: string | null;
   readonly shutdownPolicy: string;
   readonly stops: readonly {
     readonly does: string;
@@ -87,6 +90,7 @@ export function readStatus(json: unknown): SeenStatus | null {
     phase: textOf(json, 'phase'),
     ready: json['ready'] === true,
     notReady: textsOf(json['notReady']),
+    nothingGuarded: textOf(json, 'nothingGuarded') || null,
     shutdownPolicy: textOf(json, 'shutdownPolicy'),
     stops: listOf(json, 'whatAStopWouldDo').map((stop) => ({
       does: textOf(stop, 'does'),
@@ -113,6 +117,7 @@ function readMarket(market: Fields): SeenMarket {
     state: textOf(market, 'state'),
     hold: hold === null ? null : { why: textOf(hold, 'why'), untilAt: numberOf(hold, 'untilAt') },
     leaving: market['leaving'] === true,
+    handedOverInSeconds: numberOf(market, 'handedOverInSeconds'),
     timeoutSeconds: numberOf(market, 'timeoutSeconds'),
     renewEverySeconds: numberOf(market, 'renewEverySeconds'),
     guaranteedSeconds: numberOf(market, 'guaranteedSeconds'),

@@ -41,17 +41,21 @@ function describeDaemon(seen: SeenStatus, { at }: StatusView): Line[] {
   const up = seen.startedAt === null || seen.now === null ? '' : `, up ${seconds(seen.now - seen.startedAt)}`;
   const [first, ...others] = seen.notReady.slice(0, REASONS_SHOWN);
   const more = seen.notReady.length - REASONS_SHOWN;
-  const verdict: Line = seen.ready
-    ? [{ text: 'Ready', tone: 'ok' }, { text: ': every wanted market is confirmed armed.' }]
-    : [{ text: 'Not ready', tone: 'bad' }, { text: `: ${first ?? 'it does not say why'}` }];
   return [
     [{ text: `killswitchd ${seen.version}`, tone: 'strong' }, { text: `${up}, at ${at}` }],
-    verdict,
+    describeVerdict(seen, first),
     ...others.map((reason) => cells(null, `  ${reason}`)),
     ...(more > 0 ? [cells(null, `  and ${WORDS.count(more, 'more reason')}`)] : []),
     ...seen.bases.map(describeBase),
     describeCounts(seen.markets),
   ];
+}
+
+function describeVerdict({ ready, nothingGuarded }: SeenStatus, reason: string | undefined): Line {
+  if (!ready) return [{ text: 'Not ready', tone: 'bad' }, { text: `: ${reason ?? 'it does not say why'}` }];
+  return nothingGuarded === null
+    ? [{ text: 'Ready', tone: 'ok' }, { text: ': every wanted market is confirmed armed.' }]
+    : [{ text: 'Ready', tone: 'warn' }, { text: `, but ${nothingGuarded}.` }];
 }
 
 function describeBase({ url, up, pingSeconds, outage, lastProblem }: SeenStatus['bases'][number]): Line {
@@ -152,8 +156,18 @@ function describeBot(name: string, bot: SeenBot | undefined): string {
 }
 
 /** What somebody must know of this market beyond its figures. */
-function noteOf({ hold, leaving, lastProblem }: SeenMarket, now: number | null): string {
-  const notes = [leaving ? 'no longer configured' : '', describeHold(hold, now), lastProblem ?? ''];
+function noteOf(market: SeenMarket, now: number | null): string {
+  const { hold, leaving, handedOverInSeconds, lastProblem } = market;
+  const moved =
+    handedOverInSeconds === null
+      ? ''
+      : `moved to another shard, left to it in ${seconds(handedOverInSeconds)}`;
+  const notes = [
+    moved,
+    leaving && moved === '' ? 'no longer configured' : '',
+    describeHold(hold, now),
+    lastProblem ?? '',
+  ];
   return notes.filter((note) => note !== '').join('; ');
 }
 

@@ -5,6 +5,7 @@ import { DEFAULT_BOT } from './market-schema.ts';
 import type { FileValues } from './schema.ts';
 import type { Secret } from './secret.ts';
 import type { Secrets } from './secrets.ts';
+import type { Shard } from './shard.ts';
 
 /** One market with everything that it inherits filled in. */
 export interface MarketConfig {
@@ -35,7 +36,11 @@ export interface Config {
   };
   readonly secrets: Secrets;
   readonly defaults: Omit<MarketConfig, 'market' | 'bot'>;
+  /** Those of this daemon's shard. */
   readonly markets: readonly MarketConfig[];
+  /** Those of all shards. */
+  readonly fleet: readonly MarketConfig[];
+  readonly shard: Shard & { readonly handoverSeconds: number; readonly budget: 'shared' | 'own' };
   readonly liveness: {
     readonly mode: CoreSettings['liveness']['mode'];
     /** As written, with `{bot}` in it; given with mode file. */
@@ -57,6 +62,7 @@ export interface Config {
   readonly web: { readonly listen: readonly ListenAddress[] };
   readonly control: {
     readonly listen: readonly ListenAddress[];
+    readonly access: 'owner' | 'group';
     readonly tokenFile: string | null;
     /** What the file holds. Null where none is named. */
     readonly token: Secret | null;
@@ -82,6 +88,7 @@ export interface Settled {
   readonly defaults: NonNullable<FileValues['defaults']> & { timeoutSeconds: number };
   /** Undefined where no source gives any. */
   readonly markets: FileValues['markets'];
+  readonly shard: Section<'shard'>;
   readonly liveness: Section<'liveness', 'mode' | 'file' | 'url' | 'probeEverySeconds'>;
   readonly onLapse: NonNullable<FileValues['onLapse']>;
   readonly shutdown: Section<'shutdown'>;

@@ -7,9 +7,16 @@ const WINDOW_MS = 10_000;
 /** A ping that takes longer says nothing about the route's health any more. */
 const LONGEST_PING_MS = 3000;
 
-/** How many requests in how many milliseconds a share of the documented limit allows. */
-export function budgetOf(share: number): CoreSettings['budget'] {
-  return { requests: Math.floor(DOCUMENTED_REQUESTS * share), windowMs: WINDOW_MS };
+/** How many requests in how many milliseconds this daemon may write: its share, or its shard's part of it. */
+export function budgetOf(
+  { budgetShare }: Pick<Config['exchange'], 'budgetShare'>,
+  { count, budget }: Pick<Config['shard'], 'count' | 'budget'>,
+): CoreSettings['budget'] {
+  const parts = budget === 'shared' ? count : 1;
+  return {
+    requests: Math.max(1, Math.floor((DOCUMENTED_REQUESTS * budgetShare) / parts)),
+    windowMs: WINDOW_MS,
+  };
 }
 
 /** Durations in milliseconds, as the core counts. */
@@ -28,13 +35,14 @@ export function toMarketSettings(market: MarketConfig): CoreSettings['markets'][
  * exchange. The seed follows from addresses and markets, so that a run can be repeated and two daemons differ.
  */
 export function toCoreSettings(config: Config, bases: readonly string[]): CoreSettings {
-  const { exchange, liveness, shutdown, ping } = config;
+  const { exchange, shard, liveness, shutdown, ping } = config;
+  const own = new Set(config.markets.map(({ market }) => market));
   return {
     markets: config.markets.map(toMarketSettings),
     nonce: exchange.nonce,
     bases,
     sameAccount: exchange.sameAccount,
-    budget: budgetOf(exchange.budgetShare),
+    budget: budgetOf(exchange, shard),
     connections: exchange.connections,
     liveness: {
       mode: liveness.mode,
@@ -50,6 +58,10 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     },
     cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
+    handover: {
+      elsewhere: config.fleet.filter(({ market }) => !own.has(market)).map(toMarketSettings),
+      forMs: shard.handoverSeconds * 1000,
+    },
     seed: hash([...bases, ...config.markets.map(({ market }) => market)].join(' ')),
     flaw: null,
   };

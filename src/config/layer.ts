@@ -86,9 +86,17 @@ function readOuter(
     return { place: { label, rank: RANK[source], offset: index === -1 ? SETTINGS.length : index }, text };
   });
   const written: Tree = {};
-  for (const { variable, path, read } of SETTINGS) {
+  const refused: Path[] = [];
+  for (const [offset, setting] of SETTINGS.entries()) {
+    const { variable, path, read, refuse } = setting;
     const value = checked.values[variable];
-    if (path !== null && value !== undefined) put(written, path, read(value));
+    if (path === null || value === undefined) continue;
+    const text = typeof value === 'string' ? (refuse?.(value) ?? null) : null;
+    if (text === null) put(written, path, read(value));
+    else {
+      problems.push({ place: { label: nameOf(setting), rank: RANK[source], offset }, text });
+      refused.push(path);
+    }
   }
   const layer = checkLayer(source, written, (path) => {
     const index = SETTINGS.findIndex((setting) => setting.path?.every((step, at) => step === path[at]));
@@ -112,7 +120,7 @@ function readOuter(
   return {
     ...layer,
     problems: [...problems, ...layer.problems],
-    mistaken: [...mistaken, ...layer.mistaken],
+    mistaken: [...mistaken, ...refused, ...layer.mistaken],
     config: configIsWrong ? undefined : (config ?? null),
   };
 }

@@ -14,6 +14,7 @@ import { checkMeaning, type Meaning } from './meaning.ts';
 import { formatPath, listProblems, type Path, type Place, type Problem, RANK } from './problem.ts';
 import type { Secret } from './secret.ts';
 import { type Environment, findSecrets, readTokenFile } from './secrets.ts';
+import { marketsOf } from './shard.ts';
 import { findSources, type Sources } from './sources.ts';
 import type { Flags } from './variables.ts';
 import { findWarnings } from './warnings.ts';
@@ -87,13 +88,16 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
       types: values.defaults.types ?? null,
       renewEverySeconds: values.defaults.renewEverySeconds ?? null,
     },
-    markets: meaning.markets,
+    markets: marketsOf(values.shard, meaning.markets),
+    fleet: meaning.markets,
+    shard: values.shard,
     liveness,
     onLapse: values.onLapse,
     shutdown: values.shutdown,
     ping: values.ping,
     web: { listen: meaning.webListen },
     control: {
+      access: values.control.access,
       listen: meaning.controlListen,
       tokenFile: values.control.tokenFile ?? null,
       token: token.secret,

@@ -11,6 +11,7 @@ import { budgetOf, toMarketSettings } from './core-settings.ts';
 import { type Command, checkLiveness } from './liveness.ts';
 import { BOT_PATTERN, MARKET_PATTERN } from './market-schema.ts';
 import type { Path } from './problem.ts';
+import { marketsOf } from './shard.ts';
 import type { Mistake } from './validate.ts';
 import { describe, suggest } from './wording.ts';
 
@@ -61,12 +62,12 @@ export function checkMeaning(values: Settled, before: Before): Meaning {
   });
   const cadenceIsSettled =
     marketMistakes.length === 0 &&
-    ![['markets'], ['defaults'], ['exchange', 'budgetShare']].some(before.isMistaken);
+    ![['markets'], ['defaults'], ['shard'], ['exchange', 'budgetShare']].some(before.isMistaken);
   return {
     mistakes: [
       ...baseUrls.mistakes,
       ...marketMistakes,
-      ...(cadenceIsSettled ? checkCadence(markets, values.exchange.budgetShare) : []),
+      ...(cadenceIsSettled ? checkCadence(values, markets) : []),
       ...web.mistakes,
       ...control.mistakes,
       ...liveness.mistakes,
@@ -147,9 +148,10 @@ function meantMarket(text: string): string | null {
   return new RegExp(MARKET_PATTERN).test(parted) ? parted : null;
 }
 
-function checkCadence(markets: readonly MarketConfig[], budgetShare: number): Mistake[] {
-  const { requests, windowMs } = budgetOf(budgetShare);
-  const { problems } = planCadence(markets.map(toMarketSettings), (requests * 1000) / windowMs);
+function checkCadence({ exchange, shard }: Settled, fleet: readonly MarketConfig[]): Mistake[] {
+  const { requests, windowMs } = budgetOf(exchange, shard);
+  const markets = marketsOf(shard, fleet).map(toMarketSettings);
+  const { problems } = planCadence(markets, (requests * 1000) / windowMs);
   return problems.map((text) => ({ path: ['markets'], text }));
 }
 

@@ -22,7 +22,7 @@ export function printConfig(config: Config, sources: Sources): string[] {
       lines.push(printValue(section, section, value, sources));
     } else if (section === 'markets') {
       lines.push('markets:');
-      config.markets.forEach((market, index) => {
+      config.fleet.forEach((market, index) => {
         Object.entries(market).forEach(([key, own], position) => {
           const path = formatPath(['markets', index, key]);
           lines.push(`  ${position === 0 ? '-' : ' '} ${printValue(path, key, own, sources)}`);

@@ -8,6 +8,8 @@ export interface ConfigDiff {
   /** Names of markets, each list in the order of the configuration that has them. */
   readonly added: readonly string[];
   readonly removed: readonly string[];
+  /** Markets of this daemon that are another shard's from now on. */
+  readonly moved: readonly string[];
   /** Markets whose timeout, order types, cadence or bot differs, also where a default made it so. */
   readonly changed: readonly string[];
   /** Nothing differs that has an effect, secrets included. The order of markets has none. */
@@ -29,14 +31,17 @@ export function diffConfig(running: Config, next: Config): ConfigDiff {
     if (known === undefined) added.push(market.market);
     else if (shapeOf(known) !== shapeOf(market)) changed.push(market.market);
   }
-  const removed = running.markets.map(({ market }) => market).filter((market) => !after.has(market));
+  const elsewhere = new Set(next.fleet.map(({ market }) => market));
+  const gone = running.markets.map(({ market }) => market).filter((market) => !after.has(market));
+  const removed = gone.filter((market) => !elsewhere.has(market));
+  const moved = gone.filter((market) => elsewhere.has(market));
   const same =
-    [unchangeable, added, removed, changed].every(({ length }) => length === 0) &&
+    [unchangeable, added, removed, moved, changed].every(({ length }) => length === 0) &&
     JSON.stringify(changeableOf(running)) === JSON.stringify(changeableOf(next)) &&
     isSameSecret(running.secrets.apiKey, next.secrets.apiKey) &&
     isSameSecret(running.secrets.apiSecret, next.secrets.apiSecret) &&
     isSameSecret(running.control.token, next.control.token);
-  return { unchangeable, added, removed, changed, same };
+  return { unchangeable, added, removed, moved, changed, same };
 }
 
 /** Everything of a market but its name, as one text. The order of its types means nothing. */
@@ -45,12 +50,14 @@ function shapeOf({ timeoutSeconds, types, renewEverySeconds, bot }: MarketConfig
 }
 
 /** What may change beside the markets and the secrets, in one order for both sides. */
-function changeableOf({ liveness, onLapse, shutdown, ping, reload, log }: Config): unknown[] {
+function changeableOf({ fleet, shard, liveness, onLapse, shutdown, ping, reload, log }: Config): unknown[] {
   return [
     [liveness.file, liveness.url, liveness.probeEverySeconds],
     [liveness.ttlSeconds, liveness.startupGraceSeconds, liveness.onStale],
     [onLapse, shutdown.policy, shutdown.budgetSeconds],
     [ping.everySeconds, reload.pollSeconds, log.level],
+    // A single daemon has no others, and a market that comes to one of them changes nothing here but what is known of it.
+    [shard.count, shard.handoverSeconds, shard.count === 1 ? [] : fleet.map(({ bot }) => bot).sort()],
   ];
 }
 
@@ -72,9 +79,12 @@ const FIXED: readonly Fixed[] = [
   ['exchange.connections', ({ exchange }) => String(exchange.connections)],
   ['exchange.cancellationDelaySeconds', ({ exchange }) => String(exchange.cancellationDelaySeconds)],
   ['exchange.requestLifetimeSeconds', ({ exchange }) => String(exchange.requestLifetimeSeconds)],
+  ['shard.index', ({ shard }) => String(shard.index)],
+  ['shard.budget', ({ shard }) => shard.budget],
   ['liveness.mode', ({ liveness }) => liveness.mode],
   ['web.listen', ({ web }) => listOf(web.listen.map(({ text }) => text))],
   ['control.listen', ({ control }) => listOf(control.listen.map(({ text }) => text))],
+  ['control.access', ({ control }) => control.access],
   ['control.tokenFile', ({ control }) => control.tokenFile ?? 'none'],
   ['log.format', ({ log }) => log.format],
 ];

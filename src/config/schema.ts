@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { LivenessSchema } from './liveness-schema.ts';
 import { DefaultsSchema, MarketsSchema } from './market-schema.ts';
+import { ShardSchema } from './shard.ts';
 
 const strict = { additionalProperties: false };
 
@@ -169,6 +170,7 @@ export const FileSchema = Type.Object(
     exchange: Type.Optional(exchange),
     defaults: Type.Optional(DefaultsSchema),
     markets: Type.Optional(MarketsSchema),
+    shard: Type.Optional(ShardSchema),
     liveness: Type.Optional(LivenessSchema),
     onLapse: Type.Optional(
       Type.Enum(['rearm', 'hold'], {
@@ -204,10 +206,18 @@ export const FileSchema = Type.Object(
               'unix:/run/killswitchd/control.sock',
             ),
           ),
+          access: Type.Optional(
+            Type.Enum(['owner', 'group'], {
+              description:
+                "Who may use the unix: socket beside root: owner is the daemon's user alone (mode 0600), group also every member of the daemon's group (mode 0660). Whoever may use it may send every command.",
+              default: 'owner',
+              examples: ['group'],
+            }),
+          ),
           tokenFile: Type.Optional(
             Type.String({
               description:
-                'Name of a file that holds a token of at least 16 characters. At HOST:PORT everybody must then show it as a bearer token; the socket is guarded by its mode 0600 alone.',
+                'Name of a file that holds a token of at least 16 characters. At HOST:PORT everybody must then show it as a bearer token; the socket is guarded by its mode alone.',
               minLength: 1,
               examples: ['/run/secrets/control-token'],
             }),

@@ -12,6 +12,7 @@ export const PRINTED = [
   'exchange',
   'defaults',
   'markets',
+  'shard',
   'liveness',
   'onLapse',
   'shutdown',
@@ -49,7 +50,7 @@ export function findSources(config: Config, layers: readonly Layer[]): Sources {
 
 function addMarkets(config: Config, layers: readonly Layer[], sources: Map<string, Source>): void {
   const given = layerOf(layers, ['markets']);
-  config.markets.forEach((market, index) => {
+  config.fleet.forEach((market, index) => {
     for (const key of Object.keys(market)) {
       const path: Path = ['markets', index, key];
       const own = given !== undefined && (key === 'market' || layerOf([given], path) !== undefined);

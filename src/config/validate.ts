@@ -155,7 +155,7 @@ function explainUnknown(name: string, node: SchemaNode, rules: Rules): string {
   const bare = (full: string) => full.slice(rules.prefix.length);
   const near = nearest(bare(name), names.map(bare));
   const meant = near === null ? rules.elsewhere(name) : `${rules.prefix}${near}`;
-  const shown = meant !== null && names.length > 12 ? '' : `; allowed: ${names.join(', ')}`;
+  const shown = meant !== null && names.length > 16 ? '' : `; allowed: ${names.join(', ')}`;
   return `unknown ${rules.noun}${shown}${suggest(meant)}`;
 }
 

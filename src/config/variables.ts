@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import { DefaultsSchema } from './market-schema.ts';
 import { FileSchema } from './schema.ts';
+import { readOrdinal, readShard, refuseOrdinal, refuseShard } from './shard.ts';
 
-const { liveness, shutdown, control, log } = FileSchema.properties;
+const { shard, liveness, shutdown, control, log } = FileSchema.properties;
 
 const text = (description: string, example: string) =>
   Type.Optional(Type.String({ description, minLength: 1, examples: [example] }));
@@ -24,6 +25,15 @@ export const EnvironmentSchema = Type.Object(
     KILLSWITCHD_LIVENESS_MODE: liveness.properties.mode,
     KILLSWITCHD_LIVENESS_FILE: liveness.properties.file,
     KILLSWITCHD_LIVENESS_URL: liveness.properties.url,
+    KILLSWITCHD_SHARD: text(
+      'Which shard of how many, I/N, counted from 0; I may be the name of a StatefulSet pod. Instead of shard.index and shard.count.',
+      '2/4',
+    ),
+    KILLSWITCHD_SHARD_INDEX: text(
+      'Which shard this daemon is, counted from 0, or the name of a StatefulSet pod, which ends in it.',
+      'killswitchd-2',
+    ),
+    KILLSWITCHD_SHARD_COUNT: shard.properties.count,
     KILLSWITCHD_SHUTDOWN_POLICY: shutdown.properties.policy,
     KILLSWITCHD_WEB_LISTEN: text(
       'Addresses of the read-only listener, separated by commas.',
@@ -33,6 +43,7 @@ export const EnvironmentSchema = Type.Object(
       'Addresses of the control listener, separated by commas.',
       'unix:/run/killswitchd/control.sock',
     ),
+    KILLSWITCHD_CONTROL_ACCESS: control.properties.access,
     KILLSWITCHD_CONTROL_TOKEN_FILE: control.properties.tokenFile,
     KILLSWITCHD_LOG_LEVEL: log.properties.level,
     KILLSWITCHD_LOG_FORMAT: log.properties.format,
@@ -65,6 +76,8 @@ export interface Flags {
   /** As KILLSWITCHD_MARKETS; several are joined. */
   readonly markets?: readonly string[] | undefined;
   readonly timeoutSeconds?: string | undefined;
+  /** I/N. */
+  readonly shard?: string | undefined;
   readonly livenessMode?: string | undefined;
   readonly shutdownPolicy?: string | undefined;
   /** HOST:PORT each. */
@@ -85,6 +98,8 @@ export interface Setting {
   readonly read: (value: unknown) => unknown;
   /** Positions in a list may be named in a message. */
   readonly list: boolean;
+  /** What is wrong with a value that `read` does not understand; null where nothing is. */
+  readonly refuse?: (value: string) => string | null;
 }
 
 const asIs = (value: unknown) => value;
@@ -121,6 +136,29 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'KILLSWITCHD_TIMEOUT_SECONDS',
     flag: { name: '--timeout-seconds', key: 'timeoutSeconds' },
     path: ['defaults', 'timeoutSeconds'],
+    read: asIs,
+    list: false,
+  },
+  {
+    variable: 'KILLSWITCHD_SHARD',
+    flag: { name: '--shard', key: 'shard' },
+    path: ['shard'],
+    read: readShard,
+    list: false,
+    refuse: refuseShard,
+  },
+  {
+    variable: 'KILLSWITCHD_SHARD_INDEX',
+    flag: null,
+    path: ['shard', 'index'],
+    read: readOrdinal,
+    list: false,
+    refuse: refuseOrdinal,
+  },
+  {
+    variable: 'KILLSWITCHD_SHARD_COUNT',
+    flag: null,
+    path: ['shard', 'count'],
     read: asIs,
     list: false,
   },
@@ -165,6 +203,13 @@ export const SETTINGS: readonly Setting[] = [
     path: ['control', 'listen'],
     read: asList,
     list: true,
+  },
+  {
+    variable: 'KILLSWITCHD_CONTROL_ACCESS',
+    flag: null,
+    path: ['control', 'access'],
+    read: asIs,
+    list: false,
   },
   {
     variable: 'KILLSWITCHD_CONTROL_TOKEN_FILE',

@@ -8,6 +8,7 @@ export function findWarnings(config: Config, layers: readonly Layer[], command: 
   const isWritten = (path: Path) => (layerOf(layers, path)?.source ?? 'default') !== 'default';
   return [
     ...warnOfExchange(config, isWritten),
+    ...warnOfShard(config),
     ...warnOfControl(config),
     ...warnOfLiveness(config, isWritten, command),
   ];
@@ -29,6 +30,26 @@ function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): str
   return warnings;
 }
 
+function warnOfShard({ shard, fleet, markets, exchange }: Config): string[] {
+  const { index, count, budget } = shard;
+  const warnings: string[] = [];
+  if (index >= count) {
+    warnings.push(
+      `shard.index: shard ${index} of ${count} guards no market; it waits for a shard.count above ${index}`,
+    );
+  } else if (markets.length === 0) {
+    warnings.push(
+      `shard.index: none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`,
+    );
+  }
+  if (count > 1 && budget === 'shared' && exchange.nonce === 'increasing') {
+    warnings.push(
+      "exchange.nonce: increasing: shards that use one API key make each other's nonces stale; give each shard a key of its own, or write nonce: window",
+    );
+  }
+  return warnings;
+}
+
 function warnOfControl({ control, embeddedExchange }: Config): string[] {
   const open = control.listen.filter(({ kind }) => kind === 'tcp').map(({ text }) => text);
   // Nothing of value is guarded at an exchange that the daemon brings along.
@@ -39,7 +60,7 @@ function warnOfControl({ control, embeddedExchange }: Config): string[] {
   }
   if (control.tokenFile !== null && open.length === 0) {
     return [
-      'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode 0600',
+      'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode',
     ];
   }
   return [];

@@ -111,6 +111,7 @@ export function createMarket(
     suspended: null,
     hold: null,
     leaving: false,
+    movedUntilAwakeMs: null,
     refused: null,
     refusals: 0,
     refusedAtMs: Number.NEGATIVE_INFINITY,

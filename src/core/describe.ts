@@ -68,6 +68,10 @@ function describeMarket(
     wanted: isWanted(state, market),
     hold: describeHold(state, market, now, sinceStepMs),
     leaving: market.leaving,
+    handedOverInMs:
+      market.movedUntilAwakeMs === null
+        ? null
+        : Math.max(0, market.movedUntilAwakeMs - awakeMs(state) - sinceStepMs),
     timeoutMs: settings.timeoutMs,
     periodMs,
     survivesMs: boundsOf(state.settings, market.index, periodMs).survivesMs,

@@ -32,9 +32,11 @@ function isOutOfGuard({ hold }: MarketState): boolean {
 
 /**
  * Delete only on purpose: the bot lives, said goodbye, or is not watched. A dead bot's timer stays and fires, and so
- * does one that was cut short to fire.
+ * does one that was cut short to fire. A market that went to another shard is handed off, whatever the policy.
  */
-export function exitOf(state: CoreState, market: MarketState, policy: ExitPolicy): ExitPolicy {
+export function exitOf(state: CoreState, market: MarketState, wanted: ExitPolicy): ExitPolicy {
+  // The timer is another shard's as well: a delete would leave that one's orders without it.
+  const policy = market.movedUntilAwakeMs !== null && wanted === 'delete' ? 'handoff' : wanted;
   const bot = state.bots.get(market.settings.bot);
   const consents = bot !== undefined && (bot.state === 'alive' || bot.state === 'goodbye');
   if (!consents || market.tripWanted || market.hold?.why === 'tripped') return 'keep';

@@ -121,9 +121,20 @@ export type Notice =
       readonly added: readonly string[];
       readonly removed: readonly string[];
       readonly changed: readonly string[];
+      /** Another shard's from now on. */
+      readonly moved: readonly string[];
     }
-  /** A market that a reload took out is gone: its timer was deleted, left on purpose, or had surely fired. */
-  | { readonly kind: 'removed'; readonly market: string; readonly how: 'deleted' | 'kept' | 'fired' }
+  /** The time in which another shard's markets were guarded here as well is over: they leave. */
+  | { readonly kind: 'handed-over'; readonly markets: readonly string[] }
+  /**
+   * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
+   * or had surely fired.
+   */
+  | {
+      readonly kind: 'removed';
+      readonly market: string;
+      readonly how: 'deleted' | 'kept' | 'handed_off' | 'fired';
+    }
   | {
       readonly kind: 'bot';
       readonly bot: string;

@@ -1,4 +1,6 @@
+import type { Suspension } from './notice.ts';
 import type { CommandName, Progress } from './operate.ts';
+import type { CoreSettings } from './settings.ts';
 import { type CoreState, type MarketState, slackMs } from './state.ts';
 import { seconds } from './timing.ts';
 
@@ -28,6 +30,21 @@ export function progressOf(state: CoreState, awaited: Awaited, market: MarketSta
   }
 }
 
+const GONE = {
+  bot_stale: 'gives no sign of life',
+  bot_goodbye: 'said goodbye',
+  bot_failed: 'has failed',
+} as const satisfies Record<Suspension, string>;
+
+/** What brings a bot back. */
+const RETURNS = {
+  beat: 'next beat',
+  file: 'file is touched again',
+  http: 'URL answers well again',
+  process: 'process runs again',
+  none: 'next start',
+} as const satisfies Record<CoreSettings['liveness']['mode'], string>;
+
 type Say = (progress: Progress['state'], says: string) => Progress;
 
 function armed(state: CoreState, market: MarketState, said: Say): Progress {
@@ -35,9 +52,10 @@ function armed(state: CoreState, market: MarketState, said: Say): Progress {
   if (market.leaving) return said('impossible', 'is no longer configured');
   if (market.hold !== null) return said('impossible', `stays as it is (${market.hold.why}): arm it`);
   if (market.suspended !== null) {
+    const { mode } = state.settings.liveness;
     return said(
       'impossible',
-      `is not armed (${market.suspended}): nothing is renewed before the bot's next beat`,
+      `is not armed, its bot ${GONE[market.suspended]}: nothing is renewed before the bot's ${RETURNS[mode]}`,
     );
   }
   if (leftMs > 0) return said('done', `is armed for another ${left(leftMs)}`);
@@ -73,6 +91,9 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
         ? 'is guarded: somebody armed it again'
         : 'keeps its timer: its bot is dead, or failed';
     return said('impossible', why);
+  }
+  if (exit.want === 'keep' && leftMs !== null && market.movedUntilAwakeMs !== null) {
+    return said('impossible', `is another shard's by now, which renews its timer: ask that one`);
   }
   if (exit.want === 'keep' && leftMs !== null) {
     const why =

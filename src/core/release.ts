@@ -1,5 +1,6 @@
 import { believeWritten } from './belief.ts';
 import type { Effect, Purpose } from './events.ts';
+import { assertBelief, assertMayFollow } from './invariants.ts';
 import { TRIP_MS } from './promise.ts';
 import { countWrite, reserved, roomAtMs, roomInWindow } from './rate.ts';
 import { type Attempt, awakeMs, type CoreState, type MarketState, slackMs } from './state.ts';
@@ -167,6 +168,8 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   believeWritten(state, attempt);
   countWrite(state);
+  assertBelief(state, market);
+  assertMayFollow(state, attempt);
   state.lastReleaseMs = monoMs;
   const name = market.settings.market;
   const delayMs = Math.max(0, monoMs - attempt.dueMs);

@@ -16,57 +16,109 @@ import {
 } from './state.ts';
 
 /**
- * Takes new settings over while running: what is new is armed, what changed is renewed at once, and what is gone leaves
- * as the shutdown policy says. The caller has checked that nothing else differs than what may change.
+ * Takes new settings over while running: what is new is armed, what changed is renewed at once, what is gone leaves as
+ * the shutdown policy says, and what went to another shard is guarded here as well until that one has surely taken it
+ * over. The caller has checked that nothing else differs than what may change.
  */
 export function reload(state: CoreState, settings: CoreSettings, out: Effect[]): void {
   if (state.phase.kind !== 'running') return;
   for (const [name, belief] of state.leftBehind) {
     if (isOver(state, belief)) state.leftBehind.delete(name);
   }
-  state.settings = { ...settings, flaw: state.settings.flaw };
-  for (const { bot } of settings.markets) {
+  const own = new Set(settings.markets.map(({ market }) => market));
+  const markets = [...settings.markets, ...movedAway(state, settings, own)];
+  state.settings = { ...settings, markets, flaw: state.settings.flaw };
+  for (const { bot } of markets) {
     if (!state.bots.has(bot)) state.bots.set(bot, createBot(settings, bot, state.lifeMs, awakeMs(state)));
   }
-  const configured = new Set(settings.markets.map(({ market }) => market));
   const added: string[] = [];
   const changed: string[] = [];
-  const staying = settings.markets.map((wanted, index) => {
+  const moved: string[] = [];
+  const staying = markets.map((wanted, index) => {
     const known = state.byName.get(wanted.market);
     if (known === undefined) {
       added.push(wanted.market);
-      const market = createMarket(wanted, index, settings.markets.length, wanted.timeoutMs / 3, state.now);
+      const market = createMarket(wanted, index, markets.length, wanted.timeoutMs / 3, state.now);
       recall(state, market);
       followBot(state, market, out);
       return market;
     }
     known.index = index;
+    if (own.has(wanted.market)) known.movedUntilAwakeMs = null;
+    else if (known.movedUntilAwakeMs === null) {
+      moved.push(wanted.market);
+      known.movedUntilAwakeMs = awakeMs(state) + settings.handover.forMs;
+    }
     if (known.leaving) {
       added.push(wanted.market);
-      known.leaving = false;
-      // As if it were new.
-      known.hold = null;
-      known.tripWanted = false;
-      if (known.suspended === null) forgetWhatFired(state, known);
-      reconsider(state, known);
-      followBot(state, known, out);
+      returnToGuard(state, known, out);
     }
     if (adopt(state, known, wanted, out)) changed.push(wanted.market);
     return known;
   });
+  const configured = new Set(markets.map(({ market }) => market));
   const going = state.markets.filter(({ settings: { market } }) => !configured.has(market));
   const removed: string[] = [];
   for (const [place, market] of going.entries()) {
-    market.index = settings.markets.length + place;
+    market.index = markets.length + place;
     if (market.leaving) continue;
     removed.push(market.settings.market);
-    if (isWanted(state, market)) noteUnwanted(state, market);
-    market.leaving = true;
-    reconsider(state, market);
+    market.movedUntilAwakeMs = null;
+    leave(state, market);
   }
   replaceMarkets(state, [...staying, ...going]);
   planPeriods(state, carriedPerSecond(state));
-  out.push({ kind: 'notice', notice: { kind: 'reloaded', added, removed, changed } });
+  out.push({ kind: 'notice', notice: { kind: 'reloaded', added, removed, changed, moved } });
+}
+
+/** The settings of markets that are guarded here and belong to another shard from now on. */
+function movedAway(
+  state: CoreState,
+  { handover }: CoreSettings,
+  own: ReadonlySet<string>,
+): readonly MarketSettings[] {
+  return handover.elsewhere.filter(({ market }) => {
+    const known = state.byName.get(market);
+    return known !== undefined && !known.leaving && !own.has(market);
+  });
+}
+
+/** Lets go of markets that another shard has guarded for long enough by now. */
+export function endHandovers(state: CoreState, out: Effect[]): void {
+  if (state.phase.kind !== 'running') return;
+  const isDue = ({ movedUntilAwakeMs, leaving }: MarketState) =>
+    movedUntilAwakeMs !== null && !leaving && movedUntilAwakeMs <= awakeMs(state);
+  const due = state.markets.filter(isDue);
+  if (due.length === 0) return;
+  const going = new Set(due);
+  for (const market of due) leave(state, market);
+  const staying = state.markets.filter((market) => !market.leaving);
+  const markets = [...staying, ...state.markets.filter(({ leaving }) => leaving)];
+  for (const [index, market] of markets.entries()) market.index = index;
+  state.settings = { ...state.settings, markets: staying.map(({ settings }) => settings) };
+  replaceMarkets(state, markets);
+  planPeriods(state, carriedPerSecond(state));
+  out.push({ kind: 'notice', notice: { kind: 'handed-over', markets: [...going].map(nameOf) } });
+}
+
+function nameOf({ settings }: MarketState): string {
+  return settings.market;
+}
+
+function leave(state: CoreState, market: MarketState): void {
+  if (isWanted(state, market)) noteUnwanted(state, market);
+  market.leaving = true;
+  reconsider(state, market);
+}
+
+/** A market that was on its way out is guarded again, as if it were new. */
+function returnToGuard(state: CoreState, market: MarketState, out: Effect[]): void {
+  market.leaving = false;
+  market.hold = null;
+  market.tripWanted = false;
+  if (market.suspended === null) forgetWhatFired(state, market);
+  reconsider(state, market);
+  followBot(state, market, out);
 }
 
 /** True where anything of the market changed. It is renewed at once, so that there is no gap between old and new. */
@@ -97,7 +149,8 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     gone.add(market);
     if (!isOver(state, market.belief)) state.leftBehind.set(market.settings.market, market.belief);
     const deleted = market.exit?.want === 'delete' && market.exit.done;
-    const how = deleted ? 'deleted' : over && notAfterMs !== null ? 'fired' : 'kept';
+    const left = market.exit?.want === 'handoff' ? 'handed_off' : 'kept';
+    const how = deleted ? 'deleted' : over && notAfterMs !== null ? 'fired' : left;
     out.push({ kind: 'notice', notice: { kind: 'removed', market: market.settings.market, how } });
   }
   if (gone.size === 0) return;

@@ -36,6 +36,8 @@ export interface CoreSettings {
   readonly cancellationDelayMs: number;
   /** Longest time that a written request can travel and still be carried out. */
   readonly requestLifetimeMs: number;
+  /** Markets that other shards guard, and how long one that goes to another shard is still guarded here as well. */
+  readonly handover: { readonly elsewhere: readonly MarketSettings[]; readonly forMs: number };
   /** Seed of the deterministic jitter. */
   readonly seed: number;
   /** A known bug planted for the simulation's canaries; null everywhere else. */

@@ -3,6 +3,7 @@ import type { Effect } from './events.ts';
 import { tripDone } from './exit.ts';
 import { fail } from './failures.ts';
 import { holdAfterLapse } from './hold.ts';
+import { assertBelief } from './invariants.ts';
 import { acceptKey } from './key.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
@@ -41,6 +42,7 @@ export function settle(state: CoreState, id: number, outcome: Outcome, out: Effe
     default:
       fail(state, base, attempt, outcome, out);
   }
+  assertBelief(state, market);
 }
 
 /** A good answer: the address works, the key is good, the market is known. */

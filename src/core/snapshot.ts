@@ -26,6 +26,8 @@ export interface MarketSnapshot {
   readonly hold: { readonly why: Hold; readonly untilWallMs: number | null } | null;
   /** No longer configured; shown until its timer is gone. */
   readonly leaving: boolean;
+  /** Another shard's, and guarded here as well for so much longer; null where it is this one's alone. */
+  readonly handedOverInMs: number | null;
   readonly timeoutMs: number;
   readonly periodMs: number;
   /** Longest outage of the exchange that cancels nothing. */

@@ -83,6 +83,8 @@ export interface MarketState {
   hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null;
   /** No longer configured; forgotten once its timer is gone. */
   leaving: boolean;
+  /** Another shard's by now: guarded here as well until then, on the awake clock, and never deleted from here. */
+  movedUntilAwakeMs: number | null;
   refused: { readonly code: number; readonly detail: string } | null;
   /** Refusals in a row since the last success. */
   refusals: number;

@@ -7,7 +7,7 @@ import { endPauses, holdAfterLapse, operate } from './hold.ts';
 import { hearPing, judgeSilence, pingBases } from './outage.ts';
 import { plan } from './plan.ts';
 import { takePermits } from './release.ts';
-import { forgetGone, reload } from './reload.ts';
+import { endHandovers, forgetGone, reload } from './reload.ts';
 import { settle } from './settle.ts';
 import { awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
@@ -161,6 +161,7 @@ function sweep(state: CoreState, out: Effect[]): void {
     judgeSilence(state, out);
     judgeLapses(state, out);
     endPauses(state, out);
+    endHandovers(state, out);
     pingBases(state, out);
     easeCadence(state, out);
   }

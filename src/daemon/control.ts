@@ -14,6 +14,8 @@ export interface Controlled {
   readonly version: string;
   /** The configuration in force. */
   readonly config: () => Config;
+  /** The same with the markets that went to another shard and are still guarded here. */
+  readonly watched: () => Config;
   readonly keeper: Keeper;
   readonly beats: Beats;
   readonly metrics: Metrics;
@@ -25,9 +27,10 @@ export interface Controlled {
 
 /** What the control listener can bring about, tied to the parts that do it. */
 export function createControlSources(parts: Controlled): ControlSources {
-  const { clock, version, config, keeper, beats, metrics, operations, reloading, levels, status } = parts;
+  const { clock, version, config, watched, keeper, beats, metrics, operations, reloading, levels, status } =
+    parts;
   const marketsOf = (bot: string) =>
-    config()
+    watched()
       .markets.filter((market) => market.bot === bot)
       .map(({ market }) => market);
   return {
@@ -35,8 +38,8 @@ export function createControlSources(parts: Controlled): ControlSources {
     version,
     status,
     snapshot: keeper.snapshot,
-    markets: () => config().markets.map(({ market }) => market),
-    bots: () => botsOf(config()),
+    markets: () => watched().markets.map(({ market }) => market),
+    bots: () => botsOf(config().fleet),
     ttlMs: () => config().liveness.ttlSeconds * 1000,
     hear(bot, says, proof, agoMs) {
       const heard = beats.hear(bot, says, proof, agoMs);

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { toCoreSettings } from '../config/core-settings.ts';
-import type { Loaded } from '../config/load.ts';
+import type { Reread } from '../config/load-aside.ts';
 import type { SecretsRead } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
@@ -9,7 +9,9 @@ import { type LookAtProcess, lastWord } from '../liveness/process.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Clock, Evidence } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import type { Write } from '../telemetry/sink.ts';
+import { createSupervision, type Supervision } from '../telemetry/systemd.ts';
 import { createControlSources } from './control.ts';
 import { createSecrets, type SecretsInForce } from './credentials.ts';
 import { startEmbedded } from './embedded.ts';
@@ -20,6 +22,7 @@ import { openListeners } from './listeners.ts';
 import { createLogLevels } from './log-levels.ts';
 import { createReloading } from './reloading.ts';
 import { createCountedLog, createTelling, levelOf, meteredOf } from './telling.ts';
+import { createWatched } from './watched.ts';
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -27,10 +30,14 @@ export interface DaemonOptions {
   readonly clock: Clock;
   readonly version: string;
   readonly nodeVersion: string;
-  /** Reads the whole configuration again, for a reload. */
-  readonly load: () => Loaded;
+  /** Who is told that the daemon is ready and lives; null where nobody supervises it. */
+  readonly manager: ServiceManager | null;
+  /** Reads the whole configuration again, for a reload. Never rejects. */
+  readonly load: () => Promise<Reread>;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
   readonly rereadSecrets: () => SecretsRead;
+  /** For `exec`: the bot is a child of this process, and ends before the timers do. */
+  readonly ownsBot?: boolean;
   /** For `exec`: how the child is looked at. */
   readonly lookAtProcess: LookAtProcess;
   /** Where the log goes; standard output unless given. */
@@ -79,7 +86,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const telling = createTelling({ ...options, bases, counted });
   const guard = createGuard({ ...options, bases, secrets, telling, log });
   const { keeper } = guard;
-  const service = createService(options, { log, telling, guard, secrets });
+  const supervision = createSupervision({ ...options, summary: keeper.summary, log });
+  const service = createService(options, { log, telling, guard, secrets, supervision });
   const closeExchange = async () => {
     await guard.close();
     await embedded?.close();
@@ -93,8 +101,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     throw error;
   });
   const settings = toCoreSettings(config, bases);
-  introduce({ ...options, settings, bases, addresses: listeners.web }, log);
+  introduce(
+    { ...options, settings, bases, addresses: listeners.web, ownsBot: options.ownsBot ?? false },
+    log,
+  );
   for (const address of listeners.control) telling.operations.controlListening(address);
+  keeper.onTurn(supervision.turned);
   keeper.start();
   const stopService = service.start();
   return {
@@ -106,11 +118,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     reload: () => service.reloading.reload('signal', 0),
     async stop(why, policy) {
       service.reloading.stop();
+      supervision.stopping();
       const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
       stopService();
       await listeners.close();
       await closeExchange();
       await log.flush(FLUSH_MS);
+      supervision.stopped(left);
       return left;
     },
   };
@@ -121,24 +135,28 @@ interface Parts {
   readonly telling: ReturnType<typeof createTelling>;
   readonly guard: ReturnType<typeof createGuard>;
   readonly secrets: SecretsInForce;
+  readonly supervision: Supervision;
 }
 
 /** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
-function createService(options: DaemonOptions, { log, telling, guard, secrets }: Parts) {
+function createService(options: DaemonOptions, { log, telling, guard, secrets, supervision }: Parts) {
   const { clock } = options;
   const { keeper } = guard;
   let inForce = options.config;
   const config = () => inForce;
+  const watched = createWatched(clock, inForce);
   const levels = createLogLevels(clock, log, telling.operations, levelOf(inForce));
   const reloading = createReloading({
     clock,
     operations: telling.operations,
+    supervision,
     config,
     load: options.load,
     hide: secrets.hide,
-    async apply(next) {
+    async apply(next, moved) {
       await telling.metrics.reconfigure(meteredOf(next));
       inForce = next;
+      watched.follow(next, moved);
       levels.configured(levelOf(next));
       guard.reload(next);
     },
@@ -147,22 +165,29 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets }:
         await Promise.all([keeper.settled('arm', armed, waitMs), keeper.settled('remove', gone, waitMs)])
       ).flat(),
   });
-  const beats = createBeats({ mode: inForce.liveness.mode, bots: () => botsOf(inForce) });
+  const beats = createBeats({ mode: inForce.liveness.mode, bots: () => botsOf(inForce.fleet) });
   const { lookAtProcess } = options;
-  const evidence = createBotEvidence({ clock, config, lookAtProcess, onProblem: telling.onEvidenceProblem });
+  const evidence = createBotEvidence({
+    clock,
+    config: watched.config,
+    lookAtProcess,
+    onProblem: telling.onEvidenceProblem,
+  });
   return {
     config,
+    watched: watched.config,
     levels,
     reloading,
     beats,
     child: childOf(evidence, (word) => {
-      for (const bot of botsOf(inForce)) keeper.hear(bot, word, 0);
+      for (const bot of botsOf(watched.config().markets)) keeper.hear(bot, word, 0);
     }),
     start() {
       const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear), reloading.watch()];
       return () => {
         for (const stop of stops) stop?.();
         levels.stop();
+        watched.stop();
       };
     },
   };

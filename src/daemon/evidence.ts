@@ -16,8 +16,8 @@ export interface EvidenceOptions {
   readonly onProblem: OnProblem;
 }
 
-/** The bots of a configuration, each once. */
-export function botsOf({ markets }: Config): string[] {
+/** The bots of these markets, each once. */
+export function botsOf(markets: Config['markets']): string[] {
   return [...new Set(markets.map(({ bot }) => bot))];
 }
 
@@ -51,7 +51,7 @@ export function createBotEvidence(options: EvidenceOptions): Evidence | ProcessE
     case 'process':
       return createProcessEvidence({
         clock,
-        bots: () => botsOf(config()),
+        bots: () => botsOf(config().markets),
         probeEveryMs,
         look: options.lookAtProcess,
         onProblem,

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { toCoreSettings } from '../config/core-settings.ts';
 import type { SecretsRead } from '../config/secrets.ts';
+import type { Shard } from '../config/shard.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { createKeeper, type Keeper } from '../keeper.ts';
 import type { Clock } from '../ports.ts';
@@ -32,12 +33,14 @@ export interface Guard {
 export function createGuard(options: GuardOptions): Guard {
   const { config, clock, version, bases, secrets, telling, log } = options;
   const settings = toCoreSettings(config, bases);
+  let nonceShare: Shard = config.shard;
   const exchange = createExchange({
     bases,
     credentials: secrets.credentials,
     nonce: settings.nonce,
     clock,
     budget: settings.budget,
+    nonceShare: () => nonceShare,
     connections: settings.connections,
     userAgent: `killswitchd/${version}`,
   });
@@ -67,7 +70,10 @@ export function createGuard(options: GuardOptions): Guard {
     reload(next) {
       secrets.takeOverToken(next);
       takeOver(next.secrets);
-      keeper.reload(toCoreSettings(next, bases));
+      const changed = toCoreSettings(next, bases);
+      nonceShare = next.shard;
+      exchange.rebudget(changed.budget);
+      keeper.reload(changed);
     },
     close: () => exchange.close(),
   };

@@ -11,6 +11,8 @@ export interface Introduced {
   readonly settings: CoreSettings;
   readonly bases: readonly string[];
   readonly addresses: readonly string[];
+  /** The bot is a child of this process: it is ended first. */
+  readonly ownsBot: boolean;
 }
 
 /** More markets than this are counted and not listed: their promises are on the status page. */
@@ -18,7 +20,7 @@ const NAMED_MARKETS = 100;
 
 /** Says what this daemon guards and what it promises, before the first timer is armed. */
 export function introduce(
-  { config, warnings, version, settings, bases, addresses }: Introduced,
+  { config, warnings, version, settings, bases, addresses, ownsBot }: Introduced,
   { logger }: Log,
 ): void {
   const markets = settings.markets.length;
@@ -27,6 +29,13 @@ export function introduce(
     { event: 'started', version, markets, bases },
     `killswitchd ${version} guards ${markets} ${markets === 1 ? 'market' : 'markets'} at ${where}.`,
   );
+  const { index, count } = config.shard;
+  if (count > 1) {
+    logger.info(
+      { event: 'shard', shard: index, shards: count, markets, fleet: config.fleet.length },
+      `This is shard ${index} of ${count}, counted from 0: it has ${markets} of ${config.fleet.length} markets.`,
+    );
+  }
   for (const warning of warnings) logger.warn({ event: 'config-warning' }, `${warning}.`);
   const capacityPerSecond = (settings.budget.requests * 1000) / settings.budget.windowMs;
   const { periodsMs } = planCadence(settings.markets, capacityPerSecond);
@@ -37,11 +46,21 @@ export function introduce(
   for (const address of addresses) {
     logger.info({ event: 'web-listening', address }, `Status page, health and metrics: ${address}`);
   }
-  const { policy, budgetMs } = settings.shutdown;
+  logger.info({ event: 'stop-means', policy: settings.shutdown.policy }, describeStop(settings, ownsBot));
+}
+
+function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): string {
+  const { policy, budgetMs } = shutdown;
   const does = {
     delete: 'deletes the timers',
     keep: 'leaves the timers to fire',
     handoff: 'renews the timers once more and leaves them to a successor',
   }[policy];
-  logger.info({ event: 'stop-means', policy }, `SIGTERM or Ctrl-C ${does}, within ${budgetMs / 1000} s.`);
+  const within = `within ${budgetMs / 1000} s`;
+  if (!ownsBot) return `SIGTERM or Ctrl-C ${does}, ${within}.`;
+  const dies = liveness.onStale === 'trip' ? 'cuts the timers to 5 s' : 'leaves the timers to fire';
+  return (
+    'SIGTERM or Ctrl-C asks the bot to end, which is guarded as before until it has; a second one kills it. ' +
+    `Its end with exit code 0 ${does}, ${within}; any other end ${dies}.`
+  );
 }

@@ -24,6 +24,7 @@ export async function openListeners(
   try {
     const taken = await startControl({
       listen: control.listen.map(({ text }) => text),
+      access: control.access,
       token,
       hide,
       sources: sourcesWith(opened.status),

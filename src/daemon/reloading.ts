@@ -1,22 +1,24 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
-import type { Loaded } from '../config/load.ts';
+import type { Reread } from '../config/load-aside.ts';
 import { diffConfig } from '../config/reload.ts';
 import type { Progress } from '../core/operate.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Operations, ReloadTrigger } from '../telemetry/operations.ts';
+import type { Supervision } from '../telemetry/systemd.ts';
 
 export interface ReloadingOptions {
   readonly clock: Clock;
   readonly operations: Operations;
+  readonly supervision: Pick<Supervision, 'reloading' | 'reloaded'>;
   /** The configuration in force. */
   readonly config: () => Config;
-  /** Reads everything again: file, environment, secrets. */
-  readonly load: () => Loaded;
-  /** Puts the new configuration in force. */
-  readonly apply: (next: Config) => Promise<void>;
+  /** Reads everything again: file, environment, secrets. Never rejects. */
+  readonly load: () => Promise<Reread>;
+  /** Puts the new configuration in force; `moved` are markets of this daemon that went to another shard. */
+  readonly apply: (next: Config, moved: readonly string[]) => Promise<void>;
   /** Waits for what the new configuration asks of the exchange. */
   readonly settled: (
     markets: {
@@ -35,7 +37,10 @@ export interface Reloading {
    * waits for the waiting of others: a file that was mended is in force at once. Never rejects.
    */
   reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport>;
-  /** Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed. Returned function ends it. */
+  /**
+   * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed. What was rejected is tried
+   * again, ever more rarely: the reason may lie outside of the file. Returned function ends it.
+   */
   watch(): Cancel;
   /** From here on nothing is reloaded any more: the daemon stops. */
   stop(): void;
@@ -44,34 +49,44 @@ export interface Reloading {
 /** How often a switched-off poll looks whether it was switched on. */
 const IDLE_LOOK_MS = 5000;
 
+/** What was rejected is tried again at least this often. */
+const LONGEST_RETRY_MS = 300_000;
+
 /** What a reload came to, before anybody waits for the exchange. */
 type Taken = Exclude<ReloadReport, { kind: 'applied' }> | Omit<Applied, 'progress'>;
 type Applied = Extract<ReloadReport, { kind: 'applied' }>;
+
+const STOPPING: Taken = {
+  kind: 'rejected',
+  problems: ['the daemon stops: nothing is reloaded any more'],
+};
 
 /**
  * Reads the configuration again while the daemon runs. The whole of the new one is checked first: a wrong one, or one
  * that differs in what cannot change, changes nothing and is told to whoever asked, the log and the metrics.
  */
 export function createReloading(options: ReloadingOptions): Reloading {
-  const { operations } = options;
+  const { operations, supervision } = options;
   let underWay: Promise<Taken> | null = null;
   let fresh: Promise<Taken> | null = null;
   let over = false;
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
-    if (over) return { kind: 'rejected', problems: ['the daemon stops: nothing is reloaded any more'] };
-    const loaded = options.load();
+    if (over) return STOPPING;
+    const loaded = await options.load();
+    // While it was read the daemon may have been told to stop.
+    if (over) return STOPPING;
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
-    const { unchangeable, added, removed, changed, same } = diffConfig(options.config(), next);
+    const { unchangeable, added, removed, moved, changed, same } = diffConfig(options.config(), next);
     if (unchangeable.length > 0) return reject(trigger, unchangeable);
     if (same) {
       operations.reloadUnchanged(trigger, hashOf(next));
       return { kind: 'unchanged' };
     }
-    await options.apply(next);
+    await options.apply(next, moved);
     operations.reloadApplied(trigger, hashOf(next));
-    return { kind: 'applied', added, removed, changed };
+    return { kind: 'applied', added, removed, moved, changed };
   }
   function reject(trigger: ReloadTrigger, found: readonly string[]): Taken {
     const problems = found.map(options.hide);
@@ -87,8 +102,10 @@ export function createReloading(options: ReloadingOptions): Reloading {
       });
       return fresh;
     }
+    supervision.reloading();
     underWay = run(trigger).finally(() => {
       underWay = null;
+      supervision.reloaded();
     });
     return underWay;
   }
@@ -108,21 +125,35 @@ export function createReloading(options: ReloadingOptions): Reloading {
   };
 }
 
-function poll({ clock, config }: ReloadingOptions, changed: () => Promise<unknown>): Cancel {
+function poll({ clock, config }: ReloadingOptions, reload: () => Promise<ReloadReport>): Cancel {
   let over = false;
   let cancel: Cancel = () => {};
   /** Null before the first look, when the file has just been read, and after a time in which nobody looked. */
   let seen: string | null = null;
   let slept = false;
+  let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
+  /** What the file was rejected for may have passed: a secret that was not there yet, while a deployment went on. */
+  async function take(isNew: boolean): Promise<void> {
+    const { kind } = await reload();
+    const pollMs = config().reload.pollSeconds * 1000;
+    const gapMs =
+      isNew || retry === null ? pollMs : Math.max(pollMs, Math.min(retry.gapMs * 2, LONGEST_RETRY_MS));
+    retry = kind === 'rejected' ? { gapMs, atMs: clock.now().monoMs + gapMs } : null;
+  }
   async function look(): Promise<void> {
-    const { file, reload } = config();
-    const found = file === null || reload.pollSeconds === 0 ? null : await digestOf(file);
-    if (reload.pollSeconds === 0) {
+    const {
+      file,
+      reload: { pollSeconds },
+    } = config();
+    const found = file === null || pollSeconds === 0 ? null : await digestOf(file);
+    if (pollSeconds === 0) {
       seen = null;
       slept = true;
+      retry = null;
     } else if (found !== null) {
       // What it was while nobody looked is not known.
-      if (seen === null ? slept : found !== seen) await changed();
+      const isNew = seen === null ? slept : found !== seen;
+      if (isNew || (retry !== null && clock.now().monoMs >= retry.atMs)) await take(isNew);
       seen = found;
       slept = false;
     }
@@ -152,8 +183,8 @@ async function digestOf(file: string): Promise<string | null> {
 
 /** Of what the configuration says, without the secrets. */
 export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
-  const { listen, tokenFile } = control;
+  const { token: _token, ...listening } = control;
   return createHash('sha256')
-    .update(JSON.stringify({ ...rest, control: { listen, tokenFile } }))
+    .update(JSON.stringify({ ...rest, control: listening }))
     .digest('hex');
 }

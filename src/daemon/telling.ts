@@ -100,7 +100,8 @@ export function meteredOf(config: Config): Metered {
       types,
       timeoutSeconds: timeoutMs / 1000,
     })),
-    bots: botsOf(config),
+    bots: botsOf(config.markets),
+    shard: { ...config.shard, markets: config.markets.length, fleet: config.fleet.length },
     policy: config.shutdown.policy,
   };
 }

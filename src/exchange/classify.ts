@@ -94,15 +94,26 @@ export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
+const OF_LIMITS = /\b(rate|limit|limits|limited|throttled?|quota)\b/i;
+
+/**
+ * Of an answer with 429: a stale nonce comes from the API with its error object, and a real rate limit from the gateway
+ * with a page. The words of the error object for a nonce are `Too many requests.`, so only an error object that speaks
+ * of a limit is one.
+ */
+function saysStaleNonce(value: unknown): boolean {
+  if (!isObject(value) || !('code' in value)) return false;
+  const message = 'message' in value && typeof value.message === 'string' ? value.message : '';
+  return /\bnonce\b/i.test(message) || !OF_LIMITS.test(message);
+}
+
 /** What an answer without success says: by status first, then by body. */
 export function judgeRejection(response: Response, value: unknown): Rejection {
   const { status } = response;
   const detail = describeResponse(response, value);
   if (status >= 500) return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied: true };
   if (status === 401 || status === 403) return { kind: 'unauthorised', status, detail };
-  // A stale nonce comes from the API with its error object, a real rate limit from the gateway with a page.
-  if (status === 429)
-    return isObject(value) && 'code' in value ? { kind: 'nonce', detail } : { kind: 'throttled', detail };
+  if (status === 429) return { kind: saysStaleNonce(value) ? 'nonce' : 'throttled', detail };
   if (status >= 400) return judgeRefusal(status, value, detail);
   const target = firstHeader(response.headers, 'location');
   return {

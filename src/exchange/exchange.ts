@@ -1,7 +1,7 @@
 import type { Clock, Exchange } from '../ports.ts';
 import { classifySync } from './classify.ts';
 import { createLimiter } from './limits.ts';
-import type { NonceMode } from './nonce.ts';
+import type { NonceMode, NonceShare } from './nonce.ts';
 import { type Limit, syncKillSwitch } from './operations.ts';
 import { originOf } from './origin.ts';
 import { startPing } from './ping.ts';
@@ -18,6 +18,8 @@ export interface ExchangeOptions {
   readonly clock: Clock;
   /** The part of the kill-switch's documented limit that may be used; the whole limit where it is not given. */
   readonly budget?: Limit;
+  /** Which of the nonces this process may use; all of them where it is not given. */
+  readonly nonceShare?: (() => NonceShare) | undefined;
   /** Connections per base address; 64 where it is not given. More requests at a time wait for a free one. */
   readonly connections?: number;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
@@ -41,21 +43,28 @@ export interface Access {
 
 /** Throws at once where a base address is not allowed. */
 export function createAccess(options: ExchangeOptions): Access {
-  const { clock, credentials, nonce } = options;
+  const { clock, credentials, nonce, nonceShare } = options;
   const origins = options.bases.map(originOf);
   const transport =
     options.transport ??
     createTransport({ bases: origins, connections: options.connections ?? CONNECTIONS, ca: options.ca });
   const userAgent = options.userAgent ?? USER_AGENT;
-  const session = createSession({ transport, clock, credentials, nonce, userAgent });
+  const session = createSession({ transport, clock, credentials, nonce, nonceShare, userAgent });
   return { session, clock, origins, close: () => transport.close() };
+}
+
+/** What the owner of a client does with it. */
+export interface Controls {
+  /** Another budget from now on. What was spent counts on. */
+  rebudget(budget: Limit): void;
+  close(): Promise<void>;
 }
 
 /**
  * The exchange over HTTP. Throws at once where a base address is not allowed; afterwards nothing throws. `close` ends
  * all connections and drops what waits for a permit; it leaves nothing that keeps the process alive.
  */
-export function createExchange(options: ExchangeOptions): Exchange & { close(): Promise<void> } {
+export function createExchange(options: ExchangeOptions): Exchange & Controls {
   const access = createAccess(options);
   const { session, clock, origins } = access;
   const limiter = createLimiter(clock, options.budget ?? syncKillSwitch.limit);
@@ -72,6 +81,7 @@ export function createExchange(options: ExchangeOptions): Exchange & { close(): 
       ),
     ping: (base, timeoutMs, settled) => startPing(session, clock, originAt(base), timeoutMs, settled),
     acquire: (permits, withinMs, granted) => limiter.acquire(permits, withinMs, granted),
+    rebudget: limiter.resize,
     async close() {
       limiter.close();
       await access.close();

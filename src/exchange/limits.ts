@@ -12,6 +12,8 @@ export interface Limiter {
   acquire(permits: number, withinMs: number, granted: (how: Granted) => void): Cancel;
   /** Permits of the current window that nobody has spent or waits for; negative after overdue grants. */
   spare(): number;
+  /** Another budget from now on. What was spent within the last window counts on. */
+  readonly resize: (budget: Limit) => void;
   /** Drops what is waiting. Nothing is granted afterwards. */
   close(): void;
 }
@@ -39,7 +41,7 @@ const STALLED_AFTER = 3;
 /** Permits always add up: reservoir of the lessor + lease on its way + `stock` + `spent` = budget. */
 interface LimiterState {
   readonly clock: Clock;
-  readonly budget: Limit;
+  budget: Limit;
   lessor: Lessor;
   /** Leased and not spent; negative where overdue grants were made on credit, until a lease pays for them. */
   stock: number;
@@ -195,7 +197,15 @@ export function createLimiter(clock: Clock, budget: Limit): Limiter {
     },
     spare() {
       collect(state, clock.now().monoMs);
-      return state.waiters.reduce((left, { permits }) => left - permits, budget.requests - state.spent);
+      return state.waiters.reduce((left, { permits }) => left - permits, state.budget.requests - state.spent);
+    },
+    resize(next) {
+      if (next.requests === state.budget.requests && next.windowMs === state.budget.windowMs) return;
+      collect(state, clock.now().monoMs);
+      state.budget = next;
+      state.stock = Math.min(state.stock, Math.max(0, next.requests - state.spent));
+      replaceLessor(state);
+      serve(state);
     },
     close() {
       state.closed = true;

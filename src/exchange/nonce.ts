@@ -26,6 +26,10 @@ const CERTAIN_REFUSALS = 6;
 const FURTHEST_MS = 2 * 3_600_000;
 /** The exchange takes nonces up to 5 s ahead of its clock; a second is left for the error of the estimate. */
 const WINDOW_AHEAD_MS = 4_000;
+/** The same behind it: a second for the error and the way there. */
+const WINDOW_BEHIND_MS = 4_000;
+/** Window nonces of more milliseconds than lie between the two, so that none of them shares its place with another. */
+const REMEMBERED = 16_384;
 
 /**
  * Nonces as milliseconds of the wall clock, which never go back when that clock does. A process that was restarted
@@ -67,17 +71,54 @@ function increasingNonces(): NonceSource {
   };
 }
 
+/** The nonces that leave the remainder `index` when they are divided by `count`. */
+export interface NonceShare {
+  readonly index: number;
+  readonly count: number;
+}
+
+const ALL: NonceShare = { index: 0, count: 1 };
+
 /**
- * Nonces by the estimate of the exchange's clock. They increase, except where the estimate turns out to lie so far
- * back that going on from the last nonce would surely be refused; no nonce near the new estimate was ever given out.
+ * Nonces by the estimate of the exchange's clock, no one twice. They increase while there are milliseconds ahead; a
+ * burst of more requests than that goes on with those behind that were never given out, and after 8,000 at one moment
+ * there are none: the exchange will then call one stale.
+ *
+ * Processes that share a key divide the milliseconds among them, or two that write at the same time would give the same.
  */
-function windowNonces(serverClock: ServerClock): NonceSource {
-  let last = 0;
+function windowNonces(serverClock: ServerClock, share: () => NonceShare): NonceSource {
+  const given = new Float64Array(REMEMBERED);
+  const isFree = (nonce: number) => given[nonce % REMEMBERED] !== nonce;
+  let ahead = 0;
+  let behind = 0;
+
+  function find(serverMs: number): number {
+    const { index, count } = share();
+    const over = (ms: number) => (((ms - index) % count) + count) % count;
+    const atOrAbove = (ms: number) => ms + ((count - over(ms)) % count);
+    const lastMs = serverMs + WINDOW_AHEAD_MS;
+    // Further off, the estimate itself has moved: what lies near the new one may be free.
+    const goesOn = ahead >= serverMs && ahead <= lastMs + WINDOW_AHEAD_MS;
+    for (let nonce = atOrAbove(goesOn ? ahead + 1 : serverMs); nonce <= lastMs; nonce += count) {
+      if (!isFree(nonce)) continue;
+      ahead = nonce;
+      return nonce;
+    }
+    if (!goesOn || ahead < lastMs) ahead = lastMs;
+    const firstMs = serverMs - WINDOW_BEHIND_MS;
+    const from = (behind > firstMs && behind < serverMs ? behind : serverMs) - 1;
+    for (let nonce = from - over(from); nonce >= firstMs; nonce -= count) {
+      if (!isFree(nonce)) continue;
+      behind = nonce;
+      return nonce;
+    }
+    return atOrAbove(serverMs);
+  }
   return {
     next(now) {
-      const serverMs = Math.floor(serverClock.estimateMs(now));
-      last = last + 1 > serverMs + WINDOW_AHEAD_MS ? serverMs : Math.max(last + 1, serverMs);
-      return String(last);
+      const nonce = find(Math.floor(serverClock.estimateMs(now)));
+      given[nonce % REMEMBERED] = nonce;
+      return String(nonce);
     },
     accepted: () => undefined,
     refused: () => undefined,
@@ -85,6 +126,10 @@ function windowNonces(serverClock: ServerClock): NonceSource {
 }
 
 /** One source per API key. `serverClock` is what mode `window` goes by; whoever reads answers feeds it. */
-export function createNonceSource(mode: NonceMode, serverClock: ServerClock): NonceSource {
-  return mode === 'increasing' ? increasingNonces() : windowNonces(serverClock);
+export function createNonceSource(
+  mode: NonceMode,
+  serverClock: ServerClock,
+  share: () => NonceShare = () => ALL,
+): NonceSource {
+  return mode === 'increasing' ? increasingNonces() : windowNonces(serverClock, share);
 }

@@ -3,7 +3,7 @@ import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import { firstHeader, type Verdict } from './classify.ts';
 import { parseHttpDate } from './http-date.ts';
-import { createNonceSource, type NonceMode, type NonceSource } from './nonce.ts';
+import { createNonceSource, type NonceMode, type NonceShare, type NonceSource } from './nonce.ts';
 import type { Operation } from './operations.ts';
 import { createRedaction, type Redact } from './redaction.ts';
 import type { Reply } from './reply.ts';
@@ -53,6 +53,8 @@ export interface SessionOptions {
   /** Asked before every signed request, so that they can be changed while it runs. */
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
+  /** Which of the nonces this process may use; all of them where it is not given. */
+  readonly nonceShare?: (() => NonceShare) | undefined;
   readonly userAgent: string;
   /** Replaces the source of nonces, for a simulation. */
   readonly nonces?: NonceSource;
@@ -118,7 +120,7 @@ export function createSession({
   ...given
 }: SessionOptions): Session {
   const serverClock = createServerClock();
-  const nonces = given.nonces ?? createNonceSource(mode, serverClock);
+  const nonces = given.nonces ?? createNonceSource(mode, serverClock, given.nonceShare);
 
   function prepare<Arguments>(
     operation: Operation<Arguments>,

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BotWord } from '../core/events.ts';
+import { describeNothingGuarded } from '../core/guarding.ts';
 import { COMMANDS, type CommandName, type Progress } from '../core/operate.ts';
 import type { Clock } from '../ports.ts';
 import {
@@ -180,8 +181,15 @@ async function reload(sources: ControlSources, views: Views, input: Input): Prom
     case 'unchanged':
       return json(200, { result: 'unchanged' });
     case 'applied': {
-      const { added, removed, changed, progress } = report;
-      return json(200, { result: 'applied', added, removed, changed, ...describeProgress(progress) });
+      const { added, removed, moved, changed, progress } = report;
+      return json(200, {
+        result: 'applied',
+        added,
+        removed,
+        moved,
+        changed,
+        ...describeProgress(progress),
+      });
     }
     case 'rejected': {
       const { problems } = report;
@@ -202,10 +210,12 @@ function setLogLevel(sources: ControlSources, { level, forSeconds }: Input): Ans
 }
 
 function health(views: Views): Answer {
-  const { live, ready, notReady } = views.snapshot();
+  const snapshot = views.snapshot();
+  const { live, ready, notReady } = snapshot;
   const omitted = notReady.length - MOST_REASONS;
   const more = omitted > 0 ? { notReadyOmitted: omitted } : {};
-  return json(200, { live, ready, notReady: notReady.slice(0, MOST_REASONS), ...more });
+  const nothingGuarded = describeNothingGuarded(snapshot);
+  return json(200, { live, ready, notReady: notReady.slice(0, MOST_REASONS), ...more, nothingGuarded });
 }
 
 /** What a listener gives its routes. */

@@ -3,6 +3,11 @@ import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { codeOf, ListenError } from './listen-address.ts';
 
+/** Who may connect beside root: the user of this process, or every member of its group as well. */
+export type SocketAccess = 'owner' | 'group';
+
+const MODES: Readonly<Record<SocketAccess, number>> = { owner: 0o600, group: 0o660 };
+
 /** A socket file that is in its place. */
 export interface SocketFile {
   /** Removes the file, unless another one has taken its place. */
@@ -10,7 +15,8 @@ export interface SocketFile {
 }
 
 /**
- * Puts a Unix socket at `path` that only this user, and root, can connect to. `listen` binds it at the path it is given.
+ * Puts a Unix socket at `path` that nobody can connect to but root and those whom `access` names. `listen` binds it at
+ * the path it is given.
  *
  * A socket gets its permissions from the umask of the process, and somebody could be faster than a change of them. So it
  * is bound in a directory that nobody else can enter and linked to its place when its permissions are right. A link
@@ -20,6 +26,7 @@ export interface SocketFile {
 export async function placeSocket(
   path: string,
   listen: (path: string) => Promise<unknown>,
+  access: SocketAccess = 'owner',
 ): Promise<SocketFile> {
   const left = await findLeftover(path);
   let folder: string | null = null;
@@ -27,7 +34,7 @@ export async function placeSocket(
     folder = mkdtempSync(`${dirname(path)}/.`);
     const bound = join(folder, 's');
     await listen(bound);
-    chmodSync(bound, 0o600);
+    chmodSync(bound, MODES[access]);
     const now = look(path);
     // The number of a file that is gone is given to the next one, its time of change is not.
     if (left !== null && now !== null && isSame(left, now) && left.ctimeMs === now.ctimeMs) unlinkSync(path);

@@ -20,6 +20,8 @@ export type ReloadReport =
       readonly kind: 'applied';
       readonly added: readonly string[];
       readonly removed: readonly string[];
+      /** Another shard's from now on, and guarded here as well for a while. */
+      readonly moved: readonly string[];
       readonly changed: readonly string[];
       readonly progress: readonly Progress[];
     }

@@ -27,6 +27,8 @@ const FRESHEST_MS = 250;
 
 interface Seen {
   readonly snapshot: Snapshot;
+  /** Unix milliseconds, right before the snapshot was taken. */
+  readonly wallMs: number;
   readonly untilMs: number;
   /** How old it gets at most. */
   readonly agesMs: number;
@@ -39,7 +41,7 @@ export function createViews(clock: Clock, takeSnapshot: () => Snapshot): Views {
   let seen: Seen | null = null;
 
   function look(): Seen {
-    const startMs = clock.now().monoMs;
+    const { monoMs: startMs, wallMs } = clock.now();
     if (seen !== null && startMs < seen.untilMs) return seen;
     const snapshot = takeSnapshot();
     const marketsOf = Map.groupBy(
@@ -48,7 +50,7 @@ export function createViews(clock: Clock, takeSnapshot: () => Snapshot): Views {
     );
     const tookMs = clock.now().monoMs - startMs;
     const agesMs = Math.min(FRESHEST_MS, Math.max(FRESH_MS, tookMs * FRESH_FACTOR));
-    seen = { snapshot, agesMs, untilMs: startMs + tookMs + agesMs, marketsOf, views: new Map() };
+    seen = { snapshot, wallMs, agesMs, untilMs: startMs + tookMs + agesMs, marketsOf, views: new Map() };
     return seen;
   }
 
@@ -56,10 +58,11 @@ export function createViews(clock: Clock, takeSnapshot: () => Snapshot): Views {
     snapshot: () => look().snapshot,
     markets: (bot) => look().marketsOf.get(bot) ?? [],
     bot(bot) {
-      const { snapshot, agesMs, marketsOf, views } = look();
+      const found = look();
+      const { marketsOf, views } = found;
       const known = views.get(bot);
       if (known !== undefined) return known;
-      const view = describeBot(marketsOf.get(bot) ?? [], snapshot.phase === 'running', agesMs);
+      const view = describeBot(marketsOf.get(bot) ?? [], found);
       views.set(bot, view);
       return view;
     },
@@ -69,10 +72,13 @@ export function createViews(clock: Clock, takeSnapshot: () => Snapshot): Views {
   };
 }
 
-/** Counts off from every timer how old the view may get: a bot that goes by it must not be told too much. */
-function describeBot(markets: readonly MarketSnapshot[], running: boolean, agesMs: number): BotView {
+/**
+ * Counts off from every timer how old the view may get: a bot that goes by it must not be told too much, nor be named a
+ * moment that has passed.
+ */
+function describeBot(markets: readonly MarketSnapshot[], { snapshot, wallMs, agesMs }: Seen): BotView {
   const armed = (market: MarketSnapshot): boolean =>
-    running &&
+    snapshot.phase === 'running' &&
     (market.state === 'armed' || market.state === 'retrying') &&
     (market.guaranteedMs ?? 0) > agesMs;
   const omitted = Math.max(0, markets.length - MOST_LISTED);
@@ -84,7 +90,7 @@ function describeBot(markets: readonly MarketSnapshot[], running: boolean, agesM
       state: market.state,
       armed: armed(market),
       expiresInSeconds: leftMs === null ? null : Math.floor(leftMs / 100) / 10,
-      expiresAt: toUnixSeconds(market.expiryWallMs),
+      expiresAt: toUnixSeconds(leftMs === null || leftMs === 0 ? null : wallMs + (market.guaranteedMs ?? 0)),
     };
     return `${JSON.stringify(market.market)}:${JSON.stringify(described)}`;
   });

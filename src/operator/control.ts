@@ -5,7 +5,7 @@ import { parseJsonBody } from './control-json.ts';
 import { ControlRefusal, describeFound, errorBody } from './control-refusal.ts';
 import { addRoutes, type ControlRoutes, createRoutes, createSend, type Send } from './control-routes.ts';
 import { CONTROL_HEADERS, type ControlServer, createControlServer } from './control-server.ts';
-import { placeSocket, type SocketFile } from './control-socket.ts';
+import { placeSocket, type SocketAccess, type SocketFile } from './control-socket.ts';
 import type { ControlSources } from './control-sources.ts';
 import { createTurnstile, type Turnstile } from './control-turnstile.ts';
 import { type ControlAddress, codeOf, listenError, parseControlAddress } from './listen-address.ts';
@@ -16,6 +16,8 @@ export { REFUSALS } from './control-refusal.ts';
 export interface ControlOptions {
   /** Addresses as `unix:/PATH`, or as `HOST:PORT` of the loopback; all of them answer the same. */
   readonly listen: readonly string[];
+  /** Who may connect to the Unix sockets; the user of this process unless given. */
+  readonly access?: SocketAccess;
   /** The bearer token that requests over loopback need, asked for at each of them; null where none is configured. */
   readonly token: () => string | null;
   readonly sources: ControlSources;
@@ -42,7 +44,7 @@ const BODY_BYTES = 64 * 1024;
 
 /**
  * Opens the control listeners. Rejects with `ListenError` where an address cannot be opened, and then none of them stays
- * open. A Unix socket can be connected to by this user and root only, from its first moment.
+ * open. A Unix socket can be connected to by root and those whom `access` names only, from its first moment.
  */
 export async function startControl(options: ControlOptions): Promise<Control> {
   const { sources } = options;
@@ -66,7 +68,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     apps.push(app);
     try {
       if (address.kind === 'unix')
-        files.push(await placeSocket(address.path, (path) => app.listen({ path })));
+        files.push(await placeSocket(address.path, (path) => app.listen({ path }), options.access));
       else await app.listen({ host: address.host, port: address.port });
     } catch (error) {
       await close();

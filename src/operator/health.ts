@@ -1,3 +1,4 @@
+import { describeNothingGuarded } from '../core/guarding.ts';
 import type { MarketSnapshot, Snapshot } from '../core/snapshot.ts';
 
 /** One line of `?verbose`. */
@@ -5,6 +6,8 @@ export interface Check {
   readonly name: string;
   /** Null where the check passed. */
   readonly failed: string | null;
+  /** What is to be known of a check that passed. */
+  readonly note?: string;
 }
 
 /** More markets than this are not listed one by one; those that fail come first. */
@@ -26,9 +29,16 @@ export function readyChecks(snapshot: Snapshot): readonly Check[] {
     { name: 'running', failed: snapshot.phase === 'running' ? null : `the daemon is ${snapshot.phase}` },
     { name: 'authorised', failed: snapshot.authorised ? null : 'the exchange refuses the API key' },
     ...listed,
+    ...guardedCheck(snapshot),
   ];
   if (snapshot.ready || checks.some(({ failed }) => failed !== null)) return checks;
   return [...checks, ...snapshot.notReady.map((failed) => ({ name: 'armed', failed }))];
+}
+
+/** Only where nothing is guarded: that is said, and fails nothing. */
+function guardedCheck(snapshot: Snapshot): Check[] {
+  const note = describeNothingGuarded(snapshot);
+  return note === null ? [] : [{ name: 'guarded', failed: null, note }];
 }
 
 function marketCheck({ market, state, guaranteedMs, lastProblem }: MarketSnapshot): Check {
@@ -39,10 +49,17 @@ function marketCheck({ market, state, guaranteedMs, lastProblem }: MarketSnapsho
   };
 }
 
+/** `ok`, and what else is to be known. */
+export function describeOk(checks: readonly Check[]): string {
+  return `${['ok', ...checks.flatMap(({ note }) => note ?? [])].join(', but ')}\n`;
+}
+
 /** The checks as kube-apiserver writes them, one line each and a verdict. */
 export function describeChecks(name: string, ok: boolean, checks: readonly Check[]): string {
   const lines = checks.map((check) =>
-    check.failed === null ? `[+]${check.name} ok` : `[-]${check.name} failed: ${oneLine(check.failed)}`,
+    check.failed === null
+      ? `[+]${check.name} ok${check.note === undefined ? '' : `: ${check.note}`}`
+      : `[-]${check.name} failed: ${oneLine(check.failed)}`,
   );
   return `${[...lines, `${name} check ${ok ? 'passed' : 'failed'}`].join('\n')}\n`;
 }

@@ -45,7 +45,7 @@ export function viewRemaining(market: MarketStatus, look: Look, now: number, say
 
 /** Why a market is out of guard on purpose, and what ends that. */
 export function viewNote(market: MarketStatus, now: number, say: Words): string {
-  const { hold, leaving } = market;
+  const { hold, leaving, handedOverInSeconds: handedOver } = market;
   const until = hold?.untilAt ?? null;
   const notes = {
     none: '',
@@ -59,7 +59,11 @@ export function viewNote(market: MarketStatus, now: number, say: Words): string 
     lapsed: 'Held after a lapse (onLapse: hold): not armed again until somebody does.',
   };
   const left = leaving ? 'No longer configured; shown until its timer is gone.' : '';
-  return [notes[hold?.why ?? 'none'], left].filter((note) => note !== '').join(' ');
+  const moved =
+    handedOver === null
+      ? ''
+      : `Belongs to another shard now; guarded here as well for another ${say.seconds(handedOver)}.`;
+  return [notes[hold?.why ?? 'none'], moved === '' ? left : moved].filter((note) => note !== '').join(' ');
 }
 
 /** The promise and the record of a market, in numbers. */

@@ -54,7 +54,8 @@ export function viewSummary(status: StatusDocument, look: Look, say: Words): Rec
   const worst = troubles.find(({ tone }) => tone !== 'ok');
   const armed = marketsByState.armed + marketsByState.retrying;
   const share = `${say.count(armed)}/${say.count(marketCount)} armed`;
-  const state = phase === 'running' ? (status.ready ? 'ready' : 'not ready') : phase;
+  const ready = status.nothingGuarded === null ? 'ready' : 'not guarding';
+  const state = phase === 'running' ? (status.ready ? ready : 'not ready') : phase;
   const seen = {
     lost: { word: 'no connection', tone: 'bad', title: 'no connection' },
     ended: { word: 'ended', tone: 'idle', title: 'ended' },
@@ -69,10 +70,16 @@ export function viewSummary(status: StatusDocument, look: Look, say: Words): Rec
     marketCount === 1
       ? 'The timer is not armed.'
       : `${say.count(armed)} of ${say.count(marketCount, 'timer')} ${armed === 1 ? 'is' : 'are'} armed.`;
+  const unguarded = status.nothingGuarded ?? '';
   const sentence = {
     lost: 'The daemon does not answer.',
     ended: 'The daemon has ended.',
-    here: armed === marketCount ? all : some,
+    here:
+      unguarded !== ''
+        ? `${unguarded.slice(0, 1).toUpperCase()}${unguarded.slice(1)}.`
+        : armed === marketCount
+          ? all
+          : some,
   }[look.gone ?? 'here'];
   const worstTone = look.gone === null ? (seen.tone === 'ok' ? (worst?.tone ?? 'ok') : seen.tone) : seen.tone;
   return {

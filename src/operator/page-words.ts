@@ -34,7 +34,8 @@ function formatCount(count: number, what = ''): string {
 function toneOf(state: string): string {
   if (['armed', 'alive', 'up', 'ready'].includes(state)) return 'ok';
   if (['expired', 'rejected', 'failed', 'stale', 'down', 'outage'].includes(state)) return 'bad';
-  if (['retrying', 'suspended', 'not ready', 'stopping', 'not watched'].includes(state)) return 'warn';
+  if (['retrying', 'suspended', 'not ready', 'not guarding', 'stopping', 'not watched'].includes(state))
+    return 'warn';
   return 'idle';
 }
 

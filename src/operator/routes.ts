@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Snapshot } from '../core/snapshot.ts';
 import type { Clock } from '../ports.ts';
 import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-stream.ts';
-import { type Check, describeChecks, liveChecks, readyChecks } from './health.ts';
+import { type Check, describeChecks, describeOk, liveChecks, readyChecks } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { PAGE_MARKETS } from './page-script.ts';
 import { createBreather, shareWhileFresh } from './share.ts';
@@ -108,7 +108,7 @@ function createSender(breathe: () => Promise<void>) {
 
 function sendVerdict(reply: FastifyReply, { name, ok, checks }: Verdict, verbose: boolean): FastifyReply {
   const failing = checks.filter(({ failed }) => failed !== null);
-  const brief = ok ? 'ok\n' : describeChecks(name, ok, failing);
+  const brief = ok ? describeOk(checks) : describeChecks(name, ok, failing);
   return reply
     .code(ok ? 200 : 503)
     .type(TEXT)

@@ -1,3 +1,4 @@
+import { describeNothingGuarded } from '../core/guarding.ts';
 import type { Hold } from '../core/notice.ts';
 import type { BaseSnapshot, BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
 import { MARKET_STATES } from '../core/snapshot.ts';
@@ -37,6 +38,8 @@ export interface MarketStatus {
   readonly hold: { readonly why: Hold; readonly untilAt: number | null } | null;
   /** No longer configured; shown until its timer is gone. */
   readonly leaving: boolean;
+  /** Another shard's, and guarded here as well for so much longer; null where it is this one's alone. */
+  readonly handedOverInSeconds: number | null;
   readonly timeoutSeconds: number;
   readonly renewEverySeconds: number;
   /** Longest outage of the exchange that cancels nothing. */
@@ -76,6 +79,8 @@ export interface StatusDocument {
   readonly phase: Snapshot['phase'];
   readonly ready: boolean;
   readonly notReady: readonly string[];
+  /** Why no market is wanted armed now, in a sentence; null where one is. */
+  readonly nothingGuarded: string | null;
   readonly live: boolean;
   readonly authorised: boolean;
   readonly shutdownPolicy: Snapshot['shutdownPolicy'];
@@ -142,6 +147,7 @@ function describeMarket(market: MarketSnapshot): MarketStatus {
     wanted: market.wanted,
     hold: describeHold(market.hold),
     leaving: market.leaving,
+    handedOverInSeconds: toSecondsOrNull(market.handedOverInMs),
     timeoutSeconds: toSeconds(market.timeoutMs),
     renewEverySeconds: toSeconds(market.periodMs),
     survivesSeconds: toSeconds(market.survivesMs),
@@ -212,6 +218,7 @@ function describeAllButMarkets(input: StatusInput): Omit<StatusDocument, 'market
     phase: snapshot.phase,
     ready: snapshot.ready,
     notReady: snapshot.notReady,
+    nothingGuarded: describeNothingGuarded(snapshot),
     live: snapshot.live,
     authorised: snapshot.authorised,
     shutdownPolicy: snapshot.shutdownPolicy,

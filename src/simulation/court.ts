@@ -20,9 +20,9 @@ export const INVARIANTS = [
 ] as const;
 export type Invariant = (typeof INVARIANTS)[number];
 
-/** One broken promise, at a true moment. */
+/** One broken promise, at a true moment; or an error that would have ended the process. */
 export interface Violation {
-  readonly invariant: Invariant;
+  readonly invariant: Invariant | 'uncaught error';
   readonly atMs: number;
   readonly text: string;
 }

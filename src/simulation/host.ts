@@ -120,6 +120,7 @@ function settingsOf(
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: plan.cancellationDelayMs,
     requestLifetimeMs: REQUEST_LIFETIME_MS,
+    handover: { elsewhere: [], forMs: 0 },
     seed,
     flaw,
   };

@@ -39,6 +39,7 @@ function settingsOf({ timeoutMs, seed }: RuleWorld): CoreSettings {
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: 0,
     requestLifetimeMs: 10_000,
+    handover: { elsewhere: [], forMs: 0 },
     seed,
     flaw: null,
   };

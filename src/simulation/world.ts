@@ -74,20 +74,41 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
     timeline.at(fault.atMs, () => strike({ plan, timeline, judge, server, fleet, bots, operators }, fault));
   const bots = createBots(plan, timeline, fleet, judge);
 
-  timeline.runUntil(plan.faultyMs);
-  // Whatever was on its way may still arrive, hosts wake up, and everybody who should run is started again.
-  const settledMs = plan.faultyMs + longestAftermathMs(plan) + REQUEST_LIFETIME_MS + RESTART_MS;
-  bots.wake();
-  operators.restore();
-  timeline.runUntil(settledMs);
-  for (const index of plan.daemons.keys()) fleet.start(index);
-  const hasLatches = plan.faults.some(({ kind }) => WITH_LATCHES.has(kind));
-  // A tight budget arms one market after the other, and renews the rest meanwhile.
-  const queueMs =
-    Math.floor((((2 * plan.markets.length) / plan.budgetRequests) * LIMIT_WINDOW_MS) / 1000) * 1000;
-  timeline.runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS) + queueMs);
-  judge.onEnd();
-  return { violations: judge.violations, simulatedMs: nowMs(), requests: fleet.requests() };
+  function runToTheEnd(): void {
+    timeline.runUntil(plan.faultyMs);
+    // Whatever was on its way may still arrive, hosts wake up, and everybody who should run is started again.
+    const settledMs = plan.faultyMs + longestAftermathMs(plan) + REQUEST_LIFETIME_MS + RESTART_MS;
+    bots.wake();
+    operators.restore();
+    timeline.runUntil(settledMs);
+    for (const index of plan.daemons.keys()) fleet.start(index);
+    const hasLatches = plan.faults.some(({ kind }) => WITH_LATCHES.has(kind));
+    timeline.runUntil(settledMs + (hasLatches ? HEAL_LATCHES_MS : HEAL_MS) + queueMs(plan));
+    judge.onEnd();
+  }
+  const uncaught = errorOf(runToTheEnd);
+  const crash =
+    uncaught === null ? [] : [{ invariant: 'uncaught error', atMs: nowMs(), text: uncaught } as const];
+  return {
+    violations: [...judge.violations, ...crash],
+    simulatedMs: nowMs(),
+    requests: fleet.requests(),
+  };
+}
+
+/** What an error says that would have ended a process; null where there was none. */
+function errorOf(run: () => void): string | null {
+  try {
+    run();
+    return null;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** A tight budget arms one market after the other, and renews the rest meanwhile. */
+function queueMs({ markets, budgetRequests }: Plan): number {
+  return Math.floor((((2 * markets.length) / budgetRequests) * LIMIT_WINDOW_MS) / 1000) * 1000;
 }
 
 /** A stall or a suspend may begin just before the end of the faulty phase. */

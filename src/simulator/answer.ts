@@ -32,7 +32,8 @@ export function refuse(
   return { kind: 'refused', status, code, message, errors, form: 'json' };
 }
 
-const JSON_HEADERS = { 'content-type': 'application/json' } as const;
+/** Responses are not cached, as the API document says. */
+const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
 const HTML_HEADERS = { 'content-type': 'text/html; charset=UTF-8' } as const;
 
 /** The page that the gateway of the live exchange sends where the exchange itself is not reached. */

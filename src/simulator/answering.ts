@@ -2,14 +2,10 @@ import { type Answer, type Refusal, type Reply, reasonOf, refuse, renderAnswer }
 import { type AccessToken, checkBearerRequest } from './bearer-token.ts';
 import { bytesOf, type ExchangeRequest, MAX_BODY_BYTES, pathOf } from './exchange-request.ts';
 import type { ExchangeState, Profile } from './exchange-state.ts';
+import { LISTINGS } from './listings.ts';
 import { OPERATIONS, type Operation } from './operations.ts';
 import { createRateWindow, type RateLimit } from './rate-window.ts';
-import {
-  type Accepted,
-  checkSignedRequest,
-  parseCompactObject,
-  type SignatureRules,
-} from './signed-request.ts';
+import { type Accepted, checkSignedRequest, objectIn, type SignatureRules } from './signed-request.ts';
 
 export interface Route {
   readonly operation: Operation;
@@ -21,10 +17,10 @@ export interface Route {
 
 export type Routes = ReadonlyMap<string, Route>;
 
-/** The operations by path. `limits` by operation name take the place of those of the document. */
+/** The operations of the document and the listings by path. `limits` by operation name take the place of those of the document. */
 export function createRoutes(limits: Readonly<Record<string, RateLimit>>): Routes {
   return new Map(
-    OPERATIONS.map((operation) => {
+    [...OPERATIONS, ...LISTINGS].map((operation) => {
       const limit = limits[operation.name] ?? operation.limit;
       return [operation.path, { operation, limit, withinLimit: createWindows(limit) }];
     }),
@@ -56,7 +52,9 @@ interface Decision {
   readonly body: Accepted['body'] | null;
 }
 
-const NOT_FOUND: Refusal = { ...refuse(404, 0, 'Not found.'), form: 'empty' };
+/** Every response is JSON in the document; the live exchange answers with nothing. */
+const NOT_FOUND = refuse(404, 0, 'Not found.');
+const NOTHING_THERE: Refusal = { ...NOT_FOUND, form: 'empty' };
 const NOBODY: Accepted = { kind: 'accepted', account: '', body: {} };
 
 /** The order of the checks: route, method, size, key or token, rate limit, and the operation's own. */
@@ -73,7 +71,7 @@ export function createAnswerer(state: ExchangeState, routes: Routes, rules: Acce
         return checkSignedRequest({ path, permission, headers, body }, rules, nowMs);
       }
       case 'bearer':
-        return checkBearerRequest({ headers, body }, rules.tokens);
+        return checkBearerRequest({ headers, body }, rules);
       case 'none':
         return NOBODY;
     }
@@ -89,7 +87,7 @@ export function createAnswerer(state: ExchangeState, routes: Routes, rules: Acce
       return { answer: refuse(413, 9, `Payload too large. Allowed: ${MAX_BODY_BYTES} bytes.`), body: null };
     }
     const accepted = access(operation, request.headers, bytes, nowMs);
-    if (accepted.kind === 'refused') return { answer: accepted, body: parseCompactObject(bytes) };
+    if (accepted.kind === 'refused') return { answer: accepted, body: objectIn(bytes) };
     const { account, body } = accepted;
     if (limit !== null && !route.withinLimit(account, nowMs)) {
       return { answer: overLimit(limit, state.profile), body };
@@ -100,7 +98,9 @@ export function createAnswerer(state: ExchangeState, routes: Routes, rules: Acce
   return (request, nowMs, apply) => {
     const route = routes.get(pathOf(request));
     const { answer, body } =
-      route === undefined ? { answer: NOT_FOUND, body: null } : decide(route, request, nowMs, apply);
+      route === undefined
+        ? { answer: state.profile === 'live' ? NOTHING_THERE : NOT_FOUND, body: null }
+        : decide(route, request, nowMs, apply);
     if (answer.kind === 'refused') {
       const { status, code } = answer;
       const operation = route?.operation.name ?? null;
@@ -110,8 +110,13 @@ export function createAnswerer(state: ExchangeState, routes: Routes, rules: Acce
         nowMs,
       );
     }
-    return renderAnswer(answer, route?.operation.auth.kind === 'none' ? 'public' : 'private');
+    const isPublic = route === undefined ? isPublicPath(request) : route.operation.auth.kind === 'none';
+    return renderAnswer(answer, isPublic ? 'public' : 'private');
   };
+}
+
+function isPublicPath(request: ExchangeRequest): boolean {
+  return pathOf(request).startsWith('/api/v4/public/');
 }
 
 /** The document does not say how a limit is reported; at the live exchange the gateway answers with a page. */
@@ -134,7 +139,7 @@ export interface RequestTarget {
 
 export function targetOf(request: ExchangeRequest, routes: Routes): RequestTarget {
   const operation = routes.get(pathOf(request))?.operation;
-  const body = operation?.method === 'POST' ? parseCompactObject(bytesOf(request)) : null;
+  const body = operation?.method === 'POST' ? objectIn(bytesOf(request)) : null;
   return { operation: operation?.name ?? null, market: marketOf(body) };
 }
 

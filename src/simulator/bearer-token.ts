@@ -1,6 +1,13 @@
-import { isUtf8 } from 'node:buffer';
 import type { Refusal } from './answer.ts';
-import { type Accepted, type Headers, INVALID_PAYLOAD, parseObject, UNAUTHORISED } from './signed-request.ts';
+import type { Profile } from './exchange-state.ts';
+import {
+  type Accepted,
+  checkContentType,
+  type Headers,
+  INVALID_PAYLOAD,
+  objectIn,
+  UNAUTHORISED,
+} from './signed-request.ts';
 
 /** An OAuth 2.0 access token that the exchange gave out, and whose account it opens. */
 export interface AccessToken {
@@ -17,12 +24,14 @@ const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
  */
 export function checkBearerRequest(
   request: { readonly headers: Headers; readonly body: Buffer },
-  tokens: ReadonlyMap<string, AccessToken>,
+  { tokens, profile }: { readonly tokens: ReadonlyMap<string, AccessToken>; readonly profile: Profile },
 ): Accepted | Refusal {
   const { authorization } = request.headers;
   const [, token = ''] = typeof authorization === 'string' ? (BEARER.exec(authorization) ?? []) : [];
   const known = tokens.get(token);
   if (known === undefined) return UNAUTHORISED;
-  const body = isUtf8(request.body) ? parseObject(request.body.toString('utf8')) : null;
+  const untyped = checkContentType(request.headers, profile);
+  if (untyped !== null) return untyped;
+  const body = objectIn(request.body);
   return body === null ? INVALID_PAYLOAD : { kind: 'accepted', account: known.account, body };
 }

@@ -21,6 +21,8 @@ export interface ExchangeState {
   /** How long after its cancellationTime a timer fires, milliseconds. */
   readonly cancellationDelayMs: number;
   readonly hasMarket: (name: string) => boolean;
+  /** Those that the listing of markets names; there may be more. */
+  readonly listedMarkets: readonly string[];
   readonly timers: TimerTable;
   readonly orders: RestingOrders;
   readonly numbers: OrderNumbers;

@@ -21,6 +21,8 @@ export interface MarketOrder {
   readonly dealStock: string;
   readonly dealFee: string;
   readonly price: string;
+  /** The share of the deal that the exchange took. */
+  readonly feeRate: string;
   readonly stp: string;
 }
 

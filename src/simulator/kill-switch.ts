@@ -109,6 +109,7 @@ function timeoutProblem(timeout: unknown, profile: Profile): string | null {
   if (timeout === undefined) return 'field is required.';
   if (timeout === null) return null;
   const text = typeof timeout === 'number' && profile === 'live' ? String(timeout) : timeout;
+  if (text === 'null') return 'must be a numeric string or null: "null" in quotes is a string.';
   if (typeof text !== 'string' || !/^-?\d+(\.\d+)?$/.test(text)) return 'must be a numeric string or null.';
   const seconds = Number(text);
   if (seconds < MIN_TIMEOUT_SECONDS) return `should be at least ${MIN_TIMEOUT_SECONDS}.`;

@@ -1,10 +1,17 @@
 import { type Refusal, refuse } from './answer.ts';
+import type { Profile } from './exchange-state.ts';
 
 /** Nonces beside the exchange's clock further than this are refused in a nonce window (the live exchange: 5 s). */
 export const NONCE_WINDOW_MS = 5000;
 
 /** Digits longer than this are no nonce: far more than nanoseconds since 1970 need. */
 const MAX_DIGITS = 32;
+
+/** The API document calls a nonce a unique request identifier: any text may be one, up to this length. */
+const MAX_TEXT = 255;
+
+/** So many texts are remembered per key; the oldest could then be used again. */
+const TEXTS_KEPT = 100_000;
 
 export interface NonceBook {
   /**
@@ -18,29 +25,53 @@ interface KeyNonces {
   lastAccepted: string;
   /** Nonces used in a window, in order of use. */
   readonly used: Set<string>;
+  /** Nonces that are no digits, in order of use. */
+  readonly texts: Set<string>;
 }
 
 const STALE = refuse(429, 0, 'Too many requests.');
 
+const MISSING = refuse(400, 9, 'Nonce not provided.');
+const NOT_TEXT = refuse(400, 9, 'Nonce must be a string.');
+
 /**
  * The nonce rules of the live exchange, per API key: strictly greater than the last accepted one, or, with
- * `nonceWindow: true`, within 5 s of the exchange's clock and never used before.
+ * `nonceWindow: true`, within 5 s of the exchange's clock and never used before. The API document has less: a nonce is
+ * a string and unique. So the documented profile refuses numbers, and takes text that is no digits once.
  */
-export function createNonceBook(): NonceBook {
+export function createNonceBook(profile: Profile): NonceBook {
   const keys = new Map<string, KeyNonces>();
   return {
     judge(key, nonce, window, nowMs) {
-      const digits = nonceDigits(nonce);
-      if (digits === null) return refuse(400, 9, 'Nonce not provided.');
-      if (window !== undefined && typeof window !== 'boolean') return refuse(400, 9, 'Invalid nonceWindow.');
-      const nonces = keys.get(key) ?? { lastAccepted: '', used: new Set<string>() };
+      if (profile === 'documented' && typeof nonce === 'number') return NOT_TEXT;
+      const nonces = keys.get(key) ?? { lastAccepted: '', used: new Set(), texts: new Set() };
       keys.set(key, nonces);
+      const digits = nonceDigits(nonce);
+      if (digits === null) {
+        const isText = profile === 'documented' && typeof nonce === 'string' && window !== true;
+        return isText && isUsableText(nonce) ? judgeText(nonces.texts, nonce) : MISSING;
+      }
+      if (window !== undefined && typeof window !== 'boolean') return refuse(400, 9, 'Invalid nonceWindow.');
       if (window === true) return judgeInWindow(nonces.used, digits, nowMs);
       if (!isGreater(digits, nonces.lastAccepted)) return STALE;
       nonces.lastAccepted = digits;
       return null;
     },
   };
+}
+
+function isUsableText(nonce: string): boolean {
+  return nonce !== '' && nonce.length <= MAX_TEXT;
+}
+
+function judgeText(texts: Set<string>, nonce: string): Refusal | null {
+  if (texts.has(nonce)) return STALE;
+  texts.add(nonce);
+  for (const oldest of texts) {
+    if (texts.size <= TEXTS_KEPT) break;
+    texts.delete(oldest);
+  }
+  return null;
 }
 
 function judgeInWindow(used: Set<string>, digits: string, nowMs: number): Refusal | null {

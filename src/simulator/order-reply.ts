@@ -23,8 +23,9 @@ export function readStp(stp: unknown, profile: Profile): string | null {
 }
 
 /**
- * An Order of the API document, or as the live exchange spells it: without price and position side, which orders on
- * the spot market do not have there. The document shows no values for `type` and `positionSide`.
+ * An Order of the API document, or as the live exchange spells it and its libraries read it: with rates of fees, the
+ * price 0 of a market order, and no position side, which orders on the spot market do not have there. The document
+ * shows no values for `type` and `positionSide`.
  */
 export function orderReply(order: MarketOrder, profile: Profile): Readonly<Record<string, unknown>> {
   const {
@@ -39,14 +40,27 @@ export function orderReply(order: MarketOrder, profile: Profile): Readonly<Recor
     dealStock,
     dealFee,
     price,
+    feeRate,
     stp,
   } = order;
   const timestamp = atMs / 1000;
   const type = 'stock market';
   const flags = { postOnly: false, ioc: false, status: 'FILLED', stp };
   if (profile === 'live') {
-    const deal = { dealMoney, dealStock, amount, left, dealFee, feeAsset: quoteOf(market) };
-    return { orderId, clientOrderId, market, side, type, timestamp, ...deal, ...flags, rpi: false };
+    const rates = { takerFee: feeRate, makerFee: feeRate };
+    const deal = { dealMoney, dealStock, amount, ...rates, left, dealFee, feeAsset: quoteOf(market) };
+    return {
+      orderId,
+      clientOrderId,
+      market,
+      side,
+      type,
+      timestamp,
+      ...deal,
+      price: '0',
+      ...flags,
+      rpi: false,
+    };
   }
   return {
     order_id: orderId,

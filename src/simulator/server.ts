@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
 import { registerControl } from './control.ts';
@@ -127,11 +128,15 @@ function createApp(traffic: Traffic): FastifyInstance {
     bodyLimit: CONTROL_BODY_BYTES,
     clientErrorHandler: refuseMalformed,
     serverFactory(control) {
-      const server = createServer((request, response) => {
+      const serve = (request: IncomingMessage, response: ServerResponse): void => {
         response.on('error', () => response.destroy());
         if (isControl(request)) control(request, response);
         else traffic.serve(request, response);
-      });
+      };
+      // What Node itself would refuse gets an answer of the exchange, too.
+      const server = createServer({ requireHostHeader: false }, serve);
+      server.on('checkExpectation', serve);
+      server.on('connect', (_request, socket) => endWith(socket, '405 Method Not Allowed'));
       server.keepAliveTimeout = KEEP_ALIVE_MS;
       return server;
     },
@@ -149,8 +154,12 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     socket.destroy();
     return;
   }
-  const status =
-    error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request';
+  const isTooLarge = error.code === 'HPE_HEADER_OVERFLOW';
+  endWith(socket, isTooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request');
+}
+
+function endWith(socket: Duplex, status: string): void {
+  socket.on('error', () => socket.destroy());
   const body = JSON.stringify({ code: 0, message: `${status.slice(4)}.`, errors: {} });
   const head = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json\r\n`;
   socket.end(`${head}content-length: ${body.length}\r\n\r\n${body}`);

@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { timingSafeEqual } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { signPayload } from '../exchange/sign.ts';
 import { type Refusal, refuse } from './answer.ts';
+import type { Profile } from './exchange-state.ts';
 import type { NonceBook } from './nonce-book.ts';
 import { FORBIDDEN, type Permission } from './permissions.ts';
 
@@ -24,6 +26,7 @@ export interface Accepted {
 }
 
 export interface SignatureRules {
+  readonly profile: Profile;
   readonly keys: ReadonlyMap<string, ApiKey>;
   readonly nonces: NonceBook;
   readonly checkSignatures: boolean;
@@ -32,8 +35,10 @@ export interface SignatureRules {
 export const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
 export const INVALID_PAYLOAD = refuse(400, 9, 'Invalid payload.');
 
+const NO_CONTENT_TYPE = refuse(400, 9, 'Content-type must be application/json.');
+
 /**
- * The checks that every private operation begins with, in the order of the live exchange: headers, payload, key,
+ * The checks that every signed operation begins with, in the order of the live exchange: headers, payload, key,
  * signature, `request`, permission, nonce. Messages are those of the live exchange; the API document has none.
  */
 export function checkSignedRequest(
@@ -53,8 +58,10 @@ export function checkSignedRequest(
   if (payload === '') return refuse(400, 9, 'Payload not provided.');
   if (key === '') return refuse(400, 9, 'API key not provided.');
   if (signature === '') return refuse(400, 9, 'Signature not provided.');
-  if (payload !== request.body.toString('base64')) return INVALID_PAYLOAD;
-  const body = parseCompactObject(request.body);
+  const untyped = checkContentType(request.headers, rules.profile);
+  if (untyped !== null) return untyped;
+  const body =
+    rules.profile === 'live' ? payloadLive(payload, request.body) : payloadOf(payload, request.body);
   if (body === null) return INVALID_PAYLOAD;
   const known = rules.keys.get(key);
   if (known === undefined) return UNAUTHORISED;
@@ -67,23 +74,45 @@ export function checkSignedRequest(
   return staleness ?? { kind: 'accepted', account: known.account, body };
 }
 
+/** The API document asks for the header with every private request; libraries of the live exchange also go without. */
+export function checkContentType(headers: Headers, profile: Profile): Refusal | null {
+  if (profile === 'live' || /^application\/json *(;|$)/i.test(headerOf(headers, 'content-type'))) return null;
+  return NO_CONTENT_TYPE;
+}
+
+/** The API document: the payload is the Base64 encoding of the body. */
+function payloadOf(payload: string, body: Buffer): Accepted['body'] | null {
+  return payload === body.toString('base64') ? objectIn(body) : null;
+}
+
+/**
+ * The live exchange takes no white space in the payload. The body need not have its bytes: a library of its own sends
+ * the same JSON with white space there.
+ */
+function payloadLive(payload: string, body: Buffer): Accepted['body'] | null {
+  const bytes = Buffer.from(payload, 'base64');
+  if (bytes.toString('base64') !== payload) return null;
+  const value = parseCompactObject(bytes);
+  if (value === null || bytes.equals(body)) return value;
+  return isDeepStrictEqual(value, objectIn(body)) ? value : null;
+}
+
 function checkRequestPath(request: unknown, path: string): Refusal | null {
   if (typeof request !== 'string' || request === '') return refuse(400, 9, 'Request not provided.');
   return request === path ? null : refuse(400, 9, 'Invalid request.');
 }
 
-/** The JSON object that a body holds; null where it holds none, or has white space between its tokens. */
-export function parseCompactObject(body: Buffer): Readonly<Record<string, unknown>> | null {
-  if (!isUtf8(body)) return null;
-  const text = body.toString('utf8');
-  const value = parseObject(text);
-  return value !== null && isCompact(text) ? value : null;
+/** The same, and null where there is white space between its tokens. */
+function parseCompactObject(body: Buffer): Accepted['body'] | null {
+  const value = objectIn(body);
+  return value !== null && isCompact(body.toString('utf8')) ? value : null;
 }
 
-/** The JSON object that a text holds; null where it holds none. */
-export function parseObject(text: string): Readonly<Record<string, unknown>> | null {
+/** The JSON object that a body holds; null where it holds none. */
+export function objectIn(body: Buffer): Accepted['body'] | null {
+  if (!isUtf8(body)) return null;
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(body.toString('utf8'));
     return isObject(value) ? value : null;
   } catch {
     return null;

@@ -14,7 +14,7 @@ import {
   type Withdrawal,
 } from './holdings.ts';
 import type { Books } from './ledger.ts';
-import { createMarketCheck } from './markets.ts';
+import { createMarketCheck, DEMO_MARKETS } from './markets.ts';
 import { createNonceBook } from './nonce-book.ts';
 import { createOrderNumbers } from './order-numbers.ts';
 import type { RateLimit } from './rate-window.ts';
@@ -108,6 +108,7 @@ export function createSimulatedExchange(options: ExchangeOptions = {}): Simulate
     startTimeRounding: options.startTimeRounding ?? 'floor',
     cancellationDelayMs: options.cancellationDelayMs ?? 0,
     hasMarket,
+    listedMarkets: markets === 'any' ? namedMarkets(options.terms).filter(hasMarket) : markets,
     timers: createTimerTable(),
     orders: createRestingOrders(numbers),
     numbers,
@@ -116,7 +117,9 @@ export function createSimulatedExchange(options: ExchangeOptions = {}): Simulate
   };
   const routes = createRoutes(options.limits ?? {});
   const checkSignatures = options.checkSignatures ?? true;
-  const answer = createAnswerer(state, routes, { keys, tokens, nonces: createNonceBook(), checkSignatures });
+  const { profile } = state;
+  const nonces = createNonceBook(profile);
+  const answer = createAnswerer(state, routes, { profile, keys, tokens, nonces, checkSignatures });
   return {
     profile: state.profile,
     markets,
@@ -141,6 +144,11 @@ export function createSimulatedExchange(options: ExchangeOptions = {}): Simulate
     timers: () => state.timers.all(),
     ...overview(state),
   };
+}
+
+/** Where any market is there: those of the demonstration and those with terms of their own. */
+function namedMarkets(terms: ExchangeOptions['terms'] = {}): readonly string[] {
+  return [...new Set([...DEMO_MARKETS, ...Object.keys(terms)])];
 }
 
 type Overview = Pick<

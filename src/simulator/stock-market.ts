@@ -70,6 +70,7 @@ export function createStockMarketOrder(call: Call): Answer {
     dealStock: formatDecimal(deal.stock),
     dealFee: formatDecimal(deal.fee),
     price: formatDecimal(terms.price),
+    feeRate: formatDecimal(terms.feeRate),
     stp,
   };
   if (call.apply) settle(filled, deal, terms, state);

@@ -1,9 +1,9 @@
-import { OPERATIONS } from './operations.ts';
+import { LISTINGS } from './listings.ts';
+import { OPERATIONS, type Operation } from './operations.ts';
 import type { SimulatedExchange } from './simulated-exchange.ts';
 
 /** The plain-text page at `/`: what this is and what can be asked of it. */
 export function welcomePage(exchange: SimulatedExchange, faultKinds: readonly string[]): string {
-  const operations = OPERATIONS.map(({ method, path }) => `  ${method.padEnd(6)} ${path}`);
   const markets =
     exchange.markets === 'any' ? 'any name of the form BASE_QUOTE' : exchange.markets.join(', ');
   return `${[
@@ -11,7 +11,10 @@ export function welcomePage(exchange: SimulatedExchange, faultKinds: readonly st
     `Profile: ${exchange.profile}. Markets: ${markets}.`,
     '',
     'Operations of the API:',
-    ...operations,
+    ...OPERATIONS.map(lineOf),
+    '',
+    'Beyond the API document, because libraries ask for it first:',
+    ...LISTINGS.map(lineOf),
     '',
     'To watch it (from this host only):',
     '  GET    /simulator/state                 timers with secondsLeft, resting orders, faults',
@@ -30,4 +33,8 @@ export function welcomePage(exchange: SimulatedExchange, faultKinds: readonly st
     '',
     `Kinds of fault: ${faultKinds.join(', ')}`,
   ].join('\n')}\n`;
+}
+
+function lineOf({ method, path }: Operation): string {
+  return `  ${method.padEnd(6)} ${path}`;
 }

@@ -6,7 +6,7 @@ import type { MarketCounters } from './market-metrics.ts';
 export const STALL_KINDS = { stall: 'stall', suspend: 'suspend', 'clock-step': 'clock_step' } as const;
 
 /** What becomes of the timer of a market that a reload took out. */
-export const REMOVALS = ['deleted', 'kept', 'fired'] as const satisfies readonly Extract<
+export const REMOVALS = ['deleted', 'kept', 'handed_off', 'fired'] as const satisfies readonly Extract<
   Notice,
   { kind: 'removed' }
 >['how'][];
@@ -128,6 +128,7 @@ export function countDaemonNotice(
       observePing(daemon, nameOf(bases, notice.base), notice);
       return;
     case 'reloaded':
+    case 'handed-over':
     case 'all-armed':
     case 'stopping':
     case 'stopped':

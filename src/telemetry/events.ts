@@ -8,6 +8,7 @@ import {
   describeRemoval,
   describeStop,
   describeSuspension,
+  listed,
 } from './sentences.ts';
 
 export type EventLevel = 'error' | 'warn' | 'info' | 'debug';
@@ -179,6 +180,11 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
       `its orders are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`,
   },
   reloaded: { level: 'info', event: 'reloaded', say: describeReload },
+  'handed-over': {
+    level: 'info',
+    event: 'handed-over',
+    say: (n) => `Another shard has taken over by now: ${listed(n.markets)}.`,
+  },
   removed: {
     level: (n) => (n.how === 'fired' ? 'warn' : 'info'),
     event: 'removed',

@@ -24,10 +24,20 @@ const OTHER_REASON = 'other';
 const HASH_DIGITS = 48 / 4;
 
 /** What a reload can change of what the metrics show. */
+export interface MeteredShard {
+  readonly index: number;
+  readonly count: number;
+  /** Markets of this shard, and of all together. */
+  readonly markets: number;
+  readonly fleet: number;
+}
+
 export interface Metered {
   readonly markets: readonly MeteredMarket[];
   readonly bots: readonly string[];
   readonly policy: Snapshot['shutdownPolicy'];
+  /** This daemon's part of the markets. */
+  readonly shard: MeteredShard;
 }
 
 export interface MetricsOptions extends Metered {
@@ -113,6 +123,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     reconfigure: (metered) => {
       const apply = async (): Promise<void> => {
+        showShard(daemon, metered.shard);
         const breathe = createBreather(clock);
         await markets.configure(labelled(metered), breathe);
         await bots.configure(metered.bots, breathe);
@@ -213,6 +224,7 @@ function createDaemonSeries(daemon: DaemonFamilies, options: MetricsOptions): vo
   const { version, revision, nodeVersion, bases, controlReasons = [], configHash } = options;
   daemon.buildInfo.set({ version, revision, node_version: nodeVersion }, 1);
   daemon.authorised.set(1);
+  showShard(daemon, options.shard);
   daemon.cadenceFactor.set(1);
   daemon.reloadOk.set(1);
   daemon.reloadTime.set(options.clock.now().wallMs / 1000);
@@ -231,6 +243,13 @@ function createDaemonSeries(daemon: DaemonFamilies, options: MetricsOptions): vo
     daemon.outageDuration.zero({ base });
     for (const reason of FAILURE_REASONS) daemon.pingFailures.inc({ base, reason }, 0);
   }
+}
+
+function showShard(daemon: DaemonFamilies, shard: MeteredShard): void {
+  daemon.shardIndex.set(shard.index);
+  daemon.shardCount.set(shard.count);
+  daemon.shardMarkets.set(shard.markets);
+  daemon.fleetMarkets.set(shard.fleet);
 }
 
 function refreshDaemon(daemon: DaemonFamilies, snapshot: Snapshot): void {

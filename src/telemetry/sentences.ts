@@ -58,6 +58,7 @@ export function describeHold({ market, why, untilWallMs }: Of<'held'>, _: unknow
 const REMOVED = {
   deleted: 'its timer is deleted, as the exchange confirmed, or there was none; its orders stay.',
   kept: 'its timer is left as it is, and fires unless somebody renews it.',
+  handed_off: 'its timer was renewed once more in full, and fires unless somebody else renews it.',
   fired:
     'its time was up before its timer was deleted. If it had a timer, the exchange has cancelled its orders.',
 } as const;
@@ -67,11 +68,12 @@ export function describeRemoval({ market, how }: Of<'removed'>): string {
 }
 
 /** Which markets a reload touched. */
-export function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
+export function describeReload({ added, removed, changed, moved }: Of<'reloaded'>): string {
   const parts = [
     { what: 'added', markets: added },
     { what: 'changed', markets: changed },
     { what: 'removed', markets: removed },
+    { what: 'moved to another shard, and guarded here as well for a while,', markets: moved },
   ].filter(({ markets }) => markets.length > 0);
   if (parts.length === 0) return 'The new configuration is in force; its markets are the same.';
   const said = parts.map(({ what, markets }) => `${what} ${listed(markets)}`);
@@ -107,7 +109,7 @@ function namesAndMoments(left: readonly LeftArmed[], now: Instant): string {
   );
 }
 
-function listed<T>(items: readonly T[], say: (item: T) => string = String): string {
+export function listed<T>(items: readonly T[], say: (item: T) => string = String): string {
   const named = items.slice(0, NAMED_MARKETS).map(say).join(', ');
   const others = items.length - NAMED_MARKETS;
   return others > 0 ? `${named} and ${others} more` : named;

@@ -8,10 +8,11 @@ const LIMIT_CHARS = 1024 * 1024;
 const AGAIN_MS = 50;
 
 /** Writes bytes somewhere and says how many were taken. `done` is called exactly once, never synchronously. */
-export type Write = (
-  bytes: Uint8Array,
-  done: (error: NodeJS.ErrnoException | null, taken: number) => void,
-) => void;
+export interface Write {
+  (bytes: Uint8Array, done: (error: NodeJS.ErrnoException | null, taken: number) => void): void;
+  /** Ends a write that may hold a thread: with one of those the process could not exit. Nothing is written any more. */
+  readonly release?: (released: () => void) => void;
+}
 
 /** A bounded queue of lines in front of an output that may be slow or gone. */
 export interface Sink {
@@ -33,12 +34,21 @@ export function openStdout(): Write {
 
 /**
  * Writes to standard error while a child has it as well. Whether writes block is a flag that both would share, and a
- * child is started with blocking ones: a pipe is therefore opened anew, with a flag of its own. What cannot be opened
- * anew, such as the socket of journald, is shared: there a reader that does not read holds up one thread.
+ * child is started with blocking ones: a pipe is therefore opened anew, with a flag of its own. A socket, such as that of
+ * journald, cannot be opened anew and is shared: there a reader that does not read holds up one thread until the end.
  */
 export function openSharedStderr(): Write {
-  const descriptor = fstatSync(2).isFIFO() ? openAnew(2) : 2;
-  return (bytes, done) => writeFd(descriptor, bytes, done);
+  const status = fstatSync(2);
+  const descriptor = status.isFIFO() ? openAnew(2) : 2;
+  const write: Write = (bytes, done) => writeFd(descriptor, bytes, done);
+  return status.isSocket() ? Object.assign(write, { release: shutDownStderr }) : write;
+}
+
+/** Wakes whoever waits for room in the socket. The bot, who shares it, has ended, or is told here that all is over. */
+function shutDownStderr(released: () => void): void {
+  const socket = new Socket({ fd: 2, readable: false, writable: true });
+  socket.on('error', () => released());
+  socket.end(released);
 }
 
 function openAnew(descriptor: number): number {
@@ -131,7 +141,8 @@ export function createSink(options: SinkOptions): Sink {
         }
         const cancel = clock.after(withinMs, () => {
           giveUp();
-          resolve();
+          if (options.write.release === undefined) resolve();
+          else options.write.release(resolve);
         });
         whenIdle.push(() => {
           cancel();

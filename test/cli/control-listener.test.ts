@@ -77,11 +77,18 @@ describe('with the control listener itself', () => {
   });
 
   it('a reload tells what came of it', async () => {
-    const applied = { kind: 'applied', added: ['ETH_USDT'], removed: [], changed: [], progress: [] } as const;
+    const applied = {
+      kind: 'applied',
+      added: ['ETH_USDT'],
+      removed: [],
+      moved: ['LTC_USDT'],
+      changed: [],
+      progress: [],
+    } as const;
     const { code, out } = await (await listener(applied)).ask('reload');
     expect({ code, out }).toEqual({
       code: 0,
-      out: ['The new configuration is in force.', 'Added: ETH_USDT.'],
+      out: ['The new configuration is in force.', 'Added: ETH_USDT.', 'Moved to another shard: LTC_USDT.'],
     });
     expect((await (await listener()).ask('reload')).code).toBe(0);
     const rejected = { kind: 'rejected', problems: ['k.yaml:1:1 markets: missing'] } as const;

@@ -11,6 +11,13 @@ const SICK = sampleSnapshot({
   markets: [sampleMarket({ state: 'arming', guaranteedMs: null })],
 });
 
+const DISARMED = sampleMarket({
+  state: 'disarmed',
+  wanted: false,
+  guaranteedMs: null,
+  hold: { why: 'disarmed', untilWallMs: null },
+});
+
 const health = (live: boolean, ready: boolean, notReady: readonly string[] = []) =>
   daemon(() => ({ json: { live, ready, notReady } }));
 
@@ -52,6 +59,21 @@ describe('healthcheck', () => {
     const { port } = new URL((await startWeb()).addresses[0] ?? '');
     const env = { KILLSWITCHD_WEB_LISTEN: `0.0.0.0:${port}` };
     expect((await run(['healthcheck'], { env })).code).toBe(0);
+  });
+
+  it('is content with a daemon in which everything is disarmed, and says that nothing is guarded', async () => {
+    const said = 'The daemon is ready, but nothing is guarded: BTC_USDT is disarmed.';
+    const nothingGuarded = 'nothing is guarded: BTC_USDT is disarmed';
+    const { address } = await daemon(() => ({
+      json: { live: true, ready: true, notReady: [], nothingGuarded },
+    }));
+    const asked = await run(['healthcheck', '--ready', '--control', address]);
+    expect(asked).toMatchObject({ code: 0, out: [said] });
+    const live = await run(['healthcheck', '--control', address]);
+    expect(live).toMatchObject({ code: 0, out: ['The daemon is live.'] });
+    const web = await startWeb(() => sampleSnapshot({ markets: [DISARMED] }));
+    const byWeb = await run(['healthcheck', '--ready', '--web', new URL(web.addresses[0] ?? '').host]);
+    expect(byWeb).toMatchObject({ code: 0, out: [said] });
   });
 
   it('prefers the control listener where both are configured, and finds both in the file', async () => {

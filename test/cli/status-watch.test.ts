@@ -64,6 +64,20 @@ describe('status --watch', () => {
     ]);
   });
 
+  it('tells when nothing is guarded any more', async () => {
+    const hold = { why: 'disarmed', untilWallMs: null } as const;
+    const disarmed = { market: 'BTC_USDT', state: 'disarmed', wanted: false, hold } as const;
+    let looks = 0;
+    const { address } = await daemon(() => ({
+      json: statusOf([looks++ === 0 ? { market: 'BTC_USDT' } : disarmed]),
+    }));
+    const watch = start(['status', '--watch', '--control', address]);
+    await vi.waitFor(() => expect(watch.out).toHaveLength(3), SOON);
+    watch.signal('SIGTERM');
+    await watch.ended;
+    expect(watch.out[1]).toMatch(/ Ready, but nothing is guarded: BTC_USDT is disarmed\.$/);
+  });
+
   it('tells many markets that change alike in one line', async () => {
     const all = (state: 'armed' | 'expired') =>
       statusOf(Array.from({ length: 3000 }, (_, index) => ({ market: `M${index}_USDT`, state })));

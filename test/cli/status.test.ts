@@ -34,6 +34,19 @@ describe('status', () => {
     ]);
   });
 
+  it('says so where nothing is guarded', async () => {
+    const disarmed = {
+      ...BTC,
+      state: 'disarmed',
+      wanted: false,
+      guaranteedMs: null,
+      hold: { why: 'disarmed', untilWallMs: null },
+    } as const;
+    const { out, code } = await show(statusOf([disarmed, { ...disarmed, market: 'ETH_USDT' }]));
+    expect(code).toBe(0);
+    expect(out[1]).toBe('Ready, but nothing is guarded: all 2 markets are disarmed.');
+  });
+
   it('says why it is not ready, what is wrong with the exchange, and what is the matter with each market', async () => {
     const { out, code } = await show(
       statusOf(

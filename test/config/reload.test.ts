@@ -18,7 +18,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const NOTHING = { unchangeable: [], added: [], removed: [], changed: [] };
+const NOTHING = { unchangeable: [], added: [], removed: [], moved: [], changed: [] };
 
 const BASE = {
   exchange: { baseUrls: ['https://exchange.example'] },
@@ -37,6 +37,7 @@ function withKey(path: string, value: unknown): Record<string, unknown> {
 
 /** Keys that may change while the daemon runs, each with another value than in the base. */
 const CHANGEABLE: readonly [string, unknown][] = [
+  ['shard.handoverSeconds', 60],
   ['liveness.file', '/run/other.alive'],
   ['liveness.url', 'http://bot/'],
   ['liveness.probeEverySeconds', 2],
@@ -64,7 +65,9 @@ const FIXED: readonly [string, unknown, string][] = [
   ['exchange.connections', 8, 'runs with 64, found 8'],
   ['exchange.cancellationDelaySeconds', 1, 'runs with 0, found 1'],
   ['exchange.requestLifetimeSeconds', 5, 'runs with 10, found 5'],
+  ['shard.budget', 'own', 'runs with shared, found own'],
   ['liveness.mode', 'none', 'runs with file, found none'],
+  ['control.access', 'group', 'runs with owner, found group'],
   ['web.listen', [], 'runs with 127.0.0.1:17477, found none'],
   [
     'control.listen',
@@ -90,6 +93,7 @@ describe('the markets of a reload', () => {
       unchangeable: [],
       added: ['SOL_USDT'],
       removed: ['BTC_USDT'],
+      moved: [],
       changed: ['ETH_USDT'],
       same: false,
     });
@@ -116,6 +120,43 @@ describe('the markets of a reload', () => {
       { market: 'BTC_USDT', timeoutSeconds: 60 },
     ];
     expect(diff({ markets, defaults: { timeoutSeconds: 50 } })).toEqual({ ...NOTHING, same: true });
+  });
+});
+
+describe('the shards of a reload', () => {
+  const MARKETS = Array.from({ length: 40 }, (_, index) => `M${index}_USDT`);
+  const shardOf = (index: number, count: number, markets = MARKETS) =>
+    loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } })).config;
+
+  it('a larger count moves markets to the new shard and adds none', () => {
+    const { unchangeable, added, removed, moved } = diffConfig(shardOf(1, 3), shardOf(1, 4));
+    expect({ unchangeable, added, removed }).toEqual({ unchangeable: [], added: [], removed: [] });
+    expect(moved.length).toBeGreaterThan(0);
+    expect(shardOf(3, 4).markets.map(({ market }) => market)).toEqual(expect.arrayContaining([...moved]));
+  });
+
+  it('a smaller count brings the markets of the last shard to the others, and takes all from that one', () => {
+    const left = diffConfig(shardOf(3, 4), shardOf(3, 3));
+    expect(left.moved).toHaveLength(shardOf(3, 4).markets.length);
+    const taken = [0, 1, 2].flatMap((index) => diffConfig(shardOf(index, 4), shardOf(index, 3)).added);
+    expect(taken.sort()).toEqual([...left.moved].sort());
+  });
+
+  it('a market that no shard has any more is removed, and not moved', () => {
+    const [gone, ...rest] = shardOf(0, 2).markets.map(({ market }) => market);
+    const next = shardOf(
+      0,
+      2,
+      MARKETS.filter((market) => market !== gone),
+    );
+    expect(next.markets.map(({ market }) => market)).toEqual(rest);
+    expect(diffConfig(shardOf(0, 2), next)).toMatchObject({ removed: [gone], moved: [], changed: [] });
+  });
+
+  it('another index needs a restart', () => {
+    expect(diffConfig(shardOf(0, 2), shardOf(1, 2)).unchangeable).toEqual([
+      'shard.index: runs with 0, found 1; restart to change it',
+    ]);
   });
 });
 
@@ -174,7 +215,7 @@ describe('what cannot change while the daemon runs', () => {
 
   it('is decided for every key that there is', () => {
     const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
-    const elsewhere = ['$schema', 'defaults', 'markets', 'control.tokenFile'];
+    const elsewhere = ['$schema', 'defaults', 'markets', 'shard.index', 'shard.count', 'control.tokenFile'];
     const decided = [...CHANGEABLE, ...FIXED].map(([path]) => path);
     const keys = Object.entries(sections).flatMap(([section, { properties }]) =>
       properties === undefined || section === 'defaults'

@@ -103,8 +103,8 @@ describe('the configurations that come with the daemon', () => {
       KILLSWITCHD_LIVENESS_MODE: 'beat',
       KILLSWITCHD_CONTROL_LISTEN: 'unix:/run/killswitchd/control.sock',
     });
-    const { markets: _own, file: _file, ...rest } = example.config;
-    const { markets: _one, file: _none, ...defaults } = bare.config;
+    const { markets: _own, fleet: _fleet, file: _file, ...rest } = example.config;
+    const { markets: _one, fleet: _ones, file: _none, ...defaults } = bare.config;
     expect(JSON.stringify(sorted(rest))).toBe(JSON.stringify(sorted(defaults)));
   });
 

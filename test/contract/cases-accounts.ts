@@ -84,6 +84,27 @@ const WITHDRAWALS: readonly Case[] = [
     { field: 'provider', sent: true },
   ),
   refusal(
+    'a provider that the currency does not have is refused',
+    'withdrawPay',
+    ['request provider'],
+    { ticker: 'EUR', network: undefined, provider: 'NOBODY' },
+    { status: 400, field: 'provider', sent: true },
+  ),
+  refusal(
+    'a network that the currency does not have is refused',
+    'withdrawPay',
+    ['request network'],
+    { network: 'NOWHERE' },
+    { status: 400, field: 'network', sent: true },
+  ),
+  refusal(
+    'an amount beyond the balance less the fee is not withdrawn',
+    'withdrawPay',
+    ['rule fee on top'],
+    { amount: '999998' },
+    { status: 400, code: 32, field: 'amount', sent: true },
+  ),
+  refusal(
     'a currency whose can_deposit is false is not withdrawn',
     'withdrawPay',
     ['request ticker'],

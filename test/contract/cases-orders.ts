@@ -45,6 +45,19 @@ export const ORDER_CASES: readonly Case[] = [
     },
   },
   {
+    title: 'a filled order costs its fee, in the quote currency',
+    rows: [row('reply deal_fee')],
+    options: { balances: { main: { BTC: '1', USDT: '1000' } }, terms: { BTC_USDT: { feeRate: '0.01' } } },
+    async check(side) {
+      const buy = but(OPERATION, { side: 'buy', amount: '600', client_order_id: 'buy' });
+      expect(await done(side, OPERATION, buy)).toMatchObject({ deal_fee: '6', left: '0' });
+      expect(balances(side)).toEqual({ BTC: '1.01', USDT: '394' });
+      const sell = but(OPERATION, { side: 'sell', amount: '0.01', client_order_id: 'sell' });
+      expect(await done(side, OPERATION, sell)).toMatchObject({ deal_fee: '6' });
+      expect(balances(side)).toEqual({ BTC: '1', USDT: '988' });
+    },
+  },
+  {
     title: 'the amount may be a number',
     rows: [row('request amount')],
     async check(side) {
@@ -140,6 +153,12 @@ export const ORDER_CASES: readonly Case[] = [
     ['code 32 minimum', 'rule minimum amount'],
     { side: 'sell', amount: '0.00009' },
     { status: 400, code: 32, field: 'amount', message: /min amount 0\.0001\nMin amount step = /, sent: true },
+  ),
+  refusal(
+    'an amount off the step is refused with code 32 and the step',
+    ['code 32 minimum'],
+    { side: 'sell', amount: '0.0100001' },
+    { status: 400, code: 32, field: 'amount', message: /Min amount step = 0\.000001/, sent: true },
   ),
   refusal(
     'a client_order_id that is no string is refused with code 36',

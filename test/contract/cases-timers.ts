@@ -101,6 +101,26 @@ export const TIMER_CASES: readonly Case[] = [
     ['spot'],
     ['BTC_USDT margin', 'BTC_USDT futures'],
   ),
+  {
+    title: 'a timer that was made with types null is told with all order types',
+    rows: [row('reply types[]'), row('request types')],
+    async check(side) {
+      expect((await sync(side, { types: null })).types).toEqual(['spot', 'margin', 'futures']);
+    },
+  },
+  {
+    title: 'the timeout is sent as a string, and a number is refused',
+    rows: [row('request timeout')],
+    async check(side) {
+      if (side.kind === 'raw') {
+        const expected = { status: 422, code: 30, field: 'timeout', message: /numeric string or null/ };
+        await refuses(side, OPERATION, but(OPERATION, { timeout: 60 }), expected);
+        return;
+      }
+      await sync(side, { timeout: '60' });
+      expect(JSON.parse(String(side.sent[0]?.body))).toMatchObject({ timeout: '60' });
+    },
+  },
   refusal(
     'a timeout below 5 is refused with code 30',
     ['code 30 below 5', 'limit timeout'],

@@ -162,6 +162,8 @@ const RULE_ROWS: readonly Row[] = [
     'public by GET': 'Public endpoints use GET.',
     'private by POST': 'Private endpoints use POST with a JSON body.',
     'JSON answers': 'Every response is JSON, either an object or an array.',
+    'Unix time': 'Every time value is Unix time.',
+    'amounts as strings': 'Amounts and prices in responses are JSON strings.',
   }),
   ...rows('Authentication', null, 'rule', {
     'Content-type': 'application/json',
@@ -179,10 +181,14 @@ const RULE_ROWS: readonly Row[] = [
   }),
   ...rows(WITHDRAW, 'withdrawPay', 'rule', {
     'fee on top': 'The fee is deducted in addition to the amount.',
+    'not cached': 'Responses are not cached.',
   }),
+  ...rows(CODES, 'myCodes', 'rule', { 'not cached': 'Responses are not cached.' }),
+  ...rows(HASHRATE, 'miningHashrate', 'rule', { 'not cached': 'Responses are not cached.' }),
   ...rows(ADDRESS, 'createNewAddress', 'rule', {
     'disabled by default': 'It must be enabled for the account.',
     'even when unused': 'A new one even when the last one has not been used.',
+    'not cached': 'Responses are not cached.',
   }),
   ...rows('Errors', null, 'rule', {
     'private error object': 'code, message, errors by parameter',

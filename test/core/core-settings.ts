@@ -26,6 +26,7 @@ export function coreSettings(options: SettingsOptions = {}): CoreSettings {
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: 0,
     requestLifetimeMs: 10_000,
+    handover: { elsewhere: [], forMs: 0 },
     seed: 1,
     flaw: null,
     ...rest,

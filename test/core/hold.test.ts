@@ -248,3 +248,33 @@ test('a lapse under onLapse hold waits for arm, and arm ends it', () => {
   operate(driver, 'arm');
   expect(written(driver, 1000)[0]).toBe(10);
 });
+
+describe('arm for a bot that is not there', () => {
+  test.each([
+    ['beat', "its bot gives no sign of life: nothing is renewed before the bot's next beat"],
+    ['file', "its bot gives no sign of life: nothing is renewed before the bot's file is touched again"],
+    ['http', "its bot gives no sign of life: nothing is renewed before the bot's URL answers well again"],
+    ['process', "its bot gives no sign of life: nothing is renewed before the bot's process runs again"],
+  ] as const)('says in mode %s what it waits for', (mode, says) => {
+    const driver = armed({ liveness: { mode, ttlMs: 5000, startupGraceMs: 0 } });
+    driver.live(10_000);
+    operate(driver, 'arm');
+    expect(progress(driver, 'arm')).toEqual({
+      market: 'AAA',
+      state: 'impossible',
+      says: `AAA is not armed, ${says}.`,
+    });
+  });
+
+  test.each([
+    ['goodbye', 'its bot said goodbye'],
+    ['fail', 'its bot has failed'],
+  ] as const)('after %s says so in words', (word, says) => {
+    const driver = armed({ liveness: { mode: 'beat' } });
+    say(driver, word);
+    operate(driver, 'arm');
+    expect(progress(driver, 'arm').says).toBe(
+      `AAA is not armed, ${says}: nothing is renewed before the bot's next beat.`,
+    );
+  });
+});

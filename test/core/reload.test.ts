@@ -33,7 +33,9 @@ test('what is the same goes on as if nothing had happened', () => {
   reload(driver, { markets: ['AAA', 'BBB'] });
   expect(driver.take()).toEqual([]);
   expect(driver.state.markets.map(({ nextMs }) => nextMs)).toEqual(due);
-  expect(driver.notices('reloaded')).toEqual([{ kind: 'reloaded', added: [], removed: [], changed: [] }]);
+  expect(driver.notices('reloaded')).toEqual([
+    { kind: 'reloaded', added: [], removed: [], changed: [], moved: [] },
+  ]);
 });
 
 test('a new market is armed at once', () => {
@@ -94,7 +96,7 @@ describe('another timeout', () => {
     reload(driver, { markets: ['AAA:30'] });
     expect(driver.takeOne()).toMatchObject({ timeoutSeconds: 30 });
     expect(driver.notices('reloaded')).toEqual([
-      { kind: 'reloaded', added: [], removed: [], changed: ['AAA'] },
+      { kind: 'reloaded', added: [], removed: [], changed: ['AAA'], moved: [] },
     ]);
   });
 

@@ -92,6 +92,14 @@ const REFUSED = { code: 31, message: 'Validation failed', errors: { market: ['Ma
 
 test.each<[number, unknown, Partial<Outcome>]>([
   [429, STALE, { kind: 'nonce', detail: 'HTTP 429: Too many requests.' }],
+  [429, { code: 0, message: 'Nonce is over the limit.' }, { kind: 'nonce' }],
+  [429, { code: 0, message: { toString: 1 } }, { kind: 'nonce' }],
+  [
+    429,
+    { code: 0, message: 'Rate limit exceeded: 1000 requests per 10 seconds.', errors: {} },
+    { kind: 'throttled', detail: 'HTTP 429: Rate limit exceeded: 1000 requests per 10 seconds.' },
+  ],
+  [429, { code: 0, message: 'You are being throttled', errors: [] }, { kind: 'throttled' }],
   [429, '<html>slow down</html>', { kind: 'throttled' }],
   [429, '', { kind: 'throttled' }],
   [429, ['code'], { kind: 'throttled' }],

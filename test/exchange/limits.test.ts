@@ -152,3 +152,23 @@ test('after closing nothing is granted any more', async () => {
   await sleep(120);
   expect(granted).toBe(0);
 });
+
+test('a smaller budget counts what was spent before, and a larger one lets go at once', async () => {
+  const limiter = open(100, 10_000);
+  expect((await acquire(limiter, 60, 2_000)).how).toBe('in-turn');
+  limiter.resize({ requests: 50, windowMs: 10_000 });
+  expect(limiter.spare()).toBe(-10);
+  expect((await acquire(limiter, 1, 100)).how).toBe('overdue');
+  limiter.resize({ requests: 200, windowMs: 10_000 });
+  expect(limiter.spare()).toBe(139);
+  expect((await acquire(limiter, 139, 2_000)).how).toBe('in-turn');
+  expect((await acquire(limiter, 1, 100)).how).toBe('overdue');
+});
+
+test('permits of a smaller budget come back when the window has passed, and no more of them than it allows', async () => {
+  const limiter = open(100, 1_000);
+  expect((await acquire(limiter, 100, 2_000)).how).toBe('in-turn');
+  limiter.resize({ requests: 20, windowMs: 1_000 });
+  expect((await acquire(limiter, 20, 5_000)).how).toBe('in-turn');
+  expect(limiter.spare()).toBe(0);
+});

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createNonceSource } from '../../src/exchange/nonce.ts';
+import { createNonceSource, type NonceShare } from '../../src/exchange/nonce.ts';
 import { createServerClock } from '../../src/exchange/server-clock.ts';
 import { createHandClock } from './servers.ts';
 
@@ -125,4 +125,43 @@ test('window nonces follow the exchange, stay unique, and are right after the wa
     if (request % 3 === 0) clock.advance(40);
   }
   expect(seen.size).toBe(200);
+});
+
+function windowOf(share?: () => NonceShare) {
+  const clock = createHandClock(WALL_MS);
+  const serverClock = createServerClock();
+  serverClock.observe(Math.floor(WALL_MS / 1000), clock.now(), clock.now());
+  return { clock, serverClock, nonces: createNonceSource('window', serverClock, share) };
+}
+
+test('a burst of 7,500 requests at one moment gets as many window nonces, none further off than the exchange allows', () => {
+  const { clock, serverClock, nonces } = windowOf();
+  const burst = () => Array.from({ length: 7_500 }, () => Number(nonces.next(clock.now())));
+  const first = burst();
+  clock.advance(10_000);
+  const second = burst();
+  expect(new Set([...first, ...second]).size).toBe(15_000);
+  for (const nonce of second) {
+    expect(Math.abs(nonce - serverClock.estimateMs(clock.now()))).toBeLessThanOrEqual(4_001);
+  }
+});
+
+test('four processes that share a key and write at the same moments never give the same window nonce', () => {
+  const all: string[] = [];
+  for (let index = 0; index < 4; index += 1) {
+    const { clock, nonces } = windowOf(() => ({ index, count: 4 }));
+    for (let request = 0; request < 1_500; request += 1) {
+      all.push(nonces.next(clock.now()));
+      if (request % 50 === 0) clock.advance(7);
+    }
+  }
+  expect(new Set(all).size).toBe(6_000);
+});
+
+test('a process takes another part of the nonces at once when the number of shards changes', () => {
+  let count = 3;
+  const { clock, nonces } = windowOf(() => ({ index: 1, count }));
+  expect(Number(nonces.next(clock.now())) % 3).toBe(1);
+  count = 4;
+  expect(Number(nonces.next(clock.now())) % 4).toBe(1);
 });

@@ -153,6 +153,15 @@ describe.each(SAMPLES)('$name tells the statuses apart', ({ call, movesMoney, au
     expect(error).toMatchObject({ status: 429, maybeApplied: false });
     expect(requests()).toBe(isSigned ? 4 : 1);
   });
+
+  test('429 with an error object that speaks of a limit is told as such at once', async () => {
+    const message = 'Rate limit exceeded: 1000 requests per 10 seconds.';
+    const { base, requests } = await answer(429, { code: 0, message, errors: {} });
+    const error = await errorOf(call(openClient(base)));
+    expect(error).toBeInstanceOf(ThrottledError);
+    expect(error).toMatchObject({ status: 429, maybeApplied: false });
+    expect(requests()).toBe(1);
+  });
 });
 
 test.each(SIGNED)('$name has what it asked for when a stale nonce was the only trouble', async (sample) => {

@@ -86,8 +86,9 @@ export async function start(
   spy: Spy,
   listen: readonly string[] = [`unix:${join(makeFolder(), 'control.sock')}`],
   token: () => string | null = () => null,
+  access: 'owner' | 'group' = 'owner',
 ): Promise<Control> {
-  const control = await startControl({ listen, token, sources: spy.sources });
+  const control = await startControl({ listen, access, token, sources: spy.sources });
   open.add(control);
   return control;
 }

@@ -5,6 +5,17 @@ const TOKEN = 'correct-horse-battery-stäple';
 /** A text as a header carries it: its bytes, one character each. */
 const latin = (text: string) => Buffer.from(text).toString('latin1');
 
+describe('over a Unix socket', () => {
+  test.each(['localhost', 'x', 'evil.example:80', '10.0.0.1', ''])(
+    'the Host header %s is good: whoever may open the file may say what it likes',
+    async (host) => {
+      const control = await start(createSpy({ bots: () => ['main'] }));
+      const reply = await asker(control.addresses[0])('/v1/beat', { headers: { host } });
+      expect([reply.status, reply.body]).toEqual([200, expect.objectContaining({ armed: true })]);
+    },
+  );
+});
+
 describe('over loopback', () => {
   test.each(['evil.example', 'localhost.evil.example:80', '192.168.1.5:80', '127.0.0.2', '', 'localhost:x'])(
     'the Host header %s is refused',

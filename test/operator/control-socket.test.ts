@@ -98,6 +98,15 @@ describe('the socket file', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  test('is for the members of its group as well where the configuration says so', async () => {
+    setUmask(0o077);
+    const path = join(openFolder(), 'control.sock');
+    const control = await start(createSpy(), [`unix:${path}`], () => null, 'group');
+    expect((lstatSync(path).mode & 0o777).toString(8)).toBe('660');
+    expect(lstatSync(path).gid).toBe(process.getgid?.());
+    await control.close();
+  });
+
   test('is made where nobody else can enter, in the directory it is for', async () => {
     setUmask(0);
     const folder = openFolder();

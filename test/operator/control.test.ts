@@ -25,9 +25,12 @@ describe('a beat', () => {
       bot: 'main',
       ttlSeconds: 15,
       markets: {
-        BTC_USDT: { state: 'armed', armed: true, expiresInSeconds: 54.2, expiresAt: 1_795_000_060 },
+        BTC_USDT: { state: 'armed', armed: true, expiresInSeconds: 54.2, expiresAt: expect.any(Number) },
       },
     });
+    const { expiresAt } = (body as { markets: { BTC_USDT: { expiresAt: number } } }).markets.BTC_USDT;
+    expect(expiresAt - clock.now().wallMs / 1000).toBeGreaterThan(40);
+    expect(expiresAt - clock.now().wallMs / 1000).toBeLessThan(54.4);
     expect(calls).toEqual([['hear', 'main', 'beat', { session: null, seq: null }, expect.any(Number)]]);
   });
 
@@ -83,6 +86,25 @@ describe('a beat', () => {
     snapshot = sampleSnapshot({ markets: [sampleMarket({ guaranteedMs: 10, state: 'retrying' })] });
     const { body } = await ask('/v1/beat?bot=main');
     expect(body).toMatchObject({ armed: false, markets: { BTC_USDT: { expiresInSeconds: 0 } } });
+  });
+
+  test.each([
+    ['a timer that fired is being made again', { state: 'arming', guaranteedMs: null }],
+    ['a timer has run out', { state: 'expired', guaranteedMs: -3000 }],
+    ['a timer runs out while the reply is on its way', { state: 'armed', guaranteedMs: 5 }],
+  ] as const)('names no moment that has passed where %s', async (_, changes) => {
+    const fired = sampleMarket({ ...changes, expiryWallMs: clock.now().wallMs - 3000 });
+    const { ask } = await open({ snapshot: () => sampleSnapshot({ markets: [fired] }) });
+    const { body } = await ask('/v1/beat?bot=main');
+    expect(body).toMatchObject({ armed: false, markets: { BTC_USDT: { armed: false, expiresAt: null } } });
+  });
+
+  test('goes by the time that is left, not by a wall clock that was set since the renewal', async () => {
+    const market = sampleMarket({ expiryWallMs: clock.now().wallMs + 3_600_000 });
+    const { ask } = await open({ snapshot: () => sampleSnapshot({ markets: [market] }) });
+    const { body } = await ask('/v1/beat?bot=main');
+    const { expiresAt } = (body as { markets: { BTC_USDT: { expiresAt: number } } }).markets.BTC_USDT;
+    expect(expiresAt - clock.now().wallMs / 1000).toBeLessThan(54.4);
   });
 
   test('lists at most 200 markets, those that are not armed first, and counts the others', async () => {
@@ -200,7 +222,7 @@ describe('a command', () => {
 });
 
 describe('a reload', () => {
-  const applied = { added: ['A_B'], removed: [], changed: ['BTC_USDT'] };
+  const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] };
   test.each<[string, ReloadReport, number, unknown]>([
     ['unchanged', { kind: 'unchanged' }, 200, { result: 'unchanged' }],
     [
@@ -258,7 +280,13 @@ describe('what can be read', () => {
     expect(status).toMatchObject({ status: 200, text: '{"schemaVersion":1,"markets":[]}' });
     expect(status.headers['content-type']).toBe('application/json; charset=utf-8');
     const { body } = await ask('/v1/health', { method: 'GET' });
-    expect(body).toEqual({ live: true, ready: false, notReady: reasons.slice(0, 100), notReadyOmitted: 50 });
+    expect(body).toEqual({
+      live: true,
+      ready: false,
+      notReady: reasons.slice(0, 100),
+      notReadyOmitted: 50,
+      nothingGuarded: null,
+    });
     expect(await ask('/v1/health', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
     expect(calls).toEqual([]);
   });

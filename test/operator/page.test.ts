@@ -57,6 +57,14 @@ describe('status page', () => {
     expect(html).toContain('The timer is not armed.');
   });
 
+  test('is not green where nothing is guarded', () => {
+    const hold = { why: 'disarmed', untilWallMs: null } as const;
+    const market = sampleMarket({ state: 'disarmed', wanted: false, guaranteedMs: null, hold });
+    const html = renderPage(documentOf(sampleSnapshot({ markets: [market] })));
+    expect(html).toContain('>not guarding</span>');
+    expect(html).toContain('Nothing is guarded: BTC_USDT is disarmed.');
+  });
+
   test('shows hostile texts from outside as text', () => {
     const market = sampleMarket({
       market: HOSTILE,

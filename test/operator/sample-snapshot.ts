@@ -10,6 +10,7 @@ export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnaps
     wanted: true,
     hold: null,
     leaving: false,
+    handedOverInMs: null,
     timeoutMs: 60_000,
     periodMs: 6000,
     survivesMs: 52_550,

@@ -26,6 +26,21 @@ describe('web listener', () => {
     await expect.poll(async () => (await ask(web, path)).status).toBe(200);
   });
 
+  test('readyz says so where nothing is guarded, and fails nothing', async () => {
+    const stale = sampleMarket({ state: 'suspended', wanted: false });
+    const bots = [
+      { bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 20_000, ttlMs: 15_000 },
+    ] as const;
+    const web = await start(() => sampleSnapshot({ markets: [stale], bots }));
+    const nothing = 'nothing is guarded: BTC_USDT has a bot that gives no sign of life';
+    expect(await ask(web, '/readyz')).toMatchObject({ status: 200, body: `ok, but ${nothing}\n` });
+    expect((await ask(web, '/readyz?verbose')).body).toContain(`[+]guarded ok: ${nothing}\n`);
+    expect(JSON.parse((await ask(web, '/api/v1/status')).body)).toMatchObject({
+      ready: true,
+      nothingGuarded: nothing,
+    });
+  });
+
   test('readyz?verbose lists every check, the failing ones first', async () => {
     const expired = sampleMarket({
       market: 'ETH_USDT',

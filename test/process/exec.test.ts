@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import type { BotLine } from './bot.ts';
 import { BOT, botLines, botSays, MARKET, PROCESS, play, T_SECONDS, timersDeleted } from './exec-play.ts';
 import { stageFor } from './harness.ts';
@@ -10,6 +10,15 @@ import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 
 /** Of every POSIX system; Node cannot make one. */
 const MAKE_PIPE = 'mkfifo';
+
+/** A pipe that is open at both ends and that nobody reads, as a descriptor. */
+function openUnread(directory: string, context: TestContext): number {
+  const pipe = join(directory, 'unread');
+  execFileSync(MAKE_PIPE, [pipe]);
+  const descriptor = openSync(pipe, 'r+');
+  context.onTestFinished(() => closeSync(descriptor));
+  return descriptor;
+}
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
   test('sends the bot every signal, and writes nothing between its lines', async (context) => {
@@ -60,6 +69,10 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(atMs - (renewalsOf(events, MARKET).at(-1) ?? 0)).toBeLessThanOrEqual((T_SECONDS + 1) * 1000);
     expect(await timersDeleted(started)).toBe(0);
     expect(daemon.logged('process-ended')).toMatchObject([{ level: 'error', code: 3 }]);
+    expect(daemon.logged('stop-means')[0]?.msg).toBe(
+      'SIGTERM or Ctrl-C asks the bot to end, which is guarded as before until it has; a second one kills it. ' +
+        'Its end with exit code 0 deletes the timers, within 8 s; any other end leaves the timers to fire.',
+    );
   });
 
   test('has the orders cancelled before it ends where a failed bot trips', async (context) => {
@@ -99,33 +112,6 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(await timersDeleted(started)).toBe(0);
   });
 
-  test('goes on renewing, and ends well, when nobody reads its log', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const pipe = join(stage.directory, 'unread');
-    execFileSync(MAKE_PIPE, [pipe]);
-    const stderr = openSync(pipe, 'r+');
-    context.onTestFinished(() => closeSync(stderr));
-    const markets = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: markets.map((market) => ({ market, timeoutSeconds: T_SECONDS })),
-      bot: BOT,
-      config: { liveness: PROCESS, log: { level: 'debug' } },
-      stderr,
-    });
-    await botSays(daemon, 'started');
-    const fromMs = await exchange.nowMs();
-    await sleep(5000);
-    const events = await exchange.events();
-    const toMs = await exchange.nowMs();
-    const gapsMs = markets.map((market) => longestGapMs(events, market, fromMs, toMs));
-    expect(gapsMs.filter((gapMs) => gapMs > 2000)).toEqual([]);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(markets.length);
-  });
-
   test('leaves the Ctrl-C of a terminal to the terminal: the bot gets it once', async () => {
     const args = [
       'exec',
@@ -161,5 +147,32 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(count('SIGINT')).toBe(1);
     terminal.stdin.write('\u0003');
     expect(await ended).toBe(137);
+  });
+});
+
+// One after the other: they make a log of a hundred lines a second.
+describe('exec with a log that nobody reads', { timeout: 90_000 }, () => {
+  test.for(['pipe', 'socket'] as const)('goes on renewing, and ends well: a %s', async (kind, context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const stderr = kind === 'socket' ? 'unread' : openUnread(stage.directory, context);
+    const markets = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: markets.map((market) => ({ market, timeoutSeconds: T_SECONDS })),
+      bot: BOT,
+      config: { liveness: PROCESS, log: { level: 'debug' } },
+      stderr,
+    });
+    await botSays(daemon, 'started');
+    const fromMs = await exchange.nowMs();
+    await sleep(5000);
+    const events = await exchange.events();
+    const toMs = await exchange.nowMs();
+    const gapsMs = markets.map((market) => longestGapMs(events, market, fromMs, toMs));
+    expect(gapsMs.filter((gapMs) => gapMs > 2000)).toEqual([]);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit(30_000)).toMatchObject({ code: 0 });
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(markets.length);
   });
 });

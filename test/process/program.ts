@@ -17,8 +17,8 @@ export interface RunOptions {
   readonly preload?: readonly string[];
   /** A descriptor that takes the place of standard output; a pipe that is read where it is not given. */
   readonly stdout?: number;
-  /** The same for standard error. */
-  readonly stderr?: number;
+  /** The same for standard error; `unread` is a socket, as journald's is, that nobody reads. */
+  readonly stderr?: number | 'unread';
   /** Starts as on a machine that never ran the program before. */
   readonly cold?: boolean;
 }
@@ -87,7 +87,8 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
       ...(options.cold === true ? {} : { NODE_COMPILE_CACHE: COMPILE_CACHE }),
       ...options.env,
     },
-    stdio: ['ignore', options.stdout ?? 'pipe', options.stderr ?? 'pipe'],
+    // Node makes its pipes of sockets.
+    stdio: ['ignore', options.stdout ?? 'pipe', typeof options.stderr === 'number' ? options.stderr : 'pipe'],
   });
   running.add(child);
   let stdout = '';
@@ -95,9 +96,12 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
   });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
+  const readStderr = () =>
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+  if (options.stderr === 'unread') child.once('exit', readStderr);
+  else readStderr();
   let afterMs = 0;
   child.once('exit', () => {
     afterMs = performance.now() - startedMs;

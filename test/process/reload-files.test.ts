@@ -187,6 +187,21 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
     expect((await ask('/v1/reload')).body).toEqual({ result: 'unchanged' });
   });
 
+  test('is taken over once a secret that was not there yet is, though it does not change any more', async (context) => {
+    const { exchange, daemon, content } = await play(context, { reload: { pollSeconds: 1 } });
+    await sleep(1500);
+    renameSync(daemon.secretFile, `${daemon.secretFile}.away`);
+    const markets = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
+    writeConfig(daemon, JSON.stringify({ ...content, markets }));
+    await eventually('the rejection', 10_000, () => daemon.logged('reload-rejected')[0] ?? null);
+    await sleep(4000);
+    expect(await daemon.metric('killswitch_config_reloads_total')).toBeLessThanOrEqual(4);
+    renameSync(`${daemon.secretFile}.away`, daemon.secretFile);
+    await exchange.event('timer-armed', 20_000, ({ market }) => market === 'CCC_USDT');
+    expect(daemon.logged('reload-rejected')).toHaveLength(1);
+    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(1);
+  });
+
   test('is read again although it changed right after the looking was switched on', async (context) => {
     const { exchange, daemon, content } = await play(context);
     writeConfig(daemon, JSON.stringify({ ...content, reload: { pollSeconds: 1 } }));

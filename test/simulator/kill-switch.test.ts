@@ -69,7 +69,12 @@ test.each<[Record<string, unknown>, number, object]>([
     30,
     { timeout: ['The timeout should be a whole number of seconds.'] },
   ],
-  ...['60s', '', ' 60', '1e2', '0x10', 'null', 60, true, {}, ['60']].map(
+  [
+    { market: 'BTC_USDT', timeout: 'null' },
+    30,
+    { timeout: ['The timeout must be a numeric string or null: "null" in quotes is a string.'] },
+  ],
+  ...['60s', '', ' 60', '1e2', '0x10', 60, true, {}, ['60']].map(
     (timeout): [Record<string, unknown>, number, object] => [
       { market: 'BTC_USDT', timeout },
       30,

@@ -39,9 +39,20 @@ test('it is read in pages, and narrowed by market and identifiers', () => {
   expect(idsIn(trader.history({ market: 'SOL_USDT' }))).toEqual([]);
 });
 
+const JSON_BODY = { 'content-type': 'application/json' };
+
+test('the document asks for a body that says that it is JSON, and the live exchange does not', () => {
+  const headers = { authorization: 'Bearer demo-token' };
+  expect(createTrader().history({}, headers)).toEqual({
+    status: 400,
+    value: { code: 9, message: 'Content-type must be application/json.', errors: {} },
+  });
+  expect(createTrader({ profile: 'live' }).history({}, headers).status).toBe(200);
+});
+
 test('a token opens the orders of its own account only', () => {
   const trader = withOrders({ tokens: [{ token: 'theirs', account: 'other' }] });
-  expect(idsIn(trader.history({}, { authorization: 'Bearer theirs' }))).toEqual([]);
+  expect(idsIn(trader.history({}, { ...JSON_BODY, authorization: 'Bearer theirs' }))).toEqual([]);
   expect(trader.history({}, { authorization: 'Bearer demo-token' })).toEqual(unauthorised);
 });
 
@@ -58,14 +69,14 @@ test.each<[string, Record<string, string>]>([
 
 test('the scheme is read in any case, and the body may have white space in it', () => {
   const { exchange } = createTrader();
-  const headers = { authorization: 'bearer demo-token' };
+  const headers = { ...JSON_BODY, authorization: 'bearer demo-token' };
   const asked = { method: 'POST', path: PATHS.history, headers, body: '{ "limit": 1 }\n' };
   expect(exchange.handle(asked, START_MS).status).toBe(200);
 });
 
 test.each(['', '[]', '"x"', 'null', '{', 'hello'])('the body %j is no JSON object', (body) => {
   const { exchange } = createTrader();
-  const headers = { authorization: 'Bearer demo-token' };
+  const headers = { ...JSON_BODY, authorization: 'Bearer demo-token' };
   const { status, body: text } = exchange.handle(
     { method: 'POST', path: PATHS.history, headers, body },
     START_MS,

@@ -13,9 +13,18 @@ test('ping answers pong', async () => {
   expect(await ask(ping)).toEqual({ status: 200, value: ['pong'] });
 });
 
-test('an unknown path gets an empty 404, a wrong method a 405, a large body a 413', async () => {
-  const { status, body } = await send(server('documented').url, { ...good(), path: '/api/v4/order/unknown' });
+test('an unknown path gets a 404, which is empty at the live exchange and JSON in the document', async () => {
+  const unknown = { ...good(), path: '/api/v4/order/unknown' };
+  const { status, body } = await send(server('live').url, unknown);
   expect([status, body]).toEqual([404, '']);
+  expect(await ask(unknown)).toEqual({ status: 404, value: refusal(0, 'Not found.') });
+  expect(await ask({ ...ping, path: '/api/v4/public/unknown' })).toEqual({
+    status: 404,
+    value: { success: false, message: 'Not found.', params: [] },
+  });
+});
+
+test('a wrong method gets a 405, a large body a 413', async () => {
   expect(await ask({ ...good(), method: 'PUT' })).toEqual({
     status: 405,
     value: refusal(0, 'Method not allowed. Allowed: POST.'),
@@ -30,10 +39,11 @@ test('an unknown path gets an empty 404, a wrong method a 405, a large body a 41
   });
 });
 
-test('bytes that are not HTTP get the error shape of the document and a closed connection', async () => {
-  const text = await new Promise<string>((resolve, reject) => {
-    const { hostname, port } = new URL(server('documented').url);
-    const socket = connect(Number(port), hostname, () => socket.write('nonsense\r\n\r\n'));
+/** All that comes back on a connection of its own. */
+function exchangeBytes(url: string, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
     let received = '';
     socket.on('data', (chunk) => {
       received += chunk.toString('utf8');
@@ -41,6 +51,31 @@ test('bytes that are not HTTP get the error shape of the document and a closed c
     socket.on('error', reject);
     socket.on('close', () => resolve(received));
   });
+}
+
+test.each([
+  ['no Host', `GET ${ping.path} HTTP/1.1\r\nconnection: close\r\n\r\n`, 200, '["pong"]'],
+  [
+    'an expectation of its own',
+    `GET ${ping.path} HTTP/1.1\r\nhost: x\r\nexpect: much\r\nconnection: close\r\n\r\n`,
+    200,
+    '["pong"]',
+  ],
+  ['no way through', 'CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n', 405, '"message":"Method Not Allowed."'],
+  [
+    'headers that are too large',
+    `GET ${ping.path} HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`,
+    431,
+    '"message":"Request Header Fields Too Large."',
+  ],
+])('a request with %s gets an answer of the exchange', async (_name, bytes, status, body) => {
+  const answered = await exchangeBytes(server('documented').url, bytes);
+  expect(answered.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
+  expect(answered).toContain(body);
+});
+
+test('bytes that are not HTTP get the error shape of the document and a closed connection', async () => {
+  const text = await exchangeBytes(server('documented').url, 'nonsense\r\n\r\n');
   expect(text).toContain('HTTP/1.1 400 Bad Request');
   expect(text).toContain('{"code":0,"message":"Bad Request.","errors":{}}');
 });

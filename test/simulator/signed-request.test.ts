@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { encodePayload } from '../../src/exchange/sign.ts';
 import { refusal, runBothProfiles } from './both-profiles.ts';
-import { KILL_SWITCH, nextNonce, PING, signed, signedText } from './raw-client.ts';
+import { KILL_SWITCH, nextNonce, PING, type Sent, signed, signedText } from './raw-client.ts';
 
 const { server, ask } = runBothProfiles();
 
@@ -31,9 +31,48 @@ test('a payload that is not the base64 of exactly the body is refused', async ()
   });
 });
 
+test('the live profile also takes a body that has white space where the payload has none, and no other values', async () => {
+  const sent = good();
+  const spaced = JSON.stringify(JSON.parse(String(sent.body)), null, 1);
+  expect((await ask({ ...sent, body: spaced }, 'live')).status).toBe(200);
+  const again = good();
+  const forged = JSON.stringify({ ...JSON.parse(String(again.body)), timeout: '600' });
+  for (const body of [forged, '', '[]', '{']) {
+    expect(await ask({ ...again, body }, 'live')).toEqual({
+      status: 400,
+      value: refusal(9, 'Invalid payload.'),
+    });
+  }
+});
+
+test('spaced JSON is a payload in the document, and none at the live exchange', async () => {
+  const spaced = () => {
+    const fields = { request: KILL_SWITCH, nonce: nextNonce(), market: 'BTC_USDT', timeout: '60' };
+    return signedText(`${JSON.stringify(fields, null, 1)}\n`);
+  };
+  expect((await ask(spaced())).status).toBe(200);
+  expect(await ask(spaced(), 'live')).toEqual({ status: 400, value: refusal(9, 'Invalid payload.') });
+});
+
 test.each([
-  ['spaced JSON', () => JSON.stringify({ request: KILL_SWITCH, nonce: nextNonce() }, null, 1)],
-  ['JSON with a line break at its end', () => `${JSON.stringify({ request: KILL_SWITCH })}\n`],
+  ['text/plain', 400],
+  ['application/jsonp', 400],
+  [undefined, 400],
+  ['application/json', 200],
+  ['Application/JSON; charset=utf-8', 200],
+])('with content-type %s the document says %i, and the live exchange does not mind', async (type, status) => {
+  const typed = (): Sent => {
+    const sent = good();
+    const { 'content-type': _left, ...headers } = sent.headers;
+    return { ...sent, headers: type === undefined ? headers : { ...headers, 'content-type': type } };
+  };
+  expect((await ask(typed(), 'live')).status).toBe(200);
+  const { status: found, value } = await ask(typed());
+  expect(found).toBe(status);
+  if (status === 400) expect(value).toEqual(refusal(9, 'Content-type must be application/json.'));
+});
+
+test.each([
   ['an array', () => '[]'],
   ['a string', () => '"x"'],
   ['half of an object', () => '{"request":'],
@@ -60,8 +99,11 @@ test.each([
   [{ request: PING }, 400, refusal(9, 'Invalid request.')],
   [{ nonce: undefined }, 400, refusal(9, 'Nonce not provided.')],
   [{ nonce: '' }, 400, refusal(9, 'Nonce not provided.')],
-  [{ nonce: 'abc' }, 400, refusal(9, 'Nonce not provided.')],
-  [{ nonce: 1.5 }, 400, refusal(9, 'Nonce not provided.')],
+  [{ nonce: 'x'.repeat(256) }, 400, refusal(9, 'Nonce not provided.')],
+  [{ nonce: 'abc', nonceWindow: true }, 400, refusal(9, 'Nonce not provided.')],
+  [{ nonce: 1_700_000_000_000 }, 400, refusal(9, 'Nonce must be a string.')],
+  [{ nonce: 1.5 }, 400, refusal(9, 'Nonce must be a string.')],
+  [{ nonce: null }, 400, refusal(9, 'Nonce not provided.')],
   [{ nonceWindow: 'true' }, 400, refusal(9, 'Invalid nonceWindow.')],
 ])('the signed fields %j are refused with %i', async (fields, status, value) => {
   expect(await ask(signed({ market: 'BTC_USDT', timeout: '60', ...fields }))).toEqual({ status, value });
@@ -73,8 +115,31 @@ test('a nonce that is not greater than the last accepted one gets a 429 with JSO
   const stale = { status: 429, value: refusal(0, 'Too many requests.') };
   expect((await ask(signed({ ...fields, nonce }))).status).toBe(200);
   expect(await ask(signed({ ...fields, nonce }))).toEqual(stale);
-  expect(await ask(signed({ ...fields, nonce: Number(nonce) - 1 }))).toEqual(stale);
-  expect((await ask(signed({ ...fields, nonce: Number(nextNonce()) }))).status).toBe(200);
+  expect(await ask(signed({ ...fields, nonce: String(Number(nonce) - 1) }))).toEqual(stale);
+  expect((await ask(signed({ ...fields, nonce: nextNonce() }))).status).toBe(200);
+});
+
+test('the live profile takes a nonce that is a number, and none that is other text', async () => {
+  const fields = { market: 'BTC_USDT', timeout: '60' };
+  const nonce = Number(nextNonce());
+  expect((await ask(signed({ ...fields, nonce }), 'live')).status).toBe(200);
+  expect((await ask(signed({ ...fields, nonce: nonce - 1 }), 'live')).status).toBe(429);
+  for (const bad of ['abc', 1.5]) {
+    expect(await ask(signed({ ...fields, nonce: bad }), 'live')).toEqual({
+      status: 400,
+      value: refusal(9, 'Nonce not provided.'),
+    });
+  }
+});
+
+test('in the document a nonce is any text that was not used before', async () => {
+  const fields = { market: 'BTC_USDT', timeout: '60' };
+  const uses = ['5c7d-b', '5c7d-a', '5c7d-a', 'ü', 'x'.repeat(255)].map((nonce) =>
+    signed({ ...fields, nonce }),
+  );
+  const statuses: number[] = [];
+  for (const sent of uses) statuses.push((await ask(sent)).status);
+  expect(statuses).toEqual([200, 200, 429, 200, 200]);
 });
 
 test('a refused signature does not use its nonce up, a validation error does', async () => {

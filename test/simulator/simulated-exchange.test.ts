@@ -182,6 +182,7 @@ test('10,000 generated markets can be armed and fire in time', () => {
     const fields = { request: KILL_SWITCH, nonce: nextNonce(), market: `M${index}_USDT`, timeout };
     const body = JSON.stringify(fields);
     const headers = {
+      'content-type': 'application/json',
       'x-txc-apikey': 'demo-key',
       'x-txc-payload': encodePayload(body),
       'x-txc-signature': 'unchecked',

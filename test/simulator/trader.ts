@@ -20,6 +20,8 @@ export const PATHS = {
 /** Unix milliseconds at which a trader begins. */
 export const START_MS = 1_700_000_000_000;
 
+const BEARER = { authorization: 'Bearer demo-token', 'content-type': 'application/json' };
+
 export interface Answered {
   readonly status: number;
   readonly value: unknown;
@@ -47,7 +49,7 @@ export function createTrader(options: ExchangeOptions = {}): Trader {
     exchange,
     ask: (path, fields, { atMs = START_MS, key = 'demo-key', pretend } = {}) =>
       handle(signed({ ...fields }, { path, key }), atMs, pretend),
-    history: (body = {}, headers = { authorization: 'Bearer demo-token' }) =>
+    history: (body = {}, headers = BEARER) =>
       handle({ method: 'POST', path: PATHS.history, headers, body: JSON.stringify(body) }, START_MS),
     get: (path, { atMs = START_MS, method = 'GET' } = {}) =>
       handle({ method, path, headers: {}, body: '' }, atMs),

@@ -81,10 +81,12 @@ describe('log', () => {
       { ...released, why: 'operator' },
       tripped,
       reloaded,
-      { ...reloaded, added: many, removed: [], changed: [] },
-      { ...reloaded, added: [], removed: [], changed: [] },
+      { ...reloaded, added: many, removed: [], changed: [], moved: [] },
+      { ...reloaded, added: [], removed: [], changed: [], moved: [] },
+      EVERY_NOTICE['handed-over'],
       removed,
       { ...removed, how: 'kept' },
+      { ...removed, how: 'handed_off' },
       { ...removed, how: 'fired' },
     ] as const) {
       log.observe(notice, clock.now());
@@ -100,11 +102,13 @@ describe('log', () => {
       'info released: BTC_USDT is under guard again: its pause is over.',
       'info released: BTC_USDT is under guard again: an operator asked for it.',
       'warn tripped: BTC_USDT: its timer is cut short, as the exchange confirmed; its orders are cancelled by 11:06:46 UTC (in 6 s).',
-      'info reloaded: The markets of the new configuration are in force: added SOL_USDT; changed BTC_USDT; removed ETH_USDT.',
+      'info reloaded: The markets of the new configuration are in force: added SOL_USDT; changed BTC_USDT; removed ETH_USDT; moved to another shard, and guarded here as well for a while, XRP_USDT.',
       `info reloaded: The markets of the new configuration are in force: added ${many.slice(0, 20).join(', ')} and 10 more.`,
       'info reloaded: The new configuration is in force; its markets are the same.',
+      'info handed-over: Another shard has taken over by now: XRP_USDT.',
       'info removed: ETH_USDT has left the configuration: its timer is deleted, as the exchange confirmed, or there was none; its orders stay.',
       'info removed: ETH_USDT has left the configuration: its timer is left as it is, and fires unless somebody renews it.',
+      'info removed: ETH_USDT has left the configuration: its timer was renewed once more in full, and fires unless somebody else renews it.',
       'warn removed: ETH_USDT has left the configuration: its time was up before its timer was deleted. If it had a timer, the exchange has cancelled its orders.',
     ]);
   });

@@ -22,6 +22,7 @@ function create(markets = ['BTC_USDT'], on: Clock = clock): Metrics {
     bots: ['maker', 'main'],
     controlReasons: ['foreign_origin', 'no_token'],
     policy: 'delete',
+    shard: { index: 0, count: 1, markets: 2, fleet: 2 },
     clock: on,
   });
 }

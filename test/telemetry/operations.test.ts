@@ -33,6 +33,7 @@ function start(level: LogLevel = 'info') {
     bases: CONTEXT.bases,
     bots: ['maker'],
     policy: 'delete',
+    shard: { index: 0, count: 1, markets: 2, fleet: 2 },
     controlReasons: ['foreign_origin', 'no_token'],
     configHash: '0000000000ff0000',
     clock,

@@ -21,12 +21,18 @@ function create(markets: readonly string[], bots: readonly string[] = ['maker'],
     bases: ['http://127.0.0.1:1'],
     bots,
     policy: 'delete',
+    shard: { index: 0, count: 1, markets: 2, fleet: 2 },
     clock: on,
   });
 }
 
 function reconfigure(metrics: Metrics, markets: readonly string[], bots: readonly string[] = ['maker']) {
-  return metrics.reconfigure({ markets: markets.map(metered), bots, policy: 'delete' });
+  return metrics.reconfigure({
+    markets: markets.map(metered),
+    bots,
+    policy: 'delete',
+    shard: { index: 0, count: 1, markets: 2, fleet: 2 },
+  });
 }
 
 function left(metrics: Metrics, market: string): void {
@@ -86,6 +92,7 @@ describe('metrics after a reload', () => {
       markets: [{ market: 'BTC_USDT', types: ['spot', 'margin'], timeoutSeconds: 30 }],
       bots: ['maker'],
       policy: 'keep',
+      shard: { index: 0, count: 1, markets: 2, fleet: 2 },
     });
     const samples = await scrape(metrics);
     expect(samples.get('killswitch_timer_timeout_seconds{market="BTC_USDT"}')).toBe(30);

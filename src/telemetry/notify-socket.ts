@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process';
+import { fstatSync, writeSync } from 'node:fs';
+
+/** What a service manager wants to know, and how it is told. Never blocks and never throws. */
+export interface ServiceManager {
+  /** Sends one message, lines of `NAME=value`. What cannot be sent is dropped, and said to `failed`. */
+  readonly tell: (message: string, failed: (problem: string) => void) => void;
+  /** It ends the process when it heard no `WATCHDOG=1` for this long; null where it does not watch. */
+  readonly watchdogMs: number | null;
+  /** CLOCK_MONOTONIC in microseconds, as the manager reads it. */
+  readonly monotonicUs: () => bigint;
+}
+
+export interface ProcessFacts {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly pid: number;
+  readonly monotonicUs: () => bigint;
+}
+
+/** The variables of the protocol. They are meant for one process: a child that kept them could speak in its name. */
+export const NOTIFY_VARIABLES: readonly string[] = [
+  'NOTIFY_SOCKET',
+  'WATCHDOG_USEC',
+  'WATCHDOG_PID',
+  'LISTEN_FDS',
+  'LISTEN_FDNAMES',
+  'LISTEN_PID',
+];
+
+/** Name of the descriptor, as `OpenFile=/run/systemd/notify:notify` and `deploy/systemd/notify-fd` hand it over. */
+const FD_NAME = 'notify';
+const FIRST_FD = 3;
+
+/**
+ * How the service manager is reached, by sd_notify(3); null where there is none.
+ *
+ * Node opens no datagram socket of the Unix kind. A connected one that was handed over costs one system call per
+ * message, and the message comes from this process. Without it, the program systemd-notify is started for each message,
+ * which takes the loop 2 ms in a small process and 15 ms in one of 250 MB.
+ */
+export function findServiceManager(facts: ProcessFacts): ServiceManager | null {
+  const { env, pid, monotonicUs } = facts;
+  const descriptor = findDescriptor(env, pid);
+  const socket = env['NOTIFY_SOCKET'];
+  if (descriptor === null && (socket === undefined || socket === '')) return null;
+  return {
+    tell: descriptor === null ? createCommand(env) : (message, failed) => send(descriptor, message, failed),
+    watchdogMs: watchdogOf(env, pid),
+    monotonicUs,
+  };
+}
+
+function findDescriptor(env: ProcessFacts['env'], pid: number): number | null {
+  if (env['LISTEN_PID'] !== String(pid)) return null;
+  const index = (env['LISTEN_FDNAMES'] ?? '').split(':').indexOf(FD_NAME);
+  if (index < 0 || index >= Number(env['LISTEN_FDS'])) return null;
+  try {
+    return fstatSync(FIRST_FD + index).isSocket() ? FIRST_FD + index : null;
+  } catch {
+    return null;
+  }
+}
+
+function watchdogOf(env: ProcessFacts['env'], pid: number): number | null {
+  const watched = env['WATCHDOG_PID'];
+  const us = Number(env['WATCHDOG_USEC']);
+  if ((watched !== undefined && watched !== String(pid)) || !(us > 0)) return null;
+  return us / 1000;
+}
+
+function send(descriptor: number, message: string, failed: (problem: string) => void): void {
+  try {
+    writeSync(descriptor, message);
+  } catch (error) {
+    failed(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** A manager that does not answer keeps the command waiting for so long. */
+const COMMAND_MS = 5000;
+
+/** One command at a time, so that messages arrive in their order. Pings do not queue: the next one comes soon. */
+function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']): ServiceManager['tell'] {
+  const waiting: Parameters<ServiceManager['tell']>[] = [];
+  let busy = false;
+  function next(): void {
+    const [message, failed] = waiting.shift() ?? [];
+    busy = message !== undefined;
+    if (message === undefined || failed === undefined) return;
+    const command = spawn('systemd-notify', message.split('\n'), {
+      stdio: 'ignore',
+      env: { PATH, NOTIFY_SOCKET },
+      timeout: COMMAND_MS,
+      killSignal: 'SIGKILL',
+    });
+    let over = false;
+    const end = (problem: string | null): void => {
+      if (over) return;
+      over = true;
+      if (problem !== null) failed(problem);
+      next();
+    };
+    command.once('error', (error) => end(error.message));
+    command.once('exit', (code, signal) =>
+      end(code === 0 ? null : `systemd-notify ended with ${code ?? signal}`),
+    );
+  }
+  return (message, failed) => {
+    if (busy && message.startsWith('WATCHDOG=1')) return;
+    waiting.push([message, failed]);
+    if (!busy) next();
+  };
+}

@@ -1,0 +1,145 @@
+import type { LeftArmed } from '../core/notice.ts';
+import type { Summary } from '../core/summary.ts';
+import type { Clock } from '../ports.ts';
+import type { Log } from './log.ts';
+import type { ServiceManager } from './notify-socket.ts';
+
+/** What the service manager is told of the daemon, by sd_notify(3). */
+export interface Supervision {
+  /** The keeper took a step. From nowhere else is the watchdog told that the daemon lives: a loop that hangs is silent. */
+  readonly turned: () => void;
+  /** The configuration is read again; `reloaded` follows, whatever came of it. */
+  readonly reloading: () => void;
+  readonly reloaded: () => void;
+  /** The stop begins. */
+  readonly stopping: () => void;
+  /** The stop is over; the timers that may still be armed. */
+  readonly stopped: (left: readonly LeftArmed[]) => void;
+}
+
+export interface SupervisionOptions {
+  /** Null where nobody supervises. */
+  readonly manager: ServiceManager | null;
+  readonly clock: Clock;
+  readonly summary: () => Summary;
+  readonly log: Pick<Log, 'logger'>;
+}
+
+/** The status line is at most this old, also where no watchdog asks for more. */
+const TELL_EVERY_MS = 5000;
+/** The manager must hear at least twice per timeout of its watchdog; once more leaves room for a message that is lost. */
+const PINGS_PER_WATCHDOG = 3;
+/** How often it is looked whether everything is armed, before that was said. */
+const LOOK_EVERY_MS = 100;
+/** While the daemon starts and stops, it is given so much time from each message on: as long as the loop turns. */
+const EXTEND_MS = 15_000;
+
+const SILENT: Supervision = {
+  turned() {},
+  reloading() {},
+  reloaded() {},
+  stopping() {},
+  stopped() {},
+};
+
+/**
+ * `READY=1` once every wanted market is confirmed armed, as `/readyz` has it; `WATCHDOG=1` from the keeper's own steps;
+ * a status line; and more time, step by step, while an exchange that is down holds up the start, or a stop.
+ */
+export function createSupervision({ manager, clock, summary, log }: SupervisionOptions): Supervision {
+  if (manager === null) return SILENT;
+  const everyMs = Math.min(
+    TELL_EVERY_MS,
+    (manager.watchdogMs ?? Number.POSITIVE_INFINITY) / PINGS_PER_WATCHDOG,
+  );
+  let stage: keyof typeof describeStage | 'stopped' = 'starting';
+  let lookAtMs = Number.NEGATIVE_INFINITY;
+  let tellAtMs = Number.NEGATIVE_INFINITY;
+  let warned = false;
+
+  function tell(lines: readonly string[], status: string): void {
+    manager?.tell([...lines, `STATUS=${status}`].join('\n'), (problem) => {
+      if (warned) return;
+      warned = true;
+      log.logger.warn({ event: 'notify-failed' }, `The service manager cannot be told: ${problem}.`);
+    });
+  }
+  const extend = `EXTEND_TIMEOUT_USEC=${EXTEND_MS * 1000}`;
+
+  return {
+    turned() {
+      const { monoMs } = clock.now();
+      if (stage === 'stopped' || monoMs < lookAtMs) return;
+      const seen = summary();
+      const arrived = stage === 'starting' && seen.ready;
+      if (arrived) stage = 'running';
+      if (arrived || monoMs >= tellAtMs) {
+        const lines = stage === 'running' ? ['WATCHDOG=1'] : ['WATCHDOG=1', extend];
+        tell(arrived ? ['READY=1', ...lines] : lines, describeStage[stage](seen));
+        tellAtMs = monoMs + everyMs;
+      }
+      lookAtMs = stage === 'starting' ? monoMs + LOOK_EVERY_MS : tellAtMs;
+    },
+    // Before everything is armed, the READY=1 that ends a reload would say that it is.
+    reloading() {
+      if (stage !== 'running') return;
+      tell(['RELOADING=1', `MONOTONIC_USEC=${manager.monotonicUs()}`], 'Reads the configuration again');
+    },
+    reloaded() {
+      if (stage === 'running') tell(['READY=1'], describeStatus(summary()));
+    },
+    stopping() {
+      if (stage === 'stopping' || stage === 'stopped') return;
+      stage = 'stopping';
+      tell(['STOPPING=1', extend], describeStop(summary()));
+    },
+    stopped(left) {
+      stage = 'stopped';
+      tell([extend], describeEnd(left));
+    },
+  };
+}
+
+const describeStage = {
+  starting: (seen: Summary) => `Starting: ${describeStatus(seen)}`,
+  running: describeStatus,
+  stopping: describeStop,
+} as const;
+
+function describeStop({ mayFire }: Summary): string {
+  return `Stopping: ${timers(mayFire)} may still be armed`;
+}
+
+/** The daemon in one line, for `systemctl status`. */
+function describeStatus(seen: Summary): string {
+  const { wanted, armed, configured, leastSlack, authorised } = seen;
+  const others = wanted === configured ? '' : `, ${configured - wanted} left alone on purpose`;
+  const slack = leastSlack === null ? '' : `, least slack ${seconds(leastSlack.ms)} (${leastSlack.market})`;
+  const key = authorised ? '' : 'THE EXCHANGE REFUSES THE API KEY: ';
+  return `${key}${armed} of ${wanted} markets armed${others}${slack}, ${describeBot(seen.quietest)}`;
+}
+
+function describeBot(quietest: Summary['quietest']): string {
+  if (quietest === null) return 'no bot is watched';
+  const { bot, state, ageMs } = quietest;
+  if (state === 'failed') return `${bot} has failed`;
+  if (state === 'goodbye') return `${bot} said goodbye`;
+  return ageMs === null ? `no sign of ${bot} yet` : `${bot} gave a sign ${seconds(ageMs)} ago`;
+}
+
+function describeEnd(left: readonly LeftArmed[]): string {
+  const unconfirmed = left.filter(({ why }) => why === 'unconfirmed').length;
+  if (unconfirmed > 0) return `Stopped: ${timers(unconfirmed)} NOT CONFIRMED DELETED, see the journal`;
+  return left.length === 0
+    ? 'Stopped: no timer is armed'
+    : `Stopped: ${timers(left.length)} left to the exchange`;
+}
+
+function timers(count: number): string {
+  return count === 1 ? '1 timer' : `${count} timers`;
+}
+
+/** Whole seconds, rounded down. */
+function seconds(ms: number): string {
+  return `${Math.floor(ms / 1000)} s`;
+}

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import { toCoreSettings } from '../../src/config/core-settings.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { ownerOf } from '../../src/config/shard.ts';
+import { loadWell, SECRETS } from './fixture.ts';
+
+const MARKETS = Array.from({ length: 10_000 }, (_, index) => `M${index}_USDT`);
+
+function load(
+  shard: object,
+  env: Record<string, string> = {},
+  markets: readonly string[] = MARKETS.slice(0, 40),
+) {
+  const exchange = { baseUrls: ['https://exchange.example'], nonce: 'window' };
+  return loadWell(JSON.stringify({ exchange, markets, shard, liveness: { mode: 'none' } }), env);
+}
+const namesOf = (markets: readonly { readonly market: string }[]) => markets.map(({ market }) => market);
+const environment = (more: Record<string, string>) => ({
+  ...SECRETS,
+  KILLSWITCHD_BASE_URL: 'https://exchange.example',
+  KILLSWITCHD_MARKETS: 'BTC_USDT,ETH_USDT',
+  KILLSWITCHD_LIVENESS_MODE: 'none',
+  ...more,
+});
+
+describe('the owner of a market', () => {
+  it('is the same in every version, or a rolling update would leave markets without one', () => {
+    const owners = ['BTC_USDT', 'ETH_USDT', 'SOL_USDT', 'XRP_USDT', 'DOGE_BTC'].map((market) =>
+      [2, 3, 4, 10].map((count) => ownerOf(market, count)),
+    );
+    expect(owners).toEqual([
+      [1, 1, 3, 4],
+      [1, 2, 2, 5],
+      [1, 1, 1, 1],
+      [1, 2, 2, 2],
+      [0, 0, 0, 7],
+    ]);
+  });
+
+  it.each([2, 3, 4, 10, 50])('is spread evenly over %i shards', (count) => {
+    const sizes = Array.from({ length: count }, () => 0);
+    for (const market of MARKETS) sizes[ownerOf(market, count)] = (sizes[ownerOf(market, count)] ?? 0) + 1;
+    const fair = MARKETS.length / count;
+    // Five standard deviations of a fair draw.
+    for (const size of sizes) expect(Math.abs(size - fair)).toBeLessThan(5 * Math.sqrt(fair));
+  });
+
+  it.each([1, 2, 3, 7])('changes from %i shards to one more only for what the new shard gets', (count) => {
+    const moved = MARKETS.filter((market) => ownerOf(market, count) !== ownerOf(market, count + 1));
+    expect(moved.every((market) => ownerOf(market, count + 1) === count)).toBe(true);
+    expect(moved.length / MARKETS.length).toBeCloseTo(1 / (count + 1), 1);
+  });
+});
+
+describe('a shard', () => {
+  it('has its part of the markets, and all shards together have each market once', () => {
+    const parts = [0, 1, 2].map((index) => namesOf(load({ index, count: 3 }).config.markets));
+    expect(parts.flat().sort()).toEqual(MARKETS.slice(0, 40).sort());
+    expect(namesOf(load({ index: 1, count: 3 }).config.fleet)).toEqual(MARKETS.slice(0, 40));
+  });
+
+  it('has a part of the budget, unless it has an address and a key of its own', () => {
+    const budget = (shard: object) => toCoreSettings(load(shard).config, []).budget.requests;
+    expect(budget({ index: 0, count: 4 })).toBe(1250);
+    expect(budget({ index: 0, count: 4, budget: 'own' })).toBe(5000);
+  });
+
+  it('tells the core which markets the others have', () => {
+    const settings = toCoreSettings(load({ index: 2, count: 3, handoverSeconds: 90 }).config, []);
+    expect(settings.handover.forMs).toBe(90_000);
+    expect([...namesOf(settings.handover.elsewhere), ...namesOf(settings.markets)].sort()).toEqual(
+      MARKETS.slice(0, 40).sort(),
+    );
+  });
+
+  it.each([
+    ['--shard 1/3', { shard: '1/3' }, {}],
+    ['--shard with the name of a pod', { shard: 'killswitchd-1/3' }, {}],
+    ['KILLSWITCHD_SHARD', {}, { KILLSWITCHD_SHARD: '1/3' }],
+    ['an index and a count', {}, { KILLSWITCHD_SHARD_INDEX: '1', KILLSWITCHD_SHARD_COUNT: '3' }],
+    ['the name of a pod', {}, { KILLSWITCHD_SHARD_INDEX: 'maker-2-1', KILLSWITCHD_SHARD_COUNT: '3' }],
+  ])('is given by %s', (_what, flags, env) => {
+    const loaded = loadConfig({ env: environment(env), flags });
+    expect(loaded.kind === 'ok' && loaded.config.shard).toMatchObject({ index: 1, count: 3 });
+  });
+
+  it('takes its number from the environment and the count from the file, which a reload changes', () => {
+    const { config } = load({ count: 4 }, { KILLSWITCHD_SHARD_INDEX: 'killswitchd-3' });
+    expect(config.shard).toMatchObject({ index: 3, count: 4 });
+  });
+
+  it.each([
+    ['4/4', 'shards are counted from 0, and the last of 4 is 3/4'],
+    ['0', 'allowed: I/N with I from 0 to N - 1, such as 2/4'],
+    ['0/0', 'allowed: I/N'],
+    ['a/4', 'allowed: I/N'],
+    ['1/2000', '--shard: found 2000; allowed: a whole number from 1 to 1000'],
+  ])('is refused as --shard %s', (shard, says) => {
+    const loaded = loadConfig({ env: environment({}), flags: { shard } });
+    expect(loaded.kind === 'invalid' && loaded.problems.join('\n')).toMatch(/^--shard: found/);
+    expect(loaded.kind === 'invalid' && loaded.problems.join('\n')).toContain(says);
+  });
+
+  it('is refused with the variable’s name where that says no number', () => {
+    const loaded = loadConfig({ env: environment({ KILLSWITCHD_SHARD_INDEX: 'killswitchd' }), flags: {} });
+    expect(loaded.kind === 'invalid' && loaded.problems).toEqual([
+      'KILLSWITCHD_SHARD_INDEX: found "killswitchd"; allowed: a whole number from 0 to 999, or a name that ends in -NUMBER, such as killswitchd-2',
+    ]);
+  });
+
+  it('guards nothing and says so where its number is not below the count: it waits to be needed', () => {
+    const { config, warnings } = load({ index: 3, count: 3 });
+    expect(config.markets).toEqual([]);
+    expect(warnings.join()).toContain('shard 3 of 3 guards no market; it waits for a shard.count above 3');
+  });
+
+  it('is warned about where rising nonces would make the shards refuse each other', () => {
+    const text = (nonce: string) =>
+      JSON.stringify({
+        exchange: { baseUrls: ['https://exchange.example'], nonce },
+        markets: MARKETS.slice(0, 40),
+        shard: { count: 2 },
+        liveness: { mode: 'none' },
+      });
+    expect(loadWell(text('increasing')).warnings.join()).toContain('nonce: window');
+    expect(loadWell(text('window')).warnings.join()).not.toContain('stale');
+  });
+});

@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest';
+import { describe as describeState } from '../../src/core/describe.ts';
+import { coreSettings, marketOf, type SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, LOST } from './driver.ts';
+
+const FOR_MS = 60_000;
+
+/** Two markets, of which AAA has gone to another shard for a second. */
+function handingOver(options: SettingsOptions = {}, forMs = FOR_MS): Driver {
+  const driver = createDriver({ markets: ['AAA', 'BBB'], ...options });
+  driver.tick();
+  driver.live(2000);
+  const handover = { elsewhere: [marketOf('AAA')], forMs };
+  driver.feed({ kind: 'reload', settings: coreSettings({ ...options, markets: ['BBB'], handover }) });
+  driver.live(1000);
+  return driver;
+}
+const names = (driver: Driver) => driver.state.markets.map(({ settings }) => settings.market);
+const writtenFrom = (driver: Driver, from: number, market = 'AAA') =>
+  driver.writes
+    .slice(from)
+    .filter((write) => write.market === market)
+    .map(({ timeoutSeconds }) => timeoutSeconds);
+/** What is written for AAA while `forMs` go by. */
+function written(driver: Driver, forMs: number): (number | null)[] {
+  const from = driver.writes.length;
+  driver.live(forMs);
+  return writtenFrom(driver, from);
+}
+
+test('a market that went to another shard is renewed here as before until the handover is over', () => {
+  const driver = handingOver();
+  expect(driver.notices('reloaded').at(-1)).toMatchObject({ removed: [], moved: ['AAA'] });
+  expect(written(driver, FOR_MS - 8000).length).toBeGreaterThan(7);
+  expect(names(driver)).toEqual(['BBB', 'AAA']);
+});
+
+test('it is renewed once more in full and left, and never deleted, whatever the policy is', () => {
+  for (const policy of ['delete', 'keep', 'handoff'] as const) {
+    const driver = handingOver({ shutdown: { policy } });
+    const all = written(driver, FOR_MS + 20_000);
+    expect(all).not.toContain(null);
+    expect(names(driver)).toEqual(['BBB']);
+    expect(driver.notices('handed-over')).toEqual([{ kind: 'handed-over', markets: ['AAA'] }]);
+    expect(driver.notices('removed')).toEqual([
+      { kind: 'removed', market: 'AAA', how: policy === 'keep' ? 'kept' : 'handed_off' },
+    ]);
+  }
+});
+
+test('without a handover time it is renewed once more at once', () => {
+  const driver = createDriver({ markets: ['AAA', 'BBB'] });
+  driver.tick();
+  driver.live(2000);
+  const from = driver.writes.length;
+  const handover = { elsewhere: [marketOf('AAA')], forMs: 0 };
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'], handover }) });
+  driver.live(20_000);
+  expect(writtenFrom(driver, from)).toEqual([60]);
+  expect(names(driver)).toEqual(['BBB']);
+});
+
+test('its last renewal is tried again until it is confirmed', () => {
+  const driver = handingOver({}, 1500);
+  const from = driver.writes.length;
+  let tries = 0;
+  driver.live(30_000, 20, (write) => {
+    if (write.market === 'AAA' && (tries += 1) < 3) driver.settle(write, LOST);
+    else driver.apply(write);
+  });
+  expect(writtenFrom(driver, from)).toEqual([60, 60, 60]);
+  expect(names(driver)).toEqual(['BBB']);
+});
+
+test('a market that comes back within the handover stays, and is this daemon’s own again', () => {
+  const driver = handingOver();
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['AAA', 'BBB'] }) });
+  expect(written(driver, FOR_MS * 2)).not.toContain(null);
+  expect(names(driver)).toEqual(['AAA', 'BBB']);
+  expect(driver.market('AAA').movedUntilAwakeMs).toBeNull();
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+  expect(driver.takeOne()).toMatchObject({ market: 'AAA', timeoutSeconds: null });
+});
+
+test('a second reload does not prolong the handover, and takes over what changed', () => {
+  const driver = handingOver();
+  driver.live(FOR_MS / 2);
+  const from = driver.writes.length;
+  const handover = { elsewhere: [marketOf('AAA:30')], forMs: FOR_MS };
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'], handover }) });
+  driver.live(FOR_MS / 2 + 10_000);
+  expect(new Set(writtenFrom(driver, from))).toEqual(new Set([30]));
+  expect(names(driver)).toEqual(['BBB']);
+});
+
+test('a market that no shard has any more is deleted as the policy says', () => {
+  const driver = handingOver();
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+  expect(driver.takeOne()).toMatchObject({ market: 'AAA', timeoutSeconds: null });
+});
+
+test('a stop during the handover hands the timer off, and deletes only those of its own', () => {
+  const driver = handingOver();
+  const from = driver.writes.length;
+  driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+  driver.live(2000);
+  expect(writtenFrom(driver, from, 'AAA')).toEqual([60]);
+  expect(writtenFrom(driver, from, 'BBB')).toEqual([null]);
+});
+
+test('during the handover a dead bot is a dead bot: nothing is renewed, and nothing deleted', () => {
+  const liveness = { mode: 'beat', ttlMs: 15_000 } as const;
+  const driver = createDriver({ markets: ['AAA', 'BBB'], liveness });
+  driver.tick();
+  driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+  driver.live(2000);
+  const handover = { elsewhere: [marketOf('AAA')], forMs: FOR_MS };
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'], liveness, handover }) });
+  driver.live(16_000);
+  expect(driver.market('AAA').suspended).toBe('bot_stale');
+  expect(written(driver, FOR_MS * 2)).toEqual([]);
+});
+
+test('a disarmed market that goes to another shard is not deleted from here once that one has it', () => {
+  const driver = handingOver();
+  driver.feed({ kind: 'operate', command: { does: 'disarm', markets: ['AAA'], forMs: 0 } });
+  expect(written(driver, FOR_MS * 2)).toEqual([]);
+  expect(names(driver)).toEqual(['BBB']);
+});
+
+test('the cadence reckons with a market for as long as it is guarded, and the status tells for how long that is', () => {
+  const driver = handingOver();
+  const seen = () => describeState(driver.state, driver.now()).markets;
+  const moved = seen().find(({ market }) => market === 'AAA');
+  expect(moved).toMatchObject({ state: 'armed', leaving: false, timeoutMs: 60_000 });
+  expect(moved?.handedOverInMs).toBeGreaterThan(FOR_MS - 2000);
+  expect(moved?.survivesMs).toBe(seen().find(({ market }) => market === 'BBB')?.survivesMs);
+  driver.live(FOR_MS + 10_000);
+  expect(seen().map(({ market, handedOverInMs }) => [market, handedOverInMs])).toEqual([['BBB', null]]);
+});

@@ -1,0 +1,70 @@
+/**
+ * A bot on ccxt, which comes from the registry when the test runs and not with this repository. `node ccxt-bot.ts
+ * CCXT_URL EXCHANGE_URL` does what a bot does and prints what came of it as JSON. Nothing but the base address differs
+ * from a bot at the live exchange.
+ */
+interface Trader {
+  readonly urls: { readonly api: Record<string, Record<string, string>> };
+  readonly loadMarkets: () => Promise<object>;
+  readonly fetchStatus: () => Promise<{ status: string }>;
+  readonly createOrder: (
+    symbol: string,
+    type: 'market',
+    side: 'buy' | 'sell',
+    amount: number,
+    price?: undefined,
+    params?: object,
+  ) => Promise<object>;
+  readonly cancelAllOrdersAfter: (timeoutMs: number, params: object) => Promise<unknown>;
+  readonly createDepositAddress: (code: string, params: object) => Promise<object>;
+  readonly v4PrivatePostMainAccountWithdrawPay: (params: object) => Promise<unknown>;
+  readonly v4PrivatePostMainAccountCodesMy: (params: object) => Promise<unknown>;
+  readonly v4PrivatePostMiningHashrate: (params: object) => Promise<unknown>;
+  readonly v4PublicGetMiningPool: () => Promise<unknown>;
+}
+
+interface Ccxt {
+  readonly default: Readonly<Record<string, new (options: object) => Trader>>;
+}
+
+const [, , ccxtUrl = '', exchangeUrl = ''] = process.argv;
+const { default: ccxt } = (await import(ccxtUrl)) as Ccxt;
+const Exchange = ccxt['whitebit'];
+if (Exchange === undefined) throw new Error('this ccxt does not know the exchange');
+const trader = new Exchange({ apiKey: 'demo-key', secret: 'demo-secret' });
+for (const addresses of Object.values(trader.urls.api)) {
+  for (const [kind, address] of Object.entries(addresses)) {
+    addresses[kind] = address.replace(new URL(address).origin, exchangeUrl);
+  }
+}
+
+const refusal = async (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'done',
+    (error: Error) => error.constructor.name,
+  );
+const symbol = 'BTC/USDT';
+const markets = Object.keys(await trader.loadMarkets());
+const results = {
+  markets,
+  status: await trader.fetchStatus(),
+  buy: await trader.createOrder(symbol, 'market', 'buy', 0.01),
+  sell: await trader.createOrder(symbol, 'market', 'sell', 0.01, undefined, { clientOrderId: 'mine-1' }),
+  armed: await trader.cancelAllOrdersAfter(60_000, { symbol }),
+  armedForSome: await trader.cancelAllOrdersAfter(60_000, { symbol, types: ['spot'] }),
+  deleted: await trader.cancelAllOrdersAfter(0, { symbol, timeout: null }),
+  address: await trader.createDepositAddress('USDT', { network: 'TRC20' }),
+  withdrawn: await trader.v4PrivatePostMainAccountWithdrawPay({
+    ticker: 'USDT',
+    amount: '10',
+    address: 'TXyz',
+    uniqueId: 'ccxt-1',
+    network: 'TRC20',
+  }),
+  codes: await trader.v4PrivatePostMainAccountCodesMy({ limit: 2 }),
+  hashrate: await trader.v4PrivatePostMiningHashrate({ account: 'rig' }),
+  pool: await trader.v4PublicGetMiningPool(),
+  tooMuch: await refusal(trader.createOrder(symbol, 'market', 'sell', 1000)),
+  tooShort: await refusal(trader.cancelAllOrdersAfter(1000, { symbol })),
+};
+process.stdout.write(JSON.stringify(results));

@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { hostClock } from '../simulator/raw-client.ts';
+
+/** Larger than everything else that is installed here: so it is fetched for this test alone. */
+const CCXT = 'ccxt@4.5.84';
+const MINUTES_MS = 60_000;
+
+const run = promisify(execFile);
+let folder: string;
+let server: SimulatedServer;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'killswitchd-ccxt-'));
+  writeFileSync(join(folder, 'package.json'), '{"private":true}');
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
+  await run('npm', ['install', ...quiet, CCXT], { cwd: folder });
+  const listen = { host: '127.0.0.1', port: 0 };
+  const exchange = { profile: 'live', newAddresses: true } as const;
+  server = await startSimulatedServer({ clock: hostClock, listen, exchange });
+}, 5 * MINUTES_MS);
+
+afterAll(async () => {
+  await server?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test(
+  'a bot on ccxt trades, withdraws and arms timers at the simulated exchange with its base address changed and nothing else',
+  async () => {
+    const ccxt = pathToFileURL(join(folder, 'node_modules/ccxt/js/ccxt.js')).href;
+    const bot = join(import.meta.dirname, 'ccxt-bot.ts');
+    const { stdout } = await run(process.execPath, [bot, ccxt, server.url]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      markets: expect.arrayContaining(['BTC/USDT', 'BTC/USDT:USDT']),
+      status: { status: 'ok' },
+      buy: { id: expect.any(String), symbol: 'BTC/USDT', side: 'buy', amount: 0.01, filled: 0.01, cost: 600 },
+      sell: { clientOrderId: 'mine-1', side: 'sell', filled: 0.01, remaining: 0, fee: { cost: 0.6 } },
+      armed: { market: 'BTC_USDT', types: null },
+      armedForSome: { types: ['spot'] },
+      deleted: [],
+      address: { currency: 'USDT', address: expect.stringMatching(/^T/) },
+      withdrawn: [],
+      codes: { total: 42, limit: 2 },
+      hashrate: { data: { account: 'rig' } },
+      pool: { data: { assets: ['BTC'] } },
+      tooMuch: 'InsufficientFunds',
+      tooShort: 'ExchangeError',
+    });
+    expect(server.exchange.timers()).toEqual([]);
+    expect(server.exchange.marketOrders().map(({ side }) => side)).toEqual(['buy', 'sell']);
+    expect(server.exchange.withdrawals()).toMatchObject([{ uniqueId: 'ccxt-1', amount: '10' }]);
+  },
+  MINUTES_MS,
+);

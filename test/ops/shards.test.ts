@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { playShards } from '../process/shard-play.ts';
+
+/** 10,000 markets at nine tenths of the documented limit: one renewal each 12 s. */
+const MARKETS = 10_000;
+const CADENCE_MS = 12_000;
+
+test('ten thousand markets: 3 shards, 4, one killed, 3 again; no timer fires, and nobody is without an owner', {
+  timeout: 420_000,
+}, async (context) => {
+  const { log, ...seen } = await playShards(context, {
+    markets: MARKETS,
+    timeoutSeconds: 60,
+    handoverSeconds: 20,
+    restMs: 2 * CADENCE_MS,
+  });
+  const reasons = Object.entries(Object.groupBy(seen.refused, (reason) => reason));
+  const refused = Object.fromEntries(reasons.map(([reason, all = []]) => [reason, all.length]));
+  console.log({ ...seen, refused });
+  expect({ ...seen, refused }, log.slice(-3000)).toMatchObject({ fired: 0, owned: MARKETS });
+  expect(Math.abs(seen.moved - MARKETS / 4)).toBeLessThan(MARKETS / 40);
+  // Every market is renewed by somebody once per cadence; the rest is for what a loaded machine is late by.
+  expect(seen.longestGapMs).toBeLessThan(1.5 * CADENCE_MS);
+  // Away for as long as a process takes to start and to read 10,000 markets.
+  expect(seen.longestGapOfKilledMs).toBeLessThan(45_000);
+  expect(seen.mostInWindow).toBeLessThanOrEqual(10_000);
+});

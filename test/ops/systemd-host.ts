@@ -1,0 +1,153 @@
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from '../process/program.ts';
+
+/** What a command on the host came to. */
+export interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A Debian with systemd as its first process, loopback as its only network, and nothing installed. */
+export interface DebianHost {
+  /** Its root directory, seen from here. */
+  readonly root: string;
+  /** Runs a shell script as root there. Rejects only where it does not end within `withinMs`. */
+  readonly run: (script: string, withinMs?: number) => Promise<Ran>;
+  /** The same, and throws where it fails. The standard output, without the last line break. */
+  readonly must: (script: string, withinMs?: number) => Promise<string>;
+  /** Shuts it down and removes it. */
+  readonly end: () => Promise<void>;
+}
+
+/** Systems are kept between runs: making one takes a minute. */
+const CACHE = join(tmpdir(), 'killswitchd-ops-debian');
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** The release of this machine, from where this machine has its own packages. */
+function makeSystem(): string {
+  const release = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
+  const targets = execFileSync('apt-get', ['indextargets', '--format', '$(CODENAME) $(COMPONENT) $(SITE)'], {
+    encoding: 'utf8',
+  });
+  const mirror = targets
+    .split('\n')
+    .map((line) => line.split(' '))
+    .find(([codename, component]) => codename === release && component === 'main')?.[2];
+  if (release === undefined || mirror === undefined) throw new Error(`no mirror of Debian in:\n${targets}`);
+  const made = join(CACHE, release);
+  if (existsSync(made)) return made;
+  mkdirSync(CACHE, { recursive: true });
+  const half = mkdtempSync(join(CACHE, 'half-'));
+  try {
+    const packages = '--include=systemd,systemd-sysv,dbus';
+    execFileSync('debootstrap', ['--variant=minbase', packages, release, half, mirror], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    renameSync(half, made);
+  } finally {
+    rmSync(half, { recursive: true, force: true });
+  }
+  return made;
+}
+
+/** Boots a fresh Debian in a container. Needs root, and the Debian packages debootstrap and systemd-container. */
+export async function bootDebian(): Promise<DebianHost> {
+  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-host-'));
+  const root = join(folder, 'root');
+  execFileSync('cp', ['-a', makeSystem(), root]);
+  const flags = ['--quiet', '--register=no', '--keep-unit', '--private-network', '--link-journal=no'];
+  const container = spawn('systemd-nspawn', [...flags, '--console=pipe', '-D', root, '--boot'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let console = '';
+  for (const stream of [container.stdout, container.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      console += text;
+    });
+  }
+  let over = false;
+  const ended = new Promise<void>((resolve) => {
+    container.once('close', () => {
+      over = true;
+      resolve();
+    });
+    container.once('error', (error) => {
+      console += error.message;
+    });
+  });
+  // The container dies with it.
+  const kill = () => container.kill('SIGKILL');
+  process.on('exit', kill);
+  const end = async () => {
+    container.kill('SIGTERM');
+    const late = setTimeout(kill, 30_000);
+    await ended;
+    clearTimeout(late);
+    process.off('exit', kill);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const leader = await eventually('the first process of the container', 20_000, () => {
+      if (over) throw new Error(`the container ended:\n${console}`);
+      return findLeader(container.pid ?? 0);
+    });
+    const run = (script: string, withinMs = 60_000) => runInside(leader, script, withinMs);
+    await eventually(`systemd\n${console}`, 60_000, async () => {
+      if (over) throw new Error(`the container ended:\n${console}`);
+      return (await run('systemctl is-system-running')).stdout.trim() === 'running' ? true : null;
+    });
+    return {
+      root,
+      run,
+      async must(script, withinMs) {
+        const { code, stdout, stderr } = await run(script, withinMs);
+        if (code !== 0) throw new Error(`${script}\nended with ${code}:\n${stdout}${stderr}`);
+        return stdout.trimEnd();
+      },
+      end,
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+/** The child that has become systemd; null before it has. */
+function findLeader(pid: number): number | null {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+    const found = children.find((child) => readFileSync(`/proc/${child}/comm`, 'utf8') === 'systemd\n');
+    return found === undefined ? null : Number(found);
+  } catch {
+    return null;
+  }
+}
+
+function runInside(leader: number, script: string, withinMs: number): Promise<Ran> {
+  const command = ['-t', String(leader), '-a', 'env', '-i', `PATH=${PATH}`, 'sh', '-ec', script];
+  return new Promise((resolve, reject) => {
+    execFile(
+      'nsenter',
+      command,
+      { timeout: withinMs, killSignal: 'SIGKILL', maxBuffer: 64 * 1024 * 1024 },
+      (error, stdout, stderr) => {
+        const code = error === null ? 0 : error.code;
+        if (typeof code === 'number') resolve({ code, stdout, stderr });
+        else reject(new Error(`${script}\ndid not end within ${withinMs} ms:\n${stdout}${stderr}`));
+      },
+    );
+  });
+}
+
+/** The tracked files of this repository, and those that will be, in a folder of their own: a clean clone. */
+export function cloneTo(folder: string, from: string): void {
+  const list = ['-c', 'safe.directory=*', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'];
+  for (const path of execFileSync('git', list, { cwd: from, encoding: 'utf8' }).split('\0')) {
+    if (path !== '' && existsSync(join(from, path))) cpSync(join(from, path), join(folder, path));
+  }
+}

@@ -1,0 +1,142 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'vitest';
+import type { DaemonProcess } from './daemon.ts';
+import { stageFor } from './harness.ts';
+import { eventually, said, sleep } from './program.ts';
+import { linesOf } from './reloading.ts';
+import { type Events, longestGapMs, ofKind } from './simulated-exchange.ts';
+
+export interface ShardPlay {
+  readonly markets: number;
+  readonly timeoutSeconds: number;
+  readonly handoverSeconds: number;
+  /** How long the fleet stays as it is between two changes. */
+  readonly restMs: number;
+}
+
+/** What the exchange saw of a fleet that grew from three shards to four, lost one for a moment, and shrank again. */
+export interface Played {
+  readonly fired: number;
+  /** The longest time that a market went without a renewal, but for those of the shard that was killed, milliseconds. */
+  readonly longestGapMs: number;
+  /** The same for the shard that was killed, while it was away. */
+  readonly longestGapOfKilledMs: number;
+  /** Markets that the fourth shard had. */
+  readonly moved: number;
+  /** Markets that somebody renewed at the end within `restMs`. */
+  readonly owned: number;
+  /** Requests in any 10 s, at most. */
+  readonly mostInWindow: number;
+  /** Why the exchange refused requests. */
+  readonly refused: readonly string[];
+  readonly log: string;
+}
+
+const marketAt = (index: number) => `M${index}_USDT`;
+
+/** Real processes against one exchange: 3 shards, 4, one killed, 3 again. */
+export async function playShards(context: TestContext, play: ShardPlay): Promise<Played> {
+  const { markets, timeoutSeconds, handoverSeconds, restMs } = play;
+  const stage = stageFor(context);
+  const eventLog = join(stage.directory, 'events');
+  const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--event-log', eventLog]);
+  const names = Array.from({ length: markets }, (_, index) => marketAt(index));
+  const configOf = (index: number, count: number) => ({
+    exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare: 0.9 },
+    defaults: { timeoutSeconds },
+    shard: { index, count, handoverSeconds },
+    shutdown: { policy: 'handoff' },
+  });
+  const start = async (index: number, count: number): Promise<DaemonProcess> => {
+    const config = configOf(index, count);
+    const daemon = await stage.daemon({ exchange: exchange.url, markets: names, config });
+    await daemon.ready(180_000);
+    return daemon;
+  };
+  const resize = async (daemon: DaemonProcess, index: number, count: number) => {
+    const before = linesOf(daemon, 'reloaded');
+    const text = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
+    writeFileSync(`${daemon.configFile}.new`, JSON.stringify({ ...text, ...configOf(index, count) }));
+    renameSync(`${daemon.configFile}.new`, daemon.configFile);
+    daemon.signal('SIGHUP');
+    await eventually(`reloaded\n${said(daemon)}`, 30_000, () =>
+      linesOf(daemon, 'reloaded') > before ? true : null,
+    );
+  };
+
+  const shards = await Promise.all([0, 1, 2].map((index) => start(index, 3)));
+  const armedMs = await exchange.nowMs();
+  await sleep(restMs);
+  const fourth = await start(3, 4);
+  const moved = await fourth.metric('killswitch_shard_markets');
+  for (const [index, daemon] of shards.entries()) await resize(daemon, index, 4);
+  await sleep(handoverSeconds * 1000 + restMs);
+
+  const killedMs = await exchange.nowMs();
+  const killed = shards[1];
+  const ownedByKilled = await ownedBy(killed);
+  killed?.signal('SIGKILL');
+  await killed?.exit();
+  const again = await start(1, 4);
+  const backMs = await exchange.nowMs();
+  await sleep(restMs);
+
+  const all = [shards[0], again, shards[2]];
+  for (const [index, daemon] of all.entries()) if (daemon !== undefined) await resize(daemon, index, 3);
+  await resize(fourth, 3, 3);
+  await eventually(`left by the fourth\n${said(fourth)}`, handoverSeconds * 1000 + 60_000, async () =>
+    (await fourth.metric('killswitch_markets_removed_total', { how: 'handed_off' })) >= moved ? true : null,
+  );
+  fourth.signal('SIGTERM');
+  await fourth.exit(30_000);
+  const aloneMs = await exchange.nowMs();
+  await sleep(restMs);
+  const endMs = await exchange.nowMs();
+
+  const events = readFileSync(eventLog, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Events[number]);
+  const byMarket = Map.groupBy(events, (event) => ('market' in event ? event.market : ''));
+  const eventsOf = (market: string) => byMarket.get(market) ?? [];
+  const others = names.filter((market) => !ownedByKilled.has(market));
+  const gap = (market: string, fromMs: number, toMs: number) =>
+    longestGapMs(eventsOf(market), market, fromMs, toMs);
+  const longest = (of: readonly string[], fromMs: number, toMs: number) =>
+    of.reduce((most, market) => Math.max(most, gap(market, fromMs, toMs)), 0);
+  return {
+    fired: ofKind(events, 'timer-fired').length,
+    longestGapMs: Math.max(
+      longest(others, armedMs, endMs),
+      longest([...ownedByKilled], armedMs, killedMs),
+      longest([...ownedByKilled], backMs, endMs),
+    ),
+    longestGapOfKilledMs: longest([...ownedByKilled], killedMs, backMs),
+    moved,
+    owned: names.filter((market) => gap(market, aloneMs, endMs) <= restMs).length,
+    mostInWindow: mostInWindow(events),
+    refused: ofKind(events, 'request-refused').map(({ why }) => why),
+    log: [...shards, fourth, again].map(said).join('\n'),
+  };
+}
+
+/** The markets that a daemon guards, by its status. */
+async function ownedBy(daemon: DaemonProcess | undefined): Promise<ReadonlySet<string>> {
+  if (daemon === undefined) return new Set();
+  const { markets } = JSON.parse((await daemon.get('/api/v1/status')).body) as {
+    markets: { market: string }[];
+  };
+  return new Set(markets.map(({ market }) => market));
+}
+
+function mostInWindow(events: Events): number {
+  const moments = events.filter(({ kind }) => kind.startsWith('timer-') && kind !== 'timer-fired');
+  let first = 0;
+  let most = 0;
+  for (const [index, { atMs }] of moments.entries()) {
+    while ((moments[first]?.atMs ?? 0) <= atMs - 10_000) first += 1;
+    most = Math.max(most, index - first + 1);
+  }
+  return most;
+}

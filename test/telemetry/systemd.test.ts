@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'vitest';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createSupervision } from '../../src/telemetry/systemd.ts';
+import type { SettingsOptions } from '../core/core-settings.ts';
+import { createStage } from '../keeper-stage.ts';
+
+interface Heard {
+  readonly atMs: number;
+  readonly lines: readonly string[];
+  readonly status: string;
+}
+
+/** A keeper that is supervised, and what the service manager hears. */
+function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000) {
+  const stage = createStage(options);
+  const { keeper, clock, timeline, calls } = stage;
+  const heard: Heard[] = [];
+  const warned: string[] = [];
+  let problem: string | null = null;
+  const log = createLog({
+    level: 'info',
+    format: 'text',
+    clock,
+    onLine: () => {},
+    onDrop: () => {},
+    secrets: () => [],
+    write: (bytes, done) => {
+      warned.push(String(bytes));
+      queueMicrotask(() => done(null, bytes.length));
+    },
+  });
+  const supervision = createSupervision({
+    manager: {
+      tell(message, failed) {
+        if (problem !== null) failed(problem);
+        const lines = message.split('\n');
+        const status = lines.pop() ?? '';
+        heard.push({ atMs: timeline.nowMs(), lines, status: status.replace('STATUS=', '') });
+      },
+      watchdogMs,
+      monotonicUs: () => 42n,
+    },
+    clock,
+    summary: keeper.summary,
+    log,
+  });
+  keeper.onTurn(() => supervision.turned());
+  keeper.start();
+  return {
+    ...stage,
+    supervision,
+    heard,
+    warned,
+    breakWith: (text: string) => {
+      problem = text;
+    },
+    /** Lets the exchange answer everything for so long. */
+    answer: (forMs: number) => {
+      for (let at = 0; at < forMs; at += 50) {
+        for (const call of calls.splice(0)) stage.apply(call);
+        stage.run(50);
+      }
+    },
+    said: (line: string) => heard.filter(({ lines }) => lines.includes(line)),
+  };
+}
+
+describe('a service manager is told', () => {
+  test('that the daemon is ready when the last market is confirmed armed, and not before', () => {
+    const { calls, apply, run, heard, said } = start({ markets: ['AAA', 'BBB'] });
+    apply(calls[0]);
+    run(4000);
+    expect(said('READY=1')).toEqual([]);
+    expect(heard[0]?.status).toBe('Starting: 0 of 2 markets armed, no bot is watched');
+    for (const call of calls.splice(1)) apply(call);
+    run(400);
+    expect(said('READY=1')).toHaveLength(1);
+    expect(heard.at(-1)?.status).toMatch(
+      /^2 of 2 markets armed, least slack 5\d s \([AB]{3}\), no bot is watched$/,
+    );
+  });
+
+  test('to go on waiting while the exchange is away at the start, for as long as the loop turns', () => {
+    const { run, said, heard } = start();
+    run(600_000);
+    const moments = said('EXTEND_TIMEOUT_USEC=15000000').map(({ atMs }) => atMs);
+    expect(moments.length).toBe(heard.length);
+    expect(longestGap([0, ...moments, 600_000])).toBeLessThanOrEqual(5250);
+    expect(said('READY=1')).toEqual([]);
+  });
+
+  test.each([2000, 6000, 15_000, 60_000])(
+    'that it lives at least twice in a watchdog of %i ms, however often the configuration is read',
+    (watchdogMs) => {
+      const { answer, said, supervision } = start({}, watchdogMs);
+      for (let round = 0; round < 60; round += 1) {
+        answer(500);
+        supervision.reloading();
+        supervision.reloaded();
+      }
+      const moments = said('WATCHDOG=1').map(({ atMs }) => atMs);
+      expect(longestGap(moments)).toBeLessThanOrEqual(watchdogMs / 2);
+    },
+  );
+
+  test('nothing more by a loop that does not turn', () => {
+    const stage = createStage();
+    const heard: string[] = [];
+    const supervision = createSupervision({
+      manager: { tell: (message) => heard.push(message), watchdogMs: 15_000, monotonicUs: () => 0n },
+      // Whatever woke up by itself would go on while the loop hangs.
+      clock: {
+        now: stage.clock.now,
+        after() {
+          throw new Error('no timer of its own');
+        },
+      },
+      summary: stage.keeper.summary,
+      log: createLog({
+        level: 'info',
+        format: 'json',
+        clock: stage.clock,
+        onLine() {},
+        onDrop() {},
+        secrets: () => [],
+      }),
+    });
+    supervision.turned();
+    expect(heard).toHaveLength(1);
+    stage.run(60_000);
+    expect(heard).toHaveLength(1);
+  });
+
+  test('how the daemon is, in one line', () => {
+    const { answer, heard, keeper, calls, run } = start({
+      markets: ['AAA:60:maker', 'BBB:30:maker', 'CCC:60:taker'],
+      liveness: { mode: 'beat' },
+    });
+    answer(4000);
+    expect(heard.at(-1)?.status).toMatch(
+      /^3 of 3 markets armed, least slack 2\d s \(BBB\), no sign of maker yet$/,
+    );
+    keeper.hear('maker', 'beat', 0);
+    keeper.hear('taker', 'fail', 0);
+    answer(5000);
+    expect(heard.at(-1)?.status).toMatch(
+      /^2 of 2 markets armed, 1 left alone on purpose, least slack 2\d s \(BBB\), taker has failed$/,
+    );
+    keeper.hear('maker', 'beat', 0);
+    answer(5000);
+    for (let refused = 0; refused < 3; refused += 1) {
+      for (const call of calls.splice(0)) call.settle({ kind: 'unauthorised', status: 401, detail: 'no' });
+      run(3000);
+    }
+    expect(heard.at(-1)?.status).toMatch(/^THE EXCHANGE REFUSES THE API KEY: /);
+  });
+
+  test('that the configuration is read again and when that is over, but not before it was ready', () => {
+    const { answer, heard, supervision } = start();
+    supervision.reloading();
+    supervision.reloaded();
+    expect(heard.map(({ lines }) => lines[0])).toEqual(['WATCHDOG=1']);
+    answer(300);
+    heard.splice(0);
+    supervision.reloading();
+    supervision.reloaded();
+    expect(heard.map(({ lines }) => lines)).toEqual([['RELOADING=1', 'MONOTONIC_USEC=42'], ['READY=1']]);
+  });
+
+  test('that it stops, for how long it still needs, and what came of it', async () => {
+    const { answer, heard, run, supervision, keeper, said } = start({
+      shutdown: { budgetMs: 30_000 },
+      markets: ['AAA', 'BBB'],
+    });
+    answer(3000);
+    heard.splice(0);
+    supervision.stopping();
+    supervision.stopping();
+    const stopped = keeper.stop('delete', 'test');
+    expect(heard).toEqual([
+      {
+        atMs: 3000,
+        lines: ['STOPPING=1', 'EXTEND_TIMEOUT_USEC=15000000'],
+        status: 'Stopping: 2 timers may still be armed',
+      },
+    ]);
+    run(30_000);
+    supervision.stopped(await stopped);
+    const moments = said('EXTEND_TIMEOUT_USEC=15000000').map(({ atMs }) => atMs);
+    expect(longestGap(moments)).toBeLessThanOrEqual(5250);
+    expect(heard.at(-1)?.status).toBe('Stopped: 2 timers NOT CONFIRMED DELETED, see the journal');
+    supervision.reloading();
+    supervision.turned();
+    expect(heard.at(-1)?.status).toMatch('Stopped');
+    expect(said('READY=1')).toEqual([]);
+  });
+});
+
+test('a service manager that cannot be told is a warning, once', () => {
+  const { answer, breakWith, warned, said } = start();
+  breakWith('ECONNREFUSED');
+  answer(60_000);
+  expect(said('WATCHDOG=1').length).toBeGreaterThan(5);
+  expect(warned.filter((line) => line.includes('cannot be told: ECONNREFUSED'))).toHaveLength(1);
+});
+
+function longestGap(moments: readonly number[]): number {
+  return Math.max(...moments.slice(1).map((atMs, index) => atMs - (moments[index] ?? 0)));
+}
