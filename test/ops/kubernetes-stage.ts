@@ -31,8 +31,6 @@ import {
 
 /** Where the simulated exchange of a pod listens. */
 const EXCHANGE = '127.0.0.1:17480';
-/** What it accepts. */
-const SECRET = { 'api-key': 'demo-key', 'api-secret': 'demo-secret' };
 
 /** A pod that runs what a manifest says: its environment, arguments, files and user, on an exchange of its own. */
 export interface PodStage {
@@ -41,12 +39,13 @@ export interface PodStage {
   readonly start: (container: ContainerSpec) => Container;
   /** Runs any other command of the image beside the containers, with more names for this host. */
   readonly startOther: (command: readonly string[]) => Container;
-  readonly startExchange: () => Promise<Container>;
+  /** `env` holds the key and secret that it accepts; else they are those of the demo. */
+  readonly startExchange: (env?: Readonly<Record<string, string>>) => Promise<Container>;
   readonly events: () => ExchangeEvent[];
   /** As the kubelet asks. */
   readonly probe: (container: ContainerSpec, probe: Probe | undefined) => Promise<number>;
-  /** Asks the status port. */
-  readonly ask: (path: string) => Promise<Answer>;
+  /** Asks the status page, or another port. */
+  readonly ask: (path: string, port?: number) => Promise<Answer>;
   /** Replaces a file of the ConfigMap as the kubelet does: all at once, by a link. */
   readonly changeConfig: (change: (text: string) => string) => void;
   readonly end: () => Promise<void>;
@@ -67,8 +66,8 @@ export async function stagePod(
   {
     overlay,
     podName,
-    secret = SECRET,
-  }: { overlay: string; podName: string; secret?: Readonly<Record<string, string>> },
+    secret,
+  }: { overlay: string; podName: string; secret: Readonly<Record<string, string>> },
 ): Promise<PodStage> {
   const own = mkdtempSync(join(directory, `${podName}-`));
   cpSync(KUBERNETES, join(own, 'kubernetes'), { recursive: true });
@@ -98,7 +97,7 @@ export async function stagePod(
         env: environmentOf(container, podName),
         ...container.securityContext,
       };
-      const own: Mount[] = container.volumeMounts.map(({ name, mountPath, readOnly = false }) => {
+      const own: Mount[] = (container.volumeMounts ?? []).map(({ name, mountPath, readOnly = false }) => {
         mkdirSync(join(root, mountPath), { recursive: true });
         return { from: volumes.get(name) ?? '', to: mountPath, readOnly };
       });
@@ -116,11 +115,12 @@ export async function stagePod(
       });
     },
     startOther: (command) => pod.start({ ...base(), command }),
-    async startExchange() {
+    async startExchange(env = {}) {
       const { root, mounts, ...rest } = base();
       mkdirSync(join(root, 'log'));
       const exchange = pod.start({
         ...rest,
+        env: { ...rest.env, ...env },
         root,
         mounts: [...mounts, { from: log, to: '/log', readOnly: false }],
         command: [
@@ -144,7 +144,7 @@ export async function stagePod(
       const number = container.ports?.find(({ name }) => name === port)?.containerPort ?? port;
       return (await pod.ask(`http://127.0.0.1:${number}${path}`, probe.timeoutSeconds * 1000)).status;
     },
-    ask: (path) => pod.ask(`http://127.0.0.1:17477${path}`),
+    ask: (path, port = 17477) => pod.ask(`http://127.0.0.1:${port}${path}`),
     changeConfig(change) {
       const volume = spec.volumes.find(({ configMap }) => configMap !== undefined);
       const place = volumes.get(volume?.name ?? '') ?? '';
@@ -203,8 +203,19 @@ function fillVolume(
       throw new Error(`there is no ConfigMap ${volume.configMap.name}`);
     writeVersion(place, data, 0o644, group);
   }
-  if (volume.secret !== undefined) writeVersion(place, secret, volume.secret.defaultMode ?? 0o644, group);
+  if (volume.secret !== undefined) {
+    const files = secretOf(manifests) ?? secret;
+    writeVersion(place, files, volume.secret.defaultMode ?? 0o644, group);
+  }
   return place;
+}
+
+/** The Secret that stands among the manifests; else it is made beforehand. */
+function secretOf(manifests: readonly Manifest[]): Record<string, string> | null {
+  const secret = manifests.find(({ kind }) => kind === 'Secret');
+  if (secret === undefined) return null;
+  const entries = Object.entries(secret.data ?? {});
+  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
 }
 
 function writeVersion(

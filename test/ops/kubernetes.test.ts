@@ -27,7 +27,14 @@ import { misfits } from './schemas.ts';
 const directory = mkdtempSync(join(tmpdir(), 'killswitchd-manifests-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const OVERLAYS = ['sidecar', 'standalone'];
+const OVERLAYS = ['fleet', 'sidecar', 'standalone', 'trial'];
+/** What each holds beside its workload. */
+const OTHER_KINDS: Readonly<Record<string, readonly string[]>> = {
+  fleet: ['ConfigMap', 'NetworkPolicy', 'PodDisruptionBudget', 'Service'],
+  sidecar: ['ConfigMap', 'NetworkPolicy'],
+  standalone: ['ConfigMap', 'NetworkPolicy'],
+  trial: ['ConfigMap', 'NetworkPolicy', 'Secret'],
+};
 const rendered = new Map(OVERLAYS.map((name) => [name, render(join(KUBERNETES, 'overlays', name))]));
 const manifestsOf = (overlay: string): Manifest[] => rendered.get(overlay) ?? [];
 const podIn = (overlay: string): PodSpec => podOf(manifestsOf(overlay));
@@ -36,6 +43,7 @@ const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 interface FileConfig {
   readonly shutdown: { readonly budgetSeconds: number };
   readonly reload: { readonly pollSeconds: number };
+  readonly shard?: { readonly count: number };
 }
 const configOf = (overlay: string): FileConfig =>
   parse(only(manifestsOf(overlay), 'ConfigMap').data?.['killswitchd.yaml'] ?? '') as FileConfig;
@@ -49,12 +57,19 @@ it('every file of deploy/kubernetes is one that these tests render', () => {
     'components/network-policy/network-policy.yaml',
     'components/sidecar/kustomization.yaml',
     'components/sidecar/sidecar.yaml',
+    'overlays/fleet/disruption.yaml',
+    'overlays/fleet/fleet.yaml',
+    'overlays/fleet/killswitchd.yaml',
+    'overlays/fleet/kustomization.yaml',
     'overlays/sidecar/bot.yaml',
     'overlays/sidecar/killswitchd.yaml',
     'overlays/sidecar/kustomization.yaml',
     'overlays/standalone/deployment.yaml',
     'overlays/standalone/killswitchd.yaml',
     'overlays/standalone/kustomization.yaml',
+    'overlays/trial/exchange.yaml',
+    'overlays/trial/killswitchd.yaml',
+    'overlays/trial/kustomization.yaml',
     'pod-monitor/kustomization.yaml',
     'pod-monitor/pod-monitor.yaml',
   ]);
@@ -66,13 +81,13 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
   const daemon = daemonOf(pod);
   const env = environmentOf(daemon, 'killswitchd-0');
   const mountOf = (path: string) =>
-    daemon.volumeMounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
+    daemon.volumeMounts?.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
   const volumeAt = (path: string) => pod.volumes.find(({ name }) => name === mountOf(path)?.name);
 
   it('loses no field in the types of the client, and holds nothing of another type', () => {
     expect(lostFields(workloadOf(manifests), directory)).toEqual([]);
     const others = manifests.filter(({ kind }) => kind !== workloadOf(manifests).kind);
-    expect(others.map(({ kind }) => kind).sort()).toEqual(['ConfigMap', 'NetworkPolicy']);
+    expect(others.map(({ kind }) => kind).sort()).toEqual(OTHER_KINDS[overlay]);
     expect(others.map(misfits)).toEqual(others.map(() => []));
   });
 
@@ -105,7 +120,6 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
     expect(pod.securityContext.fsGroup).toBe(pod.securityContext.runAsGroup);
     expect(Object.keys(env).filter((name) => /_(KEY|SECRET|TOKEN)$/.test(name))).toEqual([]);
     expect(JSON.stringify(manifests)).not.toContain('secretKeyRef');
-    expect(manifests.filter(({ kind }) => kind === 'Secret')).toEqual([]);
   });
 
   it('reads its configuration from the ConfigMap that stands beside it, as it changes', () => {
@@ -114,7 +128,7 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
     expect(volumeAt(file)?.configMap).toEqual({ name: metadata.name });
     expect(Object.keys(data)).toEqual([file.slice(`${mountOf(file)?.mountPath}/`.length)]);
     expect(configOf(overlay).reload.pollSeconds).toBeGreaterThan(0);
-    const mounts = containersOf(pod).flatMap(({ volumeMounts }) => volumeMounts);
+    const mounts = containersOf(pod).flatMap(({ volumeMounts = [] }) => volumeMounts);
     expect(mounts.filter(({ subPath }) => subPath !== undefined)).toEqual([]);
     expect(mounts.filter(({ name }) => pod.volumes.every((volume) => volume.name !== name))).toEqual([]);
   });
@@ -214,4 +228,45 @@ describe('the sidecar', () => {
     expect(readFileSync(join(ROOT, script.replace('/app/', '')), 'utf8')).toContain('KILLSWITCHD_CONTROL');
     expect(bot?.image).toBe(daemon.image);
   });
+});
+
+describe('the fleet', () => {
+  const manifests = manifestsOf('fleet');
+  const { spec } = only(manifests, 'StatefulSet');
+
+  it('has as many pods as shards, none of which waits for another', () => {
+    expect(spec).toMatchObject({ replicas: configOf('fleet').shard?.count, podManagementPolicy: 'Parallel' });
+  });
+
+  it('gives each pod its own number and its own key', () => {
+    const env = environmentOf(daemonOf(podIn('fleet')), 'killswitchd-2');
+    expect(env['KILLSWITCHD_SHARD_INDEX']).toBe('killswitchd-2');
+    expect(env['KILLSWITCHD_API_KEY_FILE']).toBe('/run/secrets/killswitchd/killswitchd-2.api-key');
+    expect(env['KILLSWITCHD_API_SECRET_FILE']).toBe('/run/secrets/killswitchd/killswitchd-2.api-secret');
+  });
+
+  it('is what its service and its disruption budget select', () => {
+    const { labels } = spec.template.metadata;
+    const service = only(manifests, 'Service');
+    expect(spec).toMatchObject({ serviceName: service.metadata.name });
+    for (const { spec: selecting } of [service, only(manifests, 'PodDisruptionBudget')]) {
+      const { selector } = selecting as unknown as { selector: Labels & { matchLabels?: Labels } };
+      expect(labels).toMatchObject(selector.matchLabels ?? selector);
+    }
+    expect(service.spec).toMatchObject({ ports: [{ targetPort: 'killswitchd', port: 17477 }] });
+  });
+});
+
+it('the trial brings an exchange that starts before the daemon, and the only secret that stands in a file', () => {
+  const pod = podIn('trial');
+  expect(pod.initContainers?.map(({ name, restartPolicy }) => [name, restartPolicy])).toEqual([
+    ['exchange', 'Always'],
+    ['killswitchd', 'Always'],
+  ]);
+  const [exchange] = pod.initContainers ?? [];
+  const config = only(manifestsOf('trial'), 'ConfigMap').data?.['killswitchd.yaml'];
+  expect(config).toContain(`http://${exchange?.args?.at(-1)}`);
+  expect({ ...pod, initContainers: pod.initContainers?.slice(1) }).toEqual(podIn('sidecar'));
+  const secrets = [...rendered].filter(([, manifests]) => manifests.some(({ kind }) => kind === 'Secret'));
+  expect(secrets.map(([name]) => name)).toEqual(['trial']);
 });

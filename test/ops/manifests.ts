@@ -33,7 +33,12 @@ export interface ContainerSpec {
   readonly lifecycle?: unknown;
   readonly resources: { readonly requests: Quantities; readonly limits: Quantities };
   readonly securityContext: SecurityContext;
-  readonly volumeMounts: readonly { name: string; mountPath: string; readOnly?: boolean; subPath?: string }[];
+  readonly volumeMounts?: readonly {
+    name: string;
+    mountPath: string;
+    readOnly?: boolean;
+    subPath?: string;
+  }[];
 }
 
 type Quantities = Readonly<Record<string, string | number>>;

@@ -79,6 +79,51 @@ const SCHEMAS = {
       closed,
     ),
   ),
+  PodDisruptionBudget: object(
+    'policy/v1',
+    'PodDisruptionBudget',
+    Type.Object(
+      {
+        maxUnavailable: Type.Integer(),
+        unhealthyPodEvictionPolicy: Type.Enum(['AlwaysAllow', 'IfHealthyBudget']),
+        selector: Selector,
+      },
+      closed,
+    ),
+  ),
+  Service: object(
+    'v1',
+    'Service',
+    Type.Object(
+      {
+        clusterIP: Type.Literal('None'),
+        publishNotReadyAddresses: Type.Boolean(),
+        selector: Strings,
+        ports: Type.Array(
+          Type.Object(
+            {
+              name: Type.String(),
+              port: Type.Integer(),
+              targetPort: Type.String(),
+              protocol: Type.Literal('TCP'),
+            },
+            closed,
+          ),
+        ),
+      },
+      closed,
+    ),
+  ),
+  Secret: Type.Object(
+    {
+      apiVersion: Type.Literal('v1'),
+      kind: Type.Literal('Secret'),
+      metadata: Metadata,
+      type: Type.Literal('Opaque'),
+      data: Strings,
+    },
+    closed,
+  ),
   ConfigMap: Type.Object(
     { apiVersion: Type.Literal('v1'), kind: Type.Literal('ConfigMap'), metadata: Metadata, data: Strings },
     closed,
