@@ -95,8 +95,9 @@ export function createTelling(options: TellingOptions): Telling {
 /** What of the configuration the metrics show. */
 export function meteredOf(config: Config): Metered {
   return {
-    markets: config.markets.map(toMarketSettings).map(({ market, types, timeoutMs }) => ({
+    markets: config.markets.map(toMarketSettings).map(({ market, bot, types, timeoutMs }) => ({
       market,
+      bot,
       types,
       timeoutSeconds: timeoutMs / 1000,
     })),

@@ -33,6 +33,13 @@ function declareBotMetrics(declarer: Declarer<string, SeenBot, 'bot'>) {
     [],
     ({ mode }) => mode,
   );
+  declarer.stateset(
+    'killswitch_bot_state',
+    '1 for the state the bot is in, 0 for every other state.',
+    'state',
+    BOT_STATES,
+    ({ state }) => state,
+  );
   declarer.gauge(
     'killswitch_bot_alive',
     '1 while the bot gives evidence that it lives.',
@@ -44,6 +51,12 @@ function declareBotMetrics(declarer: Declarer<string, SeenBot, 'bot'>) {
     'Unix time of the last evidence that the bot lives; 0 where there was none.',
     () => 0,
     ({ evidenceAgeMs, seenWallMs }) => (evidenceAgeMs === null ? 0 : (seenWallMs - evidenceAgeMs) / 1000),
+  );
+  declarer.gauge(
+    'killswitch_bot_evidence_ttl_seconds',
+    'How long one sign of life of the bot counts; 0 where nobody watches it.',
+    () => 0,
+    ({ ttlMs }) => (ttlMs ?? 0) / 1000,
   );
   return {
     changes: declarer.counter(

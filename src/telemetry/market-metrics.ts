@@ -9,6 +9,8 @@ import type { ShardKind } from './shard.ts';
 /** A market as the metrics know it before anything has happened. */
 export interface MeteredMarket {
   readonly market: string;
+  /** The bot that trades it. */
+  readonly bot: string;
   /** Null means all order types. */
   readonly types: readonly OrderType[] | null;
   readonly timeoutSeconds: number;
@@ -79,8 +81,8 @@ function declareState(declarer: Declarer<LabelledMarket, MarketSnapshot, 'market
   declarer.info(
     'killswitch_market_info',
     'Always 1; what is configured for the market.',
-    ['order_types', 'policy'],
-    ({ types, policy }) => [types?.join('+') ?? 'all', policy],
+    ['bot', 'order_types', 'policy'],
+    ({ bot, types, policy }) => [bot, types?.join('+') ?? 'all', policy],
   );
   declarer.stateset(
     'killswitch_market_state',

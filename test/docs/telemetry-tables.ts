@@ -56,44 +56,63 @@ const metricsTable = (families: readonly Family[]) =>
     families.map(({ name, type, labels, help }) => [code(name), type, labels.map(code).join(', '), help]),
   );
 
-const labelRow = (label: string, values: readonly string[]) => [label, values.map(code).join(', ')];
+/** Every label of our own whose values are a closed set, with the metrics that carry it. */
+export const CLOSED_LABELS: readonly {
+  readonly label: string;
+  readonly of: readonly string[];
+  readonly values: readonly string[];
+}[] = [
+  { label: 'state', of: ['killswitch_market_state'], values: MARKET_STATES },
+  {
+    label: 'reason',
+    of: ['killswitch_renewal_failures_total', 'killswitch_ping_failures_total'],
+    values: FAILURE_REASONS,
+  },
+  { label: 'reason', of: ['killswitch_suspensions_total'], values: SUSPENSIONS },
+  { label: 'reason', of: ['killswitch_market_held', 'killswitch_holds_total'], values: HOLDS },
+  { label: 'reason', of: ['killswitch_control_refused_total'], values: REFUSALS },
+  { label: 'how', of: ['killswitch_markets_removed_total'], values: REMOVALS },
+  { label: 'state', of: ['killswitch_bot_state', 'killswitch_bot_changes_total'], values: BOT_STATES },
+  { label: 'certainty', of: ['killswitch_lapses_total'], values: CERTAINTIES },
+  { label: 'kind', of: ['killswitch_stalls_total'], values: Object.values(STALL_KINDS) },
+];
+
+const labelsTable = () =>
+  table(
+    ['Label', 'Values'],
+    CLOSED_LABELS.map(({ label, of, values }) => [
+      `${code(label)} of ${of.map(code).join(' and ')}`,
+      values.map(code).join(', '),
+    ]),
+  );
 
 export interface TelemetryTables {
   readonly blocks: ReadonlyMap<string, string>;
   /** Every name that a page of metrics may show. */
   readonly metricNames: ReadonlySet<string>;
+  /** The labels of each of them. */
+  readonly labelsOf: ReadonlyMap<string, readonly string[]>;
 }
 
 export async function telemetryTables(): Promise<TelemetryTables> {
   const { daemon, bot, market, runtime } = await declaredFamilies();
-  const labels = table(
-    ['Label', 'Values'],
-    [
-      labelRow('`state` of `killswitch_market_state`', MARKET_STATES),
-      labelRow('`reason` of failures of renewals and pings', FAILURE_REASONS),
-      labelRow('`reason` of `killswitch_suspensions_total`', SUSPENSIONS),
-      labelRow('`reason` of `killswitch_market_held` and `killswitch_holds_total`', HOLDS),
-      labelRow('`reason` of `killswitch_control_refused_total`', REFUSALS),
-      labelRow('`how` of `killswitch_markets_removed_total`', REMOVALS),
-      labelRow('`state` of `killswitch_bot_changes_total`', BOT_STATES),
-      labelRow('`certainty` of `killswitch_lapses_total`', CERTAINTIES),
-      labelRow('`kind` of `killswitch_stalls_total`', Object.values(STALL_KINDS)),
-    ],
-  );
   const suffixes = ['_bucket', '_sum', '_count'];
-  const metricNames = new Set(
-    [...daemon, ...bot, ...market, ...runtime].flatMap(({ name, type }) =>
-      type === 'histogram' ? [name, ...suffixes.map((suffix) => name + suffix)] : [name],
+  const labelsOf = new Map(
+    [...daemon, ...bot, ...market, ...runtime].flatMap(({ name, type, labels }) =>
+      (type === 'histogram' ? ['', ...suffixes] : ['']).map((suffix): [string, readonly string[]] => [
+        name + suffix,
+        suffix === '_bucket' ? [...labels, 'le'] : labels,
+      ]),
     ),
   );
   const blocks = new Map([
     ['metrics of markets', metricsTable(market)],
     ['metrics of bots', metricsTable(bot)],
     ['metrics of the daemon', metricsTable(daemon)],
-    ['label values', labels],
+    ['label values', labelsTable()],
     ['log events', eventTable()],
   ]);
-  return { blocks, metricNames };
+  return { blocks, metricNames: new Set(labelsOf.keys()), labelsOf };
 }
 
 /** One row per code and level, with the sentence of an example. */

@@ -17,7 +17,7 @@ function create(markets = ['BTC_USDT'], on: Clock = clock): Metrics {
     version: '1.2.3',
     revision: 'abc',
     nodeVersion: 'v24',
-    markets: markets.map((market) => ({ market, types: null, timeoutSeconds: 60 })),
+    markets: markets.map((market) => ({ market, bot: 'maker', types: null, timeoutSeconds: 60 })),
     bases: [BASE],
     bots: ['maker', 'main'],
     controlReasons: ['foreign_origin', 'no_token'],
@@ -58,9 +58,8 @@ describe('metrics', () => {
     }
     expect(at('timer_expiry_timestamp_seconds')).toBe(0);
     expect(at('timer_timeout_seconds')).toBe(60);
-    expect(samples.get('killswitch_market_info{market="BTC_USDT",order_types="all",policy="delete"}')).toBe(
-      1,
-    );
+    const info = '{market="BTC_USDT",bot="maker",order_types="all",policy="delete"}';
+    expect(samples.get(`killswitch_market_info${info}`)).toBe(1);
     expect(samples.get(`killswitch_ping_failures_total{base="${BASE}",reason="dns"}`)).toBe(0);
     expect(samples.get('killswitch_log_messages_total{level="error"}')).toBe(0);
     for (const reason of ['foreign_origin', 'no_token']) {
@@ -74,6 +73,7 @@ describe('metrics', () => {
     expect(samples.get('killswitch_config_reload_failures_total')).toBe(0);
     for (const state of ['starting', 'alive', 'stale', 'goodbye', 'failed']) {
       expect(samples.get(`killswitch_bot_changes_total{bot="maker",state="${state}"}`)).toBe(0);
+      expect(samples.get(`killswitch_bot_state{bot="maker",state="${state}"}`)).toBe(0);
     }
     expect(samples.get('killswitch_bot_beats_total{bot="maker"}')).toBe(0);
     expect(samples.get('killswitch_bot_beats_refused_total{bot="maker"}')).toBe(0);
@@ -207,6 +207,8 @@ describe('metrics', () => {
     expect(first.get('killswitch_ready')).toBe(1);
     expect(first.get('killswitch_bot_last_evidence_timestamp_seconds{bot="main"}')).toBe(1_795_000_008.8);
     expect(first.get('killswitch_bot_info{bot="main",mode="beat"}')).toBe(1);
+    expect(first.get('killswitch_bot_state{bot="main",state="alive"}')).toBe(1);
+    expect(first.get('killswitch_bot_evidence_ttl_seconds{bot="main"}')).toBe(15);
 
     const deleted = sampleMarket({ state: 'deleted', wanted: false, expiryWallMs: null });
     metrics.refresh(sampleSnapshot({ ready: false, markets: [deleted] }), now);

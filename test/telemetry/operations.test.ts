@@ -27,8 +27,8 @@ function start(level: LogLevel = 'info') {
     revision: 'abc',
     nodeVersion: 'v24',
     markets: [
-      { market: 'BTC_USDT', types: null, timeoutSeconds: 60 },
-      { market: 'ETH_USDT', types: null, timeoutSeconds: 60 },
+      { market: 'BTC_USDT', bot: 'maker', types: null, timeoutSeconds: 60 },
+      { market: 'ETH_USDT', bot: 'maker', types: null, timeoutSeconds: 60 },
     ],
     bases: CONTEXT.bases,
     bots: ['maker'],

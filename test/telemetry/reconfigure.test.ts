@@ -8,7 +8,12 @@ import { EVERY_NOTICE } from './every-notice.ts';
 import { scrape } from './scrape.ts';
 
 const clock = createSystemClock();
-const metered = (market: string): MeteredMarket => ({ market, types: null, timeoutSeconds: 60 });
+const metered = (market: string): MeteredMarket => ({
+  market,
+  bot: 'maker',
+  types: null,
+  timeoutSeconds: 60,
+});
 const named = (count: number, prefix = 'M') =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}_USDT`);
 
@@ -85,11 +90,11 @@ describe('metrics after a reload', () => {
     expect((await scrape(metrics)).get('killswitch_renewals_total{market="SOL_USDT"}')).toBe(1);
   });
 
-  test('a market that changed keeps its counters, and timeout, order types and policy follow', async () => {
+  test('a market that changed keeps its counters, and timeout, bot, order types and policy follow', async () => {
     const metrics = create(['BTC_USDT']);
     metrics.observe(EVERY_NOTICE.lapsed, clock.now());
     await metrics.reconfigure({
-      markets: [{ market: 'BTC_USDT', types: ['spot', 'margin'], timeoutSeconds: 30 }],
+      markets: [{ market: 'BTC_USDT', bot: 'taker', types: ['spot', 'margin'], timeoutSeconds: 30 }],
       bots: ['maker'],
       policy: 'keep',
       shard: { index: 0, count: 1, markets: 2, fleet: 2 },
@@ -99,7 +104,7 @@ describe('metrics after a reload', () => {
     expect(samples.get('killswitch_lapses_total{market="BTC_USDT",certainty="certain"}')).toBe(1);
     const infos = [...samples.keys()].filter((name) => name.startsWith('killswitch_market_info'));
     expect(infos).toEqual([
-      'killswitch_market_info{market="BTC_USDT",order_types="spot+margin",policy="keep"}',
+      'killswitch_market_info{market="BTC_USDT",bot="taker",order_types="spot+margin",policy="keep"}',
     ]);
   });
 

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { DASHBOARDS, expressionsOf, type GridPos, readDashboard } from './dashboards.ts';
+import { countersWithoutRate, namedIn } from './promql.ts';
+
+const SOURCE = '$' + '{datasource}';
+
+const overlap = (one: GridPos, other: GridPos): boolean =>
+  one.x < other.x + other.w &&
+  other.x < one.x + one.w &&
+  one.y < other.y + other.h &&
+  other.y < one.y + one.h;
+
+/** The rules of Grafana's dashboard-linter, and a few of our own. */
+describe.each(DASHBOARDS)('%s', (path) => {
+  const dashboard = readDashboard(path);
+  const { panels, templating, links } = dashboard;
+  const shown = panels.filter(({ type }) => type !== 'row');
+  const variables = templating.list;
+  const queries = variables.filter(({ type }) => type === 'query');
+
+  test('has a stable name, cannot be edited by accident, and needs nothing put in on import', () => {
+    expect(path).toContain(`/${dashboard.uid}.json`);
+    expect(dashboard.tags).toEqual(['killswitchd']);
+    expect(dashboard.editable).toBe(false);
+    expect(Object.keys(dashboard)).not.toContain('__inputs');
+    expect(Object.keys(dashboard)).not.toContain('id');
+  });
+
+  test('has one variable for the data source, and everything uses it', () => {
+    const sources = variables.filter(({ type }) => type === 'datasource');
+    expect(sources).toMatchObject([{ name: 'datasource', label: 'Data Source', query: 'prometheus' }]);
+    const used = [
+      ...queries.map(({ datasource }) => datasource?.uid),
+      ...shown.flatMap(({ datasource, targets = [] }) => [
+        datasource?.uid,
+        ...targets.map((target) => target.datasource.uid),
+      ]),
+    ];
+    expect(new Set(used)).toEqual(new Set([SOURCE]));
+  });
+
+  test('can be narrowed to a job and an instance, and follows the time that is looked at', () => {
+    for (const name of ['job', 'instance']) {
+      expect(variables.find((variable) => variable.name === name)).toMatchObject({
+        multi: true,
+        includeAll: true,
+        allValue: '.+',
+      });
+    }
+    expect(queries.filter(({ refresh }) => refresh !== 2)).toEqual([]);
+  });
+
+  test('says what every panel shows, with a unit, an explanation and a legend', () => {
+    const bare = shown.filter(
+      ({ title, description = '', targets = [], fieldConfig }) =>
+        title === '' ||
+        description.length < 20 ||
+        targets.length === 0 ||
+        fieldConfig?.defaults.unit === undefined,
+    );
+    expect(bare.map(({ title }) => title)).toEqual([]);
+    const nameless = shown
+      .filter(({ type }) => ['timeseries', 'state-timeline', 'bargauge'].includes(type))
+      .filter(({ targets = [] }) => targets.some(({ legendFormat }) => legendFormat === ''));
+    expect(nameless.map(({ title }) => title)).toEqual([]);
+  });
+
+  test('asks for the chosen job and instance in every selector', () => {
+    const loose = expressionsOf(dashboard).flatMap(({ where, expr }) =>
+      namedIn(expr)
+        // Some alerts are about no instance in particular.
+        .selectors.filter(({ metric }) => metric !== 'ALERTS')
+        .filter(({ matchers }) => {
+          const chosen = matchers.map(({ label, value }) => `${label}=${value}`);
+          return !chosen.includes('job=$job') || !chosen.includes('instance=$instance');
+        })
+        .map(({ metric }) => `${where}: ${metric}`),
+    );
+    expect(loose).toEqual([]);
+  });
+
+  test('shows counters as rates, over a time that fits the scrape interval', () => {
+    const expressions = expressionsOf(dashboard);
+    expect(expressions.flatMap(({ expr }) => countersWithoutRate(expr))).toEqual([]);
+    const fixed = expressions.filter(({ expr }) =>
+      [...expr.matchAll(/(?:rate|increase|changes)\([^[]*\[([^\]]+)\]/g)].some(
+        ([, time = '']) => !['$__rate_interval', '$__range'].includes(time),
+      ),
+    );
+    expect(fixed).toEqual([]);
+  });
+
+  test('gives every panel a number and a place of its own on a grid of 24', () => {
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+    const places = panels.map(({ gridPos, title }) => ({ ...gridPos, title }));
+    expect(places.filter(({ x, w, h }) => x < 0 || x + w > 24 || h < 1)).toEqual([]);
+    const covered = places.flatMap((one, index) =>
+      places
+        .slice(index + 1)
+        .flatMap((other) => (overlap(one, other) ? [`${one.title}: ${other.title}`] : [])),
+    );
+    expect(covered).toEqual([]);
+  });
+
+  test('leads to the runbooks and to the other dashboard', () => {
+    const uids = DASHBOARDS.map((other) => readDashboard(other).uid).filter((uid) => uid !== dashboard.uid);
+    expect(links.map(({ url }) => url)).toEqual([
+      'https://killswitchd.example/docs/runbooks.md',
+      ...uids.map((uid) => `/d/${uid}`),
+    ]);
+  });
+});

@@ -1,0 +1,218 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { isThere, read, resolveLink } from '../docs/documents.ts';
+import { anchorsOf, linksOf } from '../docs/markdown.ts';
+import { telemetryTables } from '../docs/telemetry-tables.ts';
+import { DASHBOARDS, expressionsOf, labelQueryOf, readDashboard } from './dashboards.ts';
+import { exampleListen } from './example-config.ts';
+import { nameChecker, namedIn } from './promql.ts';
+import { alertsOf, deployed, RULES, readDeployed, rulesOf } from './rules.ts';
+
+const RUNBOOKS = 'docs/runbooks.md';
+const RUNBOOKS_URL = 'https://killswitchd.example/docs/runbooks.md';
+const PROMETHEUS = 'prometheus/prometheus.yaml';
+const KUBERNETES = 'prometheus/scrape-kubernetes.yaml';
+const ALERTMANAGER = 'prometheus/alertmanager.yaml';
+const DATA_SOURCE = 'grafana/provisioning/datasources/prometheus.yaml';
+const PROVIDER = 'grafana/provisioning/dashboards/killswitchd.yaml';
+
+const alerts = alertsOf(RULES);
+const names = alerts.map(({ alert }) => alert);
+
+function filesIn(folder: string): string[] {
+  return readdirSync(deployed(folder)).flatMap((name) => {
+    const path = `${folder}/${name}`;
+    return statSync(deployed(path)).isDirectory() ? filesIn(path) : [path];
+  });
+}
+
+test('every file for Prometheus and Grafana is looked at here and named in deploy/README.md', () => {
+  const files = [...filesIn('prometheus'), ...filesIn('grafana')].toSorted();
+  expect(files).toEqual(
+    [RULES, PROMETHEUS, KUBERNETES, ALERTMANAGER, DATA_SOURCE, PROVIDER, ...DASHBOARDS].toSorted(),
+  );
+  const text = readDeployed('README.md');
+  expect(files.filter((path) => !text.includes(path))).toEqual([]);
+});
+
+describe('nothing is asked for that does not exist', () => {
+  let check: (expr: string) => string[];
+  beforeAll(async () => {
+    check = await nameChecker();
+  });
+
+  test.each(rulesOf(RULES).map((rule) => ['alert' in rule ? rule.alert : rule.record, rule.expr]))(
+    'by %s',
+    (_, expr) => expect(check(expr ?? '')).toEqual([]),
+  );
+
+  test.each(DASHBOARDS)('by a panel or variable of %s', (path) => {
+    const dashboard = readDashboard(path);
+    const variables = dashboard.templating.list.filter(({ type }) => type === 'query').map(labelQueryOf);
+    const expressions = [
+      ...expressionsOf(dashboard).map(({ expr }) => expr),
+      ...variables.map(({ selector, label }) => `sum by (${label}) (${selector})`),
+    ];
+    expect(expressions.flatMap(check)).toEqual([]);
+  });
+
+  test('and a name that is gone would be found', () => {
+    expect(check('rate(killswitch_renewal_total[5m])')).toEqual(['killswitch_renewal_total does not exist']);
+    expect(check('sum by (shop) (killswitch_ready{market="A"})')).toEqual([
+      'killswitch_ready has no label market',
+      'nothing has a label shop',
+    ]);
+    expect(check('killswitch_bot_state{state=~"stale|dead"} == 1')).toEqual([
+      'killswitch_bot_state has no state "dead"',
+    ]);
+  });
+
+  test('by the sentences of an alert', async () => {
+    const { labelsOf } = await telemetryTables();
+    const targets = ['instance', 'job', 'namespace', 'account'];
+    for (const { alert, expr, annotations } of alerts) {
+      const own = namedIn(expr).selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? ['market']);
+      const said = [...JSON.stringify(annotations).matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label);
+      expect(
+        said.filter((label = '') => ![...own, ...targets].includes(label)),
+        alert,
+      ).toEqual([]);
+    }
+  });
+});
+
+describe('every alert', () => {
+  const runbooks = read(RUNBOOKS);
+  const sections = runbooks.split(/^(?=#{2,3} )/m).slice(1);
+
+  test('has its section in the runbooks, and every section its alert', () => {
+    const titled = sections.flatMap((section) => /^### (\w+)/.exec(section)?.[1] ?? []);
+    expect(titled.toSorted()).toEqual(names.toSorted());
+    for (const section of sections.filter((text) => text.startsWith('### '))) {
+      expect(section).toContain('**By itself:** ');
+      expect(section).toContain('**Do:** ');
+    }
+  });
+
+  test('leads to its section and says how urgent it is', () => {
+    const anchors = anchorsOf(runbooks);
+    for (const { alert, labels, annotations } of alerts) {
+      const { runbook_url: url, summary, description } = annotations;
+      expect(url).toBe(`${RUNBOOKS_URL}#${alert.toLowerCase()}`);
+      expect(anchors).toContain(alert.toLowerCase());
+      expect(['page', 'ticket']).toContain(labels['severity']);
+      expect([summary, description].filter((text) => (text ?? '').length < 20)).toEqual([]);
+    }
+  });
+
+  test('stands in the runbooks under its severity', () => {
+    const [pages = '', tickets = ''] = runbooks.split('\n## Tickets\n');
+    for (const { alert, labels } of alerts) {
+      expect(labels['severity'] === 'page' ? pages : tickets, alert).toContain(`\n### ${alert}\n`);
+    }
+  });
+
+  test('is helped by panels that are there', () => {
+    const titles = DASHBOARDS.flatMap((path) => readDashboard(path).panels.map(({ title }) => title));
+    const named = [...runbooks.matchAll(/(?<![`=])"([A-Z][\w ]+)"/g)].map(([, title = '']) => title);
+    expect(named.length).toBeGreaterThan(3);
+    expect(named.filter((name) => !titles.some((title) => title.startsWith(name)))).toEqual([]);
+  });
+});
+
+describe('the examples', () => {
+  interface Route {
+    readonly receiver?: string;
+    readonly matchers?: readonly string[];
+    readonly routes?: readonly Route[];
+  }
+  interface Inhibition {
+    readonly source_matchers: readonly string[];
+    readonly target_matchers: readonly string[];
+  }
+
+  test('scrape where the daemon listens without being told otherwise, and load the rules beside them', () => {
+    const { rule_files, scrape_configs } = parse(readDeployed(PROMETHEUS)) as {
+      rule_files: string[];
+      scrape_configs: { job_name: string; static_configs: { targets: string[]; labels: object }[] }[];
+    };
+    expect(rule_files).toEqual([RULES.slice('prometheus/'.length)]);
+    const [{ job_name, static_configs } = { job_name: '', static_configs: [] }] = scrape_configs;
+    expect(job_name).toContain('killswitchd');
+    expect(static_configs).toEqual([{ targets: exampleListen(), labels: { account: 'main' } }]);
+  });
+
+  test('give pods of every kind the labels that the rules rely on', () => {
+    const { scrape_configs } = parse(readDeployed(KUBERNETES)) as {
+      scrape_configs: { job_name: string; relabel_configs: Record<string, string>[] }[];
+    };
+    const [job] = scrape_configs;
+    expect(job?.job_name).toContain('killswitchd');
+    const targets = job?.relabel_configs.flatMap(({ target_label }) => target_label ?? []);
+    expect(targets).toEqual(['namespace', 'pod', 'node', 'account']);
+  });
+
+  test('route and hold back only alerts that there are', () => {
+    const { route, receivers, inhibit_rules } = parse(readDeployed(ALERTMANAGER)) as {
+      route: Route;
+      receivers: { name: string }[];
+      inhibit_rules: Inhibition[];
+    };
+    const routes = [route, ...(route.routes ?? [])];
+    expect(receivers.map(({ name }) => name).toSorted()).toEqual(
+      routes.map(({ receiver }) => receiver ?? '').toSorted(),
+    );
+    const matchers = [
+      ...routes.flatMap(({ matchers: own = [] }) => own),
+      ...inhibit_rules.flatMap((rule) => [...rule.source_matchers, ...rule.target_matchers]),
+    ];
+    const alternatives = matchers.flatMap((matcher) => {
+      const pattern = /^alertname=~?"(.+)"$/.exec(matcher)?.[1];
+      return pattern === undefined ? [] : alternativesOf(pattern);
+    });
+    expect(alternatives.length).toBeGreaterThan(8);
+    const idle = alternatives.filter((one) => !names.some((name) => new RegExp(`^(${one})$`).test(name)));
+    expect(idle).toEqual([]);
+    expect(matchers).toContain('severity="page"');
+  });
+
+  test('provision what is there', () => {
+    const { datasources } = parse(readDeployed(DATA_SOURCE)) as { datasources: { type: string }[] };
+    expect(datasources.map(({ type }) => type)).toEqual(['prometheus']);
+    const { providers } = parse(readDeployed(PROVIDER)) as {
+      providers: { type: string; options: { path: string } }[];
+    };
+    expect(providers).toHaveLength(1);
+    expect(readDeployed('README.md')).toContain(providers[0]?.options.path);
+  });
+});
+
+/** `A|B` and `X(A|B)` as their branches. */
+function alternativesOf(pattern: string): string[] {
+  const [, head = '', inner] = /^(\w+)\(([\w|]+)\)$/.exec(pattern) ?? [];
+  return inner === undefined ? pattern.split('|') : inner.split('|').map((tail) => head + tail);
+}
+
+describe('deploy/README.md', () => {
+  const text = readDeployed('README.md');
+
+  test('leads nowhere by no link', () => {
+    const dead = linksOf(text).filter((target) => {
+      if (/^[a-z]+:/.test(target)) return false;
+      const [file = '', anchor] = target.split('#');
+      const path = file === '' ? 'deploy/README.md' : resolveLink('deploy/README.md', file);
+      return !isThere(path) || (anchor !== undefined && !anchorsOf(read(path)).includes(anchor));
+    });
+    expect(dead).toEqual([]);
+  });
+
+  test('names only files and metrics that there are', async () => {
+    const { metricNames } = await telemetryTables();
+    const metrics = text.match(/\bkillswitch_[a-z0-9_]+/g) ?? [];
+    expect(metrics.filter((name) => !metricNames.has(name))).toEqual([]);
+    const files = text.match(/\bdeploy\/[\w./-]*\w/g) ?? [];
+    expect(files.filter((path) => !isThere(join(path)))).toEqual([]);
+  });
+});

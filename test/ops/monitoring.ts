@@ -1,0 +1,155 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { TestContext } from 'vitest';
+import { deployed, RULES, readDeployed } from '../deploy/rules.ts';
+import { eventually } from '../process/program.ts';
+
+type Ending = Pick<TestContext, 'onTestFinished'>;
+
+/** Starts one of Debian's servers at a free port, which it logs. It ends with the test. Resolves with its address. */
+async function serve({ onTestFinished }: Ending, command: string, args: readonly string[]): Promise<string> {
+  const child: ChildProcess = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const ended = once(child, 'close').catch((error: unknown) => {
+    said += `${error}: is its Debian package installed?`;
+  });
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const isOver = ended.then(() => true);
+  return eventually(`${command} to listen`, 30_000, async () => {
+    const address = /msg="Listening on" address=(\S+)/.exec(said)?.[1];
+    if (address !== undefined) return `http://${address}`;
+    if (await Promise.race([isOver, Promise.resolve(false)])) throw new Error(`${command} ended:\n${said}`);
+    return null;
+  });
+}
+
+/** One series of an answer. */
+export interface Result {
+  readonly metric: Readonly<Record<string, string>>;
+  /** Unix seconds and the value as text. */
+  readonly values: readonly (readonly [number, string])[];
+}
+
+export interface Prometheus {
+  readonly url: string;
+  /** The series of an expression over a time, in Unix seconds; throws where Prometheus does not understand it. */
+  readonly range: (query: string, from: number, to: number, step: number) => Promise<readonly Result[]>;
+  /** The values of a label, as Grafana asks for those of a variable. */
+  readonly labelValues: (label: string, selector: string) => Promise<readonly string[]>;
+  /** Now. */
+  readonly query: (query: string) => Promise<readonly Readonly<Record<string, string>>[]>;
+  readonly alerts: () => Promise<readonly FiringAlert[]>;
+}
+
+export interface FiringAlert {
+  readonly state: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** Debian's Prometheus with our own configuration and rules. `change` edits the text of the configuration. */
+export async function startPrometheus(
+  context: Ending,
+  directory: string,
+  change: (text: string) => string,
+): Promise<Prometheus> {
+  const folder = join(directory, 'prometheus');
+  mkdirSync(folder);
+  const file = join(folder, 'prometheus.yaml');
+  const text = change(readDeployed('prometheus/prometheus.yaml'));
+  writeFileSync(file, text.replace('- killswitchd.rules.yaml', `- ${deployed(RULES)}`));
+  const url = await serve(context, 'prometheus', [
+    `--config.file=${file}`,
+    `--storage.tsdb.path=${join(folder, 'data')}`,
+    '--web.listen-address=127.0.0.1:0',
+  ]);
+  await eventually('Prometheus to be ready', 30_000, async () =>
+    (await fetch(`${url}/-/ready`)).ok ? true : null,
+  );
+  const get = async (path: string, asked: Readonly<Record<string, string>>): Promise<unknown> => {
+    const answer = await fetch(`${url}/api/v1/${path}?${new URLSearchParams(asked).toString()}`);
+    const body = (await answer.json()) as { status: string; error?: string; data: unknown };
+    if (body.status !== 'success') throw new Error(`${body.error}\n${JSON.stringify(asked)}`);
+    return body.data;
+  };
+  return {
+    url,
+    async range(query, from, to, step) {
+      const asked = { query, start: String(from), end: String(to), step: String(step) };
+      return ((await get('query_range', asked)) as { result: Result[] }).result;
+    },
+    labelValues: async (label, selector) =>
+      (await get(`label/${label}/values`, { 'match[]': selector })) as string[],
+    async query(query) {
+      const { result } = (await get('query', { query })) as { result: Result[] };
+      return result.map(({ metric }) => metric);
+    },
+    alerts: async () => ((await get('alerts', {})) as { alerts: FiringAlert[] }).alerts,
+  };
+}
+
+/** Debian's Alertmanager with our own route, whose receivers are `receiver`. Resolves with HOST:PORT. */
+export async function startAlertmanager(
+  context: Ending,
+  directory: string,
+  receiver: string,
+): Promise<string> {
+  const folder = join(directory, 'alertmanager');
+  mkdirSync(folder);
+  const file = join(folder, 'alertmanager.yaml');
+  writeFileSync(
+    file,
+    readDeployed('prometheus/alertmanager.yaml').replaceAll('http://127.0.0.1:9095', receiver),
+  );
+  const url = await serve(context, 'prometheus-alertmanager', [
+    `--config.file=${file}`,
+    `--storage.path=${join(folder, 'data')}`,
+    '--web.listen-address=127.0.0.1:0',
+    '--cluster.listen-address=',
+  ]);
+  return new URL(url).host;
+}
+
+/** What Alertmanager sends to a webhook. */
+export interface Message {
+  readonly path: string;
+  /** On the monotonic clock, milliseconds. */
+  readonly atMs: number;
+  readonly status: string;
+  readonly alerts: readonly (FiringAlert & { readonly status: string })[];
+}
+
+/** Whoever is paged: takes down every message. */
+export async function startReceiver({
+  onTestFinished,
+}: Ending): Promise<{ url: string; messages: Message[] }> {
+  const messages: Message[] = [];
+  const server = createServer((request, response) => {
+    let text = '';
+    request.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+    });
+    request.on('end', () => {
+      const { status, alerts } = JSON.parse(text) as Pick<Message, 'status' | 'alerts'>;
+      messages.push({ path: request.url ?? '', atMs: performance.now(), status, alerts });
+      response.end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, messages };
+}
