@@ -1,4 +1,5 @@
-# Base images are arguments, so that a mirror or another Node 24 can stand in.
+# Base images are arguments, so that a mirror, a digest or another Node 24 can stand in. The second one brings no shell
+# and no package manager: Node at /nodejs/bin/node and the user 65532 are all that is asked of it.
 ARG BUILD_IMAGE=node:24-bookworm-slim
 ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs24-debian13:nonroot
 
@@ -12,17 +13,28 @@ COPY src ./src
 RUN node node_modules/typescript/bin/tsc -p tsconfig.build.json && npm ci --omit=dev --ignore-scripts
 
 FROM ${RUNTIME_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
 LABEL org.opencontainers.image.title="killswitchd" \
       org.opencontainers.image.description="Keeps an exchange's kill-switch timers armed for exactly as long as a trading bot is provably alive" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+# The example configuration with its schema, and the sample bots.
+COPY config ./config
+# Loopback would be out of reach of probes and of Prometheus: they come to the address of the container.
 ENV NODE_ENV=production \
     KILLSWITCHD_WEB_LISTEN=0.0.0.0:17477
 EXPOSE 17477
+# A number: Kubernetes cannot tell by a name that it is not root.
 USER 65532:65532
 STOPSIGNAL SIGTERM
+# Whether its loop makes progress, and not whether the exchange is well: that is no reason to start it again.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
+  CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck"]
 ENTRYPOINT ["/nodejs/bin/node", "/app/dist/main.js"]
 CMD ["run"]

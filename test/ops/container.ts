@@ -1,0 +1,201 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { eventually, sleep } from '../process/program.ts';
+
+const run = promisify(execFile);
+
+/** Containers that share a loopback interface of their own, as those of a pod do: nothing else can reach it. */
+export interface Pod {
+  readonly start: (container: ContainerOptions) => Container;
+  /** Asks over http inside the pod; `why` is there where nothing answered. */
+  readonly ask: (address: string, withinMs?: number) => Promise<Answer>;
+  /** Kills what still runs. */
+  readonly end: () => Promise<void>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+export interface Mount {
+  /** A directory or file of this host. */
+  readonly from: string;
+  /** Where the container sees it. */
+  readonly to: string;
+  readonly readOnly: boolean;
+}
+
+export interface ContainerOptions {
+  /** The directory that the container sees as /. */
+  readonly root: string;
+  readonly readOnlyRoot?: boolean;
+  readonly mounts?: readonly Mount[];
+  readonly uid: number;
+  readonly gid: number;
+  readonly groups?: readonly number[];
+  /** The whole environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly command: readonly string[];
+}
+
+/** A process that sees itself as number 1, without capabilities and with no way to more rights. */
+export interface Container {
+  readonly output: () => string;
+  readonly hasExited: () => boolean;
+  /** Sends a signal to process 1 of the container. */
+  readonly signal: (signal: NodeJS.Signals) => Promise<void>;
+  /** The exit code; rejects after `withinMs`. */
+  readonly exit: (withinMs?: number) => Promise<number | null>;
+}
+
+/** Starts what holds the network of a pod. Needs root, and the Debian packages iproute2 and util-linux. */
+export async function startPod(): Promise<Pod> {
+  const holder = spawn('/usr/bin/unshare', [
+    '--net',
+    'sh',
+    '-c',
+    'ip link set lo up && echo up && exec sleep infinity',
+  ]);
+  running.add(holder);
+  await once(holder.stdout, 'data');
+  const inside = `--net=/proc/${holder.pid}/ns/net`;
+  const containers: { readonly child: ChildProcess; readonly closed: Promise<unknown> }[] = [];
+  return {
+    start(options) {
+      const child = spawn('/usr/bin/nsenter', [inside, ...isolated(options)], {
+        env: options.env,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      running.add(child);
+      const closed = once(child, 'close').finally(() => running.delete(child));
+      containers.push({ child, closed });
+      return containerOf(child, closed, options);
+    },
+    async ask(address, withinMs = 2000) {
+      const { stdout } = await run('/usr/bin/nsenter', [
+        inside,
+        process.execPath,
+        '-e',
+        ASK,
+        address,
+        `${withinMs}`,
+      ]);
+      return JSON.parse(stdout) as Answer;
+    },
+    async end() {
+      for (const { child } of containers) kill(child);
+      await Promise.all(containers.map(({ closed }) => closed));
+      const closed = once(holder, 'close');
+      holder.kill('SIGKILL');
+      await closed;
+      running.delete(holder);
+    },
+  };
+}
+
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) kill(child);
+});
+
+/** Process 1 takes everything in its container along; who started it ends by itself then. */
+function kill(child: ChildProcess): void {
+  const pid = childOf(child.pid);
+  if (pid === null) child.kill('SIGKILL');
+  else process.kill(pid, 'SIGKILL');
+}
+
+const ASK = `
+  const [address, withinMs] = process.argv.slice(1);
+  fetch(address, { signal: AbortSignal.timeout(Number(withinMs)), redirect: 'manual' })
+    .then(async (answer) => ({ status: answer.status, body: await answer.text() }))
+    .catch((error) => ({ status: 0, body: String(error.cause ?? error) }))
+    .then((answer) => console.log(JSON.stringify(answer)));
+`;
+
+/** The mounts are the container's own and vanish with it; so does everything in it with its process 1. */
+function isolated(options: ContainerOptions): string[] {
+  const { root, mounts = [], uid, gid, groups = [], readOnlyRoot = false, command } = options;
+  const script = ['set -e', `mount --bind ${quote(root)} ${quote(root)}`];
+  if (readOnlyRoot) script.push(`mount -o remount,bind,ro ${quote(root)}`);
+  for (const { from, to, readOnly } of mounts) {
+    const place = quote(join(root, to));
+    script.push(`mount --bind ${quote(from)} ${place}`);
+    if (readOnly) script.push(`mount -o remount,bind,ro ${place}`);
+  }
+  script.push(`mount -t proc proc ${quote(join(root, 'proc'))}`);
+  const user = [`--userspec=${uid}:${gid}`, `--groups=${[gid, ...groups].join(',')}`];
+  script.push(`exec /usr/sbin/chroot ${user.join(' ')} ${quote(root)} "$@"`);
+  mkdirSync(join(root, 'proc'), { recursive: true });
+  const namespaces = ['--mount', '--pid', '--fork'];
+  return [
+    '/usr/bin/setpriv',
+    '--no-new-privs',
+    '/usr/bin/unshare',
+    ...namespaces,
+    '/bin/sh',
+    '-c',
+    script.join('\n'),
+    'sh',
+    ...command,
+  ];
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function containerOf(
+  child: ChildProcess,
+  closed: Promise<unknown>,
+  { command }: ContainerOptions,
+): Container {
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null;
+  return {
+    output: () => output,
+    hasExited,
+    async signal(signal) {
+      const pid = await eventually('process 1', 10_000, () => firstProcess(child.pid, command[0] ?? ''));
+      process.kill(pid, signal);
+    },
+    exit: (withinMs = 20_000) =>
+      Promise.race([
+        closed.then(() => child.exitCode),
+        sleep(withinMs).then(() => {
+          throw new Error(
+            `${command.join(' ')} did not end within ${withinMs} ms. It said:\n${output.slice(-3000)}`,
+          );
+        }),
+      ]),
+  };
+}
+
+/** The child that `unshare` forked, once it runs the command and no longer what prepares it. */
+function firstProcess(parent: number | undefined, command: string): number | null {
+  const pid = childOf(parent);
+  try {
+    const [name] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    return name === command ? pid : null;
+  } catch {
+    return null;
+  }
+}
+
+function childOf(parent: number | undefined): number | null {
+  try {
+    const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim();
+    return children === '' ? null : Number(children.split(' ')[0]);
+  } catch {
+    return null;
+  }
+}

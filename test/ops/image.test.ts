@@ -1,0 +1,230 @@
+import { execFileSync } from 'node:child_process';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually, ROOT } from '../process/program.ts';
+import { type Container, type ContainerOptions, type Pod, startPod } from './container.ts';
+import { buildImage, type Image } from './image.ts';
+
+const MARKER = 'marker-of-what-no-layer-may-hold';
+const LEFT_LYING_ABOUT = [
+  '.env',
+  '.npmrc',
+  'api-secret',
+  'config.local.yaml',
+  'deploy/api-key',
+  'dist/stale.js',
+];
+const REVISION = '0123456789abcdef0123456789abcdef01234567';
+
+const directory = mkdtempSync(join(tmpdir(), 'killswitchd-image-'));
+const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+let image: Image;
+
+/** The repository as it is checked out, with files that nobody meant to ship. */
+function contextWithLeftovers(): string {
+  const context = join(directory, 'context');
+  const tracked = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-z'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  for (const path of tracked.split('\0').filter((name) => name !== '')) {
+    cpSync(join(ROOT, path), join(context, path), { recursive: true });
+  }
+  for (const path of LEFT_LYING_ABOUT) {
+    mkdirSync(dirname(join(context, path)), { recursive: true });
+    writeFileSync(join(context, path), MARKER);
+  }
+  return context;
+}
+
+beforeAll(async () => {
+  image = await buildImage(directory, contextWithLeftovers(), { REVISION });
+}, 300_000);
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** All files below a folder of the image, by their names in it. */
+function filesIn(folder: string): string[] {
+  return readdirSync(join(image.root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(image.root.length));
+}
+
+describe('the image tells', () => {
+  it('a user by number, no shell, and the signal of a clean stop', () => {
+    const { User, Entrypoint, Cmd, StopSignal, WorkingDir } = image.config;
+    expect({ User, Entrypoint, Cmd, StopSignal, WorkingDir }).toEqual({
+      User: '65532:65532',
+      Entrypoint: ['/nodejs/bin/node', '/app/dist/main.js'],
+      Cmd: ['run'],
+      StopSignal: 'SIGTERM',
+      WorkingDir: '/app',
+    });
+  });
+
+  it('the port of the status page, and a health check without a shell that waits longer than the command', () => {
+    expect(Object.keys(image.config.ExposedPorts)).toEqual(['17477/tcp']);
+    const { Test, Timeout, Interval } = image.config.Healthcheck;
+    expect(Test).toEqual(['CMD', ...image.config.Entrypoint, 'healthcheck']);
+    expect([Timeout, Interval]).toEqual([5e9, 10e9]);
+  });
+
+  it('what it is, in the labels that registries read', () => {
+    const labels = Object.entries(image.config.Labels).filter(([name]) =>
+      name.startsWith('org.opencontainers.'),
+    );
+    expect(Object.fromEntries(labels)).toEqual({
+      'org.opencontainers.image.title': 'killswitchd',
+      'org.opencontainers.image.description': expect.stringContaining('kill-switch'),
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+      'org.opencontainers.image.version': manifest.version,
+      'org.opencontainers.image.revision': REVISION,
+    });
+  });
+});
+
+describe('the image holds', () => {
+  it('compiled code, production dependencies, and the examples, and nothing else', () => {
+    expect(readdirSync(join(image.root, 'app')).sort()).toEqual([
+      'config',
+      'dist',
+      'node_modules',
+      'package.json',
+    ]);
+    const sources = filesIn('/app/dist').filter((name) => !/\.(js|d\.ts)$/.test(name));
+    expect(sources).toEqual([]);
+    expect(filesIn('/app/dist')).not.toContain('/app/dist/stale.js');
+    const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { dev?: boolean; optional?: boolean }>;
+    };
+    const wanted = Object.entries(lock.packages).filter(([path, { dev }]) => path !== '' && dev !== true);
+    const installed = JSON.parse(
+      readFileSync(join(image.root, 'app/node_modules/.package-lock.json'), 'utf8'),
+    ) as typeof lock;
+    const required = wanted.filter(([, { optional }]) => optional !== true).map(([path]) => path);
+    expect(Object.keys(installed.packages)).toEqual(expect.arrayContaining(required));
+    const allowed = new Set(wanted.map(([path]) => path));
+    expect(Object.keys(installed.packages).filter((path) => !allowed.has(path))).toEqual([]);
+  });
+
+  it('nothing that its user could change', () => {
+    const writable = filesIn('/app').filter((name) => {
+      const { uid, gid, mode } = statSync(join(image.root, name));
+      return uid === 65532 || gid === 65532 || (mode & 0o002) !== 0;
+    });
+    expect(writable).toEqual([]);
+  });
+
+  it('in no layer what lay about beside the sources, and no settings of npm', async () => {
+    const target = join(directory, 'exported');
+    await image.export(target);
+    const blobs = readdirSync(join(target, 'blobs/sha256')).map((name) => {
+      const blob = readFileSync(join(target, 'blobs/sha256', name));
+      return blob[0] === 0x1f && blob[1] === 0x8b ? gunzipSync(blob) : blob;
+    });
+    expect(blobs.length).toBeGreaterThan(2);
+    expect(blobs.some((blob) => blob.includes('app/dist/main.js'))).toBe(true);
+    expect(blobs.filter((blob) => blob.includes(MARKER))).toEqual([]);
+    expect(blobs.filter((blob) => blob.includes('.npmrc\0'))).toEqual([]);
+    expect(image.config.Env.filter((entry) => /KEY|SECRET|TOKEN/.test(entry))).toEqual([]);
+  });
+});
+
+describe('a container of the image', () => {
+  let pod: Pod;
+  beforeAll(async () => {
+    pod = await startPod();
+  });
+  afterAll(() => pod.end());
+
+  const start = (command: readonly string[], options: Partial<ContainerOptions> = {}): Container => {
+    const env = Object.fromEntries(image.config.Env.map((entry) => entry.split(/=(.*)/s).slice(0, 2)));
+    const [uid = 0, gid = 0] = image.config.User.split(':').map(Number);
+    return pod.start({
+      root: image.root,
+      readOnlyRoot: true,
+      uid,
+      gid,
+      ...options,
+      env: { ...env, ...options.env },
+      command,
+    });
+  };
+  const command = async (...args: readonly string[]) => {
+    const container = start([...image.config.Entrypoint, ...args]);
+    return { code: await container.exit(), output: container.output() };
+  };
+
+  it('tells its version', async () => {
+    expect(await command('version')).toEqual({ code: 0, output: expect.stringContaining(manifest.version) });
+  });
+
+  it('checks the configuration that it brings along, and refuses one that it lacks', async () => {
+    const env = { KILLSWITCHD_API_KEY: 'demo-key', KILLSWITCHD_API_SECRET: 'demo-secret' };
+    const checked = start(
+      [...image.config.Entrypoint, 'check-config', '--config', '/app/config/killswitchd.example.yaml'],
+      { env },
+    );
+    expect(await checked.exit(), checked.output()).toBe(0);
+    expect(checked.output()).toContain('BTC_USDT');
+    expect(await command('run')).toEqual({ code: 78, output: expect.stringContaining('exchange.baseUrls') });
+  });
+
+  it('guards a market as process 1, says that it is healthy, and deletes the timer on its stop signal', async () => {
+    const log = join(directory, 'events');
+    mkdirSync(log, { mode: 0o777 });
+    mkdirSync(join(image.root, 'log'));
+    execFileSync('chmod', ['777', log]);
+    const exchange = start(
+      [
+        ...image.config.Entrypoint,
+        'exchange',
+        '--listen',
+        '127.0.0.1:17480',
+        '--event-log',
+        '/log/events.jsonl',
+      ],
+      { mounts: [{ from: log, to: '/log', readOnly: false }] },
+    );
+    await eventually('the exchange', 15_000, () => (exchange.output().includes('17480') ? true : null));
+    const healthcheck = image.config.Healthcheck.Test.slice(1);
+    const tooEarly = start(healthcheck);
+    expect(await tooEarly.exit()).toBe(69);
+
+    const daemon = start([...image.config.Entrypoint, ...image.config.Cmd], {
+      env: {
+        KILLSWITCHD_BASE_URL: 'http://127.0.0.1:17480',
+        KILLSWITCHD_MARKETS: 'BTC_USDT:10',
+        KILLSWITCHD_LIVENESS_MODE: 'none',
+        KILLSWITCHD_API_KEY: 'demo-key',
+        KILLSWITCHD_API_SECRET: 'demo-secret',
+      },
+    });
+    await eventually('readiness', 20_000, async () =>
+      (await pod.ask('http://127.0.0.1:17477/readyz')).status === 200 ? true : null,
+    );
+    const healthy = start(healthcheck);
+    expect({ code: await healthy.exit(), output: healthy.output() }).toEqual({
+      code: 0,
+      output: 'The daemon is live.\n',
+    });
+
+    await daemon.signal(image.config.StopSignal as NodeJS.Signals);
+    expect(await daemon.exit(), daemon.output()).toBe(0);
+    const events = readFileSync(join(log, 'events.jsonl'), 'utf8');
+    expect(events).toContain('"timer-armed"');
+    expect(events).toContain('"timer-deleted"');
+    expect(events).not.toContain('"timer-fired"');
+  });
+});

@@ -1,0 +1,120 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  daemonOf,
+  KUBERNETES,
+  type Labels,
+  lostFields,
+  type Manifest,
+  notRestricted,
+  only,
+  podOf,
+  render,
+  workloadOf,
+} from './manifests.ts';
+import { misfits } from './schemas.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'killswitchd-component-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const sidecar = podOf(render(join(KUBERNETES, 'overlays/sidecar')));
+const standalone = render(join(KUBERNETES, 'overlays/standalone'));
+
+/** Renders manifests of somebody else with the component. */
+function renderWithComponent(resource: object): Manifest[] {
+  const own = mkdtempSync(join(directory, 'own-'));
+  cpSync(KUBERNETES, join(own, 'kubernetes'), { recursive: true });
+  mkdirSync(join(own, 'bot'));
+  writeFileSync(join(own, 'bot/bot.json'), JSON.stringify(resource));
+  const kustomization = { resources: ['bot.json'], components: ['../kubernetes/components/sidecar'] };
+  writeFileSync(join(own, 'bot/kustomization.yaml'), JSON.stringify(kustomization));
+  return render(join(own, 'bot'));
+}
+
+describe('the component', () => {
+  const workload = (kind: string, annotations: Labels, spec: object = {}) => ({
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { name: 'maker', annotations },
+    spec: { template: { metadata: { labels: { app: 'maker' } }, spec } },
+  });
+  const botSpec = {
+    terminationGracePeriodSeconds: 120,
+    initContainers: [{ name: 'migrate', image: 'bot' }],
+    containers: [{ name: 'maker', image: 'bot' }],
+    volumes: [{ name: 'data', emptyDir: {} }],
+  };
+
+  it.each(['Deployment', 'StatefulSet'])(
+    'adds the daemon to a %s that asks for it, and keeps what it has',
+    (kind) => {
+      const found = only(
+        renderWithComponent(workload(kind, { 'killswitchd/sidecar': 'true' }, botSpec)),
+        kind,
+      );
+      const pod = found.spec.template.spec;
+      expect(found.metadata.name).toBe('maker');
+      expect(pod.terminationGracePeriodSeconds).toBe(120);
+      expect(pod.initContainers?.map(({ name }) => name).sort()).toEqual(['killswitchd', 'migrate']);
+      expect(pod.containers).toEqual(botSpec.containers);
+      expect(pod.volumes.map(({ name }) => name).sort()).toEqual(
+        ['data', ...sidecar.volumes.map(({ name }) => name)].sort(),
+      );
+      expect(daemonOf(pod)).toEqual({ ...daemonOf(sidecar), image: 'killswitchd' });
+      expect(found.spec.template.metadata.labels).toEqual({ app: 'maker', 'killswitchd/daemon': 'sidecar' });
+    },
+  );
+
+  it.each([{ team: 'market-making' }, { 'killswitchd/sidecar': 'false' }])(
+    'leaves a workload alone that has %j',
+    (annotations) => {
+      const other = workload('Deployment', annotations, botSpec);
+      expect(renderWithComponent(other)).toEqual([other]);
+    },
+  );
+});
+
+describe('these tests notice', () => {
+  const pod = podOf(standalone);
+
+  it('a field that is mistyped, and one of another type', () => {
+    const deployment = workloadOf(standalone);
+    const mistyped = JSON.parse(
+      JSON.stringify(deployment).replaceAll('timeoutSeconds', 'timeoutSecond'),
+    ) as Manifest;
+    expect(lostFields(mistyped, directory)).toEqual([
+      '.spec.template.spec.containers.0.livenessProbe.timeoutSecond',
+      '.spec.template.spec.containers.0.readinessProbe.timeoutSecond',
+    ]);
+    const quoted = JSON.parse(
+      JSON.stringify(deployment).replaceAll('"periodSeconds":5', '"periodSeconds":"5"'),
+    ) as Manifest;
+    expect(() => lostFields(quoted, directory)).toThrow('periodSeconds');
+    const policy = only(standalone, 'NetworkPolicy');
+    expect(misfits({ ...policy, spec: { ...policy.spec, egres: [] } } as Manifest)).not.toEqual([]);
+  });
+
+  it('a pod that would not be admitted', () => {
+    const [container] = pod.containers;
+    const refused = (change: object) =>
+      notRestricted({
+        ...pod,
+        containers: pod.containers.map((own) => ({
+          ...own,
+          securityContext: { ...own.securityContext, ...change },
+        })),
+      });
+    expect(container?.name).toBe('killswitchd');
+    expect(refused({ capabilities: { drop: ['NET_RAW'] } })).toEqual(['killswitchd: capabilities']);
+    expect(refused({ runAsUser: 0 })).toEqual(['killswitchd: runAsUser']);
+    expect(refused({ allowPrivilegeEscalation: undefined })).toEqual([
+      'killswitchd: allowPrivilegeEscalation',
+    ]);
+    expect(notRestricted({ ...pod, hostNetwork: true })).toEqual(['hostNetwork']);
+    expect(notRestricted({ ...pod, volumes: [{ name: 'host', hostPath: { path: '/' } } as never] })).toEqual([
+      'host',
+    ]);
+  });
+});

@@ -1,0 +1,243 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
+import { eventually, ROOT } from '../process/program.ts';
+import { type Answer, type Container, type Mount, startPod } from './container.ts';
+import {
+  type ContainerSpec,
+  environmentOf,
+  imageDefaults,
+  KUBERNETES,
+  type Manifest,
+  only,
+  type PodSpec,
+  type Probe,
+  podOf,
+  render,
+  type Volume,
+} from './manifests.ts';
+
+/** Where the simulated exchange of a pod listens. */
+const EXCHANGE = '127.0.0.1:17480';
+
+/** A pod that runs what a manifest says: its environment, arguments, files and user, on an exchange of its own. */
+export interface PodStage {
+  readonly manifests: readonly Manifest[];
+  readonly spec: PodSpec;
+  readonly start: (container: ContainerSpec) => Container;
+  /** Runs any other command of the image beside the containers, with more names for this host. */
+  readonly startOther: (command: readonly string[]) => Container;
+  /** `env` holds the key and secret that it accepts; else they are those of the demo. */
+  readonly startExchange: (env?: Readonly<Record<string, string>>) => Promise<Container>;
+  readonly events: () => ExchangeEvent[];
+  /** As the kubelet asks. */
+  readonly probe: (container: ContainerSpec, probe: Probe | undefined) => Promise<number>;
+  /** Asks the status page, or another port. */
+  readonly ask: (path: string, port?: number) => Promise<Answer>;
+  /** Replaces a file of the ConfigMap as the kubelet does: all at once, by a link. */
+  readonly changeConfig: (change: (text: string) => string) => void;
+  readonly end: () => Promise<void>;
+}
+
+/** Compiles the program as the image does. */
+export function compileInto(directory: string): void {
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+  execFileSync(process.execPath, [tsc, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', directory], {
+    stdio: 'pipe',
+  });
+}
+
+/** Renders an overlay with the address of the simulated exchange, the one line that everybody has to edit. */
+export async function stagePod(
+  directory: string,
+  dist: string,
+  {
+    overlay,
+    podName,
+    secret,
+  }: { overlay: string; podName: string; secret: Readonly<Record<string, string>> },
+): Promise<PodStage> {
+  const own = mkdtempSync(join(directory, `${podName}-`));
+  cpSync(KUBERNETES, join(own, 'kubernetes'), { recursive: true });
+  const config = join(own, 'kubernetes/overlays', overlay, 'killswitchd.yaml');
+  writeFileSync(
+    config,
+    readFileSync(config, 'utf8').replace('https://exchange.example', `http://${EXCHANGE}`),
+  );
+  const manifests = render(join(own, 'kubernetes/overlays', overlay));
+  const spec = podOf(manifests);
+  const volumes = new Map(
+    spec.volumes.map((volume) => [volume.name, fillVolume(own, volume, spec, manifests, secret)]),
+  );
+  const pod = await startPod();
+  const image = imageDefaults();
+  const log = join(own, 'events');
+  mkdirSync(log);
+  const { runAsUser: uid = -1, runAsGroup: gid = -1, fsGroup = -1 } = spec.securityContext;
+  chownSync(log, uid, gid);
+  const base = () => ({ ...makeRoot(own, dist), uid, gid, groups: [fsGroup], env: image.env });
+  return {
+    manifests,
+    spec,
+    start(container) {
+      const { root, mounts, ...rest } = base();
+      const { env, readOnlyRootFilesystem } = {
+        env: environmentOf(container, podName),
+        ...container.securityContext,
+      };
+      const own: Mount[] = (container.volumeMounts ?? []).map(({ name, mountPath, readOnly = false }) => {
+        mkdirSync(join(root, mountPath), { recursive: true });
+        return { from: volumes.get(name) ?? '', to: mountPath, readOnly };
+      });
+      const command = [
+        ...(container.command ?? image.entrypoint),
+        ...(container.args ?? (container.command === undefined ? image.command : [])),
+      ];
+      return pod.start({
+        ...rest,
+        root,
+        mounts: [...mounts, ...own],
+        env: { ...rest.env, ...env },
+        readOnlyRoot: readOnlyRootFilesystem ?? false,
+        command,
+      });
+    },
+    startOther: (command) => pod.start({ ...base(), command }),
+    async startExchange(env = {}) {
+      const { root, mounts, ...rest } = base();
+      mkdirSync(join(root, 'log'));
+      const exchange = pod.start({
+        ...rest,
+        env: { ...rest.env, ...env },
+        root,
+        mounts: [...mounts, { from: log, to: '/log', readOnly: false }],
+        command: [
+          ...image.entrypoint,
+          'exchange',
+          '--listen',
+          EXCHANGE,
+          '--orders',
+          'none',
+          '--event-log',
+          '/log/events.jsonl',
+        ],
+      });
+      await eventually('the exchange', 20_000, () => (exchange.output().includes(EXCHANGE) ? true : null));
+      return exchange;
+    },
+    events: () => readEvents(join(log, 'events.jsonl')),
+    async probe(container, probe) {
+      if (probe === undefined) throw new Error(`${container.name} has no such probe`);
+      const { path, port } = probe.httpGet;
+      const number = container.ports?.find(({ name }) => name === port)?.containerPort ?? port;
+      return (await pod.ask(`http://127.0.0.1:${number}${path}`, probe.timeoutSeconds * 1000)).status;
+    },
+    ask: (path, port = 17477) => pod.ask(`http://127.0.0.1:${port}${path}`),
+    changeConfig(change) {
+      const volume = spec.volumes.find(({ configMap }) => configMap !== undefined);
+      const place = volumes.get(volume?.name ?? '') ?? '';
+      const text = readFileSync(join(place, 'killswitchd.yaml'), 'utf8');
+      writeVersion(place, { 'killswitchd.yaml': change(text) }, 0o644, fsGroup);
+    },
+    end: () => pod.end(),
+  };
+}
+
+function readEvents(file: string): ExchangeEvent[] {
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as ExchangeEvent);
+}
+
+/** What the image holds, put together from this repository, with the libraries that Node is linked with. */
+function makeRoot(own: string, dist: string): { root: string; mounts: Mount[] } {
+  const root = mkdtempSync(join(own, 'root-'));
+  chmodSync(root, 0o755);
+  mkdirSync(join(root, 'etc'));
+  // The names of Services: everything is on this host.
+  writeFileSync(join(root, 'etc/hosts'), '127.0.0.1 localhost bot maker taker\n');
+  const mounts = [
+    { from: realpathSync(process.execPath), to: '/nodejs/bin/node' },
+    { from: dist, to: '/app/dist' },
+    ...['node_modules', 'package.json', 'config'].map((name) => ({
+      from: join(ROOT, name),
+      to: `/app/${name}`,
+    })),
+    ...['/lib', '/lib64'].map((name) => ({ from: realpathSync(name), to: name })),
+  ];
+  for (const { to } of mounts) {
+    const place = join(root, to);
+    const isFile = to.endsWith('/node') || to.endsWith('.json');
+    mkdirSync(isFile ? dirname(place) : place, { recursive: true });
+    if (isFile) writeFileSync(place, '');
+  }
+  return { root, mounts: mounts.map((mount) => ({ ...mount, readOnly: true })) };
+}
+
+/** A volume as the kubelet makes it: files behind a link to their version, for the group of the pod. */
+function fillVolume(
+  own: string,
+  volume: Volume,
+  spec: PodSpec,
+  manifests: readonly Manifest[],
+  secret: Readonly<Record<string, string>>,
+): string {
+  const place = mkdtempSync(join(own, `volume-${volume.name}-`));
+  const group = spec.securityContext.fsGroup ?? 0;
+  chownSync(place, 0, group);
+  chmodSync(place, 0o2777);
+  if (volume.configMap !== undefined) {
+    const { metadata, data = {} } = only(manifests, 'ConfigMap');
+    if (metadata.name !== volume.configMap.name)
+      throw new Error(`there is no ConfigMap ${volume.configMap.name}`);
+    writeVersion(place, data, 0o644, group);
+  }
+  if (volume.secret !== undefined) {
+    const files = secretOf(manifests) ?? secret;
+    writeVersion(place, files, volume.secret.defaultMode ?? 0o644, group);
+  }
+  return place;
+}
+
+/** The Secret that stands among the manifests; else it is made beforehand. */
+function secretOf(manifests: readonly Manifest[]): Record<string, string> | null {
+  const secret = manifests.find(({ kind }) => kind === 'Secret');
+  if (secret === undefined) return null;
+  const entries = Object.entries(secret.data ?? {});
+  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
+}
+
+function writeVersion(
+  place: string,
+  files: Readonly<Record<string, string>>,
+  mode: number,
+  group: number,
+): void {
+  const version = mkdtempSync(join(place, '..version-'));
+  chownSync(version, 0, group);
+  chmodSync(version, 0o2755);
+  for (const [name, content] of Object.entries(files)) {
+    const file = join(version, name);
+    writeFileSync(file, content);
+    chownSync(file, 0, group);
+    chmodSync(file, mode);
+    try {
+      symlinkSync(join('..data', name), join(place, name));
+    } catch {
+      // The link of an earlier version serves this one as well.
+    }
+  }
+  symlinkSync(version.slice(place.length + 1), join(place, '..next'));
+  renameSync(join(place, '..next'), join(place, '..data'));
+}

@@ -1,0 +1,196 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { ROOT } from '../process/program.ts';
+
+export const KUBERNETES = join(ROOT, 'deploy/kubernetes');
+
+export interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string | number };
+  readonly periodSeconds: number;
+  readonly timeoutSeconds: number;
+  readonly failureThreshold?: number;
+}
+
+export interface Variable {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } };
+}
+
+export interface ContainerSpec {
+  readonly name: string;
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly restartPolicy?: string;
+  readonly env?: readonly Variable[];
+  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly startupProbe?: Probe;
+  readonly readinessProbe?: Probe;
+  readonly livenessProbe?: Probe;
+  readonly lifecycle?: unknown;
+  readonly resources: { readonly requests: Quantities; readonly limits: Quantities };
+  readonly securityContext: SecurityContext;
+  readonly volumeMounts?: readonly {
+    name: string;
+    mountPath: string;
+    readOnly?: boolean;
+    subPath?: string;
+  }[];
+}
+
+type Quantities = Readonly<Record<string, string | number>>;
+
+export interface SecurityContext {
+  readonly runAsNonRoot?: boolean;
+  readonly runAsUser?: number;
+  readonly runAsGroup?: number;
+  readonly fsGroup?: number;
+  readonly allowPrivilegeEscalation?: boolean;
+  readonly readOnlyRootFilesystem?: boolean;
+  readonly privileged?: boolean;
+  readonly capabilities?: { readonly drop?: readonly string[]; readonly add?: readonly string[] };
+  readonly seccompProfile?: { readonly type: string };
+}
+
+export interface Volume {
+  readonly name: string;
+  readonly configMap?: { readonly name: string };
+  readonly secret?: { readonly secretName: string; readonly defaultMode?: number };
+  readonly emptyDir?: { readonly medium?: string; readonly sizeLimit?: string };
+}
+
+export interface PodSpec {
+  readonly initContainers?: readonly ContainerSpec[];
+  readonly containers: readonly ContainerSpec[];
+  readonly volumes: readonly Volume[];
+  readonly securityContext: SecurityContext;
+  readonly terminationGracePeriodSeconds: number;
+  readonly automountServiceAccountToken?: boolean;
+}
+
+/** Any object of Kubernetes, as far as the tests look into it. */
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly labels?: Labels };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly spec: {
+    readonly replicas?: number;
+    readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: PodSpec };
+  };
+}
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** What `kubectl apply -k` would send to the cluster. */
+export function render(directory: string): Manifest[] {
+  const text = execFileSync('kubectl', ['kustomize', directory], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return parseAllDocuments(text, { version: '1.1' }).map((document) => document.toJS() as Manifest);
+}
+
+/** The one object of a kind. */
+export function only(manifests: readonly Manifest[], ...kinds: readonly string[]): Manifest {
+  const [found, ...more] = manifests.filter(({ kind }) => kinds.includes(kind));
+  if (found === undefined || more.length > 0)
+    throw new Error(`not one ${kinds.join(' or ')}, but ${more.length}`);
+  return found;
+}
+
+export const workloadOf = (manifests: readonly Manifest[]): Manifest =>
+  only(manifests, 'Deployment', 'StatefulSet');
+
+export const podOf = (manifests: readonly Manifest[]): PodSpec => workloadOf(manifests).spec.template.spec;
+
+export const containersOf = (pod: PodSpec): ContainerSpec[] => [
+  ...(pod.initContainers ?? []),
+  ...pod.containers,
+];
+
+export function daemonOf(pod: PodSpec): ContainerSpec {
+  const found = containersOf(pod).find(({ name }) => name === 'killswitchd');
+  if (found === undefined) throw new Error('no container is named killswitchd');
+  return found;
+}
+
+/** The value of a variable as the container sees it; $(NAME) stands for a variable before it. */
+export function environmentOf({ env = [] }: ContainerSpec, podName: string): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const { name, value = '', valueFrom } of env) {
+    if (valueFrom === undefined) {
+      values[name] = value.replaceAll(/\$\((\w+)\)/g, (written, other: string) => values[other] ?? written);
+    } else if (valueFrom.fieldRef?.fieldPath === 'metadata.name') {
+      values[name] = podName;
+    } else {
+      throw new Error(`${name}: comes from where this test knows nothing of`);
+    }
+  }
+  return values;
+}
+
+/**
+ * Places of an object that the client's own types do not know, or read otherwise. It decodes what it is given into those
+ * types, and drops what they lack without a word. Throws where a type is wrong.
+ */
+export function lostFields(manifest: unknown, directory: string): string[] {
+  const file = join(directory, 'manifest.json');
+  writeFileSync(file, JSON.stringify(manifest));
+  const args = ['set', 'env', '--local', '-f', file, '-o', 'json', 'ROUND_TRIP=1'];
+  const back: unknown = JSON.parse(
+    execFileSync('kubectl', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),
+  );
+  return missingFrom(back, manifest, '');
+}
+
+function missingFrom(back: unknown, given: unknown, place: string): string[] {
+  if (typeof given !== 'object' || given === null) return Object.is(back, given) ? [] : [place];
+  if (typeof back !== 'object' || back === null) return [place];
+  return Object.entries(given).flatMap(([key, value]) =>
+    missingFrom((back as Record<string, unknown>)[key], value, `${place}.${key}`),
+  );
+}
+
+/** What the level `restricted` of the Pod Security Standards has against a pod. */
+export function notRestricted(pod: PodSpec & Readonly<Record<string, unknown>>): string[] {
+  const own = pod.securityContext;
+  const problems = ['hostNetwork', 'hostPID', 'hostIPC'].filter((field) => pod[field] === true);
+  const kinds = new Set(['configMap', 'secret', 'emptyDir', 'projected', 'downwardAPI', 'csi', 'name']);
+  problems.push(
+    ...pod.volumes
+      .filter((volume) => Object.keys(volume).some((key) => !kinds.has(key)))
+      .map(({ name }) => name),
+  );
+  for (const { name, securityContext: its } of containersOf(pod)) {
+    const refuse = (what: string, fits: boolean) => {
+      if (!fits) problems.push(`${name}: ${what}`);
+    };
+    refuse('runAsNonRoot', its.runAsNonRoot ?? own.runAsNonRoot ?? false);
+    refuse('runAsUser', (its.runAsUser ?? own.runAsUser) !== 0);
+    refuse('allowPrivilegeEscalation', its.allowPrivilegeEscalation === false);
+    refuse('privileged', its.privileged !== true);
+    refuse(
+      'capabilities',
+      (its.capabilities?.drop ?? []).includes('ALL') && its.capabilities?.add === undefined,
+    );
+    refuse('seccompProfile', (its.seccompProfile ?? own.seccompProfile)?.type === 'RuntimeDefault');
+  }
+  return problems;
+}
+
+/** What the Dockerfile tells a container runtime, as far as a manifest leaves it to the image. */
+export function imageDefaults(): { entrypoint: string[]; command: string[]; env: Record<string, string> } {
+  const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').replaceAll(/\\\n\s*/g, '');
+  const list = (instruction: string) =>
+    JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(text)?.[1] ?? '[]') as string[];
+  const variables = /^ENV (.*)$/m.exec(text)?.[1] ?? '';
+  return {
+    entrypoint: list('ENTRYPOINT'),
+    command: list('CMD'),
+    env: Object.fromEntries(variables.split(' ').map((pair) => pair.split('=') as [string, string])),
+  };
+}
