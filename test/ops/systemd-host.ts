@@ -36,24 +36,25 @@ export interface DebianHost {
 const CACHE = join(tmpdir(), 'killswitchd-ops-debian');
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The release of this machine, from where this machine has its own packages. */
+/** The release of this machine, from where this machine has its own packages as far as that is known. */
 function makeSystem(): string {
   const release = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
-  const targets = execFileSync('apt-get', ['indextargets', '--format', '$(CODENAME) $(COMPONENT) $(SITE)'], {
+  const targets = execFileSync('apt-get', ['indextargets', '--format', '$(RELEASE) $(COMPONENT) $(SITE)'], {
     encoding: 'utf8',
   });
-  const mirror = targets
-    .split('\n')
-    .map((line) => line.split(' '))
-    .find(([codename, component]) => codename === release && component === 'main')?.[2];
-  if (release === undefined || mirror === undefined) throw new Error(`no mirror of Debian in:\n${targets}`);
+  const [, , ...mirror] =
+    targets
+      .split('\n')
+      .map((line) => line.split(' '))
+      .find(([of, component]) => of === release && component === 'main') ?? [];
+  if (release === undefined) throw new Error('this is no Debian: /etc/os-release names no VERSION_CODENAME');
   const made = join(CACHE, release);
   if (existsSync(made)) return made;
   mkdirSync(CACHE, { recursive: true });
   const half = mkdtempSync(join(CACHE, 'half-'));
   try {
     const packages = '--include=systemd,systemd-sysv,dbus';
-    execFileSync('debootstrap', ['--variant=minbase', packages, release, half, mirror], {
+    execFileSync('debootstrap', ['--variant=minbase', packages, release, half, ...mirror], {
       stdio: ['ignore', 'pipe', 'pipe'],
       maxBuffer: 64 * 1024 * 1024,
     });
