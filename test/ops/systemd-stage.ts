@@ -1,11 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { eventually, ROOT } from '../process/program.ts';
 import { commandsUnder } from './deploy-guide.ts';
-import { bootDebian, cloneTo, type DebianHost } from './systemd-host.ts';
+import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
 
 export const DAEMON = 'killswitchd@main';
 export const CONFIG = '/etc/killswitchd/main.yaml';
@@ -73,7 +72,7 @@ async function install(host: DebianHost): Promise<void> {
   try {
     cloneTo(clone, ROOT);
     for (const commands of commandsUnder('### Build')) {
-      execFileSync('bash', ['-euc', commands], { cwd: clone, stdio: ['ignore', 'pipe', 'pipe'] });
+      await runHere('bash', ['-euc', commands], clone);
     }
     copyFileSync(join(clone, 'killswitchd.tgz'), join(host.root, 'srv/killswitchd.tgz'));
   } finally {
