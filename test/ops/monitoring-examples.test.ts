@@ -57,7 +57,7 @@ describe('the scrape job for Kubernetes', () => {
     const file = join(directory, 'kubernetes.yaml');
     const scraped = { ...job, static_configs: [{ targets: ['10.1.2.3:17477'], labels: meta }] };
     writeFileSync(file, stringify({ scrape_configs: [scraped] }));
-    const said = run('promtool', 'check', 'service-discovery', file, job.job_name);
+    const said = run('promtool', 'check', 'service-discovery', '--timeout=1s', file, job.job_name);
     const [target] = JSON.parse(said.slice(said.indexOf('['))) as Discovered[];
     return target?.labels ?? {};
   }
