@@ -96,6 +96,13 @@ const edge: Edge = {
     process.on(signal, run);
     return () => process.off(signal, run);
   },
+  signalGroup(leader, signal) {
+    try {
+      return process.kill(-leader, signal);
+    } catch {
+      return false;
+    }
+  },
   onCrash(run) {
     process.on('uncaughtException', run);
     process.on('unhandledRejection', run);

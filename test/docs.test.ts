@@ -125,7 +125,18 @@ describe('no document names what does not exist', () => {
 });
 
 /** Flags of vitest and node that the documents name. */
-const OTHER_FLAGS = ['--unix-socket', '--coverage'];
+const OTHER_FLAGS = [
+  '--unix-socket',
+  '--coverage',
+  '--pack-destination',
+  '--strip-components',
+  '--prefix',
+  '--omit',
+  '--ignore-scripts',
+  '--no-same-owner',
+  '--now',
+  '--no-pager',
+];
 
 describe('the examples', () => {
   it('of configuration files pass check-config', async () => {
@@ -175,6 +186,12 @@ describe('docs/http.md', () => {
     const fields = [...Object.keys(status), ...markets.flatMap((market) => Object.keys(market))];
     const named = new Set(inlineCodeOf(text));
     expect(fields.filter((field) => !named.has(field))).toEqual([]);
+  });
+});
+
+describe('docs/dependencies.md', () => {
+  it('has a reason for every package that was chosen', () => {
+    expect(read('docs/dependencies.md')).not.toContain('NO REASON GIVEN');
   });
 });
 

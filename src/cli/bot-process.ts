@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts';
 import { botsOf } from '../daemon/evidence.ts';
 import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
 import type { Edge, Signal } from './edge.ts';
+import { isShell, membersOf } from './process-group.ts';
 
 /** What shells exit with for a program that is not there, and for one that cannot be run. */
 const NOT_FOUND = 127;
@@ -131,24 +132,38 @@ export function environmentFor(
 /** The bot as a child of this process. */
 export interface BotProcess {
   readonly pid: number;
-  /** Sends a signal; false where the process has ended. */
+  /**
+   * Sends a signal to the process; in a group of its own, SIGKILL goes to all of the group, and so does every signal for
+   * a shell, which would keep it to itself. False where there is nobody left.
+   */
   readonly signal: (signal: Signal | 'SIGKILL') => boolean;
   /** Whether there is still such a process. */
   readonly exists: () => boolean;
   /** Resolves when the process has ended. */
   readonly ended: Promise<BotEnd>;
+  /** What runs of its group, itself or what it started; none where it shares the group of this process. */
+  readonly members: () => Promise<readonly number[]>;
+  /** Sends a signal to all of the group. */
+  readonly signalAll: (signal: Signal | 'SIGKILL') => boolean;
 }
 
 export type Started =
   | { readonly kind: 'started'; readonly bot: BotProcess }
   | ({ readonly kind: 'failed' } & Unstartable);
 
-/** Starts the bot with the standard streams of this process, without a shell between. Never rejects. */
-export function startBot(command: readonly string[], env: Record<string, string>): Promise<Started> {
+/**
+ * Starts the bot with the standard streams of this process, without a shell between. With `signalGroup` it gets a process
+ * group of its own, which it does not share a terminal with. Never rejects.
+ */
+export function startBot(
+  command: readonly string[],
+  env: Record<string, string>,
+  signalGroup: Edge['signalGroup'],
+): Promise<Started> {
   const [program = '', ...args] = command;
   let child: ChildProcess;
   try {
-    child = spawn(program, args, { stdio: 'inherit', env });
+    child = spawn(program, args, { stdio: 'inherit', env, detached: signalGroup !== undefined });
   } catch (error) {
     return Promise.resolve(failed(program, error));
   }
@@ -159,11 +174,14 @@ export function startBot(command: readonly string[], env: Record<string, string>
     const ended = new Promise<BotEnd>((resolveEnd) => {
       child.once('exit', (code, signal) => resolveEnd({ code, signal }));
     });
-    const bot = {
+    const signalAll = (signal: Signal | 'SIGKILL') => signalGroup?.(pid, signal) ?? child.kill(signal);
+    const bot: BotProcess = {
       pid,
-      signal: (signal: Signal | 'SIGKILL') => child.kill(signal),
+      signal: (signal) => (signal === 'SIGKILL' || isShell(command) ? signalAll(signal) : child.kill(signal)),
       exists: () => child.kill(0),
       ended,
+      members: async () => (signalGroup === undefined ? [] : membersOf(pid)),
+      signalAll,
     };
     child.once('spawn', () => resolveStart({ kind: 'started', bot }));
   });

@@ -55,6 +55,8 @@ export interface Edge {
   readonly nodePath?: string;
   /** A moment in Unix milliseconds as ISO 8601, UTC. */
   readonly isoTime: (wallMs: number) => string;
+  /** Sends a signal to every process of the group that `leader` began; false where there is none left. */
+  readonly signalGroup?: (leader: number, signal: Signal | 'SIGKILL') => boolean;
   readonly onSignal: (signal: Signal, run: () => void) => Cancel;
   /** Told of uncaught errors and unhandled rejections, once. */
   readonly onCrash: (run: (error: unknown) => void) => Cancel;

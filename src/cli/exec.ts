@@ -18,9 +18,11 @@ import {
   findObstacle,
   startBot,
 } from './bot-process.ts';
+import { endRest } from './bot-rest.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { watchForCrash } from './crash.ts';
 import { type Edge, EXIT, type Signal } from './edge.ts';
+import { findWrapper } from './process-group.ts';
 
 /**
  * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent every signal, and
@@ -162,7 +164,9 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
     edge.exitNow(EXIT.unreachable);
     return;
   }
-  const started = await startBot(command, environmentFor(edge.env, config, daemon.controls));
+  // With a terminal the keyboard's signals are for both: there the bot stays in the group of this process.
+  const signalGroup = edge.sharesTerminal === true ? undefined : edge.signalGroup;
+  const started = await startBot(command, environmentFor(edge.env, config, daemon.controls), signalGroup);
   if (started.kind === 'failed') {
     run.over = true;
     logger.error({ event: 'process-not-started' }, `THE BOT CANNOT BE STARTED: ${started.why}.`);
@@ -178,15 +182,31 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
     { event: 'process-started', pid: bot.pid },
     `The bot runs as process ${bot.pid}: ${command[0]}.`,
   );
+  warnOfWrapper(guarded);
   const end = await bot.ended;
+  // A bad end is one whatever is left; a good one is none while the bot may run on behind it.
+  if (end.code !== 0) daemon.child.ended(end.code);
+  const withinMs = config.shutdown.budgetSeconds * 1000;
+  const leftBehind = await endRest(bot, { clock: guarded.clock, logger, withinMs });
   run.bot = null;
   run.over = true;
-  daemon.child.ended(end.code);
+  const well = end.code === 0 && !leftBehind;
+  if (end.code === 0) daemon.child.ended(leftBehind ? null : 0);
   const how = describeEnd(end);
-  logger[end.code === 0 ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
-  const left = await daemon.stop(`the bot has ended ${how}`, ...(end.code === 0 ? [] : ['keep' as const]));
+  logger[well ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
+  const left = await daemon.stop(`the bot has ended ${how}`, ...(well ? [] : ['keep' as const]));
   const unconfirmed = left.some(({ why }) => why === 'unconfirmed');
-  edge.exitNow(end.code === 0 && unconfirmed ? EXIT.unconfirmed : exitCodeOf(end));
+  edge.exitNow(end.code === 0 && (unconfirmed || leftBehind) ? EXIT.unconfirmed : exitCodeOf(end));
+}
+
+/** Where the process is the evidence, it had better be the bot's. */
+function warnOfWrapper({ config, command, daemon }: Guarded): void {
+  const wrapper = findWrapper(command);
+  if (wrapper === null || config.liveness.mode !== 'process') return;
+  daemon.log.logger.warn(
+    { event: 'process-behind-wrapper', wrapper },
+    `What is watched is ${wrapper}, not what it starts: a bot below it that dies or is stopped is not noticed, and its timers are renewed. Start the bot itself, or end the script with exec; or use liveness.mode: beat.`,
+  );
 }
 
 /** A market that is refused is asked for again by the daemon: it may be armed in time all the same. */

@@ -46,13 +46,14 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     if (market.nextMs <= state.now.monoMs + EARLY_MS) due.push(market);
     else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   }
-  if (due.length > 1) due.sort(byUrgency(state));
+  const pressingUntilMs = latestPressingMs(state, due);
+  if (due.length > 1) due.sort(byUrgency(state, pressingUntilMs));
   // An address that is pinged well again is tried beside the one that stands in for it.
   const returning = canaries(state, ({ pingUp }) => pingUp === true);
   const others = due.filter((market) => returning.every((canary) => canary.market !== market));
   const renewals = others.map((market) => renewal(market, routeFor(state, market), market.timedOut));
   // After a stall everything is due at once: what is to be deleted does not wait for those that have time.
-  const withTime = renewals.findIndex(({ market }) => rankOf(state, market) >= RANK.hasTime);
+  const withTime = renewals.findIndex(({ market }) => rankOf(state, market, pressingUntilMs) >= RANK.hasTime);
   const pressing = withTime < 0 ? renewals.length : withTime;
   return [
     ...trips,
@@ -154,7 +155,7 @@ function isBusy(state: CoreState, market: MarketState): boolean {
 }
 
 function mostUrgent(state: CoreState, allowed: (market: MarketState) => boolean): MarketState | null {
-  const compare = byUrgency(state);
+  const compare = byUrgency(state, 0);
   let best: MarketState | null = null;
   for (const market of state.markets) {
     if (!isWanted(state, market) || isBusy(state, market) || !allowed(market)) continue;
@@ -181,7 +182,7 @@ function leastSlackMs(state: CoreState): number {
   let least = Number.POSITIVE_INFINITY;
   for (const market of state.markets) {
     if (isWanted(state, market) && isSalvageable(state, market))
-      least = Math.min(least, slackMs(state, market));
+      least = Math.min(least, leftToSaveMs(state, market));
   }
   return least === Number.POSITIVE_INFINITY ? 0 : least;
 }
@@ -189,28 +190,51 @@ function leastSlackMs(state: CoreState): number {
 /** In which order what is due goes; within a rank the earliest deadline, or the longest waiting, comes first. */
 const RANK = { presses: 0, isNew: 1, hasTime: 2, hasLapsed: 3 } as const;
 
-function rankOf(state: CoreState, market: MarketState): number {
+function rankOf(state: CoreState, market: MarketState, pressingUntilMs: number): number {
   if (isSalvageable(state, market))
-    return slackMs(state, market) * 2 > market.settings.timeoutMs ? RANK.hasTime : RANK.presses;
+    return leftToSaveMs(state, market) > pressingUntilMs ? RANK.hasTime : RANK.presses;
   return market.confirmedOnce ? RANK.hasLapsed : RANK.isNew;
+}
+
+/** The latest deadline among those that have lost half of their time: with what ends sooner they go before all else. */
+function latestPressingMs(state: CoreState, due: readonly MarketState[]): number {
+  let latestMs = 0;
+  for (const market of due) {
+    const leftMs = leftToSaveMs(state, market);
+    if (isSalvageable(state, market) && leftMs * 2 <= market.settings.timeoutMs)
+      latestMs = Math.max(latestMs, leftMs);
+  }
+  return latestMs;
 }
 
 /**
  * Earliest deadline first over what can still be saved, then what has lapsed, the longest waiting first. A market that
- * was never armed goes before those that have more than half of their time left.
+ * was never armed goes behind those of which more than half of their time is gone, and before those that have time.
  */
-function byUrgency(state: CoreState): (one: MarketState, other: MarketState) => number {
+function byUrgency(
+  state: CoreState,
+  pressingUntilMs: number,
+): (one: MarketState, other: MarketState) => number {
   return (one, other) => {
-    const rank = rankOf(state, one) - rankOf(state, other);
+    const rank = rankOf(state, one, pressingUntilMs) - rankOf(state, other, pressingUntilMs);
     if (rank !== 0) return rank;
-    if (isSalvageable(state, one)) return slackMs(state, one) - slackMs(state, other);
+    if (isSalvageable(state, one)) return leftToSaveMs(state, one) - leftToSaveMs(state, other);
     return one.nextMs - other.nextMs || one.index - other.index;
   };
 }
 
+/**
+ * Until when a renewal may save the timer. Where the wall clock was set ahead and no slack is left by the count that
+ * includes it, most likely no time has passed, and the timer still runs: it must not wait behind all that have time.
+ */
+function leftToSaveMs(state: CoreState, market: MarketState): number {
+  const slack = slackMs(state, market);
+  return slack > (state.roundTripMs ?? 0) ? slack : awakeSlackMs(state, market);
+}
+
 /** Could a renewal that is written now still reach the exchange before the timer fires? */
 function isSalvageable(state: CoreState, market: MarketState): boolean {
-  return slackMs(state, market) > (state.roundTripMs ?? 0);
+  return leftToSaveMs(state, market) > (state.roundTripMs ?? 0);
 }
 
 /** Throttled within the last seconds: retries keep a larger distance. */

@@ -11,7 +11,8 @@ export type Awaited = CommandName | 'goodbye' | 'remove';
 export function progressOf(state: CoreState, awaited: Awaited, market: MarketState): Progress {
   const name = market.settings.market;
   const said = (progress: Progress['state'], says: string): Progress => {
-    return { market: name, state: progress, says: `${name} ${says}.` };
+    // What the exchange said may end as a sentence does.
+    return { market: name, state: progress, says: `${name} ${says.replace(/\.$/, '')}.` };
   };
   if (state.phase.kind !== 'running') return said('impossible', 'is left alone: the daemon is stopping');
   switch (awaited) {
@@ -58,11 +59,18 @@ function armed(state: CoreState, market: MarketState, said: Say): Progress {
       `is not armed, its bot ${GONE[market.suspended]}: nothing is renewed before the bot's ${RETURNS[mode]}`,
     );
   }
-  if (leftMs > 0) return said('done', `is armed for another ${left(leftMs)}`);
+  if (leftMs > 0 && isWhole(market)) return said('done', `is armed for another ${left(leftMs)}`);
   if (market.refused !== null)
     return said('impossible', `is refused by the exchange: ${market.refused.detail}`);
   if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));
-  return said('waiting', 'is not confirmed armed yet');
+  if (leftMs <= 0) return said('waiting', 'is not confirmed armed yet');
+  return said('waiting', `has a timer for another ${left(leftMs)}, and is not confirmed renewed yet`);
+}
+
+/** The configured timer was confirmed, as far as the exchange grants it: it is not what a trip, or another timeout, left. */
+function isWhole({ belief: { server }, altered, settings }: MarketState): boolean {
+  if (server === null) return false;
+  return altered !== null || (server.cancellationTime - server.startTime) * 1000 === settings.timeoutMs;
 }
 
 function tripped(state: CoreState, market: MarketState, said: Say): Progress {

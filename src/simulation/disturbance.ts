@@ -68,6 +68,8 @@ export function isUndisturbed(
  * (invariant 12), nor one of two base addresses while the other works.
  */
 function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
+  // It makes evidence, and the nonces of a window, doubtful for a while. Nothing else that a timer needs goes by it.
+  if (kind === 'wall-step') return plan.watched || plan.nonce === 'window';
   if (FAULTS[kind] === 'base') {
     const others = plan.faults.some((other) => FAULTS[other.kind] === 'base' && other.target !== target);
     return plan.bases < 2 || others;

@@ -107,7 +107,10 @@ export function createJudge(world: JudgedWorld): Judge {
       const truth = truthOf(market);
       if (truth === undefined) return;
       if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
-      else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
+      else {
+        judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
+        judges.progress.onRenewal(by, market);
+      }
     },
     onExchange(event, arriving) {
       const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;

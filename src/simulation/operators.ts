@@ -13,7 +13,7 @@ export interface Operators {
   remove(market: number, forMs: number): void;
   /** Takes the market out of guard, and arms it again after `forMs`; a pause ends by itself. */
   hold(market: number, does: 'pause' | 'disarm' | 'trip', forMs: number): void;
-  /** Everything is configured and armed from now on. */
+  /** Everything is configured, and what is held is armed, from now on. */
   restore(): void;
 }
 
@@ -75,12 +75,14 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
       });
     },
     restore() {
+      // A market that waits for its slow probe is not helped along: it has to come right by itself.
+      const held = wishes.filter(({ heldUntilMs }) => heldUntilMs > nowMs());
       for (const wish of wishes) {
         wish.outUntilMs = 0;
         wish.heldUntilMs = 0;
       }
       reload();
-      for (const wish of wishes) command(wish, 'arm', 0);
+      for (const wish of held) command(wish, 'arm', 0);
     },
   };
 }

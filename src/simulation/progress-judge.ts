@@ -1,12 +1,34 @@
-import { slackMs } from '../core/state.ts';
-import type { Court } from './court.ts';
-import { nameOf } from './incarnation.ts';
+import { awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from '../core/state.ts';
+import { type Court, TOLERANCE_MS } from './court.ts';
+import { type Incarnation, nameOf } from './incarnation.ts';
 import { sharesKeys } from './plan.ts';
 
 /** A daemon that was lied to finds out with its next renewal, and this much later at the most. */
 const FINDS_OUT_MS = 15_000;
 
-/** Invariant 11, at the end of a run: long after the last fault everything is armed, and those who arm it know. */
+/** How long the timer is surely, or but for a step of the wall clock, still armed; null where no renewal is in time. */
+function leftMs(state: CoreState, market: MarketState): number | null {
+  const roundTripMs = state.roundTripMs ?? 0;
+  const both = [slackMs(state, market), awakeSlackMs(state, market)];
+  return both.find((slack) => slack > roundTripMs) ?? null;
+}
+
+/** A market that a renewal could have been written for in the same turn, and that should have had it before this one. */
+function overtaken(state: CoreState, market: MarketState): MarketState | undefined {
+  const ownMs = leftMs(state, market) ?? Number.POSITIVE_INFINITY;
+  return state.markets.find(
+    (other) =>
+      isWanted(state, other) &&
+      other.inFlight.length === 0 &&
+      other.nextMs <= state.now.monoMs &&
+      (leftMs(state, other) ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS,
+  );
+}
+
+/**
+ * Invariant 11: what can be saved goes in the order of the deadlines, then what has lapsed; and at the end of a run, long
+ * after the last fault, everything is armed, and those who arm it know.
+ */
 export function createProgressJudge(court: Court) {
   const { plan, truths, running, nowMs, blame } = court;
   // Two daemons with one key and rising nonces overtake each other for as long as both run: every other request is
@@ -14,6 +36,27 @@ export function createProgressJudge(court: Court) {
   const starves = plan.nonce === 'increasing' && sharesKeys(plan);
 
   return {
+    /** A renewal's first byte leaves. */
+    onRenewal(incarnation: Incarnation, name: string): void {
+      const { state } = incarnation.keeper;
+      const market = state.byName.get(name);
+      const attempt = market?.inFlight.at(-1);
+      // One that takes a connection of its own waits for no lane, and canaries and probes of the key go in turns.
+      if (market === undefined || attempt === undefined || attempt.detached || attempt.purpose !== 'renew')
+        return;
+      // It was ordered a while ago, and waited for its connection.
+      if (attempt.writtenMs !== state.now.monoMs) return;
+      if (state.phase.kind !== 'running' || state.unauthorised !== null) return;
+      // A market that was never armed goes before those that have time.
+      if (!market.confirmedOnce) return;
+      if (state.bases.some(({ outage }) => outage !== null)) return;
+      const first = overtaken(state, market);
+      if (first === undefined) return;
+      blame(
+        '11 progress',
+        `${name}: ${nameOf(incarnation)} renewed it before ${first.settings.market}, which ends sooner`,
+      );
+    },
     onEnd: (): void => {
       for (const truth of truths) {
         const armed = truth.firesMs !== null && truth.firesMs > nowMs();

@@ -147,11 +147,25 @@ function drawFaults(draw: Draw, world: World): Fault[] {
     const times = draw.whole(1, ONE_SHOT.has(kind) ? 2 : 4);
     for (let count = 0; count < times; count += 1) faults.push(drawFault(draw, kind, world));
   }
+  const gathered = faults.map((fault) => gather(draw, fault, faults));
   // A request that a stall holds up leaves later than it was counted: with a budget of a few requests that is one too many.
   const scarce = world.budgetRequests < BUDGET_REQUESTS;
-  return faults
+  return gathered
     .filter(({ kind }) => kind !== 'stutters' || !scarce)
     .toSorted((one, other) => one.atMs - other.atMs);
+}
+
+/**
+ * What happens once, or is done to a daemon or a market, half of the time happens in the middle of something else: a
+ * SIGTERM while the bot is silent is another matter than one of the two.
+ */
+function gather(draw: Draw, fault: Fault, all: readonly Fault[]): Fault {
+  const struck = FAULTS[fault.kind];
+  if (!(ONE_SHOT.has(fault.kind) || struck === 'daemon' || struck === 'market') || !draw.chance(0.5))
+    return fault;
+  const other = draw.pick(all);
+  const atMs = Math.round(other.atMs + other.forMs * draw.between(0.3, 1));
+  return atMs + fault.forMs > FAULTY_MS ? fault : { ...fault, atMs };
 }
 
 const ONE_SHOT: ReadonlySet<FaultKind> = new Set([
@@ -211,11 +225,13 @@ const LENGTH: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   stall: (draw) => (draw.chance(0.6) ? draw.between(100, 3_000) : draw.between(3_000, 60_000)),
   suspend: (draw) => draw.between(1_000, 60_000),
   crash: (draw) => draw.between(500, 20_000),
+  // Half of them longer than evidence lasts.
+  'bot-silent': (draw) => (draw.chance(0.5) ? draw.between(100, 15_000) : draw.between(15_000, 60_000)),
 };
 
 const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
-  // A long tail that stays below the lifetime of a request.
-  delay: (draw) => Math.round(500 / (1 - draw.whole(0, 9930) / 10_000)) / 10,
+  // A long tail that stays below the lifetime of a request: every eighth is longer than an attempt may take.
+  delay: (draw) => Math.min(9_900, Math.round(500 / (1 - draw.whole(0, 9930) / 10_000) ** 2) / 10),
   'slow-body': (draw) => draw.between(100, 5_000),
   duplicate: (draw) => draw.between(1, 3_000),
   'wall-step': (draw) => draw.between(-300_000, 300_000),

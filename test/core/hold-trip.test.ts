@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { CommandName } from '../../src/core/operate.ts';
 import { type Awaited, progressOf } from '../../src/core/progress.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, LOST } from './driver.ts';
+import { BAD_KEY, createDriver, type Driver, LOST } from './driver.ts';
 
 function armed(options: SettingsOptions = {}): Driver {
   const driver = createDriver(options);
@@ -122,5 +122,40 @@ describe('trip', () => {
     expect(written(driver, 2000)).toEqual([]);
     operate(driver, 'arm');
     expect(written(driver, 2000)[0]).toBe(60);
+  });
+});
+
+describe('arm after a trip', () => {
+  test('is done when the whole of the timeout is confirmed, not for what the trip has left', () => {
+    const driver = armed();
+    operate(driver, 'trip');
+    driver.live(1000);
+    operate(driver, 'arm');
+    expect(progress(driver, 'arm')).toMatchObject({
+      state: 'waiting',
+      says: expect.stringMatching(
+        /^AAA has a timer for another [23](\.\d)? s, and is not confirmed renewed yet\.$/,
+      ),
+    });
+    driver.live(1000);
+    expect(progress(driver, 'arm')).toMatchObject({
+      state: 'done',
+      says: expect.stringMatching(/^AAA is armed for another 5\d/),
+    });
+  });
+
+  test('is impossible with a refused key, whatever the trip has left', () => {
+    const driver = armed();
+    operate(driver, 'trip');
+    driver.live(1000);
+    operate(driver, 'arm');
+    driver.live(1500, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(progress(driver, 'arm')).toMatchObject({ state: 'impossible' });
+  });
+
+  test('is done with an exchange that grants another time than it was asked for', () => {
+    const driver = armed();
+    driver.live(10_000, 20, (write) => driver.apply(write, { timeout: 30 }));
+    expect(progress(driver, 'arm')).toMatchObject({ state: 'done' });
   });
 });

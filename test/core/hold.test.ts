@@ -173,7 +173,7 @@ describe('arm', () => {
     expect(driver.take()).toEqual([]);
     operate(driver, 'arm');
     driver.settle(driver.takeOne(), NO_MARKET);
-    expect(progress(driver, 'arm').says).toBe('AAA is refused by the exchange: Market is not available..');
+    expect(progress(driver, 'arm').says).toBe('AAA is refused by the exchange: Market is not available.');
   });
 
   test('shows a refused key no oftener than before', () => {

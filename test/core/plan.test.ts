@@ -177,10 +177,33 @@ describe('several markets that are due together', () => {
     const late = driver.market('LATE');
     // Less guaranteed time is left than a round trip takes.
     late.belief.notBeforeLifeMs = driver.state.lifeMs + 1500;
+    late.belief.notBeforeAwakeMs = driver.now().monoMs + 1500;
     for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
     driver.live(10_000, 2000);
     const fresh = driver.writes.filter(({ atMs }) => atMs >= 20_000);
     expect(fresh[0]?.market).toBe('GOOD');
+  });
+
+  test('one that ends sooner before one that has lost more of its time', () => {
+    const driver = createDriver({ markets: ['LONG:60', 'SHORT:5'] });
+    driver.live(20_000);
+    const belief = driver.market('LONG').belief;
+    belief.notBeforeLifeMs = driver.state.lifeMs + 20_000;
+    belief.notBeforeAwakeMs = driver.now().monoMs + 20_000;
+    for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
+    driver.take();
+    driver.live(500);
+    const fresh = driver.writes.filter(({ atMs }) => atMs >= 20_000);
+    expect(fresh.map(({ market }) => market)).toEqual(['SHORT', 'LONG']);
+  });
+
+  test('after a step of the wall clock, those that still run whatever it shows, the soonest first', () => {
+    const driver = createDriver({ markets: ['LONG:60', 'SHORT:5', 'LONGER:600', 'MIDDLE:30'] });
+    driver.live(60_000);
+    driver.move({ monoMs: 1, wallMs: 40_000 });
+    driver.live(2000);
+    const fresh = driver.writes.filter(({ atMs }) => atMs > 60_000);
+    expect(fresh.slice(0, 4).map(({ market }) => market)).toEqual(['SHORT', 'LONG', 'MIDDLE', 'LONGER']);
   });
 });
 

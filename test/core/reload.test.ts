@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describe as describeState } from '../../src/core/describe.ts';
+import { progressOf } from '../../src/core/progress.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, LOST } from './driver.ts';
 
@@ -266,4 +267,17 @@ test('after a stall, with a budget that is nearly used up, what leaves and what 
   expect(after.some(({ market, timeoutSeconds }) => market === 'M5' && timeoutSeconds === null)).toBe(true);
   expect(after.some(({ market, timeoutSeconds }) => market === 'M149' && timeoutSeconds === null)).toBe(true);
   expect(after.some(({ market }) => market === 'NEW')).toBe(true);
+});
+
+test('a market with a new timeout is waited for until the new one is confirmed', () => {
+  const driver = createDriver({ markets: ['AAA:60'] });
+  driver.tick();
+  driver.live(2000);
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['AAA:30'] }) });
+  expect(progressOf(driver.state, 'arm', driver.market('AAA')).state).toBe('waiting');
+  driver.live(1000);
+  expect(progressOf(driver.state, 'arm', driver.market('AAA'))).toMatchObject({
+    state: 'done',
+    says: expect.stringMatching(/^AAA is armed for another 2\d/),
+  });
 });

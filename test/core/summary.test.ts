@@ -43,7 +43,7 @@ test('the figures say of readiness and timers what the full description says, wh
   calls.splice(0)[0]?.settle({ kind: 'unauthorised', status: 401, detail: 'no' });
   keeper.hear('taker', 'goodbye', 0);
   answer(5000);
-  keeper.stop('delete', 'test');
+  void keeper.stop('delete', 'test');
   answer(10_000);
   expect(verdicts).toEqual(expect.arrayContaining([false, true]));
   expect(verdicts.length).toBeGreaterThan(3);

@@ -102,6 +102,28 @@ describe.each(DASHBOARDS)('%s', (path) => {
     expect(covered).toEqual([]);
   });
 
+  test('colours and names only columns that its tables have', () => {
+    for (const { title, targets = [], fieldConfig, transformations = [] } of shown) {
+      const organize = transformations.find(({ id }) => id === 'organize')?.options;
+      if (organize === undefined) continue;
+      const { renameByName = {}, indexByName = {} } = organize;
+      const values = targets.map(({ refId }) => `Value #${refId}`);
+      const labels = targets.flatMap(({ expr }) => namedIn(expr).grouping);
+      const columns = [...values, ...labels];
+      const named = [...Object.keys(renameByName), ...Object.keys(indexByName)];
+      expect(
+        named.filter((name) => !columns.includes(name)),
+        title,
+      ).toEqual([]);
+      const headings = columns.map((name) => renameByName[name] ?? name);
+      const coloured = fieldConfig?.overrides.map(({ matcher }) => matcher.options) ?? [];
+      expect(
+        coloured.filter((name) => !headings.includes(name)),
+        title,
+      ).toEqual([]);
+    }
+  });
+
   test('leads to the runbooks and to the other dashboard', () => {
     const uids = DASHBOARDS.map((other) => readDashboard(other).uid).filter((uid) => uid !== dashboard.uid);
     expect(links.map(({ url }) => url)).toEqual([

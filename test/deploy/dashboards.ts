@@ -25,7 +25,17 @@ export interface Panel {
     readonly refId: string;
     readonly datasource: { readonly uid: string };
   }[];
-  readonly fieldConfig?: { readonly defaults: { readonly unit?: string } };
+  readonly fieldConfig?: {
+    readonly defaults: { readonly unit?: string };
+    readonly overrides: readonly { readonly matcher: { readonly id: string; readonly options: string } }[];
+  };
+  readonly transformations?: readonly { readonly id: string; readonly options: TableOptions }[];
+}
+
+/** What the transformations of our tables say of columns. */
+interface TableOptions {
+  readonly renameByName?: Readonly<Record<string, string>>;
+  readonly indexByName?: Readonly<Record<string, number>>;
 }
 
 export interface Variable {

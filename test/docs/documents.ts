@@ -9,6 +9,7 @@ export const DOCUMENTS: readonly string[] = [
   ...readdirSync(join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
+  'deploy/README.md',
 ];
 
 export const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

@@ -1,6 +1,7 @@
 import { FLAWS } from '../../src/core/flaws.ts';
 import { FAULTS } from '../../src/simulation/plan.ts';
 import { contractTables } from './contract-table.ts';
+import { dependencyTables } from './dependency-tables.ts';
 import { code, codeBlock, table } from './markdown.ts';
 import { commandNames, helpOf, purposeOf } from './program.ts';
 import { promiseTable } from './promise-table.ts';
@@ -21,6 +22,7 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
   contents.set('commands', table(['Command', 'What it does'], commands));
   contents.set('promise', await promiseTable());
   contents.set('contract', contractTables());
+  for (const [name, content] of dependencyTables()) contents.set(name, content);
   contents.set('simulation faults', simulationFaults());
   contents.set('known bugs', FLAWS.map((flaw) => `- ${code(flaw)}`).join('\n'));
   return contents;

@@ -49,14 +49,11 @@ const labelled = (name: string, labels: Readonly<Record<string, string | undefin
   return `${name}{${given.map(([label, value]) => `${label}="${value}"`).join(',')}}`;
 };
 
-/** The timer of 60 s was renewed within 5 s before each scrape, since the scrape `start`. */
-export const renewedSince =
-  (start = 0): Values =>
-  (scrape) =>
-    (scrape + start) * STEP_SECONDS + 55;
+/** The timer of 60 s was renewed within 5 s before each scrape. */
+const renewed: Values = (scrape) => scrape * STEP_SECONDS + 55;
 
 /** The last renewal was the one before the trouble. */
-export const renewedUntilTrouble: Values = (scrape) => Math.min(scrape, TROUBLE - 1) * STEP_SECONDS + 55;
+export const renewedUntilTrouble: Values = (scrape) => renewed(Math.min(scrape, TROUBLE - 1));
 
 /** One daemon that has nothing to complain of: what the rules look at, and its `up`. `change` replaces by name. */
 export function daemon(target: Target, change: Readonly<Record<string, Values>> = {}): World {
@@ -96,7 +93,7 @@ function addMarket(
   add: (name: string, more: Readonly<Record<string, string>>, values: Values) => void,
 ): void {
   add('killswitch_market_armed_desired', {}, flat(1));
-  add('killswitch_timer_expiry_timestamp_seconds', {}, renewedSince());
+  add('killswitch_timer_expiry_timestamp_seconds', {}, renewed);
   add('killswitch_timer_timeout_seconds', {}, flat(60));
   add('killswitch_survivable_outage_seconds', {}, flat(52));
   add('killswitch_market_state', { state: 'armed' }, flat(1));

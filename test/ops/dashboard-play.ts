@@ -80,6 +80,8 @@ export async function playForDashboards(context: TestContext): Promise<Played> {
   const unknown = { market: 'DDD_USDT', timeoutSeconds: 60, bot: 'taker' };
   writeConfig(daemon, JSON.stringify({ ...others, markets: [...markets, unknown] }));
   await reloadBySignal(daemon, 'reload-applied');
+  await sleep(2500);
+  await ask('/v1/arm', { body: { markets: ['DDD_USDT'], waitSeconds: 1 } });
   writeConfig(daemon, '{"markets": 7}');
   await reloadBySignal(daemon, 'reload-rejected');
   await sleep(3000);

@@ -18,7 +18,7 @@ async function serve({ onTestFinished }: Ending, command: string, args: readonly
     said += text;
   });
   const ended = once(child, 'close').catch((error: unknown) => {
-    said += `${error}: is its Debian package installed?`;
+    said += `${String(error)}: is its Debian package installed?`;
   });
   onTestFinished(async () => {
     child.kill('SIGKILL');

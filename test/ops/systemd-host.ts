@@ -1,5 +1,14 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../process/program.ts';
@@ -48,6 +57,8 @@ function makeSystem(): string {
       stdio: ['ignore', 'pipe', 'pipe'],
       maxBuffer: 64 * 1024 * 1024,
     });
+    // It becomes the root directory of other users too.
+    chmodSync(half, 0o755);
     renameSync(half, made);
   } finally {
     rmSync(half, { recursive: true, force: true });
@@ -92,12 +103,12 @@ export async function bootDebian(): Promise<DebianHost> {
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const leader = await eventually('the first process of the container', 20_000, () => {
+    const leader = await eventually('the first process of the container', 60_000, () => {
       if (over) throw new Error(`the container ended:\n${console}`);
       return findLeader(container.pid ?? 0);
     });
     const run = (script: string, withinMs = 60_000) => runInside(leader, script, withinMs);
-    await eventually(`systemd\n${console}`, 60_000, async () => {
+    await eventually('a system that runs', 180_000, async () => {
       if (over) throw new Error(`the container ended:\n${console}`);
       return (await run('systemctl is-system-running')).stdout.trim() === 'running' ? true : null;
     });

@@ -38,6 +38,36 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
   });
 
+  test('keeps from the bot what is between it and its service manager, and runs on where that one is gone', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const socket = join(stage.directory, 'gone');
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: [MARKET],
+      bot: ['sh', '-c', 'env'],
+      config: { liveness: PROCESS },
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        NOTIFY_SOCKET: socket,
+        WATCHDOG_USEC: '15000000',
+        LISTEN_FDS: '1',
+        LISTEN_FDNAMES: 'notify',
+        LISTEN_PID: '1',
+        A_VARIABLE: 'of the bot',
+      },
+    });
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    const names = daemon
+      .stdout()
+      .split('\n')
+      .map((line) => line.split('=')[0]);
+    expect(names).toContain('A_VARIABLE');
+    expect(names.filter((name) => /^(NOTIFY|WATCHDOG|LISTEN)_/.test(name ?? ''))).toEqual([]);
+    expect(daemon.logged('notify-failed')).toMatchObject([{ level: 'warn' }]);
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(1);
+  });
+
   test('names no bot to a bot that trades for several, and no daemon where none can be asked', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();

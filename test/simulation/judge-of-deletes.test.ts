@@ -1,27 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Attempt, MarketState } from '../../src/core/state.ts';
 import { createCourtroom } from './courtroom.ts';
-import { calm, daemon } from './plans.ts';
-
-/** A renewal on its way. */
-function renewalOf(market: MarketState): Attempt {
-  return {
-    id: 1,
-    market,
-    purpose: 'renew',
-    base: 0,
-    writtenMs: 0,
-    writtenLifeMs: 0,
-    writtenAwakeMs: 0,
-    writtenWallMs: 0,
-    dueMs: 0,
-    deadlineMs: 3000,
-    timeoutMs: 60_000,
-    epoch: 0,
-    detached: false,
-    aborted: false,
-  };
-}
+import { calm, daemon, renewalOf } from './plans.ts';
 
 const DAEMON = 'daemon 0 (life 1)';
 

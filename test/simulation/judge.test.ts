@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createCourtroom } from './courtroom.ts';
-import { calm, fault, market } from './plans.ts';
+import { calm, fault, market, renewalOf } from './plans.ts';
 
 const DAEMON = 'daemon 0 (life 1)';
 
@@ -196,6 +196,34 @@ describe('invariants 9 and 10, pace: a judge sees', () => {
 });
 
 describe('invariant 11, progress: a judge sees', () => {
+  /** Two markets that are due, of which the first is written; milliseconds that they are still guaranteed. */
+  function renewed(firstSlackMs: number, secondSlackMs: number) {
+    const room = createCourtroom(calm({ markets: [market(), market({ market: 'M1_USDT' })] }));
+    const [first, second] = room.first().keeper.state.markets;
+    if (first === undefined || second === undefined) throw new Error('two markets');
+    const { lifeMs } = room.first().keeper.state;
+    for (const [one, slack] of [[first, firstSlackMs] as const, [second, secondSlackMs] as const]) {
+      one.belief.notBeforeLifeMs = lifeMs + slack;
+      one.confirmedOnce = true;
+    }
+    first.inFlight.push({ ...renewalOf(first), writtenMs: room.first().keeper.state.now.monoMs });
+    room.judge.onWrite(room.sent(60));
+    return room.findings();
+  }
+
+  it('a renewal that is written before one whose timer ends sooner', () => {
+    expect(renewed(30_000, 10_000)).toEqual([
+      `11 progress: M0_USDT: ${DAEMON} renewed it before M1_USDT, which ends sooner`,
+    ]);
+    expect(renewed(10_000, 30_000)).toEqual([]);
+  });
+
+  it('a timer that is armed again before another one is saved', () => {
+    expect(renewed(-1000, 10_000)).toHaveLength(1);
+    expect(renewed(10_000, -1000)).toEqual([]);
+    expect(renewed(-1000, -5000)).toEqual([]);
+  });
+
   it('a market that is not armed at the end, and one that nobody believes armed', () => {
     const room = createCourtroom(calm());
     room.judge.onEnd();

@@ -1,3 +1,4 @@
+import type { Attempt, MarketState } from '../../src/core/state.ts';
 import type { Fault, Plan, PlannedDaemon, PlannedMarket } from '../../src/simulation/plan.ts';
 
 export function market(patch: Partial<PlannedMarket> = {}): PlannedMarket {
@@ -33,5 +34,25 @@ export function calm(patch: Partial<Plan> = {}): Plan {
     limitRequests: 10_000,
     faults: [],
     ...patch,
+  };
+}
+
+/** A renewal on its way. */
+export function renewalOf(market: MarketState): Attempt {
+  return {
+    id: 1,
+    market,
+    purpose: 'renew',
+    base: 0,
+    writtenMs: 0,
+    writtenLifeMs: 0,
+    writtenAwakeMs: 0,
+    writtenWallMs: 0,
+    dueMs: 0,
+    deadlineMs: 3000,
+    timeoutMs: 60_000,
+    epoch: 0,
+    detached: false,
+    aborted: false,
   };
 }

@@ -110,7 +110,7 @@ describe('a service manager is told', () => {
       manager: { tell: (message) => heard.push(message), watchdogMs: 15_000, monotonicUs: () => 0n },
       // Whatever woke up by itself would go on while the loop hangs.
       clock: {
-        now: stage.clock.now,
+        now: () => stage.clock.now(),
         after() {
           throw new Error('no timer of its own');
         },

@@ -1,0 +1,85 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
+import { ROOT } from '../process/program.ts';
+import { commandsUnder } from './deploy-guide.ts';
+import { bootDebian, cloneTo, type DebianHost } from './systemd-host.ts';
+
+export const DAEMON = 'killswitchd@main';
+export const CONFIG = '/etc/killswitchd/main.yaml';
+
+/** A Debian on which the daemon is installed, and what can be seen and done there. */
+export interface Installed extends DebianHost {
+  /** A property of a unit, as `systemctl show` has it. */
+  readonly show: (property: string, unit?: string) => Promise<string>;
+  /** What the journal has of a unit. */
+  readonly journal: (unit?: string) => Promise<string>;
+  /** Unix milliseconds at which the unit became active, in whole seconds. */
+  readonly activeAtMs: (unit?: string) => Promise<number>;
+  /** What the exchange wrote down since then, Unix milliseconds. */
+  readonly events: (fromMs?: number) => ExchangeEvent[];
+  /** Has the exchange answer nothing but 503 for so long; 0 ends that. */
+  readonly maintenance: (forMs: number) => Promise<string>;
+  /** Changes the configuration by a command of sed. */
+  readonly edit: (expression: string) => Promise<string>;
+}
+
+/** Boots a Debian, builds in a clean clone, and installs with the commands of the guide as they stand there. */
+export async function installed(): Promise<Installed> {
+  const host = await bootDebian();
+  try {
+    await install(host);
+  } catch (error) {
+    await host.end();
+    throw error;
+  }
+  const show = (property: string, unit = DAEMON) => host.must(`systemctl show -P ${property} ${unit}`);
+  return {
+    ...host,
+    show,
+    journal: (unit = DAEMON) => host.must(`journalctl --no-pager -o cat -u ${unit}`),
+    async activeAtMs(unit = DAEMON) {
+      const at = await show('ActiveEnterTimestamp', unit);
+      return Number(await host.must(`date -d '${at}' +%s`)) * 1000;
+    },
+    events: (fromMs = 0) => eventsOf(host).filter(({ atMs }) => atMs >= fromMs),
+    maintenance: (forMs) => maintain(host, forMs),
+    edit: (expression) => host.must(`sed -i '${expression}' ${CONFIG}`),
+  };
+}
+
+async function install(host: DebianHost): Promise<void> {
+  const clone = mkdtempSync(join(tmpdir(), 'killswitchd-clone-'));
+  try {
+    cloneTo(clone, ROOT);
+    for (const commands of commandsUnder('### Build')) {
+      execFileSync('bash', ['-euc', commands], { cwd: clone, stdio: ['ignore', 'pipe', 'pipe'] });
+    }
+    copyFileSync(join(clone, 'killswitchd.tgz'), join(host.root, 'srv/killswitchd.tgz'));
+  } finally {
+    rmSync(clone, { recursive: true, force: true });
+  }
+  for (const commands of commandsUnder('### Install')) await host.must(`cd /srv\n${commands}`);
+}
+
+function eventsOf({ root }: DebianHost): ExchangeEvent[] {
+  const lines = readFileSync(join(root, 'var/log/private/killswitchd-exchange/events.jsonl'), 'utf8').split(
+    '\n',
+  );
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as ExchangeEvent);
+}
+
+function maintain(host: DebianHost, forMs: number): Promise<string> {
+  const init =
+    forMs === 0
+      ? { method: 'DELETE' }
+      : {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ kind: 'maintenance', forMs }),
+        };
+  const call = `fetch('http://127.0.0.1:17480/simulator/faults', ${JSON.stringify(init)}).then(({ ok }) => ok || process.exit(1))`;
+  return host.must(`cat > /tmp/fault.mjs <<'END'\n${call}\nEND\n/opt/killswitchd/bin/node /tmp/fault.mjs`);
+}

@@ -1,0 +1,292 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually, sleep } from '../process/program.ts';
+import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
+import { commandsUnder } from './deploy-guide.ts';
+import { CONFIG, DAEMON, type Installed, installed } from './systemd-stage.ts';
+
+const MARKETS = ['BTC_USDT', 'ETH_USDT'];
+
+let host: Installed;
+const { show, journal, events }: Pick<Installed, 'show' | 'journal' | 'events'> = {
+  show: (...asked) => host.show(...asked),
+  journal: (...asked) => host.journal(...asked),
+  events: (...asked) => host.events(...asked),
+};
+
+beforeAll(async () => {
+  host = await installed();
+}, 900_000);
+
+afterAll(async () => {
+  await host?.end();
+}, 60_000);
+
+describe('the units', () => {
+  test('are valid to the last key, and leave little open', async () => {
+    const units = '/etc/systemd/system/*killswitchd*.service /etc/systemd/system/trading-bot.service';
+    expect(await host.run(`systemd-analyze verify --man=no ${units}`)).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+    const security = 'systemd-analyze --no-pager --offline=true --threshold=15 security';
+    const { code, stdout } = await host.run(`${security} /etc/systemd/system/killswitchd@.service`);
+    expect(stdout).toMatch(/Overall exposure level for killswitchd@i\.service: 1\.1 OK/);
+    expect(code).toBe(0);
+  });
+});
+
+describe('the daemon under systemd', { timeout: 180_000 }, () => {
+  beforeAll(async () => {
+    await host.must('systemctl start killswitchd-exchange');
+    await eventually('the exchange', 20_000, async () =>
+      (await journal('killswitchd-exchange')).includes('http://127.0.0.1:17480') ? true : null,
+    );
+  }, 60_000);
+  beforeEach(async () => {
+    await host.must(`systemctl start ${DAEMON} trading-bot`, 40_000);
+    await host.must('systemctl reset-failed');
+  }, 60_000);
+  afterEach(async ({ task }) => {
+    if (task.result?.state === 'fail') {
+      const { stdout } = await host.run(`systemctl --no-pager status ${DAEMON} trading-bot`);
+      console.log(`${stdout}\n${(await journal()).split('\n').slice(-40).join('\n')}`);
+    }
+  });
+
+  test('is ready when every market is armed and not before, however long the exchange is away; the bot waits for it', async () => {
+    await host.must(`systemctl stop trading-bot ${DAEMON}`);
+    const fromMs = Date.now();
+    // Longer than TimeoutStartSec.
+    await host.maintenance(45_000);
+    await host.must(`systemctl start --no-block ${DAEMON} trading-bot`);
+    await sleep(40_000);
+    expect([await show('ActiveState'), await show('SubState'), await show('NRestarts')]).toEqual([
+      'activating',
+      'start',
+      '0',
+    ]);
+    expect(await show('StatusText')).toBe('Starting: 0 of 2 markets armed, no sign of default yet');
+    expect(await show('ActiveState', 'trading-bot')).toBe('inactive');
+    await eventually('the bot', 30_000, async () =>
+      (await show('ActiveState', 'trading-bot')) === 'active' ? true : null,
+    );
+    for (const market of MARKETS) {
+      const [first = Number.POSITIVE_INFINITY] = renewalsOf(events(fromMs), market);
+      expect(first).toBeGreaterThan(fromMs + 40_000);
+      // systemd's own stamp has whole seconds.
+      expect(await host.activeAtMs()).toBeGreaterThan(first - 1000);
+    }
+    expect(await host.activeAtMs('trading-bot')).toBeGreaterThanOrEqual(await host.activeAtMs());
+    await eventually('the status', 15_000, async () =>
+      /^2 of 2 markets armed, least slack 2\d s \(ETH_USDT\), default gave a sign \d s ago$/.test(
+        await show('StatusText'),
+      )
+        ? true
+        : null,
+    );
+  });
+
+  test('shows key and secret to the service alone', async () => {
+    const pid = await show('MainPID');
+    const folder = `/run/credentials/${DAEMON}.service`;
+    const uid = await host.must(`stat -c %u /proc/${pid}`);
+    expect(Number(uid)).toBeGreaterThan(60_000);
+    const read = (as: string) =>
+      host.run(`setpriv --clear-groups --regid=killswitchd ${as} cat ${folder}/api-secret`);
+    expect(await read(`--reuid=${uid}`)).toMatchObject({ code: 0, stdout: 'demo-secret\n' });
+    const bot = await host.must(`stat -c %u /proc/${await show('MainPID', 'trading-bot')}`);
+    for (const other of [bot, '65534']) {
+      const refused = await read(`--reuid=${other}`);
+      expect([refused.stdout, refused.code]).toEqual(['', 1]);
+    }
+    expect(await host.must('stat -c %a-%U /etc/killswitchd/main.key /etc/killswitchd/main.secret')).toBe(
+      '600-root\n600-root',
+    );
+    const shown = await host.must(
+      `tr '\\0' '\\n' < /proc/${pid}/environ; tr '\\0' ' ' < /proc/${pid}/cmdline; journalctl --no-pager -u ${DAEMON}`,
+    );
+    expect(shown).not.toContain('demo-secret');
+  });
+
+  test('opens its socket to its group and to nobody else', async () => {
+    const beat = (groups: string) =>
+      host.run(
+        `setpriv --reuid=65534 --regid=65534 ${groups} killswitchd healthcheck --ready --control unix:/run/killswitchd/main/control.sock`,
+      );
+    expect(await beat('--groups=killswitchd')).toMatchObject({ code: 0 });
+    expect((await beat('--clear-groups')).code).toBe(69);
+  });
+
+  test('is killed by the watchdog when it hangs and started again, and no timer fires; the bot goes on', async () => {
+    const before = { daemon: await show('MainPID'), bot: await show('MainPID', 'trading-bot') };
+    const restarts = Number(await show('NRestarts'));
+    const fromMs = Date.now();
+    await host.must(`kill -STOP ${before.daemon}`);
+    const pid = await eventually('another process', 40_000, async () => {
+      const now = await show('MainPID');
+      return now !== '0' && now !== before.daemon && (await show('ActiveState')) === 'active' ? now : null;
+    });
+    // Fed for the last time at most 5 s before.
+    expect(Date.now() - fromMs).toBeGreaterThan(9000);
+    expect(pid).not.toBe(before.daemon);
+    expect(Number(await show('NRestarts'))).toBe(restarts + 1);
+    expect(await journal()).toMatch(/Watchdog timeout.*\n(.*\n)*.*killed, status=9\/KILL/);
+    expect(await show('MainPID', 'trading-bot')).toBe(before.bot);
+    // Until every timer that stood when it hung would have fired.
+    await sleep(Math.max(0, fromMs + 65_000 - Date.now()));
+    const since = events(fromMs);
+    expect([
+      ofKind(since, 'timer-fired'),
+      ofKind(since, 'timer-deleted'),
+      ofKind(since, 'timer-armed'),
+    ]).toEqual([[], [], []]);
+    for (const market of MARKETS) {
+      const renewed = ofKind(since, 'timer-updated', market);
+      expect(renewed.length).toBeGreaterThan(3);
+    }
+    expect(await show('StatusText')).toMatch(/^2 of 2 markets armed/);
+  });
+
+  test('reloads and returns when the new market is armed; a wrong file fails and changes nothing', async () => {
+    const pid = await show('MainPID');
+    const config = await host.must(`cat ${CONFIG}`);
+    try {
+      const fromMs = Date.now();
+      await host.edit('s/^  - BTC_USDT/&\\n  - SOL_USDT/');
+      await host.must(`systemctl reload ${DAEMON}`);
+      const added = ofKind(events(fromMs), 'timer-armed').map(({ market }) => market);
+      expect(added).toEqual(['SOL_USDT']);
+
+      const settled = Date.now();
+      await host.edit('s/SOL_USDT/ADA_USDT/; s/timeoutSeconds: 30/timeoutSeconds: 3/');
+      const { code, stderr } = await host.run(`systemctl reload ${DAEMON}`);
+      expect(code).not.toBe(0);
+      expect(stderr).toContain('failed');
+      expect(await journal()).toMatch(/markets\[2\]\.timeoutSeconds: found 3; allowed: .*5 to 600/);
+      await sleep(7000);
+      expect(events(settled).filter(({ kind }) => kind !== 'timer-updated')).toEqual([]);
+      expect(ofKind(events(settled), 'timer-updated', 'SOL_USDT').length).toBeGreaterThan(0);
+      expect([await show('ActiveState'), await show('SubState'), await show('MainPID')]).toEqual([
+        'active',
+        'running',
+        pid,
+      ]);
+      expect(await show('StatusText')).toMatch(/^3 of 3 markets armed/);
+    } finally {
+      await host.must(`cat > ${CONFIG} <<'END'\n${config}\nEND\nsystemctl reload ${DAEMON}`);
+    }
+    expect(await show('StatusText')).toMatch(/^2 of 2 markets armed/);
+  });
+
+  test('deletes its timers on stop in less than TimeoutStopSec', async () => {
+    const fromMs = Date.now();
+    await host.must(`systemctl stop ${DAEMON}`);
+    expect(Date.now() - fromMs).toBeLessThan(15_000);
+    expect([await show('ActiveState'), await show('Result'), await show('StatusText')]).toEqual([
+      'inactive',
+      'success',
+      'Stopped: no timer is armed',
+    ]);
+    const deleted = ofKind(events(fromMs), 'timer-deleted').map(({ market }) => market);
+    expect(deleted.sort()).toEqual(MARKETS);
+    await sleep(2000);
+    expect(
+      events(fromMs).filter(({ kind }) => kind.startsWith('timer-') && kind !== 'timer-deleted'),
+    ).toEqual([]);
+  });
+
+  test('has as much time to delete as shutdown.budgetSeconds says, and says that it failed', async () => {
+    const config = await host.must(`cat ${CONFIG}`);
+    try {
+      await host.must(`sed -i 's/budgetSeconds: 8/budgetSeconds: 25/' ${CONFIG}; systemctl reload ${DAEMON}`);
+      await host.maintenance(60_000);
+      const fromMs = Date.now();
+      await host.must(`systemctl stop ${DAEMON}`);
+      expect(Date.now() - fromMs).toBeGreaterThan(20_000);
+      expect([await show('ActiveState'), await show('Result'), await show('ExecMainStatus')]).toEqual([
+        'failed',
+        'exit-code',
+        '75',
+      ]);
+      expect(await show('StatusText')).toBe('Stopped: 2 timers NOT CONFIRMED DELETED, see the journal');
+    } finally {
+      await host.must(`cat > ${CONFIG} <<'END'\n${config}\nEND`);
+      await host.maintenance(0);
+    }
+  });
+
+  test('stops after the bot where both are stopped', async () => {
+    for (const commands of commandsUnder('### Stop')) await host.must(commands);
+    expect(await journal('trading-bot')).toMatch(/goodbye\n.*Deactivated successfully\.\n.*Stopped .*$/);
+    const order = await host.must(
+      `journalctl --no-pager -o cat -u ${DAEMON} -u trading-bot | grep -E '^Stopped ' | tail -2`,
+    );
+    expect(order.split('\n')).toEqual([expect.stringContaining('bot'), expect.stringContaining('timers')]);
+  });
+
+  test('is understood without the descriptor too, by way of systemd-notify', async () => {
+    const folder = `/etc/systemd/system/${DAEMON}.service.d`;
+    await host.must(
+      `mkdir ${folder}; printf '[Service]\\nNotifyAccess=all\\nExecStart=\\nExecStart=/opt/killswitchd/bin/node /opt/killswitchd/dist/main.js run --config ${CONFIG}\\n' > ${folder}/plain.conf; systemctl daemon-reload; systemctl restart ${DAEMON}`,
+    );
+    try {
+      const pid = await show('MainPID');
+      await sleep(20_000);
+      expect([await show('MainPID'), await show('StatusText')]).toEqual([
+        pid,
+        expect.stringMatching(/^2 of 2 markets armed/),
+      ]);
+      await host.must(`systemctl reload ${DAEMON}`);
+      await host.must(`systemctl stop ${DAEMON}`);
+    } finally {
+      await host.must(`rm -r ${folder}; systemctl daemon-reload`);
+    }
+  });
+});
+
+describe('a daemon that cannot start', () => {
+  test('is tried again until its file is mended, and its bot is not started', async () => {
+    await host.must(`systemctl stop trading-bot ${DAEMON}`);
+    await host.edit('s/^liveness:/livness:/');
+    try {
+      expect((await host.run(`systemctl start ${DAEMON}`)).code).not.toBe(0);
+      expect((await host.run('systemctl start trading-bot')).code).not.toBe(0);
+      await eventually('the seventh start', 100_000, async () =>
+        Number(await show('NRestarts')) > 6 ? true : null,
+      );
+      expect(await journal()).toMatch(/livness: unknown key; .*did you mean liveness\?/);
+      expect(await show('MainPID', 'trading-bot')).toBe('0');
+    } finally {
+      await host.edit('s/^livness:/liveness:/');
+    }
+    await eventually('daemon and bot', 60_000, async () =>
+      (await show('ActiveState')) === 'active' && (await show('ActiveState', 'trading-bot')) === 'active'
+        ? true
+        : null,
+    );
+  });
+});
+
+describe('the guide', () => {
+  test('has a host from nothing to a bot that is guarded', async () => {
+    await host.must(`systemctl stop trading-bot ${DAEMON} killswitchd-exchange`);
+    for (const commands of commandsUnder('### Start').slice(0, 1)) {
+      const shown = await host.must(commands, 90_000);
+      expect(shown).toMatch(
+        /Active: active \(running\)[^]*2 of 2 markets armed[^]*Active: active \(running\)/,
+      );
+      expect(shown).toMatch(/BTC_USDT +armed/);
+    }
+    expect(await host.must('systemctl is-enabled killswitchd-exchange killswitchd@main trading-bot')).toBe(
+      'enabled\nenabled\nenabled',
+    );
+    for (const commands of commandsUnder('### Start').slice(1)) {
+      expect(await host.must(commands, 90_000)).toContain('accepts the key');
+    }
+    for (const heading of ['### Reload', '### Stop']) {
+      for (const commands of commandsUnder(heading)) await host.must(commands, 90_000);
+    }
+    expect(await show('StatusText')).toBe('Stopped: no timer is armed');
+  });
+});
