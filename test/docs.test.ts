@@ -113,7 +113,10 @@ describe('no document names what does not exist', () => {
     const names = await commandNames();
     const helps = await Promise.all([...names.map(helpOf), ask(['--help']).then(({ out }) => out)]);
     const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z-]*/g))]);
-    expect(unknown(matches(/(?<![\w-])--[a-z][a-z-]*/g), (flag) => flags.has(flag))).toEqual([]);
+    // Other programs have flags of their own; the tests of test/ops follow their commands.
+    const others = /^(amtool|curl|docker|kubectl) (?:[^\n\\]|\\\n)*/gm;
+    const named = (markdown: string) => matches(/(?<![\w-])--[a-z][a-z-]*/g)(markdown.replaceAll(others, ''));
+    expect(unknown(named, (flag) => flags.has(flag))).toEqual([]);
   });
 
   it('as a command', async () => {
@@ -140,7 +143,10 @@ const OTHER_FLAGS = [
 
 describe('the examples', () => {
   it('of configuration files pass check-config', async () => {
-    const files = DOCUMENTS.flatMap((path) => codeBlocksOf(read(path), 'yaml'));
+    // A manifest of Kubernetes is none.
+    const files = DOCUMENTS.flatMap((path) => codeBlocksOf(read(path), 'yaml')).filter(
+      (block) => !block.startsWith('metadata:'),
+    );
     expect(files.length).toBeGreaterThan(0);
     for (const file of files) expect(await checkConfig(file)).toMatchObject({ exitCode: 0, err: '' });
   });

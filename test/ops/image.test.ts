@@ -15,6 +15,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, ROOT } from '../process/program.ts';
 import { type Container, type ContainerOptions, type Pod, startPod } from './container.ts';
+import { commandsUnder } from './deploy-guide.ts';
 import { buildImage, type Image } from './image.ts';
 
 const MARKER = 'marker-of-what-no-layer-may-hold';
@@ -202,19 +203,18 @@ describe('a container of the image', () => {
     const tooEarly = start(healthcheck);
     expect(await tooEarly.exit()).toBe(69);
 
-    const daemon = start([...image.config.Entrypoint, ...image.config.Cmd], {
-      env: {
-        KILLSWITCHD_BASE_URL: 'http://127.0.0.1:17480',
-        KILLSWITCHD_MARKETS: 'BTC_USDT:10',
-        KILLSWITCHD_LIVENESS_MODE: 'none',
-        KILLSWITCHD_API_KEY: 'demo-key',
-        KILLSWITCHD_API_SECRET: 'demo-secret',
-      },
-    });
+    // As deploy/README.md shows it.
+    const [, shown = ''] = commandsUnder('## Image');
+    const env = Object.fromEntries(
+      [...shown.matchAll(/--env (\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
+    );
+    expect(env).toMatchObject({ KILLSWITCHD_BASE_URL: 'http://127.0.0.1:17480' });
+    const daemon = start([...image.config.Entrypoint, ...image.config.Cmd], { env });
     await eventually('readiness', 20_000, async () =>
       (await pod.ask('http://127.0.0.1:17477/readyz')).status === 200 ? true : null,
     );
     const healthy = start(healthcheck);
+    expect(shown).toContain(`docker exec killswitchd ${healthcheck.join(' ')} --ready\n`);
     expect({ code: await healthy.exit(), output: healthy.output() }).toEqual({
       code: 0,
       output: 'The daemon is live.\n',

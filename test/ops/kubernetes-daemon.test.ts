@@ -99,6 +99,31 @@ it('sidecar: told to stop beside a living bot it deletes the timers inside of th
   ).toEqual(['BTC_USDT', 'ETH_USDT']);
 });
 
+it('sidecar: a bot of another user is let in where control.access is group, and not before', async (context) => {
+  const pod = await stage(context, 'sidecar', 'sample-bot-5d4f-u1u1u');
+  const sidecar = daemonOf(pod.spec);
+  await pod.startExchange();
+  const stranger = pod.spec.containers.map((container) => ({
+    ...container,
+    securityContext: { ...container.securityContext, runAsUser: 1000, runAsGroup: 1000 },
+  }));
+  const first = pod.start(sidecar);
+  await succeeds(pod, sidecar, 'startupProbe');
+  const [shut] = stranger.map((container) => pod.start(container));
+  await eventually('the refusal', 20_000, () => (shut?.output().includes('EACCES') ? true : null));
+  await shut?.signal('SIGKILL');
+  await first.signal('SIGTERM');
+  expect(await first.exit()).toBe(0);
+
+  pod.changeConfig((text) => `${text}control: { access: group }\n`);
+  pod.start(sidecar);
+  await succeeds(pod, sidecar, 'startupProbe');
+  const [admitted] = stranger.map((container) => pod.start(container));
+  await eventually('a beat', 20_000, () =>
+    admitted?.output().includes('armed: orders may go out') ? true : null,
+  );
+});
+
 it('standalone: arms while a bot elsewhere answers, and hands its timers on when it is told to stop', async (context) => {
   const pod = await stage(context, 'standalone', 'killswitchd-7c9d-abcde');
   const container = daemonOf(pod.spec);

@@ -93,10 +93,8 @@ export async function stagePod(
     spec,
     start(container) {
       const { root, mounts, ...rest } = base();
-      const { env, readOnlyRootFilesystem } = {
-        env: environmentOf(container, podName),
-        ...container.securityContext,
-      };
+      const env = environmentOf(container, podName);
+      const { readOnlyRootFilesystem = false, runAsUser = uid, runAsGroup = gid } = container.securityContext;
       const own: Mount[] = (container.volumeMounts ?? []).map(({ name, mountPath, readOnly = false }) => {
         mkdirSync(join(root, mountPath), { recursive: true });
         return { from: volumes.get(name) ?? '', to: mountPath, readOnly };
@@ -110,7 +108,9 @@ export async function stagePod(
         root,
         mounts: [...mounts, ...own],
         env: { ...rest.env, ...env },
-        readOnlyRoot: readOnlyRootFilesystem ?? false,
+        readOnlyRoot: readOnlyRootFilesystem,
+        uid: runAsUser,
+        gid: runAsGroup,
         command,
       });
     },

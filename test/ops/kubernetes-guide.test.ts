@@ -1,0 +1,184 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { EnvironmentSchema } from '../../src/config/variables.ts';
+import { ROOT } from '../process/program.ts';
+import { commandsUnder } from './deploy-guide.ts';
+import {
+  containersOf,
+  daemonOf,
+  environmentOf,
+  imageDefaults,
+  KUBERNETES,
+  type Manifest,
+  podOf,
+  render,
+  workloadOf,
+} from './manifests.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'killswitchd-guide-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+const guide = readFileSync(join(ROOT, 'deploy/README.md'), 'utf8');
+
+/** What a shell asked of `docker` and `kubectl`, and what it would have sent to the cluster. */
+interface Asked {
+  readonly calls: readonly (readonly string[])[];
+  readonly applied: readonly (readonly Manifest[])[];
+}
+
+/** Runs commands as they stand, with stand-ins for Docker and the cluster; `apply -k` renders as the real one. */
+function follow(commands: string, cwd: string): Asked {
+  const own = mkdtempSync(join(directory, 'bin-'));
+  const real = execFileSync('sh', ['-c', 'command -v kubectl'], { encoding: 'utf8' }).trim();
+  const program = (name: string, then: string) => {
+    const file = join(own, name);
+    const record = `{ printf '%s\\n' ${name} "$@"; echo; } >> "${own}/calls"`;
+    writeFileSync(file, `#!/bin/sh\n${record}\n${then}\n`);
+    chmodSync(file, 0o755);
+  };
+  program('docker', ':');
+  program('sleep', ':');
+  program(
+    'kubectl',
+    `[ "$1" = apply ] || exit 0
+    while [ "$1" != -k ]; do shift; done
+    ${real} kustomize "$2" > "$(mktemp "${own}/applied.XXXXXX")"`,
+  );
+  execFileSync('sh', ['-eu', '-c', commands], {
+    cwd,
+    stdio: 'pipe',
+    env: { PATH: `${own}:${process.env['PATH']}` },
+  });
+  const calls = readFileSync(join(own, 'calls'), 'utf8').trimEnd().split('\n\n');
+  const files = execFileSync('sh', ['-c', 'ls -tr applied.* 2>/dev/null || true'], {
+    cwd: own,
+    encoding: 'utf8',
+  });
+  return {
+    calls: calls.map((call) => call.split('\n')),
+    applied: files
+      .split('\n')
+      .filter((name) => name !== '')
+      .map((name) =>
+        parseAllDocuments(readFileSync(join(own, name), 'utf8'), { version: '1.1' }).map(
+          (document) => document.toJS() as Manifest,
+        ),
+      ),
+  };
+}
+
+/** The files of `kubectl create secret --from-file`. */
+const secretFiles = ({ calls }: Asked): string[] =>
+  calls
+    .filter((call) => call.includes('secret'))
+    .flatMap((call) => call.flatMap((word) => /^--from-file=(.*)$/.exec(word)?.[1] ?? []));
+
+/** The files that a daemon reads its key and secret from, by their names in the Secret. */
+const secretsRead = (manifests: readonly Manifest[], pod: string): string[] =>
+  Object.entries(environmentOf(daemonOf(podOf(manifests)), pod))
+    .filter(([name]) => /API_(KEY|SECRET)_FILE$/.test(name))
+    .map(([, file]) => file.slice(file.lastIndexOf('/') + 1));
+
+it('image: builds with arguments that the Dockerfile has, and runs what is in it with variables that it knows', () => {
+  const { calls } = follow(
+    commandsUnder('## Image').join('\n').replace('$(git rev-parse HEAD)', 'abc'),
+    ROOT,
+  );
+  const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+  const words = calls.flat();
+  const named = [
+    ...words.flatMap((word, at) => (words[at - 1] === '--build-arg' ? [word.split('=')[0]] : [])),
+  ];
+  expect(named).toEqual(['REVISION']);
+  for (const name of [...named, 'BUILD_IMAGE', 'RUNTIME_IMAGE'])
+    expect(dockerfile).toMatch(new RegExp(`^ARG ${name}=`, 'm'));
+  const variables = words.flatMap((word, at) =>
+    words[at - 1] === '--env' ? [word.split('=')[0] ?? ''] : [],
+  );
+  expect(variables.length).toBeGreaterThan(3);
+  expect(variables.filter((name) => !(name in EnvironmentSchema.properties))).toEqual([]);
+  const images = words.filter((word) => word.startsWith('killswitchd:'));
+  expect(new Set(images)).toEqual(new Set([`killswitchd:${version}`]));
+  const exec = calls.find((call) => call[1] === 'exec') ?? [];
+  expect(exec.slice(3, 5)).toEqual(imageDefaults().entrypoint);
+});
+
+it('trial: applies what is rendered, and asks pods and containers that are in it', () => {
+  const asked = follow(commandsUnder('### Try it').join('\n'), ROOT);
+  const [manifests = []] = asked.applied;
+  expect(manifests).toEqual(render(join(KUBERNETES, 'overlays/trial')));
+  const { kind, metadata } = workloadOf(manifests);
+  const targets = asked.calls.flatMap((call) => call.filter((word) => word.startsWith('deployment/')));
+  expect(new Set(targets)).toEqual(new Set([`${kind.toLowerCase()}/${metadata.name}`]));
+  const containers = asked.calls.flatMap((call) =>
+    call.flatMap((word, at) => (call[at - 1] === '-c' ? [word] : [])),
+  );
+  const there = containersOf(podOf(manifests)).map(({ name }) => name);
+  expect(containers.filter((name) => !there.includes(name))).toEqual([]);
+  expect(asked.calls.find((call) => call.includes('exec'))?.slice(-3)).toEqual([
+    ...imageDefaults().entrypoint,
+    'status',
+  ]);
+  const forwarded = asked.calls.find((call) => call.includes('port-forward'))?.at(-1);
+  expect(forwarded).toBe(String(daemonOf(podOf(manifests)).ports?.[0]?.containerPort));
+  const namespaces = asked.calls.flatMap((call) =>
+    call.flatMap((word, at) => (call[at - 1] === '--namespace' ? [word] : [])),
+  );
+  expect(new Set(namespaces)).toEqual(new Set(['trading']));
+});
+
+it('own bot: what is written down gives the daemon its socket, configuration and secret', () => {
+  const own = mkdtempSync(join(directory, 'own-'));
+  cpSync(join(ROOT, 'deploy'), join(own, 'deploy'), { recursive: true });
+  mkdirSync(join(own, 'my-bot'));
+  const section = guide.slice(guide.indexOf('### Your own bot'));
+  const shown = parse(/^```yaml\n(.*?)^```$/ms.exec(section)?.[1] ?? '') as {
+    metadata: object;
+    spec: { template: { spec: { containers: object[] } } };
+  };
+  const bot = {
+    apiVersion: 'apps/v1',
+    kind: 'StatefulSet',
+    ...shown,
+    metadata: { ...shown.metadata, name: 'maker' },
+  };
+  writeFileSync(join(own, 'my-bot/bot.yaml'), JSON.stringify(bot));
+  const asked = follow(commandsUnder('### Your own bot').join('\n'), own);
+  const [manifests = []] = asked.applied;
+  const pod = podOf(manifests);
+  const daemon = daemonOf(pod);
+  expect(daemon.image).toBe(`registry.example/killswitchd:${version}`);
+  expect(pod.volumes.map(({ name }) => name)).toContain('killswitchd-control');
+  const [container] = pod.containers;
+  const socket = environmentOf(daemon, '')['KILLSWITCHD_CONTROL_LISTEN'];
+  expect(environmentOf(container ?? daemon, '')['KILLSWITCHD_CONTROL']).toBe(socket);
+  expect(daemon.volumeMounts).toEqual(expect.arrayContaining([...(container?.volumeMounts ?? [])]));
+  expect(secretFiles(asked)).toEqual(secretsRead(manifests, 'maker-0'));
+  expect(asked.calls.find((call) => call.includes('secret'))).toContain(
+    pod.volumes.find(({ secret }) => secret)?.secret?.secretName,
+  );
+  const args = ['src/main.ts', 'check-config', '--config', join(own, 'my-bot/killswitchd.yaml')];
+  const { NODE_ENV: _, ...env } = imageDefaults().env;
+  execFileSync(process.execPath, args, {
+    cwd: ROOT,
+    stdio: 'pipe',
+    env: {
+      ...env,
+      KILLSWITCHD_API_KEY: 'a-key',
+      KILLSWITCHD_API_SECRET: 'a-secret',
+      KILLSWITCHD_CONTROL_LISTEN: `unix:${join(own, 'control.sock')}`,
+    },
+  });
+});
+
+it('fleet: makes a key and a secret for each of its pods', () => {
+  const asked = follow(commandsUnder('### Standalone and fleet').join('\n'), ROOT);
+  const [manifests = []] = asked.applied;
+  const { metadata, spec } = workloadOf(manifests);
+  const pods = Array.from({ length: spec.replicas ?? 0 }, (_, index) => `${metadata.name}-${index}`);
+  expect(secretFiles(asked)).toEqual(pods.flatMap((pod) => secretsRead(manifests, pod)));
+});
