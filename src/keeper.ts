@@ -149,9 +149,11 @@ function createLoop(
   }
 
   function write(effect: Extract<Effect, { kind: 'write' }>): void {
-    const { attempt, market, timeoutSeconds, types, base, fresh } = effect;
-    const abort = exchange.sync(
-      { market, timeoutSeconds, types, base, fresh, mayWrite: () => mayWrite(state, attempt, clock.now()) },
+    const { attempt } = effect;
+    const abort = send(
+      exchange,
+      effect,
+      () => mayWrite(state, attempt, clock.now()),
       (outcome) => {
         aborts.delete(attempt);
         feed({ kind: 'settled', attempt, outcome });
@@ -161,6 +163,15 @@ function createLoop(
   }
 
   return { feed, onTurn: (run) => turned.push(run) };
+}
+
+function send(
+  exchange: Exchange,
+  { market, timeoutSeconds, types, base, fresh }: Extract<Effect, { kind: 'write' }>,
+  allowed: () => boolean,
+  settled: Parameters<Exchange['sync']>[1],
+): Cancel {
+  return exchange.sync({ market, timeoutSeconds, types, base, fresh, mayWrite: allowed }, settled);
 }
 
 /** Whoever fed the event could catch the error, and a broken loop would go on. This way it ends the process. */

@@ -150,6 +150,8 @@ describe('the sources', () => {
       'tidy',
       'docs',
       'deploy',
+      'mutation',
+      'bench',
     ];
     const known = new Set([...inFolder('src').map((path) => foldersOf(path)[1]), ...ofTheirOwn]);
     const folders = new Set(inFolder('test').flatMap((path) => foldersOf(path).slice(1, 2)));

@@ -70,13 +70,6 @@ export function createJudge(world: JudgedWorld): Judge {
     if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market, incarnation);
   };
   const record = createRecorder(world, judges, isForeign);
-  const onNotice: Judge['onNotice'] = (incarnation, notice) => {
-    if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
-    if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
-    judges.falseLapses.onNotice(incarnation, notice);
-    judges.lapseReports.onNotice(incarnation, notice);
-    judges.streaks.onNotice(incarnation, notice);
-  };
 
   return {
     violations,
@@ -85,7 +78,7 @@ export function createJudge(world: JudgedWorld): Judge {
       evidence.begin(incarnation);
     },
     onTurn: judges.belief.onTurn,
-    onNotice,
+    onNotice: createListener(intents, judges, noteIntent),
     onBack: evidence.takeBackGoodbye,
     onIntroduced: evidence.introduce,
     onEvidence(incarnation, bot, says, saidMs) {
@@ -122,6 +115,21 @@ export function createJudge(world: JudgedWorld): Judge {
       }
     },
     onEnd: judges.progress.onEnd,
+  };
+}
+
+/** Tells the judges what the daemons say. */
+function createListener(
+  intents: Court['intents'],
+  judges: ReturnType<typeof appoint>,
+  noteIntent: Judge['onIntent'],
+): Judge['onNotice'] {
+  return (incarnation, notice) => {
+    if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
+    if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
+    judges.falseLapses.onNotice(incarnation, notice);
+    judges.lapseReports.onNotice(incarnation, notice);
+    judges.streaks.onNotice(incarnation, notice);
   };
 }
 
