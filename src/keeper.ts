@@ -95,11 +95,11 @@ function createLoop(
   finish: (left: readonly LeftArmed[]) => void,
 ): { readonly feed: Feed; readonly onTurn: Keeper['onTurn'] } {
   const queue: CoreEvent[] = [];
-  const aborts = new Map<number, Cancel>();
   const turned: (() => void)[] = [];
   let turning = false;
   let ended = false;
   let cancelWake: Cancel = () => {};
+  const requests = createRequests(clock, exchange, state, feed);
 
   /** Events that arise while effects are carried out wait their turn: the core is never entered twice. */
   function feed(event: CoreEvent): void {
@@ -109,13 +109,11 @@ function createLoop(
     turning = true;
     cancelWake();
     try {
-      for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      for (let next = queue.shift(); next !== undefined; next = queue.shift())
         for (const effect of step(state, next, clock.now())) carryOut(effect);
-      }
     } catch (error) {
       ended = true;
-      throwToNobody(clock, error);
-      return;
+      return throwToNobody(clock, error);
     }
     turning = false;
     if (!ended) cancelWake = clock.after(state.wakeAtMs - clock.now().monoMs, () => feed({ kind: 'tick' }));
@@ -128,10 +126,10 @@ function createLoop(
         observe(effect.notice, state.now);
         break;
       case 'write':
-        write(effect);
+        requests.write(effect);
         break;
       case 'abort':
-        aborts.get(effect.attempt)?.();
+        requests.abort(effect.attempt);
         break;
       case 'acquire':
         exchange.acquire(effect.permits, effect.withinMs, (how) =>
@@ -148,30 +146,25 @@ function createLoop(
     }
   }
 
-  function write(effect: Extract<Effect, { kind: 'write' }>): void {
-    const { attempt } = effect;
-    const abort = send(
-      exchange,
-      effect,
-      () => mayWrite(state, attempt, clock.now()),
-      (outcome) => {
-        aborts.delete(attempt);
-        feed({ kind: 'settled', attempt, outcome });
-      },
-    );
-    aborts.set(attempt, abort);
-  }
-
   return { feed, onTurn: (run) => turned.push(run) };
 }
 
-function send(
-  exchange: Exchange,
-  { market, timeoutSeconds, types, base, fresh }: Extract<Effect, { kind: 'write' }>,
-  allowed: () => boolean,
-  settled: Parameters<Exchange['sync']>[1],
-): Cancel {
-  return exchange.sync({ market, timeoutSeconds, types, base, fresh, mayWrite: allowed }, settled);
+/** The requests that are on their way, by the number of their attempt. */
+function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed: Feed) {
+  const aborts = new Map<number, Cancel>();
+  return {
+    write({ attempt, market, timeoutSeconds, types, base, fresh }: Extract<Effect, { kind: 'write' }>): void {
+      const abort = exchange.sync(
+        { market, timeoutSeconds, types, base, fresh, mayWrite: () => mayWrite(state, attempt, clock.now()) },
+        (outcome) => {
+          aborts.delete(attempt);
+          feed({ kind: 'settled', attempt, outcome });
+        },
+      );
+      aborts.set(attempt, abort);
+    },
+    abort: (attempt: number): void => aborts.get(attempt)?.(),
+  };
 }
 
 /** Whoever fed the event could catch the error, and a broken loop would go on. This way it ends the process. */

@@ -100,10 +100,8 @@ export function createJudge(world: JudgedWorld): Judge {
       const truth = truthOf(market);
       if (truth === undefined) return;
       if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
-      else {
-        judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
-        judges.progress.onRenewal(by, market);
-      }
+      else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
+      judges.progress.onWrite(by, market);
     },
     onExchange(event, arriving) {
       const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;

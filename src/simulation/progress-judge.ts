@@ -36,8 +36,8 @@ export function createProgressJudge(court: Court) {
   const starves = plan.nonce === 'increasing' && sharesKeys(plan);
 
   return {
-    /** A renewal's first byte leaves. */
-    onRenewal(incarnation: Incarnation, name: string): void {
+    /** A request's first byte leaves. */
+    onWrite(incarnation: Incarnation, name: string): void {
       const { state } = incarnation.keeper;
       const market = state.byName.get(name);
       const attempt = market?.inFlight.at(-1);

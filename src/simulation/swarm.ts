@@ -157,13 +157,15 @@ function drawFaults(draw: Draw, world: World): Fault[] {
 
 /**
  * What happens once, or is done to a daemon or a market, half of the time happens in the middle of something else: a
- * SIGTERM while the bot is silent is another matter than one of the two.
+ * SIGTERM while the bot is silent is another matter than one of the two, and is looked for most.
  */
 function gather(draw: Draw, fault: Fault, all: readonly Fault[]): Fault {
   const struck = FAULTS[fault.kind];
   if (!(ONE_SHOT.has(fault.kind) || struck === 'daemon' || struck === 'market') || !draw.chance(0.5))
     return fault;
-  const other = draw.pick(all);
+  const ofBots = all.filter(({ kind }) => FAULTS[kind] === 'bot');
+  const stops = fault.kind === 'terminate' && ofBots.length > 0 && draw.chance(0.5);
+  const other = draw.pick(stops ? ofBots : all);
   const atMs = Math.round(other.atMs + other.forMs * draw.between(0.3, 1));
   return atMs + fault.forMs > FAULTY_MS ? fault : { ...fault, atMs };
 }

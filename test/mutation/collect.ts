@@ -48,5 +48,6 @@ function each<Rest extends readonly unknown[]>(
 }
 
 export const describe = Object.assign(group, { each: each(group) });
-export const test = Object.assign(single, { each: each(single) });
-export const it = test;
+const named = Object.assign(single, { each: each(single) });
+
+export { named as it, named as test };
