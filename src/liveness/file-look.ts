@@ -26,6 +26,9 @@ export function createFileLook(): LookAtFile {
         underWay -= 1;
         serve();
         if (error !== null) done(describe(error));
+        // Their times are changed by others than the bot.
+        else if (stats.isDirectory()) done({ kind: 'failed', detail: 'it is a directory' });
+        else if (!stats.isFile()) done({ kind: 'failed', detail: 'it is no regular file' });
         else done({ kind: 'present', state: { mtimeMs: stats.mtimeMs, size: stats.size, ino: stats.ino } });
       }),
     );

@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -98,6 +98,21 @@ test('a directory that is missing, or a file in its place, means that the file i
   expect(await found(join(path, 'deeper'))).toEqual({ kind: 'absent' });
   writeFileSync(path, '');
   expect(await found(join(path, 'deeper'))).toEqual({ kind: 'absent' });
+});
+
+test('what is no file is no evidence, whoever changes it: others make files in a directory, and write to a device', async () => {
+  const { said, told, directory, path, start, evidence, looked } = watched();
+  writeFileSync(join(directory, 'other'), '');
+  mkdirSync(path);
+  start(evidence);
+  await looked();
+  writeFileSync(join(path, 'made-by-somebody-else'), '');
+  await looked();
+  expect(said).toEqual([]);
+  expect(told.at(-1)).toMatch(/cannot look at .*: it is a directory$/);
+  const look = createFileLook();
+  const found = await new Promise<FileLook>((resolve) => look('/dev/null', resolve));
+  expect(found).toEqual({ kind: 'failed', detail: 'it is no regular file' });
 });
 
 test('a hundred files are all looked at', async () => {
