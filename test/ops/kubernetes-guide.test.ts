@@ -90,9 +90,7 @@ it('image: builds with arguments that the Dockerfile has, and runs what is in it
   );
   const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
   const words = calls.flat();
-  const named = [
-    ...words.flatMap((word, at) => (words[at - 1] === '--build-arg' ? [word.split('=')[0]] : [])),
-  ];
+  const named = words.flatMap((word, at) => (words[at - 1] === '--build-arg' ? [word.split('=')[0]] : []));
   expect(named).toEqual(['REVISION']);
   for (const name of [...named, 'BUILD_IMAGE', 'RUNTIME_IMAGE'])
     expect(dockerfile).toMatch(new RegExp(`^ARG ${name}=`, 'm'));
