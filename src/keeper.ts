@@ -113,11 +113,8 @@ function createLoop(
         for (const effect of step(state, next, clock.now())) carryOut(effect);
       }
     } catch (error) {
-      // Whoever fed the event may catch it, and a loop that is broken would go on. This way nobody can.
       ended = true;
-      clock.after(0, () => {
-        throw error;
-      });
+      throwToNobody(clock, error);
       return;
     }
     turning = false;
@@ -164,6 +161,13 @@ function createLoop(
   }
 
   return { feed, onTurn: (run) => turned.push(run) };
+}
+
+/** Whoever fed the event could catch the error, and a broken loop would go on. This way it ends the process. */
+function throwToNobody(clock: Clock, error: unknown): void {
+  clock.after(0, () => {
+    throw error;
+  });
 }
 
 function heardPing(base: number, outcome: PingOutcome): CoreEvent {

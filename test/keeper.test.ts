@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../src/core/outcome.ts';
 import { createKeeper } from '../src/keeper.ts';
-import { createHostClock, createTimeline } from '../src/simulator/virtual-clock.ts';
 import { coreSettings } from './core/core-settings.ts';
 import { createStage } from './keeper-stage.ts';
 
@@ -294,26 +293,4 @@ describe('a command', () => {
     disarmAll(0);
     expect(disarmAll(60)).toBeLessThan(3 * disarmAll(0) + 200);
   });
-});
-
-test('an error in a step ends the process, and is not left to whoever told the keeper something', () => {
-  const timeline = createTimeline(0);
-  const clock = createHostClock(timeline);
-  const settings = coreSettings({ markets: ['AAA'] });
-  const exchange = { sync: () => () => {}, ping: () => () => {}, acquire: () => () => {} };
-  const keeper = createKeeper({
-    settings,
-    clock,
-    exchange,
-    observe: (notice) => {
-      if (notice.kind === 'held') throw new Error('broken');
-    },
-  });
-  keeper.start();
-  expect(() => keeper.operate({ does: 'disarm', markets: null, forMs: 0 }, 0)).not.toThrow();
-  expect(() => timeline.runUntil(100)).toThrow('broken');
-  keeper.hear('bot', 'beat', 0);
-  const { monoMs } = keeper.state.now;
-  timeline.runUntil(10_000);
-  expect(keeper.state.now.monoMs).toBe(monoMs);
 });

@@ -39,7 +39,7 @@ const CALLS: Readonly<Record<OperationName, (client: Client, given: unknown) => 
   miningHashrate: (client, given) => client.miningHashrate(given as HashrateRequest),
   createNewAddress: (client, given) => client.createNewAddress(given as NewAddressRequest),
   miningPool: (client) => client.miningPool(),
-  ping: async (client) => ({ latencyMs: await client.ping() }),
+  ping: async (client) => ({ latencyMs: Math.round((await client.ping()) * 1000) / 1000 }),
 };
 
 const WITHOUT_ARGUMENTS: readonly OperationName[] = ['miningPool', 'ping'];
@@ -86,6 +86,9 @@ async function call(
       );
     }
     edge.out(JSON.stringify(await CALLS[name](client, given), null, 2));
+    if (edge.readerGone?.() === true) {
+      throw new CommandError(EXIT.internal, `${name} was carried out, but its reply could not be written`);
+    }
     return EXIT.ok;
   } catch (error) {
     if (error instanceof CommandError) throw error;

@@ -236,7 +236,6 @@ function describeAlteration(attempt: Attempt, timer: ServerTimer, grantedMs: num
 }
 
 function latestOf(state: CoreState, attempt: Attempt): number {
-  if (attempt.purpose === 'delete') return 0;
   const { requestLifetimeMs, cancellationDelayMs } = state.settings;
   return (
     attempt.writtenMs + requestLifetimeMs + longest(attempt.timeoutMs) + ROUNDING_MS + cancellationDelayMs

@@ -31,7 +31,8 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     const then = lifeAt(state.timebase, saidAtMs(state, agoMs));
     bot.lastLifeMs = Math.max(bot.lastLifeMs ?? Number.NEGATIVE_INFINITY, then.lifeMs);
     bot.lastAwakeMs = Math.max(bot.lastAwakeMs, then.awakeMs);
-    if (state.lifeMs - bot.lastLifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
+    // By its own age: a fresher beat from before a failure must not revive the bot for an old one.
+    if (state.lifeMs - then.lifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
     // It came back, who knows how long ago: its goodbye holds no more, and its timers are not deleted for it.
     else if (bot.state === 'goodbye') changeBot(state, bot, 'stale', out);
   } else if (says === 'fail' || bot.state !== 'failed') {

@@ -1,3 +1,4 @@
+import { didYouMean } from '../core/nearest.ts';
 import { ORDER_TYPES } from '../core/outcome.ts';
 import { LAST_SECOND } from './decode.ts';
 import { ArgumentError } from './errors.ts';
@@ -122,12 +123,9 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-const bare = (name: string): string => name.replaceAll('_', '').toLowerCase();
-
 function refuseUnknown(operation: string, name: string, names: readonly string[]): never {
-  const meant = names.find((known) => bare(known) === bare(name));
-  const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
   const shown = tidy(JSON.stringify(name));
+  const hint = didYouMean(name, names);
   throw new ArgumentError(name, `${operation} has no argument ${shown}; allowed: ${names.join(', ')}${hint}`);
 }
 

@@ -1,6 +1,6 @@
+import { didYouMean } from '../core/nearest.ts';
 import { ControlRefusal, describeFound, listNames } from './control-refusal.ts';
 import { LOG_LEVELS, type LogLevel } from './control-sources.ts';
-import { didYouMean } from './nearest.ts';
 
 /** What a request may say. Durations in seconds. */
 export interface Input {

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { didYouMean } from '../core/nearest.ts';
 import { checkSender } from './control-guard.ts';
 import { parseJsonBody } from './control-json.ts';
 import { ControlRefusal, describeFound, errorBody } from './control-refusal.ts';
@@ -9,7 +10,6 @@ import { placeSocket, type SocketAccess, type SocketFile } from './control-socke
 import type { ControlSources } from './control-sources.ts';
 import { createTurnstile, type Turnstile } from './control-turnstile.ts';
 import { type ControlAddress, codeOf, listenError, parseControlAddress } from './listen-address.ts';
-import { didYouMean } from './nearest.ts';
 
 export { REFUSALS } from './control-refusal.ts';
 

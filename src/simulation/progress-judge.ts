@@ -46,9 +46,9 @@ export function createProgressJudge(court: Court) {
         return;
       // It was ordered a while ago, and waited for its connection.
       if (attempt.writtenMs !== state.now.monoMs) return;
-      if (state.phase.kind !== 'running' || state.unauthorised !== null) return;
-      // A market that was never armed goes before those that have time.
-      if (!market.confirmedOnce) return;
+      if (state.unauthorised !== null) return;
+      // The last one of a handoff, and a market that was never armed, go before those that have time.
+      if (!isWanted(state, market) || !market.confirmedOnce) return;
       if (state.bases.some(({ outage }) => outage !== null)) return;
       const first = overtaken(state, market);
       if (first === undefined) return;

@@ -1,4 +1,6 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
@@ -95,6 +97,21 @@ describe('api calls', () => {
       child.stdin?.end('1}');
     });
     expect(JSON.parse(said)).toMatchObject({ limit: 1, data: [{}] });
+  });
+
+  it('and says so where the reply cannot be written: what was done must not look undone, nor be lost', async () => {
+    const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+    const notForWriting = openSync(main, 'r');
+    const child = spawn(process.execPath, [main, 'api', 'ping'], {
+      env,
+      stdio: ['ignore', notForWriting, 'pipe'],
+    });
+    const said: string[] = [];
+    child.stderr?.on('data', (chunk: Buffer) => said.push(chunk.toString('utf8')));
+    const [code] = (await once(child, 'close')) as [number];
+    closeSync(notForWriting);
+    expect(code).toBe(70);
+    expect(said.join('')).toBe('killswitchd api: ping was carried out, but its reply could not be written\n');
   });
 
   it('syncKillSwitch: arms a timer, and deletes it', async () => {

@@ -155,8 +155,17 @@ const LISTS: readonly Case[] = [
       ).data;
       expect(account).toBe('rig');
       expect(hashrate.map(({ timestamp }) => timestamp)).toEqual([1_700_002_800, 1_700_006_400]);
+      const finer = await done(side, 'miningHashrate', but('miningHashrate', { interval: '30m' }));
+      expect((finer as { data: { hashrate: unknown[] } }).data.hashrate).toHaveLength(4);
     },
   },
+  refusal(
+    'an interval that is none is refused',
+    'miningHashrate',
+    ['request interval'],
+    { interval: 'often' },
+    { field: 'interval' },
+  ),
   refusal(
     'a time range that ends before it begins has code 422',
     'miningHashrate',

@@ -187,6 +187,29 @@ const rules: readonly Case[] = [
       expect(Object.values(second?.headers ?? {})).toContain('application/json');
     },
   }),
+  {
+    title: 'a key or a signature that is not right is refused, and so is a payload that is not the body',
+    rows: ['X-TXC-APIKEY', 'X-TXC-PAYLOAD', 'X-TXC-SIGNATURE'].map((name) => `all rule ${name}`),
+    options: OPTIONS,
+    async check(side) {
+      if (side.kind === 'client') {
+        expect(await side.ask('myCodes', {}, 'another')).toMatchObject({ kind: 'refused', status: 401 });
+        return;
+      }
+      for (const operation of SIGNED) {
+        const sent = requestOf(operation, SAMPLES[operation]);
+        const other = encodePayload(`${String(sent.body).slice(0, -1)},"more":1}`);
+        const with401 = { 'x-txc-apikey': 'another', 'x-txc-signature': signPayload(other, 'demo-secret') };
+        for (const [name, value] of Object.entries(with401)) {
+          expect(side.send({ ...sent, headers: { ...sent.headers, [name]: value } }).status, name).toBe(401);
+        }
+        const signature = signPayload(other, 'demo-secret');
+        const headers = { ...sent.headers, 'x-txc-payload': other, 'x-txc-signature': signature };
+        expect(side.send({ ...sent, headers }).status, operation).toBe(400);
+        expect(side.send(sent).status, operation).toBe(200);
+      }
+    },
+  },
   header('X-TXC-APIKEY', () => 'demo-key'),
   header('X-TXC-PAYLOAD', encodePayload),
   header('X-TXC-SIGNATURE', (body) => signPayload(encodePayload(body), 'demo-secret')),
@@ -234,6 +257,14 @@ const rules: readonly Case[] = [
       expect(Object.keys(headers).filter((name) => name.startsWith('x-txc'))).toEqual([]);
     },
   }),
+  {
+    title: 'ping is answered with an array of pong alone, and the client tells how long that took',
+    rows: ['ping operation GET /api/v4/public/ping'],
+    async check(side) {
+      const value = await done(side, 'ping', {});
+      expect(value).toEqual(side.kind === 'raw' ? ['pong'] : expect.any(Number));
+    },
+  },
   raw('public operations need no key, and the client shows none', ['public without authentication'], {
     send: (side) =>
       expect(side.send({ method: 'GET', path: OPERATIONS.ping.path, headers: {}, body: '' }).status).toBe(

@@ -113,6 +113,12 @@ test.each<[keyof Client, unknown, string, string]>([
   ['myCodes', { offset: -1 }, 'offset', 'offset is -1; allowed: whole numbers 0 to 10000'],
   ['myCodes', { offset: 10_001 }, 'offset', 'offset is 10001'],
   ['myCodes', { page: 2 }, 'page', 'myCodes has no argument "page"; allowed: limit, offset'],
+  [
+    'myCodes',
+    { limt: 2 },
+    'limt',
+    'myCodes has no argument "limt"; allowed: limit, offset; did you mean limit?',
+  ],
   ['myCodes', [], 'request', 'request is []; allowed: an object with limit, offset'],
   ['myCodes', null, 'request', 'request is null'],
   ['miningHashrate', { account: '' }, 'account', 'account is ""'],

@@ -36,6 +36,14 @@ export const DEATHS: readonly Play[] = [
     fires: { 90: ['KillswitchDown', 'KillswitchUnarmed'] },
   },
   {
+    name: 'a pod that is dead, while one of another account has its address',
+    world: together(
+      died({ ...OLD, account: 'main' }, 0),
+      daemon({ ...OLD, account: 'other', pod: 'namesake' }),
+    ),
+    fires: { 90: ['KillswitchUnarmed'] },
+  },
+  {
     name: 'a pod that is gone, and no other of its account',
     world: together(died(OLD, 0), daemon(OTHER)),
     fires: {

@@ -6,7 +6,7 @@ import { eventually } from '../process/program.ts';
 import { startAlertmanager, startPrometheus, startReceiver } from './monitoring.ts';
 
 /** What docs/runbooks.md promises for the death of a daemon. */
-const PAGED_WITHIN_MS = 50_000;
+const PAGED_WITHIN_MS = 60_000;
 
 test('a daemon is killed, and somebody is paged within the time that the runbooks state', {
   timeout: 180_000,
@@ -15,7 +15,7 @@ test('a daemon is killed, and somebody is paged within the time that the runbook
   const exchange = await stage.exchange();
   const daemon = await stage.daemon({
     exchange: exchange.url,
-    markets: [{ market: 'AAA_USDT', timeoutSeconds: 60 }],
+    markets: [{ market: 'AAA_USDT', timeoutSeconds: 20 }],
   });
   await daemon.ready();
   const receiver = await startReceiver(context);
@@ -54,7 +54,7 @@ test('a daemon is killed, and somebody is paged within the time that the runbook
   );
   expect(unarmed.labels).toMatchObject({ market: 'AAA_USDT', account: 'main' });
   expect(unarmed.annotations['description']).toContain('its time was up at 20');
-  expect(readDeployed('../docs/runbooks.md')).toContain(`within ${PAGED_WITHIN_MS / 1000} s`);
+  expect(readDeployed('../docs/runbooks.md')).toMatch(/paged\s+within\s+a\s+minute/);
 });
 
 test('nothing of what the daemon exposes displeases promtool', async (context) => {

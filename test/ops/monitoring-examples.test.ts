@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -57,7 +57,7 @@ describe('the scrape job for Kubernetes', () => {
     const file = join(directory, 'kubernetes.yaml');
     const scraped = { ...job, static_configs: [{ targets: ['10.1.2.3:17477'], labels: meta }] };
     writeFileSync(file, stringify({ scrape_configs: [scraped] }));
-    const said = run('promtool', 'check', 'service-discovery', file, job.job_name);
+    const said = run('promtool', 'check', 'service-discovery', '--timeout=1s', file, job.job_name);
     const [target] = JSON.parse(said.slice(said.indexOf('['))) as Discovered[];
     return target?.labels ?? {};
   }
@@ -87,6 +87,24 @@ describe('the scrape job for Kubernetes', () => {
     expect(discovered({ ...SIDECAR, pod_container_port_name: 'http' })).toEqual({});
     expect(discovered({ ...SIDECAR, pod_phase: 'Succeeded' })).toEqual({});
   });
+});
+
+test('the commands of deploy/README.md put the files where Debian and Grafana look for them', () => {
+  const commands = [...readDeployed('README.md').matchAll(/^(install|promtool|amtool check-config) .*$/gm)];
+  const script = commands.map(([line]) => line.replaceAll(/ \/(etc|var)\//g, ` ${directory}/$1/`));
+  expect(script).toHaveLength(8);
+  const folders = [
+    'etc/prometheus',
+    'etc/grafana/provisioning/dashboards',
+    'etc/grafana/provisioning/datasources',
+  ];
+  for (const folder of folders) mkdirSync(join(directory, folder), { recursive: true });
+  execFileSync('sh', ['-ec', script.join('\n')], { cwd: deployed('..'), stdio: 'pipe' });
+  const { providers } = parse(
+    readFileSync(join(directory, 'etc/grafana/provisioning/dashboards/killswitchd.yaml'), 'utf8'),
+  ) as { providers: { options: { path: string } }[] };
+  const dashboards = providers.flatMap(({ options }) => readdirSync(join(directory, options.path)));
+  expect(dashboards).toEqual(['killswitchd-bot.json', 'killswitchd-fleet.json']);
 });
 
 test('the commands of deploy/README.md make a PrometheusRule of the same rules', () => {

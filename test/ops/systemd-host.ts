@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { eventually } from '../process/program.ts';
 
 /** What a command on the host came to. */
@@ -32,31 +33,39 @@ export interface DebianHost {
   readonly end: () => Promise<void>;
 }
 
+/** The environment of somebody at a shell: what npm and vitest tell those that they start is not theirs. */
+const ENV = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|VITEST|INIT_CWD$)/.test(name)),
+);
+
+/** Runs a command of this machine to its end, with `cwd` as its folder; throws with what it said where it fails. */
+export function runHere(program: string, args: readonly string[], cwd = tmpdir()): Promise<unknown> {
+  return promisify(execFile)(program, args, { maxBuffer: 64 * 1024 * 1024, cwd, env: ENV });
+}
+
 /** Systems are kept between runs: making one takes a minute. */
 const CACHE = join(tmpdir(), 'killswitchd-ops-debian');
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The release of this machine, from where this machine has its own packages. */
-function makeSystem(): string {
+/** The release of this machine, from where this machine has its own packages as far as that is known. */
+async function makeSystem(): Promise<string> {
   const release = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
-  const targets = execFileSync('apt-get', ['indextargets', '--format', '$(CODENAME) $(COMPONENT) $(SITE)'], {
+  const targets = execFileSync('apt-get', ['indextargets', '--format', '$(RELEASE) $(COMPONENT) $(SITE)'], {
     encoding: 'utf8',
   });
-  const mirror = targets
-    .split('\n')
-    .map((line) => line.split(' '))
-    .find(([codename, component]) => codename === release && component === 'main')?.[2];
-  if (release === undefined || mirror === undefined) throw new Error(`no mirror of Debian in:\n${targets}`);
+  const [, , ...mirror] =
+    targets
+      .split('\n')
+      .map((line) => line.split(' '))
+      .find(([of, component]) => of === release && component === 'main') ?? [];
+  if (release === undefined) throw new Error('this is no Debian: /etc/os-release names no VERSION_CODENAME');
   const made = join(CACHE, release);
   if (existsSync(made)) return made;
   mkdirSync(CACHE, { recursive: true });
   const half = mkdtempSync(join(CACHE, 'half-'));
   try {
     const packages = '--include=systemd,systemd-sysv,dbus';
-    execFileSync('debootstrap', ['--variant=minbase', packages, release, half, mirror], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      maxBuffer: 64 * 1024 * 1024,
-    });
+    await runHere('debootstrap', ['--variant=minbase', packages, release, half, ...mirror]);
     // It becomes the root directory of other users too.
     chmodSync(half, 0o755);
     renameSync(half, made);
@@ -70,7 +79,7 @@ function makeSystem(): string {
 export async function bootDebian(): Promise<DebianHost> {
   const folder = mkdtempSync(join(tmpdir(), 'killswitchd-host-'));
   const root = join(folder, 'root');
-  execFileSync('cp', ['-a', makeSystem(), root]);
+  await runHere('cp', ['-a', await makeSystem(), root]);
   const flags = ['--quiet', '--register=no', '--keep-unit', '--private-network', '--link-journal=no'];
   const container = spawn('systemd-nspawn', [...flags, '--console=pipe', '-D', root, '--boot'], {
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,11 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
-import { ROOT } from '../process/program.ts';
+import { eventually, ROOT } from '../process/program.ts';
 import { commandsUnder } from './deploy-guide.ts';
-import { bootDebian, cloneTo, type DebianHost } from './systemd-host.ts';
+import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
 
 export const DAEMON = 'killswitchd@main';
 export const CONFIG = '/etc/killswitchd/main.yaml';
@@ -24,6 +23,10 @@ export interface Installed extends DebianHost {
   readonly maintenance: (forMs: number) => Promise<string>;
   /** Changes the configuration by a command of sed. */
   readonly edit: (expression: string) => Promise<string>;
+  /** Adds lines to the section [Service] of the daemon's unit and restarts it; without lines, takes them back. */
+  readonly dropIn: (...lines: readonly string[]) => Promise<string>;
+  /** The process that has taken the place of this one and is ready. */
+  readonly successorOf: (pid: string) => Promise<string>;
 }
 
 /** Boots a Debian, builds in a clean clone, and installs with the commands of the guide as they stand there. */
@@ -46,6 +49,20 @@ export async function installed(): Promise<Installed> {
     },
     events: (fromMs = 0) => eventsOf(host).filter(({ atMs }) => atMs >= fromMs),
     maintenance: (forMs) => maintain(host, forMs),
+    dropIn(...lines) {
+      const folder = `/etc/systemd/system/${DAEMON}.service.d`;
+      const text = ['[Service]', ...lines].join('\n');
+      const change =
+        lines.length === 0
+          ? `rm -r ${folder}`
+          : `mkdir ${folder}\ncat > ${folder}/test.conf <<'END'\n${text}\nEND`;
+      return host.must(`${change}\nsystemctl daemon-reload\nsystemctl restart ${DAEMON}`);
+    },
+    successorOf: (pid) =>
+      eventually('another process', 60_000, async () => {
+        const now = await show('MainPID');
+        return now !== '0' && now !== pid && (await show('ActiveState')) === 'active' ? now : null;
+      }),
     edit: (expression) => host.must(`sed -i '${expression}' ${CONFIG}`),
   };
 }
@@ -55,7 +72,7 @@ async function install(host: DebianHost): Promise<void> {
   try {
     cloneTo(clone, ROOT);
     for (const commands of commandsUnder('### Build')) {
-      execFileSync('bash', ['-euc', commands], { cwd: clone, stdio: ['ignore', 'pipe', 'pipe'] });
+      await runHere('bash', ['-euc', commands], clone);
     }
     copyFileSync(join(clone, 'killswitchd.tgz'), join(host.root, 'srv/killswitchd.tgz'));
   } finally {

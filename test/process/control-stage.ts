@@ -47,7 +47,7 @@ export async function play(context: TestContext): Promise<Play> {
   const [unix = '', tcp = ''] = await controlsOf(daemon, 2);
   await daemon.ready();
   expect((await asker(context, unix)('/v1/beat')).status).toBe(200);
-  await expect
+  await context.expect
     .poll(async () => (await statusOf(daemon)).bots.map(({ state }) => state), { timeout: 5000 })
     .toEqual(['alive']);
   return { stage, exchange, daemon, unix, tcp, authorised: { authorization: `Bearer ${TOKEN}` } };

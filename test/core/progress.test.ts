@@ -1,0 +1,228 @@
+import { expect, test } from 'vitest';
+import { describe as snapshotOf } from '../../src/core/describe.ts';
+import type { CommandName } from '../../src/core/operate.ts';
+import { type Awaited, progressOf } from '../../src/core/progress.ts';
+import { coreSettings, type SettingsOptions } from './core-settings.ts';
+import { BAD_KEY, createDriver, type Driver, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
+
+const WATCHED: SettingsOptions = { liveness: { mode: 'beat', ttlMs: 15_000 } };
+
+function operate(driver: Driver, does: CommandName, forMs = 0) {
+  return driver.feed({ kind: 'operate', command: { does, markets: null, forMs } });
+}
+const says = (driver: Driver, awaited: Awaited) => {
+  const progress = progressOf(driver.state, awaited, driver.market('AAA'));
+  return `${progress.state}: ${progress.says}`;
+};
+const bot = (driver: Driver, word: 'beat' | 'goodbye' | 'fail') =>
+  driver.feed({ kind: 'evidence', bot: 'bot', says: word, agoMs: 0 });
+const shown = (driver: Driver) => {
+  const [market] = snapshotOf(driver.state, driver.now()).markets;
+  if (market === undefined) throw new Error('no market');
+  return market;
+};
+
+function armed(options: SettingsOptions = {}): Driver {
+  const driver = createDriver(options);
+  if (options.liveness !== undefined) bot(driver, 'beat');
+  driver.live(1000);
+  return driver;
+}
+
+test('an armed market says for how long, in tenths of a second', () => {
+  expect(says(armed(), 'arm')).toBe('done: AAA is armed for another 58.3 s.');
+});
+
+test('while a stop goes on nothing else is promised, whatever is asked for', () => {
+  const driver = armed();
+  driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
+  for (const awaited of ['arm', 'trip', 'remove', 'disarm'] as const)
+    expect(says(driver, awaited)).toBe('impossible: AAA is left alone: the daemon is stopping.');
+});
+
+test('a market that leaves is waited for until its timer is gone, and cannot be armed', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'] });
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+  expect(says(driver, 'remove')).toBe('waiting: AAA leaves: its timer is not confirmed deleted yet.');
+  expect(says(driver, 'arm')).toBe('impossible: AAA is no longer configured.');
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['AAA', 'BBB'] }) });
+  expect(says(driver, 'remove')).toBe('done: AAA is configured again.');
+});
+
+test('a trip is done when it is confirmed, with the moment by which the orders are cancelled', () => {
+  const driver = armed();
+  operate(driver, 'trip');
+  expect(says(driver, 'trip')).toBe('waiting: AAA is not confirmed cut short yet.');
+  const [, cut] = driver.writes.slice(-2);
+  if (cut === undefined) throw new Error('no trip');
+  driver.move({ monoMs: 100 });
+  driver.apply(cut);
+  expect(says(driver, 'trip')).toBe('done: AAA is cut short: its orders are cancelled within 6.1 s.');
+  expect(driver.notices('tripped')).toEqual([
+    {
+      kind: 'tripped',
+      market: 'AAA',
+      durationMs: 100,
+      firesByWallMs: driver.now().wallMs + 5000 * (1 + 200e-6) + 1000,
+    },
+  ]);
+  driver.wait(7000);
+  expect(says(driver, 'trip')).toBe('done: AAA has no timer any more: it has fired.');
+});
+
+test('a refused key makes a trip and a delete impossible until it is good again', () => {
+  for (const does of ['trip', 'disarm'] as const) {
+    const driver = armed();
+    driver.live(12_000, 20, (write) => driver.settle(write, BAD_KEY));
+    operate(driver, does);
+    expect(says(driver, does)).toBe(
+      'impossible: AAA cannot be changed: the exchange refuses the API key (Unauthorized request.).',
+    );
+  }
+});
+
+test('a market that somebody armed meanwhile is not deleted', () => {
+  expect(says(armed(), 'disarm')).toBe('impossible: AAA is guarded: somebody armed it again.');
+});
+
+test("a dead bot's timer is kept, for as long as it says", () => {
+  const driver = armed(WATCHED);
+  bot(driver, 'fail');
+  expect(says(driver, 'goodbye')).toBe('impossible: AAA keeps its timer: its bot is dead, or failed.');
+  operate(driver, 'disarm');
+  expect(says(driver, 'disarm')).toMatch(
+    /^impossible: AAA keeps its timer: its bot gives no sign of life; it fires within 6\d(\.\d)? s\.$/,
+  );
+});
+
+test('a goodbye under another policy keeps the timer, and that is what was asked for', () => {
+  const driver = armed({ ...WATCHED, shutdown: { policy: 'keep' } });
+  bot(driver, 'goodbye');
+  expect(says(driver, 'goodbye')).toMatch(
+    /^done: AAA keeps its timer, as the policy says; it fires within 6\d(\.\d)? s\.$/,
+  );
+});
+
+test('a pause is shown with the moment of its end, and ends then', () => {
+  const driver = armed();
+  const endWallMs = driver.now().wallMs + 60_000;
+  operate(driver, 'pause', 60_000);
+  expect(driver.notices('held')).toEqual([
+    { kind: 'held', market: 'AAA', why: 'paused', untilWallMs: endWallMs },
+  ]);
+  driver.move({ monoMs: 20_000 });
+  expect(shown(driver).hold).toEqual({ why: 'paused', untilWallMs: endWallMs });
+  driver.move({ monoMs: 41_000 });
+  expect(shown(driver).hold).toEqual({ why: 'paused', untilWallMs: driver.now().wallMs });
+  driver.tick();
+  expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'pause-over' }]);
+  operate(driver, 'disarm');
+  expect(shown(driver).hold).toEqual({ why: 'disarmed', untilWallMs: null });
+});
+
+test('a command during a stop changes nothing', () => {
+  const driver = armed();
+  driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
+  operate(driver, 'disarm');
+  expect(driver.notices('held')).toEqual([]);
+});
+
+test('who arms a refused market does not wait for its slow probe', () => {
+  const driver = createDriver();
+  driver.live(2000, 20, (write) => driver.settle(write, NO_MARKET));
+  expect(shown(driver).state).toBe('rejected');
+  driver.take();
+  operate(driver, 'arm');
+  expect(driver.take()).toHaveLength(1);
+  expect(shown(driver).state).toBe('arming');
+});
+
+test('a host that slept probes a refused market, and a refused key, as much earlier', () => {
+  for (const outcome of [NO_MARKET, BAD_KEY]) {
+    const driver = createDriver();
+    driver.live(2000, 20, (write) => driver.settle(write, outcome));
+    driver.take();
+    driver.move({ monoMs: 10, bootMs: 50_000, wallMs: 50_000 });
+    driver.tick();
+    driver.wait(1000);
+    expect(driver.take()).toEqual([]);
+    driver.wait(17_000);
+    expect(driver.take().length).toBeGreaterThan(0);
+  }
+});
+
+test('a new key is tried at once, and an answer to the old one says nothing about it', () => {
+  const driver = armed();
+  driver.wait(5100);
+  const [old] = driver.take();
+  if (old === undefined) throw new Error('no renewal');
+  driver.move({ monoMs: 50 });
+  driver.feed({ kind: 'credentials-changed' });
+  driver.settle(old, BAD_KEY);
+  expect(driver.notices('unauthorised')).toEqual([]);
+});
+
+test('a timer that fired while nobody wanted it, after its guarantee had run out in an outage, is a lapse', () => {
+  const driver = armed({ markets: ['AAA:10'] });
+  driver.live(9500, 20, (write) => driver.settle(write, LOST));
+  operate(driver, 'disarm');
+  driver.live(30_000, 20, (write) => driver.settle(write, LOST));
+  operate(driver, 'arm');
+  driver.live(1000, 20, (write) => driver.apply(write, { startTime: SERVER_EPOCH + 60 }));
+  expect(driver.notices('lapsed')).toHaveLength(1);
+});
+
+test('one that fired in peace while nobody wanted it is none', () => {
+  const driver = armed({ markets: ['AAA:10'] });
+  operate(driver, 'disarm');
+  driver.live(30_000, 20, (write) => driver.settle(write, LOST));
+  operate(driver, 'arm');
+  driver.live(1000, 20, (write) => driver.apply(write, { startTime: SERVER_EPOCH + 60 }));
+  expect(driver.notices('lapsed')).toEqual([]);
+});
+
+test('a reload says what came, what went and what changed, once', () => {
+  const driver = armed({ markets: ['AAA', 'BBB', 'CCC'] });
+  const next = coreSettings({ markets: ['AAA', 'BBB:30', 'DDD'] });
+  driver.feed({ kind: 'reload', settings: next });
+  driver.feed({ kind: 'reload', settings: next });
+  expect(driver.notices('reloaded')).toEqual([
+    { kind: 'reloaded', added: ['DDD'], removed: ['CCC'], changed: ['BBB'] },
+    { kind: 'reloaded', added: [], removed: [], changed: [] },
+  ]);
+});
+
+test('the grid of a reload spreads all markets again, in the new order', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'] });
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['CCC', 'BBB', 'AAA'] }) });
+  expect(driver.state.markets.map(({ settings, phaseMs }) => [settings.market, phaseMs])).toEqual([
+    ['CCC', 0],
+    ['BBB', 2000],
+    ['AAA', 4000],
+  ]);
+});
+
+test('a reload during a stop changes nothing', () => {
+  const driver = armed();
+  driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+  expect(driver.notices('reloaded')).toEqual([]);
+});
+
+test('a market that comes back after it was disarmed is armed as if it were new', () => {
+  const driver = armed({ markets: ['AAA', 'BBB'] });
+  operate(driver, 'disarm');
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['AAA', 'BBB'] }) });
+  expect(driver.market('AAA').hold).toBeNull();
+  driver.live(2000);
+  expect(shown(driver).state).toBe('armed');
+});
+
+test('a late attempt says how late it is, and an early one 0', () => {
+  const driver = armed();
+  const market = driver.market('AAA');
+  market.nextMs = driver.now().monoMs - 400;
+  driver.tick();
+  expect(driver.notices('attempt').at(-1)?.delayMs).toBe(400);
+});

@@ -1,0 +1,118 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { hostClock, nextNonce, ping, send, signed, signedText } from './raw-client.ts';
+
+const ORDER = '/api/v4/order/stock_market';
+
+let server: SimulatedServer;
+
+beforeAll(async () => {
+  server = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 } });
+});
+afterAll(() => server.close());
+
+/** An order that would be filled, with its head as text, to be spoilt. */
+function order(): { readonly head: string; readonly body: string } {
+  const { headers, body } = signed({ market: 'BTC_USDT', side: 'sell', amount: '0.01' }, { path: ORDER });
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return { head: `POST ${ORDER} HTTP/1.1\r\nhost: x\r\n${lines.join('')}`, body: String(body) };
+}
+
+/** Sends the bytes, ends, and collects what comes back until the server closes. */
+function sendBytes(bytes: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1', () => socket.end(bytes));
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk.toString('utf8');
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(received));
+  });
+}
+
+const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+
+test.each<[string, (head: string, body: string) => string]>([
+  [
+    'ends in the middle of its body',
+    (head, body) => `${head}content-length: ${body.length}\r\n\r\n${body.slice(9)}`,
+  ],
+  ['ends before its last chunk', (head, body) => `${head}transfer-encoding: chunked\r\n\r\n${chunk(body)}`],
+  ['has a chunk without a length', (head, body) => `${head}transfer-encoding: chunked\r\n\r\nzz\r\n${body}`],
+  [
+    'has two lengths',
+    (head, body) => `${head}content-length: 1\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  ],
+  [
+    'has a length and chunks',
+    (head, body) =>
+      `${head}content-length: ${body.length}\r\ntransfer-encoding: chunked\r\n\r\n${chunk(body)}${chunk('')}`,
+  ],
+  ['has two keys', (head, body) => `${head}x-txc-apikey: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`],
+  [
+    'has two signatures',
+    (head, body) => `${head}x-txc-signature: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  ],
+  [
+    'has two payloads',
+    (head, body) => `${head}x-txc-payload: e30=\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  ],
+  ['has no body', (head) => `${head}content-length: 0\r\n\r\n`],
+])('an order that %s is refused and changes nothing', async (_what, spoil) => {
+  const before = server.exchange.books();
+  const { head, body } = order();
+  const answered = await sendBytes(spoil(head, body));
+  expect(answered).toMatch(/^(HTTP\/1\.1 40[01] |$)/);
+  expect(server.exchange.books()).toEqual(before);
+  expect((await send(server.url, ping)).status).toBe(200);
+});
+
+test('an order in many small chunks is an order', async () => {
+  const { head, body } = order();
+  const chunks = Array.from(body, chunk).join('');
+  const answered = await sendBytes(
+    `${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
+  );
+  expect(answered).toMatch(/^HTTP\/1\.1 200 /);
+});
+
+test.each([
+  '/api/v4/public/ping/',
+  '//api/v4/public/ping',
+  '/api/v4/../v4/public/ping',
+  '/api/v4/public/%70ing',
+  '/API/V4/PUBLIC/PING',
+  '/api/v4/public/ping;x',
+  '/%00',
+  '/__proto__',
+  '/constructor',
+])('the path %s is none', async (path) => {
+  expect((await send(server.url, { ...ping, path })).status).toBe(404);
+});
+
+test.each([
+  ['amount', '1e400'],
+  ['amount', '1e-400'],
+  ['amount', '-0'],
+  ['amount', '9'.repeat(400)],
+  ['amount', `"0.${'0'.repeat(20_000)}1"`],
+  ['amount', '"\\u0661"'],
+  ['amount', '"1\\u0000"'],
+  ['amount', '{"__proto__":{"length":1}}'],
+  ['market', '"__proto__"'],
+  ['market', '"\\ud800_USDT"'],
+  ['side', '["sell"]'],
+  ['stp', '"toString"'],
+  ['client_order_id', '"\\n"'],
+])('an order whose %s is %s is refused and changes nothing', (field, value) => {
+  const before = server.exchange.books();
+  const fields = { market: '"BTC_USDT"', side: '"sell"', amount: '"0.01"', [field]: value };
+  const inside = Object.entries(fields).map(([name, json]) => `,"${name}":${json}`);
+  const body = `{"request":"${ORDER}","nonce":"${nextNonce()}"${inside.join('')}}`;
+  const reply = server.exchange.handle(signedText(body, { path: ORDER }), Date.now());
+  expect(reply.status).toBeGreaterThanOrEqual(400);
+  expect(reply.status).toBeLessThan(500);
+  expect(server.exchange.books()).toEqual(before);
+});
