@@ -142,7 +142,7 @@ it('standalone: arms while a bot elsewhere answers, and hands its timers on when
   expect(ofKind(pod.events(), 'timer-deleted')).toEqual([]);
 });
 
-it('pod monitor and network policy name the port and the path under which the daemon has its metrics', async (context) => {
+it('pod monitor and network policy name the port and the path under which the daemon has its metrics, which fit its memory', async (context) => {
   const pod = await stage(context, 'sidecar', 'sample-bot-5d4f-m0m0m');
   const sidecar = daemonOf(pod.spec);
   await pod.startExchange();
@@ -154,7 +154,11 @@ it('pod monitor and network policy name the port and the path under which the da
   for (const { port, path } of monitor.spec.podMetricsEndpoints) {
     const number = sidecar.ports?.find(({ name }) => name === port)?.containerPort;
     expect(number).toBe(17477);
-    expect((await pod.ask(path)).body).toContain('killswitch_ready 1');
+    const { body } = await pod.ask(path);
+    expect(body).toContain('killswitch_ready 1');
+    const usedBytes = Number(/^process_resident_memory_bytes (\S+)$/m.exec(body)?.[1]);
+    const mebibytes = (quantity: unknown) => Number(/^(\d+)Mi$/.exec(String(quantity))?.[1]);
+    expect(usedBytes / 2 ** 20).toBeLessThan(mebibytes(sidecar.resources.limits['memory']) * 0.75);
   }
 });
 
