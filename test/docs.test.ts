@@ -139,6 +139,8 @@ const OTHER_FLAGS = [
   '--no-same-owner',
   '--now',
   '--no-pager',
+  '--namespace',
+  '--quick',
 ];
 
 describe('the examples', () => {
