@@ -125,7 +125,7 @@ describe('no document names what does not exist', () => {
 });
 
 /** Flags of vitest and node that the documents name. */
-const OTHER_FLAGS = ['--unix-socket', '--coverage'];
+const OTHER_FLAGS = ['--unix-socket', '--coverage', '--quick'];
 
 describe('the examples', () => {
   it('of configuration files pass check-config', async () => {

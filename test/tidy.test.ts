@@ -140,7 +140,17 @@ describe('the sources', () => {
   });
 
   it('are mirrored by the folders of the tests', () => {
-    const ofTheirOwn = ['contract', 'scenario', 'process', 'ops', 'simulation', 'config', 'tidy', 'docs'];
+    const ofTheirOwn = [
+      'contract',
+      'scenario',
+      'process',
+      'ops',
+      'simulation',
+      'config',
+      'tidy',
+      'docs',
+      'mutation',
+    ];
     const known = new Set([...inFolder('src').map((path) => foldersOf(path)[1]), ...ofTheirOwn]);
     const folders = new Set(inFolder('test').flatMap((path) => foldersOf(path).slice(1, 2)));
     expect([...folders].filter((folder) => !known.has(folder))).toEqual([]);
