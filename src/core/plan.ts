@@ -2,6 +2,7 @@ import type { Effect } from './events.ts';
 import { dueExits, tripDone } from './exit.ts';
 import { routeFor, routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
+import { isThrottled } from './rate.ts';
 import { type Candidate, release, waitsForHung } from './release.ts';
 import {
   awakeMs,
@@ -235,11 +236,6 @@ function leftToSaveMs(state: CoreState, market: MarketState): number {
 /** Could a renewal that is written now still reach the exchange before the timer fires? */
 function isSalvageable(state: CoreState, market: MarketState): boolean {
   return leftToSaveMs(state, market) > (state.roundTripMs ?? 0);
-}
-
-/** Throttled within the last seconds: retries keep a larger distance. */
-export function isThrottled(state: CoreState): boolean {
-  return state.now.monoMs - state.lastThrottledMs < 5000;
 }
 
 function renewal(market: MarketState, base: number, detached: boolean): Candidate {

@@ -2,7 +2,7 @@ import { believeWritten } from './belief.ts';
 import type { Effect, Purpose } from './events.ts';
 import { assertBelief, assertMayFollow } from './invariants.ts';
 import { TRIP_MS } from './promise.ts';
-import { countWrite, reserved, roomAtMs, roomInWindow } from './rate.ts';
+import { countWrite, isThrottled, reserved, roomAtMs, roomInWindow } from './rate.ts';
 import { type Attempt, awakeMs, type CoreState, type MarketState, slackMs } from './state.ts';
 import { clamp } from './time.ts';
 import { attemptDeadlineMs, gapToLastChanceMs, jittered, retryGapMs } from './timing.ts';
@@ -30,7 +30,8 @@ const LATE_LIMITER_WAIT_MS = 50;
  */
 export function release(state: CoreState, candidates: readonly Candidate[], out: Effect[]): void {
   state.backlog = false;
-  if (candidates.length === 0) return;
+  const [head] = candidates;
+  if (head === undefined) return;
   if (state.now.monoMs > state.permitsUntilMs) state.permits = 0;
   let lanes = freeLanes(state);
   let room = roomInWindow(state);
@@ -60,15 +61,13 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
   }
   if (wanting > 0) {
     state.backlog = true;
-    acquire(state, wanting, candidates, out);
+    acquire(state, wanting, slackMs(state, head.market), out);
   }
 }
 
-function acquire(state: CoreState, permits: number, candidates: readonly Candidate[], out: Effect[]): void {
+function acquire(state: CoreState, permits: number, leastSlackMs: number, out: Effect[]): void {
   if (state.acquiring) return;
   state.acquiring = true;
-  const head = candidates[0];
-  const leastSlackMs = head === undefined ? 0 : slackMs(state, head.market);
   // A limiter that let one request go past it has stopped answering: the next ones hardly wait for it.
   const longestMs = state.limiterLate ? LATE_LIMITER_WAIT_MS : LONGEST_LIMITER_WAIT_MS;
   const withinMs = leastSlackMs <= 0 ? longestMs : clamp(leastSlackMs / 8, 25, longestMs);
@@ -158,7 +157,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   market.inFlight.push(attempt);
   market.lastWrittenMs = monoMs;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
-  const throttled = monoMs - state.lastThrottledMs < 5000;
+  const throttled = isThrottled(state);
   const gapMs = flawedGapMs(
     state,
     purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled),
