@@ -148,7 +148,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     writtenWallMs: wallMs,
     dueMs: market.nextMs,
     deadlineMs: monoMs + (waitsForHung(state) ? 10_000 : attemptDeadlineMs(slack, longestRoundTripMs)),
-    timeoutMs: purpose === 'trip' ? TRIP_MS : purpose === 'delete' ? 0 : market.settings.timeoutMs,
+    timeoutMs: purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs,
     epoch: state.epoch,
     aborted: false,
   };
