@@ -29,37 +29,30 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
   const out: Effect[] = [];
   passTime(state, now, out);
   judgeBots(state, out);
-  let plansAgain = state.backlog;
+  let plansAgain = event.kind !== 'settled' || state.backlog;
   switch (event.kind) {
     case 'tick':
-      plansAgain = true;
       break;
     case 'granted':
       takePermits(state, event.permits, event.how, out);
-      plansAgain = true;
       break;
     case 'settled':
       // What waited for this answer waits no longer.
       plansAgain ||= isOnItsWayOut(state.attempts.get(event.attempt)?.market);
       plansAgain ||= event.outcome.kind !== 'applied' || state.bases.some(({ outage }) => outage !== null);
       settle(state, event.attempt, event.outcome, out);
-      plansAgain ||= state.phase.kind === 'stopping';
       break;
     case 'pinged':
       hearPing(state, event, out);
-      plansAgain = true;
       break;
     case 'evidence':
       hearBot(state, event.bot, event.says, event.agoMs, out);
-      plansAgain = true;
       break;
     case 'operate':
       operate(state, event.command, out);
-      plansAgain = true;
       break;
     case 'reload':
       reload(state, event.settings, out);
-      plansAgain = true;
       break;
     case 'credentials-changed':
       state.authorisedOnce = false;
@@ -67,11 +60,9 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       state.unauthorisedStreak = 0;
       if (state.unauthorised !== null)
         state.unauthorised = { ...state.unauthorised, nextProbeMs: now.monoMs };
-      plansAgain = true;
       break;
     case 'stop':
       beginStop(state, event.policy, event.why, out);
-      plansAgain = true;
       break;
   }
   if (plansAgain) {
@@ -176,7 +167,6 @@ function mayBeAnswered(state: CoreState, market: MarketState): boolean {
 /** A guarantee that ran out is said once; a timer that must have fired is a lapse even while nobody answers. */
 function judgeLapses(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
-    if (market.overdueSaid && market.lapseSaid) continue;
     if (market.belief.notBeforeLifeMs === null || awakeSlackMs(state, market) > 0 || !isWanted(state, market))
       continue;
     const name = market.settings.market;

@@ -157,7 +157,12 @@ describe('what was said before a jump counts as from before it', () => {
   test.each([
     ['sleep', { monoMs: 1000, bootMs: 61_000, wallMs: 61_000 }, 60_000, 60_000],
     ['forward step of the wall clock', { monoMs: 1000, wallMs: 61_000 }, 60_000, 0],
-    ['sleep that the wall clock does not show', { monoMs: 1000, bootMs: 61_000, wallMs: 1000 }, 60_000, 60_000],
+    [
+      'sleep that the wall clock does not show',
+      { monoMs: 1000, bootMs: 61_000, wallMs: 1000 },
+      60_000,
+      60_000,
+    ],
   ])('and what was said after it as from after it: %s', (_what, by, lifeByMs, awakeByMs) => {
     const host = clocks();
     host.read({ monoMs: 5000 });
@@ -177,7 +182,9 @@ describe('what was said before a jump counts as from before it', () => {
 
 test('sleeps too short to be seen one by one are noticed as soon as they add up', () => {
   const host = clocks();
-  const seen = Array.from({ length: 10 }, () => host.read({ monoMs: 1000, bootMs: 1200, wallMs: 1200 })).flat();
+  const seen = Array.from({ length: 10 }, () =>
+    host.read({ monoMs: 1000, bootMs: 1200, wallMs: 1200 }),
+  ).flat();
   expect(seen.length).toBeGreaterThan(3);
   expect(new Set(seen.map(({ what }) => what))).toContain('suspend');
   expect(host.timebase.sleptMs).toBeGreaterThan(1500);
