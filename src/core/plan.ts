@@ -48,7 +48,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   }
   const pressingUntilMs = latestPressingMs(state, due);
-  if (due.length > 1) due.sort(byUrgency(state, pressingUntilMs));
+  due.sort(byUrgency(state, pressingUntilMs));
   // An address that is pinged well again is tried beside the one that stands in for it.
   const returning = canaries(state, ({ pingUp }) => pingUp === true);
   const others = due.filter((market) => returning.every((canary) => canary.market !== market));
@@ -171,10 +171,10 @@ function comesFirst(
   other: MarketState,
   compare: (one: MarketState, other: MarketState) => number,
 ): boolean {
-  const saved = Number(isSalvageable(state, other)) - Number(isSalvageable(state, one));
-  if (saved !== 0) return saved < 0;
-  const turns = one.canaryTries - other.canaryTries;
-  return turns === 0 ? compare(one, other) < 0 : turns < 0;
+  const canBeSaved = isSalvageable(state, one);
+  if (canBeSaved !== isSalvageable(state, other)) return canBeSaved;
+  if (one.canaryTries !== other.canaryTries) return one.canaryTries < other.canaryTries;
+  return compare(one, other) < 0;
 }
 
 function leastSlackMs(state: CoreState): number {
