@@ -97,10 +97,7 @@ function dueTrips(state: CoreState): Candidate[] {
  * renewed, a trip or a delete that waits finds out about the key.
  */
 function keyProbe(state: CoreState, latch: NonNullable<CoreState['unauthorised']>): Candidate[] {
-  if (state.now.monoMs < latch.nextProbeMs) {
-    state.nextDueMs = Math.min(state.nextDueMs, latch.nextProbeMs);
-    return [];
-  }
+  if (state.now.monoMs < latch.nextProbeMs) return [];
   const market = mostUrgent(state, () => true);
   const probe =
     market === null
@@ -140,7 +137,6 @@ function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Cand
       const gapMs = jittered(retryGapMs(slack, isThrottled(state)), state.settings.seed, outage.attempts);
       outage.nextCanaryMs =
         state.now.monoMs + gapToLastChanceMs(slack, gapMs, 4 * (state.roundTripMs ?? 100));
-      state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
     };
     chosen.push({ ...renewal(market, base.index, true), onWrite });
   }

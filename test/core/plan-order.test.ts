@@ -253,3 +253,16 @@ test('retries keep their larger distance for 5 s after a 429', () => {
   };
   expect([0, 4999, 5000].map(throttledAgo)).toEqual([true, true, false]);
 });
+
+test('a cut that fails is tried again every half second, to the moment', () => {
+  const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 600_000, onStale: 'trip' } });
+  driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+  driver.live(2000);
+  const { length } = driver.writes;
+  driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+  driver.live(5000, 20, (write) => driver.settle(write, NOT_SENT));
+  const moments = driver.writes.slice(length).map(({ atMs }) => atMs);
+  const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+  expect(gaps.length).toBeGreaterThan(8);
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(501);
+});
