@@ -130,13 +130,16 @@ describe('a refused key', () => {
   });
 
   test('lets a stop write nothing, also while the probe is on its way: it says what stays armed', () => {
-    const driver = refused({ markets: ['AAA:600'] });
+    const driver = refused({ markets: ['AAA:600', 'BBB:600'] });
     const { length } = driver.writes;
     while (driver.writes.length === length) driver.wait(250);
     driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
     driver.wait(10_000);
     expect(driver.writes.length).toBe(length + 1);
-    expect(driver.finished()?.map(({ market, why }) => [market, why])).toEqual([['AAA', 'unconfirmed']]);
+    expect(driver.finished()?.map(({ market, why }) => [market, why])).toEqual([
+      ['AAA', 'unconfirmed'],
+      ['BBB', 'unconfirmed'],
+    ]);
   });
 
   test('that is good again hurries all but what the exchange refuses', () => {
@@ -187,6 +190,15 @@ describe('two addresses of one account', () => {
     const together = [...at.values()].filter(({ length }) => length > 1);
     for (const writes of together) expect(new Set(names(writes)).size).toBe(writes.length);
     expect(new Set(driver.writes.slice(12).map(({ base }) => base))).toEqual(new Set([0, 1]));
+  });
+
+  test('of which the first is not pinged well, but carries renewals, are left as they are', () => {
+    const driver = createDriver({ bases, sameAccount: true });
+    ping(driver, 0, false);
+    ping(driver, 1, true);
+    driver.live(20_000);
+    expect(driver.writes.length).toBeGreaterThan(2);
+    expect(new Set(driver.writes.map(({ base }) => base))).toEqual(new Set([0]));
   });
 
   test('of which the first comes back: it is tried by one market, which is not asked for twice', () => {

@@ -79,7 +79,7 @@ describe('a bot that comes back', () => {
   });
 });
 
-test('a cut whose answer comes late is not written again', () => {
+test('a cut whose answer comes late is not written again, and what fired after it is no lapse', () => {
   const driver = createDriver();
   driver.live(2000);
   driver.take();
@@ -89,6 +89,9 @@ test('a cut whose answer comes late is not written again', () => {
   driver.apply(cut);
   driver.wait(3000);
   expect(driver.take()).toEqual([]);
+  driver.feed({ kind: 'operate', command: { does: 'arm', markets: null, forMs: 0 } });
+  driver.live(3000);
+  expect(statusOf(driver, 'AAA')).toMatchObject({ state: 'armed', lapses: 0 });
 });
 
 test('a cadence of a third of the timeout is kept as it is', () => {
@@ -98,4 +101,16 @@ test('a cadence of a third of the timeout is kept as it is', () => {
   const gaps = moments.slice(1).map((atMs, place) => Math.round(atMs - (moments[place] ?? 0)));
   expect(gaps.length).toBeGreaterThan(8);
   expect(Math.min(...gaps)).toBeGreaterThan(19_900);
+});
+
+test('a timer that was deleted has not lapsed, however late the last renewal before that was', () => {
+  const driver = createDriver({ markets: ['AAA:10'] });
+  driver.live(5100);
+  driver.live(9500, 20, (write) => driver.settle(write, HTTP_500));
+  driver.feed({ kind: 'operate', command: { does: 'disarm', markets: null, forMs: 0 } });
+  driver.live(30_000);
+  driver.feed({ kind: 'operate', command: { does: 'arm', markets: null, forMs: 0 } });
+  driver.live(3000);
+  expect(statusOf(driver, 'AAA')).toMatchObject({ state: 'armed', lapses: 0 });
+  expect(driver.notices('overdue')).toHaveLength(1);
 });
