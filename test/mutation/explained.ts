@@ -1,8 +1,20 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Explained, explain, PASSED, PLANTED, SAME_MOMENT, SETTLED } from './explain.ts';
-import { EXPLAINED_DECISIONS } from './explained-decisions.ts';
+
+type Reasons = readonly {
+  readonly file: string;
+  readonly why: string;
+  readonly changes: readonly (readonly [code: string, from: string, to: string])[];
+}[];
+
+/** What becomes due when, what is written, and what an answer means: many small ones, by file and reason. */
+const DECISIONS = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'explained-decisions.json'), 'utf8'),
+) as Reasons;
 
 export const EXPLAINED: readonly Explained[] = [
-  ...EXPLAINED_DECISIONS,
+  ...DECISIONS.flatMap(({ file, why, changes }) => explain(file, why, ...changes)),
   ...explain(
     'belief.ts',
     'the rest of the function does nothing to a belief that was just forgotten',
