@@ -141,6 +141,9 @@ const OTHER_FLAGS = [
   '--no-pager',
   '--namespace',
   '--quick',
+  '--minutes',
+  '--doc',
+  '--cpu-prof',
 ];
 
 describe('the examples', () => {
