@@ -33,15 +33,22 @@ const MARKETS_PER_MS = 400;
 /** The longest that an order of urgency may be gone by. */
 const PLAN_LIFE_MS = 25;
 
-/** A plan serves one request for so many markets that it looked at, unless it is older than this. */
-const MARKETS_PER_RELEASE = 256;
+/** From here on a plan serves one request for so many markets that it looked at, unless it is older than this. */
+const MANY_MARKETS = 1024;
+const MARKETS_PER_RELEASE = 64;
 const LONGEST_PLAN_LIFE_MS = 250;
 /** No more than this can leave before the next plan is made. */
 const MOST_PLANNED = 2048;
 
-/** How long the order that a plan found is good for: next to nothing for few markets, 25 ms for ten thousand. */
+/**
+ * How long the order that the last plan found is good for: next to nothing for few markets, 25 ms for ten thousand. A
+ * plan that hardly anything was taken from yet lives longer: on a host that is short of time each would be too old by
+ * the next answer, and nothing else be done than plan.
+ */
 export function planLifeMs(state: CoreState): number {
-  return Math.min(PLAN_LIFE_MS, state.markets.length / MARKETS_PER_MS);
+  const { length } = state.markets;
+  if (length >= MANY_MARKETS && state.queueHead < length / MARKETS_PER_RELEASE) return LONGEST_PLAN_LIFE_MS;
+  return Math.min(PLAN_LIFE_MS, length / MARKETS_PER_MS);
 }
 
 /**
@@ -49,11 +56,8 @@ export function planLifeMs(state: CoreState): number {
  * is made when the last one is too old, and wherever more has changed than that an answer or a permit came.
  */
 export function planOn(state: CoreState, out: Effect[]): boolean {
-  const ageMs = state.now.monoMs - state.plannedMs;
-  // On a host that is short of time every plan would be too old by the next answer, and nothing else be done than plan.
-  const isBarelyUsed = state.queueHead < Math.floor(state.markets.length / MARKETS_PER_RELEASE);
-  const lifeMs = isBarelyUsed ? LONGEST_PLAN_LIFE_MS : planLifeMs(state);
-  const isFresh = ageMs < lifeMs && state.plannedEpoch === state.epoch;
+  const isFresh =
+    state.now.monoMs - state.plannedMs < planLifeMs(state) && state.plannedEpoch === state.epoch;
   const isCalm = state.unauthorised === null && state.bases.every(({ outage }) => outage === null);
   const head = state.queue[state.queueHead];
   if (!isFresh || !isCalm || head === undefined || roomInWindow(state) <= reserved(state)) return false;

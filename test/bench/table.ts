@@ -69,13 +69,18 @@ export function renderReport(report: Report): string {
   const { machine, rows, targets, notRun } = report;
   const { cpu, cores, memoryGiB, node, undici, openssl, pinned, loadBefore } = machine;
   const where = pinned ? 'subject and exchange each on a core of its own' : 'nothing pinned to a core';
-  const facts = [
-    `\`${report.command}\`, ${report.at.slice(0, 10)}, ${report.tookMinutes.toFixed(1)} min, ${report.rounds} rounds.`,
-    `${cores} cores of ${cpu}, ${memoryGiB} GiB, Node ${node} (undici ${undici ?? 'none'}, OpenSSL ${openssl}); ${where};`,
-    `load before the run ${loadBefore.toFixed(2)}.`,
-  ];
+  const facts = tableOf(
+    ['Run', ''],
+    [
+      ['Command', `\`${report.command}\``],
+      ['When', `${report.at.slice(0, 10)}, ${report.tookMinutes.toFixed(1)} min, ${report.rounds} rounds`],
+      ['Machine', `${cores} cores of ${cpu}, ${memoryGiB} GiB; ${where}`],
+      ['Runtime', `Node ${node}, undici ${undici ?? 'none'} in it, OpenSSL ${openssl}`],
+      ['Load before', loadBefore.toFixed(2)],
+    ],
+  );
   return [
-    facts.join(' '),
+    facts,
     compared(rows),
     alone(rows),
     tableOf(
