@@ -26,6 +26,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     if (isOver(state, belief)) state.leftBehind.delete(name);
   }
   const own = new Set(settings.markets.map(({ market }) => market));
+  const elsewhere = new Set(state.settings.handover.elsewhere.map(({ market }) => market));
   const markets = [...settings.markets, ...movedAway(state, settings, own)];
   state.settings = { ...settings, markets, flaw: state.settings.flaw };
   for (const { bot } of markets) {
@@ -40,15 +41,11 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
       added.push(wanted.market);
       const market = createMarket(wanted, index, markets.length, wanted.timeoutMs / 3, state.now);
       recall(state, market);
-      followBot(state, market, out);
+      followBot(state, market, out, elsewhere.has(wanted.market));
       return market;
     }
     known.index = index;
-    if (own.has(wanted.market)) known.movedUntilAwakeMs = null;
-    else if (known.movedUntilAwakeMs === null) {
-      moved.push(wanted.market);
-      known.movedUntilAwakeMs = awakeMs(state) + settings.handover.forMs;
-    }
+    if (move(state, known, own.has(wanted.market))) moved.push(wanted.market);
     if (known.leaving) {
       added.push(wanted.market);
       returnToGuard(state, known, out);
@@ -81,6 +78,17 @@ function movedAway(
     const known = state.byName.get(market);
     return known !== undefined && !known.leaving && !own.has(market);
   });
+}
+
+/** A market of this daemon is another shard's from now on, or this daemon's own again. True where it went away. */
+function move(state: CoreState, market: MarketState, isOwn: boolean): boolean {
+  const goes = !isOwn && market.movedUntilAwakeMs === null;
+  const comesBack = isOwn && market.movedUntilAwakeMs !== null;
+  if (goes) market.movedUntilAwakeMs = awakeMs(state) + state.settings.handover.forMs;
+  else if (comesBack) market.movedUntilAwakeMs = null;
+  // A delete that is still tried would take the timer from the other shard.
+  if ((goes || comesBack) && market.exit !== null) reconsider(state, market);
+  return goes;
 }
 
 /** Lets go of markets that another shard has guarded for long enough by now. */
