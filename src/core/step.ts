@@ -1,5 +1,5 @@
 import { hasSurelyFired } from './belief.ts';
-import { easeCadence } from './cadence.ts';
+import { carriedPerSecond, easeCadence, planPeriods } from './cadence.ts';
 import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
@@ -59,6 +59,11 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       break;
     case 'reload':
       reload(state, event.settings, out);
+      plansAgain = true;
+      break;
+    case 'budget':
+      state.settings = { ...state.settings, budget: event.budget };
+      planPeriods(state, carriedPerSecond(state));
       plansAgain = true;
       break;
     case 'credentials-changed':
