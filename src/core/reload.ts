@@ -25,8 +25,8 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   for (const [name, belief] of state.leftBehind) {
     if (isOver(state, belief)) state.leftBehind.delete(name);
   }
-  const own = new Set(settings.markets.map(({ market }) => market));
-  const elsewhere = new Set(state.settings.handover.elsewhere.map(({ market }) => market));
+  const own = namesOf(settings.markets);
+  const elsewhere = namesOf(state.settings.handover.elsewhere);
   const markets = [...settings.markets, ...movedAway(state, settings, own)];
   state.settings = { ...settings, markets, flaw: state.settings.flaw };
   for (const { bot } of markets) {
@@ -53,12 +53,16 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     if (adopt(state, known, wanted, out)) changed.push(wanted.market);
     return known;
   });
-  const configured = new Set(markets.map(({ market }) => market));
+  const configured = namesOf(markets);
   const going = state.markets.filter(({ settings: { market } }) => !configured.has(market));
   const removed: string[] = [];
+  const away = namesOf(settings.handover.elsewhere);
   for (const [place, market] of going.entries()) {
     market.index = markets.length + place;
-    if (market.leaving) continue;
+    if (market.leaving) {
+      followElsewhere(state, market, away.has(market.settings.market));
+      continue;
+    }
     removed.push(market.settings.market);
     market.movedUntilAwakeMs = null;
     leave(state, market);
@@ -91,6 +95,13 @@ function move(state: CoreState, market: MarketState, isOwn: boolean): boolean {
   return goes;
 }
 
+/** A market on its way out is deleted where no shard has it, and left where another one does. */
+function followElsewhere(state: CoreState, market: MarketState, elsewhere: boolean): void {
+  if (elsewhere === (market.movedUntilAwakeMs !== null)) return;
+  market.movedUntilAwakeMs = elsewhere ? awakeMs(state) : null;
+  reconsider(state, market);
+}
+
 /** Lets go of markets that another shard has guarded for long enough by now. */
 export function endHandovers(state: CoreState, out: Effect[]): void {
   if (state.phase.kind !== 'running') return;
@@ -107,6 +118,10 @@ export function endHandovers(state: CoreState, out: Effect[]): void {
   replaceMarkets(state, markets);
   planPeriods(state, carriedPerSecond(state));
   out.push({ kind: 'notice', notice: { kind: 'handed-over', markets: [...going].map(nameOf) } });
+}
+
+function namesOf(markets: readonly MarketSettings[]): ReadonlySet<string> {
+  return new Set(markets.map(({ market }) => market));
 }
 
 function nameOf({ settings }: MarketState): string {

@@ -146,8 +146,9 @@ function reloadHost(plan: Plan, host: Incarnation, shared: Shared, judge: Judge)
     const isOne = ({ market }: PlannedMarket) => market === name;
     const own = shared.own.some(isOne);
     const elsewhere = shared.elsewhere.some(isOne);
-    if (guarded && (own || elsewhere)) judge.onMove(host, name, elsewhere);
-    else if (guarded) judge.onIntent(host, name, 'remove');
+    if (known !== undefined && elsewhere) judge.onMove(host, name, true);
+    else if (guarded && own) judge.onMove(host, name, false);
+    else if (!own && (guarded || known?.movedUntilAwakeMs != null)) judge.onIntent(host, name, 'remove');
     else if (own) {
       judge.onMove(host, name, false);
       judge.onIntent(host, name, 'guard');

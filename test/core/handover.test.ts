@@ -208,3 +208,33 @@ test('a delete that is still tried ends when the market goes to another shard: t
     expect(writtenFrom(driver, from), what).toEqual([]);
   }
 });
+
+describe('a market that is on its way out when the shards change', () => {
+  const reload = (driver: Driver, markets: string[], elsewhere: string[]) => {
+    const handover = { elsewhere: elsewhere.map((market) => marketOf(market)), forMs: FOR_MS };
+    driver.feed({ kind: 'reload', settings: coreSettings({ markets, handover }) });
+  };
+
+  test('is not deleted any more where it came into the configuration of another shard', () => {
+    const driver = createDriver({ markets: ['AAA', 'BBB'] });
+    driver.tick();
+    driver.live(2000);
+    reload(driver, ['BBB'], []);
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    const from = driver.writes.length;
+    reload(driver, ['BBB'], ['AAA']);
+    driver.live(20_000);
+    expect(writtenFrom(driver, from)).toEqual([60]);
+    expect(names(driver)).toEqual(['BBB']);
+  });
+
+  test('is deleted where it was being handed over, and no shard has it any more', () => {
+    const driver = handingOver({}, 1500);
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    expect(driver.market('AAA').leaving).toBe(true);
+    const from = driver.writes.length;
+    reload(driver, ['BBB'], []);
+    driver.live(20_000);
+    expect(writtenFrom(driver, from)).toEqual([null]);
+  });
+});
