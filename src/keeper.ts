@@ -24,6 +24,8 @@ export interface Keeper {
   readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
   /** Takes new settings over. Only what may change while running may differ; see `config/reload.ts`. */
   reload(settings: CoreSettings): void;
+  /** Takes another part of the exchange's limit over; the cadence follows. */
+  rebudget(budget: CoreSettings['budget']): void;
   /**
    * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`. Markets that are not
    * known any more have left and are not in the answer.
@@ -76,6 +78,7 @@ export function createKeeper(options: Options): Keeper {
       return waiting.settled(command.does, command.markets, waitMs);
     },
     reload: (next) => feed({ kind: 'reload', settings: next }),
+    rebudget: (budget) => feed({ kind: 'budget', budget }),
     settled: waiting.settled,
     snapshot() {
       const now = clock.now();

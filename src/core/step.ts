@@ -1,5 +1,5 @@
 import { hasSurelyFired } from './belief.ts';
-import { easeCadence } from './cadence.ts';
+import { carriedPerSecond, easeCadence, planPeriods } from './cadence.ts';
 import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
@@ -70,6 +70,11 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       reload(state, event.settings, out);
       // A market that came back brought what is believed of its timer along.
       state.guardedUntilAwakeMs = Number.NEGATIVE_INFINITY;
+      plansAgain = true;
+      break;
+    case 'budget':
+      state.settings = { ...state.settings, budget: event.budget };
+      planPeriods(state, carriedPerSecond(state));
       plansAgain = true;
       break;
     case 'credentials-changed':
