@@ -2,7 +2,7 @@ import type { Effect } from './events.ts';
 import { dueExits, tripDone } from './exit.ts';
 import { routeFor, routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
-import { reserved, roomInWindow } from './rate.ts';
+import { isThrottled, reserved, roomInWindow } from './rate.ts';
 import { type Candidate, release, releaseNext, waitsForHung } from './release.ts';
 import {
   awakeMs,
@@ -253,11 +253,6 @@ function leastSlackMs(state: CoreState): number {
       least = Math.min(least, leftToSaveMs(state, market));
   }
   return least === Number.POSITIVE_INFINITY ? 0 : least;
-}
-
-/** Throttled within the last seconds: retries keep a larger distance. */
-export function isThrottled(state: CoreState): boolean {
-  return state.now.monoMs - state.lastThrottledMs < 5000;
 }
 
 function renewal(market: MarketState, base: number, detached: boolean): Candidate {

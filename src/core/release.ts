@@ -2,7 +2,7 @@ import { believeWritten } from './belief.ts';
 import type { Effect } from './events.ts';
 import { assertBelief, assertMayFollow } from './invariants.ts';
 import { TRIP_MS } from './promise.ts';
-import { countWrite, reserved, roomAtMs, roomInWindow } from './rate.ts';
+import { countWrite, isThrottled, reserved, roomAtMs, roomInWindow } from './rate.ts';
 import { type Attempt, awakeMs, type Candidate, type CoreState, type MarketState, slackMs } from './state.ts';
 
 export type { Candidate };
@@ -24,7 +24,8 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
   state.backlog = false;
   state.queue = [];
   state.queueHead = 0;
-  if (candidates.length === 0) return;
+  const [head] = candidates;
+  if (head === undefined) return;
   if (state.now.monoMs > state.permitsUntilMs) state.permits = 0;
   const left: Candidate[] = [];
   let lanes = freeLanes(state);
@@ -58,7 +59,7 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
   state.queue = left.some(({ purpose }) => purpose === 'trip') ? [] : left;
   state.backlog = left.length > 0;
   if (patienceMs !== null) state.nextDueMs = Math.min(state.nextDueMs, state.now.monoMs + patienceMs);
-  if (wanting > 0) acquire(state, wanting, candidates[0], out);
+  if (wanting > 0) acquire(state, wanting, slackMs(state, head.market), out);
 }
 
 /**
@@ -94,17 +95,16 @@ export function releaseNext(
   state.backlog = left > 0;
   const head = state.queue[at];
   if (lanes > 0 && state.permits <= 0 && head !== undefined && room > reserved(state))
-    acquire(state, Math.min(lanes, left, room - reserved(state)), head, out);
+    acquire(state, Math.min(lanes, left, room - reserved(state)), slackMs(state, head.market), out);
 }
 
 function waitForRoom(state: CoreState): void {
   state.nextDueMs = Math.min(state.nextDueMs, Math.max(roomAtMs(state), state.now.monoMs + 1));
 }
 
-function acquire(state: CoreState, permits: number, head: Candidate | undefined, out: Effect[]): void {
+function acquire(state: CoreState, permits: number, leastSlackMs: number, out: Effect[]): void {
   if (state.acquiring) return;
   state.acquiring = true;
-  const leastSlackMs = head === undefined ? 0 : slackMs(state, head.market);
   // A limiter that let one request go past it has stopped answering: the next ones hardly wait for it.
   const longestMs = state.limiterLate ? LATE_LIMITER_WAIT_MS : LONGEST_LIMITER_WAIT_MS;
   const withinMs = leastSlackMs <= 0 ? longestMs : clamp(leastSlackMs / 8, 25, longestMs);
@@ -194,7 +194,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   market.inFlight.push(attempt);
   market.lastWrittenMs = monoMs;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
-  const throttled = monoMs - state.lastThrottledMs < 5000;
+  const throttled = isThrottled(state);
   const gapMs = flawedGapMs(
     state,
     purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled),

@@ -39,7 +39,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     const known = state.byName.get(wanted.market);
     if (known === undefined) {
       added.push(wanted.market);
-      const market = createMarket(wanted, index, markets.length, wanted.timeoutMs / 3, state.now);
+      const market = createMarket(wanted, index, state.now);
       recall(state, market);
       followBot(state, market, out, elsewhere.has(wanted.market));
       return market;
@@ -104,7 +104,6 @@ function followElsewhere(state: CoreState, market: MarketState, elsewhere: boole
 
 /** Lets go of markets that another shard has guarded for long enough by now. */
 export function endHandovers(state: CoreState, out: Effect[]): void {
-  if (state.phase.kind !== 'running') return;
   const isDue = ({ movedUntilAwakeMs, leaving }: MarketState) =>
     movedUntilAwakeMs !== null && !leaving && movedUntilAwakeMs <= awakeMs(state);
   const due = state.markets.filter(isDue);
@@ -170,7 +169,7 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     const over = notAfterMs === null || notAfterMs <= state.now.monoMs;
     if (market.exit?.done !== true && !over) continue;
     gone.add(market);
-    if (!isOver(state, market.belief)) state.leftBehind.set(market.settings.market, market.belief);
+    state.leftBehind.set(market.settings.market, market.belief);
     const deleted = market.exit?.want === 'delete' && market.exit.done;
     const left = market.exit?.want === 'handoff' ? 'handed_off' : 'kept';
     const how = deleted ? 'deleted' : over && notAfterMs !== null ? 'fired' : left;

@@ -56,8 +56,7 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
   }
   const reload = (daemon?: number) =>
     tell((host) => {
-      if (daemon === undefined || host.daemon === daemon)
-        reloadHost(plan, host, markets(host.daemon), judge);
+      if (daemon === undefined || host.daemon === daemon) reloadHost(plan, host, markets(host.daemon), judge);
     });
   function command(wish: Wish, does: 'arm' | 'pause' | 'disarm' | 'trip', forMs: number): void {
     const { market } = wish.planned;
