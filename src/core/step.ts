@@ -42,18 +42,9 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       plansAgain = true;
       goesOn = true;
       break;
-    case 'settled': {
-      const market = state.attempts.get(event.attempt)?.market;
-      plansAgain ||= state.phase.kind === 'stopping';
-      goesOn = plansAgain && isExpected(state, event.attempt, event.outcome);
-      // What waited for this answer waits no longer.
-      plansAgain ||= isOnItsWayOut(market);
-      plansAgain ||= event.outcome.kind !== 'applied' || state.bases.some(({ outage }) => outage !== null);
-      settle(state, event.attempt, event.outcome, out);
-      // One that is due again at once, as after a stall, has its place in a new order.
-      goesOn &&= market === undefined || market.nextMs > now.monoMs;
+    case 'settled':
+      ({ plansAgain, goesOn } = takeAnswer(state, event, plansAgain, out));
       break;
-    }
     case 'pinged':
       hearPing(state, event, out);
       plansAgain = true;
@@ -131,6 +122,25 @@ function comeNearer(state: CoreState, byMs: number): void {
   if (state.phase.kind === 'stopping') state.phase.budgetEndMs -= byMs;
   if (state.unauthorised !== null) state.unauthorised.nextProbeMs -= byMs;
   for (const market of state.markets) if (market.refused !== null) market.nextMs -= byMs;
+}
+
+/** What became of an attempt, and whether that asks for a new plan or only lets the last one go on. */
+function takeAnswer(
+  state: CoreState,
+  { attempt, outcome }: Extract<CoreEvent, { kind: 'settled' }>,
+  waits: boolean,
+  out: Effect[],
+): { readonly plansAgain: boolean; readonly goesOn: boolean } {
+  const market = state.attempts.get(attempt)?.market;
+  let plansAgain = waits || state.phase.kind === 'stopping';
+  const onlyMakesRoom = plansAgain && isExpected(state, attempt, outcome);
+  // What waited for this answer waits no longer.
+  plansAgain ||= isOnItsWayOut(market);
+  plansAgain ||= outcome.kind !== 'applied' || state.bases.some(({ outage }) => outage !== null);
+  settle(state, attempt, outcome, out);
+  // One that is due again at once, as after a stall, has its place in a new order.
+  const isDueAgain = market !== undefined && market.nextMs <= state.now.monoMs;
+  return { plansAgain, goesOn: onlyMakesRoom && !isDueAgain };
 }
 
 /** An answer that only makes room: a renewal or a delete that was carried out, and that nothing else waited for. */
