@@ -33,27 +33,11 @@ interface Wish {
 }
 
 export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fleet: () => Fleet): Operators {
-  const wishes = plan.markets.map(
-    (planned): Wish => ({
-      planned,
-      timeoutSeconds: planned.timeoutSeconds,
-      outUntilMs: 0,
-      heldUntilMs: 0,
-      elsewhereUntilMs: new Map(),
-    }),
-  );
+  const wishes = plan.markets.map(wishFor);
   const { nowMs } = timeline;
   const tell = createTelling(fleet);
   let restored = false;
-  const isElsewhere = (wish: Wish, daemon: number) => (wish.elsewhereUntilMs.get(daemon) ?? 0) > nowMs();
-  function markets(daemon: number): Shared {
-    const all = wishes.filter(({ outUntilMs }) => outUntilMs <= nowMs());
-    const configured = (wish: Wish) => ({ ...wish.planned, timeoutSeconds: wish.timeoutSeconds });
-    return {
-      own: all.filter((wish) => !isElsewhere(wish, daemon)).map(configured),
-      elsewhere: all.filter((wish) => isElsewhere(wish, daemon)).map(configured),
-    };
-  }
+  const markets = (daemon: number) => sharedOf(wishes, daemon, nowMs());
   const reload = (daemon?: number) =>
     tell((host) => {
       if (daemon === undefined || host.daemon === daemon) reloadHost(plan, host, markets(host.daemon), judge);
@@ -90,13 +74,9 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
     move(index, keeper, forMs, lagMs) {
       const wish = wishes[index];
       if (wish === undefined) return;
-      for (const daemon of plan.daemons.keys()) {
-        if (daemon === keeper) continue;
-        const learnsMs = nowMs() + (lagMs * (daemon + 1)) / plan.daemons.length;
+      for (const { daemon, learnsMs } of learning(plan, keeper, nowMs(), lagMs)) {
         timeline.at(learnsMs, () => {
-          if (restored) return;
-          const untilMs = Math.max(wish.elsewhereUntilMs.get(daemon) ?? 0, learnsMs + forMs);
-          wish.elsewhereUntilMs.set(daemon, untilMs);
+          if (!restored) lend(wish, daemon, learnsMs + forMs);
           reload(daemon);
         });
         timeline.at(learnsMs + forMs, () => reload(daemon));
@@ -114,15 +94,45 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
     restore() {
       // A market that waits for its slow probe is not helped along: it has to come right by itself.
       const held = wishes.filter(({ heldUntilMs }) => heldUntilMs > nowMs());
-      for (const wish of wishes) {
-        wish.outUntilMs = 0;
-        wish.heldUntilMs = 0;
-        wish.elsewhereUntilMs.clear();
-      }
+      for (const wish of wishes) fulfil(wish);
       restored = true;
       reload();
       for (const wish of held) command(wish, 'arm', 0);
     },
+  };
+}
+
+function wishFor(planned: PlannedMarket): Wish {
+  const { timeoutSeconds } = planned;
+  return { planned, timeoutSeconds, outUntilMs: 0, heldUntilMs: 0, elsewhereUntilMs: new Map() };
+}
+
+/** Configured everywhere, and not held. */
+function fulfil(wish: Wish): void {
+  wish.outUntilMs = 0;
+  wish.heldUntilMs = 0;
+  wish.elsewhereUntilMs.clear();
+}
+
+/** When each daemon but the one that keeps a market learns that it moves. */
+function learning({ daemons }: Plan, keeper: number, fromMs: number, lagMs: number) {
+  return [...daemons.keys()]
+    .filter((daemon) => daemon !== keeper)
+    .map((daemon) => ({ daemon, learnsMs: fromMs + (lagMs * (daemon + 1)) / daemons.length }));
+}
+
+/** The daemon takes the market for another one's until then. */
+function lend({ elsewhereUntilMs }: Wish, daemon: number, untilMs: number): void {
+  elsewhereUntilMs.set(daemon, Math.max(elsewhereUntilMs.get(daemon) ?? 0, untilMs));
+}
+
+function sharedOf(wishes: readonly Wish[], daemon: number, nowMs: number): Shared {
+  const all = wishes.filter(({ outUntilMs }) => outUntilMs <= nowMs);
+  const isElsewhere = ({ elsewhereUntilMs }: Wish) => (elsewhereUntilMs.get(daemon) ?? 0) > nowMs;
+  const configured = ({ planned, timeoutSeconds }: Wish) => ({ ...planned, timeoutSeconds });
+  return {
+    own: all.filter((wish) => !isElsewhere(wish)).map(configured),
+    elsewhere: all.filter(isElsewhere).map(configured),
   };
 }
 

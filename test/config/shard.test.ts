@@ -102,12 +102,15 @@ describe('a shard', () => {
     expect(loaded.kind === 'invalid' && loaded.problems.join('\n')).toContain(says);
   });
 
-  it.each(['killswitchd', '-1', 'killswitchd-1000'])('is refused with the variable’s name for %s', (index) => {
-    const loaded = loadConfig({ env: environment({ KILLSWITCHD_SHARD_INDEX: index }), flags: {} });
-    expect(loaded.kind === 'invalid' && loaded.problems).toEqual([
-      `KILLSWITCHD_SHARD_INDEX: found "${index}"; allowed: a whole number from 0 to 999, or a name that ends in -NUMBER, such as killswitchd-2`,
-    ]);
-  });
+  it.each(['killswitchd', '-1', 'killswitchd-1000'])(
+    'is refused with the variable’s name for %s',
+    (index) => {
+      const loaded = loadConfig({ env: environment({ KILLSWITCHD_SHARD_INDEX: index }), flags: {} });
+      expect(loaded.kind === 'invalid' && loaded.problems).toEqual([
+        `KILLSWITCHD_SHARD_INDEX: found "${index}"; allowed: a whole number from 0 to 999, or a name that ends in -NUMBER, such as killswitchd-2`,
+      ]);
+    },
+  );
 
   it('guards nothing and says so where its number is not below the count: it waits to be needed', () => {
     const { config, warnings } = load({ index: 3, count: 3 });

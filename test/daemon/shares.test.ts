@@ -6,7 +6,9 @@ function sharesOf(index: number, count: number) {
   const timeline = createTimeline(0);
   const clock = createHostClock(timeline, { wallMs: 0 });
   const changes: number[] = [];
-  const shares = createShares(clock, { index, count, handoverSeconds: 60 }, () => changes.push(timeline.nowMs()));
+  const shares = createShares(clock, { index, count, handoverSeconds: 60 }, () =>
+    changes.push(timeline.nowMs()),
+  );
   return {
     ...shares,
     changes,

@@ -44,7 +44,14 @@ test('a market that is given to another bot during the handover has that one wat
 
 test('a market that no shard has any more is not watched', () => {
   const { watched, moved } = handingOver();
-  watched.follow(configOf(12, 'maker', NAMES.filter((name) => name !== moved[0])), []);
+  watched.follow(
+    configOf(
+      12,
+      'maker',
+      NAMES.filter((name) => name !== moved[0]),
+    ),
+    [],
+  );
   expect(botOf(watched.config(), moved[0])).toBeUndefined();
   expect(botOf(watched.config(), moved[1])).toBe('maker');
   watched.stop();
