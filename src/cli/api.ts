@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { nearest, suggest } from '../config/wording.ts';
+import { didYouMean } from '../core/nearest.ts';
 import { checkArguments } from '../exchange/arguments.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
@@ -109,7 +109,7 @@ function readName(text: string | undefined): OperationName {
   const names = Object.keys(OPERATIONS);
   const found =
     text === undefined ? 'no operation is named' : `there is no operation ${JSON.stringify(text)}`;
-  const hint = text === undefined ? '' : suggest(nearest(text, names));
+  const hint = text === undefined ? '' : didYouMean(text, names);
   throw new CommandError(EXIT.usage, `${found}; allowed: ${names.join(', ')}${hint}`);
 }
 

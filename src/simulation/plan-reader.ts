@@ -1,4 +1,4 @@
-import { nearest, suggest } from '../config/wording.ts';
+import { nearest, suggest } from '../core/nearest.ts';
 import { ORDER_TYPES } from '../core/outcome.ts';
 import { isMarketName } from '../simulator/markets.ts';
 import { EVIDENCE_MODES, FAULT_KINDS, FAULTS, type Fault, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
