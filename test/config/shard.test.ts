@@ -112,6 +112,19 @@ describe('a shard', () => {
     },
   );
 
+  it.each([
+    ['KILLSWITCHD_SHARD_INDEX', '2'],
+    ['KILLSWITCHD_SHARD_COUNT', '4'],
+  ])('is refused where KILLSWITCHD_SHARD and %s both say it', (variable, value) => {
+    const loaded = loadConfig({
+      env: environment({ KILLSWITCHD_SHARD: '1/3', [variable]: value }),
+      flags: {},
+    });
+    expect(loaded.kind === 'invalid' && loaded.problems).toEqual([
+      `KILLSWITCHD_SHARD: found beside ${variable}, which says the same; allowed: one of the two`,
+    ]);
+  });
+
   it('guards nothing and says so where its number is not below the count: it waits to be needed', () => {
     const { config, warnings } = load({ index: 3, count: 3 });
     expect(config.markets).toEqual([]);

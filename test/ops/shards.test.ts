@@ -14,6 +14,7 @@ test('ten thousand markets: 3 shards, 4, one killed, 3 again; no timer fires, an
     markets: MARKETS,
     timeoutSeconds: 60,
     handoverSeconds: 20,
+    budgetShare: 0.75,
     restMs: 2 * CADENCE_MS,
   });
   const reasons = Object.entries(Object.groupBy(seen.refused, (reason) => reason));

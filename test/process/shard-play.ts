@@ -11,6 +11,8 @@ export interface ShardPlay {
   readonly markets: number;
   readonly timeoutSeconds: number;
   readonly handoverSeconds: number;
+  /** From 3 shards to 4 the budgets of both counts are in use, 5/4 of this: that must fit into the limit. */
+  readonly budgetShare: number;
   /** How long the fleet stays as it is between two changes. */
   readonly restMs: number;
 }
@@ -37,14 +39,13 @@ const marketAt = (index: number) => `M${index}_USDT`;
 
 /** Real processes against one exchange: 3 shards, 4, one killed, 3 again. */
 export async function playShards(context: TestContext, play: ShardPlay): Promise<Played> {
-  const { markets, timeoutSeconds, handoverSeconds, restMs } = play;
+  const { markets, timeoutSeconds, handoverSeconds, restMs, budgetShare } = play;
   const stage = stageFor(context);
   const eventLog = join(stage.directory, 'events');
   const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--event-log', eventLog]);
   const names = Array.from({ length: markets }, (_, index) => marketAt(index));
   const configOf = (index: number, count: number) => ({
-    // From 3 to 4 the budgets of both counts are in use, 5/4 of the share: that must fit into the limit.
-    exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare: 0.75 },
+    exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare },
     defaults: { timeoutSeconds },
     shard: { index, count, handoverSeconds },
     shutdown: { policy: 'handoff' },

@@ -11,6 +11,7 @@ test('a fleet grows, loses a shard, and shrinks: no timer fires, and no market i
     markets: 120,
     timeoutSeconds: 20,
     handoverSeconds: 3,
+    budgetShare: 0.75,
     restMs: 4000,
   });
   const { log, ...seen } = played;
