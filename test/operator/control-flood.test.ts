@@ -158,7 +158,8 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
 
   test('connections that were used in the last 10 s are kept, older ones make room', async () => {
     let laterMs = 0;
-    const now = () => ({ ...clock.now(), monoMs: clock.now().monoMs + laterMs });
+    const standing = clock.now();
+    const now = () => ({ ...standing, monoMs: standing.monoMs + laterMs });
     const { addresses } = await start(createSpy({ clock: { ...clock, now } }), [listen()]);
     const [bot, ...others] = THOUSAND.slice(0, 256).map(() => dial(addresses[0]));
     const beat = async (socket = bot) => {
