@@ -1,16 +1,13 @@
+import { planPeriods } from './cadence.ts';
 import { plannedPerSecond } from './rate.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import type { BaseState, BotState, CoreState, MarketState } from './state.ts';
 import { type Instant, startTimebase } from './time.ts';
-import { planCadence } from './timing.ts';
 
 /** The state before the first step: nothing armed, everything due. */
 export function createState(settings: CoreSettings, now: Instant): CoreState {
   const capacityPerSecond = plannedPerSecond(settings, null);
-  const plan = planCadence(settings.markets, capacityPerSecond);
-  const markets = settings.markets.map((market, index) =>
-    createMarket(market, index, settings.markets.length, plan.periodsMs[index] ?? market.timeoutMs / 3, now),
-  );
+  const markets = settings.markets.map((market, index) => createMarket(market, index, now));
   const timebase = startTimebase(now);
   const bots = new Map(
     settings.markets.map(({ bot }): [string, BotState] => [
@@ -18,7 +15,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
       createBot(settings, bot, now.monoMs, now.monoMs),
     ]),
   );
-  return {
+  const state: CoreState = {
     settings,
     timebase,
     startedMs: now.monoMs,
@@ -44,6 +41,12 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     nextDueMs: now.monoMs,
     nextReplanMs: now.monoMs,
     backlog: false,
+    queue: [],
+    queueHead: 0,
+    plannedMs: Number.NEGATIVE_INFINITY,
+    plannedEpoch: 0,
+    unarmedHint: 0,
+    guardedUntilAwakeMs: Number.NEGATIVE_INFINITY,
     roundTripMs: null,
     roundTripDeviationMs: 0,
     capacityPerSecond,
@@ -58,6 +61,8 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     written: [],
     writtenHead: 0,
   };
+  planPeriods(state, capacityPerSecond);
+  return state;
 }
 
 /** A bot that has not been heard of: it has its start-up grace from now on. */
@@ -72,14 +77,8 @@ export function createBot(settings: CoreSettings, bot: string, lifeMs: number, a
   };
 }
 
-/** A market that nothing is known about yet: due at once. */
-export function createMarket(
-  settings: MarketSettings,
-  index: number,
-  count: number,
-  periodMs: number,
-  now: Instant,
-): MarketState {
+/** A market that nothing is known about yet: due at once. Its cadence is planned with that of all others. */
+export function createMarket(settings: MarketSettings, index: number, now: Instant): MarketState {
   return {
     settings,
     index,
@@ -104,8 +103,8 @@ export function createMarket(
       lastsAwakeMs: 0,
     },
     inFlight: [],
-    periodMs,
-    phaseMs: (periodMs * index) / Math.max(1, count),
+    periodMs: settings.timeoutMs,
+    phaseMs: 0,
     nextMs: now.monoMs,
     cycleSinceMs: null,
     suspended: null,

@@ -3,7 +3,6 @@ import type { Effect } from './events.ts';
 import { acceptKey, latchKey } from './key.ts';
 import { failedAt, heardFrom } from './outage.ts';
 import type { FailureReason, Outcome } from './outcome.ts';
-import { isThrottled } from './plan.ts';
 import { type Attempt, type BaseState, type CoreState, type MarketState, slackMs } from './state.ts';
 import { jittered, LOOKS, retryGapMs } from './timing.ts';
 
@@ -72,7 +71,7 @@ function react(
       break;
     case 'throttled':
       slowDown(state, out);
-      market.nextMs = Math.max(market.nextMs, attempt.writtenMs + gapOf(state, market, attempt, true));
+      market.nextMs = Math.max(market.nextMs, attempt.writtenMs + throttledGapMs(state, market, attempt));
       failedAt(state, base, attempt, outcome.detail, out);
       break;
     case 'nonce':
@@ -135,9 +134,8 @@ function slowDown(state: CoreState, out: Effect[]): void {
   out.push({ kind: 'notice', notice: { kind: 'throttled', factor: state.cadenceFactor } });
 }
 
-function gapOf(state: CoreState, market: MarketState, attempt: Attempt, throttled: boolean): number {
-  const gapMs = retryGapMs(slackMs(state, market), throttled || isThrottled(state));
-  return jittered(gapMs, state.settings.seed + market.index, attempt.id);
+function throttledGapMs(state: CoreState, market: MarketState, attempt: Attempt): number {
+  return jittered(retryGapMs(slackMs(state, market), true), state.settings.seed + market.index, attempt.id);
 }
 
 /** A gateway's page says nothing about what stood behind the gateway; only the API's own refusals do. */

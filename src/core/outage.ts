@@ -47,7 +47,6 @@ export function failedAt(
 export function judgeSilence(state: CoreState, out: Effect[]): void {
   const silentMs = Math.max(500, 8 * (state.roundTripMs ?? 100));
   for (const base of state.bases) {
-    if (base.outage !== null) continue;
     let count = 0;
     let first: MarketState | null = null;
     let several = false;
@@ -125,7 +124,6 @@ export function usableBases(state: CoreState): readonly BaseState[] {
  * of one market alone never make an outage, and the other address may be well.
  */
 export function routeFor(state: CoreState, market: MarketState): number {
-  if (!state.settings.sameAccount || state.bases.length < 2) return 0;
   const bases = usableBases(state);
   const route = routeOf(state);
   const open = bases.filter(

@@ -58,3 +58,8 @@ export function roomAtMs(state: CoreState): number {
 export function countWrite(state: CoreState): void {
   state.written.push(state.now.monoMs);
 }
+
+/** Throttled within the last seconds: retries keep a larger distance. */
+export function isThrottled(state: CoreState): boolean {
+  return state.now.monoMs - state.lastThrottledMs < 5000;
+}

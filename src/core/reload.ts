@@ -25,7 +25,8 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   for (const [name, belief] of state.leftBehind) {
     if (isOver(state, belief)) state.leftBehind.delete(name);
   }
-  const own = new Set(settings.markets.map(({ market }) => market));
+  const own = namesOf(settings.markets);
+  const elsewhere = namesOf(state.settings.handover.elsewhere);
   const markets = [...settings.markets, ...movedAway(state, settings, own)];
   state.settings = { ...settings, markets, flaw: state.settings.flaw };
   for (const { bot } of markets) {
@@ -38,17 +39,13 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     const known = state.byName.get(wanted.market);
     if (known === undefined) {
       added.push(wanted.market);
-      const market = createMarket(wanted, index, markets.length, wanted.timeoutMs / 3, state.now);
+      const market = createMarket(wanted, index, state.now);
       recall(state, market);
-      followBot(state, market, out);
+      followBot(state, market, out, elsewhere.has(wanted.market));
       return market;
     }
     known.index = index;
-    if (own.has(wanted.market)) known.movedUntilAwakeMs = null;
-    else if (known.movedUntilAwakeMs === null) {
-      moved.push(wanted.market);
-      known.movedUntilAwakeMs = awakeMs(state) + settings.handover.forMs;
-    }
+    if (move(state, known, own.has(wanted.market))) moved.push(wanted.market);
     if (known.leaving) {
       added.push(wanted.market);
       returnToGuard(state, known, out);
@@ -56,12 +53,16 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     if (adopt(state, known, wanted, out)) changed.push(wanted.market);
     return known;
   });
-  const configured = new Set(markets.map(({ market }) => market));
+  const configured = namesOf(markets);
   const going = state.markets.filter(({ settings: { market } }) => !configured.has(market));
   const removed: string[] = [];
+  const away = namesOf(settings.handover.elsewhere);
   for (const [place, market] of going.entries()) {
     market.index = markets.length + place;
-    if (market.leaving) continue;
+    if (market.leaving) {
+      followElsewhere(state, market, away.has(market.settings.market));
+      continue;
+    }
     removed.push(market.settings.market);
     market.movedUntilAwakeMs = null;
     leave(state, market);
@@ -83,9 +84,26 @@ function movedAway(
   });
 }
 
+/** A market of this daemon is another shard's from now on, or this daemon's own again. True where it went away. */
+function move(state: CoreState, market: MarketState, isOwn: boolean): boolean {
+  const goes = !isOwn && market.movedUntilAwakeMs === null;
+  const comesBack = isOwn && market.movedUntilAwakeMs !== null;
+  if (goes) market.movedUntilAwakeMs = awakeMs(state) + state.settings.handover.forMs;
+  else if (comesBack) market.movedUntilAwakeMs = null;
+  // A delete that is still tried would take the timer from the other shard.
+  if ((goes || comesBack) && market.exit !== null) reconsider(state, market);
+  return goes;
+}
+
+/** A market on its way out is deleted where no shard has it, and left where another one does. */
+function followElsewhere(state: CoreState, market: MarketState, elsewhere: boolean): void {
+  if (elsewhere === (market.movedUntilAwakeMs !== null)) return;
+  market.movedUntilAwakeMs = elsewhere ? awakeMs(state) : null;
+  reconsider(state, market);
+}
+
 /** Lets go of markets that another shard has guarded for long enough by now. */
 export function endHandovers(state: CoreState, out: Effect[]): void {
-  if (state.phase.kind !== 'running') return;
   const isDue = ({ movedUntilAwakeMs, leaving }: MarketState) =>
     movedUntilAwakeMs !== null && !leaving && movedUntilAwakeMs <= awakeMs(state);
   const due = state.markets.filter(isDue);
@@ -99,6 +117,10 @@ export function endHandovers(state: CoreState, out: Effect[]): void {
   replaceMarkets(state, markets);
   planPeriods(state, carriedPerSecond(state));
   out.push({ kind: 'notice', notice: { kind: 'handed-over', markets: [...going].map(nameOf) } });
+}
+
+function namesOf(markets: readonly MarketSettings[]): ReadonlySet<string> {
+  return new Set(markets.map(({ market }) => market));
 }
 
 function nameOf({ settings }: MarketState): string {
@@ -147,7 +169,7 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     const over = notAfterMs === null || notAfterMs <= state.now.monoMs;
     if (market.exit?.done !== true && !over) continue;
     gone.add(market);
-    if (!isOver(state, market.belief)) state.leftBehind.set(market.settings.market, market.belief);
+    state.leftBehind.set(market.settings.market, market.belief);
     const deleted = market.exit?.want === 'delete' && market.exit.done;
     const left = market.exit?.want === 'handoff' ? 'handed_off' : 'kept';
     const how = deleted ? 'deleted' : over && notAfterMs !== null ? 'fired' : left;

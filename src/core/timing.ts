@@ -105,7 +105,7 @@ function findProblems(
 function smallestThatFits(low: number, high: number, fits: (value: number) => boolean): number {
   let left = low;
   let right = high;
-  for (let round = 0; round < 40 && right - left > Math.abs(high - low) * 1e-6; round += 1) {
+  for (let round = 0; round < 20; round += 1) {
     const middle = (left + right) / 2;
     if (fits(middle)) right = middle;
     else left = middle;

@@ -187,8 +187,8 @@ test('a reload says what came, what went and what changed, once', () => {
   driver.feed({ kind: 'reload', settings: next });
   driver.feed({ kind: 'reload', settings: next });
   expect(driver.notices('reloaded')).toEqual([
-    { kind: 'reloaded', added: ['DDD'], removed: ['CCC'], changed: ['BBB'] },
-    { kind: 'reloaded', added: [], removed: [], changed: [] },
+    { kind: 'reloaded', added: ['DDD'], removed: ['CCC'], changed: ['BBB'], moved: [] },
+    { kind: 'reloaded', added: [], removed: [], changed: [], moved: [] },
   ]);
 });
 

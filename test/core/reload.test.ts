@@ -205,16 +205,6 @@ test('a market that comes back is not tripped any more', () => {
   expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
 });
 
-test('a market that comes back is known to have the timer that it left behind', () => {
-  const keep = { shutdown: { policy: 'keep' } } as const;
-  const driver = armed({ ...keep, markets: ['AAA', 'BBB'] });
-  reload(driver, { ...keep, markets: ['BBB'] });
-  driver.live(5000);
-  reload(driver, { ...keep, markets: ['AAA', 'BBB'] });
-  const { notAfterMs } = driver.market('AAA').belief;
-  expect((notAfterMs ?? 0) - driver.now().monoMs).toBeGreaterThan(50_000);
-});
-
 test('a stop names the timers that reloads left behind', () => {
   const keep = { shutdown: { policy: 'keep' } } as const;
   const driver = armed({ ...keep, markets: ['AAA', 'BBB'] });

@@ -185,6 +185,17 @@ describe('a success', () => {
   });
 });
 
+test("another market's success does not end a streak of failures", () => {
+  const driver = createDriver({ markets: ['AAA', 'BBB'], nonce: 'window' });
+  driver.arm();
+  driver.live(30_000, 20, (write) =>
+    write.market === 'AAA' ? driver.settle(write, NOT_SENT) : driver.apply(write),
+  );
+  const streaks = driver.notices('attempt-failed').map(({ streak }) => streak);
+  expect(streaks.length).toBeGreaterThan(3);
+  expect(streaks).toEqual(streaks.map((_, place) => place + 1));
+});
+
 test('two gaps are two lapses', () => {
   const driver = createDriver({ markets: ['AAA:10'], requestLifetimeMs: 0 });
   driver.arm();

@@ -121,4 +121,53 @@ export const EXPLAINED: readonly Explained[] = [
     ['belief.unresolved = 0;', '0', '1'],
     ['belief.strayAwakeMs = 0;', 'statement', 'nothing'],
   ),
+  ...explain('failures.ts', PLANTED, [
+    "const flawed = state.settings.flaw === 'timeout-means-not-applied' && reasonOf(outcome) === 'timeout';",
+    '===',
+    '!==',
+  ]),
+  ...explain(
+    'release.ts',
+    PLANTED,
+    ['if (state.settings.flaw !== null) return gapMs;', 'condition', 'false'],
+    ["if (state.settings.flaw === 'no-sleep-in-backoff') return 1;", 'condition', 'false'],
+    ["if (state.settings.flaw === 'no-sleep-in-backoff') return 1;", '1', '2'],
+    ["return state.settings.flaw === 'backoff-longer-than-timer' ? 30_000 : gapMs;", 'condition', 'false'],
+    ["return state.settings.flaw === 'backoff-longer-than-timer' ? 30_000 : gapMs;", '30000', '33000'],
+    [
+      'deadlineMs: monoMs + (waitsForHung(state) ? 10_000 : attemptDeadlineMs(slack, longestRoundTripMs)),',
+      'condition',
+      'false',
+    ],
+    [
+      'deadlineMs: monoMs + (waitsForHung(state) ? 10_000 : attemptDeadlineMs(slack, longestRoundTripMs)),',
+      '10000',
+      '11000',
+    ],
+  ),
+  ...explain(
+    'hold.ts',
+    'what stands below it finds nothing to do: the hold is none that it may end or change',
+    ['break;', 'statement', 'nothing'],
+  ),
+  ...explain('drain.ts', SAME_MOMENT, [
+    'if (notAfterMs === null || notAfterMs <= monoMs) continue;',
+    '<=',
+    '<',
+  ]),
+  ...explain(
+    'evidence.ts',
+    SAME_MOMENT,
+    ["if (bot.state === 'starting') return atLifeMs <= bot.graceUntilLifeMs;", '<=', '<'],
+    [
+      'const latestMs = monoMs < state.deafUntilMs ? Math.min(monoMs, state.deafSinceMs) : monoMs;',
+      '<',
+      '<=',
+    ],
+    [
+      "return bot.state === 'stale' && awakeMs(state) - bot.lastAwakeMs > state.settings.liveness.ttlMs;",
+      '>',
+      '>=',
+    ],
+  ),
 ];

@@ -33,10 +33,17 @@ export interface DebianHost {
   readonly end: () => Promise<void>;
 }
 
-/** The environment of somebody at a shell: what npm and vitest tell those that they start is not theirs. */
-const ENV = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|VITEST|INIT_CWD$)/.test(name)),
-);
+/**
+ * The environment of somebody at a shell: what npm and vitest tell those that they start is not theirs. Packages come
+ * from the cache that the installation of this repository has filled, where they are there.
+ */
+const ENV = {
+  ...Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|VITEST|INIT_CWD$)/.test(name)),
+  ),
+  npm_config_prefer_offline: 'true',
+  npm_config_audit: 'false',
+};
 
 /** Runs a command of this machine to its end, with `cwd` as its folder; throws with what it said where it fails. */
 export function runHere(program: string, args: readonly string[], cwd = tmpdir()): Promise<unknown> {
