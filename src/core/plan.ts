@@ -95,7 +95,7 @@ export function plan(state: CoreState, out: Effect[]): void {
 }
 
 function dueWhileRunning(state: CoreState): Candidate[] {
-  if (state.unauthorised !== null) return keyProbe(state);
+  if (state.unauthorised !== null) return keyProbe(state, state.unauthorised);
   const trips = dueTrips(state);
   const route = routeOf(state);
   if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state)];
@@ -163,9 +163,7 @@ function dueTrips(state: CoreState): Candidate[] {
  * The key was refused: one attempt of the most urgent market now and then, and nothing else. Where nothing is to be
  * renewed, a trip or a delete that waits finds out about the key.
  */
-function keyProbe(state: CoreState): Candidate[] {
-  const latch = state.unauthorised;
-  if (latch === null) return [];
+function keyProbe(state: CoreState, latch: NonNullable<CoreState['unauthorised']>): Candidate[] {
   if (state.now.monoMs < latch.nextProbeMs) {
     state.nextDueMs = Math.min(state.nextDueMs, latch.nextProbeMs);
     return [];

@@ -75,7 +75,8 @@ export function releaseNext(
   let lanes = freeLanes(state);
   let room = roomInWindow(state);
   let at = state.queueHead;
-  for (let next = state.queue[at]; next !== undefined && lanes > 0; next = state.queue[at]) {
+  const hasWay = (next: Candidate) => lanes > 0 || next.detached;
+  for (let next = state.queue[at]; next !== undefined && hasWay(next); next = state.queue[at]) {
     const keepBack = next.purpose === 'delete' ? 0 : reserved(state);
     if (room <= keepBack) {
       waitForRoom(state);
@@ -85,7 +86,7 @@ export function releaseNext(
       if (state.permits <= 0) break;
       state.permits -= 1;
       room -= 1;
-      lanes -= 1;
+      if (!next.detached) lanes -= 1;
       write(state, next, out);
     }
     at += 1;
@@ -94,8 +95,9 @@ export function releaseNext(
   const left = state.queue.length - at;
   state.backlog = left > 0;
   const head = state.queue[at];
-  if (lanes > 0 && state.permits <= 0 && head !== undefined && room > reserved(state))
-    acquire(state, Math.min(lanes, left, room - reserved(state)), slackMs(state, head.market), out);
+  if (head === undefined || !hasWay(head) || state.permits > 0 || room <= reserved(state)) return;
+  const wanted = Math.min(Math.max(lanes, 1), left, room - reserved(state));
+  acquire(state, wanted, slackMs(state, head.market), out);
 }
 
 function waitForRoom(state: CoreState): void {
@@ -185,7 +187,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     writtenWallMs: wallMs,
     dueMs: market.nextMs,
     deadlineMs: monoMs + (waitsForHung(state) ? 10_000 : attemptDeadlineMs(slack, longestRoundTripMs)),
-    timeoutMs: purpose === 'trip' ? TRIP_MS : purpose === 'delete' ? 0 : market.settings.timeoutMs,
+    timeoutMs: purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs,
     epoch: state.epoch,
     aborted: false,
   };

@@ -30,16 +30,14 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
   const out: Effect[] = [];
   passTime(state, now, out);
   judgeBots(state, out);
-  let plansAgain = state.backlog;
+  let plansAgain = event.kind !== 'settled' || state.backlog;
   // An answer or a permit alone lets go what already waits in its order.
   let goesOn = false;
   switch (event.kind) {
     case 'tick':
-      plansAgain = true;
       break;
     case 'granted':
       takePermits(state, event.permits, event.how, out);
-      plansAgain = true;
       goesOn = true;
       break;
     case 'settled':
@@ -47,26 +45,21 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       break;
     case 'pinged':
       hearPing(state, event, out);
-      plansAgain = true;
       break;
     case 'evidence':
       hearBot(state, event.bot, event.says, event.agoMs, out);
-      plansAgain = true;
       break;
     case 'operate':
       operate(state, event.command, out);
-      plansAgain = true;
       break;
     case 'reload':
       reload(state, event.settings, out);
       // A market that came back brought what is believed of its timer along.
       state.guardedUntilAwakeMs = Number.NEGATIVE_INFINITY;
-      plansAgain = true;
       break;
     case 'budget':
       state.settings = { ...state.settings, budget: event.budget };
       planPeriods(state, carriedPerSecond(state));
-      plansAgain = true;
       break;
     case 'credentials-changed':
       state.authorisedOnce = false;
@@ -74,11 +67,9 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       state.unauthorisedStreak = 0;
       if (state.unauthorised !== null)
         state.unauthorised = { ...state.unauthorised, nextProbeMs: now.monoMs };
-      plansAgain = true;
       break;
     case 'stop':
       beginStop(state, event.policy, event.why, out);
-      plansAgain = true;
       break;
   }
   if (plansAgain && !(goesOn && planOn(state, out))) {
@@ -215,7 +206,6 @@ function judgeLapses(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
     const { notBeforeAwakeMs } = market.belief;
     if (notBeforeAwakeMs !== null) untilMs = Math.min(untilMs, notBeforeAwakeMs);
-    if (market.overdueSaid && market.lapseSaid) continue;
     if (market.belief.notBeforeLifeMs === null || awakeSlackMs(state, market) > 0 || !isWanted(state, market))
       continue;
     const name = market.settings.market;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { assertMayFollow } from '../../src/core/invariants.ts';
+import { assertBelief, assertMayFollow } from '../../src/core/invariants.ts';
 import type { Attempt } from '../../src/core/state.ts';
 import { createDriver, type Driver } from './driver.ts';
 
@@ -32,6 +32,17 @@ describe('the core throws, which ends the process, when', () => {
     expect(() => driver.settle(write, { kind: 'nonce', detail: 'stale' })).toThrow(
       /^AAA is believed armed for 600000 ms more, and to have fired within \d+/,
     );
+  });
+
+  test('a timer is believed to be armed where none can be', () => {
+    const driver = renewing();
+    const market = driver.market('AAA');
+    market.belief.notAfterMs = null;
+    expect(() => assertBelief(driver.state, market)).toThrow('AAA is believed armed for');
+    market.belief.notAfterMs = driver.state.now.monoMs + 1000;
+    expect(() => assertBelief(driver.state, market)).toThrow('to have fired within 1000 ms');
+    market.belief.notBeforeLifeMs = driver.state.lifeMs + 1000;
+    expect(() => assertBelief(driver.state, market)).not.toThrow();
   });
 
   test('a renewal is written for a market that is out of guard', () => {

@@ -45,6 +45,30 @@ describe('the sliding window', () => {
     expect(roomInWindow(driver.state)).toBe(100);
   });
 
+  test('reckons with 20 ms for a connection where the round trip is shorter', () => {
+    const driver = createDriver({ markets: many(1), nonce: 'window', budget });
+    driver.live(50, 5);
+    expect(roomAtMs(driver.state) - driver.now().monoMs + driver.sinceStartMs()).toBe(10_000 + 20 + 2);
+  });
+
+  /** So many requests of long ago, and so many of now. */
+  function remembered(gone: number, open: number) {
+    const driver = createDriver({ budget: { requests: 10_000, windowMs: 10_000 } });
+    const { written, now } = driver.state;
+    for (let count = 0; count < gone; count += 1) written.push(now.monoMs - 20_000);
+    for (let count = 0; count < open; count += 1) written.push(now.monoMs);
+    return { room: roomInWindow(driver.state), roomAgain: roomInWindow(driver.state), kept: written.length };
+  }
+
+  test.each([
+    [9000, 10, 10],
+    [6000, 5000, 5000],
+    [5000, 6000, 11_000],
+    [100, 10, 110],
+  ])('with %i requests that are gone and %i that count remembers %i', (gone, open, kept) => {
+    expect(remembered(gone, open)).toEqual({ room: 10_000 - open, roomAgain: 10_000 - open, kept });
+  });
+
   test('forgets what is long gone', () => {
     const driver = createDriver({ markets: ['AAA:5'], budget });
     driver.live(3 * 3_600_000);

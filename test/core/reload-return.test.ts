@@ -143,7 +143,12 @@ describe('a market that comes back', () => {
       if (write.timeoutSeconds === null) driver.settle(write, NOT_SENT);
       else driver.apply(write);
     });
-    expect(driver.notices('tripped').map(({ market }) => market).toSorted()).toEqual(['AAA', 'BBB']);
+    expect(
+      driver
+        .notices('tripped')
+        .map(({ market }) => market)
+        .toSorted(),
+    ).toEqual(['AAA', 'BBB']);
   });
 
   test('to a bot that has failed is not cut short by the operator’s word of before', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Instant, lifeMs, observeClocks, startTimebase } from '../../src/core/time.ts';
+import { type Instant, lifeAt, lifeMs, observeClocks, startTimebase } from '../../src/core/time.ts';
 
 const START: Instant = { monoMs: 1000, bootMs: 70_000, wallMs: 1_700_000_000_000 };
 const HOUR_MS = 3_600_000;
@@ -16,6 +16,11 @@ function clocks() {
       const { monoMs = 0, bootMs = monoMs, wallMs = monoMs } = by;
       now = { monoMs: now.monoMs + monoMs, bootMs: now.bootMs + bootMs, wallMs: now.wallMs + wallMs };
       return observeClocks(timebase, now);
+    },
+    /** What a moment that lies `agoMs` back counts as, since `START`. */
+    then: (agoMs: number) => {
+      const at = lifeAt(timebase, now.monoMs - agoMs);
+      return { lifeMs: at.lifeMs - START.monoMs, awakeMs: at.awakeMs - START.monoMs };
     },
     agedMs: () => lifeMs(timebase, now) - START.monoMs,
   };
@@ -146,4 +151,47 @@ test('whatever the clocks do, no age ever shrinks or falls more than the noise b
     }),
     { numRuns: 300 },
   );
+});
+
+describe('what was said before a jump counts as from before it', () => {
+  test.each([
+    ['sleep', { monoMs: 1000, bootMs: 61_000, wallMs: 61_000 }, 60_000, 60_000],
+    ['forward step of the wall clock', { monoMs: 1000, wallMs: 61_000 }, 60_000, 0],
+    [
+      'sleep that the wall clock does not show',
+      { monoMs: 1000, bootMs: 61_000, wallMs: 1000 },
+      60_000,
+      60_000,
+    ],
+  ])('and what was said after it as from after it: %s', (_what, by, lifeByMs, awakeByMs) => {
+    const host = clocks();
+    host.read({ monoMs: 5000 });
+    host.read(by);
+    for (let reading = 0; reading < 20; reading += 1) host.read({ monoMs: 250 });
+    expect(host.then(0)).toEqual({ lifeMs: 11_000 + lifeByMs, awakeMs: 11_000 + awakeByMs });
+    expect(host.then(5001)).toEqual({ lifeMs: 5999, awakeMs: 5999 });
+  });
+
+  test('however many jumps there are, no more than eight of them are remembered', () => {
+    const host = clocks();
+    for (let jump = 0; jump < 100; jump += 1) host.read({ monoMs: 1000, bootMs: 2000, wallMs: 2000 });
+    expect(host.timebase.jumps).toHaveLength(8);
+    expect(host.then(7500).lifeMs).toBe(100_000 - 7500 + 92_000);
+  });
+});
+
+test('sleeps too short to be seen one by one are noticed as soon as they add up', () => {
+  const host = clocks();
+  const seen = Array.from({ length: 10 }, () =>
+    host.read({ monoMs: 1000, bootMs: 1200, wallMs: 1200 }),
+  ).flat();
+  expect(seen.length).toBeGreaterThan(3);
+  expect(new Set(seen.map(({ what }) => what))).toContain('suspend');
+  expect(host.timebase.sleptMs).toBeGreaterThan(1500);
+});
+
+test('a clock that runs a little faster than NTP slews is noticed within hours', () => {
+  const host = clocks();
+  const seen = Array.from({ length: 4 * 3600 }, () => host.read({ monoMs: 1000, wallMs: 1000.54 })).flat();
+  expect(seen.length).toBeGreaterThan(0);
 });

@@ -228,3 +228,12 @@ describe('jitter', () => {
 test('durations read as people write them', () => {
   expect([60_000, 7500, 250, 1234.5678].map(seconds)).toEqual(['60 s', '7.5 s', '0.25 s', '1.235 s']);
 });
+
+test('a timer of 20 s is renewed more often than ten times: rounding and the last gap cost it more', () => {
+  expect(planCadence([market(20)], 1000).periodsMs).toEqual([1750]);
+});
+
+test('no attempt waits longer than 3 s for its answer, however long the round trip is', () => {
+  expect(attemptDeadlineMs(0, 5000)).toBe(3000);
+  expect(attemptDeadlineMs(60_000, 5000)).toBe(3000);
+});
