@@ -1,5 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
+/** What measures processor time, memory or moments has a process for each file. */
+const MEASURING = [
+  'test/process/**/*.test.ts',
+  'test/operator/**/*.test.ts',
+  'test/config/load-aside.test.ts',
+  'test/keeper.test.ts',
+];
+
 export default defineConfig({
   test: {
     testTimeout: 20_000,
@@ -12,15 +20,14 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/ops/**', 'test/process/**', 'test/operator/**'],
+          exclude: ['test/ops/**', ...MEASURING],
           // A module is loaded once per worker and not once per file, which is half of the processor time.
           isolate: false,
         },
       },
       {
         extends: true,
-        // What measures processor time, memory or moments has a process for each file.
-        test: { name: 'program', include: ['test/process/**/*.test.ts', 'test/operator/**/*.test.ts'] },
+        test: { name: 'program', include: MEASURING },
       },
     ],
   },

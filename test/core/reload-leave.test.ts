@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'vitest';
+import { describe as describeState } from '../../src/core/describe.ts';
+import { marketOf } from './core-settings.ts';
+import { createDriver, type Driver, HTTP_500, LOST, NO_MARKET } from './driver.ts';
+import { armed, idsInFlight, KEEP, reload, removed, statusOf } from './reloading.ts';
+
+describe('a market that leaves', () => {
+  test('comes last in the status, without a promise, for as long as its timer is there', () => {
+    const driver = armed({ markets: ['AAA', 'CCC', 'BBB', 'DDD'] });
+    reload(driver, { markets: ['BBB', 'DDD'] });
+    const { markets } = describeState(driver.state, driver.now());
+    expect(markets.map(({ market, leaving, promise }) => [market, leaving, promise.length])).toEqual([
+      ['BBB', false, 4],
+      ['DDD', false, 4],
+      ['AAA', true, 0],
+      ['CCC', true, 0],
+    ]);
+  });
+
+  test('goes with the daemon when that stops: the stop tells what became of it', () => {
+    const driver = armed();
+    reload(driver, { markets: ['BBB'] });
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+    driver.live(2000);
+    expect(driver.finished()).toEqual([]);
+    expect(driver.notices('deleted').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+    expect(removed(driver)).toEqual([]);
+  });
+
+  test('does not go before what is on its way is answered', () => {
+    const driver = armed(KEEP);
+    driver.live(5000, 20, () => {});
+    expect(driver.market('AAA').inFlight.length).toBeGreaterThan(0);
+    reload(driver, { ...KEEP, markets: ['BBB'] });
+    expect(removed(driver)).toEqual([]);
+    for (const id of idsInFlight(driver)) driver.feed({ kind: 'settled', attempt: id, outcome: LOST });
+    driver.live(1000);
+    expect(removed(driver)).toEqual([['AAA', 'kept']]);
+  });
+
+  test('goes at once where no timer of it can exist', () => {
+    const driver = createDriver({ markets: ['AAA', 'BBB'] });
+    driver.tick();
+    driver.apply(driver.takeOne());
+    driver.settle(driver.takeOne(), NO_MARKET);
+    reload(driver, { markets: ['AAA'] });
+    expect(removed(driver)).toEqual([['BBB', 'deleted']]);
+  });
+
+  test('is told of by a stop for as long as its timer can fire, through any number of reloads, and no longer', () => {
+    const left = (afterMs: number) => {
+      const driver = armed(KEEP);
+      reload(driver, { ...KEEP, markets: ['BBB'] });
+      driver.live(5000);
+      reload(driver, { ...KEEP, markets: ['BBB'] });
+      driver.live(afterMs);
+      driver.feed({ kind: 'stop', policy: 'keep', why: 'test' });
+      return driver.finished()?.map(({ market }) => market);
+    };
+    expect(left(1000)).toEqual(['BBB', 'AAA']);
+    expect(left(80_000)).toEqual(['BBB']);
+  });
+
+  test('is not remembered for ever: a hundred that came and went leave nothing behind', () => {
+    const driver = armed(KEEP);
+    for (let round = 0; round < 20; round += 1) {
+      reload(driver, { ...KEEP, markets: ['BBB', `M${round}:5`] });
+      driver.live(20_000);
+    }
+    expect(driver.state.leftBehind.size).toBeLessThanOrEqual(1);
+  });
+
+  test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
+    const watched = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
+    const driver = createDriver({ ...watched, markets: ['AAA:10:maker', 'BBB'] });
+    for (const bot of ['maker', 'bot']) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
+    driver.live(2000);
+    driver.feed({ kind: 'evidence', bot: 'maker', says: 'fail', agoMs: 0 });
+    reload(driver, { ...watched, markets: ['BBB'] });
+    driver.live(30_000);
+    expect(removed(driver)).toEqual([['AAA', 'kept']]);
+    expect(driver.notices('lapsed')).toEqual([]);
+  });
+});
+
+describe('a market that changes', () => {
+  test('is not asked for before its slow probe where the exchange refuses it', () => {
+    const driver = createDriver({ markets: ['AAA', 'BBB'] });
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.live(1000);
+    driver.take();
+    reload(driver, { markets: ['AAA:30', 'BBB'] });
+    driver.live(20_000);
+    expect(driver.writes.filter(({ market }) => market === 'AAA')).toHaveLength(1);
+  });
+
+  test('to a new bot keeps its full timer for as long as that one has its start-up grace', () => {
+    const watched = { liveness: { mode: 'beat', onStale: 'trip' } } as const;
+    const driver = createDriver({ ...watched, markets: ['AAA:60:old'] });
+    driver.feed({ kind: 'evidence', bot: 'old', says: 'beat', agoMs: 0 });
+    driver.live(2000);
+    const { length } = driver.writes;
+    reload(driver, { ...watched, markets: ['AAA:60:new'] });
+    driver.live(10_000);
+    const asked = driver.writes.slice(length).map(({ timeoutSeconds }) => timeoutSeconds);
+    expect(asked.length).toBeGreaterThan(1);
+    expect(new Set(asked)).toEqual(new Set([60]));
+  });
+
+  test('in its timeout alone is not taken for one that has a new bot', () => {
+    const watched = { liveness: { mode: 'beat', onStale: 'trip', ttlMs: 5000 } } as const;
+    const driver = armed({ ...watched, markets: ['AAA:60'] });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    driver.live(2000);
+    expect(driver.notices('tripped')).toHaveLength(1);
+    reload(driver, { ...watched, markets: ['AAA:90'] });
+    driver.live(5000);
+    expect(driver.notices('tripped')).toHaveLength(1);
+  });
+});
+
+describe('after a handover', () => {
+  const FOR_MS = 10_000;
+  const few = { budget: { requests: 10, windowMs: 10_000 } };
+  /** Eight markets, of which four go to another shard. */
+  function handedOver(): Driver {
+    const driver = createDriver({ ...few, markets: many(8) });
+    driver.live(30_000);
+    const handover = { elsewhere: many(4).map((market) => marketOf(market)), forMs: FOR_MS };
+    reload(driver, { ...few, markets: many(8).slice(4), handover });
+    return driver;
+  }
+  const many = (count: number) => Array.from({ length: count }, (_, index) => `M${index}:60`);
+
+  test('the rest is renewed as often as if the others had never been there', () => {
+    const driver = handedOver();
+    const periodOf = () => driver.market('M7').periodMs;
+    const before = periodOf();
+    driver.live(FOR_MS + 30_000);
+    expect(driver.state.markets.map(({ settings }) => settings.market)).toEqual(['M4', 'M5', 'M6', 'M7']);
+    expect(periodOf()).toBeLessThan(before * 0.8);
+    expect(statusOf(driver, 'M7')?.promise[0]).toContain('M7: renewed every');
+    const alone = createDriver({ ...few, markets: many(8).slice(4) });
+    alone.live(30_000);
+    expect(periodOf()).toBeCloseTo(alone.market('M7').periodMs, -2);
+    expect(driver.market('M7').phaseMs).toBeCloseTo(alone.market('M7').phaseMs, -2);
+  });
+
+  test('what leaves stands behind what stays, and is counted by nothing', () => {
+    const driver = handedOver();
+    driver.live(FOR_MS + 300, 5000);
+    const { markets } = describeState(driver.state, driver.now());
+    expect(markets.map(({ market }) => market)).toEqual(['M4', 'M5', 'M6', 'M7', 'M0', 'M1', 'M2', 'M3']);
+    expect(markets.map(({ promise }) => promise.length)).toEqual([4, 4, 4, 4, 0, 0, 0, 0]);
+  });
+
+  test('markets that went one after the other leave one after the other, and those that stay keep their promise', () => {
+    const driver = createDriver({ markets: ['AAA:30', 'BBB:40', 'CCC:50'] });
+    driver.live(5000);
+    for (const elsewhere of [['AAA:30'], ['AAA:30', 'BBB:40']]) {
+      const handover = { elsewhere: elsewhere.map((market) => marketOf(market)), forMs: FOR_MS };
+      reload(driver, { markets: ['CCC:50', 'BBB:40'].slice(0, 3 - elsewhere.length), handover });
+      driver.live(5000);
+    }
+    driver.live(2000);
+    expect(removed(driver)).toEqual([['AAA', 'handed_off']]);
+    expect(statusOf(driver, 'BBB')?.promise[0]).toContain('BBB');
+    expect(statusOf(driver, 'CCC')?.promise[0]).toContain('CCC');
+    driver.live(5000);
+    expect(driver.state.markets.map(({ settings }) => settings.market)).toEqual(['CCC']);
+  });
+
+  test('a stop in the middle of it ends it: nothing is handed over twice', () => {
+    const driver = handedOver();
+    driver.live(FOR_MS - 1000);
+    driver.feed({ kind: 'stop', policy: 'keep', why: 'test' });
+    driver.live(20_000);
+    expect(driver.notices('handed-over')).toEqual([]);
+  });
+
+  test('a market that the other shard has, and this one never had, is none of this one’s', () => {
+    const driver = armed({ markets: ['BBB'] });
+    const handover = { elsewhere: [marketOf('NEVER')], forMs: FOR_MS };
+    reload(driver, { markets: ['BBB'], handover });
+    driver.live(5000);
+    expect(driver.state.byName.has('NEVER')).toBe(false);
+  });
+
+  test('a market that is leaving for good is deleted no more once another shard has it', () => {
+    const driver = armed();
+    reload(driver, { markets: ['BBB'] });
+    driver.settle(driver.takeOne(), HTTP_500);
+    const handover = { elsewhere: [marketOf('AAA')], forMs: FOR_MS };
+    reload(driver, { markets: ['BBB'], handover });
+    driver.live(5000);
+    expect(removed(driver)).toEqual([['AAA', 'handed_off']]);
+    expect(driver.notices('reloaded').at(-1)).toMatchObject({ added: [], moved: [] });
+  });
+
+  test('a market of this one’s own is not taken for another shard’s', () => {
+    const driver = armed();
+    const handover = { elsewhere: [marketOf('AAA')], forMs: FOR_MS };
+    reload(driver, { handover, markets: ['AAA', 'BBB'] });
+    expect(driver.notices('reloaded').at(-1)).toMatchObject({ moved: [] });
+    expect(statusOf(driver, 'AAA')?.handedOverInMs).toBeNull();
+    expect(driver.state.markets).toHaveLength(2);
+  });
+});
