@@ -8,7 +8,6 @@ import { acceptKey } from './key.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
 import { ROUNDING_MS } from './promise.ts';
-import { roomInWindow } from './rate.ts';
 import {
   type Attempt,
   awakeSlackMs,
@@ -21,10 +20,6 @@ import { LEAST_ATTEMPTS } from './timing.ts';
 
 const SLACKS_KEPT = 60;
 const GRID_SLACK_MS = 25;
-/** Where less than this part of the budget is free, markets return to their places on the grid bit by bit. */
-const TIGHT_SHARE = 0.25;
-/** By so much of its period a market is renewed early on the way back. */
-const RETURN_SHARE = 0.05;
 
 /** Takes in what became of one attempt: the table "Failures" of the design. */
 export function settle(state: CoreState, id: number, outcome: Outcome, out: Effect[]): void {
@@ -180,17 +175,11 @@ function calm(market: MarketState): void {
 /**
  * The next point of the market's own grid: bursts of any cause spread again by themselves. A renewal that was written
  * just before its point, as timers of a host may fire early, has been that point's.
- *
- * A burst that took the whole budget leaves nothing for points that lie soon after it: all would be late for minutes.
- * Such a market gets its next renewal almost a period later, never more than one, and so moves to its point over some
- * periods.
  */
 function nextOnGrid(state: CoreState, market: MarketState, writtenMs: number): number {
   const periodMs = periodOf(state, market);
   const steps = Math.floor((writtenMs + GRID_SLACK_MS - state.startedMs - market.phaseMs) / periodMs) + 1;
-  const pointMs = state.startedMs + market.phaseMs + steps * periodMs;
-  const isTight = roomInWindow(state) < state.settings.budget.requests * TIGHT_SHARE;
-  return isTight ? Math.max(pointMs, writtenMs + periodMs * (1 - RETURN_SHARE)) : pointMs;
+  return state.startedMs + market.phaseMs + steps * periodMs;
 }
 
 /** The cadence in force: longer after throttling, never beyond a third of the timeout. */

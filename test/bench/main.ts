@@ -65,6 +65,12 @@ function stagesOf(list: string | undefined): StageName[] {
   return all.filter((name) => names.includes(name));
 }
 
+/** As somebody else would repeat it: where the result went is all the same. */
+function commandOf(args: readonly string[]): string {
+  const kept = args.filter((arg, at) => !arg.startsWith('--out') && args[at - 1] !== '--out');
+  return ['npm run bench', ...(kept.length > 0 ? ['--', ...kept] : [])].join(' ');
+}
+
 async function main(args: readonly string[]): Promise<void> {
   const { values } = parseArgs({
     args: [...args],
@@ -108,7 +114,7 @@ async function main(args: readonly string[]): Promise<void> {
     await rig.close();
   }
   const report: Report = {
-    command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
+    command: commandOf(args),
     at: new Date().toISOString(),
     tookMinutes: (performance.now() - began) / 60_000,
     machine: { ...facts, pinned: rig.cores.subject !== null },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { measure, type Window } from './measures.ts';
-import { type ExchangeProcess, eventually } from './processes.ts';
+import { type ExchangeProcess, eventually, killSubjects } from './processes.ts';
 import type { Wire } from './rig.ts';
 import { type Stage, windowOf } from './stage.ts';
 import {
@@ -33,7 +33,7 @@ const FLEETS: readonly Fleet[] = [
     wire: 'tls',
     subjects: SUBJECTS,
     daemonWarmSeconds: 11,
-    // All that the daemon renews in one period: after the burst that armed them renewals spread over some of these.
+    // All that the daemon renews in one period: the burst that armed them is followed by others.
     daemonWindowSeconds: 10.72,
     warmSeconds: 2,
     windowSeconds: 5,
@@ -67,17 +67,34 @@ export async function runFleets(stage: Stage): Promise<void> {
       // Each round begins with another subject, so that none always runs behind the same one.
       for (let turn = 0; turn < fleet.subjects.length; turn += 1) {
         const name = fleet.subjects[(turn + round) % fleet.subjects.length] ?? 'daemon';
-        if (name === 'ccxt' && 'problem' in stage.rig.ccxt) {
-          stage.book.skip(`ccxt: ${stage.rig.ccxt.problem}`);
-          continue;
-        }
-        await exchange.forget();
-        if (name === 'daemon') await runDaemon(stage, fleet, exchange);
-        else await runPeer(stage, fleet, exchange, name);
+        await runSubject(stage, fleet, exchange, name);
       }
     }
     exchange.running.signal('SIGKILL');
     await exchange.running.ended;
+  }
+}
+
+/** A subject that does not come to its feet is told, and takes none of the others along. */
+async function runSubject(
+  stage: Stage,
+  fleet: Fleet,
+  exchange: ExchangeProcess,
+  name: SubjectName,
+): Promise<void> {
+  const { book, rig } = stage;
+  if (name === 'ccxt' && 'problem' in rig.ccxt) {
+    book.skip(`ccxt: ${rig.ccxt.problem}`);
+    return;
+  }
+  await exchange.forget();
+  try {
+    if (name === 'daemon') await runDaemon(stage, fleet, exchange);
+    else await runPeer(stage, fleet, exchange, name);
+  } catch (error) {
+    const why = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    book.skip(`a round of ${name} with ${fleet.markets} markets: ${why}`);
+    await killSubjects();
   }
 }
 
@@ -146,7 +163,7 @@ async function stopAndNote(
 export async function waitForAll(
   exchange: ExchangeProcess,
   markets: number,
-  withinMs = 60_000,
+  withinMs = 120_000,
 ): Promise<void> {
   let armed = 0;
   await eventually(`${markets} timers armed`, withinMs, async () => {

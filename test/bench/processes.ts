@@ -16,6 +16,7 @@ export interface Running {
   /** Sends a signal, unless it has ended. */
   readonly signal: (signal: NodeJS.Signals) => void;
   readonly ended: Promise<number | null>;
+  readonly on: SpawnOptions['on'];
 }
 
 export interface SpawnOptions {
@@ -57,6 +58,7 @@ export function startNode(args: readonly string[], options: SpawnOptions): Runni
     log: () => readFileSync(logFile, 'utf8'),
     signal: (signal) => void (child.exitCode === null && child.signalCode === null && child.kill(signal)),
     ended,
+    on,
   };
   started.add(running);
   void ended.then(() => started.delete(running));
@@ -73,6 +75,11 @@ function baseEnvironment(): Record<string, string> {
 export async function kill(running: Running): Promise<void> {
   running.signal('SIGKILL');
   await running.ended;
+}
+
+/** Ends whatever is being measured. */
+export async function killSubjects(): Promise<void> {
+  await Promise.all([...started].filter(({ on }) => on === 'subject').map(kill));
 }
 
 /** Ends whatever still runs. */

@@ -6,7 +6,7 @@ import { windowOf } from './stage.ts';
 import { SUBJECTS, startDaemon, startPeer } from './subject.ts';
 
 /** As many as are due when each is renewed every second: more than a core carries. */
-const MARKETS = 25_000;
+const MARKETS = 20_000;
 const PEER_MARKETS = 1000;
 /** Nothing waits here, so that rounds differ little. */
 const MOST_ROUNDS = 3;

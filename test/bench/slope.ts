@@ -22,6 +22,8 @@ const HEAP_SHARE = 0.04;
 const HEAP_MB = 1;
 /** Connections to the exchange come and go with its faults. */
 const FEW = 16;
+/** A connection counts while a request is on its way over it, and 64 may be. */
+const UNDER_WAY = 80;
 
 /** Growth per minute: the median of the slopes between all pairs, so that one odd sample decides nothing. */
 export function slopeOf(points: readonly { readonly minute: number; readonly value: number }[]): number {
@@ -65,7 +67,7 @@ export function judgeFlat(samples: readonly Sample[]): Judged[] {
       'handles are flat',
       '',
       ({ resources }) => resources,
-      () => FEW,
+      () => UNDER_WAY,
     ),
   ];
 }

@@ -31,6 +31,9 @@ const FAULTS: readonly object[] = [
 const ROUND_MS = 20_000;
 const FAULT_AT_MS = 1000;
 const RELOAD_AT_MS = 9000;
+/** Less than a scrape's page is kept for, and no multiple of a beat or a period. */
+const LOOK_EVERY_MS = 730;
+const LOOKS = 5;
 /** Until code is compiled, connections are open and histories full, everything grows. */
 const WARM_SHARE = 0.25;
 /** What a reload takes out in one round and brings back in the next. */
@@ -84,13 +87,21 @@ function reload(daemon: DaemonSubject, markets: number): void {
   daemon.running.signal('SIGHUP');
 }
 
+/** The least of a few looks: a page that is being sent, or requests on their way, are held for a moment only. */
 async function sample(daemon: DaemonSubject, startMs: number): Promise<Sample> {
-  const { heapBytes, externalBytes, resources } = await askProbe(daemon.running, 'heap');
+  const looks: Omit<Sample, 'minute'>[] = [];
+  for (let look = 0; look < LOOKS; look += 1) {
+    if (look > 0) await sleep(LOOK_EVERY_MS);
+    const { heapBytes, externalBytes, resources } = await askProbe(daemon.running, 'heap');
+    const descriptors = openDescriptors(daemon.running.pid);
+    looks.push({ heapMb: (heapBytes + externalBytes) / 2 ** 20, descriptors, resources });
+  }
+  const least = (read: (look: Omit<Sample, 'minute'>) => number) => Math.min(...looks.map(read));
   return {
     minute: (performance.now() - startMs) / 60_000,
-    heapMb: (heapBytes + externalBytes) / 2 ** 20,
-    descriptors: openDescriptors(daemon.running.pid),
-    resources,
+    heapMb: least(({ heapMb }) => heapMb),
+    descriptors: least(({ descriptors }) => descriptors),
+    resources: least(({ resources }) => resources),
   };
 }
 
@@ -115,7 +126,7 @@ async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
     await exchange.fail(FAULTS[round % FAULTS.length] ?? {});
     await sleep(Math.max(0, roundMs + RELOAD_AT_MS - performance.now()));
     reload(daemon, MARKETS - (round % 2 === 0 ? COMING_AND_GOING : 0));
-    await sleep(Math.max(0, roundMs + ROUND_MS - performance.now()));
+    await sleep(Math.max(0, roundMs + ROUND_MS - LOOKS * LOOK_EVERY_MS - performance.now()));
     const taken = await sample(daemon, startMs);
     // Markets come and go: only rounds that end alike are compared.
     if (round % 2 === 1 && taken.minute >= minutes * WARM_SHARE) samples.push(taken);
