@@ -200,5 +200,7 @@ function isOver(state: CoreState, belief: Belief): boolean {
 
 function replaceMarkets(state: CoreState, markets: readonly MarketState[]): void {
   state.markets = markets;
+  // What waited in the order of the last plan may be a market that is gone.
+  state.queue = [];
   state.byName = new Map(markets.map((market) => [market.settings.market, market]));
 }
