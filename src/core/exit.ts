@@ -118,8 +118,5 @@ export function noteUnwanted(state: CoreState, market: MarketState): void {
  */
 export function forgetWhatFired(state: CoreState, market: MarketState): void {
   if (awakeSlackMs(state, market) <= 0) forget(market.belief);
-  if (!market.armedWhenUnwanted) return;
-  market.belief.server = null;
-  market.overdueSaid = false;
-  market.lapseSaid = false;
+  if (market.armedWhenUnwanted) market.belief.server = null;
 }

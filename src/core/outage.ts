@@ -19,7 +19,7 @@ export function heardFrom(state: CoreState, base: BaseState, out: Effect[]): voi
   out.push({ kind: 'notice', notice: { kind: 'outage-ended', base: base.index, lastedMs, attempts } });
   for (const market of state.markets) {
     market.canaryTries = 0;
-    const missedOne = market.cycleSinceMs !== null || market.streak > 0 || market.nextMs <= state.now.monoMs;
+    const missedOne = market.cycleSinceMs !== null || market.nextMs <= state.now.monoMs;
     if (market.refused === null && missedOne && market.lastConfirmedMs < sinceMs) hurry(state, market);
   }
 }
@@ -129,7 +129,6 @@ export function routeFor(state: CoreState, market: MarketState): number {
   const open = bases.filter(
     (base) => route === null || base === route || (base.outage === null && base.pingUp !== false),
   );
-  const first = route === null ? 0 : open.indexOf(route);
   const tries = market.inFlight.length + market.streak;
-  return open[(first + tries) % open.length]?.index ?? 0;
+  return open[tries % open.length]?.index ?? 0;
 }

@@ -164,10 +164,7 @@ function dueTrips(state: CoreState): Candidate[] {
  * renewed, a trip or a delete that waits finds out about the key.
  */
 function keyProbe(state: CoreState, latch: NonNullable<CoreState['unauthorised']>): Candidate[] {
-  if (state.now.monoMs < latch.nextProbeMs) {
-    state.nextDueMs = Math.min(state.nextDueMs, latch.nextProbeMs);
-    return [];
-  }
+  if (state.now.monoMs < latch.nextProbeMs) return [];
   const market = mostUrgent(state, () => true);
   const probe =
     market === null
@@ -207,7 +204,6 @@ function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Cand
       const gapMs = jittered(retryGapMs(slack, isThrottled(state)), state.settings.seed, outage.attempts);
       outage.nextCanaryMs =
         state.now.monoMs + gapToLastChanceMs(slack, gapMs, 4 * (state.roundTripMs ?? 100));
-      state.nextDueMs = Math.min(state.nextDueMs, outage.nextCanaryMs);
     };
     chosen.push({ ...renewal(market, base.index, true), onWrite });
   }
@@ -238,10 +234,10 @@ function comesFirst(
   other: MarketState,
   compare: (one: MarketState, other: MarketState) => number,
 ): boolean {
-  const saved = Number(isSalvageable(state, other)) - Number(isSalvageable(state, one));
-  if (saved !== 0) return saved < 0;
-  const turns = one.canaryTries - other.canaryTries;
-  return turns === 0 ? compare(one, other) < 0 : turns < 0;
+  const canBeSaved = isSalvageable(state, one);
+  if (canBeSaved !== isSalvageable(state, other)) return canBeSaved;
+  if (one.canaryTries !== other.canaryTries) return one.canaryTries < other.canaryTries;
+  return compare(one, other) < 0;
 }
 
 function leastSlackMs(state: CoreState): number {

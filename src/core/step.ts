@@ -64,7 +64,6 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
     case 'credentials-changed':
       state.authorisedOnce = false;
       state.keySinceMs = now.monoMs;
-      state.unauthorisedStreak = 0;
       if (state.unauthorised !== null)
         state.unauthorised = { ...state.unauthorised, nextProbeMs: now.monoMs };
       break;

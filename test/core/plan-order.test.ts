@@ -1,7 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { isThrottled } from '../../src/core/rate.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
-import { BAD_KEY, createDriver, type Driver, HTTP_500, LOST, NOT_SENT, type Write } from './driver.ts';
+import {
+  BAD_KEY,
+  createDriver,
+  type Driver,
+  HTTP_500,
+  LOST,
+  NO_MARKET,
+  NOT_SENT,
+  type Write,
+} from './driver.ts';
 
 const names = (writes: readonly Write[]) => writes.map(({ market }) => market);
 const operate = (driver: Driver, does: 'trip' | 'disarm' | 'arm', ...markets: string[]) =>
@@ -131,17 +140,18 @@ describe('a refused key', () => {
   });
 
   test('that is good again hurries all but what the exchange refuses', () => {
-    const driver = createDriver({ markets: ['AAA:30', 'BBB:30', 'WRONG:30'] });
+    const driver = createDriver({ markets: ['AAA:600', 'BBB:600', 'CCC:600', 'WRONG:600'] });
     driver.tick();
     for (let write = driver.take()[0]; write !== undefined; write = driver.take()[0]) {
-      if (write.market === 'WRONG') driver.settle(write, { kind: 'refused', code: 31, detail: 'no market' });
+      if (write.market === 'WRONG') driver.settle(write, NO_MARKET);
       else driver.apply(write);
     }
-    driver.live(9000, 20, (write) => driver.settle(write, BAD_KEY));
+    while (driver.notices('unauthorised').length === 0)
+      driver.live(100, 20, (write) => driver.settle(write, BAD_KEY));
     const { length } = driver.writes;
     driver.feed({ kind: 'credentials-changed' });
-    driver.live(300);
-    expect(names(driver.writes.slice(length)).toSorted()).toEqual(['AAA', 'BBB']);
+    driver.live(500);
+    expect(names(driver.writes.slice(length)).toSorted()).toEqual(['AAA', 'BBB', 'CCC']);
   });
 });
 
@@ -156,7 +166,7 @@ test('a timer that fires within 5 s by itself is not cut, whatever longer one wa
   driver.wait(300);
   driver.apply(driver.takeOne());
   driver.wait(990);
-  driver.take();
+  for (const write of driver.take()) driver.settle(write, NOT_SENT);
   driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
   driver.live(10_000, 20, (write) => driver.settle(write, NOT_SENT));
   expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toEqual([]);
@@ -252,4 +262,17 @@ test('retries keep their larger distance for 5 s after a 429', () => {
     return isThrottled(driver.state);
   };
   expect([0, 4999, 5000].map(throttledAgo)).toEqual([true, true, false]);
+});
+
+test('a cut that fails is tried again every half second, to the moment', () => {
+  const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 600_000, onStale: 'trip' } });
+  driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+  driver.live(2000);
+  const { length } = driver.writes;
+  driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+  driver.live(5000, 20, (write) => driver.settle(write, NOT_SENT));
+  const moments = driver.writes.slice(length).map(({ atMs }) => atMs);
+  const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+  expect(gaps.length).toBeGreaterThan(8);
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(501);
 });

@@ -18,7 +18,7 @@ function clocks() {
       return observeClocks(timebase, now);
     },
     /** What a moment that lies `agoMs` back counts as, since `START`. */
-    then: (agoMs: number) => {
+    countsAs: (agoMs: number) => {
       const at = lifeAt(timebase, now.monoMs - agoMs);
       return { lifeMs: at.lifeMs - START.monoMs, awakeMs: at.awakeMs - START.monoMs };
     },
@@ -168,15 +168,15 @@ describe('what was said before a jump counts as from before it', () => {
     host.read({ monoMs: 5000 });
     host.read(by);
     for (let reading = 0; reading < 20; reading += 1) host.read({ monoMs: 250 });
-    expect(host.then(0)).toEqual({ lifeMs: 11_000 + lifeByMs, awakeMs: 11_000 + awakeByMs });
-    expect(host.then(5001)).toEqual({ lifeMs: 5999, awakeMs: 5999 });
+    expect(host.countsAs(0)).toEqual({ lifeMs: 11_000 + lifeByMs, awakeMs: 11_000 + awakeByMs });
+    expect(host.countsAs(5001)).toEqual({ lifeMs: 5999, awakeMs: 5999 });
   });
 
   test('however many jumps there are, no more than eight of them are remembered', () => {
     const host = clocks();
     for (let jump = 0; jump < 100; jump += 1) host.read({ monoMs: 1000, bootMs: 2000, wallMs: 2000 });
     expect(host.timebase.jumps).toHaveLength(8);
-    expect(host.then(7500).lifeMs).toBe(100_000 - 7500 + 92_000);
+    expect(host.countsAs(7500).lifeMs).toBe(100_000 - 7500 + 92_000);
   });
 });
 

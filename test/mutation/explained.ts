@@ -1,23 +1,8 @@
-/** A mutant that no test can notice, or that none should. It is named by its line, and by what becomes what. */
-export interface Explained {
-  readonly file: string;
-  readonly code: string;
-  readonly from: string;
-  readonly to: string;
-  readonly why: string;
-}
-
-type Change = readonly [code: string, from: string, to: string];
-
-function explain(file: string, why: string, ...changes: readonly Change[]): Explained[] {
-  return changes.map(([code, from, to]) => ({ file: `src/core/${file}`, code, from, to, why }));
-}
-
-const SAME_MOMENT = 'both sides are moments, and mean the same where they are equal';
-const SETTLED = 'attempts have numbers of their own, and one that is confirmed is on its way no more';
-const PLANTED = 'only a bug that is planted on purpose gets here; the canaries of the simulation find it';
+import { type Explained, explain, PASSED, PLANTED, SAME_MOMENT, SETTLED } from './explain.ts';
+import { EXPLAINED_DECISIONS } from './explained-decisions.ts';
 
 export const EXPLAINED: readonly Explained[] = [
+  ...EXPLAINED_DECISIONS,
   ...explain(
     'belief.ts',
     'the rest of the function does nothing to a belief that was just forgotten',
@@ -27,7 +12,7 @@ export const EXPLAINED: readonly Explained[] = [
   ),
   ...explain(
     'belief.ts',
-    '0 stands for a moment that has passed, and 1 ms after the start of the host has passed as well',
+    PASSED,
     [
       'if (belief.strayUntilMs > 0) ends.push(belief.strayUntilMs + lastsAtMost(state, belief.strayLongestMs));',
       '0',

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import type { Kept } from './collect.ts';
-import { EXPLAINED, type Explained } from './explained.ts';
+import type { Explained } from './explain.ts';
+import { EXPLAINED } from './explained.ts';
 import type { Mutant } from './instrument.ts';
 import { createSwitchboard } from './switchboard.ts';
 
