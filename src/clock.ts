@@ -6,10 +6,20 @@ const UPTIME_AGE_MS = 100;
 /** The wall clock moving against the monotonic one by more than this is a reason to look at once. */
 const SUSPICIOUS_MS = 20;
 
+/**
+ * The kernel tells the uptime in hundredths of a second; where `/proc/uptime` is hidden, Node falls back to whole ones.
+ * By so much it may be later than it says, and what lies within that is no sign of a suspend.
+ */
+function withinUptime(aheadMs: number, uptimeSeconds: number, monoMs: number): number {
+  const leastMs = uptimeSeconds * 1000 - monoMs;
+  const resolutionMs = Number.isInteger(uptimeSeconds) ? 1000 : 10;
+  return Math.min(Math.max(aheadMs, leastMs), leastMs + resolutionMs);
+}
+
 /** The real clock of this host. The only place that reads time or starts timers. */
 export function createSystemClock(): Clock {
   let readAtMs = Number.NEGATIVE_INFINITY;
-  let bootAheadMs = 0;
+  let bootAheadMs = Number.POSITIVE_INFINITY;
   let wallAheadMs = 0;
   return {
     now() {
@@ -19,7 +29,7 @@ export function createSystemClock(): Clock {
       if (moved || monoMs - readAtMs > UPTIME_AGE_MS) {
         readAtMs = monoMs;
         wallAheadMs = wallMs - monoMs;
-        bootAheadMs = uptime() * 1000 - monoMs;
+        bootAheadMs = withinUptime(bootAheadMs, uptime(), monoMs);
       }
       return { monoMs, bootMs: monoMs + bootAheadMs, wallMs };
     },

@@ -24,6 +24,8 @@ export interface Keeper {
   readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
   /** Takes new settings over. Only what may change while running may differ; see `config/reload.ts`. */
   reload(settings: CoreSettings): void;
+  /** Takes another part of the exchange's limit over; the cadence follows. */
+  rebudget(budget: CoreSettings['budget']): void;
   /**
    * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`. Markets that are not
    * known any more have left and are not in the answer.
@@ -76,6 +78,7 @@ export function createKeeper(options: Options): Keeper {
       return waiting.settled(command.does, command.markets, waitMs);
     },
     reload: (next) => feed({ kind: 'reload', settings: next }),
+    rebudget: (budget) => feed({ kind: 'budget', budget }),
     settled: waiting.settled,
     snapshot() {
       const now = clock.now();
@@ -98,7 +101,7 @@ function createLoop(
   const turned: (() => void)[] = [];
   let turning = false;
   let ended = false;
-  let cancelWake: Cancel = () => {};
+  const alarm = createAlarm(clock, state, () => feed({ kind: 'tick' }));
   const requests = createRequests(clock, exchange, state, feed);
 
   /** Events that arise while effects are carried out wait their turn: the core is never entered twice. */
@@ -107,16 +110,17 @@ function createLoop(
     queue.push(event);
     if (turning) return;
     turning = true;
-    cancelWake();
     try {
       for (let next = queue.shift(); next !== undefined; next = queue.shift())
         for (const effect of step(state, next, clock.now())) carryOut(effect);
     } catch (error) {
       ended = true;
+      alarm.end();
       return throwToNobody(clock, error);
     }
     turning = false;
-    if (!ended) cancelWake = clock.after(state.wakeAtMs - clock.now().monoMs, () => feed({ kind: 'tick' }));
+    if (ended) alarm.end();
+    else alarm.set();
     for (const run of turned) run();
   }
 
@@ -164,6 +168,24 @@ function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed
       aborts.set(attempt, abort);
     },
     abort: (attempt: number): void => aborts.get(attempt)?.(),
+  };
+}
+
+/** Wakes the core at the moment that it asked for; most answers leave that moment where it was. */
+function createAlarm(clock: Clock, state: CoreState, wake: () => void) {
+  let setToMs: number | null = null;
+  let cancel: Cancel = () => {};
+  return {
+    set(): void {
+      if (setToMs === state.wakeAtMs) return;
+      cancel();
+      setToMs = state.wakeAtMs;
+      cancel = clock.after(state.wakeAtMs - clock.now().monoMs, () => {
+        setToMs = null;
+        wake();
+      });
+    },
+    end: (): void => cancel(),
   };
 }
 

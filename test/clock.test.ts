@@ -1,3 +1,5 @@
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createSystemClock, isoTime } from '../src/clock.ts';
@@ -28,6 +30,27 @@ describe('the clock of this host', () => {
     expect(after.wallMs - before.wallMs).toBeLessThan(-3_500_000);
     expect(after.monoMs - before.monoMs).toBeGreaterThanOrEqual(0);
     expect(Math.abs(after.bootMs - before.bootMs)).toBeLessThan(3000);
+  });
+
+  test('an uptime in whole seconds, as where /proc is hidden, is no suspend', async () => {
+    const real = os.uptime.bind(os);
+    const spy = vi.spyOn(os, 'uptime').mockImplementation(() => Math.floor(real()));
+    syncBuiltinESMExports();
+    try {
+      const clock = createSystemClock();
+      const aheadMs: number[] = [];
+      for (let look = 0; look < 12; look += 1) {
+        const { bootMs, monoMs } = clock.now();
+        aheadMs.push(bootMs - monoMs);
+        await sleep(110);
+      }
+      // What runs ahead of the monotonic clock is taken for a suspend: it must not, by any look.
+      const rises = aheadMs.slice(1).map((ahead, index) => ahead - (aheadMs[index] ?? 0));
+      expect(Math.max(...rises)).toBeLessThan(30);
+    } finally {
+      spy.mockRestore();
+      syncBuiltinESMExports();
+    }
   });
 
   test('calls once, not in the call itself and not before its time', async () => {

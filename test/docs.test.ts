@@ -18,7 +18,7 @@ import {
 } from './docs/markdown.ts';
 import { ask, commandNames, helpOf } from './docs/program.ts';
 import { checkConfig } from './docs/promise-table.ts';
-import { VARIABLE_NAMES } from './docs/schema-tables.ts';
+import { CONFIG_KEYS, VARIABLE_NAMES } from './docs/schema-tables.ts';
 import { telemetryTables } from './docs/telemetry-tables.ts';
 import { asker, createSpy, start as startControl } from './operator/control-fixture.ts';
 import { sampleSnapshot } from './operator/sample-snapshot.ts';
@@ -112,6 +112,7 @@ describe('no document names what does not exist', () => {
   it('as a flag', async () => {
     const names = await commandNames();
     const helps = await Promise.all([...names.map(helpOf), ask(['--help']).then(({ out }) => out)]);
+    helps.push(...['main', 'soak'].map((name) => read(`test/bench/${name}.ts`)));
     const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z-]*/g))]);
     // Other programs have flags of their own; the tests of test/ops follow their commands.
     const others = /^(amtool|curl|docker|kubectl) (?:[^\n\\]|\\\n)*/gm;
@@ -141,6 +142,7 @@ const OTHER_FLAGS = [
   '--no-pager',
   '--namespace',
   '--quick',
+  '--cpu-prof',
 ];
 
 describe('the examples', () => {
@@ -194,6 +196,15 @@ describe('docs/http.md', () => {
     const fields = [...Object.keys(status), ...markets.flatMap((market) => Object.keys(market))];
     const named = new Set(inlineCodeOf(text));
     expect(fields.filter((field) => !named.has(field))).toEqual([]);
+  });
+});
+
+describe('docs/configuration.md', () => {
+  it('says of every key what goes wrong', () => {
+    const [, said = ''] = read('docs/configuration.md').split('## What goes wrong\n');
+    const [table = ''] = said.split('\n## ');
+    const named = [...table.matchAll(/^\| `([\w.]+)` +\|/gm)].map(([, key = '']) => key);
+    expect(named.toSorted()).toEqual(CONFIG_KEYS.toSorted());
   });
 });
 

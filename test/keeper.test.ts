@@ -283,12 +283,13 @@ describe('a command', () => {
       const first = calls.length;
       void keeper.operate(disarm, 0);
       for (let waiter = 0; waiter < waiters; waiter += 1) void keeper.settled('disarm', null, 3_600_000);
-      const startedMs = performance.now();
+      const started = process.threadCpuUsage();
       for (let next = first; next < first + markets.length; next += 1) {
         if (next >= calls.length) run(50);
         calls[next]?.settle({ kind: 'deleted' });
       }
-      return performance.now() - startedMs;
+      const { user, system } = process.threadCpuUsage(started);
+      return (user + system) / 1000;
     };
     disarmAll(0);
     expect(disarmAll(60)).toBeLessThan(3 * disarmAll(0) + 200);

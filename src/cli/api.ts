@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { nearest, suggest } from '../config/wording.ts';
+import { didYouMean } from '../core/nearest.ts';
 import { checkArguments } from '../exchange/arguments.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
@@ -107,9 +107,10 @@ function isName(text: string): text is OperationName {
 function readName(text: string | undefined): OperationName {
   if (text !== undefined && isName(text)) return text;
   const names = Object.keys(OPERATIONS);
-  const found = text === undefined ? 'no operation' : `no operation ${JSON.stringify(text)}`;
-  const hint = text === undefined ? '' : suggest(nearest(text, names));
-  throw new CommandError(EXIT.usage, `there is ${found}; allowed: ${names.join(', ')}${hint}`);
+  const found =
+    text === undefined ? 'no operation is named' : `there is no operation ${JSON.stringify(text)}`;
+  const hint = text === undefined ? '' : didYouMean(text, names);
+  throw new CommandError(EXIT.usage, `${found}; allowed: ${names.join(', ')}${hint}`);
 }
 
 async function readArguments(name: OperationName, json: string | undefined, edge: Edge): Promise<unknown> {

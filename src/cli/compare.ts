@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import {
   COMPARED_RULES,
   COMPARED_TIMEOUTS_SECONDS,
@@ -9,6 +9,7 @@ import {
 } from '../simulation/compare.ts';
 import { OUTAGE_KINDS } from '../simulation/single-timer.ts';
 import { type Edge, EXIT } from './edge.ts';
+import { wholeNumber } from './whole-number.ts';
 
 interface Flags {
   readonly json?: boolean;
@@ -34,11 +35,11 @@ export function registerCompare(program: Command, edge: Edge): void {
     .option(
       '--samples <count>',
       'outages at a random phase per rule, timeout and kind',
-      wholeWithin(1, 100_000),
+      wholeNumber(1, 100_000),
       200,
     )
-    .option('--seed <seed>', 'equal seeds give equal figures', wholeWithin(0, 2 ** 31), 1)
-    .option('--round-trip <ms>', 'round trip to the exchange, milliseconds', wholeWithin(1, 400), 100)
+    .option('--seed <seed>', 'equal seeds give equal figures', wholeNumber(0, 2 ** 31), 1)
+    .option('--round-trip <ms>', 'round trip to the exchange, milliseconds', wholeNumber(1, 400), 100)
     .action(({ json, samples, seed, roundTrip }: Flags) => {
       const options = { samples, seed, roundTripMs: roundTrip, phases: PHASES, lives: LIVES };
       if (json === true) {
@@ -51,14 +52,6 @@ export function registerCompare(program: Command, edge: Edge): void {
       }
       edge.finish(EXIT.ok);
     });
-}
-
-function wholeWithin(low: number, high: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= low && value <= high) return value;
-    throw new InvalidArgumentError(`Found '${text}', allowed is a whole number from ${low} to ${high}.`);
-  };
 }
 
 function asData(options: CompareOptions): unknown {

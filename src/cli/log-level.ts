@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { describe, nearest, suggest } from '../config/wording.ts';
+import { describe } from '../config/wording.ts';
+import { didYouMean } from '../core/nearest.ts';
 import { LOG_LEVELS } from '../operator/control-sources.ts';
 import type { Clock } from '../ports.ts';
 import { CommandError, conclude } from './command-error.ts';
@@ -64,7 +65,7 @@ function readOrder(level: string, flags: Flags): object {
   if (!LOG_LEVELS.some((known) => known === level)) {
     throw new CommandError(
       EXIT.usage,
-      `found ${describe(level)}; allowed: ${LOG_LEVELS.join(', ')}${suggest(nearest(level, LOG_LEVELS))}`,
+      `found ${describe(level)}; allowed: ${LOG_LEVELS.join(', ')}${didYouMean(level, LOG_LEVELS)}`,
     );
   }
   return { level, ...(flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) }) };

@@ -84,6 +84,7 @@ async function operate(
   const answer = await carryOut({ client, edge, clock, path: `/v1/${does}`, body, waitSeconds });
   const progress = readProgress(answer, client.at);
   if (flags.json === true) edge.out(answer.text.trimEnd());
+  else if (progress.length === 0) edge.out('No market is guarded by this daemon: there was nothing to do.');
   return reportProgress(does, progress, { edge, waitSeconds, silent: flags.json === true });
 }
 

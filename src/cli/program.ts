@@ -30,7 +30,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
 /** Parses the command line and runs the command that it names. Sets the exit code; does not throw for bad input. */
 export async function runProgram(argv: readonly string[], edge: Edge): Promise<void> {
   const named = COMMANDS[argv[2] ?? ''];
-  const program = await buildProgram(edge, named === undefined ? Object.values(COMMANDS) : [named]);
+  const program =
+    named === undefined
+      ? await buildProgram(edge)
+      : await buildProgram(edge, [named], `killswitchd ${argv[2]}`);
   try {
     await program.parseAsync([...argv]);
   } catch (error) {
@@ -39,16 +42,21 @@ export async function runProgram(argv: readonly string[], edge: Edge): Promise<v
   }
 }
 
-/** The program with its commands: all of them unless told otherwise. */
-export async function buildProgram(edge: Edge, commands = Object.values(COMMANDS)): Promise<Command> {
+/** The program with its commands: all of them unless told otherwise. `called` is what its errors begin with. */
+export async function buildProgram(
+  edge: Edge,
+  commands = Object.values(COMMANDS),
+  called = 'killswitchd',
+): Promise<Command> {
   const program = new Command('killswitchd')
     .description("Keeps an exchange's kill-switch timers armed for exactly as long as a trading bot lives.")
     .version(VERSION)
     .showSuggestionAfterError()
-    .showHelpAfterError('Try: killswitchd --help')
+    .showHelpAfterError(`Try: ${called} --help`)
     .configureOutput({
       writeOut: (text) => edge.out(text.replace(/\n$/, '')),
       writeErr: (text) => edge.err(text.replace(/\n$/, '')),
+      outputError: (text, write) => write(text.replace(/^error: /, `${called}: `)),
     })
     .exitOverride();
   for (const register of await Promise.all(commands.map((load) => load()))) register(program, edge);

@@ -8,6 +8,7 @@ import { planOf } from '../simulation/swarm.ts';
 import { type Failing, type Progress, runSwarm, type SwarmResult } from '../simulation/swarm-run.ts';
 import { runPlan } from '../simulation/world.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
+import { wholeNumber } from './whole-number.ts';
 
 interface Flags {
   readonly seeds?: number;
@@ -38,11 +39,11 @@ export function registerSimulate(program: Command, edge: Edge): void {
   program
     .command('simulate')
     .description('try to break the daemon: seeded random faults on virtual time, every promise checked')
-    .option('--seeds <count>', `how many seeds to run (default: ${SEEDS})`, wholeFrom(1, LAST_SEED))
-    .option('--seed <seed>', 'the first of them', wholeFrom(0, LAST_SEED), 1)
+    .option('--seeds <count>', `how many seeds to run (default: ${SEEDS})`, wholeNumber(1, LAST_SEED))
+    .option('--seed <seed>', 'the first of them', wholeNumber(0, LAST_SEED), 1)
     .option('--hours <hours>', 'run seeds until so many hours were simulated', hours)
     .option('--plan <file>', 'run the plan in this JSON file instead of seeds')
-    .option('--jobs <threads>', 'threads to run them on', wholeFrom(1, 256), 2)
+    .option('--jobs <threads>', 'threads to run them on', wholeNumber(1, 256), 2)
     .option('--out <folder>', 'where the shrunk plans of failing seeds go', '.')
     .option('--log', 'print every event of one seed, or of the plan')
     .action(async (flags: Flags) => {
@@ -166,18 +167,10 @@ function whyNot(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function wholeFrom(low: number, high: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= low && value <= high) return value;
-    throw new InvalidArgumentError(`Found '${text}', allowed is a whole number from ${low} to ${high}.`);
-  };
-}
-
 function hours(text: string): number {
   const value = /^\d{1,7}(\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
   if (value > 0) return value;
-  throw new InvalidArgumentError(`Found '${text}', allowed is a number of hours such as 0.5 or 24.`);
+  throw new InvalidArgumentError(`Allowed: a number of hours such as 0.5 or 24.`);
 }
 
 function inSeconds(ms: number): string {

@@ -1,5 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
-import { describe, suggest } from './wording.ts';
+import { suggest } from '../core/nearest.ts';
+import { describe } from './wording.ts';
 
 export type Checked<T> =
   | { readonly kind: 'ok'; readonly value: T }

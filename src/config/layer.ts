@@ -88,10 +88,10 @@ function readOuter(
   const written: Tree = {};
   const refused: Path[] = [];
   for (const [offset, setting] of SETTINGS.entries()) {
-    const { variable, path, read, refuse } = setting;
+    const { variable, path, read } = setting;
     const value = checked.values[variable];
     if (path === null || value === undefined) continue;
-    const text = typeof value === 'string' ? (refuse?.(value) ?? null) : null;
+    const text = refusalOf(setting, checked.values);
     if (text === null) put(written, path, read(value));
     else {
       problems.push({ place: { label: nameOf(setting), rank: RANK[source], offset }, text });
@@ -123,6 +123,14 @@ function readOuter(
     mistaken: [...mistaken, ...refused, ...layer.mistaken],
     config: configIsWrong ? undefined : (config ?? null),
   };
+}
+
+/** What is wrong with the value of a variable, by itself or beside another one; null where nothing is. */
+function refusalOf({ variable, refuse, insteadOf = [] }: Setting, values: Tree): string | null {
+  const beside = insteadOf.find((other) => values[other] !== undefined);
+  if (beside !== undefined) return `found beside ${beside}, which says the same; allowed: one of the two`;
+  const value = values[variable];
+  return typeof value === 'string' ? (refuse?.(value) ?? null) : null;
 }
 
 /** Checks values in the shape of the file. */

@@ -1,3 +1,4 @@
+import { suggest } from '../core/nearest.ts';
 import { planCadence } from '../core/timing.ts';
 import {
   type Checked,
@@ -13,7 +14,7 @@ import { BOT_PATTERN, MARKET_PATTERN } from './market-schema.ts';
 import type { Path } from './problem.ts';
 import { marketsOf } from './shard.ts';
 import type { Mistake } from './validate.ts';
-import { describe, suggest } from './wording.ts';
+import { describe } from './wording.ts';
 
 /** What only the whole of a configuration tells. */
 export interface Meaning {

@@ -50,14 +50,20 @@ function shapeOf({ timeoutSeconds, types, renewEverySeconds, bot }: MarketConfig
 }
 
 /** What may change beside the markets and the secrets, in one order for both sides. */
-function changeableOf({ fleet, shard, liveness, onLapse, shutdown, ping, reload, log }: Config): unknown[] {
+function changeableOf(config: Config): unknown[] {
+  const { markets, fleet, shard, liveness, onLapse, shutdown, ping, reload, log } = config;
+  const own = new Set(markets.map(({ market }) => market));
   return [
     [liveness.file, liveness.url, liveness.probeEverySeconds],
     [liveness.ttlSeconds, liveness.startupGraceSeconds, liveness.onStale],
     [onLapse, shutdown.policy, shutdown.budgetSeconds],
     [ping.everySeconds, reload.pollSeconds, log.level],
-    // A single daemon has no others, and a market that comes to one of them changes nothing here but what is known of it.
-    [shard.count, shard.handoverSeconds, shard.count === 1 ? [] : fleet.map(({ bot }) => bot).sort()],
+    [shard.count, shard.handoverSeconds],
+    // Those of other shards: one may still be guarded here, and their bots are known here.
+    fleet
+      .filter(({ market }) => !own.has(market))
+      .map((market) => `${market.market} ${shapeOf(market)}`)
+      .sort(),
   ];
 }
 

@@ -70,8 +70,9 @@ export function readShard(text: unknown): unknown {
   return { index: readOrdinal(index), count: Number(count) };
 }
 
-const ORDINAL = /^(?:.*-)?(\d{1,3})$/;
-const SHARD = /^((?:[^/]*-)?\d{1,3})\/(\d{1,4})$/;
+/** A name before the dash: -1 is a mistake and no pod. */
+const ORDINAL = /^(?:[^-].*-)?(\d{1,3})$/;
+const SHARD = /^((?:[^/-][^/]*-)?\d{1,3})\/(\d{1,4})$/;
 
 /** What is wrong with the number of a shard; null where nothing is. */
 export function refuseOrdinal(text: string): string | null {
@@ -83,7 +84,7 @@ export function refuseOrdinal(text: string): string | null {
 export function refuseShard(text: string): string | null {
   const allowed = `found ${describe(text)}; allowed: I/N with I from 0 to N - 1, such as 2/4`;
   const [, index, count] = SHARD.exec(text) ?? [];
-  if (count === undefined) return allowed;
+  if (count === undefined || Number(count) === 0) return allowed;
   const ordinal = Number(readOrdinal(index));
   if (ordinal < Number(count)) return null;
   return `${allowed}: shards are counted from 0, and the last of ${count} is ${Number(count) - 1}/${count}`;

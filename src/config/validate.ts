@@ -1,6 +1,7 @@
 import envSchema, { type EnvSchemaOpt } from 'env-schema';
+import { nearest, suggest } from '../core/nearest.ts';
 import type { Path } from './problem.ts';
-import { describe, describeAllowed, nearest, type SchemaNode, suggest, suggestInstead } from './wording.ts';
+import { describe, describeAllowed, type SchemaNode, suggestInstead } from './wording.ts';
 
 /** A tree of plain values, as YAML or JSON gives it. */
 export type Tree = Record<string, unknown>;

@@ -100,6 +100,8 @@ export interface Setting {
   readonly list: boolean;
   /** What is wrong with a value that `read` does not understand; null where nothing is. */
   readonly refuse?: (value: string) => string | null;
+  /** Variables that say a part of the same. */
+  readonly insteadOf?: readonly Variable[];
 }
 
 const asIs = (value: unknown) => value;
@@ -146,6 +148,7 @@ export const SETTINGS: readonly Setting[] = [
     read: readShard,
     list: false,
     refuse: refuseShard,
+    insteadOf: ['KILLSWITCHD_SHARD_INDEX', 'KILLSWITCHD_SHARD_COUNT'],
   },
   {
     variable: 'KILLSWITCHD_SHARD_INDEX',

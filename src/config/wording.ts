@@ -1,3 +1,5 @@
+import { didYouMean } from '../core/nearest.ts';
+
 /** What this module reads of a JSON Schema node. */
 export interface SchemaNode {
   readonly type?: string;
@@ -62,7 +64,7 @@ const SECONDS_OF_UNIT = { '': 1, s: 1, sec: 1, m: 60, min: 60, h: 3600 } as cons
 export function suggestInstead(value: unknown, node: SchemaNode): string {
   if (value === null || value === undefined) return '; write a value or leave the key out';
   if (typeof value !== 'string') return '';
-  if (node.enum !== undefined) return suggest(nearest(value, node.enum.map(String)));
+  if (node.enum !== undefined) return didYouMean(value, node.enum.map(String));
   if (node.type === 'boolean') {
     if (/^(yes|on|true)$/i.test(value)) return '; write true';
     return /^(no|off|false)$/i.test(value) ? '; write false' : '';
@@ -76,51 +78,4 @@ export function suggestInstead(value: unknown, node: SchemaNode): string {
     seconds <= (node.maximum ?? Infinity) &&
     (node.type === 'number' || Number.isInteger(seconds));
   return fits ? `; write ${seconds}` : '';
-}
-
-/** `; did you mean X?`, or an empty text for null. */
-export function suggest(word: string | null): string {
-  return word === null ? '' : `; did you mean ${word}?`;
-}
-
-/** The candidate that `word` was probably meant to be, or null where none is near enough. */
-export function nearest(word: string, candidates: readonly string[]): string | null {
-  const given = word.toLowerCase();
-  let best: string | null = null;
-  let bestDistance = Math.max(2, Math.floor(given.length / 3)) + 1;
-  for (const candidate of candidates) {
-    const known = candidate.toLowerCase();
-    const distance = isShortOrLongForm(given, known) ? 1 : editDistance(given, known);
-    if (distance < bestDistance && distance < known.length) {
-      best = candidate;
-      bestDistance = distance;
-    }
-  }
-  return best;
-}
-
-/** `timeout` for `timeoutSeconds`, `orderTypes` for `types`, `warning` for `warn`. */
-function isShortOrLongForm(one: string, other: string): boolean {
-  const [short, long] = one.length < other.length ? [one, other] : [other, one];
-  return short.length > 3 && (long.startsWith(short) || long.endsWith(short));
-}
-
-/** Damerau-Levenshtein distance (neighbours swapped count once): insertions, deletions, replacements. */
-function editDistance(one: string, other: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= one.length; i += 1) {
-    const row = [i];
-    for (let j = 1; j <= other.length; j += 1) {
-      const same = one[i - 1] === other[j - 1] ? 0 : 1;
-      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + same);
-      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) {
-        cost = Math.min(cost, (beforeLast[j - 2] ?? 0) + 1);
-      }
-      row.push(cost);
-    }
-    beforeLast = last;
-    last = row;
-  }
-  return last[other.length] ?? 0;
 }

@@ -52,6 +52,7 @@ function resolveUpperEnd(state: CoreState, market: MarketState): void {
 function believeUntil(state: CoreState, belief: Belief, untilLifeMs: number): void {
   belief.notBeforeLifeMs = untilLifeMs;
   belief.notBeforeAwakeMs = awakeMs(state) + (untilLifeMs - state.lifeMs);
+  state.guardedUntilAwakeMs = Math.min(state.guardedUntilAwakeMs, belief.notBeforeAwakeMs);
 }
 
 /** Something that was written, or may land, from `fromLifeMs` on leaves a timer of only `timeoutMs`. */

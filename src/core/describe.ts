@@ -5,10 +5,13 @@ import type { BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from './snaps
 import { awakeMs, type BotState, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
 import type { Instant } from './time.ts';
 
-/** The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. */
+/**
+ * The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. To be read at once:
+ * a few fields are made from the state when they are asked for.
+ */
 export function describe(state: CoreState, now: Instant): Snapshot {
   const sinceStepMs = Math.max(0, now.monoMs - state.now.monoMs);
-  const markets = state.markets.map((market) => describeMarket(state, market, now, sinceStepMs));
+  const markets = state.markets.map((market) => new DescribedMarket(state, market, now, sinceStepMs));
   const notReady: string[] = [];
   if (state.unauthorised !== null)
     notReady.push(`the exchange refuses the API key: ${state.unauthorised.detail}`);
@@ -49,47 +52,86 @@ export function describe(state: CoreState, now: Instant): Snapshot {
   };
 }
 
-function describeMarket(
-  state: CoreState,
-  market: MarketState,
-  now: Instant,
-  sinceStepMs: number,
-): MarketSnapshot {
-  const { settings, belief } = market;
-  const hasTimer = belief.notBeforeLifeMs !== null;
-  const guaranteedMs = hasTimer ? slackMs(state, market) - sinceStepMs : null;
-  const fires = belief.notAfterMs !== null && belief.notAfterMs > now.monoMs ? belief.notAfterMs : null;
-  const periodMs = periodOf(state, market);
-  return {
-    market: settings.market,
-    types: settings.types,
-    bot: settings.bot,
-    state: phaseOf(state, market, guaranteedMs),
-    wanted: isWanted(state, market),
-    hold: describeHold(state, market, now, sinceStepMs),
-    leaving: market.leaving,
-    handedOverInMs:
-      market.movedUntilAwakeMs === null
-        ? null
-        : Math.max(0, market.movedUntilAwakeMs - awakeMs(state) - sinceStepMs),
-    timeoutMs: settings.timeoutMs,
-    periodMs,
-    survivesMs: boundsOf(state.settings, market.index, periodMs).survivesMs,
-    guaranteedMs,
-    expiryWallMs: belief.expiryWallMs,
-    firesByWallMs: fires === null ? null : now.wallMs + (fires - now.monoMs),
-    cancellationTime: belief.server?.cancellationTime ?? null,
-    lastDurationMs: market.lastDurationMs,
-    lastSlackRatio: market.slackHistory.at(-1) ?? null,
-    slackHistory: [...market.slackHistory],
-    renewals: market.renewals,
-    failures: market.failures,
-    failureStreak: market.streak,
-    lapses: market.lapses,
-    lastProblem: market.refused?.detail ?? market.lastProblem ?? market.altered,
-    onStop: describeStop(state, market, fires !== null),
-    promise: describePromise(state.settings, market.index, periodMs),
-  };
+/**
+ * One market of a snapshot. What only pages show is made when it is asked for: most snapshots are taken for a beat, a
+ * probe or a scrape, and of ten thousand markets nobody reads more.
+ */
+class DescribedMarket implements MarketSnapshot {
+  readonly market: string;
+  readonly types: MarketSnapshot['types'];
+  readonly bot: string;
+  readonly state: MarketPhase;
+  readonly wanted: boolean;
+  readonly hold: MarketSnapshot['hold'];
+  readonly leaving: boolean;
+  readonly handedOverInMs: number | null;
+  readonly timeoutMs: number;
+  readonly periodMs: number;
+  readonly guaranteedMs: number | null;
+  readonly expiryWallMs: number | null;
+  readonly firesByWallMs: number | null;
+  readonly cancellationTime: number | null;
+  readonly lastDurationMs: number | null;
+  readonly lastSlackRatio: number | null;
+  readonly renewals: number;
+  readonly failures: number;
+  readonly failureStreak: number;
+  readonly lapses: number;
+  readonly lastProblem: string | null;
+  readonly #core: CoreState;
+  readonly #settings: CoreState['settings'];
+  readonly #market: MarketState;
+  readonly #index: number;
+
+  constructor(state: CoreState, market: MarketState, now: Instant, sinceStepMs: number) {
+    const { settings, belief } = market;
+    const hasTimer = belief.notBeforeLifeMs !== null;
+    const guaranteedMs = hasTimer ? slackMs(state, market) - sinceStepMs : null;
+    const fires = belief.notAfterMs !== null && belief.notAfterMs > now.monoMs ? belief.notAfterMs : null;
+    this.market = settings.market;
+    this.types = settings.types;
+    this.bot = settings.bot;
+    this.state = phaseOf(state, market, guaranteedMs);
+    this.wanted = isWanted(state, market);
+    this.hold = describeHold(state, market, now, sinceStepMs);
+    this.leaving = market.leaving;
+    const { movedUntilAwakeMs } = market;
+    this.handedOverInMs =
+      movedUntilAwakeMs === null ? null : Math.max(0, movedUntilAwakeMs - awakeMs(state) - sinceStepMs);
+    this.timeoutMs = settings.timeoutMs;
+    this.periodMs = periodOf(state, market);
+    this.guaranteedMs = guaranteedMs;
+    this.expiryWallMs = belief.expiryWallMs;
+    this.firesByWallMs = fires === null ? null : now.wallMs + (fires - now.monoMs);
+    this.cancellationTime = belief.server?.cancellationTime ?? null;
+    this.lastDurationMs = market.lastDurationMs;
+    this.lastSlackRatio = market.slackHistory.at(-1) ?? null;
+    this.renewals = market.renewals;
+    this.failures = market.failures;
+    this.failureStreak = market.streak;
+    this.lapses = market.lapses;
+    this.lastProblem = market.refused?.detail ?? market.lastProblem ?? market.altered;
+    this.#core = state;
+    this.#settings = state.settings;
+    this.#market = market;
+    this.#index = market.index;
+  }
+
+  get survivesMs(): number {
+    return boundsOf(this.#settings, this.#index, this.periodMs).survivesMs;
+  }
+
+  get slackHistory(): readonly number[] {
+    return [...this.#market.slackHistory];
+  }
+
+  get onStop(): string {
+    return describeStop(this.#core, this.#market, this.firesByWallMs !== null);
+  }
+
+  get promise(): readonly string[] {
+    return describePromise(this.#settings, this.#index, this.periodMs);
+  }
 }
 
 function guardedBots(state: CoreState): BotState[] {

@@ -25,6 +25,8 @@ export type CoreEvent =
   | { readonly kind: 'operate'; readonly command: OperatorCommand }
   /** The configuration was read again; what cannot change while running is the same in it. */
   | { readonly kind: 'reload'; readonly settings: CoreSettings }
+  /** Another part of the exchange's limit is this daemon's from now on. */
+  | { readonly kind: 'budget'; readonly budget: CoreSettings['budget'] }
   /** The secret files were read again and hold something new. */
   | { readonly kind: 'credentials-changed' }
   | { readonly kind: 'stop'; readonly policy: 'delete' | 'keep' | 'handoff'; readonly why: string };

@@ -82,6 +82,8 @@ function tripMarket(state: CoreState, market: MarketState): void {
   if (state.phase.kind !== 'running') return;
   // An operator took it out of guard: its orders are not this daemon's to cancel.
   if (market.hold !== null || market.leaving) return;
+  // Another shard judges its bot, which may have beaten to that one only. A failure that it told of is one everywhere.
+  if (market.movedUntilAwakeMs !== null && state.bots.get(market.settings.bot)?.state !== 'failed') return;
   market.tripWanted = true;
   market.nextMs = state.now.monoMs;
 }
@@ -100,13 +102,21 @@ function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: 
   }
 }
 
-/** Brings a market in line with the bot that it has been given to. */
-export function followBot(state: CoreState, market: MarketState, out: Effect[]): void {
+/**
+ * Brings a market in line with the bot that it has been given to. One that comes from another shard, `fromElsewhere`,
+ * is not cut short: nobody watched its bot here.
+ */
+export function followBot(
+  state: CoreState,
+  market: MarketState,
+  out: Effect[],
+  fromElsewhere: boolean = false,
+): void {
   const bot = state.bots.get(market.settings.bot);
   if (bot === undefined) return;
   if (bot.state === 'alive' || bot.state === 'starting') resume(state, market, out);
   else suspend(state, market, SUSPENDS[bot.state], out);
-  if (bot.tripped) tripMarket(state, market);
+  if (bot.tripped && !fromElsewhere) tripMarket(state, market);
 }
 
 function suspend(state: CoreState, market: MarketState, why: Suspension, out: Effect[]): void {

@@ -5,12 +5,16 @@ const MOST_CANDIDATES = 1000;
 
 /** `; did you mean X?` with the candidate that `word` was probably meant to be, or an empty text. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
-  const meant = nearest(word, candidates);
-  return meant === null ? '' : `; did you mean ${meant}?`;
+  return suggest(nearest(word, candidates));
+}
+
+/** `; did you mean X?`, or an empty text for null. */
+export function suggest(word: string | null): string {
+  return word === null ? '' : `; did you mean ${word}?`;
 }
 
 /** The candidate that `word` was probably meant to be, or null where none is near enough. */
-function nearest(word: string, candidates: readonly string[]): string | null {
+export function nearest(word: string, candidates: readonly string[]): string | null {
   if (word.length > LONGEST_WORD) return null;
   const given = word.toLowerCase();
   let best: string | null = null;
@@ -27,7 +31,7 @@ function nearest(word: string, candidates: readonly string[]): string | null {
   return best;
 }
 
-/** `/beat` of `/v1/beat`, `wait` of `waitSeconds`. */
+/** `/beat` of `/v1/beat`, `timeout` of `timeoutSeconds`. */
 function isPartOf(part: string, whole: string): boolean {
   return part.length > 3 && (whole.startsWith(part) || whole.endsWith(part));
 }

@@ -2,8 +2,8 @@ import type { Effect } from './events.ts';
 import { dueExits, tripDone } from './exit.ts';
 import { routeFor, routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
-import { isThrottled } from './rate.ts';
-import { type Candidate, release, waitsForHung } from './release.ts';
+import { isThrottled, reserved, roomInWindow } from './rate.ts';
+import { type Candidate, release, releaseNext, waitsForHung } from './release.ts';
 import {
   awakeMs,
   awakeSlackMs,
@@ -11,18 +11,76 @@ import {
   type CoreState,
   isWanted,
   type MarketState,
-  slackMs,
 } from './state.ts';
 import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs, SHORTEST_GAP_MS } from './timing.ts';
+import {
+  byDeadline,
+  byUrgency,
+  isSalvageable,
+  latestPressingMs,
+  leftToSaveMs,
+  RANK,
+  rankOf,
+} from './urgency.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
 const EARLY_MS = 1;
 /** More attempts of one market than this in flight at a time only add load. */
 const MOST_IN_FLIGHT = 3;
 
+/** A plan looks at so many markets in a millisecond, or less: it is made again at most so often that this is little. */
+const MARKETS_PER_MS = 400;
+/** The longest that an order of urgency may be gone by. */
+const PLAN_LIFE_MS = 25;
+
+/** From here on a plan serves one request for so many markets that it looked at, unless it is older than this. */
+const MANY_MARKETS = 1024;
+const MARKETS_PER_RELEASE = 64;
+const LONGEST_PLAN_LIFE_MS = 250;
+/** No more than this can leave before the next plan is made. */
+const MOST_PLANNED = 2048;
+
+/**
+ * How long the order that the last plan found is good for: next to nothing for few markets, 25 ms for ten thousand. A
+ * plan that hardly anything was taken from yet lives longer: on a host that is short of time each would be too old by
+ * the next answer, and nothing else be done than plan.
+ */
+export function planLifeMs(state: CoreState): number {
+  const { length } = state.markets;
+  if (length >= MANY_MARKETS && state.queueHead < length / MARKETS_PER_RELEASE) return LONGEST_PLAN_LIFE_MS;
+  return Math.min(PLAN_LIFE_MS, length / MARKETS_PER_MS);
+}
+
+/**
+ * Lets go what the last plan had to leave behind, in its order. What has become due since waits for the next plan, which
+ * is made when the last one is too old, and wherever more has changed than that an answer or a permit came.
+ */
+export function planOn(state: CoreState, out: Effect[]): boolean {
+  const isFresh =
+    state.now.monoMs - state.plannedMs < planLifeMs(state) && state.plannedEpoch === state.epoch;
+  const isCalm = state.unauthorised === null && state.bases.every(({ outage }) => outage === null);
+  const head = state.queue[state.queueHead];
+  if (!isFresh || !isCalm || head === undefined || roomInWindow(state) <= reserved(state)) return false;
+  releaseNext(state, (candidate) => isStillDue(state, candidate), out);
+  return true;
+}
+
+/** Whether a plan that is made now would find the candidate as well. */
+function isStillDue(state: CoreState, { market, purpose }: Candidate): boolean {
+  if (market.nextMs > state.now.monoMs + EARLY_MS) return false;
+  if (purpose === 'renew' && market.exit === null) return isWanted(state, market) && !isBusy(state, market);
+  if (market.exit === null || market.exit.done) return false;
+  if (purpose === 'renew') return market.exit.want === 'handoff' && market.inFlight.length === 0;
+  const { inFlight, exit } = market;
+  const others = inFlight.some((attempt) => attempt.purpose !== 'delete');
+  return exit.want === 'delete' && !others && inFlight.length < MOST_IN_FLIGHT;
+}
+
 /** Finds what is due now and lets it go, the most urgent first. The only place that decides when next. */
 export function plan(state: CoreState, out: Effect[]): void {
   state.nextDueMs = Number.POSITIVE_INFINITY;
+  state.plannedMs = state.now.monoMs;
+  state.plannedEpoch = state.epoch;
   switch (state.phase.kind) {
     case 'running':
       release(state, dueWhileRunning(state), out);
@@ -42,16 +100,25 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   const route = routeOf(state);
   if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state)];
   const due: MarketState[] = [];
+  const dueMs = state.now.monoMs + EARLY_MS;
   for (const market of state.markets) {
+    const isDue = market.nextMs <= dueMs;
+    // Most are neither due nor the next one: nothing else about them needs to be looked at.
+    if (!isDue && market.nextMs >= state.nextDueMs) continue;
     if (!isWanted(state, market) || isBusy(state, market)) continue;
-    if (market.nextMs <= state.now.monoMs + EARLY_MS) due.push(market);
-    else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+    if (isDue) due.push(market);
+    else state.nextDueMs = market.nextMs;
   }
   const pressingUntilMs = latestPressingMs(state, due);
-  due.sort(byUrgency(state, pressingUntilMs));
+  const inOrder = due.length > 1 ? byDeadline(state, due, MOST_PLANNED, pressingUntilMs) : due;
+  // Those behind are found by the next plan.
+  if (inOrder.length < due.length) state.nextDueMs = state.now.monoMs;
   // An address that is pinged well again is tried beside the one that stands in for it.
   const returning = canaries(state, ({ pingUp }) => pingUp === true);
-  const others = due.filter((market) => returning.every((canary) => canary.market !== market));
+  const others =
+    returning.length === 0
+      ? inOrder
+      : inOrder.filter((market) => returning.every((canary) => canary.market !== market));
   const renewals = others.map((market) => renewal(market, routeFor(state, market), market.timedOut));
   // After a stall everything is due at once: what is to be deleted does not wait for those that have time.
   const withTime = renewals.findIndex(({ market }) => rankOf(state, market, pressingUntilMs) >= RANK.hasTime);
@@ -180,56 +247,6 @@ function leastSlackMs(state: CoreState): number {
       least = Math.min(least, leftToSaveMs(state, market));
   }
   return least === Number.POSITIVE_INFINITY ? 0 : least;
-}
-
-/** In which order what is due goes; within a rank the earliest deadline, or the longest waiting, comes first. */
-const RANK = { presses: 0, isNew: 1, hasTime: 2, hasLapsed: 3 } as const;
-
-function rankOf(state: CoreState, market: MarketState, pressingUntilMs: number): number {
-  if (isSalvageable(state, market))
-    return leftToSaveMs(state, market) > pressingUntilMs ? RANK.hasTime : RANK.presses;
-  return market.confirmedOnce ? RANK.hasLapsed : RANK.isNew;
-}
-
-/** The latest deadline among those that have lost half of their time: with what ends sooner they go before all else. */
-function latestPressingMs(state: CoreState, due: readonly MarketState[]): number {
-  let latestMs = 0;
-  for (const market of due) {
-    const leftMs = leftToSaveMs(state, market);
-    if (isSalvageable(state, market) && leftMs * 2 <= market.settings.timeoutMs)
-      latestMs = Math.max(latestMs, leftMs);
-  }
-  return latestMs;
-}
-
-/**
- * Earliest deadline first over what can still be saved, then what has lapsed, the longest waiting first. A market that
- * was never armed goes behind those of which more than half of their time is gone, and before those that have time.
- */
-function byUrgency(
-  state: CoreState,
-  pressingUntilMs: number,
-): (one: MarketState, other: MarketState) => number {
-  return (one, other) => {
-    const rank = rankOf(state, one, pressingUntilMs) - rankOf(state, other, pressingUntilMs);
-    if (rank !== 0) return rank;
-    if (isSalvageable(state, one)) return leftToSaveMs(state, one) - leftToSaveMs(state, other);
-    return one.nextMs - other.nextMs;
-  };
-}
-
-/**
- * Until when a renewal may save the timer. Where the wall clock was set ahead and no slack is left by the count that
- * includes it, most likely no time has passed, and the timer still runs: it must not wait behind all that have time.
- */
-function leftToSaveMs(state: CoreState, market: MarketState): number {
-  const slack = slackMs(state, market);
-  return slack > (state.roundTripMs ?? 0) ? slack : awakeSlackMs(state, market);
-}
-
-/** Could a renewal that is written now still reach the exchange before the timer fires? */
-function isSalvageable(state: CoreState, market: MarketState): boolean {
-  return leftToSaveMs(state, market) > (state.roundTripMs ?? 0);
 }
 
 function renewal(market: MarketState, base: number, detached: boolean): Candidate {

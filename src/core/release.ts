@@ -1,22 +1,14 @@
 import { believeWritten } from './belief.ts';
-import type { Effect, Purpose } from './events.ts';
+import type { Effect } from './events.ts';
 import { assertBelief, assertMayFollow } from './invariants.ts';
 import { TRIP_MS } from './promise.ts';
 import { countWrite, isThrottled, reserved, roomAtMs, roomInWindow } from './rate.ts';
-import { type Attempt, awakeMs, type CoreState, type MarketState, slackMs } from './state.ts';
+import { type Attempt, awakeMs, type Candidate, type CoreState, type MarketState, slackMs } from './state.ts';
+
+export type { Candidate };
+
 import { clamp } from './time.ts';
 import { attemptDeadlineMs, gapToLastChanceMs, jittered, retryGapMs } from './timing.ts';
-
-/** An attempt that wants to be written. */
-export interface Candidate {
-  readonly market: MarketState;
-  readonly purpose: Purpose;
-  readonly base: number;
-  /** Takes a fresh connection and no lane: something before it is known to hang. */
-  readonly detached: boolean;
-  /** Told when it is really written; a candidate may be found several times before that. */
-  readonly onWrite: (() => void) | null;
-}
 
 /** Permits are spent within this or given up: saved ones would break the limiter's own window. */
 const PERMIT_LIFE_MS = 1000;
@@ -26,27 +18,31 @@ const LATE_LIMITER_WAIT_MS = 50;
 
 /**
  * Writes the candidates in their order, as far as lanes, permits and the rate reach, and asks the limiter for the
- * rest. What stays behind is found again by the next plan.
+ * rest. What stays behind waits in the queue for `releaseNext`, and is found again by the next plan.
  */
 export function release(state: CoreState, candidates: readonly Candidate[], out: Effect[]): void {
   state.backlog = false;
+  state.queue = [];
+  state.queueHead = 0;
   const [head] = candidates;
   if (head === undefined) return;
   if (state.now.monoMs > state.permitsUntilMs) state.permits = 0;
+  const left: Candidate[] = [];
   let lanes = freeLanes(state);
   let room = roomInWindow(state);
   let wanting = 0;
+  let patienceMs: number | null = null;
   for (const [place, candidate] of candidates.entries()) {
     if (!candidate.detached && lanes <= 0) {
-      state.backlog = true;
+      left.push(candidate);
       // The lane may have been taken a moment ago, in this very release.
-      state.nextDueMs = Math.min(state.nextDueMs, state.now.monoMs + lanePatienceMs(state));
+      patienceMs ??= lanePatienceMs(state);
       continue;
     }
     const keepBack = candidate.purpose === 'delete' ? 0 : reserved(state) - (place === 0 ? 1 : 0);
     if (room <= keepBack) {
-      state.backlog = true;
-      state.nextDueMs = Math.min(state.nextDueMs, Math.max(roomAtMs(state), state.now.monoMs + 1));
+      waitForRoom(state);
+      for (let rest = place; rest < candidates.length; rest += 1) left.push(candidates[rest] ?? candidate);
       break;
     }
     room -= 1;
@@ -54,15 +50,58 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
     if (state.permits > 0) {
       state.permits -= 1;
       write(state, candidate, out);
-      candidate.onWrite?.();
     } else {
+      left.push(candidate);
       wanting += 1;
     }
   }
-  if (wanting > 0) {
-    state.backlog = true;
-    acquire(state, wanting, slackMs(state, head.market), out);
+  // What is to be cut short is judged anew each time.
+  state.queue = left.some(({ purpose }) => purpose === 'trip') ? [] : left;
+  state.backlog = left.length > 0;
+  if (patienceMs !== null) state.nextDueMs = Math.min(state.nextDueMs, state.now.monoMs + patienceMs);
+  if (wanting > 0) acquire(state, wanting, slackMs(state, head.market), out);
+}
+
+/**
+ * Goes on with the queue of the last plan, whose markets may want something else by now: `stillDue` says which do not.
+ * What a whole plan of ten thousand markets costs would else be due for every answer.
+ */
+export function releaseNext(
+  state: CoreState,
+  stillDue: (candidate: Candidate) => boolean,
+  out: Effect[],
+): void {
+  if (state.now.monoMs > state.permitsUntilMs) state.permits = 0;
+  let lanes = freeLanes(state);
+  let room = roomInWindow(state);
+  let at = state.queueHead;
+  const hasWay = (next: Candidate) => lanes > 0 || next.detached;
+  for (let next = state.queue[at]; next !== undefined && hasWay(next); next = state.queue[at]) {
+    const keepBack = next.purpose === 'delete' ? 0 : reserved(state);
+    if (room <= keepBack) {
+      waitForRoom(state);
+      break;
+    }
+    if (stillDue(next)) {
+      if (state.permits <= 0) break;
+      state.permits -= 1;
+      room -= 1;
+      if (!next.detached) lanes -= 1;
+      write(state, next, out);
+    }
+    at += 1;
   }
+  state.queueHead = at;
+  const left = state.queue.length - at;
+  state.backlog = left > 0;
+  const head = state.queue[at];
+  if (head === undefined || !hasWay(head) || state.permits > 0 || room <= reserved(state)) return;
+  const wanted = Math.min(Math.max(lanes, 1), left, room - reserved(state));
+  acquire(state, wanted, slackMs(state, head.market), out);
+}
+
+function waitForRoom(state: CoreState): void {
+  state.nextDueMs = Math.min(state.nextDueMs, Math.max(roomAtMs(state), state.now.monoMs + 1));
 }
 
 function acquire(state: CoreState, permits: number, leastSlackMs: number, out: Effect[]): void {
@@ -182,4 +221,5 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     base,
     fresh: detached,
   });
+  candidate.onWrite?.();
 }

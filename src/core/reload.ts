@@ -25,7 +25,8 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   for (const [name, belief] of state.leftBehind) {
     if (isOver(state, belief)) state.leftBehind.delete(name);
   }
-  const own = new Set(settings.markets.map(({ market }) => market));
+  const own = namesOf(settings.markets);
+  const elsewhere = namesOf(state.settings.handover.elsewhere);
   const markets = [...settings.markets, ...movedAway(state, settings, own)];
   state.settings = { ...settings, markets, flaw: state.settings.flaw };
   for (const { bot } of markets) {
@@ -40,15 +41,11 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
       added.push(wanted.market);
       const market = createMarket(wanted, index, state.now);
       recall(state, market);
-      followBot(state, market, out);
+      followBot(state, market, out, elsewhere.has(wanted.market));
       return market;
     }
     known.index = index;
-    if (own.has(wanted.market)) known.movedUntilAwakeMs = null;
-    else if (known.movedUntilAwakeMs === null) {
-      moved.push(wanted.market);
-      known.movedUntilAwakeMs = awakeMs(state) + settings.handover.forMs;
-    }
+    if (move(state, known, own.has(wanted.market))) moved.push(wanted.market);
     if (known.leaving) {
       added.push(wanted.market);
       returnToGuard(state, known, out);
@@ -56,12 +53,16 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     if (adopt(state, known, wanted, out)) changed.push(wanted.market);
     return known;
   });
-  const configured = new Set(markets.map(({ market }) => market));
+  const configured = namesOf(markets);
   const going = state.markets.filter(({ settings: { market } }) => !configured.has(market));
   const removed: string[] = [];
+  const away = namesOf(settings.handover.elsewhere);
   for (const [place, market] of going.entries()) {
     market.index = markets.length + place;
-    if (market.leaving) continue;
+    if (market.leaving) {
+      followElsewhere(state, market, away.has(market.settings.market));
+      continue;
+    }
     removed.push(market.settings.market);
     market.movedUntilAwakeMs = null;
     leave(state, market);
@@ -83,6 +84,24 @@ function movedAway(
   });
 }
 
+/** A market of this daemon is another shard's from now on, or this daemon's own again. True where it went away. */
+function move(state: CoreState, market: MarketState, isOwn: boolean): boolean {
+  const goes = !isOwn && market.movedUntilAwakeMs === null;
+  const comesBack = isOwn && market.movedUntilAwakeMs !== null;
+  if (goes) market.movedUntilAwakeMs = awakeMs(state) + state.settings.handover.forMs;
+  else if (comesBack) market.movedUntilAwakeMs = null;
+  // A delete that is still tried would take the timer from the other shard.
+  if ((goes || comesBack) && market.exit !== null) reconsider(state, market);
+  return goes;
+}
+
+/** A market on its way out is deleted where no shard has it, and left where another one does. */
+function followElsewhere(state: CoreState, market: MarketState, elsewhere: boolean): void {
+  if (elsewhere === (market.movedUntilAwakeMs !== null)) return;
+  market.movedUntilAwakeMs = elsewhere ? awakeMs(state) : null;
+  reconsider(state, market);
+}
+
 /** Lets go of markets that another shard has guarded for long enough by now. */
 export function endHandovers(state: CoreState, out: Effect[]): void {
   const isDue = ({ movedUntilAwakeMs, leaving }: MarketState) =>
@@ -98,6 +117,10 @@ export function endHandovers(state: CoreState, out: Effect[]): void {
   replaceMarkets(state, markets);
   planPeriods(state, carriedPerSecond(state));
   out.push({ kind: 'notice', notice: { kind: 'handed-over', markets: [...going].map(nameOf) } });
+}
+
+function namesOf(markets: readonly MarketSettings[]): ReadonlySet<string> {
+  return new Set(markets.map(({ market }) => market));
 }
 
 function nameOf({ settings }: MarketState): string {
@@ -177,5 +200,7 @@ function isOver(state: CoreState, belief: Belief): boolean {
 
 function replaceMarkets(state: CoreState, markets: readonly MarketState[]): void {
   state.markets = markets;
+  // What waited in the order of the last plan may be a market that is gone.
+  state.queue = [];
   state.byName = new Map(markets.map((market) => [market.settings.market, market]));
 }

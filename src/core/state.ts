@@ -148,6 +148,17 @@ export interface BotState {
   readonly graceUntilLifeMs: number;
 }
 
+/** An attempt that wants to be written. */
+export interface Candidate {
+  readonly market: MarketState;
+  readonly purpose: Purpose;
+  readonly base: number;
+  /** Takes a fresh connection and no lane: something before it is known to hang. */
+  readonly detached: boolean;
+  /** Told when it is really written; a candidate may be found several times before that. */
+  readonly onWrite: (() => void) | null;
+}
+
 export type Phase =
   | { readonly kind: 'running' }
   | {
@@ -195,6 +206,16 @@ export interface CoreState {
   nextReplanMs: number;
   /** Something was due and had to wait for a lane, a permit or the rate: any settled attempt plans again. */
   backlog: boolean;
+  /** What the last plan found due and could not write, the most urgent first, from `queueHead` on. */
+  queue: readonly Candidate[];
+  queueHead: number;
+  /** When all markets were looked at last, and how many stalls had been seen by then. */
+  plannedMs: number;
+  plannedEpoch: number;
+  /** Index of a market that was not armed when one was last looked for. */
+  unarmedHint: number;
+  /** Before this awake time no guarantee runs out, so that nobody has to look for one that did. */
+  guardedUntilAwakeMs: number;
   /** Smoothed round trip and its mean deviation. */
   roundTripMs: number | null;
   roundTripDeviationMs: number;

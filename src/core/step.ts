@@ -1,15 +1,16 @@
 import { hasSurelyFired } from './belief.ts';
-import { easeCadence } from './cadence.ts';
+import { carriedPerSecond, easeCadence, planPeriods } from './cadence.ts';
 import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
 import { endPauses, holdAfterLapse, operate } from './hold.ts';
 import { hearPing, judgeSilence, pingBases } from './outage.ts';
-import { plan } from './plan.ts';
+import type { Outcome } from './outcome.ts';
+import { plan, planLifeMs, planOn } from './plan.ts';
 import { takePermits } from './release.ts';
 import { endHandovers, forgetGone, reload } from './reload.ts';
 import { settle } from './settle.ts';
-import { awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
+import { awakeMs, awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
 /** The core looks at the clocks at least this often: that is how it notices that time was lost. */
@@ -30,17 +31,17 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
   passTime(state, now, out);
   judgeBots(state, out);
   let plansAgain = event.kind !== 'settled' || state.backlog;
+  // An answer or a permit alone lets go what already waits in its order.
+  let goesOn = false;
   switch (event.kind) {
     case 'tick':
       break;
     case 'granted':
       takePermits(state, event.permits, event.how, out);
+      goesOn = true;
       break;
     case 'settled':
-      // What waited for this answer waits no longer.
-      plansAgain ||= isOnItsWayOut(state.attempts.get(event.attempt)?.market);
-      plansAgain ||= event.outcome.kind !== 'applied' || state.bases.some(({ outage }) => outage !== null);
-      settle(state, event.attempt, event.outcome, out);
+      ({ plansAgain, goesOn } = takeAnswer(state, event, plansAgain, out));
       break;
     case 'pinged':
       hearPing(state, event, out);
@@ -53,6 +54,12 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       break;
     case 'reload':
       reload(state, event.settings, out);
+      // A market that came back brought what is believed of its timer along.
+      state.guardedUntilAwakeMs = Number.NEGATIVE_INFINITY;
+      break;
+    case 'budget':
+      state.settings = { ...state.settings, budget: event.budget };
+      planPeriods(state, carriedPerSecond(state));
       break;
     case 'credentials-changed':
       state.authorisedOnce = false;
@@ -64,7 +71,7 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       beginStop(state, event.policy, event.why, out);
       break;
   }
-  if (plansAgain) {
+  if (plansAgain && !(goesOn && planOn(state, out))) {
     sweep(state, out);
     plan(state, out);
   }
@@ -105,6 +112,33 @@ function comeNearer(state: CoreState, byMs: number): void {
   if (state.phase.kind === 'stopping') state.phase.budgetEndMs -= byMs;
   if (state.unauthorised !== null) state.unauthorised.nextProbeMs -= byMs;
   for (const market of state.markets) if (market.refused !== null) market.nextMs -= byMs;
+}
+
+/** What became of an attempt, and whether that asks for a new plan or only lets the last one go on. */
+function takeAnswer(
+  state: CoreState,
+  { attempt, outcome }: Extract<CoreEvent, { kind: 'settled' }>,
+  waits: boolean,
+  out: Effect[],
+): { readonly plansAgain: boolean; readonly goesOn: boolean } {
+  const market = state.attempts.get(attempt)?.market;
+  let plansAgain = waits || state.phase.kind === 'stopping';
+  const onlyMakesRoom = plansAgain && isExpected(state, attempt, outcome);
+  // What waited for this answer waits no longer.
+  plansAgain ||= isOnItsWayOut(market);
+  plansAgain ||= outcome.kind !== 'applied' || state.bases.some(({ outage }) => outage !== null);
+  settle(state, attempt, outcome, out);
+  // One that is due again at once, as after a stall, has its place in a new order.
+  const isDueAgain = market !== undefined && market.nextMs <= state.now.monoMs;
+  return { plansAgain, goesOn: onlyMakesRoom && !isDueAgain };
+}
+
+/** An answer that only makes room: a renewal or a delete that was carried out, and that nothing else waited for. */
+function isExpected(state: CoreState, id: number, outcome: Outcome): boolean {
+  const attempt = state.attempts.get(id);
+  if (attempt === undefined) return false;
+  if (outcome.kind === 'deleted') return state.phase.kind === 'stopping';
+  return outcome.kind === 'applied' && attempt.purpose === 'renew' && !isOnItsWayOut(attempt.market);
 }
 
 function isOnItsWayOut(market: MarketState | undefined): boolean {
@@ -165,7 +199,12 @@ function mayBeAnswered(state: CoreState, market: MarketState): boolean {
 
 /** A guarantee that ran out is said once; a timer that must have fired is a lapse even while nobody answers. */
 function judgeLapses(state: CoreState, out: Effect[]): void {
+  const nowMs = awakeMs(state);
+  if (nowMs < state.guardedUntilAwakeMs) return;
+  let untilMs = Number.POSITIVE_INFINITY;
   for (const market of state.markets) {
+    const { notBeforeAwakeMs } = market.belief;
+    if (notBeforeAwakeMs !== null) untilMs = Math.min(untilMs, notBeforeAwakeMs);
     if (market.belief.notBeforeLifeMs === null || awakeSlackMs(state, market) > 0 || !isWanted(state, market))
       continue;
     const name = market.settings.market;
@@ -186,11 +225,19 @@ function judgeLapses(state: CoreState, out: Effect[]): void {
     });
     holdAfterLapse(state, market, out);
   }
+  state.guardedUntilAwakeMs = untilMs;
 }
 
 function sayAllArmed(state: CoreState, out: Effect[]): void {
   if (state.allArmedSaid || state.phase.kind !== 'running') return;
-  if (state.markets.some((market) => !market.leaving && slackMs(state, market) <= 0)) return;
+  const { markets } = state;
+  // From where one was not armed a moment ago: looking at all of them after every answer would cost more than renewing.
+  for (let seen = 0; seen < markets.length; seen += 1) {
+    state.unarmedHint %= markets.length;
+    const market = markets[state.unarmedHint];
+    if (market !== undefined && !market.leaving && slackMs(state, market) <= 0) return;
+    state.unarmedHint += 1;
+  }
   state.allArmedSaid = true;
   const sinceStartMs = state.now.monoMs - state.startedMs;
   out.push({ kind: 'notice', notice: { kind: 'all-armed', markets: state.markets.length, sinceStartMs } });
@@ -205,6 +252,7 @@ function setWake(state: CoreState): void {
   if (state.phase.kind === 'running') {
     for (const base of state.bases) wakeMs = Math.min(wakeMs, base.nextPingMs);
   }
-  const dueMs = Math.max(state.nextDueMs, state.backlog ? monoMs : state.lastReleaseMs + COALESCE_MS);
+  const restedMs = state.backlog ? state.plannedMs + planLifeMs(state) : state.lastReleaseMs + COALESCE_MS;
+  const dueMs = Math.max(state.nextDueMs, restedMs);
   state.wakeAtMs = Math.max(Math.min(wakeMs, dueMs), monoMs);
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { ownerOf } from '../config/shard.ts';
 import type { Keeper } from '../keeper.ts';
 import type { Beats } from '../liveness/beats.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
@@ -39,6 +40,11 @@ export function createControlSources(parts: Controlled): ControlSources {
     status,
     snapshot: keeper.snapshot,
     markets: () => watched().markets.map(({ market }) => market),
+    elsewhere(market) {
+      const { fleet, shard } = config();
+      if (!fleet.some((one) => one.market === market)) return null;
+      return { index: ownerOf(market, shard.count), count: shard.count };
+    },
     bots: () => botsOf(config().fleet),
     ttlMs: () => config().liveness.ttlSeconds * 1000,
     hear(bot, says, proof, agoMs) {

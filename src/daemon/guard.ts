@@ -1,12 +1,12 @@
 import type { Config } from '../config/config.ts';
-import { toCoreSettings } from '../config/core-settings.ts';
+import { budgetOf, toCoreSettings } from '../config/core-settings.ts';
 import type { SecretsRead } from '../config/secrets.ts';
-import type { Shard } from '../config/shard.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { createKeeper, type Keeper } from '../keeper.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { SecretsInForce } from './credentials.ts';
+import { createShares } from './shares.ts';
 import type { Telling } from './telling.ts';
 
 export interface GuardOptions {
@@ -33,14 +33,21 @@ export interface Guard {
 export function createGuard(options: GuardOptions): Guard {
   const { config, clock, version, bases, secrets, telling, log } = options;
   const settings = toCoreSettings(config, bases);
-  let nonceShare: Shard = config.shard;
+  const shares = createShares(clock, config.shard, () => {
+    const budget = budgetNow(config);
+    exchange.rebudget(budget);
+    keeper.rebudget(budget);
+  });
+  // `shard.budget` and `exchange.budgetShare` are what they were at the start.
+  const budgetNow = ({ exchange: limits, shard }: Config) =>
+    budgetOf(limits, { ...shard, count: shares.current().count });
   const exchange = createExchange({
     bases,
     credentials: secrets.credentials,
     nonce: settings.nonce,
     clock,
     budget: settings.budget,
-    nonceShare: () => nonceShare,
+    nonceShare: shares.current,
     connections: settings.connections,
     userAgent: `killswitchd/${version}`,
   });
@@ -70,11 +77,14 @@ export function createGuard(options: GuardOptions): Guard {
     reload(next) {
       secrets.takeOverToken(next);
       takeOver(next.secrets);
-      const changed = toCoreSettings(next, bases);
-      nonceShare = next.shard;
-      exchange.rebudget(changed.budget);
-      keeper.reload(changed);
+      shares.follow(next.shard);
+      const budget = budgetNow(next);
+      exchange.rebudget(budget);
+      keeper.reload({ ...toCoreSettings(next, bases), budget });
     },
-    close: () => exchange.close(),
+    async close() {
+      shares.stop();
+      await exchange.close();
+    },
   };
 }

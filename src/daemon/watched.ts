@@ -45,7 +45,11 @@ export function createWatched(clock: Clock, initial: Config): Watched {
         const market = known.get(name);
         if (market !== undefined) staying.set(name, { market, untilMs });
       }
-      for (const name of staying.keys()) if (!known.has(name)) staying.delete(name);
+      for (const [name, { untilMs: stays }] of staying) {
+        const market = known.get(name);
+        if (market === undefined) staying.delete(name);
+        else staying.set(name, { market, untilMs: stays });
+      }
       inForce = next;
       look();
     },

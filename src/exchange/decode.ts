@@ -1,25 +1,23 @@
-import Type from 'typebox';
-import Compile from 'typebox/compile';
 import type { ServerTimer } from '../core/outcome.ts';
 
 /** The last second of the year 9999: times in milliseconds or nanoseconds do not pass as Unix seconds. */
 export const LAST_SECOND = 253_402_300_799;
-export const Seconds = Type.Integer({ minimum: 0, maximum: LAST_SECOND });
 
-const timerShape = Compile(
-  Type.Object({
-    market: Type.String(),
-    startTime: Seconds,
-    cancellationTime: Seconds,
-    types: Type.Union([Type.Array(Type.String()), Type.Null()]),
-  }),
-);
+// Written by hand: a schema compiler would be a third of what the daemon loads at its start, for these few fields.
 
-const publicErrorShape = Compile(
-  Type.Object({ success: Type.Literal(false), message: Type.String(), params: Type.Array(Type.Unknown()) }),
-);
+type Fields = Readonly<Record<string, unknown>>;
 
-const errorShape = Compile(Type.Object({ code: Type.Integer(), message: Type.String() }));
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isSecond(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LAST_SECOND;
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === 'string');
+}
 
 /** The error object of private endpoints. */
 export interface ApiErrorBody {
@@ -49,26 +47,32 @@ export function parseBody(body: Buffer): unknown {
  * times make sense is for the core to judge: the exchange's own example has both times equal.
  */
 export function decodeTimer(value: unknown): ServerTimer | null {
-  if (!timerShape.Check(value)) return null;
+  if (!isFields(value)) return null;
   const { market, startTime, cancellationTime, types } = value;
-  return { market, startTime, cancellationTime, types };
+  if (typeof market !== 'string' || !isSecond(startTime) || !isSecond(cancellationTime)) return null;
+  return types === null || isTexts(types) ? { market, startTime, cancellationTime, types } : null;
 }
 
 /** The error object of a private endpoint, or null where the value is none. `errors` may be an object, `[]` or missing. */
 export function decodeError(value: unknown): ApiErrorBody | null {
-  if (!errorShape.Check(value)) return null;
-  const errors: unknown = 'errors' in value ? value.errors : null;
+  if (!isFields(value) || !Number.isInteger(value['code']) || typeof value['message'] !== 'string')
+    return null;
+  const { errors } = value;
   const named = typeof errors === 'object' && errors !== null ? Object.entries(errors) : [];
   const fields = named.map(([name, messages]: [string, unknown]): [string, string[]] => [
     name,
     (Array.isArray(messages) ? messages : [messages]).filter((text) => typeof text === 'string'),
   ]);
-  return { code: value.code, message: value.message, fields: Object.fromEntries(fields) };
+  return { code: value['code'] as number, message: value['message'], fields: Object.fromEntries(fields) };
 }
 
 /** The error object of a public endpoint, or null where the value is none. */
 export function decodePublicError(value: unknown): PublicErrorBody | null {
-  return publicErrorShape.Check(value) ? { message: value.message, params: value.params } : null;
+  if (!isFields(value)) return null;
+  const { success, message, params } = value;
+  return success === false && typeof message === 'string' && Array.isArray(params)
+    ? { message, params }
+    : null;
 }
 
 /** True for `["pong"]`, the answer of a ping. */

@@ -1,6 +1,6 @@
 import Type, { type TProperties } from 'typebox';
 import Compile from 'typebox/compile';
-import { decodeError, decodePublicError, isPong, Seconds } from './decode.ts';
+import { decodeError, decodePublicError, isPong, LAST_SECOND } from './decode.ts';
 
 /** What an answer with success was found to hold: the reply, or what it should have been instead. */
 export type Decoded<T> =
@@ -123,6 +123,7 @@ export interface MiningPool {
 }
 
 /** Beyond these JSON has already been rounded, and an identifier would be somebody else's. */
+const Seconds = Type.Integer({ minimum: 0, maximum: LAST_SECOND });
 const Identifier = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const Count = Type.Integer({ minimum: 0 });
 const Texts = Type.Array(Type.String());

@@ -8,7 +8,7 @@ import type { Operation } from './operations.ts';
 import { createRedaction, type Redact } from './redaction.ts';
 import type { Reply } from './reply.ts';
 import { createServerClock } from './server-clock.ts';
-import { encodePayload, signPayload } from './sign.ts';
+import { createSigner, encodePayload, type signPayload } from './sign.ts';
 import type { Transport, WireResult } from './wire.ts';
 
 export interface Credentials {
@@ -79,6 +79,7 @@ function signedRequest<Arguments>(
   { key, secret }: Credentials,
   nonce: string,
   mode: NonceMode,
+  sign: typeof signPayload,
 ): Signed {
   const body = JSON.stringify({
     request: operation.path,
@@ -87,7 +88,7 @@ function signedRequest<Arguments>(
     ...operation.fields(given),
   });
   const payload = encodePayload(body);
-  const signature = signPayload(payload, secret);
+  const signature = sign(payload, secret);
   const headers = {
     'Content-type': 'application/json',
     'X-TXC-APIKEY': key,
@@ -120,6 +121,7 @@ export function createSession({
   ...given
 }: SessionOptions): Session {
   const serverClock = createServerClock();
+  const sign = createSigner();
   const nonces = given.nonces ?? createNonceSource(mode, serverClock, given.nonceShare);
 
   function prepare<Arguments>(
@@ -130,7 +132,7 @@ export function createSession({
   ): Signed {
     switch (operation.authentication) {
       case 'signed':
-        return signedRequest(operation, given, credentials(), nonces.next(now), mode);
+        return signedRequest(operation, given, credentials(), nonces.next(now), mode, sign);
       case 'bearer':
         return bearerRequest(operation, given, bearer);
       case 'none':

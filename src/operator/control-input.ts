@@ -1,6 +1,6 @@
 import { didYouMean } from '../core/nearest.ts';
 import { ControlRefusal, describeFound, listNames } from './control-refusal.ts';
-import { LOG_LEVELS, type LogLevel } from './control-sources.ts';
+import { type ControlSources, LOG_LEVELS, type LogLevel } from './control-sources.ts';
 
 /** What a request may say. Durations in seconds. */
 export interface Input {
@@ -141,13 +141,16 @@ export function chooseBot(
 export function chooseMarkets(
   named: readonly string[] | undefined,
   configured: readonly string[],
+  elsewhere: ControlSources['elsewhere'],
 ): readonly string[] | null {
   if (named === undefined) return null;
   const known = new Set(configured);
   const stranger = named.find((market) => !known.has(market));
   if (stranger === undefined) return [...new Set(named)];
-  throw new ControlRefusal(
-    'unknown_market',
-    `markets: found ${describeFound(stranger)}, which is not configured; configured: ${listNames(configured)}${didYouMean(stranger, configured)}`,
-  );
+  const shard = elsewhere(stranger);
+  const why =
+    shard === null
+      ? `which is not configured; configured: ${listNames(configured)}${didYouMean(stranger, configured)}`
+      : `which belongs to shard ${shard.index} of ${shard.count}, counted from 0: ask that daemon`;
+  throw new ControlRefusal('unknown_market', `markets: found ${describeFound(stranger)}, ${why}`);
 }

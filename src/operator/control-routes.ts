@@ -145,7 +145,7 @@ function fail(sources: ControlSources, views: Views, call: Call): Answer {
 
 function commandRoute(sources: ControlSources, views: Views, inTurn: InTurn, does: CommandName): Route {
   const operate = async ({ input }: Call): Promise<Answer> => {
-    const markets = chooseMarkets(input.markets, sources.markets());
+    const markets = chooseMarkets(input.markets, sources.markets(), sources.elsewhere);
     const forMs = Math.round((input.forSeconds ?? 0) * 1000);
     views.forget();
     const progress = await sources.operate({ does, markets, forMs }, waitMs(input));

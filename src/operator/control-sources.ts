@@ -40,6 +40,8 @@ export interface ControlSources {
   readonly status: () => Promise<readonly string[]>;
   /** Names as the configuration in force has them. */
   readonly markets: () => readonly string[];
+  /** The other shard that guards the market; null where none does. */
+  readonly elsewhere: (market: string) => { readonly index: number; readonly count: number } | null;
   readonly bots: () => readonly string[];
   readonly ttlMs: () => number;
   /**

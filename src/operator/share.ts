@@ -18,7 +18,12 @@ export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): ()
     shared = own;
     const settle = (ok: boolean): void => {
       const nowMs = clock.now().monoMs;
-      own.freshUntilMs = ok ? nowMs + Math.min(FRESH_LIMIT_MS, (nowMs - startMs) * FRESH_FACTOR) : nowMs;
+      const freshMs = ok ? Math.min(FRESH_LIMIT_MS, (nowMs - startMs) * FRESH_FACTOR) : 0;
+      own.freshUntilMs = nowMs + freshMs;
+      // A page of ten thousand markets has thirty megabytes: it is not kept until somebody asks again.
+      clock.after(freshMs, () => {
+        if (shared === own) shared = null;
+      });
     };
     result.then(
       () => settle(true),

@@ -90,7 +90,13 @@ function judgeUnasked({ plan, evidence, blame }: Court, { market, bot }: Truth, 
   blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
 }
 
-function judgeWrite({ evidence, nowMs, blame }: Court, { market, bot }: Truth, by: Incarnation): void {
+function judgeWrite(
+  { evidence, intents, nowMs, blame }: Court,
+  { market, bot }: Truth,
+  by: Incarnation,
+): void {
+  if (intents.isMoved(by, market))
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what another daemon renews`);
   const alive = evidence.allowedUntilMs(by, bot) >= nowMs() - TOLERANCE_MS;
   if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, bot)) {
     blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete for a dead bot`);

@@ -13,6 +13,7 @@ const HARMLESS: ReadonlySet<FaultKind> = new Set([
   'duplicate',
   'reload-timeout',
   'reload-remove',
+  'reload-moves',
   'operator-pauses',
   'operator-disarms',
   'operator-trips',

@@ -2,9 +2,9 @@ import type { Flaw } from '../core/flaws.ts';
 import type { Observer } from '../ports.ts';
 import type { Timeline } from '../simulator/virtual-clock.ts';
 import { createHost } from './host.ts';
-import type { Incarnation } from './incarnation.ts';
+import type { Incarnation, Shared } from './incarnation.ts';
 import type { Judge } from './judge.ts';
-import type { Plan, PlannedMarket } from './plan.ts';
+import type { Plan } from './plan.ts';
 import type { Sent } from './sent.ts';
 import type { SimulatedServer } from './server.ts';
 import { createWireFaults } from './wire-faults.ts';
@@ -26,8 +26,8 @@ export interface Fleet {
 
 export interface FleetOptions {
   readonly plan: Plan;
-  /** The markets as they are configured now. */
-  readonly markets: () => readonly PlannedMarket[];
+  /** The markets as they are configured now, as this daemon sees them. */
+  readonly markets: (daemon: number) => Shared;
   readonly timeline: Timeline;
   readonly server: SimulatedServer;
   readonly judge: Judge;
@@ -60,7 +60,7 @@ export function createFleet(options: FleetOptions): Fleet {
       const limiterIsStuck = () => timeline.nowMs() < (stuckUntilMs[daemon] ?? 0);
       const parts = {
         plan,
-        markets: options.markets(),
+        markets: options.markets(daemon),
         planned,
         timeline,
         server,

@@ -1,5 +1,5 @@
 import type { Flaw } from '../core/flaws.ts';
-import type { CoreSettings } from '../core/settings.ts';
+import type { CoreSettings, MarketSettings } from '../core/settings.ts';
 import { classifySync } from '../exchange/classify.ts';
 import { ping, syncKillSwitch } from '../exchange/operations.ts';
 import { createSession, type Session } from '../exchange/session.ts';
@@ -7,7 +7,7 @@ import { createKeeper } from '../keeper.ts';
 import type { Clock, Exchange, Observer } from '../ports.ts';
 import { createHostClock } from '../simulator/virtual-clock.ts';
 import { flawedLimiter, flawedNonces } from './flawed.ts';
-import { GRACE_MS, type Incarnation, TTL_MS } from './incarnation.ts';
+import { GRACE_MS, HANDOVER_MS, type Incarnation, type Shared, TTL_MS } from './incarnation.ts';
 import { createSimulatedLimiter } from './limiter.ts';
 import { createNetwork, type NetworkOptions } from './network.ts';
 import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
@@ -16,7 +16,7 @@ import { EPOCH_MS } from './server.ts';
 export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'roundTripMs'> {
   readonly plan: Plan;
   /** The markets as they are configured when the daemon starts. */
-  readonly markets: readonly PlannedMarket[];
+  readonly markets: Shared;
   readonly planned: PlannedDaemon;
   readonly flaw: Flaw | null;
   readonly limiterIsStuck: () => boolean;
@@ -40,7 +40,7 @@ export function createHost(options: HostOptions): Pick<Incarnation, 'clock' | 'k
     ...flawedNonces(flaw),
   });
   const acquire = flawedLimiter(flaw, clock) ?? createSimulatedLimiter(clock, options.limiterIsStuck);
-  const configure = (markets: readonly PlannedMarket[]) =>
+  const configure = (markets: Shared) =>
     settingsOf(plan, markets, planned, bases, plan.seed + options.daemon, flaw);
   const exchange = createPort(session, clock, bases, acquire);
   return {
@@ -90,20 +90,14 @@ function createPort(
 
 function settingsOf(
   plan: Plan,
-  markets: readonly PlannedMarket[],
+  { own, elsewhere }: Shared,
   planned: PlannedDaemon,
   bases: readonly string[],
   seed: number,
   flaw: Flaw | null,
 ): CoreSettings {
   return {
-    markets: markets.map(({ market, timeoutSeconds, types, bot }) => ({
-      market,
-      timeoutMs: timeoutSeconds * 1000,
-      types,
-      renewEveryMs: null,
-      bot: botName(bot),
-    })),
+    markets: own.map(marketSettings),
     nonce: plan.nonce,
     bases,
     sameAccount: bases.length > 1,
@@ -120,8 +114,12 @@ function settingsOf(
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: plan.cancellationDelayMs,
     requestLifetimeMs: REQUEST_LIFETIME_MS,
-    handover: { elsewhere: [], forMs: 0 },
+    handover: { elsewhere: elsewhere.map(marketSettings), forMs: HANDOVER_MS },
     seed,
     flaw,
   };
+}
+
+function marketSettings({ market, timeoutSeconds, types, bot }: PlannedMarket): MarketSettings {
+  return { market, timeoutMs: timeoutSeconds * 1000, types, renewEveryMs: null, bot: botName(bot) };
 }

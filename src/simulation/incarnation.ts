@@ -7,6 +7,15 @@ import type { PlannedMarket } from './plan.ts';
 export const TTL_MS = 15_000;
 /** For this long after its start a daemon renews without having heard of a bot. */
 export const GRACE_MS = 20_000;
+/** For this long a daemon guards a market that went to another one. */
+export const HANDOVER_MS = 20_000;
+
+/** The configured markets as one of the daemons sees them. */
+export interface Shared {
+  readonly own: readonly PlannedMarket[];
+  /** Those of other daemons. */
+  readonly elsewhere: readonly PlannedMarket[];
+}
 
 /** One life of one simulated daemon; a restart begins another. */
 export interface Incarnation {
@@ -16,7 +25,7 @@ export interface Incarnation {
   readonly clock: HostClock;
   readonly keeper: Keeper;
   /** The settings of this daemon with these markets. */
-  readonly configure: (markets: readonly PlannedMarket[]) => CoreSettings;
+  readonly configure: (markets: Shared) => CoreSettings;
   /** True moment of the SIGTERM; null before it. */
   stoppingMs: number | null;
 }

@@ -2,11 +2,11 @@ import type { BotWord } from '../core/events.ts';
 import type { Notice } from '../core/notice.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { createBeliefJudge } from './belief-judge.ts';
-import type { Court, Violation } from './court.ts';
+import { type Court, TOLERANCE_MS, type Violation } from './court.ts';
 import { createDeleteJudge } from './delete-judge.ts';
 import { createEvidenceBook } from './evidence-book.ts';
 import { createEvidenceJudge } from './evidence-judge.ts';
-import type { Incarnation } from './incarnation.ts';
+import { HANDOVER_MS, type Incarnation, nameOf } from './incarnation.ts';
 import { createIntentBook, type Intent } from './intent-book.ts';
 import { createFalseLapseJudge, createLapseReportJudge } from './lapse-judge.ts';
 import { createPaceJudge } from './pace-judge.ts';
@@ -30,6 +30,8 @@ export interface Judge {
   onEvidence(incarnation: Incarnation, bot: number, says: BotWord, saidMs: number): void;
   /** An operator, or a reload, asked the daemon for something. */
   onIntent(incarnation: Incarnation, market: string, intent: Intent): void;
+  /** A reload made the market another daemon's, `away`, or left it, or gave it back, to this one. */
+  onMove(incarnation: Incarnation, market: string, away: boolean): void;
   /** The market is configured with another timeout from now on. */
   onTimeout(market: string, timeoutMs: number): void;
   /** A request's first byte leaves. */
@@ -78,7 +80,7 @@ export function createJudge(world: JudgedWorld): Judge {
       evidence.begin(incarnation);
     },
     onTurn: judges.belief.onTurn,
-    onNotice: createListener(intents, judges, noteIntent),
+    onNotice: createListener(court, judges, noteIntent),
     onBack: evidence.takeBackGoodbye,
     onIntroduced: evidence.introduce,
     onEvidence(incarnation, bot, says, saidMs) {
@@ -88,6 +90,7 @@ export function createJudge(world: JudgedWorld): Judge {
         if (back && truth.bot === bot) judges.deletes.onWanted(truth.market, incarnation);
     },
     onIntent: noteIntent,
+    onMove: intents.move,
     onTimeout(market, timeoutMs) {
       const truth = truthOf(market);
       if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
@@ -118,17 +121,28 @@ export function createJudge(world: JudgedWorld): Judge {
 
 /** Tells the judges what the daemons say. */
 function createListener(
-  intents: Court['intents'],
+  court: Court,
   judges: ReturnType<typeof appoint>,
   noteIntent: Judge['onIntent'],
 ): Judge['onNotice'] {
+  const { intents } = court;
   return (incarnation, notice) => {
+    if (notice.kind === 'handed-over')
+      for (const market of notice.markets) judgeHandover(court, incarnation, market);
     if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
     if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
     judges.falseLapses.onNotice(incarnation, notice);
     judges.lapseReports.onNotice(incarnation, notice);
     judges.streaks.onNotice(incarnation, notice);
   };
+}
+
+/** A market that moved is left when its handover is over, and not before: the other daemon may learn of it later. */
+function judgeHandover({ intents, nowMs, blame }: Court, incarnation: Incarnation, market: string): void {
+  const movedSinceMs = intents.leave(incarnation, market);
+  if (movedSinceMs !== null && nowMs() - movedSinceMs >= HANDOVER_MS - TOLERANCE_MS) return;
+  const name = nameOf(incarnation);
+  blame('2 false lapse', `${market}: ${name} left it to another daemon before the handover was over`);
 }
 
 /** A pause ends by itself, on the daemon's own clock. */

@@ -1,4 +1,4 @@
-import { nearest, suggest } from '../config/wording.ts';
+import { nearest, suggest } from '../core/nearest.ts';
 import { ORDER_TYPES } from '../core/outcome.ts';
 import { isMarketName } from '../simulator/markets.ts';
 import { EVIDENCE_MODES, FAULT_KINDS, FAULTS, type Fault, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
@@ -163,6 +163,8 @@ function findWrongTarget(
   const struck = FAULTS[kind];
   if (kind === 'reload-timeout' && (sizeMs < 5000 || sizeMs > 600_000))
     return `${place}.sizeMs is ${sizeMs}; expected a timeout of 5000 to 600000 for ${kind}`;
+  if (kind === 'reload-moves' && (sizeMs < 0 || sizeMs > DAY_MS))
+    return `${place}.sizeMs is ${sizeMs}; expected a number from 0 to ${DAY_MS} for ${kind}`;
   const delays = struck === 'requests' && (sizeMs < 0 || sizeMs > REQUEST_LIFETIME_MS);
   if (delays) return `${place}.sizeMs is ${sizeMs}; expected a number from 0 to ${REQUEST_LIFETIME_MS}`;
   if (struck === 'exchange')

@@ -66,6 +66,11 @@ export const FAULTS = {
   'reload-timeout': 'market',
   /** A reload takes the market out, and another one brings it back. */
   'reload-remove': 'market',
+  /**
+   * Reloads give the market to one daemon alone, and later back to all; with a single one, to nobody in the run. Which
+   * one it is follows from the share; the others learn of it one after the other within the size.
+   */
+  'reload-moves': 'market',
   'operator-pauses': 'market',
   'operator-disarms': 'market',
   'operator-trips': 'market',

@@ -88,13 +88,21 @@ function strikeBot({ timeline, bots }: Struck, { kind, target, forMs, sizeMs }: 
   bots.silence(target, timeline.nowMs() + forMs, kind === 'bot-flaps' ? sizeMs : null);
 }
 
-function strikeMarket({ operators }: Struck, { kind, target, forMs, sizeMs }: Fault): void {
+/** The daemon that keeps a market which moves; one beyond the run where there is only one. */
+function keeperOf({ daemons }: Plan, share: number): number {
+  return daemons.length === 1 ? 1 : Math.floor(share * daemons.length) % daemons.length;
+}
+
+function strikeMarket({ plan, operators }: Struck, { kind, target, forMs, share, sizeMs }: Fault): void {
   switch (kind) {
     case 'reload-timeout':
       operators.changeTimeout(target, Math.round(sizeMs / 1000));
       break;
     case 'reload-remove':
       operators.remove(target, forMs);
+      break;
+    case 'reload-moves':
+      operators.move(target, keeperOf(plan, share), forMs, sizeMs);
       break;
     case 'operator-pauses':
       operators.hold(target, 'pause', forMs);

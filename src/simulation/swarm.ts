@@ -228,6 +228,8 @@ const LENGTH: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   suspend: (draw) => draw.between(1_000, 60_000),
   crash: (draw) => draw.between(500, 20_000),
   // Half of them longer than evidence lasts.
+  // Half of them longer than the handover.
+  'reload-moves': (draw) => (draw.chance(0.5) ? draw.between(100, 20_000) : draw.between(20_000, 90_000)),
   'bot-silent': (draw) => (draw.chance(0.5) ? draw.between(100, 15_000) : draw.between(15_000, 60_000)),
 };
 
@@ -241,5 +243,6 @@ const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   reorder: (draw) => draw.between(10, 3_000),
   'bot-flaps': (draw) => draw.between(1_000, 20_000),
   stutters: (draw) => draw.between(260, 900),
+  'reload-moves': (draw) => draw.between(0, 15_000),
   'reload-timeout': (draw) => 1000 * (draw.chance(0.7) ? draw.pick(TIMEOUTS) : draw.whole(5, 600)),
 };

@@ -1,10 +1,7 @@
-import { createShard, type Shard, type ShardKind } from './shard.ts';
+import { createShard, SHARD_MEMBERS, type Shard, type ShardKind } from './shard.ts';
 
 /** Gives the event loop back where it was held for long enough. */
 export type Breathe = () => Promise<void>;
-
-/** Members in one registry: their text for one metric takes about a millisecond to build. */
-const SHARD_MEMBERS = 50;
 
 /** All shards of one kind, and which members have their series there. */
 export interface Fleet<Member, Seen, Counters> {
@@ -42,11 +39,14 @@ export function createFleet<Member, Seen, Own extends string, Counters>(
   const remains = createRemains();
   let lookup: (name: string) => Seen | undefined = () => undefined;
 
+  const hasPlace = (candidate: Home): boolean => candidate.size() < SHARD_MEMBERS;
   const add = (member: Member): void => {
     const name = nameOf(member);
     if (homes.has(name)) return;
     remains.remove(name);
-    let shard = shards.find((candidate) => candidate.size() < SHARD_MEMBERS);
+    const last = shards.at(-1);
+    // Places that became free are looked for only where the newest shard has none.
+    let shard = last !== undefined && last.size() < SHARD_MEMBERS ? last : shards.find(hasPlace);
     if (shard === undefined) {
       shard = createShard(kind);
       shards.push(shard);

@@ -1,12 +1,13 @@
 import type { Registry } from 'prom-client';
 import type { Breathe } from './fleet.ts';
+import { headerOf } from './series.ts';
 import type { Shard } from './shard.ts';
 
 /** About what one write to a socket should carry. */
 const CHUNK_CHARS = 64 * 1024;
 
 /** A shard as the page needs it. */
-type Page = Pick<Shard<never, never, unknown>, 'names' | 'text'>;
+type Page = Pick<Shard<never, never, unknown>, 'metrics'>;
 
 /** The page in pieces: the metrics of the registry, then for each fleet every metric over all of its shards. */
 export async function renderChunks(
@@ -17,7 +18,7 @@ export async function renderChunks(
   const chunks: string[] = [];
   let chunk = '';
   const add = async (text: string): Promise<void> => {
-    chunk += `${text}\n`;
+    chunk += text;
     if (chunk.length >= CHUNK_CHARS) {
       chunks.push(chunk);
       chunk = '';
@@ -25,24 +26,14 @@ export async function renderChunks(
     await breathe();
   };
   for (const { name } of registry.getMetricsAsArray()) {
-    await add(await registry.getSingleMetricAsString(name));
+    await add(`${await registry.getSingleMetricAsString(name)}\n`);
   }
   for (const shards of fleets) {
-    for (const name of shards[0]?.names ?? []) {
-      for (const [index, shard] of shards.entries()) {
-        const text = await shard.text(name);
-        const samples = index === 0 ? text : withoutHeader(text);
-        if (samples !== '') await add(samples);
-      }
+    for (const [metric, described] of (shards[0]?.metrics ?? []).entries()) {
+      await add(headerOf(described));
+      for (const { metrics } of shards) await add(metrics[metric]?.samples() ?? '');
     }
   }
   chunks.push(chunk);
   return chunks;
-}
-
-/** Without the HELP and TYPE lines, which a metric may have only once on a page. */
-function withoutHeader(text: string): string {
-  const endOfHelp = text.indexOf('\n');
-  const endOfType = text.indexOf('\n', endOfHelp + 1);
-  return endOfType === -1 ? '' : text.slice(endOfType + 1);
 }

@@ -1,13 +1,23 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { escaped, type Places } from './places.ts';
 
-/** The series of one metric for each member (market, or bot) of a shard. `Seen` is what a snapshot says of a member. */
-export interface Series<Member, Seen> {
-  /** Creates them with their values before anything has happened. */
-  create(member: Member): void;
+/** What a metric is, whatever its values. */
+export interface Described {
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'gauge' | 'counter';
+  /** The one that names the member comes first. */
+  readonly labels: readonly string[];
+}
+
+/** One metric of a shard. `Seen` is what a snapshot says of a member (market, or bot). */
+export interface Series<Member, Seen> extends Described {
+  /** The line of every sample, each with its end. */
+  samples(): string;
+  /** Creates the samples of a member with their values before anything has happened. */
+  create(member: Member, place: number): void;
   /** Something else is configured for the member now. */
-  change(before: Member, after: Member): void;
-  remove(member: Member): void;
-  show(name: string, seen: Seen): void;
+  change(before: Member, after: Member, place: number): void;
+  show(place: number, seen: Seen): void;
 }
 
 /** A counter by member, and by one more label where `L` names it. */
@@ -15,12 +25,12 @@ export interface CounterSeries<Own extends string, L extends string = never> {
   inc(labels: Record<Own | L, string>): void;
 }
 
-/** How the metrics of one kind of member are declared: each in the registry, and in the list of `series`. */
+/** How the metrics of one kind of member are declared, each in the list of `series`. */
 export interface Declarer<Member, Seen, Own extends string> {
   readonly series: readonly Series<Member, Seen>[];
   /** A number that is read off the snapshot; `initial` stands until the first one, and again once it differs. */
   gauge(name: string, help: string, initial: (member: Member) => number, read: (seen: Seen) => number): void;
-  /** 1 for the one of `values` that the snapshot names, 0 for the others. */
+  /** 1 for the one of `values` that the snapshot names, 0 for the others; one that is none of them is shown as well. */
   stateset(
     name: string,
     help: string,
@@ -41,67 +51,53 @@ export interface Declarer<Member, Seen, Own extends string> {
   };
 }
 
-export interface DeclarerOptions<Member, Own extends string> {
-  readonly registry: Registry;
+export interface DeclarerOptions<Own extends string> {
   /** The label that names a member. */
   readonly own: Own;
-  readonly nameOf: (member: Member) => string;
-  /** Told the name of a metric of which a value is no longer what it was. */
-  readonly touch: (metric: string) => void;
+  readonly places: Places;
 }
 
+/** The lines HELP and TYPE, which a metric may have only once on a page. */
+export function headerOf({ name, help, type }: Described): string {
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
+}
+
+function labelText(label: string, value: string): string {
+  return `,${label}="${escaped(value)}"`;
+}
+
+/**
+ * The metrics of a shard. Their values stand in plain arrays, by the place of the member: a label set and a map entry
+ * for each of the dozens of series of ten thousand markets would take more memory than everything else together. Lines
+ * are made while a page is.
+ */
 export function createDeclarer<Member, Seen, Own extends string>(
-  options: DeclarerOptions<Member, Own>,
+  options: DeclarerOptions<Own>,
 ): Declarer<Member, Seen, Own> {
-  const { registry, own, nameOf, touch } = options;
-  const registers = [registry];
   const series: Series<Member, Seen>[] = [];
   return {
     series,
     gauge(name, help, initial, read) {
-      const gauge = new Gauge<string>({ name, help, labelNames: [own], registers });
-      const shown = new Map<string, number>();
-      const set = (member: string, value: number): void => {
-        if (shown.get(member) === value) return;
-        shown.set(member, value);
-        gauge.set({ [own]: member }, value);
-        touch(name);
-      };
+      const { values, samples } = createColumns(options, name, ['']);
       series.push({
-        create: (member) => set(nameOf(member), initial(member)),
-        change: (before, after) => {
-          if (initial(before) !== initial(after)) set(nameOf(after), initial(after));
+        name,
+        help,
+        type: 'gauge',
+        labels: [options.own],
+        samples,
+        create: (member, place) => {
+          values[place] = initial(member);
         },
-        remove: (member) => {
-          shown.delete(nameOf(member));
-          gauge.remove({ [own]: nameOf(member) });
-          touch(name);
+        change: (before, after, place) => {
+          if (initial(before) !== initial(after)) values[place] = initial(after);
         },
-        show: (member, seen) => set(member, read(seen)),
+        show: (place, seen) => {
+          values[place] = read(seen);
+        },
       });
     },
     stateset: (...declared) => series.push(declareStateset(options, ...declared)),
-    info(name, help, labels, of) {
-      const labelNames = [own, ...labels];
-      const gauge = new Gauge<string>({ name, help, labelNames, registers });
-      const labelsOf = (member: Member) =>
-        Object.fromEntries([nameOf(member), ...of(member)].map((value, index) => [labelNames[index], value]));
-      const create = (member: Member): void => {
-        gauge.set(labelsOf(member), 1);
-        touch(name);
-      };
-      const remove = (member: Member): void => {
-        gauge.remove(labelsOf(member));
-        touch(name);
-      };
-      const change = (before: Member, after: Member): void => {
-        // Most of what a reload reads again is what it was.
-        if (JSON.stringify(of(before)) === JSON.stringify(of(after))) return;
-        remove(before);
-        create(after);
-      };
-      series.push({ create, change, remove, show: () => {} });
-    },
+    info: (...declared) => series.push(declareInfo(options, ...declared)),
     counter<L extends string>(name: string, help: string, label?: L, values: readonly string[] = []) {
       const counter = declareCounter(options, name, help, label, values);
       series.push(counter);
@@ -110,70 +106,156 @@ export function createDeclarer<Member, Seen, Own extends string>(
   };
 }
 
+/** Numbers by place and column, and their lines: one column for each of `tails`, which are what follows the own label. */
+function createColumns<Own extends string>(
+  { own, places }: DeclarerOptions<Own>,
+  name: string,
+  tails: readonly string[],
+): { readonly values: Float64Array; readonly samples: () => string } {
+  const values = new Float64Array(places.most * tails.length);
+  const starts = `${name}{${own}="`;
+  const ends = tails.map((tail) => `"${tail}} `);
+  const zeros = createForm(ends.map((end) => `${starts}${MEMBER}${end}0\n`));
+  const isZero = (place: number): boolean => {
+    for (let at = place * ends.length; at < (place + 1) * ends.length; at += 1)
+      if (values[at] !== 0) return false;
+    return true;
+  };
+  return {
+    values,
+    samples() {
+      let text = '';
+      for (let place = 0; place < places.labels.length; place += 1) {
+        const member = places.labels[place];
+        if (member == null) continue;
+        if (isZero(place)) {
+          text += zeros(member);
+          continue;
+        }
+        const start = starts + member;
+        for (let column = 0; column < ends.length; column += 1)
+          text += `${start}${ends[column] ?? ''}${values[place * ends.length + column] ?? 0}\n`;
+      }
+      return text;
+    },
+  };
+}
+
+/** Stands for the member in a form; no name has it. */
+const MEMBER = '\0';
+
+/**
+ * The same lines for any member. Most samples never change: to put them together piece by piece would make half a
+ * million pieces out of ten thousand markets for every page.
+ */
+function createForm(lines: readonly string[]): (member: string) => string {
+  const pieces = lines.join('').split(MEMBER);
+  return (member) => pieces.join(member);
+}
+
 function declareStateset<Member, Seen, Own extends string>(
-  { registry, own, nameOf, touch }: DeclarerOptions<Member, Own>,
+  { own, places }: DeclarerOptions<Own>,
   name: string,
   help: string,
   label: string,
   values: readonly string[],
   read: (seen: Seen) => string | null,
 ): Series<Member, Seen> {
-  const gauge = new Gauge<string>({ name, help, labelNames: [own, label], registers: [registry] });
-  const shown = new Map<string, string>();
+  const shown: (string | null)[] = [];
+  const starts = `${name}{${own}="`;
+  const line = (value: string, sample: 0 | 1) => `${starts}${MEMBER}"${labelText(label, value)}} ${sample}\n`;
+  const formOf = (now: string | null) => {
+    const known = values.map((value) => line(value, value === now ? 1 : 0));
+    return createForm(now === null || values.includes(now) ? known : [...known, line(now, 1)]);
+  };
+  const forms = new Map<string | null, ReturnType<typeof createForm>>();
   return {
-    create: (member) => {
-      for (const value of values) gauge.set({ [own]: nameOf(member), [label]: value }, 0);
-      touch(name);
+    name,
+    help,
+    type: 'gauge',
+    labels: [own, label],
+    samples() {
+      let text = '';
+      for (let place = 0; place < places.labels.length; place += 1) {
+        const member = places.labels[place];
+        if (member == null) continue;
+        const now = shown[place] ?? null;
+        const form = forms.get(now) ?? formOf(now);
+        forms.set(now, form);
+        text += form(member);
+      }
+      return text;
+    },
+    create: (_, place) => {
+      shown[place] = null;
     },
     change: () => {},
-    remove: (member) => {
-      const last = shown.get(nameOf(member));
-      for (const value of last === undefined ? values : new Set([...values, last])) {
-        gauge.remove({ [own]: nameOf(member), [label]: value });
-      }
-      shown.delete(nameOf(member));
-      touch(name);
-    },
-    show: (member, seen) => {
-      const now = read(seen);
-      const last = shown.get(member) ?? null;
-      if (now === last) return;
-      if (last !== null) gauge.set({ [own]: member, [label]: last }, 0);
-      if (now !== null) gauge.set({ [own]: member, [label]: now }, 1);
-      if (now === null) shown.delete(member);
-      else shown.set(member, now);
-      touch(name);
+    show: (place, seen) => {
+      shown[place] = read(seen);
     },
   };
 }
 
-function declareCounter<Member, Own extends string>(
-  { registry, own, nameOf, touch }: DeclarerOptions<Member, Own>,
+function declareInfo<Member, Seen, Own extends string>(
+  { own, places }: DeclarerOptions<Own>,
+  name: string,
+  help: string,
+  labels: readonly string[],
+  of: (member: Member) => string[],
+): Series<Member, Seen> {
+  const tails: string[] = [];
+  const create = (member: Member, place: number): void => {
+    tails[place] = of(member)
+      .map((value, index) => labelText(labels[index] ?? '', value))
+      .join('');
+  };
+  return {
+    name,
+    help,
+    type: 'gauge',
+    labels: [own, ...labels],
+    samples: () =>
+      places.labels
+        .map((member, place) =>
+          member === null ? '' : `${name}{${own}="${member}"${tails[place] ?? ''}} 1\n`,
+        )
+        .join(''),
+    create,
+    change: (_, after, place) => create(after, place),
+    show: () => {},
+  };
+}
+
+function declareCounter<Member, Seen, Own extends string>(
+  options: DeclarerOptions<Own>,
   name: string,
   help: string,
   label: string | undefined,
   values: readonly string[],
-): Series<Member, unknown> & CounterSeries<Own, string> {
-  const labelNames = label === undefined ? [own] : [own, label];
-  const counter = new Counter<string>({ name, help, labelNames, registers: [registry] });
-  const seriesOf = (member: Member): Record<string, string>[] => {
-    const market = { [own]: nameOf(member) };
-    return label === undefined ? [market] : values.map((value) => ({ ...market, [label]: value }));
-  };
+): Series<Member, Seen> & CounterSeries<Own, string> {
+  const { own, places } = options;
+  const tails = label === undefined ? [''] : values.map((value) => labelText(label, value));
+  const columns = new Map(
+    label === undefined ? [[undefined, 0]] : values.map((value, column) => [value, column]),
+  );
+  const { values: counts, samples } = createColumns(options, name, tails);
   return {
-    inc: (labels) => {
-      counter.inc(labels);
-      touch(name);
+    name,
+    help,
+    type: 'counter',
+    labels: label === undefined ? [own] : [own, label],
+    samples,
+    inc: (labels: Record<string, string>) => {
+      const place = places.of(labels[own] ?? '');
+      const column = columns.get(label === undefined ? undefined : labels[label]);
+      if (place === undefined || column === undefined) return;
+      const at = place * tails.length + column;
+      counts[at] = (counts[at] ?? 0) + 1;
     },
-    create: (member) => {
-      for (const labels of seriesOf(member)) counter.inc(labels, 0);
-      touch(name);
+    create: (_, place) => {
+      counts.fill(0, place * tails.length, (place + 1) * tails.length);
     },
     change: () => {},
-    remove: (member) => {
-      for (const labels of seriesOf(member)) counter.remove(labels);
-      touch(name);
-    },
     show: () => {},
   };
 }

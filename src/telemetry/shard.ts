@@ -1,10 +1,13 @@
-import { Registry } from 'prom-client';
-import { createDeclarer, type Declarer } from './series.ts';
+import { createPlaces } from './places.ts';
+import { createDeclarer, type Declarer, type Described } from './series.ts';
+
+/** The lines of one metric for so many members take a fraction of a millisecond to make. */
+export const SHARD_MEMBERS = 50;
 
 /**
- * The metrics of a bounded number of members (markets, or bots), in a registry of their own. prom-client builds the text
- * of a metric in one piece: over ten thousand markets that would hold the event loop for a tenth of a second and more.
- * Most series hardly ever change, so each text is kept until one of its values does.
+ * The metrics of at most `SHARD_MEMBERS` members (markets, or bots). The client library keeps an object for each
+ * sample, and makes the text of a metric in one piece: over ten thousand markets that would take hundreds of megabytes,
+ * and hold the event loop for a tenth of a second. It serves the metrics of the daemon itself.
  */
 export interface Shard<Member, Seen, Counters> {
   readonly counters: Counters;
@@ -17,10 +20,8 @@ export interface Shard<Member, Seen, Counters> {
   remove(name: string): void;
   /** Sets the gauges of every member that `lookup` knows. */
   refresh(lookup: (name: string) => Seen | undefined): void;
-  /** Names of the metrics, the same in every shard that was declared alike. */
-  readonly names: readonly string[];
-  /** The text of one metric: HELP, TYPE and the samples. */
-  text(metric: string): Promise<string>;
+  /** The metrics, the same ones in every shard that was declared alike. */
+  readonly metrics: readonly (Described & { samples(): string })[];
 }
 
 /** What sort of members a shard is for. */
@@ -33,49 +34,43 @@ export interface ShardKind<Member, Seen, Own extends string, Counters> {
 }
 
 /** An empty shard. */
-export function createShard<Member, Seen, Own extends string, Counters>(
-  { own, nameOf, declare }: ShardKind<Member, Seen, Own, Counters>,
-  registry = new Registry(),
-): Shard<Member, Seen, Counters> {
-  const texts = new Map<string, Promise<string>>();
-  const touch = (metric: string): void => void texts.delete(metric);
-  const declarer = createDeclarer<Member, Seen, Own>({ registry, own, nameOf, touch });
+export function createShard<Member, Seen, Own extends string, Counters>({
+  own,
+  nameOf,
+  declare,
+}: ShardKind<Member, Seen, Own, Counters>): Shard<Member, Seen, Counters> {
+  const places = createPlaces(SHARD_MEMBERS);
+  const declarer = createDeclarer<Member, Seen, Own>({ own, places });
   const counters = declare(declarer);
+  const { series } = declarer;
   const members = new Map<string, Member>();
   return {
     counters,
-    size: () => members.size,
+    size: places.size,
     add(member) {
       members.set(nameOf(member), member);
-      for (const series of declarer.series) series.create(member);
+      const place = places.take(nameOf(member));
+      for (const one of series) one.create(member, place);
     },
     change(member) {
       const before = members.get(nameOf(member));
-      if (before === undefined) return;
+      const place = places.of(nameOf(member));
+      if (before === undefined || place === undefined) return;
       members.set(nameOf(member), member);
-      for (const series of declarer.series) series.change(before, member);
+      for (const one of series) one.change(before, member, place);
     },
     remove(name) {
-      const member = members.get(name);
-      if (member === undefined) return;
       members.delete(name);
-      for (const series of declarer.series) series.remove(member);
+      places.leave(name);
     },
     refresh(lookup) {
       for (const name of members.keys()) {
         const seen = lookup(name);
-        if (seen === undefined) continue;
-        for (const series of declarer.series) series.show(name, seen);
+        const place = places.of(name);
+        if (seen === undefined || place === undefined) continue;
+        for (const one of series) one.show(place, seen);
       }
     },
-    names: registry.getMetricsAsArray().map((metric) => metric.name),
-    text(metric) {
-      let text = texts.get(metric);
-      if (text === undefined) {
-        text = registry.getSingleMetricAsString(metric);
-        texts.set(metric, text);
-      }
-      return text;
-    },
+    metrics: series,
   };
 }

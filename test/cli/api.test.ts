@@ -177,7 +177,7 @@ describe('api --list', () => {
 describe('api ends with 64 and sends nothing', () => {
   const sentences: [string, readonly string[], RegExp][] = [
     ['for an unknown operation, and names the nearest', ['minningPool'], /did you mean miningPool\?$/],
-    ['without an operation', [], /there is no operation; allowed: createStockMarketOrder, orderHistory/],
+    ['without an operation', [], /no operation is named; allowed: createStockMarketOrder, orderHistory/],
     ['for what is no JSON', ['myCodes', '{limit:1}'], /the arguments are no JSON: .*; write an object/],
     ['for JSON that is no object', ['myCodes', '[1]'], /request is \[1\]; allowed: an object with limit/],
     ['for an argument out of range', ['myCodes', '{"limit":101}'], /limit is 101; allowed: whole numbers 1/],

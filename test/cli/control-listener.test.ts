@@ -24,6 +24,7 @@ async function listener(report: ReloadReport = { kind: 'unchanged' }, state: Pro
     snapshot: () => sampleSnapshot({ ready: false, notReady: ['BTC_USDT is not confirmed armed (arming)'] }),
     status: async () => [JSON.stringify(statusOf([{ market: 'BTC_USDT' }]))],
     markets: () => ['BTC_USDT', 'ETH_USDT'],
+    elsewhere: (market) => (market === 'SOL_USDT' ? { index: 1, count: 3 } : null),
     bots: () => ['main'],
     ttlMs: () => 15_000,
     hear: () => ({ counted: true }),

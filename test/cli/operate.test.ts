@@ -79,6 +79,12 @@ describe('a command to the running daemon', () => {
     expect(err).toContain('killswitchd arm: 1 of 2 markets impossible as things stand');
   });
 
+  it('says that there was nothing to do where the daemon guards no market, as a shard that waits does', async () => {
+    const { code, out } = await order(['arm'], { json: { done: true, markets: [] } });
+    expect(code).toBe(0);
+    expect(out).toEqual(['No market is guarded by this daemon: there was nothing to do.']);
+  });
+
   it('--json prints the reply as it came and has the same exit code', async () => {
     const json = { done: false, markets: [progress('BTC_USDT', 'waiting', 'is not confirmed armed yet')] };
     const { code, out } = await order(['arm', '--json'], { status: 202, json });

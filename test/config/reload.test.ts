@@ -142,6 +142,18 @@ describe('the shards of a reload', () => {
     expect(taken.sort()).toEqual([...left.moved].sort());
   });
 
+  it('a market of another shard that changes is taken over: it may still be guarded here as well', () => {
+    const [elsewhere = ''] = shardOf(1, 2).markets.map(({ market }) => market);
+    const shorter = MARKETS.map((market) =>
+      market === elsewhere ? { market, timeoutSeconds: 30 } : market,
+    ) as string[];
+    expect(diffConfig(shardOf(0, 2), shardOf(0, 2, shorter))).toMatchObject({ ...NOTHING, same: false });
+    // The last of two waits for a larger count, and guards what went to the first one meanwhile.
+    const without = MARKETS.filter((market) => market !== elsewhere);
+    expect(diffConfig(shardOf(1, 1), shardOf(1, 1, without))).toMatchObject({ ...NOTHING, same: false });
+    expect(diffConfig(shardOf(0, 2), shardOf(0, 2, MARKETS.toReversed()))).toMatchObject({ same: true });
+  });
+
   it('a market that no shard has any more is removed, and not moved', () => {
     const [gone, ...rest] = shardOf(0, 2).markets.map(({ market }) => market);
     const next = shardOf(

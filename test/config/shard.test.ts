@@ -94,6 +94,7 @@ describe('a shard', () => {
     ['0', 'allowed: I/N with I from 0 to N - 1, such as 2/4'],
     ['0/0', 'allowed: I/N'],
     ['a/4', 'allowed: I/N'],
+    ['-1/4', 'allowed: I/N'],
     ['1/2000', '--shard: found 2000; allowed: a whole number from 1 to 1000'],
   ])('is refused as --shard %s', (shard, says) => {
     const loaded = loadConfig({ env: environment({}), flags: { shard } });
@@ -101,10 +102,26 @@ describe('a shard', () => {
     expect(loaded.kind === 'invalid' && loaded.problems.join('\n')).toContain(says);
   });
 
-  it('is refused with the variable’s name where that says no number', () => {
-    const loaded = loadConfig({ env: environment({ KILLSWITCHD_SHARD_INDEX: 'killswitchd' }), flags: {} });
+  it.each(['killswitchd', '-1', 'killswitchd-1000'])(
+    'is refused with the variable’s name for %s',
+    (index) => {
+      const loaded = loadConfig({ env: environment({ KILLSWITCHD_SHARD_INDEX: index }), flags: {} });
+      expect(loaded.kind === 'invalid' && loaded.problems).toEqual([
+        `KILLSWITCHD_SHARD_INDEX: found "${index}"; allowed: a whole number from 0 to 999, or a name that ends in -NUMBER, such as killswitchd-2`,
+      ]);
+    },
+  );
+
+  it.each([
+    ['KILLSWITCHD_SHARD_INDEX', '2'],
+    ['KILLSWITCHD_SHARD_COUNT', '4'],
+  ])('is refused where KILLSWITCHD_SHARD and %s both say it', (variable, value) => {
+    const loaded = loadConfig({
+      env: environment({ KILLSWITCHD_SHARD: '1/3', [variable]: value }),
+      flags: {},
+    });
     expect(loaded.kind === 'invalid' && loaded.problems).toEqual([
-      'KILLSWITCHD_SHARD_INDEX: found "killswitchd"; allowed: a whole number from 0 to 999, or a name that ends in -NUMBER, such as killswitchd-2',
+      `KILLSWITCHD_SHARD: found beside ${variable}, which says the same; allowed: one of the two`,
     ]);
   });
 

@@ -1,23 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH, type Write } from './driver.ts';
-
-type Policy = 'delete' | 'keep' | 'handoff';
-
-const stop = (driver: Driver, policy: Policy = 'delete') =>
-  driver.feed({ kind: 'stop', policy, why: 'SIGTERM' });
-const deletes = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
-/** Confirms deletes and renewals alike. */
-const obey = (driver: Driver) => (write: Write) =>
-  write.timeoutSeconds === null ? driver.settle(write, { kind: 'deleted' }) : driver.apply(write);
-const wallAt = (sinceStartMs: number) => SERVER_EPOCH * 1000 + sinceStartMs;
-
-function armed(options: SettingsOptions = {}) {
-  const driver = createDriver({ markets: ['AAA:60', 'BBB:60'], ...options });
-  driver.arm();
-  driver.live(1000);
-  return driver;
-}
+import { createDriver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
+import { armed, deletes, obey, stop, wallAt } from './stopping.ts';
 
 describe('a stop that keeps', () => {
   test('writes nothing, and lists every timer as left on purpose', () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { describe as describeState } from '../../src/core/describe.ts';
 import { coreSettings, marketOf, type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, LOST } from './driver.ts';
@@ -137,4 +137,104 @@ test('the cadence reckons with a market for as long as it is guarded, and the st
   expect(moved?.survivesMs).toBe(seen().find(({ market }) => market === 'BBB')?.survivesMs);
   driver.live(FOR_MS + 10_000);
   expect(seen().map(({ market, handedOverInMs }) => [market, handedOverInMs])).toEqual([['BBB', null]]);
+});
+
+describe('under onStale: trip', () => {
+  const liveness = { mode: 'beat', ttlMs: 15_000, onStale: 'trip' } as const;
+  const beat = { kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 } as const;
+  /** The markets of this daemon, and those of the other shard. */
+  const reload = (driver: Driver, markets: string[], elsewhere: string[]) => {
+    const handover = { elsewhere: elsewhere.map((market) => marketOf(market)), forMs: FOR_MS };
+    driver.feed({ kind: 'reload', settings: coreSettings({ markets, liveness, handover }) });
+  };
+  function armed(): Driver {
+    const driver = createDriver({ markets: ['AAA', 'BBB:60:other'], liveness });
+    driver.tick();
+    driver.feed(beat);
+    driver.live(2000);
+    return driver;
+  }
+
+  test('a bot that beats to the new shard only is not dead: its timer is left to that one', () => {
+    const driver = armed();
+    reload(driver, ['BBB:60:other'], ['AAA']);
+    driver.live(14_000);
+    expect(written(driver, 40_000)).toEqual([]);
+    expect(driver.market('AAA').suspended).toBe('bot_stale');
+  });
+
+  test('a bot that says that it failed has its orders cancelled by whomever it tells', () => {
+    const driver = armed();
+    reload(driver, ['BBB:60:other'], ['AAA']);
+    driver.live(2000);
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    expect(written(driver, 2000)).toEqual([5]);
+  });
+
+  test('a market that comes back from another shard waits for its bot, which nobody watched here meanwhile', () => {
+    const driver = armed();
+    reload(driver, ['BBB:60:other'], ['AAA']);
+    for (let second = 0; second < 70; second += 5) {
+      driver.feed(beat);
+      driver.live(5000);
+    }
+    expect(names(driver)).toEqual(['BBB']);
+    driver.live(20_000);
+    const from = driver.writes.length;
+    reload(driver, ['AAA', 'BBB:60:other'], []);
+    driver.live(5000);
+    expect(writtenFrom(driver, from)).toEqual([]);
+    driver.feed(beat);
+    driver.live(1000);
+    expect(writtenFrom(driver, from)).toEqual([60]);
+  });
+});
+
+test('a delete that is still tried ends when the market goes to another shard: that one renews its timer', () => {
+  for (const what of ['disarm', 'goodbye'] as const) {
+    const liveness = { mode: 'beat', ttlMs: 15_000 } as const;
+    const driver = createDriver({ markets: ['AAA', 'BBB'], liveness });
+    driver.tick();
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.live(2000);
+    if (what === 'disarm')
+      driver.feed({ kind: 'operate', command: { does: 'disarm', markets: ['AAA'], forMs: 0 } });
+    else driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    const from = driver.writes.length;
+    const handover = { elsewhere: [marketOf('AAA')], forMs: FOR_MS };
+    driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'], liveness, handover }) });
+    driver.live(FOR_MS);
+    expect(writtenFrom(driver, from), what).toEqual([]);
+  }
+});
+
+describe('a market that is on its way out when the shards change', () => {
+  const reload = (driver: Driver, markets: string[], elsewhere: string[]) => {
+    const handover = { elsewhere: elsewhere.map((market) => marketOf(market)), forMs: FOR_MS };
+    driver.feed({ kind: 'reload', settings: coreSettings({ markets, handover }) });
+  };
+
+  test('is not deleted any more where it came into the configuration of another shard', () => {
+    const driver = createDriver({ markets: ['AAA', 'BBB'] });
+    driver.tick();
+    driver.live(2000);
+    reload(driver, ['BBB'], []);
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    const from = driver.writes.length;
+    reload(driver, ['BBB'], ['AAA']);
+    driver.live(20_000);
+    expect(writtenFrom(driver, from)).toEqual([60]);
+    expect(names(driver)).toEqual(['BBB']);
+  });
+
+  test('is deleted where it was being handed over, and no shard has it any more', () => {
+    const driver = handingOver({}, 1500);
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    expect(driver.market('AAA').leaving).toBe(true);
+    const from = driver.writes.length;
+    reload(driver, ['BBB'], []);
+    driver.live(20_000);
+    expect(writtenFrom(driver, from)).toEqual([null]);
+  });
 });

@@ -1,31 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { CommandName } from '../../src/core/operate.ts';
-import { type Awaited, progressOf } from '../../src/core/progress.ts';
-import type { SettingsOptions } from './core-settings.ts';
-import { BAD_KEY, createDriver, type Driver, LOST } from './driver.ts';
-
-function armed(options: SettingsOptions = {}): Driver {
-  const driver = createDriver(options);
-  driver.tick();
-  driver.live(2000);
-  return driver;
-}
-let seen = 0;
-function operate(driver: Driver, does: CommandName, markets: string[] | null = null, forMs = 0) {
-  seen = driver.writes.length;
-  return driver.feed({ kind: 'operate', command: { does, markets, forMs } });
-}
-const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail') =>
-  driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
-const progress = (driver: Driver, awaited: Awaited, market = 'AAA') =>
-  progressOf(driver.state, awaited, driver.market(market));
-/** What is written from the last command, or the last look, on: timeouts in seconds, null for a delete. */
-function written(driver: Driver, forMs: number): (number | null)[] {
-  driver.live(forMs);
-  const from = seen;
-  seen = driver.writes.length;
-  return driver.writes.slice(from).map(({ timeoutSeconds }) => timeoutSeconds);
-}
+import { BAD_KEY, createDriver, LOST } from './driver.ts';
+import { armed, operate, progress, say, written } from './operating.ts';
 
 describe('trip', () => {
   test('cuts the timer to 5 s once, and renews it no more', () => {

@@ -1,32 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { CommandName } from '../../src/core/operate.ts';
-import { type Awaited, progressOf } from '../../src/core/progress.ts';
 import { mayWrite } from '../../src/core/step.ts';
-import type { SettingsOptions } from './core-settings.ts';
-import { BAD_KEY, createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
-
-function armed(options: SettingsOptions = {}): Driver {
-  const driver = createDriver(options);
-  driver.tick();
-  driver.live(2000);
-  return driver;
-}
-let seen = 0;
-function operate(driver: Driver, does: CommandName, markets: string[] | null = null, forMs = 0) {
-  seen = driver.writes.length;
-  return driver.feed({ kind: 'operate', command: { does, markets, forMs } });
-}
-const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail') =>
-  driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
-const progress = (driver: Driver, awaited: Awaited, market = 'AAA') =>
-  progressOf(driver.state, awaited, driver.market(market));
-/** What is written from the last command, or the last look, on: timeouts in seconds, null for a delete. */
-function written(driver: Driver, forMs: number): (number | null)[] {
-  driver.live(forMs);
-  const from = seen;
-  seen = driver.writes.length;
-  return driver.writes.slice(from).map(({ timeoutSeconds }) => timeoutSeconds);
-}
+import { BAD_KEY, createDriver, LOST, NO_MARKET } from './driver.ts';
+import { armed, operate, progress, say, written } from './operating.ts';
 
 describe('disarm', () => {
   test('deletes the timer and leaves the market alone, the others go on', () => {
@@ -72,7 +47,7 @@ describe('disarm', () => {
     expect(progress(driver, 'disarm').state).toBe('waiting');
     driver.settle(second, { kind: 'deleted' });
     expect(progress(driver, 'disarm').state).toBe('done');
-    seen = driver.writes.length;
+    written(driver, 0);
     expect(written(driver, 20_000)).toEqual([]);
   });
 

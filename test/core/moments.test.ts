@@ -20,6 +20,7 @@ describe('a guarantee that runs out while the last attempt is on its way', () =>
     const { belief } = driver.market('AAA');
     belief.notBeforeLifeMs = driver.state.lifeMs - 1000;
     belief.notBeforeAwakeMs = belief.notBeforeLifeMs;
+    driver.state.guardedUntilAwakeMs = belief.notBeforeAwakeMs;
     driver.move({ monoMs: write.atMs + afterMs - driver.sinceStartMs() });
     driver.tick();
     return driver.notices('overdue').length > 0;

@@ -1,30 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { describe as describeState } from '../../src/core/describe.ts';
-import { coreSettings, type SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, LOST, NO_MARKET, NOT_SENT } from './driver.ts';
-
-const KEEP = { shutdown: { policy: 'keep' } } as const;
-
-function armed(options: SettingsOptions = {}): Driver {
-  const driver = createDriver({ markets: ['AAA', 'BBB'], ...options });
-  driver.tick();
-  driver.live(2000);
-  driver.take();
-  return driver;
-}
-const reload = (driver: Driver, options: SettingsOptions) =>
-  driver.feed({ kind: 'reload', settings: coreSettings(options) });
-const statusOf = (driver: Driver, name: string) =>
-  describeState(driver.state, driver.now()).markets.find(({ market }) => market === name);
-const removed = (driver: Driver) => driver.notices('removed').map(({ market, how }) => [market, how]);
-/** Takes AAA out with its timer left armed, and in again after `awayMs`. */
-function away(awayMs: number, options: SettingsOptions = KEEP): Driver {
-  const driver = armed(options);
-  reload(driver, { ...options, markets: ['BBB'] });
-  driver.live(awayMs);
-  reload(driver, { ...options, markets: ['AAA', 'BBB'] });
-  return driver;
-}
+import { type SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT } from './driver.ts';
+import { armed, away, idsInFlight, reload, statusOf } from './reloading.ts';
 
 describe('a market that comes back', () => {
   test('is known to have the timer that it left behind, before anything is answered', () => {
@@ -94,8 +71,7 @@ describe('a market that comes back', () => {
     reload(driver, { ...options, markets: ['BBB'] });
     hang(driver, 15_000);
     reload(driver, { ...options, markets: ['AAA:10', 'BBB'] });
-    for (const id of driver.market('AAA').inFlight.map((attempt) => attempt.id))
-      driver.feed({ kind: 'settled', attempt: id, outcome: NOT_SENT });
+    for (const id of idsInFlight(driver)) driver.feed({ kind: 'settled', attempt: id, outcome: NOT_SENT });
     driver.live(2000);
     return driver;
   }
@@ -186,85 +162,5 @@ describe('a market that comes back', () => {
     driver.live(10_000);
     expect(driver.writes.slice(length).filter(({ market }) => market === 'AAA')).toEqual([]);
     expect(statusOf(driver, 'AAA')?.state).toBe('suspended');
-  });
-});
-
-describe('a market that leaves', () => {
-  test('comes last in the status, without a promise, for as long as its timer is there', () => {
-    const driver = armed({ markets: ['AAA', 'CCC', 'BBB', 'DDD'] });
-    reload(driver, { markets: ['BBB', 'DDD'] });
-    const { markets } = describeState(driver.state, driver.now());
-    expect(markets.map(({ market, leaving, promise }) => [market, leaving, promise.length])).toEqual([
-      ['BBB', false, 4],
-      ['DDD', false, 4],
-      ['AAA', true, 0],
-      ['CCC', true, 0],
-    ]);
-  });
-
-  test('goes with the daemon when that stops: the stop tells what became of it', () => {
-    const driver = armed();
-    reload(driver, { markets: ['BBB'] });
-    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
-    driver.live(2000);
-    expect(driver.finished()).toEqual([]);
-    expect(driver.notices('deleted').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
-    expect(removed(driver)).toEqual([]);
-  });
-
-  test('does not go before what is on its way is answered', () => {
-    const driver = armed(KEEP);
-    driver.live(5000, 20, () => {});
-    expect(driver.market('AAA').inFlight.length).toBeGreaterThan(0);
-    reload(driver, { ...KEEP, markets: ['BBB'] });
-    expect(removed(driver)).toEqual([]);
-    for (const id of driver.market('AAA').inFlight.map((attempt) => attempt.id))
-      driver.feed({ kind: 'settled', attempt: id, outcome: LOST });
-    driver.live(1000);
-    expect(removed(driver)).toEqual([['AAA', 'kept']]);
-  });
-
-  test('goes at once where no timer of it can exist', () => {
-    const driver = createDriver({ markets: ['AAA', 'BBB'] });
-    driver.tick();
-    driver.apply(driver.takeOne());
-    driver.settle(driver.takeOne(), NO_MARKET);
-    reload(driver, { markets: ['AAA'] });
-    expect(removed(driver)).toEqual([['BBB', 'deleted']]);
-  });
-
-  test('is told of by a stop for as long as its timer can fire, through any number of reloads, and no longer', () => {
-    const left = (afterMs: number) => {
-      const driver = armed(KEEP);
-      reload(driver, { ...KEEP, markets: ['BBB'] });
-      driver.live(5000);
-      reload(driver, { ...KEEP, markets: ['BBB'] });
-      driver.live(afterMs);
-      driver.feed({ kind: 'stop', policy: 'keep', why: 'test' });
-      return driver.finished()?.map(({ market }) => market);
-    };
-    expect(left(1000)).toEqual(['BBB', 'AAA']);
-    expect(left(80_000)).toEqual(['BBB']);
-  });
-
-  test('is not remembered for ever: a hundred that came and went leave nothing behind', () => {
-    const driver = armed(KEEP);
-    for (let round = 0; round < 20; round += 1) {
-      reload(driver, { ...KEEP, markets: ['BBB', `M${round}:5`] });
-      driver.live(20_000);
-    }
-    expect(driver.state.leftBehind.size).toBeLessThanOrEqual(1);
-  });
-
-  test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
-    const watched = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
-    const driver = createDriver({ ...watched, markets: ['AAA:10:maker', 'BBB'] });
-    for (const bot of ['maker', 'bot']) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
-    driver.live(2000);
-    driver.feed({ kind: 'evidence', bot: 'maker', says: 'fail', agoMs: 0 });
-    reload(driver, { ...watched, markets: ['BBB'] });
-    driver.live(30_000);
-    expect(removed(driver)).toEqual([['AAA', 'kept']]);
-    expect(driver.notices('lapsed')).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@ import { dependencyTables } from './dependency-tables.ts';
 import { code, codeBlock, table } from './markdown.ts';
 import { commandNames, helpOf, purposeOf } from './program.ts';
 import { promiseTable } from './promise-table.ts';
+import { scaleTables } from './scale-tables.ts';
 import { environmentTable, sectionTables } from './schema-tables.ts';
 import { telemetryTables } from './telemetry-tables.ts';
 
@@ -23,6 +24,7 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
   contents.set('promise', await promiseTable());
   contents.set('contract', contractTables());
   for (const [name, content] of dependencyTables()) contents.set(name, content);
+  for (const [name, content] of scaleTables()) contents.set(name, content);
   contents.set('simulation faults', simulationFaults());
   contents.set('known bugs', FLAWS.map((flaw) => `- ${code(flaw)}`).join('\n'));
   return contents;

@@ -53,6 +53,11 @@ export function sectionTables(): ReadonlyMap<string, string> {
   return tables;
 }
 
+/** Every key of the file as the tables name it. */
+export const CONFIG_KEYS: readonly string[] = [...sectionTables().values()].flatMap((rows) =>
+  [...rows.matchAll(/^\| `([\w.]+)`/gm)].map(([, key = '']) => key),
+);
+
 /** Every variable with the flag and the key that it stands for. */
 export function environmentTable(): string {
   const rows = Object.entries(VARIABLES).map(([variable, node]) => {

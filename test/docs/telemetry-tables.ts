@@ -1,4 +1,4 @@
-import { Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { CERTAINTIES, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import { FAILURE_REASONS } from '../../src/core/outcome.ts';
 import { MARKET_STATES } from '../../src/core/snapshot.ts';
@@ -38,15 +38,12 @@ interface Declared {
 /** The metrics of the program itself, in the order of the page, and those of the runtime. */
 async function declaredFamilies(): Promise<Declared> {
   const all = await familiesOf(declareDaemonFamilies().registry);
-  const [bots, markets] = [new Registry(), new Registry()];
-  createShard(BOT_SHARDS, bots);
-  createShard(MARKET_SHARDS, markets);
   const isOwn = ({ name }: Family) => name.startsWith('killswitch_');
   return {
     daemon: all.filter(isOwn),
     runtime: all.filter((family) => !isOwn(family)),
-    bot: await familiesOf(bots),
-    market: await familiesOf(markets),
+    bot: [...createShard(BOT_SHARDS).metrics],
+    market: [...createShard(MARKET_SHARDS).metrics],
   };
 }
 

@@ -32,6 +32,7 @@ const control = await startControl({
     },
     status: async () => ['{}'],
     markets: () => markets.map(({ market }) => market),
+    elsewhere: () => null,
     bots: () => ['main'],
     ttlMs: () => 15_000,
     hear: () => {

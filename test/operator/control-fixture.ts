@@ -51,6 +51,7 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
     snapshot: () => sampleSnapshot({ markets }),
     status: async () => ['{"schemaVersion":1,', '"markets":[]}'],
     markets: () => ['BTC_USDT', 'ETH_USDT'],
+    elsewhere: (market) => (market === 'SOL_USDT' ? { index: 1, count: 3 } : null),
     bots: () => ['main', 'maker'],
     ttlMs: () => 15_000,
     hear: (...said) => {

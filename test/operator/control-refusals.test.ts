@@ -45,6 +45,14 @@ const EVERYWHERE: readonly (readonly [string, string, Asked, number, string, str
   ],
   ['an unknown market', '/v1/trip', { body: { markets: ['BTC_USDC'] } }, 404, 'unknown_market', 'BTC_USDT?'],
   [
+    'a market of another shard',
+    '/v1/trip',
+    { body: { markets: ['BTC_USDT', 'SOL_USDT'] } },
+    404,
+    'unknown_market',
+    'which belongs to shard 1 of 3, counted from 0: ask that daemon',
+  ],
+  [
     'one unknown market among known ones',
     '/v1/trip',
     { body: { markets: ['BTC_USDT', 'X'] } },

@@ -7,14 +7,30 @@ import type { Clock } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 import { ask, clock, start } from './web-fixture.ts';
 
-/** The real clock, ten times as fast, so that nobody waits ten seconds for a reader to be let go. */
-const FAST: Clock = {
-  now: () => {
-    const { monoMs, bootMs, wallMs } = clock.now();
-    return { monoMs: monoMs * 10, bootMs: bootMs * 10, wallMs };
-  },
-  after: (delayMs, run) => clock.after(delayMs / 10, run),
-};
+/**
+ * A clock that goes ten times as fast, so that nobody waits ten seconds for a reader to be let go. It goes by turns of the
+ * event loop: on a busy host it is slower, and a reader in this process still has its turn in each of its seconds.
+ */
+function createFastClock(): Clock & { readonly stop: () => void } {
+  let nowMs = 0;
+  const due = new Set<{ readonly atMs: number; readonly run: () => void }>();
+  const turns = setInterval(() => {
+    nowMs += 100;
+    for (const timer of [...due].filter(({ atMs }) => atMs <= nowMs)) {
+      if (due.delete(timer)) timer.run();
+    }
+  }, 10);
+  return {
+    now: () => ({ monoMs: nowMs, bootMs: nowMs, wallMs: clock.now().wallMs }),
+    after(delayMs, run) {
+      if (delayMs <= 0) return clock.after(0, run);
+      const timer = { atMs: nowMs + delayMs, run };
+      due.add(timer);
+      return () => void due.delete(timer);
+    },
+    stop: () => clearInterval(turns),
+  };
+}
 
 interface Listener {
   readonly incoming: IncomingMessage;
@@ -25,7 +41,10 @@ interface Listener {
 }
 
 const opened = new Set<IncomingMessage>();
+const clocks = new Set<ReturnType<typeof createFastClock>>();
 afterEach(() => {
+  for (const { stop } of clocks) stop();
+  clocks.clear();
   for (const incoming of opened) incoming.destroy();
   opened.clear();
 });
@@ -54,12 +73,14 @@ function listen(web: Web, path = '/api/v1/events'): Promise<Listener> {
 }
 
 async function first(listener: Listener): Promise<StatusDocument> {
-  await expect.poll(() => listener.documents().length, { timeout: 5000 }).toBeGreaterThan(0);
+  await expect.poll(() => listener.documents().length, { timeout: 15_000 }).toBeGreaterThan(0);
   return listener.documents()[0] as StatusDocument;
 }
 
 function startFast(snapshot: () => Snapshot): Promise<Web> {
-  return start(snapshot, undefined, undefined, FAST);
+  const fast = createFastClock();
+  clocks.add(fast);
+  return start(snapshot, undefined, undefined, fast);
 }
 
 /** A status so large that the kernel cannot hold it for a reader. */
@@ -80,7 +101,7 @@ describe('event stream', () => {
       markets: [{ market: 'BTC_USDT', hold: null, leaving: false, survivesSeconds: 52.55 }],
       events: [{ event: 'lapsed' }],
     });
-    await expect.poll(() => listener.documents().length, { timeout: 5000 }).toBeGreaterThan(3);
+    await expect.poll(() => listener.documents().length, { timeout: 15_000 }).toBeGreaterThan(3);
     expect(listener.text()).toMatch(
       /^retry: 2000\n\nevent: status\ndata: \{"schemaVersion":1.*\}\n\nevent: /,
     );
@@ -152,23 +173,25 @@ describe('event stream', () => {
     expect(await ask(web, '/api/v1/status?view=page')).toMatchObject({ status: 200 });
     expect(await ask(web, '/metrics')).toMatchObject({ status: 200 });
     listeners[0]?.incoming.destroy();
-    await expect.poll(async () => (await ask(web, '/api/v1/events')).status, { timeout: 5000 }).toBe(200);
+    await expect.poll(async () => (await ask(web, '/api/v1/events')).status, { timeout: 15_000 }).toBe(200);
   });
 
-  test('lets a reader go that takes nothing, without holding more than one status for it', async () => {
+  test('lets a reader go that takes nothing, without holding more than one status for it', {
+    timeout: 90_000,
+  }, async () => {
     const web = await startFast(() => bulky(50));
     const stuck = await listen(web);
     stuck.incoming.pause();
     const good = await listen(web);
     await first(good);
     const before = process.memoryUsage().external;
-    await expect.poll(() => good.documents().length, { timeout: 15_000 }).toBeGreaterThan(25);
+    await expect.poll(() => good.documents().length, { timeout: 60_000 }).toBeGreaterThan(20);
     expect(process.memoryUsage().external - before).toBeLessThan(100_000_000);
     stuck.incoming.resume();
     expect(await stuck.over).toBe(false);
     expect(stuck.documents().length).toBeLessThan(15);
     const seen = good.documents().length;
-    await expect.poll(() => good.documents().length, { timeout: 5000 }).toBeGreaterThan(seen);
+    await expect.poll(() => good.documents().length, { timeout: 15_000 }).toBeGreaterThan(seen);
   });
 
   test('breaks a long silence with a comment, and goes on when there is something to say', async () => {
@@ -181,12 +204,12 @@ describe('event stream', () => {
     await first(listener);
     broken = true;
     await expect
-      .poll(() => listener.text().split(': still here\n\n').length, { timeout: 5000 })
+      .poll(() => listener.text().split(': still here\n\n').length, { timeout: 15_000 })
       .toBeGreaterThan(2);
     expect(listener.text()).not.toContain('hunter2');
     const seen = listener.documents().length;
     broken = false;
-    await expect.poll(() => listener.documents().length, { timeout: 5000 }).toBeGreaterThan(seen);
+    await expect.poll(() => listener.documents().length, { timeout: 15_000 }).toBeGreaterThan(seen);
   });
 
   test('is an error without details where there is no status to begin with', async () => {

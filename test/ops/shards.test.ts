@@ -1,26 +1,28 @@
 import { expect, test } from 'vitest';
 import { playShards } from '../process/shard-play.ts';
 
-/** 10,000 markets at nine tenths of the documented limit: one renewal each 12 s. */
+/** 10,000 markets at three quarters of the documented limit: one renewal each 14.3 s. */
 const MARKETS = 10_000;
-const CADENCE_MS = 12_000;
+const CADENCE_MS = 14_300;
+const TIMEOUT_SECONDS = 60;
 
 test('ten thousand markets: 3 shards, 4, one killed, 3 again; no timer fires, and nobody is without an owner', {
   timeout: 420_000,
 }, async (context) => {
   const { log, ...seen } = await playShards(context, {
     markets: MARKETS,
-    timeoutSeconds: 60,
+    timeoutSeconds: TIMEOUT_SECONDS,
     handoverSeconds: 20,
+    budgetShare: 0.75,
     restMs: 2 * CADENCE_MS,
   });
   const reasons = Object.entries(Object.groupBy(seen.refused, (reason) => reason));
   const refused = Object.fromEntries(reasons.map(([reason, all = []]) => [reason, all.length]));
   console.log({ ...seen, refused });
-  expect({ ...seen, refused }, log.slice(-3000)).toMatchObject({ fired: 0, owned: MARKETS });
+  expect({ ...seen, refused }, log.slice(-3000)).toMatchObject({ fired: 0, deleted: 0, owned: MARKETS });
   expect(Math.abs(seen.moved - MARKETS / 4)).toBeLessThan(MARKETS / 40);
-  // Every market is renewed by somebody once per cadence; the rest is for what a loaded machine is late by.
-  expect(seen.longestGapMs).toBeLessThan(1.5 * CADENCE_MS);
+  // While 4 shards become 3 the cadence is 19 s, and what is new is armed out of the same budget: that makes others late.
+  expect(seen.longestGapMs).toBeLessThan((TIMEOUT_SECONDS * 1000 * 2) / 3);
   // Away for as long as a process takes to start and to read 10,000 markets.
   expect(seen.longestGapOfKilledMs).toBeLessThan(45_000);
   expect(seen.mostInWindow).toBeLessThanOrEqual(10_000);

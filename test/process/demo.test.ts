@@ -36,13 +36,13 @@ function isRunning(pid: number): boolean {
 }
 
 const botOf = (demo: Started) =>
-  eventually('the start of the bot', 20_000, () => {
+  eventually('the start of the bot', 60_000, () => {
     const pid = /Process (\d+) starts/.exec(demo.output())?.[1];
     return pid === undefined ? null : Number(pid);
   });
 
 const shows = (demo: Started, text: string) =>
-  eventually(text, 40_000, () => (demo.output().includes(text) ? true : null));
+  eventually(text, 60_000, () => (demo.output().includes(text) ? true : null));
 
 /** The package as npm would install it: built, and in a folder of that name, where Node strips no types. */
 async function install(context: TestContext): Promise<string> {
@@ -115,7 +115,7 @@ describe.concurrent('demo', { timeout: 120_000 }, () => {
     const ended = new Promise((resolve) => {
       child.once('close', resolve);
     });
-    await eventually('a bot that stands still', 40_000, () => (output.includes('(SIGSTOP)') ? true : null));
+    await eventually('a bot that stands still', 80_000, () => (output.includes('(SIGSTOP)') ? true : null));
     await sleep(1000);
     const pid = Number(/Process (\d+) starts/.exec(output)?.[1]);
     expect(isRunning(pid)).toBe(true);

@@ -173,7 +173,7 @@ describe.concurrent('an operator command', { timeout: 90_000 }, () => {
 
   test('cannot arm a market whose bot is silent, and says so; healthcheck tells apart what is live and what is ready', async (context) => {
     const { exchange, socket, operate } = await play(context, {
-      liveness: { mode: 'beat', ttlSeconds: 2, startupGraceSeconds: 0 },
+      liveness: { mode: 'beat', ttlSeconds: 300, startupGraceSeconds: 0 },
     });
     const armed = await operate('arm', 'AAA_USDT');
     expect(armed).toMatchObject({ code: 69, out: '' });

@@ -137,6 +137,6 @@ describe('the command', () => {
     const { errors, lines, failed } = await compare('--samples', '0');
     expect(failed).toBe(true);
     expect(lines).toEqual([]);
-    expect(errors.join('')).toContain("Found '0', allowed is a whole number from 1 to 100000.");
+    expect(errors.join('')).toContain("argument '0' is invalid. Allowed: a whole number from 1 to 100000.");
   });
 });

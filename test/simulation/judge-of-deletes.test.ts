@@ -138,3 +138,50 @@ describe('invariant 8, lapses: a judge sees', () => {
     ]);
   });
 });
+
+describe('a market that went to another daemon: a judge sees', () => {
+  const leave = (room: ReturnType<typeof createCourtroom>) =>
+    room.judge.onNotice(room.first(), { kind: 'handed-over', markets: ['M0_USDT'] });
+
+  it('a delete of its timer, also one that an operator asks for', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.judge.onMove(room.first(), 'M0_USDT', true);
+    room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');
+    room.judge.onWrite(room.sent(null));
+    expect(room.findings()).toEqual([
+      `5 delete on purpose: M0_USDT: ${DAEMON} wrote a delete of what another daemon renews`,
+    ]);
+  });
+
+  it('no wrong in a delete once it is back, or was taken out for good', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.judge.onMove(room.first(), 'M0_USDT', true);
+    room.judge.onMove(room.first(), 'M0_USDT', false);
+    room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');
+    room.judge.onWrite(room.sent(null));
+    room.delete();
+    room.judge.onMove(room.first(), 'M0_USDT', true);
+    room.judge.onIntent(room.first(), 'M0_USDT', 'remove');
+    room.judge.onWrite(room.sent(null));
+    room.delete();
+    expect(room.findings()).toEqual([]);
+  });
+
+  it('that it is left before the handover is over', () => {
+    const room = createCourtroom(calm());
+    room.judge.onMove(room.first(), 'M0_USDT', true);
+    room.pass(20_000);
+    leave(room);
+    expect(room.findings()).toEqual([]);
+    room.judge.onMove(room.first(), 'M0_USDT', false);
+    room.pass(1000);
+    room.judge.onMove(room.first(), 'M0_USDT', true);
+    room.pass(19_000);
+    leave(room);
+    expect(room.findings()).toEqual([
+      `2 false lapse: M0_USDT: ${DAEMON} left it to another daemon before the handover was over`,
+    ]);
+  });
+});

@@ -27,11 +27,11 @@ export interface Received {
   readonly body: string;
 }
 
-let lastNonce = Date.now();
+let lastNonce = 0;
 
-/** A nonce greater than every one before. */
+/** A nonce greater than every one before, and never behind the clock: some requests come with a window. */
 export function nextNonce(): string {
-  lastNonce += 1;
+  lastNonce = Math.max(lastNonce + 1, Date.now());
   return String(lastNonce);
 }
 

@@ -1,0 +1,189 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { openDescriptors } from './machine.ts';
+import { askProbe } from './measures.ts';
+import { eventually, type Running, startNode } from './processes.ts';
+import { createRig, type Rig } from './rig.ts';
+import { type Judged, judgeFlat, type Sample } from './slope.ts';
+import { configOf, type DaemonSubject, startDaemon } from './subject.ts';
+
+const HELP = `npm run soak -- [--minutes N] [--report FILE]
+
+2,000 markets for N minutes (default 10) with faults, reloads, scrapes and beats. Exits with 1 unless no timer lapsed,
+and heap, descriptors and whatever else keeps the process alive stayed flat.
+
+--report FILE   how many checks passed and failed, as JSON
+`;
+
+const MARKETS = 2000;
+/** One after the other, each followed by as much quiet as the daemon needs to look as it did before. */
+const FAULTS: readonly object[] = [
+  { kind: 'hang', mode: 'hold', forMs: 6000 },
+  { kind: 'reset', when: 'after', probability: 0.3, forMs: 6000 },
+  { kind: 'status', status: 500, body: 'html', forMs: 6000 },
+  { kind: 'throttle', probability: 0.2, forMs: 3000 },
+  { kind: 'stale-nonce', probability: 0.2, forMs: 3000 },
+  { kind: 'latency', ms: 300, jitterMs: 300, forMs: 6000 },
+  { kind: 'cut-off', probability: 0.2, forMs: 6000 },
+  { kind: 'slow-body', ms: 3000, probability: 0.1, forMs: 6000 },
+];
+const ROUND_MS = 20_000;
+const FAULT_AT_MS = 1000;
+const RELOAD_AT_MS = 9000;
+/** Less than a scrape's page is kept for, and no multiple of a beat or a period. */
+const LOOK_EVERY_MS = 730;
+const LOOKS = 5;
+/** Until code is compiled, connections are open and histories full, everything grows. */
+const WARM_SHARE = 0.25;
+/** What a reload takes out in one round and brings back in the next. */
+const COMING_AND_GOING = 50;
+
+const PROBE = new URL('./probe.ts', import.meta.url).href;
+
+interface Exchange {
+  readonly running: Running;
+  readonly url: string;
+  readonly fail: (fault: object) => Promise<void>;
+  /** How many timers fired. */
+  readonly fired: () => number;
+}
+
+async function startSimulated(rig: Rig): Promise<Exchange> {
+  const events = rig.file('events');
+  const args = ['exchange', '--listen', '127.0.0.1:0', '--orders', 'none', '--event-log', events];
+  const running = startNode([rig.program, ...args], {
+    cores: rig.cores,
+    on: 'others',
+    logFile: rig.file('exchange.log'),
+    env: { KILLSWITCHD_API_KEY: 'bench-key', KILLSWITCHD_API_SECRET: rig.secret },
+  });
+  const url = await eventually('the address of the exchange', 20_000, () => {
+    const [line, rest] = running.log().split('\n', 2);
+    return line === undefined || rest === undefined ? null : line;
+  });
+  return {
+    running,
+    url,
+    async fail(fault) {
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(`${url}/simulator/faults`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(fault),
+      });
+      if (!answer.ok) throw new Error(`the exchange takes no such fault: ${await answer.text()}`);
+    },
+    fired: () => readFileSync(events, 'utf8').split('"kind":"timer-fired"').length - 1,
+  };
+}
+
+/** Writes the configuration with fewer or all markets, in one piece, and has it read. */
+function reload(daemon: DaemonSubject, markets: number): void {
+  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as { markets: string[] };
+  const all = configOf({ url: '', markets }, '', '') as { markets: string[] };
+  writeFileSync(`${daemon.configFile}.new`, JSON.stringify({ ...content, markets: all.markets }));
+  renameSync(`${daemon.configFile}.new`, daemon.configFile);
+  daemon.running.signal('SIGHUP');
+}
+
+/** The least of a few looks: a page that is being sent, or requests on their way, are held for a moment only. */
+async function sample(daemon: DaemonSubject, startMs: number): Promise<Sample> {
+  const looks: Omit<Sample, 'minute'>[] = [];
+  for (let look = 0; look < LOOKS; look += 1) {
+    if (look > 0) await sleep(LOOK_EVERY_MS);
+    const { heapBytes, externalBytes, resources } = await askProbe(daemon.running, 'heap');
+    const descriptors = openDescriptors(daemon.running.pid);
+    looks.push({ heapMb: (heapBytes + externalBytes) / 2 ** 20, descriptors, resources });
+  }
+  const least = (read: (look: Omit<Sample, 'minute'>) => number) => Math.min(...looks.map(read));
+  return {
+    minute: (performance.now() - startMs) / 60_000,
+    heapMb: least(({ heapMb }) => heapMb),
+    descriptors: least(({ descriptors }) => descriptors),
+    resources: least(({ resources }) => resources),
+  };
+}
+
+async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
+  const exchange = await startSimulated(rig);
+  const daemon = await startDaemon(rig, {
+    url: exchange.url,
+    markets: MARKETS,
+    preload: [PROBE],
+    flags: ['--expose-gc'],
+    channel: true,
+  });
+  await eventually('all timers armed', 120_000, async () =>
+    (await daemon.get('/readyz').catch(() => '')).startsWith('ok') ? true : null,
+  );
+  const startMs = performance.now();
+  const untilMs = startMs + minutes * 60_000;
+  const samples: Sample[] = [];
+  for (let round = 0; performance.now() < untilMs; round += 1) {
+    const roundMs = startMs + round * ROUND_MS;
+    await sleep(Math.max(0, roundMs + FAULT_AT_MS - performance.now()));
+    await exchange.fail(FAULTS[round % FAULTS.length] ?? {});
+    await sleep(Math.max(0, roundMs + RELOAD_AT_MS - performance.now()));
+    reload(daemon, MARKETS - (round % 2 === 0 ? COMING_AND_GOING : 0));
+    await sleep(Math.max(0, roundMs + ROUND_MS - LOOKS * LOOK_EVERY_MS - performance.now()));
+    const taken = await sample(daemon, startMs);
+    // Markets come and go: only rounds that end alike are compared.
+    if (round % 2 === 1 && taken.minute >= minutes * WARM_SHARE) samples.push(taken);
+    say(
+      `${taken.minute.toFixed(1)} min: heap ${taken.heapMb.toFixed(1)} MB, ${taken.descriptors} descriptors, ${taken.resources} handles, ${exchange.fired()} timers fired`,
+    );
+  }
+  const lapses = await daemon.metric('killswitch_lapses_total');
+  const reloads = await daemon.metric('killswitch_config_reloads_total');
+  const fired = exchange.fired();
+  daemon.running.signal('SIGTERM');
+  const code = await daemon.running.ended;
+  return [
+    { what: 'no timer fired', passed: fired === 0, measured: `${fired} fired at the exchange` },
+    { what: 'the daemon reports no lapse', passed: lapses === 0, measured: `${lapses} lapses` },
+    { what: 'the configuration was read again', passed: reloads > 0, measured: `${reloads} times` },
+    ...judgeFlat(samples),
+    { what: 'the stop deleted every timer', passed: code === 0, measured: `exit code ${code}` },
+  ];
+}
+
+function say(line: string): void {
+  process.stderr.write(`soak: ${line}\n`);
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      minutes: { type: 'string', default: '10' },
+      report: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return void process.stdout.write(HELP);
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0)) throw new Error(`--minutes is ${values.minutes}; allowed: numbers greater than 0`);
+  const rig = createRig(false);
+  const end = (signal: NodeJS.Signals) => void rig.close().then(() => process.kill(process.pid, signal));
+  process.once('SIGINT', end);
+  process.once('SIGTERM', end);
+  try {
+    const judged = await soak(rig, minutes);
+    for (const { what, passed, measured } of judged)
+      process.stdout.write(`${passed ? 'passed' : 'FAILED'}: ${what} (${measured})\n`);
+    const failed = judged.filter(({ passed }) => !passed).length;
+    const report = { numPassedTests: judged.length - failed, numFailedTests: failed, testResults: [] };
+    if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(report));
+    if (failed > 0) process.exitCode = 1;
+  } finally {
+    await rig.close();
+  }
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`soak: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,32 @@
+import { describe, expect, test } from 'vitest';
+import { EXIT } from '../../src/cli/edge.ts';
+import { ask } from '../docs/program.ts';
+
+describe('a command line that makes no sense says which command it was, what is wrong, and where help is:', () => {
+  test.each([
+    [['bogus'], ["killswitchd: unknown command 'bogus'", 'Try: killswitchd --help']],
+    [['rnu'], ["killswitchd: unknown command 'rnu'", '(Did you mean run?)', 'Try: killswitchd --help']],
+    [
+      ['run', '--bogus'],
+      ["killswitchd run: unknown option '--bogus'", 'Try: killswitchd run --help'],
+    ],
+    [
+      ['pause'],
+      [
+        "killswitchd pause: required option '--for <duration>' not specified",
+        'Try: killswitchd pause --help',
+      ],
+    ],
+    [
+      ['simulate', '--seeds', 'x'],
+      [
+        "killswitchd simulate: option '--seeds <count>' argument 'x' is invalid. Allowed: a whole number from 1 to 4294967295.",
+        'Try: killswitchd simulate --help',
+      ],
+    ],
+    [['api'], [expect.stringMatching(/^killswitchd api: no operation is named; allowed: .*ping$/)]],
+  ])('%j', async (args, lines) => {
+    const { out, err, exitCode } = await ask(args);
+    expect({ out, err: err.split('\n'), exitCode }).toEqual({ out: '', err: lines, exitCode: EXIT.usage });
+  });
+});

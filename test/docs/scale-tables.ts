@@ -1,0 +1,46 @@
+import { budgetOf } from '../../src/config/core-settings.ts';
+import { plannedPerSecond } from '../../src/core/rate.ts';
+import { coreSettings } from '../core/core-settings.ts';
+import { table } from './markdown.ts';
+
+/** What one address and key carry, and how many of them it takes, by the rule that a configuration is refused by. */
+export function scaleTables(): ReadonlyMap<string, string> {
+  return new Map([
+    ['scale per address', perAddress()],
+    ['scale addresses', addresses()],
+  ]);
+}
+
+/** Renewals a second of a daemon that may use the whole limit, before it has measured a round trip. */
+function perSecond(): number {
+  const budget = budgetOf({ budgetShare: 1 }, { count: 1, budget: 'own' });
+  return plannedPerSecond(coreSettings({ budget }), null);
+}
+
+/** A renewal each second is as often as it gets. */
+function most(timeoutSeconds: number, attempts: number): number {
+  return Math.floor(perSecond() * Math.max(1, timeoutSeconds / attempts));
+}
+const grouped = (value: number) => value.toLocaleString('en-US');
+
+function perAddress(): string {
+  return table(
+    ['Timeout', 'Ten renewals per timeout', 'Six', 'Three, the least', 'Arming all of the last column'],
+    [5, 15, 60, 120, 600].map((timeout) => [
+      `${timeout} s`,
+      ...[10, 6, 3].map((attempts) => grouped(most(timeout, attempts))),
+      `${Math.ceil(most(timeout, 3) / perSecond())} s`,
+    ]),
+  );
+}
+
+function addresses(): string {
+  const columns = [60, 600].flatMap((timeout) => [10, 6].map((attempts) => ({ timeout, attempts })));
+  return table(
+    ['Markets', '60 s, ten per timeout', '60 s, six', '600 s, ten per timeout', '600 s, six'],
+    [10_000, 100_000, 1_000_000].map((markets) => [
+      grouped(markets),
+      ...columns.map(({ timeout, attempts }) => String(Math.ceil(markets / most(timeout, attempts)))),
+    ]),
+  );
+}

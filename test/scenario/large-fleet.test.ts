@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { createKeeper } from '../../src/keeper.ts';
+import type { Exchange } from '../../src/ports.ts';
+import { createHostClock, createTimeline } from '../../src/simulator/virtual-clock.ts';
+import { coreSettings } from '../core/core-settings.ts';
+
+const ROUND_TRIP_MS = 20;
+const MARKETS = Array.from({ length: 2000 }, (_, index) => `M${index}_USDT`);
+
+/** A fleet that arms in one burst and then uses most of its budget; when each of its requests was written. */
+function runFleet(requests: number, forMs: number): Map<string, number[]> {
+  const timeline = createTimeline(0);
+  const clock = createHostClock(timeline, { wallMs: 1_700_000_000_000 });
+  const written = new Map<string, number[]>(MARKETS.map((market) => [market, []]));
+  const exchange: Exchange = {
+    sync({ market, timeoutSeconds }, settled) {
+      written.get(market)?.push(timeline.nowMs());
+      return clock.after(ROUND_TRIP_MS, () => {
+        const startTime = Math.floor(clock.now().wallMs / 1000);
+        const cancellationTime = startTime + (timeoutSeconds ?? 0);
+        settled({ kind: 'applied', timer: { market, startTime, cancellationTime, types: null } });
+      });
+    },
+    ping: (_base, _timeoutMs, settled) =>
+      clock.after(ROUND_TRIP_MS, () => settled({ ok: true, latencyMs: 20 })),
+    acquire(_permits, _withinMs, granted) {
+      granted('in-turn');
+      return () => {};
+    },
+  };
+  const settings = {
+    ...coreSettings({ markets: MARKETS.map((market) => `${market}:60`), nonce: 'window' }),
+    budget: { requests, windowMs: 10_000 },
+  };
+  createKeeper({ settings, clock, exchange, observe: () => {} }).start();
+  timeline.runUntil(forMs);
+  return written;
+}
+
+test('a fleet that took most of its budget to arm waits for no longer than the window, and stays within the budget', () => {
+  const requests = 2500;
+  const written = [...runFleet(requests, 60_000).values()];
+  expect(Math.max(...written.map(([first = Number.NaN]) => first))).toBeLessThan(1500);
+  const gaps = written.flatMap((times) => times.slice(1).map((at, place) => at - (times[place] ?? 0)));
+  expect(Math.max(...gaps)).toBeLessThan(10_600);
+  const all = written.flat().sort((one, other) => one - other);
+  const tooMany = all.filter(
+    (at, place) => at - (all[place - requests] ?? Number.NEGATIVE_INFINITY) <= 10_000,
+  );
+  expect(tooMany).toEqual([]);
+});
