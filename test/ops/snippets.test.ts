@@ -33,6 +33,9 @@ const SHORTER: readonly (readonly [RegExp, string])[] = [
   [/--seeds 500 /g, '--seeds 4 '],
   [/--plan FILE/g, '--plan test/simulation/regressions/beats-between-short-stalls.json'],
   [/^npm run compare.*$/gm, 'npm run compare -- --samples 2'],
+  // The whole takes a quarter of an hour, and the last of them writes into the documents.
+  [/^npm run bench  .*$/gm, 'npm run bench -- --quick --rounds 1 --only small --out result.json'],
+  [/^npm run bench -- (?:--quick  |--minutes|--doc).*\n/gm, ''],
 ];
 
 /** Everything of these documents that a reader may paste into a shell. The guide of `deploy` has tests of its own. */
