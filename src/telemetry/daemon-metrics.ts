@@ -57,7 +57,7 @@ function declareState(registry: Registry) {
     ),
     ready: gauge('killswitch_ready', '1 while every wanted market is confirmed armed.'),
     shardIndex: gauge('killswitch_shard_index', 'Which shard this daemon is, counted from 0.'),
-    shardCount: gauge('killswitch_shard_count', 'How many daemons share the markets.'),
+    shardCount: gauge('killswitch_shards', 'How many daemons share the markets.'),
     shardMarkets: gauge('killswitch_shard_markets', "Markets of this daemon's shard."),
     fleetMarkets: gauge('killswitch_fleet_markets', 'Markets of all shards together.'),
     live: gauge('killswitch_live', "1 while the keeper's loop makes progress."),
