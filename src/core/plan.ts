@@ -33,6 +33,9 @@ const MARKETS_PER_MS = 400;
 /** The longest that an order of urgency may be gone by. */
 const PLAN_LIFE_MS = 25;
 
+/** Fewer are always planned anew: that costs nothing, and no order is gone by that has changed in the same moment. */
+const FEW_MARKETS = 64;
+
 /** From here on a plan serves one request for so many markets that it looked at, unless it is older than this. */
 const MANY_MARKETS = 1024;
 const MARKETS_PER_RELEASE = 64;
@@ -47,6 +50,7 @@ const MOST_PLANNED = 2048;
  */
 export function planLifeMs(state: CoreState): number {
   const { length } = state.markets;
+  if (length < FEW_MARKETS) return 0;
   if (length >= MANY_MARKETS && state.queueHead < length / MARKETS_PER_RELEASE) return LONGEST_PLAN_LIFE_MS;
   return Math.min(PLAN_LIFE_MS, length / MARKETS_PER_MS);
 }

@@ -3,7 +3,7 @@ import { carriedPerSecond, planPeriods } from './cadence.ts';
 import { createBot, createMarket } from './create.ts';
 import type { Effect } from './events.ts';
 import { followBot } from './evidence.ts';
-import { forgetWhatFired, noteUnwanted, reconsider } from './exit.ts';
+import { beginExit, forgetWhatFired, noteUnwanted, reconsider } from './exit.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import {
   awakeMs,
@@ -99,7 +99,9 @@ function move(state: CoreState, market: MarketState, isOwn: boolean): boolean {
 function followElsewhere(state: CoreState, market: MarketState, elsewhere: boolean): void {
   if (elsewhere === (market.movedUntilAwakeMs !== null)) return;
   market.movedUntilAwakeMs = elsewhere ? awakeMs(state) : null;
-  reconsider(state, market);
+  // A delete that was written may still be carried out: nothing is written after it, the other shard renews.
+  if (elsewhere && market.exit?.want === 'delete') beginExit(state, market, 'keep');
+  else reconsider(state, market);
 }
 
 /** Lets go of markets that another shard has guarded for long enough by now. */

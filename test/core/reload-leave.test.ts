@@ -194,7 +194,7 @@ describe('after a handover', () => {
     const handover = { elsewhere: [marketOf('AAA')], forMs: FOR_MS };
     reload(driver, { markets: ['BBB'], handover });
     driver.live(5000);
-    expect(removed(driver)).toEqual([['AAA', 'handed_off']]);
+    expect(removed(driver)).toEqual([['AAA', 'kept']]);
     expect(driver.notices('reloaded').at(-1)).toMatchObject({ added: [], moved: [] });
   });
 
