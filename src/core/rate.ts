@@ -28,6 +28,15 @@ export function plannedPerSecond(settings: CoreSettings, roundTripMs: number | n
   return ((requests * (1 - free)) / (windowMs + connectMs(roundTripMs))) * 1000;
 }
 
+/** Requests a second that the budget allows where they are spread evenly. */
+export function fullPerSecond({
+  settings,
+  roundTripMs,
+}: Pick<CoreState, 'settings' | 'roundTripMs'>): number {
+  const { requests, windowMs } = settings.budget;
+  return (requests * 1000) / (windowMs + connectMs(roundTripMs));
+}
+
 /** How many requests may still be written now without more than the budget in any sliding window. */
 export function roomInWindow(state: CoreState): number {
   const { written, now } = state;
