@@ -41,6 +41,11 @@ export function roomInWindow(state: CoreState): number {
   return state.settings.budget.requests - (written.length - state.writtenHead);
 }
 
+/** Less than half of the budget is left: a renewal more than the cadence asks for would have others wait. */
+export function isMostlyUsed(state: CoreState): boolean {
+  return roomInWindow(state) * 2 < state.settings.budget.requests;
+}
+
 /** The part of the room that is kept back for deletes and for the head of the queue. */
 export function reserved(state: CoreState): number {
   return Math.min(16, Math.ceil(state.settings.budget.requests * RESERVE));
