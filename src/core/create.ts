@@ -40,6 +40,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     wakeAtMs: now.monoMs,
     nextDueMs: now.monoMs,
     nextReplanMs: now.monoMs,
+    nextPartingMs: now.monoMs,
     backlog: false,
     queue: [],
     queueHead: 0,

@@ -204,6 +204,8 @@ export interface CoreState {
   /** Earliest moment at which a market, a canary or a probe wants an attempt. */
   nextDueMs: number;
   nextReplanMs: number;
+  /** When it is looked next for markets whose last renewal before they are another shard's alone is due. */
+  nextPartingMs: number;
   /** Something was due and had to wait for a lane, a permit or the rate: any settled attempt plans again. */
   backlog: boolean;
   /** What the last plan found due and could not write, the most urgent first, from `queueHead` on. */

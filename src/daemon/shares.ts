@@ -1,7 +1,11 @@
 import type { Shard } from '../config/shard.ts';
 import type { Cancel, Clock } from '../ports.ts';
 
-type Sharing = Shard & { readonly handoverSeconds: number };
+type Sharing = Shard & {
+  readonly handoverSeconds: number;
+  /** Once the handover is over a market is renewed one last time when it is due: within its cadence, at the longest this. */
+  readonly longestCadenceSeconds: number;
+};
 
 /** Into how many parts the daemons divide what they share, and which of the parts is this one's. */
 export interface Shares {
@@ -10,10 +14,13 @@ export interface Shares {
   stop(): void;
 }
 
+/** What the shard that leaves wrote last counts towards the limit for so long. */
+const WINDOW_MS = 10_000;
+
 /**
- * With fewer shards each has a larger part of the limit, but not before the last market has been handed over: until
- * then the shard that leaves writes as well, and the parts of the smaller count and its own were more than the whole.
- * Called with the change that comes then.
+ * With fewer shards each has a larger part of the limit, but not before the last market has been handed over and what was
+ * written for it counts no longer: until then the shard that leaves takes its part, and with it the parts of the smaller
+ * count were more than the whole. That shard keeps the part that it had. Called with the change that comes then.
  */
 export function createShares(clock: Clock, initial: Sharing, onChange: () => void): Shares {
   let wanted: Shard = initial;
@@ -22,7 +29,7 @@ export function createShares(clock: Clock, initial: Sharing, onChange: () => voi
 
   function countNow(): number {
     const holds = held !== null && clock.now().monoMs < held.untilMs ? held.count : 0;
-    return Math.max(wanted.count, holds);
+    return Math.max(wanted.count, holds, wanted.index + 1);
   }
   return {
     current: () => ({ index: wanted.index, count: countNow() }),
@@ -32,7 +39,7 @@ export function createShares(clock: Clock, initial: Sharing, onChange: () => voi
       wanted = next;
       if (!shrinks) return;
       cancel();
-      const forMs = next.handoverSeconds * 1000;
+      const forMs = (next.handoverSeconds + next.longestCadenceSeconds) * 1000 + WINDOW_MS;
       held = { count, untilMs: clock.now().monoMs + forMs };
       cancel = clock.after(forMs, () => {
         held = null;
