@@ -7,7 +7,7 @@ import { createKeeper, type Keeper } from '../keeper.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { SecretsInForce } from './credentials.ts';
-import { createShares } from './shares.ts';
+import { createShares, nonceShareOf } from './shares.ts';
 import type { Telling } from './telling.ts';
 
 export interface GuardOptions {
@@ -53,7 +53,7 @@ export function createGuard(options: GuardOptions): Guard {
     nonce: settings.nonce,
     clock,
     budget: settings.budget,
-    nonceShare: shares.current,
+    nonceShare: () => nonceShareOf(shares.current(), { ...config.exchange, ...config.shard }),
     connections: settings.connections,
     userAgent: `killswitchd/${version}`,
   });

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts';
 import type { Shard } from '../config/shard.ts';
 import type { Cancel, Clock } from '../ports.ts';
 
@@ -16,6 +17,28 @@ export interface Shares {
 
 /** What the shard that leaves wrote last counts towards the limit for so long. */
 const WINDOW_MS = 10_000;
+
+/** A burst finds the nonces of 8 s at one moment, while the limit is one request per millisecond of 10 s. */
+const NONCES_OF_A_BURST = 0.8;
+/** So that each shard of a small budget still finds a few at any moment. */
+const MOST_PARTS = 1024;
+
+/**
+ * Which nonces of a key that all shards share are this one's: those that leave the remainder `index` when divided by
+ * `count`. Shards that disagree about their number never give the same one where both divide by powers of two that no
+ * index reaches; up to two fifths of the limit such a power leaves each enough for a burst that spends all of its part.
+ * Above that they divide by their number.
+ */
+export function nonceShareOf(
+  { index, count }: Shard,
+  { budgetShare, budget }: { readonly budgetShare: number; readonly budget: Config['shard']['budget'] },
+): Shard {
+  // With a budget of its own each has a key of its own as well.
+  if (budget === 'own') return { index: 0, count: 1 };
+  const most = Math.min(MOST_PARTS, (NONCES_OF_A_BURST * count) / budgetShare);
+  const parts = 2 ** Math.floor(Math.log2(most));
+  return { index, count: Math.max(parts, count) };
+}
 
 /**
  * With fewer shards each has a larger part of the limit, but not before the last market has been handed over and what was
