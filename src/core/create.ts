@@ -59,8 +59,9 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     keySinceMs: Number.NEGATIVE_INFINITY,
     authorisedOnce: false,
     allArmedSaid: false,
-    written: [],
-    writtenHead: 0,
+    underWay: 0,
+    settled: [],
+    settledHead: 0,
   };
   planPeriods(state, capacityPerSecond);
   return state;

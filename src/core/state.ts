@@ -233,9 +233,10 @@ export interface CoreState {
   /** A key that was good once gets a second look before everything is latched. */
   authorisedOnce: boolean;
   allArmedSaid: boolean;
-  /** Write moments of the sliding window, oldest first. */
-  readonly written: number[];
-  writtenHead: number;
+  /** Requests that the sliding window counts: those on their way, and when the others were settled, the oldest first. */
+  underWay: number;
+  readonly settled: number[];
+  settledHead: number;
 }
 
 /** Time that the market's timer is still guaranteed to be armed; 0 or less where nothing is left to save. */
