@@ -1,9 +1,11 @@
-import { expect, type TestContext, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { playShards, type ShardPlay } from '../process/shard-play.ts';
 
 /** How often a market is renewed: what three shards, or four, make of their parts of the limit. */
 const CADENCE_MS = 14_300;
 const TIMEOUT_SECONDS = 60;
+
+type Play = Pick<ShardPlay, 'markets' | 'budgetShare' | 'keys' | 'restMs'>;
 
 /**
  * No timer fires, and no market is without an owner for longer than one cadence: one that has an owner is renewed once
@@ -13,48 +15,26 @@ const TIMEOUT_SECONDS = 60;
  * Requests in any 10 s: all of the share, and what one of three shards has more than one of four while a larger number
  * is not known to all, or what one of four has while its successor begins with a part that nobody has spent.
  */
-async function playInFull(
-  context: TestContext,
-  play: Pick<ShardPlay, 'markets' | 'budgetShare' | 'keys' | 'restMs'>,
-) {
-  const { log, ...seen } = await playShards(context, {
-    ...play,
-    timeoutSeconds: TIMEOUT_SECONDS,
-    handoverSeconds: 20,
-  });
-  const reasons = Object.entries(Object.groupBy(seen.refused, (reason) => reason));
-  const refused = Object.fromEntries(reasons.map(([reason, all = []]) => [reason, all.length]));
-  console.log({ ...seen, refused });
-  expect({ ...seen, refused }, log.slice(-3000)).toMatchObject({
-    fired: 0,
-    deleted: 0,
-    owned: play.markets,
-    refused: {},
-  });
-  expect(Math.abs(seen.moved - play.markets / 4)).toBeLessThan(play.markets / 40);
-  expect(seen.longestGapMs).toBeLessThan(2 * CADENCE_MS);
-  expect(seen.longestGapOfKilledMs).toBeLessThan(2 * CADENCE_MS);
-  expect(seen.mostInWindow).toBeLessThanOrEqual(10_000 * play.budgetShare * (5 / 4));
-}
-
-test('ten thousand markets, a key per shard: 3 shards, 4, one killed, 3 again; no timer fires, and nobody is without an owner', {
-  timeout: 420_000,
-}, async (context) => {
-  await playInFull(context, {
-    markets: 10_000,
-    budgetShare: 0.75,
-    keys: 'own',
-    restMs: 2 * CADENCE_MS,
-  });
-});
-
-test('two thousand markets, one key for all shards: the same, and no two give the same nonce', {
-  timeout: 420_000,
-}, async (context) => {
-  await playInFull(context, {
-    markets: 2000,
-    budgetShare: 0.15,
-    keys: 'shared',
-    restMs: CADENCE_MS,
-  });
-});
+test.for<Play>([
+  { markets: 10_000, budgetShare: 0.75, keys: 'own', restMs: 2 * CADENCE_MS },
+  // All shards give nonces of one key, and no two the same, also while they disagree about their number.
+  { markets: 2000, budgetShare: 0.15, keys: 'shared', restMs: CADENCE_MS },
+])(
+  '$markets markets, keys: $keys; 3 shards, 4, one killed, 3 again: no timer fires, and nobody is without an owner',
+  {
+    timeout: 420_000,
+  },
+  async (play, context) => {
+    const { log, ...seen } = await playShards(context, {
+      ...play,
+      timeoutSeconds: TIMEOUT_SECONDS,
+      handoverSeconds: 20,
+    });
+    console.log(seen);
+    expect(seen, log.slice(-3000)).toMatchObject({ fired: 0, deleted: 0, owned: play.markets, refused: [] });
+    expect(Math.abs(seen.moved - play.markets / 4)).toBeLessThan(play.markets / 40);
+    expect(seen.longestGapMs).toBeLessThan(2 * CADENCE_MS);
+    expect(seen.longestGapOfKilledMs).toBeLessThan(2 * CADENCE_MS);
+    expect(seen.mostInWindow).toBeLessThanOrEqual(10_000 * play.budgetShare * (5 / 4));
+  },
+);

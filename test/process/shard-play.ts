@@ -34,8 +34,12 @@ export interface Played {
   readonly owned: number;
   /** Requests in any 10 s, at most, refused ones included. */
   readonly mostInWindow: number;
-  /** Why the exchange refused requests. */
+  /**
+   * Why the exchange refused requests, but for those of the successor of the shard that was killed: it does not know which
+   * nonces that one gave in its last seconds.
+   */
   readonly refused: readonly string[];
+  readonly refusedToSuccessor: number;
   readonly log: string;
 }
 
@@ -112,6 +116,9 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
     .map((line) => JSON.parse(line) as Events[number]);
   const byMarket = Map.groupBy(events, (event) => ('market' in event ? event.market : ''));
   const eventsOf = (market: string) => byMarket.get(market) ?? [];
+  const refused = ofKind(events, 'request-refused');
+  const isOfSuccessor = ({ atMs, market }: (typeof refused)[number]) =>
+    atMs > killedMs && atMs < backMs && ownedByKilled.has(market ?? '');
   const others = names.filter((market) => !ownedByKilled.has(market));
   const gap = (market: string, fromMs: number, toMs: number) =>
     longestGapMs(eventsOf(market), market, fromMs, toMs);
@@ -130,7 +137,8 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
     owned: names.filter((market) => renewalsOf(eventsOf(market), market).some((atMs) => atMs > aloneMs))
       .length,
     mostInWindow: mostInWindow(events),
-    refused: ofKind(events, 'request-refused').map(({ why }) => why),
+    refused: refused.filter((event) => !isOfSuccessor(event)).map(({ why }) => why),
+    refusedToSuccessor: refused.filter(isOfSuccessor).length,
     log: [...shards, fourth, again].map(said).join('\n'),
   };
 }
