@@ -40,6 +40,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     wakeAtMs: now.monoMs,
     nextDueMs: now.monoMs,
     nextReplanMs: now.monoMs,
+    nextPartingMs: now.monoMs,
     backlog: false,
     queue: [],
     queueHead: 0,
@@ -60,8 +61,9 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     keySinceMs: Number.NEGATIVE_INFINITY,
     authorisedOnce: false,
     allArmedSaid: false,
-    written: [],
-    writtenHead: 0,
+    underWay: 0,
+    settled: [],
+    settledHead: 0,
   };
   planPeriods(state, capacityPerSecond);
   return state;

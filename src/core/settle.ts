@@ -8,6 +8,7 @@ import { acceptKey } from './key.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
 import { ROUNDING_MS } from './promise.ts';
+import { countSettled } from './rate.ts';
 import {
   type Attempt,
   awakeSlackMs,
@@ -26,6 +27,7 @@ export function settle(state: CoreState, id: number, outcome: Outcome, out: Effe
   const attempt = state.attempts.get(id);
   if (attempt === undefined) return;
   state.attempts.delete(id);
+  countSettled(state);
   const { market } = attempt;
   market.inFlight.splice(market.inFlight.indexOf(attempt), 1);
   const base = state.bases[attempt.base];

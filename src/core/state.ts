@@ -209,6 +209,8 @@ export interface CoreState {
   /** Earliest moment at which a market, a canary or a probe wants an attempt. */
   nextDueMs: number;
   nextReplanMs: number;
+  /** When it is looked next for markets whose last renewal before they are another shard's alone is due. */
+  nextPartingMs: number;
   /** Something was due and had to wait for a lane, a permit or the rate: any settled attempt plans again. */
   backlog: boolean;
   /** What the last plan found due and could not write, the most urgent first, from `queueHead` on. */
@@ -238,9 +240,10 @@ export interface CoreState {
   /** A key that was good once gets a second look before everything is latched. */
   authorisedOnce: boolean;
   allArmedSaid: boolean;
-  /** Write moments of the sliding window, oldest first. */
-  readonly written: number[];
-  writtenHead: number;
+  /** Requests that the sliding window counts: those on their way, and when the others were settled, the oldest first. */
+  underWay: number;
+  readonly settled: number[];
+  settledHead: number;
 }
 
 /** Time that the market's timer is still guaranteed to be armed; 0 or less where nothing is left to save. */

@@ -52,3 +52,14 @@ test('a fleet that needs most of its budget is armed and renewed in turns, each 
   );
   expect(tooMany).toEqual([]);
 });
+
+test('one that cannot be armed within one window leaves the bursts behind: soon each renewal comes after about one cadence', () => {
+  const CADENCE_MS = 14_300;
+  const written = runFleet(1500, 180_000);
+  const gaps = [...written.values()].flatMap((times) =>
+    times.slice(1).flatMap((at, place) => (at < 100_000 ? [] : [at - (times[place] ?? 0)])),
+  );
+  // In bursts that follow one another at the distance of the window a market waits for two of them.
+  expect(Math.max(...gaps)).toBeLessThan(CADENCE_MS * 1.25);
+  expect(Math.min(...gaps)).toBeGreaterThan(CADENCE_MS * 0.8);
+});
