@@ -72,6 +72,7 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
   state.backlog = left.length > 0;
   if (patienceMs !== null) state.nextDueMs = Math.min(state.nextDueMs, state.now.monoMs + patienceMs);
   if (wanting > 0) acquire(state, wanting, slackMs(state, head.market), out);
+  else acquireAhead(state, left[0], room, inTurn, out);
 }
 
 /**
@@ -113,11 +114,25 @@ export function releaseNext(
   const left = state.queue.length - at;
   state.backlog = left > 0;
   const head = state.queue[at];
-  if (head === undefined || !hasWay(head) || state.permits > 0 || room <= reserved(state)) return;
-  const most = head.paced ? Math.min(inTurn, room - reserved(state)) : room - reserved(state);
+  if (head === undefined) return;
+  if (!hasWay(head)) return acquireAhead(state, head, room, inTurn, out);
+  if (state.permits > 0) return;
+  const most = Math.min(room - reserved(state), head.paced ? inTurn : Number.POSITIVE_INFINITY);
   const wanted = Math.min(Math.max(lanes, 1), left, most);
-  if (wanted <= 0) return;
-  acquire(state, wanted, slackMs(state, head.market), out);
+  if (wanted > 0) acquire(state, wanted, slackMs(state, head.market), out);
+}
+
+/** What waits for a lane alone finds its permit there: the limiter may take longer to give one than an answer takes. */
+function acquireAhead(
+  state: CoreState,
+  next: Candidate | undefined,
+  room: number,
+  inTurn: number,
+  out: Effect[],
+): void {
+  if (next === undefined || state.permits > 0 || room <= reserved(state) || (next.paced && inTurn <= 0))
+    return;
+  acquire(state, 1, slackMs(state, next.market), out);
 }
 
 function waitForRoom(state: CoreState): void {

@@ -45,6 +45,17 @@ describe('permits', () => {
     expect(asked(driver).at(-1)).toMatchObject({ permits: 2 });
   });
 
+  test('are asked for while a request is on its way, so that the next one follows its answer in the same turn', () => {
+    const driver = limited({ nonce: 'increasing' });
+    driver.tick();
+    driver.feed(granted(1));
+    const first = driver.takeOne();
+    expect(asked(driver)).toHaveLength(2);
+    driver.feed(granted(1));
+    driver.apply(first);
+    expect(driver.take()).toHaveLength(1);
+  });
+
   test('that were not needed are not saved up', () => {
     const driver = limited({ markets: ['AAA:30'] });
     driver.tick();
