@@ -70,13 +70,14 @@ function wholeSeconds(nowMs: number, rounding: Rounding): number {
 
 /** Every problem is reported at once; code 30 wins over 31 where both apply, because the document lists it first. */
 function readOrder(body: Call['body'], state: ExchangeState): SyncOrder | Refusal {
-  const { market, timeout, types = null } = body;
+  const { market, types = null } = body;
   const { profile } = state;
+  const timeout = asDocumented(body['timeout'], profile);
   const isMarketMissing = market === undefined || market === null;
   const marketMessage = isMarketMissing
     ? inFull('market', 'field is required.', profile)
     : marketProblem(market, state);
-  const timeoutMessage = message('timeout', timeoutProblem(timeout, profile), profile);
+  const timeoutMessage = message('timeout', timeoutProblem(timeout), profile);
   const typesMessage = message('types', typesProblem(types), profile);
   if (marketMessage === null && timeoutMessage === null && typesMessage === null) {
     return {
@@ -104,14 +105,24 @@ function marketProblem(market: unknown, state: ExchangeState): string | null {
   return state.hasMarket(market) ? null : 'Market is not available.';
 }
 
-/** The document types the timeout as string or null; the live exchange also takes the number that clients send. */
-function timeoutProblem(timeout: unknown, profile: Profile): string | null {
+/**
+ * The document types the timeout as string or null. Libraries for the live exchange also send a number, and to delete a
+ * timer the text `null`: what they do is taken there, though nobody has shown what the live exchange makes of the text.
+ */
+function asDocumented(timeout: unknown, profile: Profile): unknown {
+  if (profile === 'documented') return timeout;
+  if (timeout === 'null') return null;
+  return typeof timeout === 'number' ? String(timeout) : timeout;
+}
+
+function timeoutProblem(timeout: unknown): string | null {
   if (timeout === undefined) return 'field is required.';
   if (timeout === null) return null;
-  const text = typeof timeout === 'number' && profile === 'live' ? String(timeout) : timeout;
-  if (text === 'null') return 'must be a numeric string or null: "null" in quotes is a string.';
-  if (typeof text !== 'string' || !/^-?\d+(\.\d+)?$/.test(text)) return 'must be a numeric string or null.';
-  const seconds = Number(text);
+  if (timeout === 'null') return 'must be a numeric string or null: "null" in quotes is a string.';
+  if (typeof timeout !== 'string' || !/^-?\d+(\.\d+)?$/.test(timeout)) {
+    return 'must be a numeric string or null.';
+  }
+  const seconds = Number(timeout);
   if (seconds < MIN_TIMEOUT_SECONDS) return `should be at least ${MIN_TIMEOUT_SECONDS}.`;
   if (seconds > MAX_TIMEOUT_SECONDS) return `should be at most ${MAX_TIMEOUT_SECONDS}.`;
   return Number.isInteger(seconds) ? null : 'should be a whole number of seconds.';

@@ -43,8 +43,9 @@ test(
       buy: { id: expect.any(String), symbol: 'BTC/USDT', side: 'buy', amount: 0.01, filled: 0.01, cost: 600 },
       sell: { clientOrderId: 'mine-1', side: 'sell', filled: 0.01, remaining: 0, fee: { cost: 0.6 } },
       armed: { market: 'BTC_USDT', types: null },
-      armedForSome: { types: ['spot'] },
       deleted: [],
+      armedForSome: { types: ['spot'] },
+      deletedWithNull: [],
       address: { currency: 'USDT', address: expect.stringMatching(/^T/) },
       withdrawn: [],
       codes: { total: 42, limit: 2 },
@@ -54,6 +55,8 @@ test(
       tooShort: 'ExchangeError',
     });
     expect(server.exchange.timers()).toEqual([]);
+    const kinds = server.exchange.log.since(0).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === 'timer-deleted')).toHaveLength(2);
     expect(server.exchange.marketOrders().map(({ side }) => side)).toEqual(['buy', 'sell']);
     expect(server.exchange.withdrawals()).toMatchObject([{ uniqueId: 'ccxt-1', amount: '10' }]);
   },

@@ -125,7 +125,17 @@ test('the live profile words the messages as the live exchange does, and takes t
   const taken = await ask(signed({ market: 'BTC_USDT', timeout: 60 }), 'live');
   expect(taken.status).toBe(200);
   expect((await ask(signed({ market: 'BTC_USDT', timeout: 5.5 }), 'live')).status).toBe(422);
-  expect((await ask(signed({ market: 'BTC_USDT', timeout: 'null' }), 'live')).status).toBe(422);
+});
+
+test('the live profile takes the text null, which libraries send, as the null that deletes a timer', async () => {
+  const armed = await ask(signed({ market: 'TEXT_USDT', timeout: '60' }), 'live');
+  expect(armed.status).toBe(200);
+  const deleted = await ask(signed({ market: 'TEXT_USDT', timeout: 'null' }), 'live');
+  expect(deleted).toEqual({ status: 200, value: [] });
+  const markets = server('live')
+    .exchange.timers()
+    .map((timer) => timer.market);
+  expect(markets).not.toContain('TEXT_USDT');
 });
 
 test('only the listed markets exist where there is a list', async () => {
