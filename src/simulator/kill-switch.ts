@@ -70,9 +70,8 @@ function wholeSeconds(nowMs: number, rounding: Rounding): number {
 
 /** Every problem is reported at once; code 30 wins over 31 where both apply, because the document lists it first. */
 function readOrder(body: Call['body'], state: ExchangeState): SyncOrder | Refusal {
-  const { market, types = null } = body;
   const { profile } = state;
-  const timeout = asDocumented(body['timeout'], profile);
+  const { market, timeout, types = null } = profile === 'live' ? asDocumented(body) : body;
   const isMarketMissing = market === undefined || market === null;
   const marketMessage = isMarketMissing
     ? inFull('market', 'field is required.', profile)
@@ -106,13 +105,18 @@ function marketProblem(market: unknown, state: ExchangeState): string | null {
 }
 
 /**
- * The document types the timeout as string or null. Libraries for the live exchange also send a number, and to delete a
- * timer the text `null`: what they do is taken there, though nobody has shown what the live exchange makes of the text.
+ * What libraries for the live exchange send and the document does not have: a number as timeout, the text `null` to
+ * delete a timer (ccxt), and an empty list where no types are named (the exchange's own library for PHP). Nobody has
+ * shown what the live exchange makes of the last two; they are taken as they are meant.
  */
-function asDocumented(timeout: unknown, profile: Profile): unknown {
-  if (profile === 'documented') return timeout;
-  if (timeout === 'null') return null;
-  return typeof timeout === 'number' ? String(timeout) : timeout;
+function asDocumented(body: Call['body']): Call['body'] {
+  const { timeout, types } = body;
+  return {
+    ...body,
+    ...(typeof timeout === 'number' && { timeout: String(timeout) }),
+    ...(timeout === 'null' && { timeout: null }),
+    ...(Array.isArray(types) && types.length === 0 && { types: null }),
+  };
 }
 
 function timeoutProblem(timeout: unknown): string | null {

@@ -138,6 +138,11 @@ test('the live profile takes the text null, which libraries send, as the null th
   expect(markets).not.toContain('TEXT_USDT');
 });
 
+test('the live profile takes an empty list of types, which libraries send, as all types', async () => {
+  const { status, value } = await ask(signed({ market: 'EMPTY_USDT', timeout: '60', types: [] }), 'live');
+  expect({ status, value }).toMatchObject({ status: 200, value: { market: 'EMPTY_USDT', types: null } });
+});
+
 test('only the listed markets exist where there is a list', async () => {
   const strict = await startSimulatedServer({
     clock: hostClock,
