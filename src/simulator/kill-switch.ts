@@ -129,7 +129,8 @@ function timeoutProblem(timeout: unknown): string | null {
   const seconds = Number(timeout);
   if (seconds < MIN_TIMEOUT_SECONDS) return `should be at least ${MIN_TIMEOUT_SECONDS}.`;
   if (seconds > MAX_TIMEOUT_SECONDS) return `should be at most ${MAX_TIMEOUT_SECONDS}.`;
-  return Number.isInteger(seconds) ? null : 'should be a whole number of seconds.';
+  // As text: a fraction that is small enough is lost in a number.
+  return /\.0*[1-9]/.test(timeout) ? 'should be a whole number of seconds.' : null;
 }
 
 function typesProblem(types: unknown): string | null {

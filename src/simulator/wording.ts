@@ -59,7 +59,17 @@ export function refuseFields(stage: Stage, flaws: readonly Flaw[], profile: Prof
 }
 
 function errorsOf(flaws: readonly Flaw[], profile: Profile): Refusal['errors'] {
-  return Object.fromEntries(flaws.map(({ field, messages }) => [spell(field, profile), messages]));
+  return Object.fromEntries(
+    flaws.map(({ field, messages }) => [
+      spell(field, profile),
+      profile === 'live' ? messages.map((text) => text.replace(`The ${field} `, inWords)) : messages,
+    ]),
+  );
+}
+
+/** `The unique_id` in the document is `The unique id` at the live exchange, whose key for it is `uniqueId`. */
+function inWords(name: string): string {
+  return name.replaceAll('_', ' ');
 }
 
 /** What is wrong with a field that must be a text with something in it; null where nothing is. */

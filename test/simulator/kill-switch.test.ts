@@ -69,6 +69,13 @@ test.each<[Record<string, unknown>, number, object]>([
     30,
     { timeout: ['The timeout should be a whole number of seconds.'] },
   ],
+  ...['600.00000000000001', '4.99999999999999999'].map(
+    (timeout): [Record<string, unknown>, number, object] => [
+      { market: 'BTC_USDT', timeout },
+      30,
+      { timeout: ['The timeout should be a whole number of seconds.'] },
+    ],
+  ),
   [
     { market: 'BTC_USDT', timeout: 'null' },
     30,

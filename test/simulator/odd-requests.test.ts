@@ -78,6 +78,11 @@ test('an order in many small chunks is an order', async () => {
   expect(answered).toMatch(/^HTTP\/1\.1 200 /);
 });
 
+test('a path with the address before it, as proxies are sent, is the path', async () => {
+  const path = `${server.url}${ping.path}?x=1`;
+  expect((await send(server.url, { ...ping, path })).body).toBe('["pong"]');
+});
+
 test.each([
   '/api/v4/public/ping/',
   '//api/v4/public/ping',
