@@ -1,3 +1,5 @@
+import { PATHS } from '../simulator/trader.ts';
+
 /**
  * A private request as a library for the live exchange sends it: recorded from the library itself, or written down from
  * its source where that is in Go, PHP or C#.
@@ -112,13 +114,15 @@ function recorded(
   return { library, does, path, headers, ...write(path, fields), status, reads };
 }
 
-const ORDER = '/api/v4/order/stock_market';
-const SWITCH = '/api/v4/order/kill-switch';
-const WITHDRAW = '/api/v4/main-account/withdraw-pay';
-const CODES = '/api/v4/main-account/codes/my';
-const HASHRATE = '/api/v4/mining/hashrate';
-const HISTORY = '/api/v4/accounts/orders';
-const ADDRESS = '/api/v4/main-account/create-new-address';
+const {
+  stockMarket: ORDER,
+  killSwitch: SWITCH,
+  withdrawPay: WITHDRAW,
+  codes: CODES,
+  hashrate: HASHRATE,
+  history: HISTORY,
+  newAddress: ADDRESS,
+} = PATHS;
 
 const order = (side: string, clientOrderId: string) => ({
   orderId: Number,
