@@ -242,6 +242,7 @@ export const RECORDED: readonly Recorded[] = [
     201,
     { account: { address: String } },
   ]),
+  recorded(PHP, 'lists codes', CODES, [',"limit":2', 201, codes]),
   recorded(PHP, 'withdraws', WITHDRAW, [withdrawal('php-1'), 201, []]),
   recorded(NET, 'buys at the market', ORDER, [buy(',"clientOrderId":"net-1"'), 200, order('buy', 'net-1')]),
   recorded(NET, 'sets the timer', SWITCH, [sync('"timeout":"60","types":null'), 200, timer(null)]),
