@@ -75,6 +75,8 @@ test.each<[object, number, number, object]>([
     30,
     { unique_id: ['The unique_id may not be longer than 255 characters.'] },
   ],
+  [{ network: null }, 422, 30, { network: ['The network must be a string.'] }],
+  [{ network: '' }, 422, 30, { network: ['The network must not be an empty string.'] }],
   [{ ticker: 'EUR' }, 422, 30, { provider: missing('provider') }],
   [
     { ticker: 'EUR', provider: 'BANK' },
