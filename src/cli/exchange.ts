@@ -5,6 +5,7 @@ import { checkWebListen } from '../config/addresses.ts';
 import { isLoopback } from '../simulator/control.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { PROFILES, type Profile } from '../simulator/exchange-state.ts';
+import { parseKeys } from '../simulator/key-input.ts';
 import { createMarketCheck, isMarketName } from '../simulator/markets.ts';
 import { createNarrator } from '../simulator/narration.ts';
 import { parseOrders } from '../simulator/order-input.ts';
@@ -33,6 +34,7 @@ interface Plan {
   readonly seed: number;
   readonly newAddresses: boolean;
   readonly key: ApiKey;
+  readonly moreKeys: readonly ApiKey[];
   readonly append: (event: ExchangeEvent) => void;
 }
 
@@ -42,6 +44,7 @@ interface Flags {
   readonly profile: string;
   readonly markets?: string;
   readonly orders?: string;
+  readonly keys?: string;
   readonly seed: string;
   readonly enableNewAddresses?: boolean;
   readonly eventLog?: string;
@@ -66,6 +69,10 @@ export function registerExchange(program: Command, edge: Edge): void {
     .option(
       '--orders <file>',
       'JSON file with the resting orders, or "none" (default: some in each demo market)',
+    )
+    .option(
+      '--keys <file>',
+      'JSON file with API keys that are accepted besides: for several daemons, or for fewer permissions',
     )
     .option('--seed <number>', 'seed of codes, addresses, hashrates and faults', '1')
     .option('--enable-new-addresses', 'enable create-new-address for the account')
@@ -98,8 +105,8 @@ async function runExchange(plan: Plan, edge: Edge): Promise<void> {
 }
 
 async function listen(plan: Plan): Promise<SimulatedServer> {
-  const { listen, profile, markets, orders, seed, newAddresses, key } = plan;
-  const exchange = { profile, markets, newAddresses, keys: [key] };
+  const { listen, profile, markets, orders, seed, newAddresses, key, moreKeys } = plan;
+  const exchange = { profile, markets, newAddresses, keys: [key, ...moreKeys] };
   try {
     return await startSimulatedServer({ clock: createSystemClock(), listen, exchange, orders, seed });
   } catch (error) {
@@ -121,7 +128,7 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : null;
 }
 
-function introduce({ profile, key, orders }: Plan, url: string): string[] {
+function introduce({ profile, key, moreKeys, orders }: Plan, url: string): string[] {
   const pair =
     key === DEMO_KEY
       ? `the key ${DEMO_KEY.key} with the secret ${DEMO_KEY.secret}`
@@ -133,18 +140,24 @@ function introduce({ profile, key, orders }: Plan, url: string): string[] {
     ...(profile === 'documented'
       ? ['A library for the live exchange, such as ccxt, wants --profile live.']
       : []),
-    `It accepts ${pair}, and the access token ${DEMO_TOKEN.token} for the order history.`,
+    `It accepts ${pair}, ${moreKeys.length === 0 ? '' : `the keys ${listed(moreKeys.map((more) => more.key))}, `}and the access token ${DEMO_TOKEN.token} for the order history.`,
     orders.length === 0
       ? 'No orders rest in its books.'
-      : `Resting orders: ${orders.length}, in ${markets.slice(0, 12).join(', ')}${markets.length > 12 ? ' and more' : ''}. A timer that fires cancels those of its market and types.`,
+      : `Resting orders: ${orders.length}, in ${listed(markets)}. A timer that fires cancels those of its market and types.`,
     `What can be asked of it: ${url}/`,
     `To make it hang for 6 s: curl -H 'content-type: application/json' -d '${hang}' ${url}/simulator/faults`,
     'Ctrl-C ends it. What happens from here on, without renewals (times in UTC):',
   ];
 }
 
+/** The first dozen: nobody reads more of them. */
+function listed(names: readonly string[]): string {
+  return `${names.slice(0, 12).join(', ')}${names.length > 12 ? ' and more' : ''}`;
+}
+
 function readPlan(flags: Flags, edge: Edge): Plan {
   const markets = readMarkets(flags.markets);
+  const key = readKey(edge.env);
   return {
     listen: readListen(flags.listen, flags.allowRemote === true),
     profile: readProfile(flags.profile),
@@ -152,7 +165,8 @@ function readPlan(flags: Flags, edge: Edge): Plan {
     orders: readOrders(flags.orders, createMarketCheck(markets)),
     seed: readSeed(flags.seed),
     newAddresses: flags.enableNewAddresses === true,
-    key: readKey(edge.env),
+    key,
+    moreKeys: readKeys(flags.keys, key),
     append: openEventLog(flags.eventLog, edge),
   };
 }
@@ -196,17 +210,24 @@ function readMarkets(list: string | undefined): readonly string[] | 'any' {
 function readOrders(file: string | undefined, hasMarket: (name: string) => boolean): readonly OrderRequest[] {
   if (file === undefined) return DEMO_ORDERS.filter((order) => hasMarket(order.market));
   if (file === 'none') return [];
-  const parsed = parseOrders(readJson(file), hasMarket);
+  const parsed = parseOrders(readJson('--orders', file), hasMarket);
   if (!parsed.ok) throw new StartError(EXIT.usage, `--orders: ${file}: ${parsed.problem}`);
   return parsed.orders;
 }
 
-function readJson(file: string): unknown {
+function readKeys(file: string | undefined, usual: ApiKey): readonly ApiKey[] {
+  if (file === undefined) return [];
+  const parsed = parseKeys(readJson('--keys', file), usual);
+  if (!parsed.ok) throw new StartError(EXIT.usage, `--keys: ${file}: ${parsed.problem}`);
+  return parsed.keys;
+}
+
+function readJson(flag: string, file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new StartError(EXIT.usage, `--orders: cannot read ${file} as JSON: ${why}`);
+    throw new StartError(EXIT.usage, `${flag}: cannot read ${file} as JSON: ${why}`);
   }
 }
 

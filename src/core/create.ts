@@ -40,6 +40,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     wakeAtMs: now.monoMs,
     nextDueMs: now.monoMs,
     nextReplanMs: now.monoMs,
+    nextPartingMs: now.monoMs,
     backlog: false,
     queue: [],
     queueHead: 0,
@@ -48,6 +49,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     plannedRoundTripMs: 0,
     unarmedHint: 0,
     guardedUntilAwakeMs: Number.NEGATIVE_INFINITY,
+    pace: { credit: settings.budget.requests, atMs: now.monoMs, neededPerSecond: 0 },
     roundTripMs: null,
     roundTripDeviationMs: 0,
     capacityPerSecond,
@@ -59,8 +61,9 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     keySinceMs: Number.NEGATIVE_INFINITY,
     authorisedOnce: false,
     allArmedSaid: false,
-    written: [],
-    writtenHead: 0,
+    underWay: 0,
+    settled: [],
+    settledHead: 0,
   };
   planPeriods(state, capacityPerSecond);
   return state;
@@ -106,6 +109,7 @@ export function createMarket(settings: MarketSettings, index: number, now: Insta
     inFlight: [],
     periodMs: settings.timeoutMs,
     phaseMs: 0,
+    waitedForTurn: false,
     nextMs: now.monoMs,
     cycleSinceMs: null,
     suspended: null,

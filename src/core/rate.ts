@@ -5,16 +5,15 @@ import { clamp } from './time.ts';
 /** Permits that renewals leave to deletes and to the most urgent renewal. */
 const RESERVE = 0.02;
 
-/** The longest that opening a connection is reckoned with; assumed before a round trip was measured. */
+/** A round trip is reckoned with as if a connection had to be opened for it: with this at most, or before it was measured. */
 const LONGEST_CONNECT_MS = 500;
 /** By so much the exchange's 10 s may be longer than ours: 200 ppm. */
 const DRIFT_MS = 2;
 
-/** A request may leave later than it was counted, while its connection is opened: the window is longer by it. */
-function connectMs(roundTripMs: number | null): number {
-  return (
-    DRIFT_MS + (roundTripMs === null ? LONGEST_CONNECT_MS : clamp(2 * roundTripMs, 20, LONGEST_CONNECT_MS))
-  );
+/** How much longer than the window a request counts: it does so from when it is written until a window after its answer. */
+function underWayMs(roundTripMs: number | null): number {
+  if (roundTripMs === null) return DRIFT_MS + LONGEST_CONNECT_MS;
+  return DRIFT_MS + Math.max(roundTripMs, clamp(2 * roundTripMs, 20, LONGEST_CONNECT_MS));
 }
 
 /**
@@ -25,20 +24,32 @@ function connectMs(roundTripMs: number | null): number {
 export function plannedPerSecond(settings: CoreSettings, roundTripMs: number | null): number {
   const { requests, windowMs } = settings.budget;
   const free = clamp(5 / requests, 0.02, 0.1);
-  return ((requests * (1 - free)) / (windowMs + connectMs(roundTripMs))) * 1000;
+  return ((requests * (1 - free)) / (windowMs + underWayMs(roundTripMs))) * 1000;
 }
 
-/** How many requests may still be written now without more than the budget in any sliding window. */
+/** Requests a second that the budget allows where they are spread evenly. */
+export function fullPerSecond({
+  settings,
+  roundTripMs,
+}: Pick<CoreState, 'settings' | 'roundTripMs'>): number {
+  const { requests, windowMs } = settings.budget;
+  return (requests * 1000) / (windowMs + underWayMs(roundTripMs));
+}
+
+/**
+ * How many requests may still be written now without more than the budget in any sliding window of the exchange. Nobody
+ * knows when it counted one: at any time between the write and the answer.
+ */
 export function roomInWindow(state: CoreState): number {
-  const { written, now } = state;
-  const from = now.monoMs - state.settings.budget.windowMs - connectMs(state.roundTripMs);
-  while (state.writtenHead < written.length && (written[state.writtenHead] ?? 0) <= from)
-    state.writtenHead += 1;
-  if (state.writtenHead > 4096 && state.writtenHead * 2 > written.length) {
-    written.splice(0, state.writtenHead);
-    state.writtenHead = 0;
+  const { settled, now } = state;
+  const from = now.monoMs - state.settings.budget.windowMs - DRIFT_MS;
+  while (state.settledHead < settled.length && (settled[state.settledHead] ?? 0) <= from)
+    state.settledHead += 1;
+  if (state.settledHead > 4096 && state.settledHead * 2 > settled.length) {
+    settled.splice(0, state.settledHead);
+    state.settledHead = 0;
   }
-  return state.settings.budget.requests - (written.length - state.writtenHead);
+  return state.settings.budget.requests - state.underWay - (settled.length - state.settledHead);
 }
 
 /** The part of the room that is kept back for deletes and for the head of the queue. */
@@ -48,15 +59,17 @@ export function reserved(state: CoreState): number {
 
 /** When the window has room again, in monotonic milliseconds. */
 export function roomAtMs(state: CoreState): number {
-  return (
-    (state.written[state.writtenHead] ?? state.now.monoMs) +
-    state.settings.budget.windowMs +
-    connectMs(state.roundTripMs)
-  );
+  return (state.settled[state.settledHead] ?? state.now.monoMs) + state.settings.budget.windowMs + DRIFT_MS;
 }
 
 export function countWrite(state: CoreState): void {
-  state.written.push(state.now.monoMs);
+  state.underWay += 1;
+}
+
+/** The request was answered, or is waited for no longer. */
+export function countSettled(state: CoreState): void {
+  state.underWay -= 1;
+  state.settled.push(state.now.monoMs);
 }
 
 /** Throttled within the last seconds: retries keep a larger distance. */

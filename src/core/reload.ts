@@ -15,6 +15,9 @@ import {
   type MarketState,
 } from './state.ts';
 
+/** Markets that go to other shards are let go of together so often: each time the list of all markets is made anew. */
+const PARTING_MS = 1000;
+
 /**
  * Takes new settings over while running: what is new is armed, what changed is renewed at once, what is gone leaves as
  * the shutdown policy says, and what went to another shard is guarded here as well until that one has surely taken it
@@ -104,11 +107,15 @@ function followElsewhere(state: CoreState, market: MarketState, elsewhere: boole
   else reconsider(state, market);
 }
 
-/** Lets go of markets that another shard has guarded for long enough by now. */
+/**
+ * Lets go of markets that another shard has guarded for long enough by now. Each is renewed in full once more, when it is
+ * due for it: all of them together would take the limit from those that stay.
+ */
 export function endHandovers(state: CoreState, out: Effect[]): void {
-  const isDue = ({ movedUntilAwakeMs, leaving }: MarketState) =>
-    movedUntilAwakeMs !== null && !leaving && movedUntilAwakeMs <= awakeMs(state);
-  const due = state.markets.filter(isDue);
+  const moved = state.markets.filter((market) => market.movedUntilAwakeMs !== null && !market.leaving);
+  if (moved.length === 0 || state.now.monoMs < state.nextPartingMs) return;
+  state.nextPartingMs = state.now.monoMs + PARTING_MS;
+  const due = moved.filter((market) => isHandedOver(state, market));
   if (due.length === 0) return;
   const going = new Set(due);
   for (const market of due) leave(state, market);
@@ -117,8 +124,16 @@ export function endHandovers(state: CoreState, out: Effect[]): void {
   for (const [index, market] of markets.entries()) market.index = index;
   state.settings = { ...state.settings, markets: staying.map(({ settings }) => settings) };
   replaceMarkets(state, markets);
-  planPeriods(state, carriedPerSecond(state));
+  // Until the last of them has gone those that stay are renewed as before: what is free goes to last renewals.
+  if (due.length === moved.length) planPeriods(state, carriedPerSecond(state));
   out.push({ kind: 'notice', notice: { kind: 'handed-over', markets: [...going].map(nameOf) } });
+}
+
+/** The other shard has it, and what is to be renewed here is due before this is looked at again. */
+function isHandedOver(state: CoreState, market: MarketState): boolean {
+  const untilMs = market.movedUntilAwakeMs ?? Number.POSITIVE_INFINITY;
+  if (awakeMs(state) < untilMs) return false;
+  return market.nextMs < state.now.monoMs + PARTING_MS || market.refused !== null || !isWanted(state, market);
 }
 
 function namesOf(markets: readonly MarketSettings[]): ReadonlySet<string> {

@@ -8,6 +8,7 @@ import { acceptKey } from './key.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
 import { ROUNDING_MS } from './promise.ts';
+import { countSettled } from './rate.ts';
 import {
   type Attempt,
   awakeSlackMs,
@@ -26,6 +27,7 @@ export function settle(state: CoreState, id: number, outcome: Outcome, out: Effe
   const attempt = state.attempts.get(id);
   if (attempt === undefined) return;
   state.attempts.delete(id);
+  countSettled(state);
   const { market } = attempt;
   market.inFlight.splice(market.inFlight.indexOf(attempt), 1);
   const base = state.bases[attempt.base];
@@ -118,6 +120,9 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.deleted = false;
   if (attempt.purpose === 'trip') tripDone(market);
   if (market.exit?.want === 'handoff') market.exit.done = true;
+  // Whoever had to wait for a turn keeps it: turns are spread as evenly as the budget asks for.
+  if (market.waitedForTurn) market.phaseMs = (attempt.writtenMs - state.startedMs) % market.periodMs;
+  market.waitedForTurn = false;
   market.nextMs = nextOnGrid(state, market, attempt.writtenMs);
   // What waited for this answer waits no longer.
   if (market.tripWanted || market.exit !== null) market.nextMs = monoMs;

@@ -1,12 +1,13 @@
 import type { Config } from '../config/config.ts';
 import { budgetOf, toCoreSettings } from '../config/core-settings.ts';
 import type { SecretsRead } from '../config/secrets.ts';
+import { LEAST_ATTEMPTS } from '../core/timing.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { createKeeper, type Keeper } from '../keeper.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { SecretsInForce } from './credentials.ts';
-import { createShares } from './shares.ts';
+import { createShares, nonceShareOf } from './shares.ts';
 import type { Telling } from './telling.ts';
 
 export interface GuardOptions {
@@ -29,11 +30,16 @@ export interface Guard {
   close(): Promise<void>;
 }
 
+function sharingOf({ shard, fleet }: Config) {
+  const longestSeconds = fleet.reduce((most, { timeoutSeconds }) => Math.max(most, timeoutSeconds), 0);
+  return { ...shard, longestCadenceSeconds: longestSeconds / LEAST_ATTEMPTS };
+}
+
 /** Ties the keeper to the exchange; rotated secret files are found without a restart. */
 export function createGuard(options: GuardOptions): Guard {
   const { config, clock, version, bases, secrets, telling, log } = options;
   const settings = toCoreSettings(config, bases);
-  const shares = createShares(clock, config.shard, () => {
+  const shares = createShares(clock, sharingOf(config), () => {
     const budget = budgetNow(config);
     exchange.rebudget(budget);
     keeper.rebudget(budget);
@@ -47,7 +53,7 @@ export function createGuard(options: GuardOptions): Guard {
     nonce: settings.nonce,
     clock,
     budget: settings.budget,
-    nonceShare: shares.current,
+    nonceShare: () => nonceShareOf(shares.current(), { ...config.exchange, ...config.shard }),
     connections: settings.connections,
     userAgent: `killswitchd/${version}`,
   });
@@ -77,7 +83,7 @@ export function createGuard(options: GuardOptions): Guard {
     reload(next) {
       secrets.takeOverToken(next);
       takeOver(next.secrets);
-      shares.follow(next.shard);
+      shares.follow(sharingOf(next));
       const budget = budgetNow(next);
       exchange.rebudget(budget);
       keeper.reload({ ...toCoreSettings(next, bases), budget });

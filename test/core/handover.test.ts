@@ -48,7 +48,7 @@ test('it is renewed once more in full and left, and never deleted, whatever the 
   }
 });
 
-test('without a handover time it is renewed once more at once', () => {
+test('without a handover time it is renewed once more, when it is due', () => {
   const driver = createDriver({ markets: ['AAA', 'BBB'] });
   driver.tick();
   driver.live(2000);
@@ -58,6 +58,29 @@ test('without a handover time it is renewed once more at once', () => {
   driver.live(20_000);
   expect(writtenFrom(driver, from)).toEqual([60]);
   expect(names(driver)).toEqual(['BBB']);
+});
+
+test('when the handover is over the last renewals of many markets come at their usual pace, within a cadence', () => {
+  const many = Array.from({ length: 300 }, (_, index) => `M${index}`);
+  const budget = { requests: 400, windowMs: 10_000 };
+  const driver = createDriver({ nonce: 'window', budget, markets: ['STAYS', ...many] });
+  driver.live(120_000);
+  const handover = { elsewhere: many.map((market) => marketOf(market)), forMs: FOR_MS };
+  const options = { nonce: 'window', budget, markets: ['STAYS'], handover } as const;
+  driver.feed({ kind: 'reload', settings: coreSettings(options) });
+  const endMs = driver.sinceStartMs() + FOR_MS;
+  driver.live(FOR_MS + 30_000);
+  const last = new Map(driver.writes.map(({ market, atMs }) => [market, atMs]));
+  last.delete('STAYS');
+  const moments = [...last.values()].sort((one, other) => one - other);
+  expect(moments[0]).toBeGreaterThan(endMs - 100);
+  expect(moments.at(-1)).toBeLessThan(endMs + 12_000);
+  // A tenth of them a second would be the pace.
+  const inOneSecond = moments.map((atMs, place) =>
+    moments.filter((other, at) => at <= place && other > atMs - 1000),
+  );
+  expect(Math.max(...inOneSecond.map(({ length }) => length))).toBeLessThan(300 / 4);
+  expect(names(driver)).toEqual(['STAYS']);
 });
 
 test('its last renewal is tried again until it is confirmed', () => {
@@ -230,7 +253,7 @@ describe('a market that is on its way out when the shards change', () => {
 
   test('is deleted where it was being handed over, and no shard has it any more', () => {
     const driver = handingOver({}, 1500);
-    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    driver.live(7000, 20, (write) => driver.settle(write, LOST));
     expect(driver.market('AAA').leaving).toBe(true);
     const from = driver.writes.length;
     reload(driver, ['BBB'], []);

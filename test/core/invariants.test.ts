@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { assertBelief, assertMayFollow } from '../../src/core/invariants.ts';
+import { roomInWindow } from '../../src/core/rate.ts';
 import type { Attempt } from '../../src/core/state.ts';
 import { createDriver, type Driver } from './driver.ts';
 
@@ -109,9 +110,9 @@ describe('the core throws, which ends the process, when', () => {
   test('one request more leaves than the budget allows', () => {
     const driver = renewing();
     const now = driver.state.now.monoMs;
-    driver.state.written.push(...Array.from({ length: 50 - driver.state.written.length }, () => now));
+    driver.state.settled.push(...Array.from({ length: roomInWindow(driver.state) }, () => now));
     expect(() => assertMayFollow(driver.state, inFlight(driver))).not.toThrow();
-    driver.state.written.push(now);
+    driver.state.settled.push(now);
     expect(() => assertMayFollow(driver.state, inFlight(driver))).toThrow(
       'AAA is one request more than the budget allows',
     );

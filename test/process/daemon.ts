@@ -10,6 +10,7 @@ export interface DaemonOptions extends RunOptions {
   readonly markets: readonly unknown[];
   /** Sections of the configuration file that replace those of `configOf`. */
   readonly config?: Readonly<Record<string, unknown>>;
+  readonly key?: string;
   readonly secret?: string;
   /** Loads the module that `sabotage` needs. */
   readonly canSabotage?: boolean;
@@ -55,7 +56,8 @@ const SABOTAGE_MODULE = new URL('./sabotage.ts', import.meta.url).href;
 
 /** Writes configuration and secrets into `directory` and starts `run` or `exec` with them. */
 export function runDaemon(directory: string, options: DaemonOptions): DaemonProcess {
-  const { markets, exchange, config = {}, secret = DEMO.secret, canSabotage = false, bot } = options;
+  const { markets, exchange, config = {}, canSabotage = false, bot } = options;
+  const { key, secret } = { ...DEMO, ...options };
   const file = (name: string, content: string) => {
     const path = join(directory, name);
     writeFileSync(path, content, { mode: 0o600 });
@@ -77,7 +79,7 @@ export function runDaemon(directory: string, options: DaemonOptions): DaemonProc
     ...options,
     preload: canSabotage ? [SABOTAGE_MODULE] : [],
     env: {
-      KILLSWITCHD_API_KEY_FILE: file('api-key', `${DEMO.key}\n`),
+      KILLSWITCHD_API_KEY_FILE: file('api-key', `${key}\n`),
       KILLSWITCHD_API_SECRET_FILE: secretFile,
       ...(canSabotage ? { SABOTAGE: sabotageFile } : {}),
       ...options.env,

@@ -13,6 +13,8 @@ export interface ShardPlay {
   readonly handoverSeconds: number;
   /** From 3 shards to 4 the budgets of both counts are in use, 5/4 of this: that must fit into the limit. */
   readonly budgetShare: number;
+  /** A key of its own for each shard, whose nonces never meet, or one for all of them. */
+  readonly keys: 'own' | 'shared';
   /** How long the fleet stays as it is between two changes. */
   readonly restMs: number;
 }
@@ -30,13 +32,18 @@ export interface Played {
   readonly moved: number;
   /** Markets that somebody renewed in the `restMs` at the end. */
   readonly owned: number;
-  /** Requests in any 10 s, at most. */
+  /** Requests in any 10 s, at most, refused ones included. */
   readonly mostInWindow: number;
-  /** Why the exchange refused requests. */
+  /**
+   * Why the exchange refused requests, but for those of the successor of the shard that was killed: it does not know which
+   * nonces that one gave in its last seconds.
+   */
   readonly refused: readonly string[];
+  readonly refusedToSuccessor: number;
   readonly log: string;
 }
 
+const keyOf = (shard: number) => ({ key: `key-of-shard-${shard}`, secret: `secret-of-shard-${shard}` });
 const marketAt = (index: number) => `M${index}_USDT`;
 
 /** Real processes against one exchange: 3 shards, 4, one killed, 3 again. */
@@ -44,7 +51,10 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   const { markets, timeoutSeconds, handoverSeconds, restMs, budgetShare } = play;
   const stage = stageFor(context);
   const eventLog = join(stage.directory, 'events');
-  const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--event-log', eventLog]);
+  const keyFile = join(stage.directory, 'keys.json');
+  writeFileSync(keyFile, JSON.stringify([0, 1, 2, 3].map(keyOf)));
+  const flags = ['--keys', keyFile, '--event-log', eventLog];
+  const exchange = await stage.exchange(['--listen', '127.0.0.1:0', ...flags]);
   const names = Array.from({ length: markets }, (_, index) => marketAt(index));
   const configOf = (index: number, count: number) => ({
     exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare },
@@ -55,7 +65,8 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   });
   const start = async (index: number, count: number): Promise<DaemonProcess> => {
     const config = configOf(index, count);
-    const daemon = await stage.daemon({ exchange: exchange.url, markets: names, config });
+    const own = play.keys === 'own' ? keyOf(index) : {};
+    const daemon = await stage.daemon({ exchange: exchange.url, markets: names, config, ...own });
     await daemon.ready(180_000);
     return daemon;
   };
@@ -105,6 +116,9 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
     .map((line) => JSON.parse(line) as Events[number]);
   const byMarket = Map.groupBy(events, (event) => ('market' in event ? event.market : ''));
   const eventsOf = (market: string) => byMarket.get(market) ?? [];
+  const refused = ofKind(events, 'request-refused');
+  const isOfSuccessor = ({ atMs, market }: (typeof refused)[number]) =>
+    atMs > killedMs && atMs < backMs && ownedByKilled.has(market ?? '');
   const others = names.filter((market) => !ownedByKilled.has(market));
   const gap = (market: string, fromMs: number, toMs: number) =>
     longestGapMs(eventsOf(market), market, fromMs, toMs);
@@ -123,7 +137,8 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
     owned: names.filter((market) => renewalsOf(eventsOf(market), market).some((atMs) => atMs > aloneMs))
       .length,
     mostInWindow: mostInWindow(events),
-    refused: ofKind(events, 'request-refused').map(({ why }) => why),
+    refused: refused.filter((event) => !isOfSuccessor(event)).map(({ why }) => why),
+    refusedToSuccessor: refused.filter(isOfSuccessor).length,
     log: [...shards, fourth, again].map(said).join('\n'),
   };
 }
@@ -138,7 +153,8 @@ async function ownedBy(daemon: DaemonProcess | undefined): Promise<ReadonlySet<s
 }
 
 function mostInWindow(events: Events): number {
-  const moments = events.filter(({ kind }) => kind.startsWith('timer-') && kind !== 'timer-fired');
+  const isRequest = ({ kind }: Events[number]) => kind === 'request-refused' || kind.startsWith('timer-');
+  const moments = events.filter((event) => isRequest(event) && event.kind !== 'timer-fired');
   let first = 0;
   let most = 0;
   for (const [index, { atMs }] of moments.entries()) {

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import type { Edge } from '../../src/cli/edge.ts';
 import { registerExchange } from '../../src/cli/exchange.ts';
 import { control, ping, send, signed } from './raw-client.ts';
@@ -165,6 +165,76 @@ test('orders come from a file', async () => {
   expect(wrong.errors[0]).toContain('order 1: type is "stop"; allowed: spot, margin, futures');
 });
 
+describe('more API keys', () => {
+  const file = join(folder, 'keys.json');
+  const SECRET = 'the-secret-of-shard-1';
+  const runWith = (keys: unknown, env: Edge['env'] = {}) => {
+    writeFileSync(file, JSON.stringify(keys));
+    return run([...FREE, '--keys', file], env);
+  };
+  const arm = (url: string, as: { key: string; secret: string }, nonce?: string) =>
+    send(url, signed({ market: 'BTC_USDT', timeout: '60', ...(nonce === undefined ? {} : { nonce }) }, as));
+
+  test('come from a file, and each has nonces of its own and the account of the first', async () => {
+    const { url, lines } = await runWith([{ key: 'shard-1', secret: SECRET }]);
+    const own = { key: 'shard-1', secret: SECRET };
+    const demo = { key: 'demo-key', secret: 'demo-secret' };
+    const nonce = String(Date.now() + 60_000);
+    expect((await arm(url, demo, nonce)).status).toBe(200);
+    expect((await arm(url, own, nonce)).status).toBe(200);
+    expect((await arm(url, own, nonce)).status).toBe(429);
+    expect((await arm(url, { key: 'shard-1', secret: 'demo-secret' })).status).toBe(401);
+    const { timers } = (await control(url, 'GET', '/simulator/state')).value as { timers: unknown[] };
+    expect(timers).toHaveLength(1);
+    expect(lines.join('\n')).toContain('the key demo-key with the secret demo-secret, the keys shard-1, and');
+    expect(lines.join('\n')).not.toContain(SECRET);
+  });
+
+  test('may have fewer permissions, and an account apart', async () => {
+    const { url } = await runWith([
+      { key: 'reads', secret: SECRET, permissions: ['info'] },
+      { key: 'other', secret: SECRET, account: 'second' },
+    ]);
+    expect((await arm(url, { key: 'reads', secret: SECRET })).status).toBe(403);
+    expect((await arm(url, { key: 'other', secret: SECRET })).status).toBe(200);
+    const { timers } = (await control(url, 'GET', '/simulator/state')).value as { timers: unknown[] };
+    expect(timers).toMatchObject([{ account: 'second' }]);
+  });
+
+  test.each<[unknown, string]>([
+    [{ key: 'a', secret: SECRET }, 'expected an array of objects with key and secret'],
+    [['a'], 'key 1: expected an object with key, secret and optionally account and permissions'],
+    [
+      [{ key: 'a', secret: SECRET, kind: 1 }],
+      'key 1: unknown field "kind"; allowed: key, secret, account, permissions',
+    ],
+    [[{ secret: SECRET }], 'key 1: key is missing; expected a text such as "second-key"'],
+    [[{ key: 'a' }], 'key 1: secret is no text'],
+    [[{ key: 'a', secret: '' }], 'key 1: secret is empty, too long or has more than plain letters'],
+    [[{ key: 'a', secret: SECRET, account: '' }], 'key 1: account is ""; expected a text such as "main"'],
+    [
+      [{ key: 'a', secret: SECRET, permissions: ['trades'] }],
+      'key 1: permissions is ["trades"]; expected an array of info, trade, deposit, withdraw',
+    ],
+    [
+      [
+        { key: 'a', secret: SECRET },
+        { key: 'a', secret: SECRET },
+      ],
+      'key 2: "a" is accepted already',
+    ],
+    [[{ key: 'demo-key', secret: SECRET }], 'key 1: "demo-key" is accepted already'],
+    [
+      Array.from({ length: 1001 }, (_, index) => ({ key: `k${index}`, secret: SECRET })),
+      '1001 keys; allowed: 1000',
+    ],
+  ])('are refused where they make no sense, without their secret (%#)', async (keys, problem) => {
+    const { exits, errors } = await runWith(keys);
+    expect(exits).toEqual([64]);
+    expect(errors).toEqual([`killswitchd exchange: --keys: ${file}: ${problem}`]);
+  });
+});
+
 test.each(['SIGTERM', 'SIGINT'])('%s ends it with 0 at once, whatever is open', async (name) => {
   const { url, exits, signal } = await run(FREE);
   await control(url, 'POST', '/simulator/faults', { kind: 'hang', mode: 'drop' });
@@ -184,6 +254,7 @@ test.each<[string[], RegExp]>([
   [['--markets', 'BTC_USDT,eth-usdt'], /--markets: found "eth-usdt"; allowed: .*; did you mean ETH_USDT\?/],
   [['--seed', 'x'], /--seed: found "x"; allowed: a whole number from 0/],
   [['--orders', '/nonexistent.json'], /--orders: cannot read \/nonexistent\.json as JSON/],
+  [['--keys', '/nonexistent.json'], /--keys: cannot read \/nonexistent\.json as JSON/],
   [['--event-log', '/nonexistent/log'], /--event-log: cannot append to \/nonexistent\/log/],
 ])('the flags %j are refused with 64 and a message', async (args, message) => {
   const { exits, errors, lines } = await run([...FREE, ...args]);
