@@ -5,15 +5,6 @@ import { checkArguments } from '../exchange/arguments.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
 import { createRedaction } from '../exchange/redaction.ts';
-import type {
-  CodesRequest,
-  HashrateRequest,
-  KillSwitchRequest,
-  NewAddressRequest,
-  OrderHistoryRequest,
-  StockMarketOrderRequest,
-  WithdrawPayRequest,
-} from '../exchange/requests.ts';
 import { type AccessFlags, findApiAccess } from './api-access.ts';
 import { describeFailure } from './api-failure.ts';
 import { CommandError, conclude } from './command-error.ts';
@@ -29,15 +20,18 @@ interface Flags extends AccessFlags {
 /** More than any request of the API is long. */
 const MOST_BYTES = 64 * 1024;
 
-/** The client checks what it is given, whatever type it is said to have. */
+/** What a method of the client is given. The client checks it, whatever type it is said to have. */
+type Given<Name extends keyof Client> = Parameters<Client[Name]>[0];
+
 const CALLS: Readonly<Record<OperationName, (client: Client, given: unknown) => Promise<unknown>>> = {
-  createStockMarketOrder: (client, given) => client.createStockMarketOrder(given as StockMarketOrderRequest),
-  orderHistory: (client, given) => client.orderHistory(given as OrderHistoryRequest),
-  withdrawPay: (client, given) => client.withdrawPay(given as WithdrawPayRequest),
-  syncKillSwitch: (client, given) => client.syncKillSwitch(given as KillSwitchRequest),
-  myCodes: (client, given) => client.myCodes(given as CodesRequest),
-  miningHashrate: (client, given) => client.miningHashrate(given as HashrateRequest),
-  createNewAddress: (client, given) => client.createNewAddress(given as NewAddressRequest),
+  createStockMarketOrder: (client, given) =>
+    client.createStockMarketOrder(given as Given<'createStockMarketOrder'>),
+  orderHistory: (client, given) => client.orderHistory(given as Given<'orderHistory'>),
+  withdrawPay: (client, given) => client.withdrawPay(given as Given<'withdrawPay'>),
+  syncKillSwitch: (client, given) => client.syncKillSwitch(given as Given<'syncKillSwitch'>),
+  myCodes: (client, given) => client.myCodes(given as Given<'myCodes'>),
+  miningHashrate: (client, given) => client.miningHashrate(given as Given<'miningHashrate'>),
+  createNewAddress: (client, given) => client.createNewAddress(given as Given<'createNewAddress'>),
   miningPool: (client) => client.miningPool(),
   ping: async (client) => ({ latencyMs: Math.round((await client.ping()) * 1000) / 1000 }),
 };
@@ -147,10 +141,10 @@ const tidy = createRedaction([]);
 /** What a call that moves money would do. Throws an ArgumentError where its arguments are not allowed. */
 function describeMove(name: OperationName, given: unknown): string {
   if (name === 'withdrawPay') {
-    const { amount, ticker, address } = checkArguments(name, given as WithdrawPayRequest);
+    const { amount, ticker, address } = checkArguments(name, given as Given<'withdrawPay'>);
     return `${name} would send ${amount} ${ticker} to ${tidy(JSON.stringify(address))}, with the fee on top,`;
   }
-  const { side, amount, market } = checkArguments(name, given as StockMarketOrderRequest);
+  const { side, amount, market } = checkArguments(name, given as Given<'createStockMarketOrder'>);
   const [base, quote] = market.split('_');
   return `${name} would ${side} at the market price in ${market}, for ${amount} ${side === 'buy' ? quote : base},`;
 }

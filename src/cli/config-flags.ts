@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Flags } from '../config/variables.ts';
 
-/** The flags that `run` and `check-config` share. Their values are checked with the rest of the configuration. */
+/** The flags that `run`, `exec` and `check-config` share. Their values are checked with the rest of the configuration. */
 export function addConfigFlags(command: Command): Command {
   const collect = (value: string, before: readonly string[] | undefined) => [...(before ?? []), value];
   return command

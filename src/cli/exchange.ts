@@ -137,6 +137,9 @@ function introduce({ profile, key, moreKeys, orders }: Plan, url: string): strin
   const hang = '{"kind":"hang","mode":"hold","forMs":6000}';
   return [
     `A simulated exchange, profile ${profile}: no real market, no real money.`,
+    ...(profile === 'documented'
+      ? ['A library for the live exchange, such as ccxt, wants --profile live.']
+      : []),
     `It accepts ${pair}, ${moreKeys.length === 0 ? '' : `the keys ${listed(moreKeys.map((more) => more.key))}, `}and the access token ${DEMO_TOKEN.token} for the order history.`,
     orders.length === 0
       ? 'No orders rest in its books.'

@@ -1,3 +1,4 @@
+import { urgencyOf } from '../operator/status.ts';
 import { type Answer, type ControlClient, isRecord, plain, refusal, textsOf } from './control-client.ts';
 
 /** One market of the status document, as far as a table shows it. Durations in seconds, moments in Unix seconds. */
@@ -145,25 +146,11 @@ function numberOf(fields: Fields, key: string): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-/** The worse a state, the earlier its markets come where not all can be shown. */
-const URGENCY: readonly string[] = [
-  'expired',
-  'rejected',
-  'retrying',
-  'arming',
-  'suspended',
-  'paused',
-  'disarmed',
-];
-
 /** All markets in their own order where `limit` allows; else the `limit` worst of them, the worst first. */
 export function worstMarkets(markets: readonly SeenMarket[], limit: number): readonly SeenMarket[] {
   if (markets.length <= limit) return markets;
   const rank = ({ state, lapses, lastProblem }: SeenMarket): number => {
-    const place = URGENCY.indexOf(state);
-    return (
-      (place === -1 ? URGENCY.length : place) * 4 + (lapses > 0 ? 0 : 2) + (lastProblem === null ? 1 : 0)
-    );
+    return urgencyOf(state) * 4 + (lapses > 0 ? 0 : 2) + (lastProblem === null ? 1 : 0);
   };
   const leftOf = ({ guaranteedSeconds }: SeenMarket): number => guaranteedSeconds ?? Number.POSITIVE_INFINITY;
   return markets

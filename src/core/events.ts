@@ -1,6 +1,6 @@
 import type { LeftArmed, Notice } from './notice.ts';
 import type { OperatorCommand } from './operate.ts';
-import type { FailureReason, OrderType, Outcome } from './outcome.ts';
+import type { OrderType, Outcome, Pinged } from './outcome.ts';
 import type { CoreSettings } from './settings.ts';
 
 /** What a bot says of itself: it lives, it ends on purpose, or it is broken and nothing shall be renewed for it. */
@@ -12,14 +12,7 @@ export type CoreEvent =
   | { readonly kind: 'tick' }
   | { readonly kind: 'granted'; readonly permits: number; readonly how: 'in-turn' | 'overdue' }
   | { readonly kind: 'settled'; readonly attempt: number; readonly outcome: Outcome }
-  | {
-      readonly kind: 'pinged';
-      readonly base: number;
-      readonly ok: boolean;
-      readonly latencyMs: number;
-      readonly reason: FailureReason | null;
-      readonly detail: string;
-    }
+  | Pinged
   /** `agoMs`: how old it may be at most, on the monotonic clock. */
   | { readonly kind: 'evidence'; readonly bot: string; readonly says: BotWord; readonly agoMs: number }
   | { readonly kind: 'operate'; readonly command: OperatorCommand }

@@ -1,4 +1,4 @@
-import type { FailureReason } from './outcome.ts';
+import type { FailureReason, Pinged } from './outcome.ts';
 
 /** How sure it is that a timer fired. `possible` where an answer that got lost could have kept it alive. */
 export const CERTAINTIES = ['certain', 'possible'] as const;
@@ -141,15 +141,7 @@ export type Notice =
       readonly state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
     }
   | { readonly kind: 'limiter-bypassed'; readonly permits: number }
-  | {
-      readonly kind: 'pinged';
-      readonly base: number;
-      readonly ok: boolean;
-      readonly latencyMs: number;
-      readonly reason: FailureReason | null;
-      readonly detail: string;
-      readonly changed: boolean;
-    }
+  | (Pinged & { readonly changed: boolean })
   | { readonly kind: 'all-armed'; readonly markets: number; readonly sinceStartMs: number }
   | {
       readonly kind: 'stopping';

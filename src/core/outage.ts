@@ -1,4 +1,5 @@
-import type { CoreEvent, Effect } from './events.ts';
+import type { Effect } from './events.ts';
+import type { Pinged } from './outcome.ts';
 import { type Attempt, type BaseState, type CoreState, hurry, type MarketState } from './state.ts';
 
 /** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
@@ -82,11 +83,7 @@ export function pingBases(state: CoreState, out: Effect[]): void {
 }
 
 /** A ping was answered, or given up. An address that comes back lets the canary go at once. */
-export function hearPing(
-  state: CoreState,
-  event: Extract<CoreEvent, { kind: 'pinged' }>,
-  out: Effect[],
-): void {
+export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   const base = state.bases[event.base];
   if (base === undefined) return;
   const changed = base.pingUp !== event.ok;

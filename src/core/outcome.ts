@@ -27,6 +27,16 @@ export const FAILURE_REASONS = [
 ] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
+/** What a ping of one base address came to. */
+export interface Pinged {
+  readonly kind: 'pinged';
+  readonly base: number;
+  readonly ok: boolean;
+  readonly latencyMs: number;
+  readonly reason: FailureReason | null;
+  readonly detail: string;
+}
+
 /**
  * What became of one kill-switch request: the table "Failures" of the design, as data.
  *

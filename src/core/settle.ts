@@ -120,10 +120,16 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.deleted = false;
   if (attempt.purpose === 'trip') tripDone(market);
   if (market.exit?.want === 'handoff') market.exit.done = true;
+  planNext(state, attempt);
+}
+
+/** When the market is due again after a confirmation. */
+function planNext(state: CoreState, { market, writtenMs }: Attempt): void {
+  const { monoMs } = state.now;
   // Whoever had to wait for a turn keeps it: turns are spread as evenly as the budget asks for.
-  if (market.waitedForTurn) market.phaseMs = (attempt.writtenMs - state.startedMs) % market.periodMs;
+  if (market.waitedForTurn) market.phaseMs = (writtenMs - state.startedMs) % market.periodMs;
   market.waitedForTurn = false;
-  market.nextMs = nextOnGrid(state, market, attempt.writtenMs);
+  market.nextMs = nextOnGrid(state, market, writtenMs);
   // What waited for this answer waits no longer.
   if (market.tripWanted || market.exit !== null) market.nextMs = monoMs;
   const slackNow = slackMs(state, market);

@@ -1,4 +1,3 @@
-import pRetry from 'p-retry';
 import {
   ApiError,
   ArgumentError,
@@ -12,6 +11,7 @@ import {
 import type { Access } from './exchange.ts';
 import type { Operation } from './operations.ts';
 import type { Redact } from './redaction.ts';
+import { repeat } from './repeat.ts';
 import type { Reply } from './reply.ts';
 import { onAbort, type Turns, withdrawn } from './turns.ts';
 import type { WireResult } from './wire.ts';
@@ -115,22 +115,6 @@ function isLoss(error: Error): boolean {
   return error instanceof TimeoutError || (error instanceof NetworkError && error.reason === 'network');
 }
 
-/** p-retry without waits and without a clock of its own, which is not ours: the deadline of each attempt ends it. */
-function repeat<T>(attempt: () => Promise<T>, mayRepeat: (error: Error) => boolean): Promise<T> {
-  return pRetry(attempt, {
-    retries: NONCE_RETRIES + LOSS_RETRIES,
-    factor: 1,
-    minTimeout: 0,
-    maxTimeout: 0,
-    maxRetryTime: Number.POSITIVE_INFINITY,
-    randomize: false,
-    unref: true,
-    onFailedAttempt: () => undefined,
-    shouldConsumeRetry: () => true,
-    shouldRetry: ({ error }) => mayRepeat(error),
-  });
-}
-
 /**
  * Calls over one access, in turn of their limits. A stale nonce is certain to have changed nothing and is repeated with
  * a new one; what else is repeated only reads.
@@ -166,7 +150,7 @@ export function createCaller(access: Access, turns: Turns): Caller {
     };
 
     try {
-      return await repeat(attempt, mayRepeat);
+      return await repeat(attempt, { retries: NONCE_RETRIES + LOSS_RETRIES, mayRepeat });
     } catch (error) {
       const movedMoney =
         operation.effect === 'moves-money' && error instanceof ApiError && error.maybeApplied;

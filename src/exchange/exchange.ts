@@ -1,11 +1,11 @@
 import type { Clock, Exchange } from '../ports.ts';
-import { classifySync } from './classify.ts';
 import { createLimiter } from './limits.ts';
 import type { NonceMode, NonceShare } from './nonce.ts';
 import { type Limit, syncKillSwitch } from './operations.ts';
 import { originOf } from './origin.ts';
 import { startPing } from './ping.ts';
 import { type Credentials, createSession, type Session } from './session.ts';
+import { startSync } from './sync.ts';
 import { createTransport } from './transport.ts';
 import type { Transport } from './wire.ts';
 
@@ -71,14 +71,7 @@ export function createExchange(options: ExchangeOptions): Exchange & Controls {
   const originAt = (base: number) => origins[base] ?? `base address ${base}`;
 
   return {
-    sync: (request, settled) =>
-      session.call(
-        syncKillSwitch,
-        request,
-        { base: originAt(request.base), fresh: request.fresh, mayWrite: request.mayWrite },
-        (result, redact) => classifySync(result, request, redact),
-        settled,
-      ),
+    sync: (request, settled) => startSync(session, originAt(request.base), request, settled),
     ping: (base, timeoutMs, settled) => startPing(session, clock, originAt(base), timeoutMs, settled),
     acquire: (permits, withinMs, granted) => limiter.acquire(permits, withinMs, granted),
     rebudget: limiter.resize,

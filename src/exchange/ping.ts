@@ -1,8 +1,8 @@
-import pRetry from 'p-retry';
 import type { FailureReason } from '../core/outcome.ts';
 import type { Cancel, Clock, PingOutcome } from '../ports.ts';
 import { classifyPing } from './classify.ts';
 import { ping } from './operations.ts';
+import { repeat } from './repeat.ts';
 import type { Session } from './session.ts';
 
 class PingFailure extends Error {
@@ -67,20 +67,11 @@ export function startPing(
   }
 
   const cancelDeadline = clock.after(timeoutMs, () => fail('timeout', `no answer within ${timeoutMs} ms`));
-  pRetry(attempt, {
+  repeat(attempt, {
     retries: 1,
-    factor: 1,
-    minTimeout: 0,
-    maxTimeout: 0,
-    // The clock of p-retry is not ours: the deadline above ends the retries.
-    maxRetryTime: Number.POSITIVE_INFINITY,
-    randomize: false,
-    unref: true,
     signal: stopping.signal,
-    onFailedAttempt: () => undefined,
-    shouldConsumeRetry: () => true,
     // Asking again at once is what a rate limit is against.
-    shouldRetry: ({ error }) => !(error instanceof PingFailure && error.reason === 'rate_limited'),
+    mayRepeat: (error) => !(error instanceof PingFailure && error.reason === 'rate_limited'),
   }).then(
     (latencyMs) => end({ ok: true, latencyMs }),
     (error: unknown) =>

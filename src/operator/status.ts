@@ -129,6 +129,12 @@ const URGENCY: readonly MarketPhase[] = [
   'disarmed',
 ];
 
+/** The smaller, the worse. What is well, or a state of another version, comes last. */
+export function urgencyOf(state: string): number {
+  const place = URGENCY.findIndex((known) => known === state);
+  return place === -1 ? URGENCY.length : place;
+}
+
 /** Milliseconds as seconds with at most three decimals. */
 function toSeconds(ms: number): number {
   return Math.round(ms) / 1000;
@@ -202,8 +208,7 @@ function countStates(markets: readonly MarketSnapshot[]): Record<MarketPhase, nu
 function choose(markets: readonly MarketSnapshot[], limit: number): readonly MarketSnapshot[] {
   if (markets.length <= limit) return markets;
   const rank = ({ state, lapses }: MarketSnapshot): number => {
-    const place = URGENCY.indexOf(state);
-    return (place === -1 ? URGENCY.length : place) * 2 + (lapses > 0 ? 0 : 1);
+    return urgencyOf(state) * 2 + (lapses > 0 ? 0 : 1);
   };
   return markets.toSorted((one, other) => rank(one) - rank(other)).slice(0, limit);
 }

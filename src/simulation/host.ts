@@ -1,8 +1,8 @@
 import type { Flaw } from '../core/flaws.ts';
 import { type CoreSettings, LOOKS_PER_MS, type MarketSettings } from '../core/settings.ts';
-import { classifySync } from '../exchange/classify.ts';
-import { ping, syncKillSwitch } from '../exchange/operations.ts';
+import { ping } from '../exchange/operations.ts';
 import { createSession, type Session } from '../exchange/session.ts';
+import { startSync } from '../exchange/sync.ts';
 import { createKeeper } from '../keeper.ts';
 import type { Clock, Exchange, Observer } from '../ports.ts';
 import { createHostClock } from '../simulator/virtual-clock.ts';
@@ -59,14 +59,7 @@ function createPort(
 ): Exchange {
   const originAt = (base: number) => bases[base] ?? '';
   return {
-    sync: (request, settled) =>
-      session.call(
-        syncKillSwitch,
-        request,
-        { base: originAt(request.base), fresh: request.fresh, mayWrite: request.mayWrite },
-        (result, redact) => classifySync(result, request, redact),
-        settled,
-      ),
+    sync: (request, settled) => startSync(session, originAt(request.base), request, settled),
     ping(base, timeoutMs, settled) {
       const begunMs = clock.now().monoMs;
       const cancel = session.call(

@@ -1,5 +1,7 @@
+import { toCoreSettings } from '../config/core-settings.ts';
+import { loadConfig } from '../config/load.ts';
 import type { Outcome } from '../core/outcome.ts';
-import { type CoreSettings, LOOKS_PER_MS } from '../core/settings.ts';
+import type { CoreSettings } from '../core/settings.ts';
 import { createKeeper } from '../keeper.ts';
 import type { Clock, Exchange } from '../ports.ts';
 import { createHostClock } from '../simulator/virtual-clock.ts';
@@ -26,24 +28,13 @@ export const PRODUCTION_RULE: Rule = {
 };
 
 function settingsOf({ timeoutMs, seed }: RuleWorld): CoreSettings {
-  return {
-    markets: [{ market: MARKET, timeoutMs, types: null, renewEveryMs: null, bot: 'default' }],
-    nonce: 'increasing',
-    bases: [BASE],
-    sameAccount: false,
-    budget: { requests: 5000, windowMs: 10_000 },
-    connections: 8,
-    liveness: { mode: 'none', ttlMs: 15_000, startupGraceMs: 60_000, onStale: 'expire' },
-    onLapse: 'rearm',
-    shutdown: { policy: 'delete', budgetMs: 8000 },
-    ping: { everyMs: 5000, timeoutMs: 3000 },
-    cancellationDelayMs: 0,
-    requestLifetimeMs: 10_000,
-    handover: { elsewhere: [], forMs: 0 },
-    looksPerMs: LOOKS_PER_MS,
-    seed,
-    flaw: null,
+  const env = {
+    KILLSWITCHD_MARKETS: `${MARKET}:${timeoutMs / 1000}`,
+    KILLSWITCHD_LIVENESS_MODE: 'none',
   };
+  const loaded = loadConfig({ env, flags: { embeddedExchange: true } });
+  if (loaded.kind === 'invalid') throw new Error(loaded.problems.join('\n'));
+  return { ...toCoreSettings(loaded.config, [BASE]), seed };
 }
 
 function createExchange(timer: SingleTimer, clock: Clock): Exchange {

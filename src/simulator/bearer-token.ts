@@ -15,8 +15,8 @@ export interface AccessToken {
   readonly account: string;
 }
 
-/** The form of RFC 6750: the word in any case, one space, the token. */
-const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
+/** The form of RFC 6750: the word in any case, one space or more, the token. */
+const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
 
 /**
  * The checks of an operation with a bearer token: the token, and a JSON object as body. Neither signature nor nonce nor

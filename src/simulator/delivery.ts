@@ -16,10 +16,12 @@ export function deliver(
   bodyMs: number,
   later: Later,
 ): void {
-  if (response.destroyed || response.socket === null) return;
+  // Not that of the response: it has none while the reply to an earlier request of the connection is under way.
+  const { socket } = response.req;
+  if (response.destroyed || socket.destroyed) return;
   switch (fate.kind) {
     case 'reset':
-      response.socket.resetAndDestroy();
+      socket.resetAndDestroy();
       return;
     case 'cut-off':
       sendHalf(response, own);

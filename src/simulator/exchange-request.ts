@@ -11,10 +11,11 @@ export interface ExchangeRequest {
   readonly body: string | Buffer;
 }
 
-/** The path without its query. */
+/** The path without its query, and without the address that RFC 9112 allows before it. */
 export function pathOf({ path }: ExchangeRequest): string {
-  const query = path.indexOf('?');
-  return query === -1 ? path : path.slice(0, query);
+  const start = /^https?:\/\/[^/?]*/i.exec(path)?.[0].length ?? 0;
+  const query = path.indexOf('?', start);
+  return path.slice(start, query === -1 ? undefined : query);
 }
 
 export function bytesOf({ body }: ExchangeRequest): Buffer {

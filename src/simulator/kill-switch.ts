@@ -70,13 +70,13 @@ function wholeSeconds(nowMs: number, rounding: Rounding): number {
 
 /** Every problem is reported at once; code 30 wins over 31 where both apply, because the document lists it first. */
 function readOrder(body: Call['body'], state: ExchangeState): SyncOrder | Refusal {
-  const { market, timeout, types = null } = body;
   const { profile } = state;
+  const { market, timeout, types = null } = profile === 'live' ? asDocumented(body) : body;
   const isMarketMissing = market === undefined || market === null;
   const marketMessage = isMarketMissing
     ? inFull('market', 'field is required.', profile)
     : marketProblem(market, state);
-  const timeoutMessage = message('timeout', timeoutProblem(timeout, profile), profile);
+  const timeoutMessage = message('timeout', timeoutProblem(timeout), profile);
   const typesMessage = message('types', typesProblem(types), profile);
   if (marketMessage === null && timeoutMessage === null && typesMessage === null) {
     return {
@@ -104,17 +104,33 @@ function marketProblem(market: unknown, state: ExchangeState): string | null {
   return state.hasMarket(market) ? null : 'Market is not available.';
 }
 
-/** The document types the timeout as string or null; the live exchange also takes the number that clients send. */
-function timeoutProblem(timeout: unknown, profile: Profile): string | null {
+/**
+ * What libraries for the live exchange send and the document does not have: a number as timeout, the text `null` to
+ * delete a timer (ccxt), and an empty list where no types are named (the exchange's own library for PHP). Nobody has
+ * shown what the live exchange makes of the last two; they are taken as they are meant.
+ */
+function asDocumented(body: Call['body']): Call['body'] {
+  const { timeout, types } = body;
+  return {
+    ...body,
+    ...(typeof timeout === 'number' && { timeout: String(timeout) }),
+    ...(timeout === 'null' && { timeout: null }),
+    ...(Array.isArray(types) && types.length === 0 && { types: null }),
+  };
+}
+
+function timeoutProblem(timeout: unknown): string | null {
   if (timeout === undefined) return 'field is required.';
   if (timeout === null) return null;
-  const text = typeof timeout === 'number' && profile === 'live' ? String(timeout) : timeout;
-  if (text === 'null') return 'must be a numeric string or null: "null" in quotes is a string.';
-  if (typeof text !== 'string' || !/^-?\d+(\.\d+)?$/.test(text)) return 'must be a numeric string or null.';
-  const seconds = Number(text);
+  if (timeout === 'null') return 'must be a numeric string or null: "null" in quotes is a string.';
+  if (typeof timeout !== 'string' || !/^-?\d+(\.\d+)?$/.test(timeout)) {
+    return 'must be a numeric string or null.';
+  }
+  const seconds = Number(timeout);
   if (seconds < MIN_TIMEOUT_SECONDS) return `should be at least ${MIN_TIMEOUT_SECONDS}.`;
   if (seconds > MAX_TIMEOUT_SECONDS) return `should be at most ${MAX_TIMEOUT_SECONDS}.`;
-  return Number.isInteger(seconds) ? null : 'should be a whole number of seconds.';
+  // As text: a fraction that is small enough is lost in a number.
+  return /\.0*[1-9]/.test(timeout) ? 'should be a whole number of seconds.' : null;
 }
 
 function typesProblem(types: unknown): string | null {

@@ -33,6 +33,7 @@ const STALE = refuse(429, 0, 'Too many requests.');
 
 const MISSING = refuse(400, 9, 'Nonce not provided.');
 const NOT_TEXT = refuse(400, 9, 'Nonce must be a string.');
+const TOO_LONG = refuse(400, 9, `Nonce may not be longer than ${MAX_TEXT} characters.`);
 
 /**
  * The nonce rules of the live exchange, per API key: strictly greater than the last accepted one, or, with
@@ -43,13 +44,16 @@ export function createNonceBook(profile: Profile): NonceBook {
   const keys = new Map<string, KeyNonces>();
   return {
     judge(key, nonce, window, nowMs) {
-      if (profile === 'documented' && typeof nonce === 'number') return NOT_TEXT;
+      if (profile === 'documented') {
+        const problem = textProblem(nonce);
+        if (problem !== null) return problem;
+      }
       const nonces = keys.get(key) ?? { lastAccepted: '', used: new Set(), texts: new Set() };
       keys.set(key, nonces);
       const digits = nonceDigits(nonce);
       if (digits === null) {
         const isText = profile === 'documented' && typeof nonce === 'string' && window !== true;
-        return isText && isUsableText(nonce) ? judgeText(nonces.texts, nonce) : MISSING;
+        return isText ? judgeText(nonces.texts, nonce) : MISSING;
       }
       if (window !== undefined && typeof window !== 'boolean') return refuse(400, 9, 'Invalid nonceWindow.');
       if (window === true) return judgeInWindow(nonces.used, digits, nowMs);
@@ -60,8 +64,10 @@ export function createNonceBook(profile: Profile): NonceBook {
   };
 }
 
-function isUsableText(nonce: string): boolean {
-  return nonce !== '' && nonce.length <= MAX_TEXT;
+function textProblem(nonce: unknown): Refusal | null {
+  if (nonce === undefined || nonce === null || nonce === '') return MISSING;
+  if (typeof nonce !== 'string') return NOT_TEXT;
+  return nonce.length > MAX_TEXT ? TOO_LONG : null;
 }
 
 function judgeText(texts: Set<string>, nonce: string): Refusal | null {

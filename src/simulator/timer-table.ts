@@ -1,4 +1,5 @@
 import type { OrderType } from '../core/outcome.ts';
+import { createAgenda, type Due } from './agenda.ts';
 
 /** A kill-switch timer. `startTime` and `cancellationTime` in whole Unix seconds, `dueMs` in Unix milliseconds. */
 export interface KillSwitchTimer {
@@ -26,37 +27,36 @@ export interface TimerTable {
 interface Slot {
   readonly timer: KillSwitchTimer;
   readonly rank: number;
-  /** The earliest moment at which the heap looks at this timer again. */
+  /** The earliest moment at which the agenda looks at this timer again. */
   readonly queuedMs: number;
 }
 
-interface Entry {
-  readonly atMs: number;
-  readonly rank: number;
+/** `order` is the slot's rank. */
+interface Entry extends Due {
   readonly id: string;
 }
 
 /**
- * Timers by account and market, with a heap of their moments. A renewal only moves a timer's moment later, so it
- * leaves the heap alone: the entry finds the later moment when it comes up and queues itself again.
+ * Timers by account and market, with an agenda of their moments. A renewal only moves a timer's moment later, so it
+ * leaves the agenda alone: the entry finds the later moment when it comes up and queues itself again.
  */
 export function createTimerTable(): TimerTable {
   const slots = new Map<string, Slot>();
-  const heap: Entry[] = [];
+  const agenda = createAgenda<Entry>();
   let ranks = 0;
 
   function enqueue(id: string, slot: Slot): void {
     slots.set(id, slot);
-    push(heap, { atMs: slot.queuedMs, rank: slot.rank, id });
+    agenda.add({ atMs: slot.queuedMs, order: slot.rank, id });
   }
 
   /** Brings an entry to the top whose moment is that of a live timer. */
   function settleTop(): Slot | null {
-    for (let top = heap[0]; top !== undefined; top = heap[0]) {
+    for (let top = agenda.first(); top !== undefined; top = agenda.first()) {
       const slot = slots.get(top.id);
-      const current = slot !== undefined && slot.rank === top.rank && slot.queuedMs === top.atMs;
+      const current = slot !== undefined && slot.rank === top.order && slot.queuedMs === top.atMs;
       if (current && slot.timer.dueMs === top.atMs) return slot;
-      pop(heap);
+      agenda.take();
       if (current) enqueue(top.id, { ...slot, queuedMs: slot.timer.dueMs });
     }
     return null;
@@ -76,7 +76,7 @@ export function createTimerTable(): TimerTable {
     takeDue(nowMs) {
       const due: KillSwitchTimer[] = [];
       for (let slot = settleTop(); slot !== null && slot.timer.dueMs <= nowMs; slot = settleTop()) {
-        pop(heap);
+        agenda.take();
         slots.delete(idOf(slot.timer.account, slot.timer.market));
         due.push(slot.timer);
       }
@@ -89,38 +89,4 @@ export function createTimerTable(): TimerTable {
 
 function idOf(account: string, market: string): string {
   return `${account} ${market}`;
-}
-
-function isBefore(a: Entry, b: Entry): boolean {
-  return a.atMs === b.atMs ? a.rank < b.rank : a.atMs < b.atMs;
-}
-
-function push(heap: Entry[], entry: Entry): void {
-  let at = heap.length;
-  heap.push(entry);
-  while (at > 0) {
-    const above = (at - 1) >> 1;
-    const parent = heap[above];
-    if (parent === undefined || !isBefore(entry, parent)) break;
-    heap[at] = parent;
-    at = above;
-  }
-  heap[at] = entry;
-}
-
-function pop(heap: Entry[]): void {
-  const last = heap.pop();
-  if (last === undefined || heap.length === 0) return;
-  let at = 0;
-  for (;;) {
-    const left = heap[2 * at + 1];
-    if (left === undefined) break;
-    const right = heap[2 * at + 2];
-    const rightWins = right !== undefined && isBefore(right, left);
-    const child = rightWins ? right : left;
-    if (!isBefore(child, last)) break;
-    heap[at] = child;
-    at = 2 * at + (rightWins ? 2 : 1);
-  }
-  heap[at] = last;
 }

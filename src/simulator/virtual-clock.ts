@@ -1,9 +1,8 @@
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock } from '../ports.ts';
+import { createAgenda, type Due } from './agenda.ts';
 
-interface Entry {
-  readonly atMs: number;
-  readonly order: number;
+interface Entry extends Due {
   run: (() => void) | null;
 }
 
@@ -22,12 +21,12 @@ export interface Timeline {
 }
 
 export function createTimeline(startMs = 0): Timeline {
-  const heap: Entry[] = [];
+  const agenda = createAgenda<Entry>();
   let nowMs = startMs;
   let planned = 0;
 
   function next(): boolean {
-    const entry = pop(heap);
+    const entry = agenda.take();
     if (entry === undefined) return false;
     nowMs = entry.atMs;
     entry.run?.();
@@ -38,54 +37,17 @@ export function createTimeline(startMs = 0): Timeline {
     at(trueMs, run) {
       const entry: Entry = { atMs: Math.max(trueMs, nowMs), order: planned, run };
       planned += 1;
-      push(heap, entry);
+      agenda.add(entry);
       return () => {
         entry.run = null;
       };
     },
     next,
     runUntil(trueMs) {
-      for (let first = heap[0]; first !== undefined && first.atMs <= trueMs; first = heap[0]) next();
+      for (let due = agenda.first(); due !== undefined && due.atMs <= trueMs; due = agenda.first()) next();
       nowMs = Math.max(nowMs, trueMs);
     },
   };
-}
-
-function before(one: Entry, other: Entry): boolean {
-  return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order);
-}
-
-function push(heap: Entry[], entry: Entry): void {
-  let place = heap.length;
-  heap.push(entry);
-  while (place > 0) {
-    const parent = (place - 1) >> 1;
-    const above = heap[parent];
-    if (above === undefined || !before(entry, above)) break;
-    heap[place] = above;
-    place = parent;
-  }
-  heap[place] = entry;
-}
-
-function pop(heap: Entry[]): Entry | undefined {
-  const first = heap[0];
-  const last = heap.pop();
-  if (first === undefined || last === undefined || heap.length === 0) return first;
-  let place = 0;
-  for (;;) {
-    let child = 2 * place + 1;
-    const left = heap[child];
-    if (left === undefined) break;
-    const right = heap[child + 1];
-    if (right !== undefined && before(right, left)) child += 1;
-    const best = heap[child];
-    if (best === undefined || !before(best, last)) break;
-    heap[place] = best;
-    place = child;
-  }
-  heap[place] = last;
-  return first;
 }
 
 /** A host's clocks on the timeline, with everything that can go wrong with them. */

@@ -59,7 +59,17 @@ export function refuseFields(stage: Stage, flaws: readonly Flaw[], profile: Prof
 }
 
 function errorsOf(flaws: readonly Flaw[], profile: Profile): Refusal['errors'] {
-  return Object.fromEntries(flaws.map(({ field, messages }) => [spell(field, profile), messages]));
+  return Object.fromEntries(
+    flaws.map(({ field, messages }) => [
+      spell(field, profile),
+      profile === 'live' ? messages.map((text) => text.replace(`The ${field} `, inWords)) : messages,
+    ]),
+  );
+}
+
+/** `The unique_id` in the document is `The unique id` at the live exchange, whose key for it is `uniqueId`. */
+function inWords(name: string): string {
+  return name.replaceAll('_', ' ');
 }
 
 /** What is wrong with a field that must be a text with something in it; null where nothing is. */
@@ -73,9 +83,11 @@ export function textFlaw(field: string, value: unknown): Flaw | null {
   return problem === null ? null : { field, code: DEFAULT_VALIDATION, messages: [problem] };
 }
 
-/** The same for a text that may be left out. */
+/** The same for a text that may be left out: then it is not required, whatever stands in its place. */
 export function optionalTextFlaw(field: string, value: unknown): Flaw | null {
-  return value === undefined ? null : textFlaw(field, value);
+  if (value === undefined || (typeof value === 'string' && value !== '')) return null;
+  const problem = value === '' ? 'must not be an empty string.' : 'must be a string.';
+  return { field, code: DEFAULT_VALIDATION, messages: [`The ${field} ${problem}`] };
 }
 
 /** What is wrong with a whole number from `min` to `max` that may be left out; null where nothing is. */

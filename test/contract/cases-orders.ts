@@ -3,7 +3,16 @@ import { createSystemClock } from '../../src/clock.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { send } from '../simulator/raw-client.ts';
 import { requestOf } from './sides.ts';
-import { type AnySide, but, type Case, done, type Refusal, refuses, without } from './steps.ts';
+import {
+  type AnySide,
+  but,
+  type Case,
+  done,
+  type Refusal,
+  refuses,
+  refusesWithout,
+  without,
+} from './steps.ts';
 
 const OPERATION = 'createStockMarketOrder';
 const row = (kindAndName: string) => `${OPERATION} ${kindAndName}`;
@@ -20,13 +29,7 @@ function refusal(title: string, rows: readonly string[], fields: object, expecte
 const required = (field: string): Case => ({
   title: `an order without ${field} is refused with code 30`,
   rows: [row('code 30 required'), row(`request ${field}`), row('status 422')],
-  check: (side) =>
-    refuses(side, OPERATION, without(OPERATION, field), {
-      status: 422,
-      code: 30,
-      field,
-      message: /required/,
-    }),
+  check: (side) => refusesWithout(side, OPERATION, field),
 });
 
 const balances = (side: AnySide) => side.exchange.books().accounts['main'];

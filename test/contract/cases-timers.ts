@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type AnySide, but, type Case, done, type Refusal, refuses, without } from './steps.ts';
+import { type AnySide, but, type Case, done, type Refusal, refuses, refusesWithout } from './steps.ts';
 
 const OPERATION = 'syncKillSwitch';
 const row = (kindAndName: string) => `${OPERATION} ${kindAndName}`;
@@ -31,13 +31,7 @@ function refusal(title: string, rows: readonly string[], fields: object, expecte
 const required = (field: string): Case => ({
   title: `a timer without ${field} is refused with code 30`,
   rows: [row(`code 30 ${field}`), row(`request ${field}`)],
-  check: (side) =>
-    refuses(side, OPERATION, without(OPERATION, field), {
-      status: 422,
-      code: 30,
-      field,
-      message: /required/,
-    }),
+  check: (side) => refusesWithout(side, OPERATION, field),
 });
 
 function firing(title: string, name: string, types: readonly string[] | null, left: readonly string[]): Case {

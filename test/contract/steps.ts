@@ -61,6 +61,12 @@ export interface Refusal {
   readonly sent?: boolean;
 }
 
+/** A request without a field that must be there. */
+export function refusesWithout(side: AnySide, operation: OperationName, field: string): Promise<void> {
+  const expected = { status: 422, code: 30, field, message: /required/ };
+  return refuses(side, operation, without(operation, field), expected);
+}
+
 /** The exchange refuses it so, and changes no balance; the client does not even send it where it can know. */
 export async function refuses(
   side: AnySide,

@@ -146,6 +146,12 @@ export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'm
 }
 export type Driver = ReturnType<typeof createDriver>;
 
+/** The address answers a ping well, or not at all. */
+export function ping(driver: Driver, ok: boolean, base = 0): Effect[] {
+  const reason = ok ? null : 'network';
+  return driver.feed({ kind: 'pinged', base, ok, latencyMs: 5, reason, detail: ok ? '' : 'no pong' });
+}
+
 export function noticesIn<Kind extends Notice['kind']>(
   effects: readonly Effect[],
   kind: Kind,

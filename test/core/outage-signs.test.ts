@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, NOT_SENT } from './driver.ts';
+import { createDriver, type Driver, HTTP_500, NOT_SENT, ping } from './driver.ts';
 
 /** Three armed markets whose next renewals are written and unanswered. */
 function three(options: SettingsOptions = {}) {
@@ -11,15 +11,6 @@ function three(options: SettingsOptions = {}) {
 }
 const began = (driver: Driver) => driver.notices('outage-began').length;
 const isOut = (driver: Driver) => driver.state.bases[0]?.outage !== null;
-const ping = (driver: Driver, ok: boolean) =>
-  driver.feed({
-    kind: 'pinged',
-    base: 0,
-    ok,
-    latencyMs: 5,
-    reason: ok ? null : 'network',
-    detail: ok ? '' : 'no pong',
-  });
 
 test('an address that says what is wrong with a request is well: the outage ends', () => {
   const { driver, all } = three();

@@ -10,6 +10,7 @@ import {
   LOST,
   NO_MARKET,
   NOT_SENT,
+  ping,
   STALE_NONCE,
   THROTTLED,
   type Write,
@@ -30,15 +31,6 @@ function three(options: SettingsOptions = {}) {
 }
 const began = (driver: Driver) => driver.notices('outage-began').length;
 const isOut = (driver: Driver, base = 0) => driver.state.bases[base]?.outage !== null;
-const ping = (driver: Driver, ok: boolean, base = 0) =>
-  driver.feed({
-    kind: 'pinged',
-    base,
-    ok,
-    latencyMs: 5,
-    reason: ok ? null : 'network',
-    detail: ok ? '' : 'no pong',
-  });
 
 describe('an outage begins', () => {
   test.each([

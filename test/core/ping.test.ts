@@ -1,16 +1,7 @@
 import { expect, test } from 'vitest';
-import { createDriver, type Driver, NO_MARKET, NOT_SENT } from './driver.ts';
+import { createDriver, type Driver, NO_MARKET, NOT_SENT, ping } from './driver.ts';
 
 const pings = (driver: Driver) => driver.effects.filter(({ kind }) => kind === 'ping').length;
-const ping = (driver: Driver, ok: boolean, base = 0) =>
-  driver.feed({
-    kind: 'pinged',
-    base,
-    ok,
-    latencyMs: 5,
-    reason: ok ? null : 'network',
-    detail: ok ? '' : 'no pong',
-  });
 
 test('pings go out at the start and every 5 s', () => {
   const driver = createDriver();

@@ -9,6 +9,7 @@ import {
   LOST,
   NO_MARKET,
   NOT_SENT,
+  ping,
   type Write,
 } from './driver.ts';
 
@@ -177,8 +178,6 @@ test('a timer that fires within 5 s by itself is not cut, whatever longer one wa
 
 describe('two addresses of one account', () => {
   const bases = ['https://one.example', 'https://two.example'];
-  const ping = (driver: Driver, base: number, ok: boolean) =>
-    driver.feed({ kind: 'pinged', base, ok, latencyMs: 5, reason: ok ? null : 'network', detail: '' });
 
   test('that are both out are tried by different markets', () => {
     const markets = ['AAA', 'BBB', 'CCC', 'DDD'];
@@ -194,8 +193,8 @@ describe('two addresses of one account', () => {
 
   test('of which the first is not pinged well, but carries renewals, are left as they are', () => {
     const driver = createDriver({ bases, sameAccount: true });
-    ping(driver, 0, false);
-    ping(driver, 1, true);
+    ping(driver, false, 0);
+    ping(driver, true, 1);
     driver.live(20_000);
     expect(driver.writes.length).toBeGreaterThan(2);
     expect(new Set(driver.writes.map(({ base }) => base))).toEqual(new Set([0]));
@@ -209,14 +208,14 @@ describe('two addresses of one account', () => {
       if (write.base === 0) driver.settle(write, HTTP_500);
       else driver.apply(write);
     };
-    ping(driver, 0, false);
+    ping(driver, false, 0);
     driver.live(10_000, 20, firstIsOut);
-    ping(driver, 0, false);
+    ping(driver, false, 0);
     const before = driver.writes.length;
     driver.live(5000, 20, firstIsOut);
     expect(driver.writes.slice(before).every(({ base }) => base === 1)).toBe(true);
     const { length } = driver.writes;
-    ping(driver, 0, true);
+    ping(driver, true, 0);
     driver.live(3000, 20, firstIsOut);
     const after = driver.writes.slice(length);
     expect(after.some(({ base }) => base === 0)).toBe(true);

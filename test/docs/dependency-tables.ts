@@ -14,7 +14,7 @@ const REASONS: Readonly<Record<string, string>> = {
   commander: 'commands, flags and their help; `src/cli`',
   'env-schema': 'checks file and environment against their schemas, by AJV; `src/config/validate.ts`',
   fastify: 'the web and the control listener, the simulated exchange; `src/operator`, `src/simulator`',
-  'p-retry': 'repeats pings and the calls of the client; `src/exchange/ping.ts`, `src/exchange/call.ts`',
+  'p-retry': 'repeats pings and the calls of the client; `src/exchange/repeat.ts`',
   pino: 'the log; `src/telemetry/log.ts`',
   'prom-client': 'counters, gauges and histograms; `src/telemetry`',
   typebox: 'the schemas, and the types that follow from them; `src/config/schema.ts`',

@@ -51,8 +51,9 @@ const results = {
   buy: await trader.createOrder(symbol, 'market', 'buy', 0.01),
   sell: await trader.createOrder(symbol, 'market', 'sell', 0.01, undefined, { clientOrderId: 'mine-1' }),
   armed: await trader.cancelAllOrdersAfter(60_000, { symbol }),
+  deleted: await trader.cancelAllOrdersAfter(0, { symbol }),
   armedForSome: await trader.cancelAllOrdersAfter(60_000, { symbol, types: ['spot'] }),
-  deleted: await trader.cancelAllOrdersAfter(0, { symbol, timeout: null }),
+  deletedWithNull: await trader.cancelAllOrdersAfter(0, { symbol, timeout: null }),
   address: await trader.createDepositAddress('USDT', { network: 'TRC20' }),
   withdrawn: await trader.v4PrivatePostMainAccountWithdrawPay({
     ticker: 'USDT',

@@ -6,6 +6,8 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { read } from '../docs/documents.ts';
+import { codeBlocksOf } from '../docs/markdown.ts';
 import { hostClock } from '../simulator/raw-client.ts';
 
 /** Larger than everything else that is installed here: so it is fetched for this test alone. */
@@ -43,8 +45,9 @@ test(
       buy: { id: expect.any(String), symbol: 'BTC/USDT', side: 'buy', amount: 0.01, filled: 0.01, cost: 600 },
       sell: { clientOrderId: 'mine-1', side: 'sell', filled: 0.01, remaining: 0, fee: { cost: 0.6 } },
       armed: { market: 'BTC_USDT', types: null },
-      armedForSome: { types: ['spot'] },
       deleted: [],
+      armedForSome: { types: ['spot'] },
+      deletedWithNull: [],
       address: { currency: 'USDT', address: expect.stringMatching(/^T/) },
       withdrawn: [],
       codes: { total: 42, limit: 2 },
@@ -54,8 +57,26 @@ test(
       tooShort: 'ExchangeError',
     });
     expect(server.exchange.timers()).toEqual([]);
+    const kinds = server.exchange.log.since(0).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === 'timer-deleted')).toHaveLength(2);
     expect(server.exchange.marketOrders().map(({ side }) => side)).toEqual(['buy', 'sell']);
     expect(server.exchange.withdrawals()).toMatchObject([{ uniqueId: 'ccxt-1', amount: '10' }]);
+  },
+  MINUTES_MS,
+);
+
+test(
+  'the lines that docs/http.md shows for ccxt buy, arm a timer and delete it',
+  async () => {
+    const [block] = codeBlocksOf(read('docs/http.md'), 'js').filter((text) => text.includes("from 'ccxt'"));
+    expect(block).toContain('http://127.0.0.1:17480/');
+    const bot = join(folder, 'shown.mjs');
+    writeFileSync(bot, String(block).replaceAll('http://127.0.0.1:17480', server.url));
+    const { log } = server.exchange;
+    const before = log.since(0).at(-1)?.seq ?? 0;
+    await run(process.execPath, [bot]);
+    const kinds = log.since(before).map(({ kind }) => kind);
+    expect(kinds).toEqual(['order-filled', 'timer-armed', 'timer-deleted']);
   },
   MINUTES_MS,
 );

@@ -1,24 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, type TestContext, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { BotLine } from './bot.ts';
 import { BOT, botLines, botSays, MARKET, PROCESS, play, T_SECONDS, timersDeleted } from './exec-play.ts';
 import { stageFor } from './harness.ts';
 import { eventually, ROOT, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
-
-/** Of every POSIX system; Node cannot make one. */
-const MAKE_PIPE = 'mkfifo';
-
-/** A pipe that is open at both ends and that nobody reads, as a descriptor. */
-function openUnread(directory: string, context: TestContext): number {
-  const pipe = join(directory, 'unread');
-  execFileSync(MAKE_PIPE, [pipe]);
-  const descriptor = openSync(pipe, 'r+');
-  context.onTestFinished(() => closeSync(descriptor));
-  return descriptor;
-}
+import { openUnread } from './unread-pipe.ts';
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
   test('sends the bot every signal, and writes nothing between its lines', async (context) => {

@@ -1,26 +1,14 @@
-import { execFileSync } from 'node:child_process';
-import { closeSync, openSync, readSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, type TestContext, test } from 'vitest';
+import { readSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
+import { openUnread } from './unread-pipe.ts';
 
-/** Of every POSIX system; Node cannot make one. */
-const MAKE_PIPE = 'mkfifo';
 const PIPE_BYTES = 64 * 1024;
 /** Enough of them that their log fills a pipe within a few seconds. */
 const MARKETS = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
 const PERIOD_MS = 1000;
-
-/** A pipe that is open at both ends and that nobody reads, as a descriptor. */
-function openUnread(directory: string, context: TestContext): number {
-  const pipe = join(directory, 'unread');
-  execFileSync(MAKE_PIPE, [pipe]);
-  const descriptor = openSync(pipe, 'r+');
-  context.onTestFinished(() => closeSync(descriptor));
-  return descriptor;
-}
 
 describe.concurrent('renewals go on, and a stop is clean, when the reader of the log', {
   timeout: 60_000,

@@ -1,6 +1,6 @@
-import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
+import { send, signed } from '../simulator/raw-client.ts';
 import { eventually, type Program, said } from './program.ts';
 
 export const DEMO = { key: 'demo-key', secret: 'demo-secret' } as const;
@@ -51,17 +51,9 @@ function json(value: unknown): RequestInit {
 }
 
 async function armAs(url: string, market: string, timeoutSeconds: number): Promise<void> {
-  const path = '/api/v4/order/kill-switch';
   const timeout = String(timeoutSeconds);
-  const body = JSON.stringify({ request: path, nonce: String(Date.now()), market, timeout, types: null });
-  const payload = encodePayload(body);
-  const headers = {
-    'content-type': 'application/json',
-    'x-txc-apikey': DEMO.key,
-    'x-txc-payload': payload,
-    'x-txc-signature': signPayload(payload, DEMO.secret),
-  };
-  await ask(`${url}${path}`, { method: 'POST', headers, body });
+  const { status, body } = await send(url, signed({ market, timeout, types: null }, DEMO));
+  if (status !== 200) throw new Error(`${url}: HTTP ${status}: ${body}`);
 }
 
 /** Reads the address off the first line of an exchange that was just started. */

@@ -201,12 +201,14 @@ describe('invariant 11, progress: a judge sees', () => {
     const room = createCourtroom(calm({ markets: [market(), market({ market: 'M1_USDT' })] }));
     const [first, second] = room.first().keeper.state.markets;
     if (first === undefined || second === undefined) throw new Error('two markets');
-    const { lifeMs } = room.first().keeper.state;
+    const { lifeMs, now } = room.first().keeper.state;
     for (const [one, slack] of [[first, firstSlackMs] as const, [second, secondSlackMs] as const]) {
       one.belief.notBeforeLifeMs = lifeMs + slack;
       one.confirmedOnce = true;
+      // For longer than any order is gone by.
+      one.nextMs = now.monoMs - 1000;
     }
-    first.inFlight.push({ ...renewalOf(first), writtenMs: room.first().keeper.state.now.monoMs });
+    first.inFlight.push({ ...renewalOf(first), writtenMs: now.monoMs });
     room.judge.onWrite(room.sent(60));
     return room.findings();
   }

@@ -89,6 +89,12 @@ test('the profile and the list of markets are those of the flags', async () => {
   expect(lines.join('\n')).toContain('Resting orders: 8, in BTC_USDT, ETH_USDT.');
 });
 
+test('who starts it with the answers of the document is told which profile libraries need', async () => {
+  const documented = (await run(FREE)).lines.join('\n');
+  expect(documented).toContain('A library for the live exchange, such as ccxt, wants --profile live.');
+  expect((await run([...FREE, '--profile', 'live'])).lines.join('\n')).not.toContain('ccxt');
+});
+
 test('arming and deleting are told in plain words, renewals are not', async () => {
   const { url, lines } = await run(FREE);
   const before = lines.length;

@@ -69,6 +69,13 @@ test.each<[Record<string, unknown>, number, object]>([
     30,
     { timeout: ['The timeout should be a whole number of seconds.'] },
   ],
+  ...['600.00000000000001', '4.99999999999999999'].map(
+    (timeout): [Record<string, unknown>, number, object] => [
+      { market: 'BTC_USDT', timeout },
+      30,
+      { timeout: ['The timeout should be a whole number of seconds.'] },
+    ],
+  ),
   [
     { market: 'BTC_USDT', timeout: 'null' },
     30,
@@ -125,7 +132,22 @@ test('the live profile words the messages as the live exchange does, and takes t
   const taken = await ask(signed({ market: 'BTC_USDT', timeout: 60 }), 'live');
   expect(taken.status).toBe(200);
   expect((await ask(signed({ market: 'BTC_USDT', timeout: 5.5 }), 'live')).status).toBe(422);
-  expect((await ask(signed({ market: 'BTC_USDT', timeout: 'null' }), 'live')).status).toBe(422);
+});
+
+test('the live profile takes the text null, which libraries send, as the null that deletes a timer', async () => {
+  const armed = await ask(signed({ market: 'TEXT_USDT', timeout: '60' }), 'live');
+  expect(armed.status).toBe(200);
+  const deleted = await ask(signed({ market: 'TEXT_USDT', timeout: 'null' }), 'live');
+  expect(deleted).toEqual({ status: 200, value: [] });
+  const markets = server('live')
+    .exchange.timers()
+    .map((timer) => timer.market);
+  expect(markets).not.toContain('TEXT_USDT');
+});
+
+test('the live profile takes an empty list of types, which libraries send, as all types', async () => {
+  const { status, value } = await ask(signed({ market: 'EMPTY_USDT', timeout: '60', types: [] }), 'live');
+  expect({ status, value }).toMatchObject({ status: 200, value: { market: 'EMPTY_USDT', types: null } });
 });
 
 test('only the listed markets exist where there is a list', async () => {

@@ -78,6 +78,22 @@ test('an order in many small chunks is an order', async () => {
   expect(answered).toMatch(/^HTTP\/1\.1 200 /);
 });
 
+test('requests that do not wait for the reply to the one before are all answered, in their order', async () => {
+  const asked = ['ping', 'time', 'nothing', 'ping'].map(
+    (name) => `GET /api/v4/public/${name} HTTP/1.1\r\nhost: x\r\n\r\n`,
+  );
+  const last = `GET ${ping.path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`;
+  const answered = await sendBytes([...asked, last].join(''));
+  expect(answered.match(/HTTP\/1\.1 \d+/g)).toEqual(
+    [200, 200, 404, 200, 200].map((status) => `HTTP/1.1 ${status}`),
+  );
+});
+
+test('a path with the address before it, as proxies are sent, is the path', async () => {
+  const path = `${server.url}${ping.path}?x=1`;
+  expect((await send(server.url, { ...ping, path })).body).toBe('["pong"]');
+});
+
 test.each([
   '/api/v4/public/ping/',
   '//api/v4/public/ping',

@@ -69,7 +69,7 @@ test.each<[string, Record<string, string>]>([
 
 test('the scheme is read in any case, and the body may have white space in it', () => {
   const { exchange } = createTrader();
-  const headers = { ...JSON_BODY, authorization: 'bearer demo-token' };
+  const headers = { ...JSON_BODY, authorization: 'bearer  demo-token' };
   const asked = { method: 'POST', path: PATHS.history, headers, body: '{ "limit": 1 }\n' };
   expect(exchange.handle(asked, START_MS).status).toBe(200);
 });

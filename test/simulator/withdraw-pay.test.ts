@@ -75,6 +75,8 @@ test.each<[object, number, number, object]>([
     30,
     { unique_id: ['The unique_id may not be longer than 255 characters.'] },
   ],
+  [{ network: null }, 422, 30, { network: ['The network must be a string.'] }],
+  [{ network: '' }, 422, 30, { network: ['The network must not be an empty string.'] }],
   [{ ticker: 'EUR' }, 422, 30, { provider: missing('provider') }],
   [
     { ticker: 'EUR', provider: 'BANK' },
@@ -112,7 +114,7 @@ test('the live profile answers 201, takes uniqueId, and has its own codes', () =
   const live = { ...rest, uniqueId };
   expect(trader.ask(withdrawPay, live)).toEqual({ status: 201, value: [] });
   expect(trader.ask(withdrawPay, live)).toEqual(
-    invalid(400, 0, { uniqueId: ['The unique_id has already been taken.'] }),
+    invalid(400, 0, { uniqueId: ['The unique id has already been taken.'] }),
   );
   expect(trader.ask(withdrawPay, { ...live, uniqueId: 'w-2', amount: '9' })).toEqual({
     status: 422,
@@ -122,5 +124,8 @@ test('the live profile answers 201, takes uniqueId, and has its own codes', () =
       errors: { amount: ['Not enough money, BTC balance = 8.9996, fee = 0.0004'] },
     },
   });
-  expect(trader.ask(withdrawPay, {})).toMatchObject({ status: 400, value: { code: 0 } });
+  expect(trader.ask(withdrawPay, {})).toMatchObject({
+    status: 400,
+    value: { code: 0, errors: { uniqueId: ['The unique id field is required.'] } },
+  });
 });

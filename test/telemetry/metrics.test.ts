@@ -8,6 +8,7 @@ import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { EVERY_NOTICE } from './every-notice.ts';
 import { scrape } from './scrape.ts';
+import { createSlowClock } from './slow-clock.ts';
 
 const BASE = 'http://127.0.0.1:1';
 const clock = createSystemClock();
@@ -237,21 +238,12 @@ describe('metrics', () => {
   });
 
   test('a scrape of many markets gives the event loop back in between', async () => {
-    // A clock on which every look takes a millisecond, so that the count does not hang on this machine's speed.
-    let monoMs = 0;
-    let pauses = 0;
-    const slow: Clock = {
-      now: () => ({ ...clock.now(), monoMs: monoMs++ }),
-      after: (delayMs, run) => {
-        pauses += 1;
-        return clock.after(delayMs, run);
-      },
-    };
+    const slow = createSlowClock(clock);
     await create(
       Array.from({ length: 500 }, (_, index) => `M${index}_USDT`),
       slow,
     ).renderChunks();
-    expect(pauses).toBeGreaterThan(20);
+    expect(slow.pauses).toBeGreaterThan(20);
   });
 
   test('two scrapes at the same time read the same', async () => {

@@ -6,6 +6,7 @@ import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { EVERY_NOTICE } from './every-notice.ts';
 import { scrape } from './scrape.ts';
+import { createSlowClock } from './slow-clock.ts';
 
 const clock = createSystemClock();
 const metered = (market: string): MeteredMarket => ({
@@ -172,23 +173,14 @@ describe('metrics after a reload', () => {
   });
 
   test('a reload, and the scrape that clears up after one, give the event loop back in between', async () => {
-    // A clock on which every look takes a millisecond, so that the count does not hang on this machine's speed.
-    let monoMs = 0;
-    let pauses = 0;
-    const slow: Clock = {
-      now: () => ({ ...clock.now(), monoMs: monoMs++ }),
-      after: (delayMs, run) => {
-        pauses += 1;
-        return clock.after(delayMs, run);
-      },
-    };
+    const slow = createSlowClock(clock);
     const metrics = create(['BTC_USDT'], ['maker'], slow);
     await reconfigure(metrics, named(400));
-    expect(pauses).toBeGreaterThan(400 / 4);
+    expect(slow.pauses).toBeGreaterThan(400 / 4);
     await reconfigure(metrics, ['BTC_USDT']);
     for (const market of named(400)) left(metrics, market);
-    pauses = 0;
+    slow.pauses = 0;
     await metrics.renderChunks();
-    expect(pauses).toBeGreaterThan(400 / 4);
+    expect(slow.pauses).toBeGreaterThan(400 / 4);
   });
 });
