@@ -20,7 +20,7 @@ const START_MS = 10_000;
  * is not known to all, or what one of four has while its successor begins with a part that nobody has spent.
  */
 test.for<Play>([
-  { markets: 10_000, budgetShare: 0.75, keys: 'own', restMs: 2 * CADENCE_MS },
+  { markets: 10_000, budgetShare: 0.75, keys: 'own', restMs: 1.4 * CADENCE_MS },
   // All shards give nonces of one key, and no two the same, also while they disagree about their number.
   { markets: 2000, budgetShare: 0.15, keys: 'shared', restMs: CADENCE_MS },
 ])(
