@@ -1,4 +1,4 @@
-import type { CoreSettings } from '../core/settings.ts';
+import { type CoreSettings, LOOKS_PER_MS } from '../core/settings.ts';
 import type { Config, MarketConfig } from './config.ts';
 
 /** Documented limit of the kill-switch operation. */
@@ -62,6 +62,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
       elsewhere: config.fleet.filter(({ market }) => !own.has(market)).map(toMarketSettings),
       forMs: shard.handoverSeconds * 1000,
     },
+    looksPerMs: LOOKS_PER_MS,
     seed: hash([...bases, ...config.markets.map(({ market }) => market)].join(' ')),
     flaw: null,
   };

@@ -46,6 +46,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     queueHead: 0,
     plannedMs: Number.NEGATIVE_INFINITY,
     plannedEpoch: 0,
+    plannedRoundTripMs: 0,
     unarmedHint: 0,
     guardedUntilAwakeMs: Number.NEGATIVE_INFINITY,
     roundTripMs: null,

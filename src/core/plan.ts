@@ -11,6 +11,7 @@ import {
   type CoreState,
   isWanted,
   type MarketState,
+  slackMs,
 } from './state.ts';
 import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs, SHORTEST_GAP_MS } from './timing.ts';
 import {
@@ -28,16 +29,11 @@ const EARLY_MS = 1;
 /** More attempts of one market than this in flight at a time only add load. */
 const MOST_IN_FLIGHT = 3;
 
-/** A plan looks at so many markets in a millisecond, or less: it is made again at most so often that this is little. */
-const MARKETS_PER_MS = 400;
 /** The longest that an order of urgency may be gone by. */
 const PLAN_LIFE_MS = 25;
 
-/** Fewer are always planned anew: that costs nothing, and no order is gone by that has changed in the same moment. */
-const FEW_MARKETS = 64;
-
-/** From here on a plan serves one request for so many markets that it looked at, unless it is older than this. */
-const MANY_MARKETS = 1024;
+/** A plan that takes this long serves one request for so many markets that it looked at, unless it is older than this. */
+const COSTLY_PLAN_MS = 2.5;
 const MARKETS_PER_RELEASE = 64;
 const LONGEST_PLAN_LIFE_MS = 250;
 /** No more than this can leave before the next plan is made. */
@@ -50,9 +46,9 @@ const MOST_PLANNED = 2048;
  */
 export function planLifeMs(state: CoreState): number {
   const { length } = state.markets;
-  if (length < FEW_MARKETS) return 0;
-  if (length >= MANY_MARKETS && state.queueHead < length / MARKETS_PER_RELEASE) return LONGEST_PLAN_LIFE_MS;
-  return Math.min(PLAN_LIFE_MS, length / MARKETS_PER_MS);
+  const costMs = length / state.settings.looksPerMs;
+  if (costMs >= COSTLY_PLAN_MS && state.queueHead < length / MARKETS_PER_RELEASE) return LONGEST_PLAN_LIFE_MS;
+  return Math.min(PLAN_LIFE_MS, costMs);
 }
 
 /**
@@ -69,15 +65,27 @@ export function planOn(state: CoreState, out: Effect[]): boolean {
   return true;
 }
 
-/** Whether a plan that is made now would find the candidate as well. */
+/** Whether a plan that is made now would find the candidate as well, and in no later place. */
 function isStillDue(state: CoreState, { market, purpose }: Candidate): boolean {
   if (market.nextMs > state.now.monoMs + EARLY_MS) return false;
-  if (purpose === 'renew' && market.exit === null) return isWanted(state, market) && !isBusy(state, market);
-  if (market.exit === null || market.exit.done) return false;
-  if (purpose === 'renew') return market.exit.want === 'handoff' && market.inFlight.length === 0;
   const { inFlight, exit } = market;
-  const others = inFlight.some((attempt) => attempt.purpose !== 'delete');
-  return exit.want === 'delete' && !others && inFlight.length < MOST_IN_FLIGHT;
+  if (purpose === 'delete') {
+    const others = inFlight.some((attempt) => attempt.purpose !== 'delete');
+    return exit?.want === 'delete' && !exit.done && !others && inFlight.length < MOST_IN_FLIGHT;
+  }
+  if (exit !== null) return exit.want === 'handoff' && !exit.done && inFlight.length === 0;
+  if (wasSalvageable(state, market) && !isSalvageable(state, market)) {
+    // What can be saved no longer goes behind what still can: the next plan finds its place.
+    state.nextDueMs = state.now.monoMs;
+    return false;
+  }
+  return isWanted(state, market) && !isBusy(state, market);
+}
+
+/** Could a renewal have saved the timer when the last plan was made? */
+function wasSalvageable(state: CoreState, market: MarketState): boolean {
+  const leftMs = Math.max(slackMs(state, market), awakeSlackMs(state, market));
+  return leftMs + state.now.monoMs - state.plannedMs > state.plannedRoundTripMs;
 }
 
 /** Finds what is due now and lets it go, the most urgent first. The only place that decides when next. */
@@ -85,6 +93,7 @@ export function plan(state: CoreState, out: Effect[]): void {
   state.nextDueMs = Number.POSITIVE_INFINITY;
   state.plannedMs = state.now.monoMs;
   state.plannedEpoch = state.epoch;
+  state.plannedRoundTripMs = state.roundTripMs ?? 0;
   switch (state.phase.kind) {
     case 'running':
       release(state, dueWhileRunning(state), out);

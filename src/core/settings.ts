@@ -12,6 +12,9 @@ export interface MarketSettings {
   readonly bot: string;
 }
 
+/** What a host does that is no faster than most, see `npm run bench`. */
+export const LOOKS_PER_MS = 400;
+
 /** Everything the core must know before its first step. Durations in milliseconds. */
 export interface CoreSettings {
   readonly markets: readonly MarketSettings[];
@@ -38,6 +41,8 @@ export interface CoreSettings {
   readonly requestLifetimeMs: number;
   /** Markets that other shards guard, and how long one that goes to another shard is still guarded here as well. */
   readonly handover: { readonly elsewhere: readonly MarketSettings[]; readonly forMs: number };
+  /** Markets that the host looks at in a millisecond to find what is due: how long an order is gone by follows from it. */
+  readonly looksPerMs: number;
   /** Seed of the deterministic jitter. */
   readonly seed: number;
   /** A known bug planted for the simulation's canaries; null everywhere else. */

@@ -211,9 +211,10 @@ export interface CoreState {
   /** What the last plan found due and could not write, the most urgent first, from `queueHead` on. */
   queue: readonly Candidate[];
   queueHead: number;
-  /** When all markets were looked at last, and how many stalls had been seen by then. */
+  /** When all markets were looked at last, how many stalls had been seen by then, and the round trip that was reckoned with. */
   plannedMs: number;
   plannedEpoch: number;
+  plannedRoundTripMs: number;
   /** Index of a market that was not armed when one was last looked for. */
   unarmedHint: number;
   /** Before this awake time no guarantee runs out, so that nobody has to look for one that did. */

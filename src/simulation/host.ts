@@ -1,5 +1,5 @@
 import type { Flaw } from '../core/flaws.ts';
-import type { CoreSettings, MarketSettings } from '../core/settings.ts';
+import { type CoreSettings, LOOKS_PER_MS, type MarketSettings } from '../core/settings.ts';
 import { classifySync } from '../exchange/classify.ts';
 import { ping, syncKillSwitch } from '../exchange/operations.ts';
 import { createSession, type Session } from '../exchange/session.ts';
@@ -115,6 +115,7 @@ function settingsOf(
     cancellationDelayMs: plan.cancellationDelayMs,
     requestLifetimeMs: REQUEST_LIFETIME_MS,
     handover: { elsewhere: elsewhere.map(marketSettings), forMs: HANDOVER_MS },
+    looksPerMs: plan.looksPerMs ?? LOOKS_PER_MS,
     seed,
     flaw,
   };

@@ -57,6 +57,7 @@ const PLAN_FIELDS: Fields = {
   serverDriftPpm: number(-DRIFT_PPM, DRIFT_PPM),
   budgetRequests: whole(1, 10_000),
   limitRequests: whole(1, 10_000),
+  looksPerMs: { ...number(0.01, 10_000), optional: true },
   faults: list(0, 10_000),
 };
 const MARKET_FIELDS: Fields = {

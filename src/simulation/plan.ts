@@ -139,6 +139,8 @@ export interface Plan {
   readonly budgetRequests: number;
   /** Requests per 10 s that the exchange takes from all of them together. */
   readonly limitRequests: number;
+  /** Markets that a daemon's host looks at in a millisecond; that of the product where it is not given. */
+  readonly looksPerMs?: number;
   readonly faults: readonly Fault[];
 }
 

@@ -1,5 +1,5 @@
 import type { Outcome } from '../core/outcome.ts';
-import type { CoreSettings } from '../core/settings.ts';
+import { type CoreSettings, LOOKS_PER_MS } from '../core/settings.ts';
 import { createKeeper } from '../keeper.ts';
 import type { Clock, Exchange } from '../ports.ts';
 import { createHostClock } from '../simulator/virtual-clock.ts';
@@ -40,6 +40,7 @@ function settingsOf({ timeoutMs, seed }: RuleWorld): CoreSettings {
     cancellationDelayMs: 0,
     requestLifetimeMs: 10_000,
     handover: { elsewhere: [], forMs: 0 },
+    looksPerMs: LOOKS_PER_MS,
     seed,
     flaw: null,
   };

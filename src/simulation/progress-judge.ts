@@ -5,23 +5,30 @@ import { sharesKeys } from './plan.ts';
 
 /** A daemon that was lied to finds out with its next renewal, and this much later at the most. */
 const FINDS_OUT_MS = 15_000;
+/** No order is gone by for longer. */
+const OLDEST_ORDER_MS = 250;
 
 /** How long the timer is surely, or but for a step of the wall clock, still armed; null where no renewal is in time. */
-function leftMs(state: CoreState, market: MarketState): number | null {
-  const roundTripMs = state.roundTripMs ?? 0;
+function leftMs(state: CoreState, market: MarketState, travelMs: number): number | null {
   const both = [slackMs(state, market), awakeSlackMs(state, market)];
-  return both.find((slack) => slack > roundTripMs) ?? null;
+  return both.find((slack) => slack > travelMs) ?? null;
 }
 
-/** A market that a renewal could have been written for in the same turn, and that should have had it before this one. */
+/**
+ * A market that was due when the order was made that this renewal comes from, and that should have had it before this
+ * one. Answers move the estimate of the round trip meanwhile: what can be saved only by the latest one is let pass.
+ */
 function overtaken(state: CoreState, market: MarketState): MarketState | undefined {
-  const ownMs = leftMs(state, market) ?? Number.POSITIVE_INFINITY;
+  const travelMs = state.roundTripMs ?? 0;
+  const longestMs = Math.max(travelMs, state.plannedRoundTripMs);
+  const ownMs = leftMs(state, market, travelMs) ?? Number.POSITIVE_INFINITY;
+  const orderedMs = Math.max(state.plannedMs, state.now.monoMs - OLDEST_ORDER_MS);
   return state.markets.find(
     (other) =>
       isWanted(state, other) &&
       other.inFlight.length === 0 &&
-      other.nextMs <= state.now.monoMs &&
-      (leftMs(state, other) ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS,
+      other.nextMs <= orderedMs &&
+      (leftMs(state, other, longestMs) ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS,
   );
 }
 

@@ -39,6 +39,7 @@ describe('what the core is told', () => {
       cancellationDelayMs: 0,
       requestLifetimeMs: 10_000,
       handover: { elsewhere: [], forMs: 120_000 },
+      looksPerMs: 400,
       flaw: null,
     });
     expect(Number.isInteger(seed)).toBe(true);

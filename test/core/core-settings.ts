@@ -1,4 +1,4 @@
-import type { CoreSettings, MarketSettings } from '../../src/core/settings.ts';
+import { type CoreSettings, LOOKS_PER_MS, type MarketSettings } from '../../src/core/settings.ts';
 
 /** `AAA:60:maker` is a market with a timeout of 60 s and the bot `maker`; `AAA` has 60 s and the bot `bot`. */
 export function marketOf(text: string, types: MarketSettings['types'] = null): MarketSettings {
@@ -27,6 +27,7 @@ export function coreSettings(options: SettingsOptions = {}): CoreSettings {
     cancellationDelayMs: 0,
     requestLifetimeMs: 10_000,
     handover: { elsewhere: [], forMs: 0 },
+    looksPerMs: LOOKS_PER_MS,
     seed: 1,
     flaw: null,
     ...rest,
