@@ -43,10 +43,12 @@ export function planPeriods(
   state.capacityPerSecond = capacityPerSecond;
   const { periodsMs, problems } = planCadence(markets, capacityPerSecond);
   let moved = false;
+  state.pace.neededPerSecond = 0;
   for (const market of state.markets) {
     const periodMs = periodsMs[market.index] ?? market.periodMs;
     moved ||= Math.abs(periodMs / market.periodMs - 1) > 0.1;
     market.periodMs = periodMs;
+    state.pace.neededPerSecond += 1000 / periodMs;
     market.phaseMs = (periodMs * market.index) / Math.max(1, markets.length);
   }
   return { moved, problems };

@@ -61,7 +61,7 @@ export function dueExits(state: CoreState): Candidate[] {
     if (fromMs <= state.now.monoMs) {
       const purpose = exit.want === 'delete' ? 'delete' : 'renew';
       const base = routeFor(state, market);
-      due.push({ market, purpose, base, detached: market.timedOut, onWrite: null });
+      due.push({ market, purpose, base, detached: market.timedOut, paced: false, onWrite: null });
     } else {
       state.nextDueMs = Math.min(state.nextDueMs, fromMs);
     }

@@ -132,10 +132,12 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     returning.length === 0
       ? inOrder
       : inOrder.filter((market) => returning.every((canary) => canary.market !== market));
-  const renewals = others.map((market) => renewal(market, routeFor(state, market), market.timedOut));
   // After a stall everything is due at once: what is to be deleted does not wait for those that have time.
-  const withTime = renewals.findIndex(({ market }) => rankOf(state, market, pressingUntilMs) >= RANK.hasTime);
-  const pressing = withTime < 0 ? renewals.length : withTime;
+  const withTime = others.findIndex((market) => rankOf(state, market, pressingUntilMs) > RANK.presses);
+  const pressing = withTime < 0 ? others.length : withTime;
+  const renewals = others.map((market, place) =>
+    renewal(market, routeFor(state, market), market.timedOut, place >= pressing),
+  );
   return [
     ...trips,
     ...returning,
@@ -164,7 +166,7 @@ function dueTrips(state: CoreState): Candidate[] {
       tripDone(market);
     } else if (fromMs <= state.now.monoMs + EARLY_MS) {
       const base = routeFor(state, market);
-      trips.push({ market, purpose: 'trip', base, detached: market.timedOut, onWrite: null });
+      trips.push({ market, purpose: 'trip', base, detached: market.timedOut, paced: false, onWrite: null });
     } else {
       state.nextDueMs = Math.min(state.nextDueMs, fromMs);
     }
@@ -262,6 +264,6 @@ function leastSlackMs(state: CoreState): number {
   return least === Number.POSITIVE_INFINITY ? 0 : least;
 }
 
-function renewal(market: MarketState, base: number, detached: boolean): Candidate {
-  return { market, purpose: 'renew', base, detached, onWrite: null };
+function renewal(market: MarketState, base: number, detached: boolean, paced = false): Candidate {
+  return { market, purpose: 'renew', base, detached, paced, onWrite: null };
 }

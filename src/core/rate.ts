@@ -27,6 +27,15 @@ export function plannedPerSecond(settings: CoreSettings, roundTripMs: number | n
   return ((requests * (1 - free)) / (windowMs + underWayMs(roundTripMs))) * 1000;
 }
 
+/** Requests a second that the budget allows where they are spread evenly. */
+export function fullPerSecond({
+  settings,
+  roundTripMs,
+}: Pick<CoreState, 'settings' | 'roundTripMs'>): number {
+  const { requests, windowMs } = settings.budget;
+  return (requests * 1000) / (windowMs + underWayMs(roundTripMs));
+}
+
 /**
  * How many requests may still be written now without more than the budget in any sliding window of the exchange. Nobody
  * knows when it counted one: at any time between the write and the answer.
@@ -41,11 +50,6 @@ export function roomInWindow(state: CoreState): number {
     state.settledHead = 0;
   }
   return state.settings.budget.requests - state.underWay - (settled.length - state.settledHead);
-}
-
-/** Less than half of the budget is left: a renewal more than the cadence asks for would have others wait. */
-export function isMostlyUsed(state: CoreState): boolean {
-  return roomInWindow(state) * 2 < state.settings.budget.requests;
 }
 
 /** The part of the room that is kept back for deletes and for the head of the queue. */

@@ -1,6 +1,7 @@
 import { believeWritten } from './belief.ts';
 import type { Effect } from './events.ts';
 import { assertBelief, assertMayFollow } from './invariants.ts';
+import { countPace, paceAllows, paceAllowsAtMs } from './pace.ts';
 import { TRIP_MS } from './promise.ts';
 import { countWrite, isThrottled, reserved, roomAtMs, roomInWindow } from './rate.ts';
 import { type Attempt, awakeMs, type Candidate, type CoreState, type MarketState, slackMs } from './state.ts';
@@ -30,6 +31,7 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
   const left: Candidate[] = [];
   let lanes = freeLanes(state);
   let room = roomInWindow(state);
+  let inTurn = paceAllows(state);
   let wanting = 0;
   let patienceMs: number | null = null;
   for (const [place, candidate] of candidates.entries()) {
@@ -45,7 +47,17 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
       for (let rest = place; rest < candidates.length; rest += 1) left.push(candidates[rest] ?? candidate);
       break;
     }
+    if (candidate.paced && inTurn <= 0) {
+      waitForTurn(state);
+      for (let rest = place; rest < candidates.length; rest += 1) {
+        const waiting = candidates[rest] ?? candidate;
+        waiting.market.waitedForTurn = true;
+        left.push(waiting);
+      }
+      break;
+    }
     room -= 1;
+    inTurn -= 1;
     if (!candidate.detached) lanes -= 1;
     if (state.permits > 0) {
       state.permits -= 1;
@@ -74,6 +86,7 @@ export function releaseNext(
   if (state.now.monoMs > state.permitsUntilMs) state.permits = 0;
   let lanes = freeLanes(state);
   let room = roomInWindow(state);
+  let inTurn = paceAllows(state);
   let at = state.queueHead;
   const hasWay = (next: Candidate) => lanes > 0 || next.detached;
   for (let next = state.queue[at]; next !== undefined && hasWay(next); next = state.queue[at]) {
@@ -82,10 +95,15 @@ export function releaseNext(
       waitForRoom(state);
       break;
     }
+    if (next.paced && inTurn <= 0) {
+      waitForTurn(state);
+      break;
+    }
     if (stillDue(next)) {
       if (state.permits <= 0) break;
       state.permits -= 1;
       room -= 1;
+      inTurn -= 1;
       if (!next.detached) lanes -= 1;
       write(state, next, out);
     }
@@ -96,12 +114,18 @@ export function releaseNext(
   state.backlog = left > 0;
   const head = state.queue[at];
   if (head === undefined || !hasWay(head) || state.permits > 0 || room <= reserved(state)) return;
-  const wanted = Math.min(Math.max(lanes, 1), left, room - reserved(state));
+  const most = head.paced ? Math.min(inTurn, room - reserved(state)) : room - reserved(state);
+  const wanted = Math.min(Math.max(lanes, 1), left, most);
+  if (wanted <= 0) return;
   acquire(state, wanted, slackMs(state, head.market), out);
 }
 
 function waitForRoom(state: CoreState): void {
   state.nextDueMs = Math.min(state.nextDueMs, Math.max(roomAtMs(state), state.now.monoMs + 1));
+}
+
+function waitForTurn(state: CoreState): void {
+  state.nextDueMs = Math.min(state.nextDueMs, Math.max(paceAllowsAtMs(state), state.now.monoMs + 1));
 }
 
 function acquire(state: CoreState, permits: number, leastSlackMs: number, out: Effect[]): void {
@@ -206,6 +230,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   believeWritten(state, attempt);
   countWrite(state);
+  countPace(state);
   assertBelief(state, market);
   assertMayFollow(state, attempt);
   state.lastReleaseMs = monoMs;

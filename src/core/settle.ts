@@ -8,7 +8,7 @@ import { acceptKey } from './key.ts';
 import { heardFrom } from './outage.ts';
 import type { Outcome, ServerTimer } from './outcome.ts';
 import { ROUNDING_MS } from './promise.ts';
-import { countSettled, isMostlyUsed } from './rate.ts';
+import { countSettled } from './rate.ts';
 import {
   type Attempt,
   awakeSlackMs,
@@ -21,8 +21,6 @@ import { LEAST_ATTEMPTS } from './timing.ts';
 
 const SLACKS_KEPT = 60;
 const GRID_SLACK_MS = 25;
-/** The part of what a market is behind its grid that a renewal makes good. */
-const MADE_GOOD = 0.1;
 
 /** Takes in what became of one attempt: the table "Failures" of the design. */
 export function settle(state: CoreState, id: number, outcome: Outcome, out: Effect[]): void {
@@ -122,6 +120,9 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.deleted = false;
   if (attempt.purpose === 'trip') tripDone(market);
   if (market.exit?.want === 'handoff') market.exit.done = true;
+  // Whoever had to wait for a turn keeps it: turns are spread as evenly as the budget asks for.
+  if (market.waitedForTurn) market.phaseMs = (attempt.writtenMs - state.startedMs) % market.periodMs;
+  market.waitedForTurn = false;
   market.nextMs = nextOnGrid(state, market, attempt.writtenMs);
   // What waited for this answer waits no longer.
   if (market.tripWanted || market.exit !== null) market.nextMs = monoMs;
@@ -179,16 +180,11 @@ function calm(market: MarketState): void {
 /**
  * The next point of the market's own grid: bursts of any cause spread again by themselves. A renewal that was written
  * just before its point, as timers of a host may fire early, has been that point's.
- *
- * Who is behind its point is renewed twice within a period. Where most of the limit is in use there is no room for that:
- * what waits for the window to move on is written in a burst again, for ever. There it comes nearer bit by bit.
  */
 function nextOnGrid(state: CoreState, market: MarketState, writtenMs: number): number {
   const periodMs = periodOf(state, market);
   const steps = Math.floor((writtenMs + GRID_SLACK_MS - state.startedMs - market.phaseMs) / periodMs) + 1;
-  const pointMs = state.startedMs + market.phaseMs + steps * periodMs;
-  const behindMs = Math.max(0, writtenMs + periodMs - pointMs);
-  return isMostlyUsed(state) ? pointMs + behindMs * (1 - MADE_GOOD) : pointMs;
+  return state.startedMs + market.phaseMs + steps * periodMs;
 }
 
 /** The cadence in force: longer after throttling, never beyond a third of the timeout. */

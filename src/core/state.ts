@@ -1,5 +1,6 @@
 import type { Purpose } from './events.ts';
 import type { Hold, Suspension } from './notice.ts';
+import type { Pace } from './pace.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import type { Instant, Timebase } from './time.ts';
 import { SHORTEST_GAP_MS } from './timing.ts';
@@ -74,6 +75,8 @@ export interface MarketState {
   periodMs: number;
   /** Offset of this market's renewals on the grid of its period, so that renewals stay spread after any burst. */
   phaseMs: number;
+  /** Its renewal had to wait until the pace allowed it. */
+  waitedForTurn: boolean;
   /** Monotonic time of the next attempt. */
   nextMs: number;
   /** When the renewal that is being worked on first became due; for the length of its cycle. */
@@ -155,6 +158,8 @@ export interface Candidate {
   readonly base: number;
   /** Takes a fresh connection and no lane: something before it is known to hang. */
   readonly detached: boolean;
+  /** It does not press: it keeps to the pace. */
+  readonly paced: boolean;
   /** Told when it is really written; a candidate may be found several times before that. */
   readonly onWrite: (() => void) | null;
 }
@@ -219,6 +224,7 @@ export interface CoreState {
   unarmedHint: number;
   /** Before this awake time no guarantee runs out, so that nobody has to look for one that did. */
   guardedUntilAwakeMs: number;
+  readonly pace: Pace;
   /** Smoothed round trip and its mean deviation. */
   roundTripMs: number | null;
   roundTripDeviationMs: number;

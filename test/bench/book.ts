@@ -40,6 +40,8 @@ export interface RowStyle {
 
 /** Where the stages write down what they measured. */
 export interface Book {
+  /** From here on what is noted is of this round, from 0 on: a subject whose round failed has none in it. */
+  readonly begin: (round: number) => void;
   readonly note: (id: string, style: RowStyle, subject: SubjectName, value: number) => void;
   readonly rows: () => readonly Row[];
   /** Over all rounds; undefined where nothing was noted. */
@@ -53,12 +55,18 @@ export interface Book {
 export function createBook(): Book {
   const rows = new Map<string, Row>();
   const notRun: string[] = [];
+  let current = 0;
   const valuesOf = (id: string, subject: SubjectName) => rows.get(id)?.values[subject] ?? [];
   return {
+    begin(round) {
+      current = round;
+    },
     note(id, { title, unit, decimals = 1 }, subject, value) {
       const row = rows.get(id) ?? { id, title, unit, decimals, values: {} };
       rows.set(id, row);
-      (row.values[subject] ??= []).push(value);
+      const values = (row.values[subject] ??= []);
+      while (values.length < current) values.push(Number.NaN);
+      values.push(value);
     },
     rows: () => [...rows.values()],
     of(id, subject = 'daemon') {

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askProbe, measure, tellProbe } from './measures.ts';
-import { noteWindow, waitForAll } from './paced.ts';
+import { CONNECTIONS, noteWindow, PERIOD_MS, waitForAll } from './paced.ts';
 import { type ExchangeProcess, eventually } from './processes.ts';
 import type { Stage } from './stage.ts';
-import { type DaemonSubject, startDaemon } from './subject.ts';
+import { type DaemonSubject, type SubjectName, startDaemon, startPeer } from './subject.ts';
 
 const MARKETS = 10_000;
 const OUTAGE_SECONDS = 30;
+const LOOP_DELAY = 'Event-loop delay p99';
 const PROBE = new URL('./probe.ts', import.meta.url).href;
 
 /** One daemon with 10,000 markets for minutes, then 30 s without an exchange, then a stop. */
@@ -32,8 +33,9 @@ function note(
   unit: string,
   decimals: number,
   value: number,
+  subject: SubjectName = 'daemon',
 ): void {
-  book.note(id, { title: `${title}, 10,000 markets, TLS`, unit, decimals }, 'daemon', value);
+  book.note(id, { title: `${title}, 10,000 markets, TLS`, unit, decimals }, subject, value);
 }
 
 /** Everything hangs for half of the timeout; afterwards all timers must be there again as fast as the limit allows. */
@@ -113,11 +115,26 @@ export async function runLoop(stage: Stage): Promise<void> {
   tellProbe(running, 'watch-loop');
   await sleep(10_000);
   const { delayP99Ms } = await askProbe(running, 'read');
-  note(stage, 'loop/10000', 'Event-loop delay p99', 'ms', 1, delayP99Ms);
+  note(stage, 'loop/10000', LOOP_DELAY, 'ms', 1, delayP99Ms);
   await daemon.kill();
+  for (const kind of ['undici', 'floor'] as const) await peerLoop(stage, exchange, kind);
   exchange.running.signal('SIGKILL');
   await exchange.running.ended;
   await memory(stage, heap.heapBytes + heap.externalBytes, scraped.heapBytes + scraped.externalBytes);
+}
+
+/** The same for what a user would write instead; those that carry 10,000 markets at all. */
+async function peerLoop(stage: Stage, exchange: ExchangeProcess, kind: 'undici' | 'floor'): Promise<void> {
+  await exchange.forget();
+  const given = { url: exchange.url, markets: MARKETS, timeoutSeconds: 60, periodMs: PERIOD_MS };
+  const peer = startPeer(stage.rig, { kind, ...given, connections: CONNECTIONS }, [PROBE]);
+  await waitForAll(exchange, MARKETS);
+  await sleep(2000);
+  tellProbe(peer.running, 'watch-loop');
+  await sleep(10_000);
+  const { delayP99Ms } = await askProbe(peer.running, 'read');
+  note(stage, 'loop/10000', LOOP_DELAY, 'ms', 1, delayP99Ms, kind);
+  await peer.kill();
 }
 
 /** What a market costs: the heap of 10,000 against that of 10, before the first scrape and after it. */

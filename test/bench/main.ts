@@ -101,6 +101,7 @@ async function main(args: readonly string[]): Promise<void> {
   const stage: Stage = { rig, book, rounds, quick, minutes, say };
   try {
     for (const name of names) {
+      book.begin(0);
       await STAGES[name](stage).catch((error: unknown) => {
         book.skip(
           `${name}, or a part of it: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`,

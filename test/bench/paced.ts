@@ -33,7 +33,16 @@ const FLEETS: readonly Fleet[] = [
     wire: 'tls',
     subjects: SUBJECTS,
     daemonWarmSeconds: 11,
-    // All that the daemon renews in one period: the burst that armed them is followed by others.
+    // One period of the daemon's.
+    daemonWindowSeconds: 10.72,
+    warmSeconds: 2,
+    windowSeconds: 5,
+  },
+  {
+    markets: 10_000,
+    wire: 'plain',
+    subjects: ['daemon', 'undici', 'floor'],
+    daemonWarmSeconds: 11,
     daemonWindowSeconds: 10.72,
     warmSeconds: 2,
     windowSeconds: 5,
@@ -41,7 +50,7 @@ const FLEETS: readonly Fleet[] = [
   {
     markets: 1000,
     wire: 'tls',
-    subjects: ['daemon', 'undici', 'ccxt', 'floor'],
+    subjects: SUBJECTS,
     daemonWarmSeconds: 1,
     daemonWindowSeconds: 5,
     warmSeconds: 1.5,
@@ -63,6 +72,7 @@ export async function runFleets(stage: Stage): Promise<void> {
   for (const fleet of FLEETS) {
     const exchange = await stage.rig.exchange(fleet.wire);
     for (let round = 0; round < stage.rounds; round += 1) {
+      stage.book.begin(round);
       stage.say(`${fleet.markets} markets, ${fleet.wire}: round ${round + 1} of ${stage.rounds}`);
       // Each round begins with another subject, so that none always runs behind the same one.
       for (let turn = 0; turn < fleet.subjects.length; turn += 1) {

@@ -23,6 +23,7 @@ export async function runSaturated(stage: Stage): Promise<void> {
   };
   const cpuRow = { title: 'CPU seconds per 1,000 renewals, saturated', unit: 's', decimals: 4 };
   for (let round = 0; round < Math.min(rounds, MOST_ROUNDS); round += 1) {
+    book.begin(round);
     stage.say(`saturated: round ${round + 1}`);
     for (const subject of SUBJECTS) {
       if (subject === 'ccxt' && 'problem' in rig.ccxt) continue;

@@ -189,9 +189,10 @@ describe('the rate', () => {
     const driver = createDriver({ markets: many(80, 600), nonce: 'window', budget });
     driver.tick();
     driver.apply(driver.takeOne());
-    expect(driver.writes.length).toBeGreaterThan(40);
-    expect(driver.writes.length).toBeLessThanOrEqual(50);
-    expect(asked(driver).reduce((sum, { permits }) => sum + permits, 0)).toBeLessThanOrEqual(50);
+    driver.live(5000);
+    const permits = asked(driver).reduce((sum, { permits: some }) => sum + some, 0);
+    expect(driver.writes.length).toBeGreaterThan(10);
+    expect(permits - driver.writes.length).toBeLessThanOrEqual(1);
   });
 
   test('goes on as soon as the window has room, until all are armed', () => {

@@ -37,12 +37,15 @@ function runFleet(requests: number, forMs: number): Map<string, number[]> {
   return written;
 }
 
-test('a fleet that took most of its budget to arm waits for no longer than the window, and stays within the budget', () => {
+test('a fleet that needs most of its budget is armed and renewed in turns, each as often as planned, within the budget', () => {
   const requests = 2500;
   const written = [...runFleet(requests, 60_000).values()];
-  expect(Math.max(...written.map(([first = Number.NaN]) => first))).toBeLessThan(1500);
+  // 2,000 markets, and 2,500 requests in 10 s at the most, of which a little is left free.
+  const periodMs = 8600;
+  expect(Math.max(...written.map(([first = Number.NaN]) => first))).toBeLessThan(periodMs);
   const gaps = written.flatMap((times) => times.slice(1).map((at, place) => at - (times[place] ?? 0)));
-  expect(Math.max(...gaps)).toBeLessThan(10_600);
+  expect(Math.max(...gaps)).toBeLessThan(periodMs * 1.05);
+  expect(Math.min(...gaps)).toBeGreaterThan(periodMs * 0.9);
   const all = written.flat().sort((one, other) => one - other);
   const tooMany = all.filter(
     (at, place) => at - (all[place - requests] ?? Number.NEGATIVE_INFINITY) <= 10_000,
