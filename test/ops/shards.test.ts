@@ -13,8 +13,8 @@ const START_MS = 10_000;
 /**
  * No timer fires, and no market is without an owner for longer than one cadence: one that has an owner is renewed once
  * per cadence, so that no two renewals are further apart than two. That holds while the shards have more markets than
- * part as well (4/3 of the cadence). The successor of the shard that is killed arms three quarters of its markets at
- * once, and the others when its window of 10 s has moved on, which is within a cadence of its start.
+ * part as well (4/3 of the cadence). The successor of the shard that is killed arms its markets in turns, within a
+ * cadence of its start.
  *
  * Requests in any 10 s: all of the share, and what one of three shards has more than one of four while a larger number
  * is not known to all, or what one of four has while its successor begins with a part that nobody has spent.
