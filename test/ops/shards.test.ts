@@ -7,16 +7,20 @@ const TIMEOUT_SECONDS = 60;
 
 type Play = Pick<ShardPlay, 'markets' | 'budgetShare' | 'keys' | 'restMs'>;
 
+/** How long the process of a shard that was killed may take to be there again, on top of what it renews late. */
+const START_MS = 10_000;
+
 /**
  * No timer fires, and no market is without an owner for longer than one cadence: one that has an owner is renewed once
  * per cadence, so that no two renewals are further apart than two. That holds while the shards have more markets than
- * part as well (4/3 of the cadence), and for those of the shard that is killed.
+ * part as well (4/3 of the cadence). The successor of the shard that is killed arms its markets in turns, within a
+ * cadence of its start.
  *
  * Requests in any 10 s: all of the share, and what one of three shards has more than one of four while a larger number
  * is not known to all, or what one of four has while its successor begins with a part that nobody has spent.
  */
 test.for<Play>([
-  { markets: 10_000, budgetShare: 0.75, keys: 'own', restMs: 2 * CADENCE_MS },
+  { markets: 10_000, budgetShare: 0.75, keys: 'own', restMs: 1.4 * CADENCE_MS },
   // All shards give nonces of one key, and no two the same, also while they disagree about their number.
   { markets: 2000, budgetShare: 0.15, keys: 'shared', restMs: CADENCE_MS },
 ])(
@@ -31,10 +35,15 @@ test.for<Play>([
       handoverSeconds: 20,
     });
     console.log(seen);
-    expect(seen, log.slice(-3000)).toMatchObject({ fired: 0, deleted: 0, owned: play.markets, refused: [] });
+    expect(seen, log.slice(-3000)).toMatchObject({
+      fired: 0,
+      deleted: 0,
+      owned: play.markets,
+      givenTwice: 0,
+    });
     expect(Math.abs(seen.moved - play.markets / 4)).toBeLessThan(play.markets / 40);
     expect(seen.longestGapMs).toBeLessThan(2 * CADENCE_MS);
-    expect(seen.longestGapOfKilledMs).toBeLessThan(2 * CADENCE_MS);
+    expect(seen.longestGapOfKilledMs).toBeLessThan(2 * CADENCE_MS + START_MS);
     expect(seen.mostInWindow).toBeLessThanOrEqual(10_000 * play.budgetShare * (5 / 4));
   },
 );

@@ -102,7 +102,7 @@ function observe(
 ): Pick<DaemonProcess, 'logged' | 'marketsLogged' | 'web' | 'get' | 'metric' | 'ready'> {
   const logged = (event: string) => logOf(program).filter((line) => line.event === event);
   const web = () =>
-    eventually('the address of the status page', 15_000, () => {
+    eventually('the address of the status page', 60_000, () => {
       if (program.hasExited()) throw new Error(`the daemon ended:\n${said(program)}`);
       return /Status page, health and metrics: (http:[^\s"]+)/.exec(logText(program))?.[1] ?? null;
     });

@@ -15,7 +15,10 @@ export interface ShardPlay {
   readonly budgetShare: number;
   /** A key of its own for each shard, whose nonces never meet, or one for all of them. */
   readonly keys: 'own' | 'shared';
-  /** How long the fleet stays as it is between two changes. */
+  /**
+   * How long the fleet stays as it is between two changes, and at the end twice as long: the shards that are left have
+   * more markets than part for a while.
+   */
   readonly restMs: number;
 }
 
@@ -30,19 +33,22 @@ export interface Played {
   readonly longestGapOfKilledMs: number;
   /** Markets that the fourth shard had. */
   readonly moved: number;
-  /** Markets that somebody renewed in the `restMs` at the end. */
+  /** Markets that somebody renewed at the end, with the fourth shard gone. */
   readonly owned: number;
   /** Requests in any 10 s, at most, refused ones included. */
   readonly mostInWindow: number;
+  /** Why the exchange refused requests, and how often. */
+  readonly refused: Readonly<Record<string, number>>;
   /**
-   * Why the exchange refused requests, but for those of the successor of the shard that was killed: it does not know which
-   * nonces that one gave in its last seconds.
+   * Refused because the nonce had been given before, but for the successor of the shard that was killed: it does not know
+   * which ones that one gave in its last seconds.
    */
-  readonly refused: readonly string[];
-  readonly refusedToSuccessor: number;
+  readonly givenTwice: number;
   readonly log: string;
 }
 
+/** How the exchange calls a nonce that it has seen. */
+const STALE = 'Too many requests.';
 const keyOf = (shard: number) => ({ key: `key-of-shard-${shard}`, secret: `secret-of-shard-${shard}` });
 const marketAt = (index: number) => `M${index}_USDT`;
 
@@ -107,7 +113,7 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   fourth.signal('SIGTERM');
   await fourth.exit(30_000);
   const aloneMs = await exchange.nowMs();
-  await sleep(restMs);
+  await sleep(2 * restMs);
   const endMs = await exchange.nowMs();
 
   const events = readFileSync(eventLog, 'utf8')
@@ -117,6 +123,7 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   const byMarket = Map.groupBy(events, (event) => ('market' in event ? event.market : ''));
   const eventsOf = (market: string) => byMarket.get(market) ?? [];
   const refused = ofKind(events, 'request-refused');
+  const reasons = Object.entries(Object.groupBy(refused, ({ why }) => why));
   const isOfSuccessor = ({ atMs, market }: (typeof refused)[number]) =>
     atMs > killedMs && atMs < backMs && ownedByKilled.has(market ?? '');
   const others = names.filter((market) => !ownedByKilled.has(market));
@@ -137,8 +144,8 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
     owned: names.filter((market) => renewalsOf(eventsOf(market), market).some((atMs) => atMs > aloneMs))
       .length,
     mostInWindow: mostInWindow(events),
-    refused: refused.filter((event) => !isOfSuccessor(event)).map(({ why }) => why),
-    refusedToSuccessor: refused.filter(isOfSuccessor).length,
+    refused: Object.fromEntries(reasons.map(([why, all = []]) => [why, all.length])),
+    givenTwice: refused.filter((event) => event.why === STALE && !isOfSuccessor(event)).length,
     log: [...shards, fourth, again].map(said).join('\n'),
   };
 }
