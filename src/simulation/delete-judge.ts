@@ -1,13 +1,23 @@
 import type { Notice } from '../core/notice.ts';
 import { type Court, TOLERANCE_MS } from './court.ts';
-import { type Incarnation, nameOf } from './incarnation.ts';
+import { BUDGET_MS, type Incarnation, nameOf } from './incarnation.ts';
+import { REQUEST_LIFETIME_MS } from './plan.ts';
 import type { Truth } from './truth.ts';
+
+/** So much of a stop's budget goes by waiting for strays, and no more: what is left is for the delete. */
+const WAITS_MS = BUDGET_MS - 1000;
 
 interface Doings {
   /** Markets whose timers it deleted at the exchange. */
   readonly deleted: Set<string>;
   /** Those of them that a renewal made again before it ended. */
   readonly strays: Set<string>;
+  /** Markets for which it ever decided on something else than a delete. */
+  readonly armed: Set<string>;
+  /** When the last renewal of each market left. */
+  readonly renewedMs: Map<string, number>;
+  /** Markets for which it wrote a delete while it stopped. */
+  readonly tried: Set<string>;
   /** Markets whose timers it said it left, once it has ended. */
   left: ReadonlySet<string> | null;
 }
@@ -20,7 +30,14 @@ export function createDeleteJudge(court: Court) {
   function doingsOf(incarnation: Incarnation): Doings {
     const known = byIncarnation.get(incarnation);
     if (known !== undefined) return known;
-    const doings: Doings = { deleted: new Set(), strays: new Set(), left: null };
+    const doings: Doings = {
+      deleted: new Set(),
+      strays: new Set(),
+      armed: new Set(),
+      renewedMs: new Map(),
+      tried: new Set(),
+      left: null,
+    };
     byIncarnation.set(incarnation, doings);
     return doings;
   }
@@ -34,6 +51,13 @@ export function createDeleteJudge(court: Court) {
     return Math.max(intents.deletesUntilMs(by, market), goodbyeUntilMs);
   }
 
+  /** Could a renewal of the market still arrive when the budget of the stop ends, which comes nearer in a suspend? */
+  function hasNoTime(market: string, by: Incarnation): boolean {
+    if (plan.nonce !== 'window' || by.stoppingMs === null) return false;
+    const untilMs = (doingsOf(by).renewedMs.get(market) ?? 0) + REQUEST_LIFETIME_MS;
+    return untilMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS || plan.faults.some(({ kind }) => kind === 'suspend');
+  }
+
   const blameStray = (market: string, by: Incarnation) =>
     blame('6 nothing after delete', `${market}: a renewal of ${nameOf(by)} was carried out after its delete`);
 
@@ -42,14 +66,24 @@ export function createDeleteJudge(court: Court) {
     onWanted: (market: string, by: Incarnation): boolean => doingsOf(by).deleted.delete(market),
     /** A delete's first byte leaves. */
     onWrite(truth: Truth, by: Incarnation): void {
+      const { armed, tried } = doingsOf(by);
+      if (by.stoppingMs !== null) tried.add(truth.market);
+      if (!armed.has(truth.market))
+        blame('5 delete on purpose', `${truth.market}: ${nameOf(by)} wrote a delete of what it never armed`);
       judgeWrite(court, truth, by);
+    },
+    /** A renewal's first byte leaves. */
+    onRenewal: (market: string, by: Incarnation): void => void doingsOf(by).renewedMs.set(market, nowMs()),
+    onNotice(incarnation: Incarnation, notice: Notice): void {
+      if (notice.kind === 'attempt' && notice.purpose !== 'delete')
+        doingsOf(incarnation).armed.add(notice.market);
     },
     /** The exchange carried a renewal of this daemon out. */
     onArmed(truth: Truth, by: Incarnation): void {
       const { deleted, left, strays } = doingsOf(by);
       if (deleted.has(truth.market)) {
         // A stop that has no time to wait for strays must say so in the end.
-        if (plan.nonce === 'window' && by.stoppingMs !== null && left === null) strays.add(truth.market);
+        if (by.stoppingMs !== null && left === null && hasNoTime(truth.market, by)) strays.add(truth.market);
         else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
       }
       if (left !== null && !left.has(truth.market)) {
@@ -72,6 +106,9 @@ export function createDeleteJudge(court: Court) {
     onStopped(incarnation: Incarnation, { left }: Extract<Notice, { kind: 'stopped' }>): void {
       const doings = doingsOf(incarnation);
       doings.left = new Set(left.map(({ market }) => market));
+      for (const { market, why } of left)
+        if (why === 'policy' && doings.tried.has(market))
+          blame('7 unconfirmed delete', `${market}: ${nameOf(incarnation)} says it left on purpose what it tried to delete`);
       for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, incarnation);
       judgeLeft(court, incarnation, left);
     },

@@ -64,6 +64,12 @@ export function isUndisturbed(
   return longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) < (changing ? 1 : survivesMs);
 }
 
+/** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
+export function isQuiet(plan: Plan, market: string, fromMs: number, toMs: number): boolean {
+  const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
+  return longestStretchMs(felt, fromMs, toMs) === 0;
+}
+
 /**
  * Can the fault keep renewals of this market from succeeding? Not where it strikes the requests of another one
  * (invariant 12), nor one of two base addresses while the other works.

@@ -1,14 +1,17 @@
 import { type Court, TOLERANCE_MS } from './court.ts';
+import { isQuiet } from './disturbance.ts';
 import { type Incarnation, nameOf } from './incarnation.ts';
 import { REQUEST_LIFETIME_MS } from './plan.ts';
 import type { Truth } from './truth.ts';
 
 const ROUNDING_MS = 1000;
 const TRIP_SECONDS = 5;
+/** With a smaller budget a trip may have to wait for room. */
+const PLENTY = 1000;
 
 /** Invariants 3 and 4: nothing is renewed for a bot without evidence, and its orders are cancelled within the bound. */
 export function createEvidenceJudge(court: Court) {
-  const { plan, evidence, intents, nowMs, blame } = court;
+  const { plan, evidence, intents, running, nowMs, blame } = court;
 
   return {
     /** A renewal's first byte leaves. */
@@ -42,5 +45,39 @@ export function createEvidenceJudge(court: Court) {
         `${truth.market}: fires ${lateMs.toFixed(0)} ms after the latest moment promised`,
       );
     },
+    /** The exchange fired the market's timer. */
+    onFired(truth: Truth): void {
+      for (const incarnation of running.values()) {
+        const lateMs = nowMs() - tripBoundMs(court, incarnation, truth);
+        if (lateMs <= TOLERANCE_MS) continue;
+        blame(
+          '3 bounded kill',
+          `${truth.market}: fired ${lateMs.toFixed(0)} ms after ${nameOf(incarnation)} should have cut it short`,
+        );
+      }
+    },
   };
+}
+
+/**
+ * When the timer of a bot without evidence must have fired under `onStale: trip`; `Infinity` where nothing is promised:
+ * the daemon may not have been able to reach the exchange, or was told something else about the market or the bot.
+ */
+function tripBoundMs({ plan, evidence, intents, nowMs }: Court, by: Incarnation, truth: Truth): number {
+  const { market, bot, timeoutMs, changedMs, brokenUntilMs } = truth;
+  const deadMs = evidence.allowedUntilMs(by, bot);
+  const quietSinceMs = deadMs - REQUEST_LIFETIME_MS;
+  const promised =
+    plan.onStale === 'trip' &&
+    plan.daemons.length === 1 &&
+    plan.budgetRequests >= PLENTY &&
+    timeoutMs > TRIP_SECONDS * 1000 &&
+    by.startedMs < quietSinceMs &&
+    by.stoppingMs === null &&
+    !evidence.saidGoodbye(by, bot) &&
+    intents.isGuarded(by, market) &&
+    Math.max(changedMs, intents.guardedSinceMs(by, market), brokenUntilMs) <= quietSinceMs &&
+    isQuiet(plan, market, quietSinceMs, nowMs());
+  if (!promised) return Number.POSITIVE_INFINITY;
+  return deadMs + REQUEST_LIFETIME_MS + TRIP_SECONDS * 1000 + ROUNDING_MS + plan.cancellationDelayMs;
 }

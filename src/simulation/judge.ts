@@ -4,6 +4,7 @@ import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { createBeliefJudge } from './belief-judge.ts';
 import { type Court, TOLERANCE_MS, type Violation } from './court.ts';
 import { createDeleteJudge } from './delete-judge.ts';
+import { createDepartureJudge } from './departure-judge.ts';
 import { createEvidenceBook } from './evidence-book.ts';
 import { createEvidenceJudge } from './evidence-judge.ts';
 import { HANDOVER_MS, type Incarnation, nameOf } from './incarnation.ts';
@@ -100,11 +101,16 @@ export function createJudge(world: JudgedWorld): Judge {
       const by = senderOf(sent);
       if (by === null || market === null || order === null) return;
       judges.pace.onWrite(by, market, number, order.nonce);
+      const atOnce = judges.departures.onWrite(by, market, sent);
       const truth = truthOf(market);
       if (truth === undefined) return;
       if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
-      else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
-      judges.progress.onWrite(by, market);
+      else {
+        judges.deletes.onRenewal(market, by);
+        judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
+      }
+      // What waited for its connection was in order when it was decided on.
+      if (atOnce) judges.progress.onWrite(by, market);
     },
     onExchange(event, arriving) {
       const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
@@ -130,7 +136,9 @@ function createListener(
     if (notice.kind === 'handed-over')
       for (const market of notice.markets) judgeHandover(court, incarnation, market);
     if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
+    judges.deletes.onNotice(incarnation, notice);
     if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
+    judges.departures.onNotice(incarnation, notice);
     judges.falseLapses.onNotice(incarnation, notice);
     judges.lapseReports.onNotice(incarnation, notice);
     judges.streaks.onNotice(incarnation, notice);
@@ -181,6 +189,7 @@ function appoint(court: Court) {
     belief: createBeliefJudge(court),
     evidence: createEvidenceJudge(court),
     deletes: createDeleteJudge(court),
+    departures: createDepartureJudge(court),
     falseLapses: createFalseLapseJudge(court),
     lapseReports: createLapseReportJudge(court),
     pace: createPaceJudge(court),
@@ -224,6 +233,7 @@ function createRecorder(
         truth.owner = null;
         truth.fired.push(event.cancellationTime);
         truth.lastFiredMs = nowMs();
+        evidence.onFired(truth);
         falseLapses.onFired(truth);
         break;
       default:

@@ -56,7 +56,7 @@ export function createNetwork(options: NetworkOptions): Transport {
       timeline.at(timeline.nowMs() + roundTripMs, () =>
         settle(failed('network', 'connection refused', false)),
       );
-    } else if (wire.fresh) {
+    } else if (wire.fresh || faults.hits('reconnect', sent) !== null) {
       timeline.at(timeline.nowMs() + roundTripMs, () => clock.whenRunning(write));
     } else {
       write();

@@ -76,6 +76,8 @@ export const FAULTS = {
   'operator-trips': 'market',
   /** Short stalls of the size, one after the other, with half as long between them. */
   stutters: 'daemon',
+  /** The exchange has closed the connections that were idle: a request has to open one before it can leave. */
+  reconnect: 'requests',
 } as const satisfies Readonly<Record<string, Struck>>;
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];
