@@ -1,13 +1,11 @@
 import { type Court, TOLERANCE_MS } from './court.ts';
-import { isQuiet } from './disturbance.ts';
+import { isQuiet, PLENTY_REQUESTS } from './disturbance.ts';
 import { type Incarnation, nameOf } from './incarnation.ts';
 import { REQUEST_LIFETIME_MS } from './plan.ts';
 import type { Truth } from './truth.ts';
 
 const ROUNDING_MS = 1000;
 const TRIP_SECONDS = 5;
-/** With a smaller budget a trip may have to wait for room. */
-const PLENTY = 1000;
 
 /** Invariants 3 and 4: nothing is renewed for a bot without evidence, and its orders are cancelled within the bound. */
 export function createEvidenceJudge(court: Court) {
@@ -70,7 +68,7 @@ function tripBoundMs({ plan, evidence, intents, nowMs }: Court, by: Incarnation,
   const promised =
     plan.onStale === 'trip' &&
     plan.daemons.length === 1 &&
-    plan.budgetRequests >= PLENTY &&
+    plan.budgetRequests >= PLENTY_REQUESTS &&
     timeoutMs > TRIP_SECONDS * 1000 &&
     by.startedMs < quietSinceMs &&
     by.stoppingMs === null &&

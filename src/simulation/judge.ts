@@ -9,10 +9,13 @@ import { createEvidenceBook } from './evidence-book.ts';
 import { createEvidenceJudge } from './evidence-judge.ts';
 import { HANDOVER_MS, type Incarnation, nameOf } from './incarnation.ts';
 import { createIntentBook, type Intent } from './intent-book.ts';
+import { createIsolationJudge } from './isolation-judge.ts';
 import { createFalseLapseJudge, createLapseReportJudge } from './lapse-judge.ts';
 import { createPaceJudge } from './pace-judge.ts';
 import type { Plan } from './plan.ts';
+import { createLatchJudge } from './latch-judge.ts';
 import { createProgressJudge } from './progress-judge.ts';
+import { createRecoveryJudge } from './recovery-judge.ts';
 import type { Sent } from './sent.ts';
 import { createStreakJudge } from './streak-judge.ts';
 import { breakTruth, changeTimeout, createTruths, type Truth } from './truth.ts';
@@ -80,7 +83,10 @@ export function createJudge(world: JudgedWorld): Judge {
       lives.add(incarnation);
       evidence.begin(incarnation);
     },
-    onTurn: judges.belief.onTurn,
+    onTurn(incarnation) {
+      judges.belief.onTurn(incarnation);
+      judges.recoveries.onTurn(incarnation);
+    },
     onNotice: createListener(court, judges, noteIntent),
     onBack: evidence.takeBackGoodbye,
     onIntroduced: evidence.introduce,
@@ -142,6 +148,9 @@ function createListener(
     judges.falseLapses.onNotice(incarnation, notice);
     judges.lapseReports.onNotice(incarnation, notice);
     judges.streaks.onNotice(incarnation, notice);
+    judges.latches.onNotice(incarnation, notice);
+    judges.recoveries.onNotice(incarnation, notice);
+    judges.isolation.onNotice(incarnation, notice);
   };
 }
 
@@ -193,7 +202,10 @@ function appoint(court: Court) {
     falseLapses: createFalseLapseJudge(court),
     lapseReports: createLapseReportJudge(court),
     pace: createPaceJudge(court),
+    isolation: createIsolationJudge(court),
+    latches: createLatchJudge(court),
     progress: createProgressJudge(court),
+    recoveries: createRecoveryJudge(court),
     streaks: createStreakJudge(court),
   };
 }

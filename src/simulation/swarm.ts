@@ -1,5 +1,6 @@
 import type { OrderType } from '../core/outcome.ts';
 import { createRandom } from '../simulator/random.ts';
+import { periodsOf, survivesMs } from './disturbance.ts';
 import {
   EVIDENCE_MODES,
   FAULT_KINDS,
@@ -125,14 +126,23 @@ const OUTAGES = ['black-hole', 'refuse-connections', 'server-error', 'lose-reply
 /** The time between two outages is long enough for everything to be as if there had been none. */
 const RECOVERED_MS = 20_000;
 
-/** One outage after the other, each nearly as long as the shortest timer must survive. */
+/** The longest outage that lapses none of the markets, where nothing else is wrong. */
+function leastSurvivedMs(world: World): number {
+  const periodsMs = periodsOf(world.markets);
+  const survived = world.markets.map(({ timeoutSeconds }, at) =>
+    survivesMs(world, timeoutSeconds * 1000, periodsMs[at] ?? 0),
+  );
+  return Math.min(...survived);
+}
+
+/** One outage after the other, most of them nearly as long as the shortest timer must survive. */
 function drawOutages(draw: Draw, world: World): Fault[] {
   const kind = draw.pick(OUTAGES);
-  const shortestMs = Math.min(...world.markets.map(({ timeoutSeconds }) => timeoutSeconds * 1000));
-  const survivesMs = Math.max(1000, shortestMs - 1000 - Math.max(1000, shortestMs / 10));
+  const longestMs = Math.max(1000, leastSurvivedMs(world) - 1);
   const faults: Fault[] = [];
   for (let atMs = draw.between(5_000, 25_000); atMs < world.faultyMs * 0.8; ) {
-    const forMs = Math.round(survivesMs * draw.between(0.3, 0.95));
+    const share = draw.chance(0.6) ? draw.between(0.9, 1) : draw.between(0.3, 0.9);
+    const forMs = Math.round(longestMs * share);
     faults.push({ kind, atMs, forMs, share: 1, sizeMs: 0, target: -1 });
     atMs = Math.round(atMs + forMs + RECOVERED_MS + draw.between(0, 5_000));
   }
