@@ -25,6 +25,7 @@ const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
   forbidden: 70_000,
   'bad-request': 70_000,
   'throttled-page': 60_000,
+  'unacknowledged-page': 60_000,
   neighbour: 60_000,
   'throttled-json': 5_000,
   'wall-step': 5_000,
@@ -34,6 +35,7 @@ const FELT_BY_ALL: ReadonlySet<FaultKind> = new Set([
   'unauthorised',
   'forbidden',
   'throttled-page',
+  'unacknowledged-page',
   'throttled-json',
 ]);
 /** A good stretch shorter than this may pass between two attempts: the longest gap of retries, and a round trip. */

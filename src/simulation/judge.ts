@@ -120,7 +120,9 @@ export function createJudge(world: JudgedWorld): Judge {
     },
     onExchange(event, arriving) {
       const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
-      if (truth !== undefined) record(truth, event, senderOf(arriving));
+      if (truth === undefined) return;
+      record(truth, event, senderOf(arriving));
+      judges.belief.onChanged(truth);
     },
     onTruthBroken(market) {
       for (const truth of truths) {

@@ -78,6 +78,8 @@ export const FAULTS = {
   stutters: 'daemon',
   /** The exchange has closed the connections that were idle: a request has to open one before it can leave. */
   reconnect: 'requests',
+  /** The exchange carries it out, and a gateway answers 429 with a page of its own. */
+  'unacknowledged-page': 'requests',
 } as const satisfies Readonly<Record<string, Struck>>;
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];
