@@ -34,12 +34,7 @@ export function createBeliefJudge(court: Court) {
     }
   }
 
-  function judgeEnd(
-    incarnation: Incarnation,
-    market: MarketState,
-    truth: Truth,
-    sinceStepMs: number,
-  ): void {
+  function judgeEnd(incarnation: Incarnation, market: MarketState, truth: Truth, sinceStepMs: number): void {
     const { state } = incarnation.keeper;
     const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
     if (truth.owner !== incarnation || lastsMs <= 0 || state.phase.kind === 'stopped') return;

@@ -55,7 +55,9 @@ export function createDeleteJudge(court: Court) {
   function hasNoTime(market: string, by: Incarnation): boolean {
     if (plan.nonce !== 'window' || by.stoppingMs === null) return false;
     const untilMs = (doingsOf(by).renewedMs.get(market) ?? 0) + REQUEST_LIFETIME_MS;
-    return untilMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS || plan.faults.some(({ kind }) => kind === 'suspend');
+    return (
+      untilMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS || plan.faults.some(({ kind }) => kind === 'suspend')
+    );
   }
 
   const blameStray = (market: string, by: Incarnation) =>
@@ -108,7 +110,10 @@ export function createDeleteJudge(court: Court) {
       doings.left = new Set(left.map(({ market }) => market));
       for (const { market, why } of left)
         if (why === 'policy' && doings.tried.has(market))
-          blame('7 unconfirmed delete', `${market}: ${nameOf(incarnation)} says it left on purpose what it tried to delete`);
+          blame(
+            '7 unconfirmed delete',
+            `${market}: ${nameOf(incarnation)} says that it left on purpose what it tried to delete`,
+          );
       for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, incarnation);
       judgeLeft(court, incarnation, left);
     },

@@ -95,7 +95,10 @@ export function isUndisturbed(
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
   // While a timer changes its length, what it survives is not said; it lapses by no fault of the change.
   const changing = changedMs > nowMs - longestMs - UNSEEN_MS;
-  return longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) < (changing ? 1 : survivesMs(plan, timeoutMs, periodOf(state, own)));
+  return (
+    longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) <
+    (changing ? 1 : survivesMs(plan, timeoutMs, periodOf(state, own)))
+  );
 }
 
 /** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */

@@ -11,9 +11,9 @@ import { HANDOVER_MS, type Incarnation, nameOf } from './incarnation.ts';
 import { createIntentBook, type Intent } from './intent-book.ts';
 import { createIsolationJudge } from './isolation-judge.ts';
 import { createFalseLapseJudge, createLapseReportJudge } from './lapse-judge.ts';
+import { createLatchJudge } from './latch-judge.ts';
 import { createPaceJudge } from './pace-judge.ts';
 import type { Plan } from './plan.ts';
-import { createLatchJudge } from './latch-judge.ts';
 import { createProgressJudge } from './progress-judge.ts';
 import { createRecoveryJudge } from './recovery-judge.ts';
 import type { Sent } from './sent.ts';
@@ -42,6 +42,8 @@ export interface Judge {
   onWrite(sent: Sent): void;
   /** `arriving` is the request that brought it about; null for time, or somebody else. */
   onExchange(event: ExchangeEvent, arriving: Sent | null): void;
+  /** The same event, once it is taken in: what is believed of the timer must fit at this very moment. */
+  onChanged(event: ExchangeEvent): void;
   /** From here on no belief about the market's timer can be sound for a while. Null for all markets. */
   onTruthBroken(market: string | null): void;
   onEnd(): void;
@@ -120,9 +122,11 @@ export function createJudge(world: JudgedWorld): Judge {
     },
     onExchange(event, arriving) {
       const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
-      if (truth === undefined) return;
-      record(truth, event, senderOf(arriving));
-      judges.belief.onChanged(truth);
+      if (truth !== undefined) record(truth, event, senderOf(arriving));
+    },
+    onChanged(event) {
+      const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
+      if (truth !== undefined) judges.belief.onChanged(truth);
     },
     onTruthBroken(market) {
       for (const truth of truths) {
