@@ -1,11 +1,7 @@
 import type { Notice } from '../core/notice.ts';
 import { type Court, TOLERANCE_MS } from './court.ts';
-import { BUDGET_MS, type Incarnation, nameOf } from './incarnation.ts';
-import { REQUEST_LIFETIME_MS } from './plan.ts';
+import { type Incarnation, nameOf } from './incarnation.ts';
 import type { Truth } from './truth.ts';
-
-/** So much of a stop's budget goes by waiting for strays, and no more: what is left is for the delete. */
-const WAITS_MS = BUDGET_MS - 1000;
 
 interface Doings {
   /** Markets whose timers it deleted at the exchange. */
@@ -14,8 +10,6 @@ interface Doings {
   readonly strays: Set<string>;
   /** Markets for which it ever decided on something else than a delete. */
   readonly armed: Set<string>;
-  /** When the last renewal of each market left. */
-  readonly renewedMs: Map<string, number>;
   /** Markets for which it wrote a delete while it stopped. */
   readonly tried: Set<string>;
   /** Markets whose timers it said it left, once it has ended. */
@@ -34,7 +28,6 @@ export function createDeleteJudge(court: Court) {
       deleted: new Set(),
       strays: new Set(),
       armed: new Set(),
-      renewedMs: new Map(),
       tried: new Set(),
       left: null,
     };
@@ -51,15 +44,6 @@ export function createDeleteJudge(court: Court) {
     return Math.max(intents.deletesUntilMs(by, market), goodbyeUntilMs);
   }
 
-  /** Could a renewal of the market still arrive when the budget of the stop ends, which comes nearer in a suspend? */
-  function hasNoTime(market: string, by: Incarnation): boolean {
-    if (plan.nonce !== 'window' || by.stoppingMs === null) return false;
-    const untilMs = (doingsOf(by).renewedMs.get(market) ?? 0) + REQUEST_LIFETIME_MS;
-    return (
-      untilMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS || plan.faults.some(({ kind }) => kind === 'suspend')
-    );
-  }
-
   const blameStray = (market: string, by: Incarnation) =>
     blame('6 nothing after delete', `${market}: a renewal of ${nameOf(by)} was carried out after its delete`);
 
@@ -74,18 +58,16 @@ export function createDeleteJudge(court: Court) {
         blame('5 delete on purpose', `${truth.market}: ${nameOf(by)} wrote a delete of what it never armed`);
       judgeWrite(court, truth, by);
     },
-    /** A renewal's first byte leaves. */
-    onRenewal: (market: string, by: Incarnation): void => void doingsOf(by).renewedMs.set(market, nowMs()),
     onNotice(incarnation: Incarnation, notice: Notice): void {
       if (notice.kind === 'attempt' && notice.purpose !== 'delete')
         doingsOf(incarnation).armed.add(notice.market);
     },
-    /** The exchange carried a renewal of this daemon out. */
-    onArmed(truth: Truth, by: Incarnation): void {
+    /** The exchange carried a renewal of this daemon out; `hasNoTime`: a stop could not wait for it. */
+    onArmed(truth: Truth, by: Incarnation, hasNoTime: boolean): void {
       const { deleted, left, strays } = doingsOf(by);
       if (deleted.has(truth.market)) {
         // A stop that has no time to wait for strays must say so in the end.
-        if (by.stoppingMs !== null && left === null && hasNoTime(truth.market, by)) strays.add(truth.market);
+        if (by.stoppingMs !== null && left === null && hasNoTime) strays.add(truth.market);
         else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
       }
       if (left !== null && !left.has(truth.market)) {

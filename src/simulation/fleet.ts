@@ -73,6 +73,7 @@ export function createFleet(options: FleetOptions): Fleet {
         ...parts,
         limiterIsStuck,
         onWrite,
+        onArrival: judge.onArrival,
         onLie,
         observe(notice, now) {
           observe(daemon, notice, now);

@@ -17,6 +17,7 @@ import type { Plan } from './plan.ts';
 import { createProgressJudge } from './progress-judge.ts';
 import { createRecoveryJudge } from './recovery-judge.ts';
 import type { Sent } from './sent.ts';
+import { createStrayJudge } from './stray-judge.ts';
 import { createStreakJudge } from './streak-judge.ts';
 import { breakTruth, changeTimeout, createTruths, type Truth } from './truth.ts';
 
@@ -40,6 +41,8 @@ export interface Judge {
   onTimeout(market: string, timeoutMs: number): void;
   /** A request's first byte leaves. */
   onWrite(sent: Sent): void;
+  /** It has reached the exchange, or what stands before it. */
+  onArrival(sent: Sent): void;
   /** `arriving` is the request that brought it about; null for time, or somebody else. */
   onExchange(event: ExchangeEvent, arriving: Sent | null): void;
   /** The same event, once it is taken in: what is believed of the timer must fit at this very moment. */
@@ -109,16 +112,23 @@ export function createJudge(world: JudgedWorld): Judge {
       const by = senderOf(sent);
       if (by === null || market === null || order === null) return;
       judges.pace.onWrite(by, market, number, order.nonce);
-      const atOnce = judges.departures.onWrite(by, market, sent);
+      const decision = judges.departures.onWrite(by, market, sent);
       const truth = truthOf(market);
       if (truth === undefined) return;
+      judges.strays.onWrite(
+        truth,
+        by,
+        sent,
+        decision?.purpose ?? (order.timeoutSeconds === null ? 'delete' : 'renew'),
+      );
       if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
-      else {
-        judges.deletes.onRenewal(market, by);
-        judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
-      }
+      else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
       // What waited for its connection was in order when it was decided on.
-      if (atOnce) judges.progress.onWrite(by, market);
+      if (decision === null || decision.atMs === nowMs()) judges.progress.onWrite(by, market);
+    },
+    onArrival(sent) {
+      const by = senderOf(sent);
+      if (by !== null && sent.market !== null) judges.strays.onArrival(by, sent.market, sent);
     },
     onExchange(event, arriving) {
       const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
@@ -212,6 +222,7 @@ function appoint(court: Court) {
     latches: createLatchJudge(court),
     progress: createProgressJudge(court),
     recoveries: createRecoveryJudge(court),
+    strays: createStrayJudge(court),
     streaks: createStreakJudge(court),
   };
 }
@@ -219,13 +230,14 @@ function appoint(court: Court) {
 interface Bench {
   readonly evidence: ReturnType<typeof createEvidenceJudge>;
   readonly deletes: ReturnType<typeof createDeleteJudge>;
+  readonly strays: ReturnType<typeof createStrayJudge>;
   readonly falseLapses: ReturnType<typeof createFalseLapseJudge>;
 }
 
 /** Keeps the truth of a market up to date with what happens at the exchange, and lets the judges see it. */
 function createRecorder(
   { plan, nowMs, toTrueMs }: JudgedWorld,
-  { evidence, deletes, falseLapses }: Bench,
+  { evidence, deletes, strays, falseLapses }: Bench,
   isForeign: (by: Incarnation | null) => boolean,
 ): (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void {
   return (truth, event, by) => {
@@ -236,7 +248,7 @@ function createRecorder(
         truth.owner = by;
         if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign(by)) breakTruth(truth, nowMs());
         if (by === null) break;
-        deletes.onArmed(truth, by);
+        deletes.onArmed(truth, by, strays.hasNoTime(truth.market, by));
         evidence.onArmed(truth, by);
         break;
       case 'timer-deleted':

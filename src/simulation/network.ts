@@ -17,6 +17,8 @@ export interface NetworkOptions {
   readonly roundTripMs: number;
   /** The first byte leaves now. */
   readonly onWrite: (sent: Sent) => void;
+  /** It has reached the exchange, or what stands before it. */
+  readonly onArrival: (sent: Sent) => void;
   /** The exchange answers as if it had carried out what it did not. */
   readonly onLie: (sent: Sent) => void;
 }
@@ -156,6 +158,7 @@ function createTraveller(options: NetworkOptions): (sent: Sent, settle: Settle) 
       return;
     }
     timeline.at(thereMs, () => {
+      options.onArrival(sent);
       const answer = serve(sent, writtenMs);
       if (answer !== null) reply(sent, answer, settle);
     });
