@@ -9,7 +9,9 @@ const TRIP_SECONDS = 5;
 
 /** Invariants 3 and 4: nothing is renewed for a bot without evidence, and its orders are cancelled within the bound. */
 export function createEvidenceJudge(court: Court) {
-  const { plan, evidence, intents, running, nowMs, blame } = court;
+  const { plan, truths, evidence, intents, nowMs, blame } = court;
+  /** The end of the evidence up to which each market was judged. */
+  const judgedMs = new Map<Truth, number>();
 
   return {
     /** A renewal's first byte leaves. */
@@ -43,14 +45,19 @@ export function createEvidenceJudge(court: Court) {
         `${truth.market}: fires ${lateMs.toFixed(0)} ms after the latest moment promised`,
       );
     },
-    /** The exchange fired the market's timer. */
-    onFired(truth: Truth): void {
-      for (const incarnation of running.values()) {
-        const lateMs = nowMs() - tripBoundMs(court, incarnation, truth);
+    /** A daemon took a step: what it should have cut short by now must have been. */
+    onTurn(incarnation: Incarnation): void {
+      if (plan.onStale !== 'trip') return;
+      for (const truth of truths) {
+        const deadMs = evidence.allowedUntilMs(incarnation, truth.bot);
+        if (nowMs() < deadMs + REQUEST_LIFETIME_MS || judgedMs.get(truth) === deadMs) continue;
+        judgedMs.set(truth, deadMs);
+        const lateMs = (truth.firesMs ?? 0) - tripBoundMs(court, incarnation, truth);
         if (lateMs <= TOLERANCE_MS) continue;
+        const name = nameOf(incarnation);
         blame(
           '3 bounded kill',
-          `${truth.market}: fired ${lateMs.toFixed(0)} ms after ${nameOf(incarnation)} should have cut it short`,
+          `${truth.market}: ${name} did not cut it short, it fires ${lateMs.toFixed(0)} ms too late`,
         );
       }
     },
@@ -58,24 +65,24 @@ export function createEvidenceJudge(court: Court) {
 }
 
 /**
- * When the timer of a bot without evidence must have fired under `onStale: trip`; `Infinity` where nothing is promised:
- * the daemon may not have been able to reach the exchange, or was told something else about the market or the bot.
+ * When the timer of a bot without evidence must have fired under `onStale: trip`; `Infinity` where nothing is promised: the
+ * daemon could not reach the exchange when it was time, or was told something else about the market or the bot.
  */
-function tripBoundMs({ plan, evidence, intents, nowMs }: Court, by: Incarnation, truth: Truth): number {
-  const { market, bot, timeoutMs, changedMs, brokenUntilMs } = truth;
+function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth: Truth): number {
+  const { market, bot, timeoutMs, changedMs, brokenAtMs } = truth;
   const deadMs = evidence.allowedUntilMs(by, bot);
-  const quietSinceMs = deadMs - REQUEST_LIFETIME_MS;
+  const lastMs = deadMs + REQUEST_LIFETIME_MS;
   const promised =
     plan.onStale === 'trip' &&
     plan.daemons.length === 1 &&
     plan.budgetRequests >= PLENTY_REQUESTS &&
     timeoutMs > TRIP_SECONDS * 1000 &&
-    by.startedMs < quietSinceMs &&
     by.stoppingMs === null &&
     !evidence.saidGoodbye(by, bot) &&
     intents.isGuarded(by, market) &&
-    Math.max(changedMs, intents.guardedSinceMs(by, market), brokenUntilMs) <= quietSinceMs &&
-    isQuiet(plan, market, quietSinceMs, nowMs());
-  if (!promised) return Number.POSITIVE_INFINITY;
-  return deadMs + REQUEST_LIFETIME_MS + TRIP_SECONDS * 1000 + ROUNDING_MS + plan.cancellationDelayMs;
+    Math.max(by.startedMs, changedMs, intents.guardedSinceMs(by, market), brokenAtMs) <= deadMs &&
+    isQuiet(plan, market, deadMs, lastMs);
+  return promised
+    ? lastMs + TRIP_SECONDS * 1000 + ROUNDING_MS + plan.cancellationDelayMs
+    : Number.POSITIVE_INFINITY;
 }

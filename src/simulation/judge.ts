@@ -90,6 +90,7 @@ export function createJudge(world: JudgedWorld): Judge {
     },
     onTurn(incarnation) {
       judges.belief.onTurn(incarnation);
+      judges.evidence.onTurn(incarnation);
       judges.recoveries.onTurn(incarnation);
     },
     onNotice: createListener(court, judges, noteIntent),
@@ -263,7 +264,6 @@ function createRecorder(
         truth.owner = null;
         truth.fired.push(event.cancellationTime);
         truth.lastFiredMs = nowMs();
-        evidence.onFired(truth);
         falseLapses.onFired(truth);
         break;
       default:
