@@ -16,6 +16,10 @@ interface Doings {
   left: ReadonlySet<string> | null;
 }
 
+function nothingDone(): Doings {
+  return { deleted: new Set(), strays: new Set(), armed: new Set(), tried: new Set(), left: null };
+}
+
 /** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
 export function createDeleteJudge(court: Court) {
   const { plan, evidence, intents, nowMs, blame } = court;
@@ -24,13 +28,7 @@ export function createDeleteJudge(court: Court) {
   function doingsOf(incarnation: Incarnation): Doings {
     const known = byIncarnation.get(incarnation);
     if (known !== undefined) return known;
-    const doings: Doings = {
-      deleted: new Set(),
-      strays: new Set(),
-      armed: new Set(),
-      tried: new Set(),
-      left: null,
-    };
+    const doings = nothingDone();
     byIncarnation.set(incarnation, doings);
     return doings;
   }
@@ -54,9 +52,7 @@ export function createDeleteJudge(court: Court) {
     onWrite(truth: Truth, by: Incarnation): void {
       const { armed, tried } = doingsOf(by);
       if (by.stoppingMs !== null) tried.add(truth.market);
-      if (!armed.has(truth.market))
-        blame('5 delete on purpose', `${truth.market}: ${nameOf(by)} wrote a delete of what it never armed`);
-      judgeWrite(court, truth, by);
+      judgeWrite(court, truth, by, armed.has(truth.market));
     },
     onNotice(incarnation: Incarnation, notice: Notice): void {
       if (notice.kind === 'attempt' && notice.purpose !== 'delete')
@@ -90,14 +86,8 @@ export function createDeleteJudge(court: Court) {
     onStopped(incarnation: Incarnation, { left }: Extract<Notice, { kind: 'stopped' }>): void {
       const doings = doingsOf(incarnation);
       doings.left = new Set(left.map(({ market }) => market));
-      for (const { market, why } of left)
-        if (why === 'policy' && doings.tried.has(market))
-          blame(
-            '7 unconfirmed delete',
-            `${market}: ${nameOf(incarnation)} says that it left on purpose what it tried to delete`,
-          );
       for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, incarnation);
-      judgeLeft(court, incarnation, left);
+      judgeLeft(court, incarnation, left, doings.tried);
     },
   };
 }
@@ -118,7 +108,10 @@ function judgeWrite(
   { evidence, intents, nowMs, blame }: Court,
   { market, bot }: Truth,
   by: Incarnation,
+  armedIt: boolean,
 ): void {
+  if (!armedIt)
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what it never armed`);
   if (intents.isMoved(by, market))
     blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what another daemon renews`);
   const alive = evidence.allowedUntilMs(by, bot) >= nowMs() - TOLERANCE_MS;
@@ -130,13 +123,19 @@ function judgeWrite(
   blame('6 nothing after delete', `${market}: ${nameOf(by)} wrote a delete beside a renewal in flight`);
 }
 
-/** What a stop left must be named, with the latest moment at which it fires. */
+/** What a stop left must be named, with the latest moment at which it fires, and the reason. */
 function judgeLeft(
   { truths, nowMs, blame }: Court,
   incarnation: Incarnation,
   left: Extract<Notice, { kind: 'stopped' }>['left'],
+  tried: ReadonlySet<string>,
 ): void {
   const name = nameOf(incarnation);
+  for (const { market, why } of left) {
+    if (why === 'unconfirmed' || !tried.has(market)) continue;
+    const said = 'says that it left on purpose what it tried to delete';
+    blame('7 unconfirmed delete', `${market}: ${name} ${said}`);
+  }
   const { wallMs } = incarnation.clock.now();
   for (const { market, owner, firesMs, brokenUntilMs } of truths) {
     if (owner !== incarnation || firesMs === null || nowMs() < brokenUntilMs) continue;

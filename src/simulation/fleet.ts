@@ -48,6 +48,7 @@ export function createFleet(options: FleetOptions): Fleet {
     requests += 1;
     judge.onWrite(sent);
   };
+  const onArrival = (sent: Sent) => judge.onArrival(sent);
   const onLie = ({ market }: Sent) => judge.onTruthBroken(market);
 
   return {
@@ -73,7 +74,7 @@ export function createFleet(options: FleetOptions): Fleet {
         ...parts,
         limiterIsStuck,
         onWrite,
-        onArrival: judge.onArrival,
+        onArrival,
         onLie,
         observe(notice, now) {
           observe(daemon, notice, now);

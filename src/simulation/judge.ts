@@ -80,7 +80,6 @@ export function createJudge(world: JudgedWorld): Judge {
     intents.note(incarnation, market, intent);
     if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market, incarnation);
   };
-  const record = createRecorder(world, judges, isForeign);
 
   return {
     violations,
@@ -108,6 +107,26 @@ export function createJudge(world: JudgedWorld): Judge {
       const truth = truthOf(market);
       if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
     },
+    ...createWireListener(court, judges, createRecorder(world, judges, isForeign), senderOf),
+    onTruthBroken(market) {
+      for (const truth of truths) {
+        if (market === null || truth.market === market) breakTruth(truth, nowMs());
+      }
+    },
+    onEnd: judges.progress.onEnd,
+  };
+}
+
+/** Tells the judges what happens on the wire, and at the exchange. */
+function createWireListener(
+  { truthOf, nowMs }: Court,
+  judges: ReturnType<typeof appoint>,
+  record: (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void,
+  senderOf: (sent: Sent | null) => Incarnation | null,
+): Pick<Judge, 'onWrite' | 'onArrival' | 'onExchange' | 'onChanged'> {
+  const truthIn = (event: ExchangeEvent) =>
+    'market' in event && event.market !== null ? truthOf(event.market) : undefined;
+  return {
     onWrite(sent) {
       const { number, market, order } = sent;
       const by = senderOf(sent);
@@ -116,12 +135,8 @@ export function createJudge(world: JudgedWorld): Judge {
       const decision = judges.departures.onWrite(by, market, sent);
       const truth = truthOf(market);
       if (truth === undefined) return;
-      judges.strays.onWrite(
-        truth,
-        by,
-        sent,
-        decision?.purpose ?? (order.timeoutSeconds === null ? 'delete' : 'renew'),
-      );
+      const asks = order.timeoutSeconds === null ? 'delete' : 'renew';
+      judges.strays.onWrite(truth, by, sent, decision?.purpose ?? asks);
       if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
       else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
       // What waited for its connection was in order when it was decided on.
@@ -132,19 +147,13 @@ export function createJudge(world: JudgedWorld): Judge {
       if (by !== null && sent.market !== null) judges.strays.onArrival(by, sent.market, sent);
     },
     onExchange(event, arriving) {
-      const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
+      const truth = truthIn(event);
       if (truth !== undefined) record(truth, event, senderOf(arriving));
     },
     onChanged(event) {
-      const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
+      const truth = truthIn(event);
       if (truth !== undefined) judges.belief.onChanged(truth);
     },
-    onTruthBroken(market) {
-      for (const truth of truths) {
-        if (market === null || truth.market === market) breakTruth(truth, nowMs());
-      }
-    },
-    onEnd: judges.progress.onEnd,
   };
 }
 

@@ -93,6 +93,7 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
   it('in a nonce window, a stop that had the time to wait for a renewal, and did not', () => {
     const left = [{ market: 'M0_USDT', firesByWallMs: 100_000, why: 'unconfirmed' }] as const;
     expect(stopped(4000, left)).toEqual([
+      `6 nothing after delete: M0_USDT: ${DAEMON} wrote a delete while a renewal could still arrive behind it`,
       `6 nothing after delete: M0_USDT: a renewal of ${DAEMON} was carried out after its delete`,
     ]);
     expect(stopped(2000, left)).toEqual([]);
@@ -137,6 +138,57 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
   });
 });
 
+describe('in a nonce window a judge sees', () => {
+  function room(nonce: 'window' | 'increasing' = 'window') {
+    const opened = createCourtroom(calm({ nonce, onStale: 'trip' }));
+    opened.beat();
+    opened.decided();
+    const renewal = opened.sent(60, { nth: 0 });
+    opened.judge.onWrite(renewal);
+    opened.pass(1000);
+    return { ...opened, renewal };
+  }
+  /** The daemon decides on a trip or a delete, and writes it. */
+  function end({ decided, judge, sent, first }: ReturnType<typeof room>, purpose: 'trip' | 'delete') {
+    judge.onIntent(first(), 'M0_USDT', purpose === 'trip' ? 'trip' : 'disarm');
+    decided(purpose);
+    judge.onWrite(sent(purpose === 'trip' ? 5 : null, { nth: 1 }));
+  }
+
+  it('a delete, or a trip, behind which a renewal may still arrive', () => {
+    for (const purpose of ['trip', 'delete'] as const) {
+      const opened = room();
+      end(opened, purpose);
+      expect(opened.findings()).toEqual([
+        `${purpose === 'trip' ? '3 bounded kill' : '6 nothing after delete'}: M0_USDT: ${DAEMON} wrote a ${purpose} while a renewal could still arrive behind it`,
+      ]);
+    }
+  });
+
+  it('nothing wrong once the renewal has arrived, or is too old, or where nonces rise', () => {
+    const arrived = room();
+    arrived.judge.onArrival(arrived.renewal);
+    end(arrived, 'delete');
+    const old = room();
+    old.pass(9000);
+    end(old, 'delete');
+    const rising = room('increasing');
+    end(rising, 'delete');
+    for (const { findings } of [arrived, old, rising]) expect(findings()).toEqual([]);
+  });
+});
+
+it('a judge sees a renewal of what an operator took out of guard', () => {
+  const room = createCourtroom(calm());
+  room.beat();
+  room.judge.onWrite(room.sent(60));
+  room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');
+  room.judge.onWrite(room.sent(60));
+  expect(room.findings()).toEqual([
+    `6 nothing after delete: M0_USDT: ${DAEMON} renewed what it guards no longer`,
+  ]);
+});
+
 describe('invariant 8, lapses: a judge sees', () => {
   it('a timer that fired and was armed again without a word', () => {
     const room = createCourtroom(calm());
@@ -146,6 +198,14 @@ describe('invariant 8, lapses: a judge sees', () => {
     expect(room.findings()).toEqual([
       `8 lapses: M0_USDT: ${DAEMON} armed it again after a lapse and said nothing`,
     ]);
+  });
+
+  it('one whose new timer begins in the very second in which the old one ended', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.fire(60);
+    room.renewed(120);
+    expect(room.findings()).toHaveLength(1);
   });
 
   it('one gap that is reported twice', () => {
