@@ -50,9 +50,9 @@ export function createDeleteJudge(court: Court) {
     onWanted: (market: string, by: Incarnation): boolean => doingsOf(by).deleted.delete(market),
     /** A delete's first byte leaves. */
     onWrite(truth: Truth, by: Incarnation): void {
-      const { armed, tried } = doingsOf(by);
-      if (by.stoppingMs !== null) tried.add(truth.market);
-      judgeWrite(court, truth, by, armed.has(truth.market));
+      if (by.stoppingMs !== null) doingsOf(by).tried.add(truth.market);
+      judgeLate(court, truth, by, askedForUntilMs(truth, by));
+      judgeWrite(court, truth, by, doingsOf(by).armed.has(truth.market));
     },
     onNotice(incarnation: Incarnation, notice: Notice): void {
       if (notice.kind === 'attempt' && notice.purpose !== 'delete')
@@ -102,6 +102,19 @@ function judgeUnasked({ plan, evidence, blame }: Court, { market, bot }: Truth, 
   const lived = evidence.allowedUntilMs(by, bot) >= stoppingMs - TOLERANCE_MS;
   if (lived || evidence.saidGoodbye(by, bot)) return;
   blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
+}
+
+/** At the moment of its writing somebody must still ask for a delete; it may arrive later. */
+function judgeLate(
+  { evidence, intents, nowMs, blame }: Court,
+  { market, bot }: Truth,
+  by: Incarnation,
+  untilMs: number,
+): void {
+  if (by.stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY || intents.isMoved(by, market)) return;
+  // Bots that are looked at may be seen before their daemon hears of it.
+  if (evidence.goodbyeUntilMs(by, bot) >= nowMs()) return;
+  blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete that nobody asks for now`);
 }
 
 function judgeWrite(

@@ -80,6 +80,11 @@ export const FAULTS = {
   reconnect: 'requests',
   /** The exchange carries it out, and a gateway answers 429 with a page of its own. */
   'unacknowledged-page': 'requests',
+  /**
+   * The next request within the length has to open a connection, and the host stands still for the size meanwhile. With
+   * a share below a half it sleeps.
+   */
+  'halts-connecting': 'daemon',
 } as const satisfies Readonly<Record<string, Struck>>;
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];

@@ -236,6 +236,8 @@ function drawTarget(draw: Draw, kind: FaultKind, world: World): number {
 const LENGTH: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   stall: (draw) => (draw.chance(0.6) ? draw.between(100, 3_000) : draw.between(3_000, 60_000)),
   suspend: (draw) => draw.between(1_000, 60_000),
+  // Long enough for the next request to come, and for the longest of them.
+  'halts-connecting': () => 16_000,
   crash: (draw) => draw.between(500, 20_000),
   // Half of them longer than evidence lasts.
   // Half of them longer than the handover.
@@ -251,6 +253,7 @@ const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   'wall-step': (draw) => draw.between(-300_000, 300_000),
   'server-clock-step': (draw) => draw.between(-3_000, 3_000),
   reorder: (draw) => draw.between(10, 3_000),
+  'halts-connecting': (draw) => draw.between(800, 8_000),
   'bot-flaps': (draw) => draw.between(1_000, 20_000),
   stutters: (draw) => draw.between(260, 900),
   'reload-moves': (draw) => draw.between(0, 15_000),

@@ -146,7 +146,7 @@ export function createCourtroom(plan: Plan) {
     stopped: (left: NoticeOf<'stopped'>['left'] = []) => judge.onNotice(first(), { kind: 'stopped', left }),
     notice: (notice: Notice) => judge.onNotice(first(), notice),
     /** The daemon decides on a request of the first market, or of another one. */
-    decided: (purpose: 'renew' | 'delete' = 'renew', delayMs = 0, market = name) =>
+    decided: (purpose: NoticeOf<'attempt'>['purpose'] = 'renew', delayMs = 0, market = name) =>
       judge.onNotice(first(), { kind: 'attempt', market, purpose, base: 0, delayMs }),
   };
 }
