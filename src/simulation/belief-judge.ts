@@ -3,12 +3,20 @@ import { type Court, TOLERANCE_MS } from './court.ts';
 import { type Incarnation, nameOf } from './incarnation.ts';
 import type { Truth } from './truth.ts';
 
-/** Invariant 1: after every turn of a daemon the true lapse lies between the two ends of what it believes. */
-export function createBeliefJudge(court: Court) {
-  const { truthOf, nowMs, blame } = court;
+/** A daemon that runs looks at its clocks at least this often. */
+const TICK_MS = 250;
 
-  function judgeStart(incarnation: Incarnation, market: MarketState, truth: Truth): void {
-    const slack = slackMs(incarnation.keeper.state, market);
+/** Invariant 1: after every turn of a daemon, and every change of a timer, the true lapse lies between the two ends of what it believes. */
+export function createBeliefJudge(court: Court) {
+  const { truthOf, running, nowMs, blame } = court;
+
+  function judgeStart(
+    incarnation: Incarnation,
+    market: MarketState,
+    truth: Truth,
+    sinceStepMs: number,
+  ): void {
+    const slack = slackMs(incarnation.keeper.state, market) - sinceStepMs;
     if (slack <= TOLERANCE_MS) return;
     const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
     if (lastsMs <= 0) {
@@ -26,12 +34,12 @@ export function createBeliefJudge(court: Court) {
     }
   }
 
-  function judgeEnd(incarnation: Incarnation, market: MarketState, truth: Truth): void {
+  function judgeEnd(incarnation: Incarnation, market: MarketState, truth: Truth, sinceStepMs: number): void {
     const { state } = incarnation.keeper;
     const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
     if (truth.owner !== incarnation || lastsMs <= 0 || state.phase.kind === 'stopped') return;
     const { notAfterMs } = market.belief;
-    const latestMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs;
+    const latestMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs - sinceStepMs;
     if (latestMs >= lastsMs - TOLERANCE_MS) return;
     blame(
       '1 belief',
@@ -44,8 +52,21 @@ export function createBeliefJudge(court: Court) {
       for (const market of incarnation.keeper.state.markets) {
         const truth = truthOf(market.settings.market);
         if (truth === undefined || nowMs() < truth.brokenUntilMs) continue;
-        judgeStart(incarnation, market, truth);
-        judgeEnd(incarnation, market, truth);
+        judgeStart(incarnation, market, truth, 0);
+        judgeEnd(incarnation, market, truth, 0);
+      }
+    },
+    /** Something happened to the market's timer at the exchange. */
+    onChanged: (truth: Truth): void => {
+      if (nowMs() < truth.brokenUntilMs) return;
+      for (const incarnation of running.values()) {
+        const { clock, keeper } = incarnation;
+        const market = keeper.state.byName.get(truth.market);
+        const sinceStepMs = clock.now().monoMs - keeper.state.now.monoMs;
+        // A host that stands still, or slept, reads its clocks first.
+        if (market === undefined || clock.isStalled() || sinceStepMs > TICK_MS) continue;
+        judgeStart(incarnation, market, truth, sinceStepMs);
+        judgeEnd(incarnation, market, truth, sinceStepMs);
       }
     },
   };

@@ -17,6 +17,7 @@ export const INVARIANTS = [
   '9 nonces',
   '10 rate',
   '11 progress',
+  '12 isolation',
 ] as const;
 export type Invariant = (typeof INVARIANTS)[number];
 

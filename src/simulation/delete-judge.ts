@@ -8,8 +8,16 @@ interface Doings {
   readonly deleted: Set<string>;
   /** Those of them that a renewal made again before it ended. */
   readonly strays: Set<string>;
+  /** Markets for which it ever decided on something else than a delete. */
+  readonly armed: Set<string>;
+  /** Markets for which it wrote a delete while it stopped. */
+  readonly tried: Set<string>;
   /** Markets whose timers it said it left, once it has ended. */
   left: ReadonlySet<string> | null;
+}
+
+function nothingDone(): Doings {
+  return { deleted: new Set(), strays: new Set(), armed: new Set(), tried: new Set(), left: null };
 }
 
 /** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
@@ -20,7 +28,7 @@ export function createDeleteJudge(court: Court) {
   function doingsOf(incarnation: Incarnation): Doings {
     const known = byIncarnation.get(incarnation);
     if (known !== undefined) return known;
-    const doings: Doings = { deleted: new Set(), strays: new Set(), left: null };
+    const doings = nothingDone();
     byIncarnation.set(incarnation, doings);
     return doings;
   }
@@ -42,14 +50,20 @@ export function createDeleteJudge(court: Court) {
     onWanted: (market: string, by: Incarnation): boolean => doingsOf(by).deleted.delete(market),
     /** A delete's first byte leaves. */
     onWrite(truth: Truth, by: Incarnation): void {
-      judgeWrite(court, truth, by);
+      if (by.stoppingMs !== null) doingsOf(by).tried.add(truth.market);
+      judgeLate(court, truth, by, askedForUntilMs(truth, by));
+      judgeWrite(court, truth, by, doingsOf(by).armed.has(truth.market));
     },
-    /** The exchange carried a renewal of this daemon out. */
-    onArmed(truth: Truth, by: Incarnation): void {
+    onNotice(incarnation: Incarnation, notice: Notice): void {
+      if (notice.kind === 'attempt' && notice.purpose !== 'delete')
+        doingsOf(incarnation).armed.add(notice.market);
+    },
+    /** The exchange carried a renewal of this daemon out; `hasNoTime`: a stop could not wait for it. */
+    onArmed(truth: Truth, by: Incarnation, hasNoTime: boolean): void {
       const { deleted, left, strays } = doingsOf(by);
       if (deleted.has(truth.market)) {
         // A stop that has no time to wait for strays must say so in the end.
-        if (plan.nonce === 'window' && by.stoppingMs !== null && left === null) strays.add(truth.market);
+        if (by.stoppingMs !== null && left === null && hasNoTime) strays.add(truth.market);
         else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
       }
       if (left !== null && !left.has(truth.market)) {
@@ -73,7 +87,7 @@ export function createDeleteJudge(court: Court) {
       const doings = doingsOf(incarnation);
       doings.left = new Set(left.map(({ market }) => market));
       for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, incarnation);
-      judgeLeft(court, incarnation, left);
+      judgeLeft(court, incarnation, left, doings.tried);
     },
   };
 }
@@ -90,11 +104,27 @@ function judgeUnasked({ plan, evidence, blame }: Court, { market, bot }: Truth, 
   blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
 }
 
+/** At the moment of its writing somebody must still ask for a delete; it may arrive later. */
+function judgeLate(
+  { evidence, intents, nowMs, blame }: Court,
+  { market, bot }: Truth,
+  by: Incarnation,
+  untilMs: number,
+): void {
+  if (by.stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY || intents.isMoved(by, market)) return;
+  // Bots that are looked at may be seen before their daemon hears of it.
+  if (evidence.goodbyeUntilMs(by, bot) >= nowMs()) return;
+  blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete that nobody asks for now`);
+}
+
 function judgeWrite(
   { evidence, intents, nowMs, blame }: Court,
   { market, bot }: Truth,
   by: Incarnation,
+  armedIt: boolean,
 ): void {
+  if (!armedIt)
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what it never armed`);
   if (intents.isMoved(by, market))
     blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what another daemon renews`);
   const alive = evidence.allowedUntilMs(by, bot) >= nowMs() - TOLERANCE_MS;
@@ -106,13 +136,19 @@ function judgeWrite(
   blame('6 nothing after delete', `${market}: ${nameOf(by)} wrote a delete beside a renewal in flight`);
 }
 
-/** What a stop left must be named, with the latest moment at which it fires. */
+/** What a stop left must be named, with the latest moment at which it fires, and the reason. */
 function judgeLeft(
   { truths, nowMs, blame }: Court,
   incarnation: Incarnation,
   left: Extract<Notice, { kind: 'stopped' }>['left'],
+  tried: ReadonlySet<string>,
 ): void {
   const name = nameOf(incarnation);
+  for (const { market, why } of left) {
+    if (why === 'unconfirmed' || !tried.has(market)) continue;
+    const said = 'says that it left on purpose what it tried to delete';
+    blame('7 unconfirmed delete', `${market}: ${name} ${said}`);
+  }
   const { wallMs } = incarnation.clock.now();
   for (const { market, owner, firesMs, brokenUntilMs } of truths) {
     if (owner !== incarnation || firesMs === null || nowMs() < brokenUntilMs) continue;

@@ -1,6 +1,7 @@
 import { periodOf } from '../core/settle.ts';
+import { planCadence } from '../core/timing.ts';
 import type { Incarnation } from './incarnation.ts';
-import { FAULTS, type Fault, type FaultKind, type Plan } from './plan.ts';
+import { FAULTS, type Fault, type FaultKind, type Plan, type PlannedMarket } from './plan.ts';
 import type { Truth } from './truth.ts';
 
 /** Faults that keep no request from succeeding. */
@@ -24,6 +25,7 @@ const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
   forbidden: 70_000,
   'bad-request': 70_000,
   'throttled-page': 60_000,
+  'unacknowledged-page': 60_000,
   neighbour: 60_000,
   'throttled-json': 5_000,
   'wall-step': 5_000,
@@ -33,11 +35,47 @@ const FELT_BY_ALL: ReadonlySet<FaultKind> = new Set([
   'unauthorised',
   'forbidden',
   'throttled-page',
+  'unacknowledged-page',
   'throttled-json',
 ]);
 /** A good stretch shorter than this may pass between two attempts: the longest gap of retries, and a round trip. */
 const UNSEEN_MS = 6_000;
 const LONGEST_GAP_MS = 250;
+/** With a smaller budget whatever is due may have to wait for room. */
+export const PLENTY_REQUESTS = 1000;
+/** The share of their time that requests one after the other take where they leave room. */
+const LITTLE_BUSY = 0.3;
+
+/** How often each market is renewed where nothing keeps it from that; milliseconds. */
+export function periodsOf(markets: readonly PlannedMarket[]): readonly number[] {
+  const cadenced = markets.map(({ market, timeoutSeconds }) => ({
+    market,
+    timeoutMs: timeoutSeconds * 1000,
+    renewEveryMs: null,
+  }));
+  return planCadence(cadenced, Number.POSITIVE_INFINITY).periodsMs;
+}
+
+/**
+ * Can what is due leave soon after? Not where the budget is tight, several daemons get in each other's way, or requests
+ * one after the other leave little room between them.
+ */
+export function hasRoom({ budgetRequests, daemons, nonce, markets, roundTripMs }: Plan): boolean {
+  if (budgetRequests < PLENTY_REQUESTS || daemons.length > 1) return false;
+  const perMs = periodsOf(markets).reduce((sum, periodMs) => sum + 1 / periodMs, 0);
+  return nonce === 'window' || roundTripMs * perMs <= LITTLE_BUSY;
+}
+
+/** W: outages shorter than this lapse no timer of this length that is renewed so often. */
+export function survivesMs(
+  { roundTripMs, nonce, markets }: Pick<Plan, 'roundTripMs' | 'nonce' | 'markets'>,
+  timeoutMs: number,
+  periodMs: number,
+): number {
+  const tripMs = roundTripMs * 1.5;
+  const queueMs = (nonce === 'increasing' ? markets.length : 1) * tripMs;
+  return timeoutMs - 1000 - periodMs - 3 * tripMs - queueMs - LONGEST_GAP_MS - 250;
+}
 
 /**
  * Whether the promise "no false lapse" held its condition before a timer fired at `nowMs`: no stretch of faults that
@@ -50,18 +88,23 @@ export function isUndisturbed(
   { market, timeoutMs, longestMs, changedMs }: Truth,
   nowMs: number,
 ): boolean {
-  if (plan.budgetRequests < 1000 || plan.daemons.length > 1) return false;
+  if (plan.budgetRequests < PLENTY_REQUESTS || plan.daemons.length > 1) return false;
   const { state } = incarnation.keeper;
   const own = state.byName.get(market);
   if (own === undefined) return false;
-  const roundTripMs = plan.roundTripMs * 1.5;
-  const queueMs = (plan.nonce === 'increasing' ? plan.markets.length : 1) * roundTripMs;
-  const survivesMs =
-    timeoutMs - 1000 - periodOf(state, own) - 3 * roundTripMs - queueMs - LONGEST_GAP_MS - 250;
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
   // While a timer changes its length, what it survives is not said; it lapses by no fault of the change.
   const changing = changedMs > nowMs - longestMs - UNSEEN_MS;
-  return longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) < (changing ? 1 : survivesMs);
+  return (
+    longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) <
+    (changing ? 1 : survivesMs(plan, timeoutMs, periodOf(state, own)))
+  );
+}
+
+/** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
+export function isQuiet(plan: Plan, market: string, fromMs: number, toMs: number): boolean {
+  const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
+  return longestStretchMs(felt, fromMs, toMs) === 0;
 }
 
 /**

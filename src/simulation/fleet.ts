@@ -4,6 +4,7 @@ import type { Timeline } from '../simulator/virtual-clock.ts';
 import { createHost } from './host.ts';
 import type { Incarnation, Shared } from './incarnation.ts';
 import type { Judge } from './judge.ts';
+import type { Halt } from './network.ts';
 import type { Plan } from './plan.ts';
 import type { Sent } from './sent.ts';
 import type { SimulatedServer } from './server.ts';
@@ -20,6 +21,8 @@ export interface Fleet {
   terminate(host: Incarnation): void;
   /** Until then the limiter of this daemon lets nothing through. */
   holdLimiter(daemon: number, untilMs: number): void;
+  /** Until then the next request of this daemon opens a connection, and its host stands still meanwhile. */
+  readonly halt: (daemon: number, untilMs: number, halt: Halt) => void;
   /** Requests written by all of them. */
   readonly requests: () => number;
 }
@@ -43,11 +46,13 @@ export function createFleet(options: FleetOptions): Fleet {
   const faults = createWireFaults(plan, timeline.nowMs);
   const lives = plan.daemons.map(() => 0);
   const stuckUntilMs = plan.daemons.map(() => 0);
+  const halts = createHalts(timeline);
   let requests = 0;
   const onWrite = (sent: Sent) => {
     requests += 1;
     judge.onWrite(sent);
   };
+  const onArrival = (sent: Sent) => judge.onArrival(sent);
   const onLie = ({ market }: Sent) => judge.onTruthBroken(market);
 
   return {
@@ -72,7 +77,9 @@ export function createFleet(options: FleetOptions): Fleet {
       const host = createHost({
         ...parts,
         limiterIsStuck,
+        takeHalt: () => halts.take(daemon),
         onWrite,
+        onArrival,
         onLie,
         observe(notice, now) {
           observe(daemon, notice, now);
@@ -99,6 +106,22 @@ export function createFleet(options: FleetOptions): Fleet {
     holdLimiter(daemon, untilMs) {
       stuckUntilMs[daemon] = Math.max(stuckUntilMs[daemon] ?? 0, untilMs);
     },
+    halt: halts.plan,
     requests: () => requests,
+  };
+}
+
+/** Hosts that are to stand still at their next request; each time is for one request. */
+function createHalts({ nowMs }: Timeline) {
+  const halts = new Map<number, Halt & { readonly untilMs: number }>();
+  return {
+    plan: (daemon: number, untilMs: number, halt: Halt): void => {
+      halts.set(daemon, { ...halt, untilMs });
+    },
+    take: (daemon: number): Halt | null => {
+      const halt = halts.get(daemon);
+      halts.delete(daemon);
+      return halt === undefined || nowMs() > halt.untilMs ? null : halt;
+    },
   };
 }

@@ -7,11 +7,13 @@ export type Answer = Reply;
 
 const SERVER_ERROR = jsonReply(500, { error: ['Internal server error.'] });
 
+const THROTTLED = gatewayPage(429, 'Too Many Requests');
+
 /** Answers of whatever stands before the exchange, to pings as well; nothing was carried out. */
 const BEFORE_ALL: readonly (readonly [FaultKind, Answer])[] = [
   ['server-error', SERVER_ERROR],
   ['gateway-page', gatewayPage(503, 'Service Temporarily Unavailable')],
-  ['throttled-page', gatewayPage(429, 'Too Many Requests')],
+  ['throttled-page', THROTTLED],
 ];
 
 /** Answers of the exchange itself that stand in for its own; nothing was carried out. */
@@ -63,6 +65,7 @@ export function createGateway({
     if (lies) onLie(sent);
     const answer = lies ? server.pretend(sent) : server.handle(sent);
     twin(sent, writtenMs);
-    return hits('unacknowledged', sent) === null ? answer : SERVER_ERROR;
+    if (hits('unacknowledged', sent) !== null) return SERVER_ERROR;
+    return hits('unacknowledged-page', sent) === null ? answer : THROTTLED;
   };
 }

@@ -7,7 +7,7 @@ import { createKeeper } from '../keeper.ts';
 import type { Clock, Exchange, Observer } from '../ports.ts';
 import { createHostClock } from '../simulator/virtual-clock.ts';
 import { flawedLimiter, flawedNonces } from './flawed.ts';
-import { GRACE_MS, HANDOVER_MS, type Incarnation, type Shared, TTL_MS } from './incarnation.ts';
+import { BUDGET_MS, GRACE_MS, HANDOVER_MS, type Incarnation, type Shared, TTL_MS } from './incarnation.ts';
 import { createSimulatedLimiter } from './limiter.ts';
 import { createNetwork, type NetworkOptions } from './network.ts';
 import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
@@ -103,7 +103,7 @@ function settingsOf(
       onStale: plan.onStale,
     },
     onLapse: 'rearm',
-    shutdown: { policy: planned.policy, budgetMs: 8000 },
+    shutdown: { policy: planned.policy, budgetMs: BUDGET_MS },
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: plan.cancellationDelayMs,
     requestLifetimeMs: REQUEST_LIFETIME_MS,

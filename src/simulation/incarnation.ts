@@ -7,6 +7,8 @@ import type { PlannedMarket } from './plan.ts';
 export const TTL_MS = 15_000;
 /** For this long after its start a daemon renews without having heard of a bot. */
 export const GRACE_MS = 20_000;
+/** A stop may take this long. */
+export const BUDGET_MS = 8000;
 /** For this long a daemon guards a market that went to another one. */
 export const HANDOVER_MS = 20_000;
 

@@ -4,15 +4,20 @@ import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { createBeliefJudge } from './belief-judge.ts';
 import { type Court, TOLERANCE_MS, type Violation } from './court.ts';
 import { createDeleteJudge } from './delete-judge.ts';
+import { createDepartureJudge } from './departure-judge.ts';
 import { createEvidenceBook } from './evidence-book.ts';
 import { createEvidenceJudge } from './evidence-judge.ts';
 import { HANDOVER_MS, type Incarnation, nameOf } from './incarnation.ts';
 import { createIntentBook, type Intent } from './intent-book.ts';
+import { createIsolationJudge } from './isolation-judge.ts';
 import { createFalseLapseJudge, createLapseReportJudge } from './lapse-judge.ts';
+import { createLatchJudge } from './latch-judge.ts';
 import { createPaceJudge } from './pace-judge.ts';
 import type { Plan } from './plan.ts';
 import { createProgressJudge } from './progress-judge.ts';
+import { createRecoveryJudge } from './recovery-judge.ts';
 import type { Sent } from './sent.ts';
+import { createStrayJudge } from './stray-judge.ts';
 import { createStreakJudge } from './streak-judge.ts';
 import { breakTruth, changeTimeout, createTruths, type Truth } from './truth.ts';
 
@@ -36,8 +41,12 @@ export interface Judge {
   onTimeout(market: string, timeoutMs: number): void;
   /** A request's first byte leaves. */
   onWrite(sent: Sent): void;
+  /** It has reached the exchange, or what stands before it. */
+  onArrival(sent: Sent): void;
   /** `arriving` is the request that brought it about; null for time, or somebody else. */
   onExchange(event: ExchangeEvent, arriving: Sent | null): void;
+  /** The same event, once it is taken in: what is believed of the timer must fit at this very moment. */
+  onChanged(event: ExchangeEvent): void;
   /** From here on no belief about the market's timer can be sound for a while. Null for all markets. */
   onTruthBroken(market: string | null): void;
   onEnd(): void;
@@ -71,7 +80,6 @@ export function createJudge(world: JudgedWorld): Judge {
     intents.note(incarnation, market, intent);
     if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market, incarnation);
   };
-  const record = createRecorder(world, judges, isForeign);
 
   return {
     violations,
@@ -79,7 +87,11 @@ export function createJudge(world: JudgedWorld): Judge {
       lives.add(incarnation);
       evidence.begin(incarnation);
     },
-    onTurn: judges.belief.onTurn,
+    onTurn(incarnation) {
+      judges.belief.onTurn(incarnation);
+      judges.evidence.onTurn(incarnation);
+      judges.recoveries.onTurn(incarnation);
+    },
     onNotice: createListener(court, judges, noteIntent),
     onBack: evidence.takeBackGoodbye,
     onIntroduced: evidence.introduce,
@@ -95,27 +107,53 @@ export function createJudge(world: JudgedWorld): Judge {
       const truth = truthOf(market);
       if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
     },
-    onWrite(sent) {
-      const { number, market, order } = sent;
-      const by = senderOf(sent);
-      if (by === null || market === null || order === null) return;
-      judges.pace.onWrite(by, market, number, order.nonce);
-      const truth = truthOf(market);
-      if (truth === undefined) return;
-      if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
-      else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
-      judges.progress.onWrite(by, market);
-    },
-    onExchange(event, arriving) {
-      const truth = 'market' in event && event.market !== null ? truthOf(event.market) : undefined;
-      if (truth !== undefined) record(truth, event, senderOf(arriving));
-    },
+    ...createWireListener(court, judges, createRecorder(world, judges, isForeign), senderOf),
     onTruthBroken(market) {
       for (const truth of truths) {
         if (market === null || truth.market === market) breakTruth(truth, nowMs());
       }
     },
     onEnd: judges.progress.onEnd,
+  };
+}
+
+/** Tells the judges what happens on the wire, and at the exchange. */
+function createWireListener(
+  { truthOf, nowMs }: Court,
+  judges: ReturnType<typeof appoint>,
+  record: (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void,
+  senderOf: (sent: Sent | null) => Incarnation | null,
+): Pick<Judge, 'onWrite' | 'onArrival' | 'onExchange' | 'onChanged'> {
+  const truthIn = (event: ExchangeEvent) =>
+    'market' in event && event.market !== null ? truthOf(event.market) : undefined;
+  return {
+    onWrite(sent) {
+      const { number, market, order } = sent;
+      const by = senderOf(sent);
+      if (by === null || market === null || order === null) return;
+      judges.pace.onWrite(by, market, number, order.nonce);
+      const decision = judges.departures.onWrite(by, market, sent);
+      const truth = truthOf(market);
+      if (truth === undefined) return;
+      const asks = order.timeoutSeconds === null ? 'delete' : 'renew';
+      judges.strays.onWrite(truth, by, sent, decision?.purpose ?? asks);
+      if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
+      else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
+      // What waited for its connection was in order when it was decided on.
+      if (decision === null || decision.atMs === nowMs()) judges.progress.onWrite(by, market);
+    },
+    onArrival(sent) {
+      const by = senderOf(sent);
+      if (by !== null && sent.market !== null) judges.strays.onArrival(by, sent.market, sent);
+    },
+    onExchange(event, arriving) {
+      const truth = truthIn(event);
+      if (truth !== undefined) record(truth, event, senderOf(arriving));
+    },
+    onChanged(event) {
+      const truth = truthIn(event);
+      if (truth !== undefined) judges.belief.onChanged(truth);
+    },
   };
 }
 
@@ -130,10 +168,15 @@ function createListener(
     if (notice.kind === 'handed-over')
       for (const market of notice.markets) judgeHandover(court, incarnation, market);
     if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
+    judges.deletes.onNotice(incarnation, notice);
     if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
+    judges.departures.onNotice(incarnation, notice);
     judges.falseLapses.onNotice(incarnation, notice);
     judges.lapseReports.onNotice(incarnation, notice);
     judges.streaks.onNotice(incarnation, notice);
+    judges.latches.onNotice(incarnation, notice);
+    judges.recoveries.onNotice(incarnation, notice);
+    judges.isolation.onNotice(incarnation, notice);
   };
 }
 
@@ -181,10 +224,15 @@ function appoint(court: Court) {
     belief: createBeliefJudge(court),
     evidence: createEvidenceJudge(court),
     deletes: createDeleteJudge(court),
+    departures: createDepartureJudge(court),
     falseLapses: createFalseLapseJudge(court),
     lapseReports: createLapseReportJudge(court),
     pace: createPaceJudge(court),
+    isolation: createIsolationJudge(court),
+    latches: createLatchJudge(court),
     progress: createProgressJudge(court),
+    recoveries: createRecoveryJudge(court),
+    strays: createStrayJudge(court),
     streaks: createStreakJudge(court),
   };
 }
@@ -192,13 +240,14 @@ function appoint(court: Court) {
 interface Bench {
   readonly evidence: ReturnType<typeof createEvidenceJudge>;
   readonly deletes: ReturnType<typeof createDeleteJudge>;
+  readonly strays: ReturnType<typeof createStrayJudge>;
   readonly falseLapses: ReturnType<typeof createFalseLapseJudge>;
 }
 
 /** Keeps the truth of a market up to date with what happens at the exchange, and lets the judges see it. */
 function createRecorder(
   { plan, nowMs, toTrueMs }: JudgedWorld,
-  { evidence, deletes, falseLapses }: Bench,
+  { evidence, deletes, strays, falseLapses }: Bench,
   isForeign: (by: Incarnation | null) => boolean,
 ): (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void {
   return (truth, event, by) => {
@@ -209,7 +258,7 @@ function createRecorder(
         truth.owner = by;
         if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign(by)) breakTruth(truth, nowMs());
         if (by === null) break;
-        deletes.onArmed(truth, by);
+        deletes.onArmed(truth, by, strays.hasNoTime(truth.market, by));
         evidence.onArmed(truth, by);
         break;
       case 'timer-deleted':

@@ -107,7 +107,7 @@ function judgeSilence(
 ): void {
   if (cancellationTime === null || lapses > 0 || atEdge) return;
   const startTime = until - timeoutMs / 1000;
-  if (fired.some((moment) => moment >= cancellationTime && moment < startTime))
+  if (fired.some((moment) => moment >= cancellationTime && moment <= startTime))
     blame('8 lapses', `${market}: ${name} armed it again after a lapse and said nothing`);
 }
 

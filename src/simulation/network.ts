@@ -15,10 +15,19 @@ export interface NetworkOptions {
   readonly server: SimulatedServer;
   readonly faults: WireFaults;
   readonly roundTripMs: number;
+  /** How long the host is to stand still while it opens the next connection; null where it is not. */
+  readonly takeHalt: () => Halt | null;
   /** The first byte leaves now. */
   readonly onWrite: (sent: Sent) => void;
+  /** It has reached the exchange, or what stands before it. */
+  readonly onArrival: (sent: Sent) => void;
   /** The exchange answers as if it had carried out what it did not. */
   readonly onLie: (sent: Sent) => void;
+}
+
+export interface Halt {
+  readonly forMs: number;
+  readonly sleeps: boolean;
 }
 
 type Settle = (result: WireResult) => void;
@@ -51,12 +60,14 @@ export function createNetwork(options: NetworkOptions): Transport {
       options.onWrite(sent);
       travel(sent, settle);
     };
+    const halt = sent.order === null ? null : options.takeHalt();
+    if (halt !== null) standStill(timeline, clock, roundTripMs / 2, halt);
     const refused = faults.hits('refuse-connections', sent) ?? faults.hits('base-refuses', sent);
     if (refused !== null) {
       timeline.at(timeline.nowMs() + roundTripMs, () =>
         settle(failed('network', 'connection refused', false)),
       );
-    } else if (wire.fresh) {
+    } else if (wire.fresh || halt !== null || faults.hits('reconnect', sent) !== null) {
       timeline.at(timeline.nowMs() + roundTripMs, () => clock.whenRunning(write));
     } else {
       write();
@@ -67,6 +78,13 @@ export function createNetwork(options: NetworkOptions): Transport {
     };
   }
   return { send, close: async () => {} };
+}
+
+function standStill(timeline: Timeline, clock: HostClock, inMs: number, { forMs, sleeps }: Halt): void {
+  timeline.at(timeline.nowMs() + inMs, () => {
+    if (sleeps) clock.suspend(forMs);
+    else clock.stall(forMs);
+  });
 }
 
 /** Numbers requests and reads what they ask for, once for everybody who looks at them. */
@@ -156,6 +174,7 @@ function createTraveller(options: NetworkOptions): (sent: Sent, settle: Settle) 
       return;
     }
     timeline.at(thereMs, () => {
+      options.onArrival(sent);
       const answer = serve(sent, writtenMs);
       if (answer !== null) reply(sent, answer, settle);
     });

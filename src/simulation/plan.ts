@@ -76,6 +76,15 @@ export const FAULTS = {
   'operator-trips': 'market',
   /** Short stalls of the size, one after the other, with half as long between them. */
   stutters: 'daemon',
+  /** The exchange has closed the connections that were idle: a request has to open one before it can leave. */
+  reconnect: 'requests',
+  /** The exchange carries it out, and a gateway answers 429 with a page of its own. */
+  'unacknowledged-page': 'requests',
+  /**
+   * The next request within the length has to open a connection, and the host stands still for the size meanwhile. With
+   * a share below a half it sleeps.
+   */
+  'halts-connecting': 'daemon',
 } as const satisfies Readonly<Record<string, Struck>>;
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];

@@ -42,7 +42,7 @@ export function strike(world: Struck, fault: Fault): void {
   }
 }
 
-function strikeDaemon({ timeline, fleet }: Struck, { kind, target, forMs, sizeMs }: Fault): void {
+function strikeDaemon({ timeline, fleet }: Struck, { kind, target, forMs, share, sizeMs }: Fault): void {
   const host = fleet.running.get(target);
   switch (kind) {
     case 'wall-step':
@@ -65,6 +65,9 @@ function strikeDaemon({ timeline, fleet }: Struck, { kind, target, forMs, sizeMs
       break;
     case 'stutters':
       stutter(timeline, fleet, target, timeline.nowMs() + forMs, sizeMs);
+      break;
+    case 'halts-connecting':
+      fleet.halt(target, timeline.nowMs() + forMs - sizeMs, { forMs: sizeMs, sleeps: share < 0.5 });
       break;
     case 'limiter-stuck':
       fleet.holdLimiter(target, timeline.nowMs() + forMs);

@@ -1,6 +1,7 @@
 import type { OrderType } from '../core/outcome.ts';
 import { LOOKS_PER_MS } from '../core/settings.ts';
 import { createRandom } from '../simulator/random.ts';
+import { periodsOf, survivesMs } from './disturbance.ts';
 import {
   EVIDENCE_MODES,
   FAULT_KINDS,
@@ -130,14 +131,23 @@ const OUTAGES = ['black-hole', 'refuse-connections', 'server-error', 'lose-reply
 /** The time between two outages is long enough for everything to be as if there had been none. */
 const RECOVERED_MS = 20_000;
 
-/** One outage after the other, each nearly as long as the shortest timer must survive. */
+/** The longest outage that lapses none of the markets, where nothing else is wrong. */
+function leastSurvivedMs(world: World): number {
+  const periodsMs = periodsOf(world.markets);
+  const survived = world.markets.map(({ timeoutSeconds }, at) =>
+    survivesMs(world, timeoutSeconds * 1000, periodsMs[at] ?? 0),
+  );
+  return Math.min(...survived);
+}
+
+/** One outage after the other, most of them nearly as long as the shortest timer must survive. */
 function drawOutages(draw: Draw, world: World): Fault[] {
   const kind = draw.pick(OUTAGES);
-  const shortestMs = Math.min(...world.markets.map(({ timeoutSeconds }) => timeoutSeconds * 1000));
-  const survivesMs = Math.max(1000, shortestMs - 1000 - Math.max(1000, shortestMs / 10));
+  const longestMs = Math.max(1000, leastSurvivedMs(world) - 1);
   const faults: Fault[] = [];
   for (let atMs = draw.between(5_000, 25_000); atMs < world.faultyMs * 0.8; ) {
-    const forMs = Math.round(survivesMs * draw.between(0.3, 0.95));
+    const share = draw.chance(0.6) ? draw.between(0.9, 1) : draw.between(0.3, 0.9);
+    const forMs = Math.round(longestMs * share);
     faults.push({ kind, atMs, forMs, share: 1, sizeMs: 0, target: -1 });
     atMs = Math.round(atMs + forMs + RECOVERED_MS + draw.between(0, 5_000));
   }
@@ -231,6 +241,8 @@ function drawTarget(draw: Draw, kind: FaultKind, world: World): number {
 const LENGTH: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   stall: (draw) => (draw.chance(0.6) ? draw.between(100, 3_000) : draw.between(3_000, 60_000)),
   suspend: (draw) => draw.between(1_000, 60_000),
+  // Long enough for the next request to come, and for the longest of them.
+  'halts-connecting': () => 16_000,
   crash: (draw) => draw.between(500, 20_000),
   // Half of them longer than evidence lasts.
   // Half of them longer than the handover.
@@ -246,6 +258,7 @@ const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   'wall-step': (draw) => draw.between(-300_000, 300_000),
   'server-clock-step': (draw) => draw.between(-3_000, 3_000),
   reorder: (draw) => draw.between(10, 3_000),
+  'halts-connecting': (draw) => draw.between(800, 8_000),
   'bot-flaps': (draw) => draw.between(1_000, 20_000),
   stutters: (draw) => draw.between(260, 900),
   'reload-moves': (draw) => draw.between(0, 15_000),

@@ -52,6 +52,7 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   server.onEvent((event, arriving) => {
     onLine?.(`${nowMs().toFixed(3)} exchange ${JSON.stringify(event)}`);
     judge.onExchange(event, arriving);
+    judge.onChanged(event);
   });
   const operators = createOperators(plan, timeline, judge, () => fleet);
   const fleet: Fleet = createFleet({

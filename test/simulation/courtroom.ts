@@ -5,7 +5,7 @@ import type { Incarnation } from '../../src/simulation/incarnation.ts';
 import { createJudge } from '../../src/simulation/judge.ts';
 import type { Plan } from '../../src/simulation/plan.ts';
 import type { Sent } from '../../src/simulation/sent.ts';
-import type { EventBody } from '../../src/simulator/event-log.ts';
+import type { EventBody, ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { createHostClock, createTimeline } from '../../src/simulator/virtual-clock.ts';
 import { coreSettings } from '../core/core-settings.ts';
 
@@ -62,6 +62,12 @@ export function createCourtroom(plan: Plan) {
   }
   const exchange = (event: EventBody, by: Sent | null) =>
     judge.onExchange({ ...event, seq: 1, atMs: timeline.nowMs() }, by);
+  function armed(timeoutSeconds: number) {
+    const startTime = Math.floor(timeline.nowMs() / 1000);
+    const cancellationTime = startTime + timeoutSeconds;
+    const timer = { market: name, timeoutSeconds, startTime, cancellationTime, types: null };
+    return { kind: 'timer-armed', account: 'main', ...timer } as const;
+  }
   const first = () => running.get(0) as Incarnation;
   const name = plan.markets[0]?.market ?? '';
 
@@ -82,21 +88,15 @@ export function createCourtroom(plan: Plan) {
     market: () => first().keeper.state.markets[0] as MarketState,
     /** The exchange carries a renewal out. */
     arm(timeoutSeconds: number, by: Sent | null = sent(timeoutSeconds)) {
-      const startTime = Math.floor(timeline.nowMs() / 1000);
-      const cancellationTime = startTime + timeoutSeconds;
-      exchange(
-        {
-          kind: 'timer-armed',
-          account: 'main',
-          market: name,
-          timeoutSeconds,
-          startTime,
-          cancellationTime,
-          types: null,
-        },
-        by,
-      );
-      return cancellationTime;
+      const event = armed(timeoutSeconds);
+      exchange(event, by);
+      return event.cancellationTime;
+    },
+    /** The same, as an event that the judge takes note of. */
+    armed(timeoutSeconds: number): ExchangeEvent {
+      const event = armed(timeoutSeconds);
+      exchange(event, sent(timeoutSeconds));
+      return { ...event, seq: 1, atMs: timeline.nowMs() };
     },
     delete: (by: Sent | null = sent(null)) =>
       exchange({ kind: 'timer-deleted', account: 'main', market: name, cancellationTime: 0 }, by),
@@ -145,5 +145,8 @@ export function createCourtroom(plan: Plan) {
       }),
     stopped: (left: NoticeOf<'stopped'>['left'] = []) => judge.onNotice(first(), { kind: 'stopped', left }),
     notice: (notice: Notice) => judge.onNotice(first(), notice),
+    /** The daemon decides on a request of the first market, or of another one. */
+    decided: (purpose: NoticeOf<'attempt'>['purpose'] = 'renew', delayMs = 0, market = name) =>
+      judge.onNotice(first(), { kind: 'attempt', market, purpose, base: 0, delayMs }),
   };
 }

@@ -37,6 +37,9 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
 
   it('a delete that is written while a renewal is still on its way', () => {
     const room = createCourtroom(calm());
+    room.beat();
+    room.decided();
+    room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');
     room.market().inFlight.push(renewalOf(room.market()));
     room.judge.onWrite(room.sent(null));
     expect(room.findings()).toEqual([
@@ -52,6 +55,69 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
     room.arm(60);
     expect(room.findings()).toEqual([
       `6 nothing after delete: M0_USDT: a renewal of ${DAEMON} was carried out after its delete`,
+    ]);
+  });
+
+  it('a delete that is written when nobody asks for it any more, if it may still arrive then', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.decided();
+    room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');
+    room.judge.onIntent(room.first(), 'M0_USDT', 'guard');
+    room.delete();
+    expect(room.findings()).toEqual([]);
+    room.judge.onWrite(room.sent(null));
+    expect(room.findings()).toEqual([
+      `5 delete on purpose: M0_USDT: ${DAEMON} wrote a delete that nobody asks for now`,
+    ]);
+  });
+
+  it('a delete of a timer that this process never armed', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');
+    room.judge.onWrite(room.sent(null));
+    expect(room.findings()).toEqual([
+      `5 delete on purpose: M0_USDT: ${DAEMON} wrote a delete of what it never armed`,
+    ]);
+    room.decided();
+    room.judge.onWrite(room.sent(null));
+    expect(room.findings()).toHaveLength(1);
+  });
+
+  /** In a nonce window a renewal is carried out after the delete of a stop, so long after it was written. */
+  function stopped(
+    writtenBeforeMs: number,
+    left: Parameters<ReturnType<typeof createCourtroom>['stopped']>[0],
+  ) {
+    const room = createCourtroom(calm({ nonce: 'window' }));
+    room.pass(10_000);
+    room.beat();
+    room.decided();
+    const stray = room.sent(60);
+    room.judge.onWrite(stray);
+    room.pass(writtenBeforeMs);
+    room.first().stoppingMs = 10_000 + writtenBeforeMs;
+    room.judge.onWrite(room.sent(null));
+    room.delete();
+    room.pass(1000);
+    room.arm(60, stray);
+    room.stopped(left);
+    return room.findings();
+  }
+
+  it('in a nonce window, a stop that had the time to wait for a renewal, and did not', () => {
+    const left = [{ market: 'M0_USDT', firesByWallMs: 100_000, why: 'unconfirmed' }] as const;
+    expect(stopped(4000, left)).toEqual([
+      `6 nothing after delete: M0_USDT: ${DAEMON} wrote a delete while a renewal could still arrive behind it`,
+      `6 nothing after delete: M0_USDT: a renewal of ${DAEMON} was carried out after its delete`,
+    ]);
+    expect(stopped(2000, left)).toEqual([]);
+  });
+
+  it('a timer that was to be deleted, and is said to be left on purpose', () => {
+    expect(stopped(2000, [{ market: 'M0_USDT', firesByWallMs: 100_000, why: 'policy' }])).toEqual([
+      `7 unconfirmed delete: M0_USDT: ${DAEMON} says that it left on purpose what it tried to delete`,
     ]);
   });
 
@@ -97,6 +163,14 @@ describe('invariant 8, lapses: a judge sees', () => {
     expect(room.findings()).toEqual([
       `8 lapses: M0_USDT: ${DAEMON} armed it again after a lapse and said nothing`,
     ]);
+  });
+
+  it('one whose new timer begins in the very second in which the old one ended', () => {
+    const room = createCourtroom(calm());
+    room.renewed(60);
+    room.fire(60);
+    room.renewed(120);
+    expect(room.findings()).toHaveLength(1);
   });
 
   it('one gap that is reported twice', () => {
@@ -146,6 +220,7 @@ describe('a market that went to another daemon: a judge sees', () => {
   it('a delete of its timer, also one that an operator asks for', () => {
     const room = createCourtroom(calm());
     room.beat();
+    room.decided();
     room.judge.onMove(room.first(), 'M0_USDT', true);
     room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');
     room.judge.onWrite(room.sent(null));
@@ -157,6 +232,7 @@ describe('a market that went to another daemon: a judge sees', () => {
   it('no wrong in a delete once it is back, or was taken out for good', () => {
     const room = createCourtroom(calm());
     room.beat();
+    room.decided();
     room.judge.onMove(room.first(), 'M0_USDT', true);
     room.judge.onMove(room.first(), 'M0_USDT', false);
     room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');

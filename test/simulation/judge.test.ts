@@ -47,6 +47,27 @@ describe('invariant 1, belief: a judge sees', () => {
     expect(room.findings()).toEqual([`1 belief: M0_USDT: fires in 60000 ms, ${DAEMON} says within 50000 ms`]);
   });
 
+  it('the same at the very moment at which something happens to the timer', () => {
+    const room = createCourtroom(calm());
+    room.market().belief.notAfterMs = 51_000;
+    room.judge.onChanged(room.armed(60));
+    expect(room.findings()).toEqual([`1 belief: M0_USDT: fires in 60000 ms, ${DAEMON} says within 50000 ms`]);
+  });
+
+  it('a request that leaves long after the daemon began to count its time', () => {
+    const room = createCourtroom(calm());
+    room.decided();
+    room.pass(700);
+    room.judge.onWrite(room.sent(60, { nth: 0 }));
+    expect(room.findings()).toEqual([]);
+    room.decided();
+    room.pass(800);
+    room.judge.onWrite(room.sent(60, { nth: 1 }));
+    expect(room.findings()).toEqual([
+      `1 belief: M0_USDT: ${DAEMON} wrote a request 800 ms after it had decided on it`,
+    ]);
+  });
+
   it('nothing for a while after somebody else changed the timer', () => {
     const room = createCourtroom(calm());
     room.arm(60);
