@@ -35,6 +35,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     permits: 0,
     permitsUntilMs: 0,
     acquiring: false,
+    askedAhead: false,
     limiterLate: false,
     lastReleaseMs: Number.NEGATIVE_INFINITY,
     wakeAtMs: now.monoMs,

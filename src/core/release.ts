@@ -132,7 +132,12 @@ function acquireAhead(
 ): void {
   if (next === undefined || state.permits > 0 || room <= reserved(state) || (next.paced && inTurn <= 0))
     return;
-  acquire(state, 1, slackMs(state, next.market), out);
+  acquire(state, 1, slackMs(state, next.market), out, true);
+}
+
+/** A permit that was asked for ahead changes nothing while the lane is taken. */
+export function isTooEarly(state: CoreState): boolean {
+  return state.askedAhead && freeLanes(state) <= 0;
 }
 
 function waitForRoom(state: CoreState): void {
@@ -143,7 +148,14 @@ function waitForTurn(state: CoreState): void {
   state.nextDueMs = Math.min(state.nextDueMs, Math.max(paceAllowsAtMs(state), state.now.monoMs + 1));
 }
 
-function acquire(state: CoreState, permits: number, leastSlackMs: number, out: Effect[]): void {
+function acquire(
+  state: CoreState,
+  permits: number,
+  leastSlackMs: number,
+  out: Effect[],
+  ahead = false,
+): void {
+  state.askedAhead = ahead && (state.askedAhead || !state.acquiring);
   if (state.acquiring) return;
   state.acquiring = true;
   // A limiter that let one request go past it has stopped answering: the next ones hardly wait for it.

@@ -201,6 +201,8 @@ export interface CoreState {
   permits: number;
   permitsUntilMs: number;
   acquiring: boolean;
+  /** Permits were asked for while nothing that waits for one could be written. */
+  askedAhead: boolean;
   /** The limiter did not answer the last request in time. */
   limiterLate: boolean;
   lastReleaseMs: number;
