@@ -81,6 +81,9 @@ function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth:
     !evidence.saidGoodbye(by, bot) &&
     intents.isGuarded(by, market) &&
     Math.max(by.startedMs, changedMs, intents.guardedSinceMs(by, market), brokenAtMs) <= deadMs &&
+    !plan.faults.some(
+      ({ kind, target }) => kind === 'reload-moves' && plan.markets[target]?.market === market,
+    ) &&
     isQuiet(plan, market, deadMs, lastMs);
   return promised
     ? lastMs + TRIP_SECONDS * 1000 + ROUNDING_MS + plan.cancellationDelayMs
