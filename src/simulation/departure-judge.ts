@@ -12,6 +12,8 @@ const UNNOTICED_MS = 750;
 export interface Decision {
   readonly purpose: Purpose;
   readonly atMs: number;
+  /** The same on the monotonic clock of the host. */
+  readonly monoMs: number;
 }
 
 /** A request may leave so long after it was decided on: a connection was opened for it. */
@@ -36,12 +38,15 @@ export function createDepartureJudge({ plan, nowMs, blame }: Court) {
       decided.set(incarnation, own);
       const decisions = own.get(market) ?? [];
       own.set(market, decisions);
-      decisions.push({ purpose, atMs: nowMs() });
+      decisions.push({ purpose, atMs: nowMs(), monoMs: incarnation.clock.now().monoMs });
     },
     /** A request's first byte leaves. Returns what had been decided; null where that is not known. */
     onWrite(by: Incarnation, market: string, { nth }: Sent): Decision | null {
       const decision = decided.get(by)?.get(market)?.[nth] ?? null;
-      const lateMs = nowMs() - (decision?.atMs ?? nowMs());
+      if (decision === null) return null;
+      const { purpose, atMs, monoMs } = decision;
+      // While the host sleeps, what is counted on that clock stands still: a trip or a delete may leave after it.
+      const lateMs = purpose === 'renew' ? nowMs() - atMs : by.clock.now().monoMs - monoMs;
       if (lateMs > latestMs) {
         const said = `wrote a request ${lateMs.toFixed(0)} ms after it had decided on it`;
         blame('1 belief', `${market}: ${nameOf(by)} ${said}`);

@@ -69,7 +69,7 @@ export function createEvidenceJudge(court: Court) {
  * daemon could not reach the exchange when it was time, or was told something else about the market or the bot.
  */
 function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth: Truth): number {
-  const { market, bot, timeoutMs, changedMs, brokenAtMs } = truth;
+  const { market, bot, owner, timeoutMs, changedMs, brokenAtMs } = truth;
   const deadMs = evidence.allowedUntilMs(by, bot);
   const lastMs = deadMs + REQUEST_LIFETIME_MS;
   const promised =
@@ -77,10 +77,14 @@ function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth:
     plan.daemons.length === 1 &&
     plan.budgetRequests >= PLENTY_REQUESTS &&
     timeoutMs > TRIP_SECONDS * 1000 &&
+    owner === by &&
     by.stoppingMs === null &&
     !evidence.saidGoodbye(by, bot) &&
     intents.isGuarded(by, market) &&
     Math.max(by.startedMs, changedMs, intents.guardedSinceMs(by, market), brokenAtMs) <= deadMs &&
+    !plan.faults.some(
+      ({ kind, target }) => kind === 'reload-moves' && plan.markets[target]?.market === market,
+    ) &&
     isQuiet(plan, market, deadMs, lastMs);
   return promised
     ? lastMs + TRIP_SECONDS * 1000 + ROUNDING_MS + plan.cancellationDelayMs
