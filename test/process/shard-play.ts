@@ -107,8 +107,16 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   const all = [shards[0], again, shards[2]];
   for (const [index, daemon] of all.entries()) if (daemon !== undefined) await resize(daemon, index, 3);
   await resize(fourth, 3, 3);
-  await eventually(`left by the fourth\n${said(fourth)}`, handoverSeconds * 1000 + 60_000, async () =>
-    (await fourth.metric('killswitch_markets_removed_total', { how: 'handed_off' })) >= moved ? true : null,
+  await eventually(
+    'what the fourth had is left to the others',
+    handoverSeconds * 1000 + 120_000,
+    async () => {
+      // A page of metrics of thousands of markets is work for the daemon.
+      await sleep(1000);
+      return (await fourth.metric('killswitch_markets_removed_total', { how: 'handed_off' })) >= moved
+        ? true
+        : null;
+    },
   );
   fourth.signal('SIGTERM');
   await fourth.exit(30_000);
