@@ -127,7 +127,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
 function planNext(state: CoreState, { market, writtenMs }: Attempt): void {
   const { monoMs } = state.now;
   // Whoever had to wait for a turn keeps it: turns are spread as evenly as the budget asks for.
-  if (market.waitedForTurn) market.phaseMs = (writtenMs - state.startedMs) % market.periodMs;
+  if (market.waitedForTurn) market.phaseMs = (writtenMs - state.startedMs) % periodOf(state, market);
   market.waitedForTurn = false;
   market.nextMs = nextOnGrid(state, market, writtenMs);
   // What waited for this answer waits no longer.
