@@ -67,7 +67,8 @@ export function planOn(state: CoreState, out: Effect[]): boolean {
 
 /** Whether a plan that is made now would find the candidate as well, and in no later place. */
 function isStillDue(state: CoreState, { market, purpose }: Candidate): boolean {
-  if (market.nextMs > state.now.monoMs + EARLY_MS) return false;
+  // Renewed since, and maybe due again: that is for the next plan.
+  if (market.nextMs > state.plannedMs + EARLY_MS) return false;
   const { inFlight, exit } = market;
   if (purpose === 'delete') {
     const others = inFlight.some((attempt) => attempt.purpose !== 'delete');
