@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import { describe as describeState } from '../../src/core/describe.ts';
+import { roomInWindow } from '../../src/core/rate.ts';
+import type { SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, type Write } from './driver.ts';
+
+const many = (count: number, timeoutSeconds = 600) =>
+  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
+const budgetOf = (requests: number) => ({ requests, windowMs: 10_000 });
+const asked = (driver: Driver) => driver.effects.filter((effect) => effect.kind === 'acquire');
+const grant = (driver: Driver, permits: number) => driver.feed({ kind: 'granted', permits, how: 'in-turn' });
+const disarm = (driver: Driver, ...markets: string[]) =>
+  driver.feed({ kind: 'operate', command: { does: 'disarm', markets, forMs: 0 } });
+const deletesOf = (writes: readonly Write[]) =>
+  writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
+
+/** A key that was accepted before, more connections than anybody needs, and a limiter that does what a test says. */
+function limited(options: SettingsOptions) {
+  const driver = createDriver({ nonce: 'window', connections: 1000, ...options }, 'manual');
+  driver.state.authorisedOnce = true;
+  return driver;
+}
+
+describe('what the limiter lets go late', () => {
+  test('goes at once, all of it', () => {
+    const driver = limited({ markets: many(3) });
+    driver.tick();
+    driver.move({ monoMs: 5 });
+    grant(driver, 3);
+    expect(driver.take()).toHaveLength(3);
+  });
+
+  test('leaves room for the deletes of a stop', () => {
+    const driver = limited({ markets: many(120), budget: budgetOf(100) });
+    driver.tick();
+    const [first] = asked(driver);
+    driver.move({ monoMs: 5 });
+    grant(driver, first?.permits ?? 0);
+    for (const write of driver.take()) driver.apply(write);
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+    grant(driver, 100);
+    expect(deletesOf(driver.take()).length).toBeGreaterThan(0);
+  });
+
+  test('is asked for by the connections that are free', () => {
+    const driver = limited({ markets: many(10), connections: 4 });
+    driver.tick();
+    expect(asked(driver)).toMatchObject([{ permits: 4 }]);
+  });
+
+  test('counts what takes a connection of its own beside the one that is free', () => {
+    const driver = createDriver({ markets: ['AAA', 'BBB'] }, 'manual');
+    driver.tick();
+    grant(driver, 1);
+    driver.apply(driver.takeOne());
+    grant(driver, 1);
+    driver.apply(driver.takeOne());
+    driver.wait(500);
+    for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
+    driver.market('AAA').timedOut = true;
+    const { length } = asked(driver);
+    driver.tick();
+    expect(asked(driver).slice(length)).toMatchObject([{ permits: 2 }]);
+  });
+});
+
+test('the last request that the budget has room for may be a delete', () => {
+  const driver = createDriver({
+    markets: many(99),
+    nonce: 'window',
+    connections: 1000,
+    budget: budgetOf(100),
+  });
+  driver.live(3000);
+  expect(driver.notices('all-armed')).toHaveLength(1);
+  expect(roomInWindow(driver.state)).toBe(1);
+  disarm(driver, 'M0');
+  expect(deletesOf(driver.take())).toHaveLength(1);
+});
+
+describe('a budget that becomes another one, because shards share the limit', () => {
+  const change = (driver: Driver, requests: number) =>
+    driver.feed({ kind: 'budget', budget: budgetOf(requests) });
+
+  test('holds for what the limiter was asked for before', () => {
+    const driver = limited({ markets: many(150), budget: budgetOf(200) });
+    driver.tick();
+    expect(asked(driver)).toMatchObject([{ permits: 150 }]);
+    change(driver, 100);
+    grant(driver, 150);
+    const { length } = driver.take();
+    expect(length).toBeGreaterThan(90);
+    // Something is left for deletes.
+    expect(length).toBeLessThanOrEqual(98);
+  });
+
+  test('changes the cadence at once', () => {
+    const driver = createDriver({ markets: many(60, 60), nonce: 'window' });
+    driver.live(1000);
+    const periodMs = () => describeState(driver.state, driver.now()).markets[0]?.periodMs ?? 0;
+    expect(periodMs()).toBe(6000);
+    change(driver, 50);
+    expect(periodMs()).toBeGreaterThan(10_000);
+    change(driver, 5000);
+    expect(periodMs()).toBe(6000);
+  });
+});
