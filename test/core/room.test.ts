@@ -42,6 +42,15 @@ describe('what the limiter lets go late', () => {
     expect(deletesOf(driver.take()).length).toBeGreaterThan(0);
   });
 
+  test('leaves nothing to ask for where the budget has no room', () => {
+    const driver = limited({ markets: many(120), budget: budgetOf(100) });
+    driver.tick();
+    const [first] = asked(driver);
+    grant(driver, first?.permits ?? 0);
+    expect(driver.take()).toHaveLength(first?.permits ?? 0);
+    expect(asked(driver)).toHaveLength(1);
+  });
+
   test('is asked for by the connections that are free', () => {
     const driver = limited({ markets: many(10), connections: 4 });
     driver.tick();
