@@ -77,3 +77,31 @@ test('two addresses that are pinged well again, beside a third that works, are t
   expect(new Set(writes.map(({ base }) => base))).toEqual(new Set([0, 1, 2]));
   expect(names(writes).toSorted()).toEqual(['AAA', 'BBB', 'CCC', 'DDD']);
 });
+
+test('an address that comes back lets what failed at the other one go at once', () => {
+  const bases = ['https://one.example', 'https://two.example'];
+  const driver = createDriver({
+    markets: ['SICK:60', 'ILL:70', 'WELL:5'],
+    bases,
+    sameAccount: true,
+    nonce: 'window',
+  });
+  const secondIsWellForOne = (write: Write) =>
+    write.base === 1 && write.market === 'WELL' ? driver.apply(write) : driver.settle(write, HTTP_500);
+  driver.live(3000);
+  driver.live(30_000, 20, secondIsWellForOne);
+  expect(driver.notices('outage-began').map(({ base }) => base)).toEqual([0]);
+  const ping = (ok: boolean) =>
+    driver.feed({ kind: 'pinged', base: 0, ok, latencyMs: 5, reason: ok ? null : 'network', detail: '' });
+  ping(false);
+  driver.live(1000, 20, secondIsWellForOne);
+  ping(true);
+  driver.wait(30);
+  const canary = driver.take().find(({ base }) => base === 0);
+  if (canary === undefined) throw new Error('nobody tried the address');
+  for (const market of driver.state.markets) market.nextMs = driver.now().monoMs + 4000;
+  driver.wait(300);
+  driver.take();
+  driver.apply(canary);
+  expect(names(driver.take())).toEqual(['SICK', 'ILL']);
+});
