@@ -15,9 +15,23 @@ const deletesOf = (writes: readonly Write[]) =>
   writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
 
 /** A key that was accepted before, more connections than anybody needs, and a limiter that does what a test says. */
-function limited(options: SettingsOptions) {
-  const driver = createDriver({ nonce: 'window', connections: 1000, ...options }, 'manual');
+function limited(options: SettingsOptions, limiter: 'open' | 'manual' = 'manual') {
+  const driver = createDriver({ nonce: 'window', connections: 1000, ...options }, limiter);
   driver.state.authorisedOnce = true;
+  return driver;
+}
+
+/** So many timers that have lost more than half of their time, as after an outage: they keep to no pace. */
+function pressing(count: number, requests: number, limiter?: 'open' | 'manual') {
+  const driver = limited({ markets: many(count), budget: budgetOf(requests) }, limiter);
+  const { state } = driver;
+  for (const { belief } of state.markets) {
+    belief.notBeforeLifeMs = state.lifeMs + 200_000;
+    belief.notBeforeAwakeMs = state.now.monoMs + 200_000;
+    belief.confirmedUntilMs = state.now.monoMs + 201_000;
+    belief.notAfterMs = belief.confirmedUntilMs;
+  }
+  driver.tick();
   return driver;
 }
 
@@ -31,8 +45,7 @@ describe('what the limiter lets go late', () => {
   });
 
   test('leaves room for the deletes of a stop', () => {
-    const driver = limited({ markets: many(120), budget: budgetOf(100) });
-    driver.tick();
+    const driver = pressing(120, 100);
     const [first] = asked(driver);
     driver.move({ monoMs: 5 });
     grant(driver, first?.permits ?? 0);
@@ -43,8 +56,7 @@ describe('what the limiter lets go late', () => {
   });
 
   test('leaves nothing to ask for where the budget has no room', () => {
-    const driver = limited({ markets: many(120), budget: budgetOf(100) });
-    driver.tick();
+    const driver = pressing(120, 100);
     const [first] = asked(driver);
     grant(driver, first?.permits ?? 0);
     expect(driver.take()).toHaveLength(first?.permits ?? 0);
@@ -74,14 +86,9 @@ describe('what the limiter lets go late', () => {
 });
 
 test('the last request that the budget has room for may be a delete', () => {
-  const driver = createDriver({
-    markets: many(99),
-    nonce: 'window',
-    connections: 1000,
-    budget: budgetOf(100),
-  });
-  driver.live(3000);
-  expect(driver.notices('all-armed')).toHaveLength(1);
+  const driver = pressing(99, 100, 'open');
+  driver.live(500);
+  expect(driver.writes).toHaveLength(99);
   expect(roomInWindow(driver.state)).toBe(1);
   disarm(driver, 'M0');
   expect(deletesOf(driver.take())).toHaveLength(1);
@@ -92,8 +99,7 @@ describe('a budget that becomes another one, because shards share the limit', ()
     driver.feed({ kind: 'budget', budget: budgetOf(requests) });
 
   test('holds for what the limiter was asked for before', () => {
-    const driver = limited({ markets: many(150), budget: budgetOf(200) });
-    driver.tick();
+    const driver = pressing(150, 200);
     expect(asked(driver)).toMatchObject([{ permits: 150 }]);
     change(driver, 100);
     grant(driver, 150);
