@@ -3,7 +3,7 @@ import { describe as describeState } from '../../src/core/describe.ts';
 import { describeNothingGuarded } from '../../src/core/guarding.ts';
 import { mayWrite } from '../../src/core/step.ts';
 import { coreSettings, marketOf, type SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, LOST, NOT_SENT } from './driver.ts';
+import { createDriver, type Driver, LOST, NOT_SENT, SERVER_EPOCH } from './driver.ts';
 
 const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail') =>
   driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
@@ -43,6 +43,36 @@ describe('a timer that fired on purpose is no lapse when it is armed again', () 
     expect(driver.notices('renewed').length).toBeGreaterThan(3);
     expect(driver.notices('lapsed')).toEqual([]);
   });
+
+  test('where the confirmation of its cut waited through a stall', () => {
+    const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 60_000, onStale: 'trip' } });
+    say(driver, 'beat');
+    driver.live(2000);
+    driver.take();
+    say(driver, 'fail');
+    driver.tick();
+    const cut = driver.takeOne();
+    expect(cut.timeoutSeconds).toBe(5);
+    driver.move({ monoMs: 20_000 });
+    driver.apply(cut, { startTime: SERVER_EPOCH + 2 });
+    driver.live(2000);
+    say(driver, 'beat');
+    driver.live(2000);
+    expect(driver.writes.at(-1)?.timeoutSeconds).toBe(60);
+    expect(driver.notices('lapsed')).toEqual([]);
+  });
+});
+
+test('a cycle that the death of the bot cut off is not part of the next one', () => {
+  const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 600_000 } });
+  say(driver, 'beat');
+  driver.live(5900);
+  cutOff(driver, 2000);
+  say(driver, 'fail');
+  driver.live(20_000);
+  say(driver, 'beat');
+  driver.live(1000);
+  expect(driver.notices('renewed').at(-1)?.cycleMs).toBeLessThan(1000);
 });
 
 test('arming what nobody took out of guard releases nothing, and hides no lapse', () => {
