@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { createDriver } from './driver.ts';
+
+/** New markets of 60 s, as many connections as anybody needs, and a key that was accepted before. */
+function fresh(count: number, requests: number) {
+  const driver = createDriver({
+    markets: Array.from({ length: count }, (_, index) => `M${index}:60`),
+    nonce: 'window',
+    connections: 1000,
+    budget: { requests, windowMs: 10_000 },
+  });
+  driver.state.authorisedOnce = true;
+  driver.tick();
+  return driver;
+}
+
+test('what has time goes at once as far as the budget is free of planned renewals, and the rest in turns', () => {
+  const requests = 200;
+  // A renewal of each every 6 s: five sixths of the budget.
+  const driver = fresh(95, requests);
+  const { length } = driver.writes;
+  expect(length).toBeGreaterThan(requests * 0.15);
+  expect(length).toBeLessThan(requests * 0.2);
+  // From then on as fast as the whole budget allows, 20 a second.
+  driver.live(2000);
+  const turns = driver.writes.length - length;
+  expect(turns).toBeGreaterThanOrEqual(38);
+  expect(turns).toBeLessThanOrEqual(42);
+});
+
+test('one goes at a time where the planned renewals need the whole budget, as evenly as it allows', () => {
+  const driver = fresh(30, 10);
+  driver.live(4900);
+  const moments = driver.writes.map(({ atMs }) => atMs);
+  expect(moments).toHaveLength(5);
+  for (const [place, atMs] of moments.entries()) expect(Math.abs(atMs - place * 1000)).toBeLessThan(60);
+});
+
+test('whoever waited for its turn keeps it, and is renewed one period later', () => {
+  const driver = fresh(15, 10);
+  driver.live(55_000);
+  const { periodMs } = driver.market('M0');
+  for (const { settings } of driver.state.markets) {
+    const moments = driver.writes.filter(({ market }) => market === settings.market).map(({ atMs }) => atMs);
+    const gaps = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+    expect(gaps.length).toBeGreaterThanOrEqual(2);
+    for (const gapMs of gaps) expect(Math.abs(gapMs / periodMs - 1)).toBeLessThan(0.1);
+  }
+});
