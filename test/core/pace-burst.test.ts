@@ -2,13 +2,16 @@ import { expect, test } from 'vitest';
 import { createDriver } from './driver.ts';
 
 /** New markets of 60 s, as many connections as anybody needs, and a key that was accepted before. */
-function fresh(count: number, requests: number) {
-  const driver = createDriver({
-    markets: Array.from({ length: count }, (_, index) => `M${index}:60`),
-    nonce: 'window',
-    connections: 1000,
-    budget: { requests, windowMs: 10_000 },
-  });
+function fresh(count: number, requests: number, limiter?: 'open' | 'manual') {
+  const driver = createDriver(
+    {
+      markets: Array.from({ length: count }, (_, index) => `M${index}:60`),
+      nonce: 'window',
+      connections: 1000,
+      budget: { requests, windowMs: 10_000 },
+    },
+    limiter,
+  );
   driver.state.authorisedOnce = true;
   driver.tick();
   return driver;
@@ -26,6 +29,12 @@ test('what has time goes at once as far as the budget is free of planned renewal
   const turns = driver.writes.length - length;
   expect(turns).toBeGreaterThanOrEqual(38);
   expect(turns).toBeLessThanOrEqual(42);
+});
+
+test('the limiter is asked once for all that may go at once', () => {
+  const { length } = fresh(95, 200).writes;
+  const asked = fresh(95, 200, 'manual').effects.filter(({ kind }) => kind === 'acquire');
+  expect(asked).toMatchObject([{ permits: length }]);
 });
 
 test('one goes at a time where the planned renewals need the whole budget, as evenly as it allows', () => {
