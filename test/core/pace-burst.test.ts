@@ -56,3 +56,10 @@ test('whoever waited for its turn keeps it, and is renewed one period later', ()
     for (const gapMs of gaps) expect(Math.abs(gapMs / periodMs - 1)).toBeLessThan(0.1);
   }
 });
+
+test('a budget that becomes smaller holds for what the limiter was asked for before: one goes at a time', () => {
+  const driver = fresh(15, 400, 'manual');
+  driver.feed({ kind: 'budget', budget: { requests: 10, windowMs: 10_000 } });
+  driver.feed({ kind: 'granted', permits: 15, how: 'in-turn' });
+  expect(driver.take()).toHaveLength(1);
+});
