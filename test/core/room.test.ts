@@ -22,8 +22,13 @@ function limited(options: SettingsOptions, limiter: 'open' | 'manual' = 'manual'
 }
 
 /** So many timers that have lost more than half of their time, as after an outage: they keep to no pace. */
-function pressing(count: number, requests: number, limiter?: 'open' | 'manual') {
-  const driver = limited({ markets: many(count), budget: budgetOf(requests) }, limiter);
+function pressing(
+  count: number,
+  requests: number,
+  limiter?: 'open' | 'manual',
+  options: SettingsOptions = {},
+) {
+  const driver = limited({ markets: many(count), budget: budgetOf(requests), ...options }, limiter);
   const { state } = driver;
   for (const { belief } of state.markets) {
     belief.notBeforeLifeMs = state.lifeMs + 200_000;
@@ -83,6 +88,18 @@ describe('what the limiter lets go late', () => {
     driver.tick();
     expect(asked(driver).slice(length)).toMatchObject([{ permits: 2 }]);
   });
+});
+
+test('for what presses the limiter is asked with every answer, however little the pace allows', () => {
+  // Slow enough to go by one order.
+  const driver = pressing(20, 20, 'manual', { connections: 2, looksPerMs: 0.01 });
+  grant(driver, 2);
+  const [first] = driver.take();
+  if (first === undefined) throw new Error('nothing was written');
+  const { length } = asked(driver);
+  driver.move({ monoMs: 5 });
+  driver.apply(first);
+  expect(asked(driver).slice(length)).toMatchObject([{ permits: 1 }]);
 });
 
 test('the last request that the budget has room for may be a delete', () => {
