@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDriver } from './driver.ts';
+import { createDriver, NOT_SENT } from './driver.ts';
 
 /** New markets of 60 s, as many connections as anybody needs, and a key that was accepted before. */
 function fresh(count: number, requests: number, limiter?: 'open' | 'manual') {
@@ -62,4 +62,24 @@ test('a budget that becomes smaller holds for what the limiter was asked for bef
   driver.feed({ kind: 'budget', budget: { requests: 10, windowMs: 10_000 } });
   driver.feed({ kind: 'granted', permits: 15, how: 'in-turn' });
   expect(driver.take()).toHaveLength(1);
+});
+
+test('whoever waited for its turn once keeps that one, also after a renewal that failed', () => {
+  const driver = fresh(95, 200);
+  driver.live(9000);
+  let failed = false;
+  driver.live(40_000, 20, (write) => {
+    if (write.market !== 'M94' || failed) driver.apply(write);
+    else {
+      failed = true;
+      driver.settle(write, NOT_SENT);
+    }
+  });
+  const moments = driver.writes.filter(({ market }) => market === 'M94').map(({ atMs }) => atMs);
+  const { periodMs } = driver.market('M94');
+  const [first = Number.NaN] = moments;
+  expect(first).toBeGreaterThan(1000);
+  const periods = ((moments.at(-1) ?? Number.NaN) - first) / periodMs;
+  expect(periods).toBeGreaterThan(5);
+  expect(Math.abs(periods - Math.round(periods))).toBeLessThan(0.02);
 });
