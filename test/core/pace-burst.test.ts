@@ -83,3 +83,31 @@ test('whoever waited for its turn once keeps that one, also after a renewal that
   expect(periods).toBeGreaterThan(5);
   expect(Math.abs(periods - Math.round(periods))).toBeLessThan(0.02);
 });
+
+test('a budget that is told again and again changes nothing', () => {
+  const driver = fresh(95, 200, 'manual');
+  const [asked] = driver.effects.filter((effect) => effect.kind === 'acquire');
+  for (let again = 0; again < 5; again += 1)
+    driver.feed({ kind: 'budget', budget: { requests: 200, windowMs: 10_000 } });
+  driver.feed({ kind: 'granted', permits: asked?.permits ?? 0, how: 'in-turn' });
+  expect(driver.take()).toHaveLength(asked?.permits ?? 0);
+});
+
+test('what is to be cut or deleted waits for no turn', () => {
+  const driver = createDriver({
+    markets: ['DEAD:60:dead', ...Array.from({ length: 14 }, (_, index) => `M${index}:60`)],
+    budget: { requests: 10, windowMs: 10_000 },
+    liveness: { mode: 'beat', ttlMs: 60_000, onStale: 'trip' },
+  });
+  for (const bot of ['dead', 'bot']) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
+  driver.live(2500);
+  const { length } = driver.writes;
+  driver.feed({ kind: 'evidence', bot: 'dead', says: 'fail', agoMs: 0 });
+  driver.live(50);
+  driver.feed({ kind: 'operate', command: { does: 'disarm', markets: ['M0'], forMs: 0 } });
+  driver.live(50);
+  expect(driver.writes.slice(length).map(({ market, timeoutSeconds }) => [market, timeoutSeconds])).toEqual([
+    ['DEAD', 5],
+    ['M0', null],
+  ]);
+});
