@@ -90,17 +90,20 @@ describe('what the limiter lets go late', () => {
   });
 });
 
-test('for what presses the limiter is asked with every answer, however little the pace allows', () => {
-  // Slow enough to go by one order.
-  const driver = pressing(20, 20, 'manual', { connections: 2, looksPerMs: 0.01 });
-  grant(driver, 2);
-  const [first] = driver.take();
-  if (first === undefined) throw new Error('nothing was written');
-  const { length } = asked(driver);
-  driver.move({ monoMs: 5 });
-  driver.apply(first);
-  expect(asked(driver).slice(length)).toMatchObject([{ permits: 1 }]);
-});
+test.each([
+  [2, 1],
+  [10, 8],
+])(
+  'for what presses %i connections ask the limiter on, however little the pace allows',
+  (connections, on) => {
+    // Slow enough to go by one order.
+    const driver = pressing(20, 20, 'manual', { connections, looksPerMs: 0.01 });
+    expect(asked(driver)).toMatchObject([{ permits: connections }]);
+    grant(driver, 2);
+    expect(driver.take()).toHaveLength(2);
+    expect(asked(driver).slice(1)).toMatchObject([{ permits: on }]);
+  },
+);
 
 test('the last request that the budget has room for may be a delete', () => {
   const driver = pressing(99, 100, 'open');
