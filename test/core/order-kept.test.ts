@@ -173,15 +173,16 @@ describe('the next in the order goes', () => {
     expect(names(driver.take())).toEqual(['SECOND']);
   });
 
-  test('also the last that waits', () => {
+  test('also the last that waits, which is asked for while the one before is on its way', () => {
     const driver = createDriver({ markets: ['AAA', 'BBB'] }, 'manual');
     driver.tick();
     driver.move({ monoMs: 5 });
     grant(driver, 1);
     const first = driver.takeOne();
+    expect(asked(driver)).toMatchObject([{ permits: 1 }, { permits: 1 }]);
+    grant(driver, 1);
     driver.move({ monoMs: 20 });
     driver.apply(first);
-    grant(driver, 1);
     expect(driver.takeOne().market).toBe('BBB');
   });
 

@@ -29,6 +29,8 @@ test('what has time goes at once as far as the budget is free of planned renewal
   const turns = driver.writes.length - length;
   expect(turns).toBeGreaterThanOrEqual(38);
   expect(turns).toBeLessThanOrEqual(42);
+  const moments = driver.writes.slice(length).map(({ atMs }) => atMs);
+  expect(Math.max(...moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0)))).toBeLessThan(100);
 });
 
 test('the limiter is asked once for all that may go at once', () => {

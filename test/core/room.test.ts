@@ -60,6 +60,26 @@ describe('what the limiter lets go late', () => {
     expect(deletesOf(driver.take()).length).toBeGreaterThan(0);
   });
 
+  test('is used by the next as soon as the one before has had time to be answered', () => {
+    const driver = createDriver({ markets: ['AAA', 'BBB'] }, 'manual');
+    driver.tick();
+    for (let armed = 0; armed < 2; armed += 1) {
+      grant(driver, 1);
+      driver.move({ monoMs: 20 });
+      driver.apply(driver.takeOne());
+    }
+    for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
+    driver.tick();
+    driver.move({ monoMs: 5 });
+    const { length } = asked(driver);
+    grant(driver, 2);
+    const { atMs } = driver.takeOne();
+    expect(asked(driver)).toHaveLength(length);
+    // At a round trip of 20 ms nobody waits much longer than for four of them.
+    driver.wait(200);
+    expect(driver.takeOne().atMs - atMs).toBeLessThan(150);
+  });
+
   test('leaves nothing to ask for where the budget has no room', () => {
     const driver = pressing(120, 100);
     const [first] = asked(driver);
@@ -104,6 +124,37 @@ test.each([
     expect(asked(driver).slice(1)).toMatchObject([{ permits: on }]);
   },
 );
+
+describe('while the connection is taken, the limiter is asked for the next request', () => {
+  /** Slow enough to go by one order. One request after the other is written, `count` of them. */
+  function written(driver: Driver, count: number): number {
+    for (let number = 1; number < count; number += 1) {
+      grant(driver, 1);
+      driver.move({ monoMs: 1 });
+      driver.apply(driver.takeOne());
+    }
+    const { length } = asked(driver);
+    grant(driver, 1);
+    driver.takeOne();
+    return asked(driver).length - length;
+  }
+
+  test('as far as the budget has room for it', () => {
+    const asksAfter = (count: number) =>
+      written(pressing(20, 6, 'manual', { connections: 1, looksPerMs: 0.01 }), count);
+    expect([3, 4, 5].map(asksAfter)).toEqual([1, 1, 0]);
+  });
+
+  test('as far as the pace allows it', () => {
+    const asksAfter = (count: number) => {
+      const driver = limited({ markets: many(7), budget: budgetOf(10), connections: 1, looksPerMs: 0.01 });
+      driver.tick();
+      return written(driver, count);
+    };
+    // The planned renewals leave room for two at once.
+    expect([1, 2].map(asksAfter)).toEqual([1, 0]);
+  });
+});
 
 test('the last request that the budget has room for may be a delete', () => {
   const driver = pressing(99, 100, 'open');

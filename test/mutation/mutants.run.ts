@@ -134,6 +134,7 @@ test('the tests notice what is changed in the core', async () => {
   let killed = 0;
   let counted = 0;
   let explained = 0;
+  const unexplained: string[] = [];
   for (const file of files) {
     const mutants = board.mutants().filter((mutant) => mutant.file === file);
     const from = performance.now();
@@ -150,6 +151,7 @@ test('the tests notice what is changed in the core', async () => {
         unused.delete(reason);
         known += 1;
       } else {
+        unexplained.push(nameOf(mutant));
         say(`survives: ${nameOf(mutant)}`);
       }
     }
@@ -159,9 +161,10 @@ test('the tests notice what is changed in the core', async () => {
     const took = ((performance.now() - from) / 1000).toFixed(0);
     say(`${file}: ${dead} of ${mutants.length} noticed, ${known} explained (${took} s)`);
   }
-  for (const { file, code, from, to } of unused)
-    say(`explained, but noticed or gone: ${file} ${from} => ${to} in: ${code}`);
+  const needless = [...unused].map(({ file, code, from, to }) => `${file} ${from} => ${to} in: ${code}`);
   const score = `${((100 * killed) / counted).toFixed(1)} %`;
   say(`${killed} of ${counted} noticed: ${score}; ${explained} of the other ${counted - killed} explained`);
+  expect(needless, 'explained, but noticed or gone').toEqual([]);
+  expect(unexplained, 'neither noticed nor explained').toEqual([]);
   expect(killed / counted).toBeGreaterThanOrEqual(LEAST_SCORE);
 });
