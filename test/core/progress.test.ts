@@ -33,6 +33,12 @@ test('an armed market says for how long, in tenths of a second', () => {
   expect(says(armed(), 'arm')).toBe('done: AAA is armed for another 58.3 s.');
 });
 
+test('a market that no answer has come for is waited for, and no time is claimed for it', () => {
+  const driver = createDriver();
+  driver.tick();
+  expect(says(driver, 'arm')).toBe('waiting: AAA is not confirmed armed yet.');
+});
+
 test('while a stop goes on nothing else is promised, whatever is asked for', () => {
   const driver = armed();
   driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });

@@ -71,17 +71,24 @@ const cpuMs = (): number => process.cpuUsage().user / 1000;
 async function measure(tests: readonly Kept[]): Promise<Timed[]> {
   const timed: Timed[] = [];
   for (const one of tests) {
-    const from = cpuMs();
-    const good = await passes(one, 0, Number.POSITIVE_INFINITY);
-    if (!good) throw new Error(`fails without any change: ${one.name}`);
+    const firstMs = await timeOf(one);
+    // Whoever calls something for the first time waits for its compilation.
+    const again = firstMs > QUICK_MS && firstMs < 5 * QUICK_MS;
     timed.push({
       ...one,
-      tookMs: cpuMs() - from,
+      tookMs: again ? Math.min(firstMs, await timeOf(one)) : firstMs,
       loops: board.loops(),
       reached: new Set(board.reached()),
     });
   }
   return timed.toSorted((one, other) => one.tookMs - other.tookMs);
+}
+
+async function timeOf(test: Kept): Promise<number> {
+  const from = cpuMs();
+  const good = await passes(test, 0, Number.POSITIVE_INFINITY);
+  if (!good) throw new Error(`fails without any change: ${test.name}`);
+  return cpuMs() - from;
 }
 
 /** Where a quick look is all that is asked for, or all that an explained mutant is worth. */
@@ -127,6 +134,7 @@ test('the tests notice what is changed in the core', async () => {
   let killed = 0;
   let counted = 0;
   let explained = 0;
+  const unexplained: string[] = [];
   for (const file of files) {
     const mutants = board.mutants().filter((mutant) => mutant.file === file);
     const from = performance.now();
@@ -143,6 +151,7 @@ test('the tests notice what is changed in the core', async () => {
         unused.delete(reason);
         known += 1;
       } else {
+        unexplained.push(nameOf(mutant));
         say(`survives: ${nameOf(mutant)}`);
       }
     }
@@ -152,9 +161,10 @@ test('the tests notice what is changed in the core', async () => {
     const took = ((performance.now() - from) / 1000).toFixed(0);
     say(`${file}: ${dead} of ${mutants.length} noticed, ${known} explained (${took} s)`);
   }
-  for (const { file, code, from, to } of unused)
-    say(`explained, but noticed or gone: ${file} ${from} => ${to} in: ${code}`);
+  const needless = [...unused].map(({ file, code, from, to }) => `${file} ${from} => ${to} in: ${code}`);
   const score = `${((100 * killed) / counted).toFixed(1)} %`;
   say(`${killed} of ${counted} noticed: ${score}; ${explained} of the other ${counted - killed} explained`);
+  expect(needless, 'explained, but noticed or gone').toEqual([]);
+  expect(unexplained, 'neither noticed nor explained').toEqual([]);
   expect(killed / counted).toBeGreaterThanOrEqual(LEAST_SCORE);
 });

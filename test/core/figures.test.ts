@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { summarise } from '../../src/core/summary.ts';
+import { coreSettings, type SettingsOptions } from './core-settings.ts';
+import { createDriver, type Driver, NOT_SENT } from './driver.ts';
+
+const beat = (driver: Driver, ...bots: string[]) => {
+  for (const bot of bots) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
+};
+const figuresOf = (driver: Driver) => summarise(driver.state, driver.now());
+
+test('figures between two steps count the time since the last one', () => {
+  const driver = createDriver({ markets: ['AAA'], liveness: { mode: 'beat' } });
+  beat(driver, 'bot');
+  driver.live(2000);
+  driver.tick();
+  const then = figuresOf(driver);
+  driver.move({ monoMs: 200 });
+  const { leastSlack, quietest } = figuresOf(driver);
+  expect(leastSlack?.ms).toBeCloseTo((then.leastSlack?.ms ?? 0) - 200, 3);
+  expect(quietest?.ageMs).toBeCloseTo((then.quietest?.ageMs ?? 0) + 200, 3);
+});
+
+test('a timer that has surely fired is none that may fire, and one that was never armed neither', () => {
+  const driver = createDriver({ markets: ['AAA:10', 'BBB:60'] });
+  expect(figuresOf(driver)).toMatchObject({ mayFire: 0, armed: 0, leastSlack: null });
+  driver.live(1000);
+  expect(figuresOf(driver)).toMatchObject({ mayFire: 2, armed: 2 });
+  driver.live(30_000, 20, (write) => driver.settle(write, NOT_SENT));
+  expect(figuresOf(driver)).toMatchObject({ mayFire: 1, armed: 1, wanted: 2, ready: false });
+});
+
+test('the least slack is that of the market whose guarantee runs out first, wherever it stands', () => {
+  for (const markets of [
+    ['AAA:10', 'BBB:30', 'CCC:60'],
+    ['BBB:30', 'AAA:10', 'CCC:60'],
+    ['CCC:60', 'BBB:30', 'AAA:10'],
+  ]) {
+    const driver = createDriver({ markets });
+    driver.live(3000);
+    expect(figuresOf(driver).leastSlack?.market).toBe('AAA');
+  }
+});
+
+describe('a market that leaves', () => {
+  test('is configured no longer, and neither is its bot one to listen for', () => {
+    const options: SettingsOptions = { liveness: { mode: 'beat' } };
+    const driver = createDriver({ ...options, markets: ['AAA:60:one', 'BBB:60:two'] });
+    beat(driver, 'two');
+    driver.live(1000);
+    beat(driver, 'one');
+    driver.live(1000);
+    expect(figuresOf(driver)).toMatchObject({ configured: 2, quietest: { bot: 'two' } });
+    driver.feed({ kind: 'reload', settings: coreSettings({ ...options, markets: ['AAA:60:one'] }) });
+    expect(driver.state.markets).toHaveLength(2);
+    expect(figuresOf(driver)).toMatchObject({ configured: 1, wanted: 1, quietest: { bot: 'one' } });
+    driver.live(1000);
+    expect(driver.state.markets).toHaveLength(1);
+    expect(figuresOf(driver)).toMatchObject({ configured: 1, quietest: { bot: 'one' } });
+  });
+});
+
+describe('the quietest bot', () => {
+  const two = { markets: ['AAA:60:one', 'BBB:60:two'], liveness: { mode: 'beat' } } as const;
+
+  test('is none where no bot is watched', () => {
+    const driver = createDriver();
+    driver.live(1000);
+    expect(figuresOf(driver).quietest).toBeNull();
+  });
+
+  test('is none that said goodbye, which is silent on purpose, while another one is guarded for', () => {
+    const driver = createDriver(two);
+    beat(driver, 'one', 'two');
+    driver.live(1000);
+    driver.feed({ kind: 'evidence', bot: 'one', says: 'goodbye', agoMs: 0 });
+    driver.live(1000);
+    beat(driver, 'two');
+    expect(figuresOf(driver).quietest).toMatchObject({ bot: 'two', ageMs: 0 });
+  });
+});
