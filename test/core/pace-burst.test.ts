@@ -70,7 +70,7 @@ test('whoever waited for its turn once keeps that one, also after a renewal that
   const driver = fresh(95, 200);
   driver.live(9000);
   let failed = false;
-  driver.live(40_000, 20, (write) => {
+  driver.live(18_000, 20, (write) => {
     if (write.market !== 'M94' || failed) driver.apply(write);
     else {
       failed = true;
@@ -82,7 +82,7 @@ test('whoever waited for its turn once keeps that one, also after a renewal that
   const [first = Number.NaN] = moments;
   expect(first).toBeGreaterThan(1000);
   const periods = ((moments.at(-1) ?? Number.NaN) - first) / periodMs;
-  expect(periods).toBeGreaterThan(5);
+  expect(periods).toBeGreaterThan(2);
   expect(Math.abs(periods - Math.round(periods))).toBeLessThan(0.02);
 });
 
