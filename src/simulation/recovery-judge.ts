@@ -14,12 +14,17 @@ interface Recovery {
 
 /** Hurried renewals keep 250 ms from the one before; a tick, and a limiter that is late. */
 const HURRIES_MS = 1000;
+/** A limiter that did not answer once is hardly waited for again. */
+const LATE_LIMITER_MS = 50;
 /** One that has so many on their way waits for the time-out of one of them. */
 const MOST_IN_FLIGHT = 3;
 
 /** Invariant 11: after the first success following an outage, everything that missed a renewal meanwhile is renewed. */
 export function createRecoveryJudge({ plan, nowMs, blame }: Court) {
-  const serialMs = plan.nonce === 'increasing' ? plan.markets.length * plan.roundTripMs * 1.5 : 0;
+  // One after the other, each waits for the answer to the one before, and goes past a limiter that hangs after a while.
+  const stuckMs = plan.faults.some(({ kind }) => kind === 'limiter-stuck') ? LATE_LIMITER_MS : 0;
+  const eachMs = plan.roundTripMs + stuckMs;
+  const serialMs = plan.nonce === 'increasing' ? plan.markets.length * eachMs * 1.5 : 0;
   const withinMs = HURRIES_MS + plan.roundTripMs + serialMs;
   const promised = hasRoom(plan);
   const open = new Map<Incarnation, Recovery>();
