@@ -85,6 +85,7 @@ function isStillDue(state: CoreState, { market, purpose }: Candidate): boolean {
 
 /** Could a renewal have saved the timer when the last plan was made? */
 function wasSalvageable(state: CoreState, market: MarketState): boolean {
+  if (market.belief.notBeforeLifeMs === null) return false;
   const leftMs = Math.max(slackMs(state, market), awakeSlackMs(state, market));
   return leftMs + state.now.monoMs - state.plannedMs > state.plannedRoundTripMs;
 }

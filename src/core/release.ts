@@ -43,9 +43,10 @@ export function release(state: CoreState, candidates: readonly Candidate[], out:
     }
     const keepBack = candidate.purpose === 'delete' ? 0 : reserved(state) - (place === 0 ? 1 : 0);
     if (room <= keepBack) {
+      // A delete may be among the rest, and has its room.
       waitForRoom(state);
-      for (let rest = place; rest < candidates.length; rest += 1) left.push(candidates[rest] ?? candidate);
-      break;
+      left.push(candidate);
+      continue;
     }
     if (candidate.paced && inTurn <= 0) {
       waitForTurn(state);

@@ -60,3 +60,11 @@ test('a timer that was lost before the order was made keeps its place', () => {
   driver.feed({ kind: 'granted', permits: 1, how: 'in-turn' });
   expect(names(driver.take())).toEqual(['SHORT']);
 });
+
+test('a fleet that was never armed gives no place away: it is armed as fast as answers come', () => {
+  const markets = Array.from({ length: 300 }, (_, index) => `M${index}:600`);
+  const driver = createDriver({ markets, looksPerMs: 12, budget: { requests: 50_000, windowMs: 10_000 } });
+  driver.live(12_000, ROUND_TRIP_MS);
+  // One request after the other: 300 round trips.
+  expect(driver.notices('all-armed')[0]?.sinceStartMs).toBeLessThan(300 * ROUND_TRIP_MS * 1.1);
+});

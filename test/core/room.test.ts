@@ -191,3 +191,13 @@ describe('a budget that becomes another one, because shards share the limit', ()
     expect(periodMs()).toBe(6000);
   });
 });
+
+test('a delete that an operator asks for has its room behind timers that press', () => {
+  const driver = pressing(120, 100, 'open');
+  driver.live(1000);
+  expect(roomInWindow(driver.state)).toBeGreaterThan(0);
+  const { length } = driver.writes;
+  disarm(driver, 'M0');
+  driver.live(1000);
+  expect(deletesOf(driver.writes.slice(length)).map(({ market }) => market)).toEqual(['M0']);
+});
