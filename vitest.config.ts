@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** What measures processor time, memory or moments has a process for each file. */
 const MEASURING = [
@@ -8,12 +9,22 @@ const MEASURING = [
   'test/keeper.test.ts',
 ];
 
+/** Tests of processes take longest and mostly wait: they begin first, beside those that compute. */
+class WaitingFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const waits = ({ moduleId }: TestSpecification) => (moduleId.includes('/test/process/') ? 0 : 1);
+    return sorted.toSorted((one, other) => waits(one) - waits(other));
+  }
+}
+
 export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 30_000,
     // Tests of processes mostly wait: five workers keep two processors busy.
     maxWorkers: 5,
+    sequence: { sequencer: WaitingFirst },
     projects: [
       {
         extends: true,
