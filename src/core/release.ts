@@ -136,11 +136,6 @@ function acquireAhead(
   acquire(state, 1, slackMs(state, next.market), out, true);
 }
 
-/** A permit that was asked for ahead changes nothing while the lane is taken. */
-export function isTooEarly(state: CoreState): boolean {
-  return state.askedAhead && freeLanes(state) <= 0;
-}
-
 function waitForRoom(state: CoreState): void {
   state.nextDueMs = Math.min(state.nextDueMs, Math.max(roomAtMs(state), state.now.monoMs + 1));
 }
@@ -156,7 +151,7 @@ function acquire(
   out: Effect[],
   ahead = false,
 ): void {
-  state.askedAhead = ahead && (state.askedAhead || !state.acquiring);
+  state.askedAhead = ahead;
   if (state.acquiring) return;
   state.acquiring = true;
   // A limiter that let one request go past it has stopped answering: the next ones hardly wait for it.

@@ -201,7 +201,7 @@ export interface CoreState {
   permits: number;
   permitsUntilMs: number;
   acquiring: boolean;
-  /** Permits were asked for while nothing that waits for one could be written. */
+  /** By the last plan that wanted permits nothing could be written with them yet. */
   askedAhead: boolean;
   /** The limiter did not answer the last request in time. */
   limiterLate: boolean;

@@ -7,7 +7,7 @@ import { endPauses, holdAfterLapse, operate } from './hold.ts';
 import { hearPing, judgeSilence, pingBases } from './outage.ts';
 import type { Outcome } from './outcome.ts';
 import { plan, planLifeMs, planOn } from './plan.ts';
-import { isTooEarly, takePermits } from './release.ts';
+import { takePermits } from './release.ts';
 import { endHandovers, forgetGone, reload } from './reload.ts';
 import { settle } from './settle.ts';
 import { awakeMs, awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
@@ -38,7 +38,8 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       break;
     case 'granted':
       takePermits(state, event.permits, event.how, out);
-      plansAgain = !isTooEarly(state);
+      // A permit that was asked for ahead changes nothing while the lane is taken.
+      plansAgain = !state.askedAhead;
       goesOn = true;
       break;
     case 'settled':
