@@ -211,7 +211,7 @@ export interface CoreState {
   /** Earliest moment at which a market, a canary or a probe wants an attempt. */
   nextDueMs: number;
   nextReplanMs: number;
-  /** When it is looked next for markets whose last renewal before they are another shard's alone is due. */
+  /** When it is looked next for markets whose last renewal before they are another shard's alone is due; not while there are none. */
   nextPartingMs: number;
   /** Something was due and had to wait for a lane, a permit or the rate: any settled attempt plans again. */
   backlog: boolean;
@@ -226,6 +226,8 @@ export interface CoreState {
   unarmedHint: number;
   /** Before this awake time no guarantee runs out, so that nobody has to look for one that did. */
   guardedUntilAwakeMs: number;
+  /** Before this awake time no pause ends. */
+  pauseOverAwakeMs: number;
   readonly pace: Pace;
   /** Smoothed round trip and its mean deviation. */
   roundTripMs: number | null;

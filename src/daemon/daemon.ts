@@ -107,6 +107,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   );
   for (const address of listeners.control) telling.operations.controlListening(address);
   keeper.onTurn(supervision.turned);
+  keeper.onWake(telling.metrics.wokeUp);
   keeper.start();
   const stopService = service.start();
   return {

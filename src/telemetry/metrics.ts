@@ -69,6 +69,8 @@ export interface Metrics {
   /** The page in one piece. */
   render(): Promise<string>;
   readonly contentType: string;
+  /** The keeper's loop woke up so many milliseconds later than it had asked for. */
+  readonly wokeUp: (lateMs: number) => void;
   /** Counts one log line, or one that was dropped. */
   countLogLine(level: string): void;
   countDroppedLogLine(): void;
@@ -136,6 +138,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     renderChunks: scrape,
     render: async () => (await scrape()).join(''),
     contentType: daemon.registry.contentType,
+    wokeUp: (lateMs) => daemon.wakeDelay.observe(Math.max(0, lateMs) / 1000),
     countLogLine: (level) => daemon.logMessages.inc({ level }),
     countDroppedLogLine: () => daemon.logDropped.inc(),
     ...countReloads(daemon, clock),
