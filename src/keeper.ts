@@ -162,8 +162,7 @@ function createLoop(
 
 /** The requests that are on their way, by the number of their attempt. */
 function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed: Feed) {
-  // A list, though it is looked up by number: a Map that grows and shrinks all day leaves old tables behind, and each
-  // keeps what was in it, and the next table, from being collected early.
+  // A list for the reason that `CoreState.attempts` is one.
   const underWay: { readonly attempt: number; readonly abort: Cancel }[] = [];
   return {
     write({ attempt, market, timeoutSeconds, types, base, fresh }: Extract<Effect, { kind: 'write' }>): void {

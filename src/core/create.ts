@@ -24,7 +24,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     leftBehind: new Map(),
     bases: settings.bases.map((url, index) => createBase(url, index, now)),
     bots,
-    attempts: new Map(),
+    attempts: [],
     phase: { kind: 'running' },
     now,
     lifeMs: now.monoMs,

@@ -188,7 +188,12 @@ export interface CoreState {
   readonly bases: readonly BaseState[];
   /** Every bot that was ever configured: one that comes back must not be given a new start-up grace. */
   readonly bots: Map<string, BotState>;
-  readonly attempts: Map<number, Attempt>;
+  /**
+   * What is on its way, the oldest first. A list, though attempts are looked up by number: a Map that grows and shrinks
+   * with every request leaves old tables behind, and each keeps what was in it, and the next table, from being collected
+   * early.
+   */
+  readonly attempts: Attempt[];
   phase: Phase;
   now: Instant;
   lifeMs: number;
@@ -248,6 +253,11 @@ export interface CoreState {
   underWay: number;
   readonly settled: number[];
   settledHead: number;
+}
+
+/** The attempt of that number, if it is still on its way. */
+export function attemptOf({ attempts }: CoreState, id: number): Attempt | undefined {
+  return attempts.find((attempt) => attempt.id === id);
 }
 
 /** Time that the market's timer is still guaranteed to be armed; 0 or less where nothing is left to save. */

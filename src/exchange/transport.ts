@@ -25,7 +25,7 @@ export function createTransport({ bases, connections: limit, ca }: TransportOpti
     const origin = originOf(base);
     pools.set(origin, createConnections(origin, limit, ca));
   }
-  // No Set: see `createRequests` of the keeper.
+  // No Set, for the reason that the core keeps its attempts in a list.
   const inFlight: Attempt[] = [];
 
   return {
