@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mayWrite } from '../../src/core/step.ts';
+import { coreSettings } from './core-settings.ts';
 import { BAD_KEY, createDriver, LOST, NO_MARKET } from './driver.ts';
 import { armed, operate, progress, say, written } from './operating.ts';
 
@@ -168,6 +169,39 @@ describe('pause', () => {
     expect(written(driver, 55_000)).toEqual([null]);
     expect(written(driver, 10_000)[0]).toBe(60);
     expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'pause-over' }]);
+  });
+
+  test('ends for each market at its own time, whichever was paused first', () => {
+    const driver = armed({ markets: ['AAA', 'BBB', 'CCC'] });
+    operate(driver, 'pause', ['AAA'], 60_000);
+    operate(driver, 'pause', ['BBB'], 20_000);
+    operate(driver, 'pause', ['CCC'], 40_000);
+    operate(driver, 'disarm', ['BBB']);
+    operate(driver, 'arm', ['BBB']);
+    operate(driver, 'pause', ['BBB'], 30_000);
+    const startMs = driver.now().monoMs;
+    const ends: [string, number][] = [];
+    for (let step = 0; step < 70; step += 1) {
+      const before = driver.notices('released').length;
+      const seconds = Math.round((driver.now().monoMs - startMs) / 1000);
+      driver.live(1000);
+      for (const { market } of driver.notices('released').slice(before)) ends.push([market, seconds]);
+    }
+    expect(ends).toEqual([
+      ['BBB', 30],
+      ['CCC', 40],
+      ['AAA', 60],
+    ]);
+  });
+
+  test('of a market that a reload takes out does not end with an arming', () => {
+    const driver = armed({ markets: ['AAA', 'BBB'] });
+    operate(driver, 'pause', ['AAA'], 4000);
+    driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+    driver.wait(10_000);
+    expect(driver.notices('released')).toEqual([]);
+    driver.live(10_000);
+    expect(driver.notices('removed').map(({ market, how }) => [market, how])).toEqual([['AAA', 'deleted']]);
   });
 
   test('ends when its time is over although the host slept through it', () => {
