@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { telemetryTables } from '../docs/telemetry-tables.ts';
 import { DASHBOARDS, expressionsOf, type GridPos, readDashboard } from './dashboards.ts';
-import { countersWithoutRate, namedIn } from './promql.ts';
+import { countersWithoutRate, namedIn, TARGET_LABELS } from './promql.ts';
 
 const SOURCE = '$' + '{datasource}';
 
@@ -9,6 +10,9 @@ const overlap = (one: GridPos, other: GridPos): boolean =>
   other.x < one.x + one.w &&
   one.y < other.y + other.h &&
   other.y < one.y + one.h;
+
+/** The names that Grafana has for the units that we use; another one it shows as text behind the number. */
+const UNITS = ['none', 'short', 'bool', 'bytes', 'cps', 'reqps', 'percentunit', 's', 'dateTimeFromNow'];
 
 /** The rules of Grafana's dashboard-linter, and a few of our own. */
 describe.each(DASHBOARDS)('%s', (path) => {
@@ -121,6 +125,46 @@ describe.each(DASHBOARDS)('%s', (path) => {
         coloured.filter((name) => !headings.includes(name)),
         title,
       ).toEqual([]);
+    }
+  });
+
+  test('shows units that Grafana has', () => {
+    const units = [...JSON.stringify(panels).matchAll(/"(?:unit":|id":"unit","value":)"([^"]*)"/g)];
+    expect(units.length).toBeGreaterThan(shown.length);
+    expect(units.map(([, unit = '']) => unit).filter((unit) => !UNITS.includes(unit))).toEqual([]);
+  });
+
+  test('names its lines by labels that they have', async () => {
+    const { labelsOf } = await telemetryTables();
+    const named = [
+      ...shown.flatMap(({ targets = [] }) => targets.map(({ expr, legendFormat }) => [expr, legendFormat])),
+      ...dashboard.annotations.list.map((own) => [own.expr, `${own.titleFormat} ${own.textFormat}`]),
+    ];
+    const strange = named.flatMap(([expr = '', text = '']) => {
+      const { selectors, grouping } = namedIn(expr);
+      const own = selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? []);
+      const left = /\bby\s*\(/.test(expr) ? grouping : [...own, ...TARGET_LABELS];
+      const asked = [...text.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map(([, label = '']) => label);
+      return asked.filter((label) => !left.includes(label));
+    });
+    expect(strange).toEqual([]);
+  });
+
+  test('leads from a line of a table to a dashboard, with variables and columns that are there', () => {
+    for (const { title, targets = [], fieldConfig } of shown) {
+      const links = [...JSON.stringify(fieldConfig).matchAll(/"url":"(\/d\/[^"]*)"/g)];
+      for (const [, url = ''] of links) {
+        const [path = '', query = ''] = url.split('?');
+        const other = DASHBOARDS.map(readDashboard).find(({ uid }) => path === `/d/${uid}`);
+        const names = other?.templating.list.map(({ name }) => name) ?? [];
+        const asked = [...query.matchAll(/var-(\w+)=\$\{__data\.fields\.(\w+)\}/g)];
+        expect(asked.length, title).toBeGreaterThan(0);
+        const columns = targets.flatMap(({ expr }) => namedIn(expr).grouping);
+        for (const [, variable = '', column = ''] of asked) {
+          expect(names, url).toContain(variable);
+          expect(columns, url).toContain(column);
+        }
+      }
     }
   });
 

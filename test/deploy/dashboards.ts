@@ -56,7 +56,14 @@ export interface Dashboard {
   readonly tags: readonly string[];
   readonly editable: boolean;
   readonly links: readonly { readonly title: string; readonly url: string }[];
-  readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
+  readonly annotations: {
+    readonly list: readonly {
+      readonly name: string;
+      readonly expr: string;
+      readonly titleFormat: string;
+      readonly textFormat: string;
+    }[];
+  };
   readonly templating: { readonly list: readonly Variable[] };
   readonly panels: readonly Panel[];
 }
