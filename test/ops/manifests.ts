@@ -79,7 +79,13 @@ export interface Manifest {
   readonly data?: Readonly<Record<string, string>>;
   readonly spec: {
     readonly replicas?: number;
-    readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: PodSpec };
+    readonly selector?: { readonly matchLabels: Labels };
+    readonly strategy?: { readonly type: string };
+    readonly updateStrategy?: { readonly type: string };
+    readonly template: {
+      readonly metadata: { readonly labels: Labels; readonly annotations?: Labels };
+      readonly spec: PodSpec;
+    };
   };
 }
 
