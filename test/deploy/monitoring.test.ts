@@ -70,7 +70,9 @@ describe('nothing is asked for that does not exist', () => {
   });
 
   test('by the sentences of an alert', async () => {
-    const { labelsOf } = await telemetryTables();
+    const { labelsOf, metricNames } = await telemetryTables();
+    const metrics = JSON.stringify(alerts.map(({ annotations }) => annotations)).match(/\bkillswitch_\w+/g);
+    expect(metrics?.filter((name) => !metricNames.has(name))).toEqual([]);
     const targets = ['instance', 'job', 'namespace', 'account'];
     for (const { alert, expr, annotations } of alerts) {
       const own = namedIn(expr).selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? ['market']);
