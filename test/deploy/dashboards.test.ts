@@ -35,6 +35,7 @@ describe.each(DASHBOARDS)('%s', (path) => {
     expect(sources).toMatchObject([{ name: 'datasource', label: 'Data Source', query: 'prometheus' }]);
     const used = [
       ...queries.map(({ datasource }) => datasource?.uid),
+      ...dashboard.annotations.list.map(({ datasource }) => datasource.uid),
       ...shown.flatMap(({ datasource, targets = [] }) => [
         datasource?.uid,
         ...targets.map((target) => target.datasource.uid),

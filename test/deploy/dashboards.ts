@@ -60,6 +60,7 @@ export interface Dashboard {
     readonly list: readonly {
       readonly name: string;
       readonly expr: string;
+      readonly datasource: { readonly uid: string };
       readonly titleFormat: string;
       readonly textFormat: string;
     }[];
