@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { exampleListen } from '../deploy/example-config.ts';
 import { ROOT } from '../process/program.ts';
 import { commandsUnder } from './deploy-guide.ts';
 
@@ -64,7 +65,12 @@ test('the sample configuration is right with the variables of the unit, and fits
   const config = join(FOLDER, 'main.yaml');
   const checked = await killswitchd(['check-config', '--config', config], { ...rest, ...demo });
   expect(checked).toMatchObject({ code: 0 });
-  const { exchange } = parse(readFileSync(config, 'utf8')) as { exchange: { baseUrls: string[] } };
+  const { exchange, web } = parse(readFileSync(config, 'utf8')) as {
+    exchange: { baseUrls: string[] };
+    web: { listen: string[] };
+  };
+  // Where prometheus.yaml looks for it.
+  expect(web.listen).toEqual(exampleListen());
   const [listen] = /--listen (\S+)/.exec(EXCHANGE)?.slice(1) ?? [];
   expect(exchange.baseUrls).toEqual([`http://${listen}`]);
 });
