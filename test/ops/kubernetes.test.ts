@@ -260,6 +260,13 @@ it('the trial brings an exchange that starts before the daemon, and the only sec
   const config = only(manifestsOf('trial'), 'ConfigMap').data?.['killswitchd.yaml'];
   expect(config).toContain(`http://${exchange?.args?.at(-1)}`);
   expect({ ...pod, initContainers: pod.initContainers?.slice(1) }).toEqual(podIn('sidecar'));
+  const secret = only(manifestsOf('trial'), 'Secret');
+  const env = environmentOf(daemonOf(pod), '');
+  expect(pod.volumes.map(({ secret: from }) => from?.secretName)).toContain(secret.metadata.name);
+  expect(Object.keys(secret.data ?? {}).map((key) => `/run/secrets/killswitchd/${key}`)).toEqual([
+    env['KILLSWITCHD_API_KEY_FILE'],
+    env['KILLSWITCHD_API_SECRET_FILE'],
+  ]);
   const secrets = [...rendered].filter(([, manifests]) => manifests.some(({ kind }) => kind === 'Secret'));
   expect(secrets.map(([name]) => name)).toEqual(['trial']);
 });
