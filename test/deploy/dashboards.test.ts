@@ -53,6 +53,9 @@ describe.each(DASHBOARDS)('%s', (path) => {
       });
     }
     expect(queries.filter(({ refresh }) => refresh !== 2)).toEqual([]);
+    for (const { name, definition, query } of queries) {
+      expect(query, name).toMatchObject({ query: definition });
+    }
   });
 
   test('says what every panel shows, with a unit, an explanation and a legend', () => {
@@ -82,6 +85,20 @@ describe.each(DASHBOARDS)('%s', (path) => {
         .map(({ metric }) => `${where}: ${metric}`),
     );
     expect(loose).toEqual([]);
+  });
+
+  test('asks by variables that it has, and calls each state by its name', () => {
+    const names = [...variables.map(({ name }) => name), '__rate_interval', '__range'];
+    const asked = expressionsOf(dashboard).flatMap(({ expr }) => [...expr.matchAll(/\$(\w+)/g)]);
+    expect(asked.map(([, name = '']) => name).filter((name) => !names.includes(name))).toEqual([]);
+    for (const { title, targets = [], fieldConfig } of shown) {
+      const numbered = targets.flatMap(({ expr }) => [
+        ...expr.matchAll(/\b(\d) \* \(killswitch_market_state\{[^}]*state="(\w+)"\}/g),
+      ]);
+      for (const [, number, state] of numbered) {
+        expect(JSON.stringify(fieldConfig), title).toContain(`"${number}":{"text":"${state}"`);
+      }
+    }
   });
 
   test('shows counters as rates, over a time that fits the scrape interval', () => {

@@ -42,7 +42,9 @@ export interface Variable {
   readonly name: string;
   readonly label: string;
   readonly type: string;
+  /** What is shown in the settings, and what is asked. */
   readonly definition?: string;
+  readonly query?: string | { readonly query: string };
   readonly datasource?: { readonly uid: string };
   readonly refresh: number;
   readonly multi: boolean;
