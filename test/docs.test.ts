@@ -138,6 +138,7 @@ const OTHER_FLAGS = [
   '--omit',
   '--ignore-scripts',
   '--no-same-owner',
+  '--cluster',
   '--now',
   '--no-pager',
   '--namespace',

@@ -242,6 +242,7 @@ describe('the fleet', () => {
     const { labels } = spec.template.metadata;
     const service = only(manifests, 'Service');
     expect(spec).toMatchObject({ serviceName: service.metadata.name });
+    expect(service.metadata.labels).toEqual(only(manifests, 'StatefulSet').metadata.labels);
     for (const { spec: selecting } of [service, only(manifests, 'PodDisruptionBudget')]) {
       const { selector } = selecting as unknown as { selector: Labels & { matchLabels?: Labels } };
       expect(labels).toMatchObject(selector.matchLabels ?? selector);
