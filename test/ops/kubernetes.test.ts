@@ -119,6 +119,7 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
       containersOf(pod).map(({ securityContext }) => securityContext.readOnlyRootFilesystem),
     ).not.toContain(undefined);
     expect(pod.automountServiceAccountToken).toBe(false);
+    expect([pod.securityContext.runAsUser, pod.securityContext.runAsGroup]).toEqual(imageDefaults().user);
   });
 
   it('starts the image of this version by its own entry point, and nothing that the image lacks', () => {
