@@ -71,6 +71,44 @@ function follow(commands: string, cwd: string): Asked {
   };
 }
 
+/** Flags of Docker, which has no package here, that the guide uses. */
+const DOCKER_FLAGS = [
+  ...['--tag', '--build-arg', '--rm', '--detach', '--name', '--network', '--read-only', '--cap-drop'],
+  ...['--security-opt', '--stop-timeout', '--env'],
+];
+
+/** Commands of kubectl that are two words. */
+const LONGER = new Set(['create', 'rollout']);
+
+it('every flag of the guide is one that Docker or kubectl has', () => {
+  const kubectl = (...args: readonly string[]) => execFileSync('kubectl', args, { encoding: 'utf8' });
+  const everywhere = kubectl('options');
+  const lines = [...guide.matchAll(/^(docker|kubectl) (?:[^\n\\]|\\\n)*/gm)].map(([line]) =>
+    line.split(/\s+/),
+  );
+  const strange = lines.flatMap(([program, ...words]) => {
+    const image = words.findIndex((word) => word.startsWith('killswitchd:'));
+    const its = program === 'docker' && image > 0 && words[0] !== 'build' ? words.slice(0, image) : words;
+    const own = its.includes('--') ? its.slice(0, its.indexOf('--')) : its;
+    const flags = own.flatMap((word) => /^--?[a-z][a-z-]*/.exec(word) ?? []);
+    if (program === 'docker') {
+      return words[0] === 'exec' ? [] : flags.filter((flag) => !DOCKER_FLAGS.includes(flag));
+    }
+    const command = own.slice(
+      0,
+      own.join(' ').startsWith('create secret') ? 3 : LONGER.has(own[0] ?? '') ? 2 : 1,
+    );
+    const known = `${kubectl(...command, '--help')}${everywhere}`;
+    return flags.filter((flag) => !new RegExp(`(^|[\\s,])${flag}[=,: ]`, 'm').test(known));
+  });
+  expect(lines.length).toBeGreaterThan(15);
+  expect(strange).toEqual([]);
+});
+
+/** What the program of this repository says. */
+const killswitchd = (...args: readonly string[]): string =>
+  execFileSync(process.execPath, [join(ROOT, 'src/main.ts'), ...args], { encoding: 'utf8' });
+
 /** The files of `kubectl create secret --from-file`. */
 const secretFiles = ({ calls }: Asked): string[] =>
   calls
@@ -99,6 +137,23 @@ it('image: builds with arguments that the Dockerfile has, and runs what is in it
   );
   expect(variables.length).toBeGreaterThan(3);
   expect(variables.filter((name) => !(name in EnvironmentSchema.properties))).toEqual([]);
+  const runs = calls.filter((call) => call[1] === 'run');
+  const after = (flag: string) =>
+    runs.flatMap((call) => call.flatMap((word, at) => (call[at - 1] === flag ? [word] : [])));
+  for (const call of runs) {
+    const [command = '--help', ...args] = call.slice(
+      call.findIndex((word) => word.startsWith('killswitchd:')) + 1,
+    );
+    const help = killswitchd(command, '--help');
+    for (const flag of args.filter((arg) => arg.startsWith('--'))) expect(help).toContain(`${flag} `);
+  }
+  expect(after('--env')).toContain(`KILLSWITCHD_BASE_URL=http://${after('--listen')[0]}`);
+  const containers = after('--name');
+  expect(after('--network')).toEqual([`container:${containers[0]}`]);
+  const touched = calls.filter(([, verb = '']) => ['exec', 'stop', 'logs'].includes(verb));
+  expect(touched.map(([, , name]) => name)).toEqual(touched.map(() => containers[1]));
+  // Docker gives that many seconds; the program takes 8 where nothing is said.
+  expect(Number(after('--stop-timeout')[0])).toBeGreaterThan(8 + 2);
   const images = words.filter((word) => word.startsWith('killswitchd:'));
   expect(new Set(images)).toEqual(new Set([`killswitchd:${version}`]));
   const exec = calls.find((call) => call[1] === 'exec') ?? [];
