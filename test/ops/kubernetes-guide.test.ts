@@ -132,6 +132,12 @@ it('image: builds with arguments that the Dockerfile has, and runs what is in it
   expect(named).toEqual(['REVISION']);
   for (const name of [...named, 'BUILD_IMAGE', 'RUNTIME_IMAGE'])
     expect(dockerfile).toMatch(new RegExp(`^ARG ${name}=`, 'm'));
+  const section = guide.slice(guide.indexOf('\n## Image\n'), guide.indexOf('\n## Kubernetes\n'));
+  const args = new Set(section.match(/\b[A-Z]+_IMAGE\b/g));
+  expect([...dockerfile.matchAll(/^ARG (\w+_IMAGE)=/gm)].map(([, name]) => name)).toEqual([...args]);
+  const { entrypoint, user } = imageDefaults();
+  expect(section).toContain(`Node at \`${entrypoint[0]}\``);
+  expect(new Set(section.match(/(?<=\buser )\d+/g))).toEqual(new Set([String(user[0])]));
   const variables = words.flatMap((word, at) =>
     words[at - 1] === '--env' ? [word.split('=')[0] ?? ''] : [],
   );
