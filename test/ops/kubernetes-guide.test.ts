@@ -73,8 +73,17 @@ function follow(commands: string, cwd: string): Asked {
 
 /** Flags of Docker, which has no package here, that the guide uses. */
 const DOCKER_FLAGS = [
-  ...['--tag', '--build-arg', '--rm', '--detach', '--name', '--network', '--read-only', '--cap-drop'],
-  ...['--security-opt', '--stop-timeout', '--env'],
+  '--tag',
+  '--build-arg',
+  '--rm',
+  '--detach',
+  '--name',
+  '--network',
+  '--read-only',
+  '--cap-drop',
+  '--security-opt',
+  '--stop-timeout',
+  '--env',
 ];
 
 /** Commands of kubectl that are two words. */
