@@ -1,7 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { EnvironmentSchema } from '../../src/config/variables.ts';
@@ -193,10 +202,29 @@ it('trial: applies what is rendered, and asks pods and containers that are in it
   ]);
   const forwarded = asked.calls.find((call) => call.includes('port-forward'))?.at(-1);
   expect(forwarded).toBe(String(daemonOf(podOf(manifests)).ports?.[0]?.containerPort));
+  // The one label by which Kubernetes refuses pods that are not restricted.
+  const labelled = asked.calls.find((call) => call.includes('label'))?.at(-1);
+  expect(labelled).toBe('pod-security.kubernetes.io/enforce=restricted');
   const namespaces = asked.calls.flatMap((call) =>
     call.flatMap((word, at) => (call[at - 1] === '--namespace' ? [word] : [])),
   );
   expect(new Set(namespaces)).toEqual(new Set(['trading']));
+});
+
+it('every folder is named with what it is, and the component by the annotation that it asks for', () => {
+  const rows = [...guide.matchAll(/^\| `((?:components|overlays|pod-monitor)[\w/-]*)` /gm)];
+  const folders = readdirSync(KUBERNETES, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('/kustomization.yaml'))
+    .map((path) => dirname(path));
+  expect(rows.map(([, folder]) => folder).sort()).toEqual(folders.sort());
+  const component = parse(
+    readFileSync(join(KUBERNETES, 'components/sidecar/kustomization.yaml'), 'utf8'),
+  ) as {
+    patches: { target: { annotationSelector: string } }[];
+  };
+  const [annotation] = component.patches.map(({ target }) => target.annotationSelector.split('=')[0]);
+  const named = guide.match(/(?<![\w/.-])killswitchd\/[a-z]+/g);
+  expect(new Set(named)).toEqual(new Set([annotation]));
 });
 
 it('own bot: what is written down gives the daemon its socket, configuration and secret', () => {
@@ -225,6 +253,8 @@ it('own bot: what is written down gives the daemon its socket, configuration and
   const socket = environmentOf(daemon, '')['KILLSWITCHD_CONTROL_LISTEN'];
   expect(environmentOf(container ?? daemon, '')['KILLSWITCHD_CONTROL']).toBe(socket);
   expect(daemon.volumeMounts).toEqual(expect.arrayContaining([...(container?.volumeMounts ?? [])]));
+  const labelled = asked.calls.find((call) => call.includes('label'))?.at(-1);
+  expect(labelled).toBe('pod-security.kubernetes.io/enforce=restricted');
   expect(secretFiles(asked)).toEqual(secretsRead(manifests, 'maker-0'));
   expect(asked.calls.find((call) => call.includes('secret'))).toContain(
     pod.volumes.find(({ secret }) => secret)?.secret?.secretName,
