@@ -22,6 +22,7 @@ import {
   environmentOf,
   imageDefaults,
   KUBERNETES,
+  lostFields,
   type Manifest,
   podOf,
   render,
@@ -247,6 +248,7 @@ it('own bot: what is written down gives the daemon its socket, configuration and
   const [manifests = []] = asked.applied;
   const pod = podOf(manifests);
   const daemon = daemonOf(pod);
+  expect(lostFields(workloadOf(manifests), directory)).toEqual([]);
   expect(daemon.image).toBe(`registry.example/killswitchd:${version}`);
   expect(pod.volumes.map(({ name }) => name)).toContain('killswitchd-control');
   const [container] = pod.containers;
