@@ -281,4 +281,6 @@ it('fleet: makes a key and a secret for each of its pods', () => {
   const { metadata, spec } = workloadOf(manifests);
   const pods = Array.from({ length: spec.replicas ?? 0 }, (_, index) => `${metadata.name}-${index}`);
   expect(secretFiles(asked)).toEqual(pods.flatMap((pod) => secretsRead(manifests, pod)));
+  const [mounted] = podOf(manifests).volumes.flatMap(({ secret }) => secret?.secretName ?? []);
+  expect(asked.calls.find((call) => call.includes('secret'))).toContain(mounted);
 });
