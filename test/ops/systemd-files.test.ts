@@ -81,6 +81,9 @@ test('socket, configuration and secrets lie where unit, bot and guide look for t
   expect(socket).toBe(`unix:/run/${valuesOf(DAEMON, 'RuntimeDirectory')[0]}/control.sock`);
   const sockets = [...`${BOT}\n${GUIDE}`.matchAll(/unix:\S+\.sock/g)].map(([found]) => found);
   expect(new Set(sockets)).toEqual(new Set([socket.replace('%i', 'main')]));
+  const instances = [...`${ALL}\n${GUIDE}`.matchAll(/(?<![\w.-])killswitchd@(\w[\w-]*)/g)];
+  expect(new Set(instances.map(([, account]) => `${account}.yaml`))).toEqual(new Set(['main.yaml']));
+  expect(readdirSync(FOLDER)).toContain('main.yaml');
   const wanted = [...ALL.matchAll(/\/etc\/killswitchd\/%i(\.\w+)/g)].map(([, end = '']) => end);
   expect(wanted.toSorted((one, other) => one.localeCompare(other))).toEqual(['.key', '.secret', '.yaml']);
   for (const end of wanted) expect(GUIDE).toContain(`/etc/killswitchd/main${end}`);
