@@ -81,6 +81,7 @@ describe.each(['fleet', 'sidecar', 'standalone', 'trial'])('overlay %s', (overla
     ]);
     expect(TARGET_LABELS).toContain('account');
     expect(labels['app.kubernetes.io/instance']).toBeDefined();
+    expect(readDeployed('README.md')).toContain('`app.kubernetes.io/instance`');
   });
 });
 
