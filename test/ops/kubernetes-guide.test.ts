@@ -217,7 +217,7 @@ it('every folder is named with what it is, and the component by the annotation t
   const folders = readdirSync(KUBERNETES, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('/kustomization.yaml'))
     .map((path) => dirname(path));
-  expect(rows.map(([, folder]) => folder).sort()).toEqual(folders.sort());
+  expect(rows.map(([, folder = '']) => folder).toSorted()).toEqual(folders.toSorted());
   const component = parse(
     readFileSync(join(KUBERNETES, 'components/sidecar/kustomization.yaml'), 'utf8'),
   ) as {
