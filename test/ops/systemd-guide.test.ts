@@ -55,7 +55,7 @@ test('another account is another instance, which comes and goes without the firs
   const other = `killswitchd@${name}`;
   const first = await host.show('MainPID');
   await host.must(`cd /etc/killswitchd
-    sed 's/17477/17478/' main.yaml > ${name}.yaml
+    sed 's/17477/17478/; s/BTC_USDT/SOL_USDT/; /ETH_USDT/d; s/mode: beat.*/mode: none }/' main.yaml > ${name}.yaml
     install -m 600 main.secret ${name}.secret`);
   // Without its key it is tried again and again.
   expect((await host.run(`systemctl start ${other}`)).code).not.toBe(0);
@@ -67,8 +67,13 @@ test('another account is another instance, which comes and goes without the firs
     (await host.show('ActiveState', other)) === 'active' ? true : null,
   );
   const status = await host.must(`killswitchd status --control unix:/run/killswitchd/${name}/control.sock`);
-  expect(status).toMatch(/BTC_USDT +armed/);
+  expect(status).toMatch(/SOL_USDT +armed/);
+  // The journal knows how urgent each line is, and what wrote it.
+  const urgent = await host.must(`journalctl --no-pager -o cat -t killswitchd -p warning -u ${other}`);
+  expect(urgent).toContain('nobody watches the bot');
+  expect(urgent).not.toContain('"level":"info"');
   await host.must(`systemctl stop ${other}`);
+  expect(ofKind(host.events(), 'timer-deleted').map(({ market }) => market)).toEqual(['SOL_USDT']);
   expect(await host.must('ls /run/killswitchd')).toBe('main');
   expect([await host.show('MainPID'), await host.show('StatusText')]).toEqual([
     first,
