@@ -120,6 +120,16 @@ describe('no document names what does not exist', () => {
     expect(unknown(named, (flag) => flags.has(flag))).toEqual([]);
   });
 
+  it('as a configuration key', () => {
+    const sections = new Set(CONFIG_KEYS.map((key) => key.split('.')[0]));
+    const keys = (markdown: string) =>
+      inlineCodeOf(markdown).flatMap((text) => {
+        const [key, section] = /^(\w+)\.(?!yaml$)\w+(?=$|: )/.exec(text) ?? [];
+        return key !== undefined && sections.has(section) ? [key] : [];
+      });
+    expect(unknown(keys, (key) => CONFIG_KEYS.includes(key))).toEqual([]);
+  });
+
   it('as a command', async () => {
     const names = await commandNames();
     const commands = (markdown: string) =>
@@ -138,6 +148,7 @@ const OTHER_FLAGS = [
   '--omit',
   '--ignore-scripts',
   '--no-same-owner',
+  '--cluster',
   '--now',
   '--no-pager',
   '--namespace',

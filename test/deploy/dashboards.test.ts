@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { telemetryTables } from '../docs/telemetry-tables.ts';
 import { DASHBOARDS, expressionsOf, type GridPos, readDashboard } from './dashboards.ts';
-import { countersWithoutRate, namedIn } from './promql.ts';
+import { countersWithoutRate, namedIn, TARGET_LABELS } from './promql.ts';
 
 const SOURCE = '$' + '{datasource}';
 
@@ -9,6 +10,9 @@ const overlap = (one: GridPos, other: GridPos): boolean =>
   other.x < one.x + one.w &&
   one.y < other.y + other.h &&
   other.y < one.y + one.h;
+
+/** The names that Grafana has for the units that we use; another one it shows as text behind the number. */
+const UNITS = ['none', 'short', 'bool', 'bytes', 'cps', 'reqps', 'percentunit', 's', 'dateTimeFromNow'];
 
 /** The rules of Grafana's dashboard-linter, and a few of our own. */
 describe.each(DASHBOARDS)('%s', (path) => {
@@ -31,6 +35,7 @@ describe.each(DASHBOARDS)('%s', (path) => {
     expect(sources).toMatchObject([{ name: 'datasource', label: 'Data Source', query: 'prometheus' }]);
     const used = [
       ...queries.map(({ datasource }) => datasource?.uid),
+      ...dashboard.annotations.list.map(({ datasource }) => datasource.uid),
       ...shown.flatMap(({ datasource, targets = [] }) => [
         datasource?.uid,
         ...targets.map((target) => target.datasource.uid),
@@ -48,6 +53,9 @@ describe.each(DASHBOARDS)('%s', (path) => {
       });
     }
     expect(queries.filter(({ refresh }) => refresh !== 2)).toEqual([]);
+    for (const { name, definition, query } of queries) {
+      expect(query, name).toMatchObject({ query: definition });
+    }
   });
 
   test('says what every panel shows, with a unit, an explanation and a legend', () => {
@@ -77,6 +85,20 @@ describe.each(DASHBOARDS)('%s', (path) => {
         .map(({ metric }) => `${where}: ${metric}`),
     );
     expect(loose).toEqual([]);
+  });
+
+  test('asks by variables that it has, and calls each state by its name', () => {
+    const names = [...variables.map(({ name }) => name), '__rate_interval', '__range'];
+    const asked = expressionsOf(dashboard).flatMap(({ expr }) => [...expr.matchAll(/\$(\w+)/g)]);
+    expect(asked.map(([, name = '']) => name).filter((name) => !names.includes(name))).toEqual([]);
+    for (const { title, targets = [], fieldConfig } of shown) {
+      const numbered = targets.flatMap(({ expr }) => [
+        ...expr.matchAll(/\b(\d) \* \(killswitch_market_state\{[^}]*state="(\w+)"\}/g),
+      ]);
+      for (const [, number, state] of numbered) {
+        expect(JSON.stringify(fieldConfig), title).toContain(`"${number}":{"text":"${state}"`);
+      }
+    }
   });
 
   test('shows counters as rates, over a time that fits the scrape interval', () => {
@@ -121,6 +143,46 @@ describe.each(DASHBOARDS)('%s', (path) => {
         coloured.filter((name) => !headings.includes(name)),
         title,
       ).toEqual([]);
+    }
+  });
+
+  test('shows units that Grafana has', () => {
+    const units = [...JSON.stringify(panels).matchAll(/"(?:unit":|id":"unit","value":)"([^"]*)"/g)];
+    expect(units.length).toBeGreaterThan(shown.length);
+    expect(units.map(([, unit = '']) => unit).filter((unit) => !UNITS.includes(unit))).toEqual([]);
+  });
+
+  test('names its lines by labels that they have', async () => {
+    const { labelsOf } = await telemetryTables();
+    const named = [
+      ...shown.flatMap(({ targets = [] }) => targets.map(({ expr, legendFormat }) => [expr, legendFormat])),
+      ...dashboard.annotations.list.map((own) => [own.expr, `${own.titleFormat} ${own.textFormat}`]),
+    ];
+    const strange = named.flatMap(([expr = '', text = '']) => {
+      const { selectors, grouping } = namedIn(expr);
+      const own = selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? []);
+      const left = /\bby\s*\(/.test(expr) ? grouping : [...own, ...TARGET_LABELS];
+      const asked = [...text.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map(([, label = '']) => label);
+      return asked.filter((label) => !left.includes(label));
+    });
+    expect(strange).toEqual([]);
+  });
+
+  test('leads from a line of a table to a dashboard, with variables and columns that are there', () => {
+    for (const { title, targets = [], fieldConfig } of shown) {
+      const links = [...JSON.stringify(fieldConfig).matchAll(/"url":"(\/d\/[^"]*)"/g)];
+      for (const [, url = ''] of links) {
+        const [path = '', query = ''] = url.split('?');
+        const other = DASHBOARDS.map(readDashboard).find(({ uid }) => path === `/d/${uid}`);
+        const names = other?.templating.list.map(({ name }) => name) ?? [];
+        const asked = [...query.matchAll(/var-(\w+)=\$\{__data\.fields\.(\w+)\}/g)];
+        expect(asked.length, title).toBeGreaterThan(0);
+        const columns = targets.flatMap(({ expr }) => namedIn(expr).grouping);
+        for (const [, variable = '', column = ''] of asked) {
+          expect(names, url).toContain(variable);
+          expect(columns, url).toContain(column);
+        }
+      }
     }
   });
 

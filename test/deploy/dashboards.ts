@@ -42,7 +42,9 @@ export interface Variable {
   readonly name: string;
   readonly label: string;
   readonly type: string;
+  /** What is shown in the settings, and what is asked. */
   readonly definition?: string;
+  readonly query?: string | { readonly query: string };
   readonly datasource?: { readonly uid: string };
   readonly refresh: number;
   readonly multi: boolean;
@@ -56,7 +58,15 @@ export interface Dashboard {
   readonly tags: readonly string[];
   readonly editable: boolean;
   readonly links: readonly { readonly title: string; readonly url: string }[];
-  readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
+  readonly annotations: {
+    readonly list: readonly {
+      readonly name: string;
+      readonly expr: string;
+      readonly datasource: { readonly uid: string };
+      readonly titleFormat: string;
+      readonly textFormat: string;
+    }[];
+  };
   readonly templating: { readonly list: readonly Variable[] };
   readonly panels: readonly Panel[];
 }

@@ -4,10 +4,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { isThere, read, resolveLink } from '../docs/documents.ts';
 import { anchorsOf, linksOf } from '../docs/markdown.ts';
-import { telemetryTables } from '../docs/telemetry-tables.ts';
+import { CLOSED_LABELS, telemetryTables } from '../docs/telemetry-tables.ts';
 import { DASHBOARDS, expressionsOf, labelQueryOf, readDashboard } from './dashboards.ts';
 import { exampleListen } from './example-config.ts';
-import { nameChecker, namedIn } from './promql.ts';
+import { nameChecker, namedIn, TARGET_LABELS } from './promql.ts';
 import { alertsOf, deployed, RULES, readDeployed, rulesOf } from './rules.ts';
 
 const RUNBOOKS = 'docs/runbooks.md';
@@ -70,7 +70,9 @@ describe('nothing is asked for that does not exist', () => {
   });
 
   test('by the sentences of an alert', async () => {
-    const { labelsOf } = await telemetryTables();
+    const { labelsOf, metricNames } = await telemetryTables();
+    const metrics = JSON.stringify(alerts.map(({ annotations }) => annotations)).match(/\bkillswitch_\w+/g);
+    expect(metrics?.filter((name) => !metricNames.has(name))).toEqual([]);
     const targets = ['instance', 'job', 'namespace', 'account'];
     for (const { alert, expr, annotations } of alerts) {
       const own = namedIn(expr).selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? ['market']);
@@ -80,6 +82,17 @@ describe('nothing is asked for that does not exist', () => {
         alert,
       ).toEqual([]);
     }
+  });
+
+  test('by a condition in the sentences of an alert', () => {
+    const asked = alerts.flatMap(({ annotations }) => [
+      ...JSON.stringify(annotations).matchAll(/\beq \$labels\.(\w+) \\"(\w+)\\"/g),
+    ]);
+    expect(asked.length).toBeGreaterThan(1);
+    const values = ({ label }: { label: string }) =>
+      CLOSED_LABELS.filter((set) => set.label === label).flatMap((set) => set.values);
+    const strange = asked.filter(([, label = '', value = '']) => !values({ label }).includes(value));
+    expect(strange.map(([text]) => text)).toEqual([]);
   });
 });
 
@@ -131,7 +144,14 @@ describe('the examples', () => {
   interface Inhibition {
     readonly source_matchers: readonly string[];
     readonly target_matchers: readonly string[];
+    readonly equal: readonly string[];
   }
+  interface Alertmanager {
+    readonly route: Route & { readonly group_by: readonly string[] };
+    readonly receivers: readonly { name: string; webhook_configs: readonly { url: string }[] }[];
+    readonly inhibit_rules: readonly Inhibition[];
+  }
+  const alertmanager = parse(readDeployed(ALERTMANAGER)) as Alertmanager;
 
   test('scrape where the daemon listens without being told otherwise, and load the rules beside them', () => {
     const { rule_files, scrape_configs } = parse(readDeployed(PROMETHEUS)) as {
@@ -155,11 +175,7 @@ describe('the examples', () => {
   });
 
   test('route and hold back only alerts that there are', () => {
-    const { route, receivers, inhibit_rules } = parse(readDeployed(ALERTMANAGER)) as {
-      route: Route;
-      receivers: { name: string }[];
-      inhibit_rules: Inhibition[];
-    };
+    const { route, receivers, inhibit_rules } = alertmanager;
     const routes = [route, ...(route.routes ?? [])];
     expect(receivers.map(({ name }) => name).toSorted()).toEqual(
       routes.map(({ receiver }) => receiver ?? '').toSorted(),
@@ -168,32 +184,90 @@ describe('the examples', () => {
       ...routes.flatMap(({ matchers: own = [] }) => own),
       ...inhibit_rules.flatMap((rule) => [...rule.source_matchers, ...rule.target_matchers]),
     ];
-    const alternatives = matchers.flatMap((matcher) => {
-      const pattern = /^alertname=~?"(.+)"$/.exec(matcher)?.[1];
-      return pattern === undefined ? [] : alternativesOf(pattern);
-    });
+    const alternatives = matchers.flatMap(alternativesOf);
     expect(alternatives.length).toBeGreaterThan(8);
-    const idle = alternatives.filter((one) => !names.some((name) => new RegExp(`^(${one})$`).test(name)));
+    const idle = alternatives.filter((one) => named([one]).length === 0);
     expect(idle).toEqual([]);
     expect(matchers).toContain('severity="page"');
   });
 
-  test('provision what is there', () => {
-    const { datasources } = parse(readDeployed(DATA_SOURCE)) as { datasources: { type: string }[] };
-    expect(datasources.map(({ type }) => type)).toEqual(['prometheus']);
-    const { providers } = parse(readDeployed(PROVIDER)) as {
-      providers: { type: string; options: { path: string } }[];
+  test('group and compare alerts by labels that they have', async () => {
+    const { labelsOf } = await telemetryTables();
+    const { route, inhibit_rules } = alertmanager;
+    expect(route.group_by.filter((label) => !TARGET_LABELS.includes(label))).toEqual([]);
+    for (const { source_matchers, target_matchers, equal } of inhibit_rules) {
+      for (const { alert, expr } of named([...source_matchers, ...target_matchers].flatMap(alternativesOf))) {
+        const own = namedIn(expr).selectors.flatMap(({ metric }) => labelsOf.get(metric) ?? ['market']);
+        expect(
+          equal.filter((label) => ![...own, ...TARGET_LABELS].includes(label)),
+          alert,
+        ).toEqual([]);
+      }
+    }
+  });
+
+  test('reach each other, and whoever is told, at the ports that the guide asks', () => {
+    const { alerting } = parse(readDeployed(PROMETHEUS)) as {
+      alerting: { alertmanagers: { static_configs: { targets: string[] }[] }[] };
     };
-    expect(providers).toHaveLength(1);
-    expect(readDeployed('README.md')).toContain(providers[0]?.options.path);
+    const [target] = alerting.alertmanagers.flatMap(({ static_configs }) =>
+      static_configs.flatMap(({ targets }) => targets),
+    );
+    const guide = readDeployed('README.md');
+    expect(guide).toContain(`amtool alert query --alertmanager.url http://${target}\n`);
+    const { datasources } = parse(readDeployed(DATA_SOURCE)) as { datasources: { url: string }[] };
+    expect(guide).toContain(`promtool query instant ${datasources[0]?.url} killswitch_ready\n`);
+    const told = alertmanager.receivers.map(({ name, webhook_configs }) => [name, webhook_configs[0]?.url]);
+    expect(told).toEqual([
+      ['pager', 'http://127.0.0.1:9095/page'],
+      ['tickets', 'http://127.0.0.1:9095/ticket'],
+    ]);
+  });
+
+  test('provision what is there, with keys that Grafana knows', () => {
+    const intervals = parse(readDeployed(PROMETHEUS)) as { global: { scrape_interval: string } };
+    expect(parse(readDeployed(DATA_SOURCE))).toEqual({
+      apiVersion: 1,
+      datasources: [
+        {
+          name: expect.any(String) as string,
+          type: 'prometheus',
+          access: 'proxy',
+          url: 'http://127.0.0.1:9090',
+          isDefault: true,
+          jsonData: { httpMethod: 'POST', timeInterval: intervals.global.scrape_interval },
+        },
+      ],
+    });
+    const folder = '/var/lib/grafana/dashboards/killswitchd';
+    expect(parse(readDeployed(PROVIDER))).toEqual({
+      apiVersion: 1,
+      providers: [
+        {
+          name: 'killswitchd',
+          folder: 'killswitchd',
+          type: 'file',
+          disableDeletion: true,
+          updateIntervalSeconds: 30,
+          options: { path: folder },
+        },
+      ],
+    });
+    expect(readDeployed('README.md')).toContain(`install -D -m 644 -t ${folder} `);
   });
 });
 
-/** `A|B` and `X(A|B)` as their branches. */
-function alternativesOf(pattern: string): string[] {
+/** `alertname=~"A|B"` and `alertname=~"X(A|B)"` as their branches; other matchers have none. */
+function alternativesOf(matcher: string): string[] {
+  const pattern = /^alertname=~?"(.+)"$/.exec(matcher)?.[1];
+  if (pattern === undefined) return [];
   const [, head = '', inner] = /^(\w+)\(([\w|]+)\)$/.exec(pattern) ?? [];
   return inner === undefined ? pattern.split('|') : inner.split('|').map((tail) => head + tail);
 }
+
+/** The alerts that one of these branches names. */
+const named = (branches: readonly string[]) =>
+  alerts.filter(({ alert }) => branches.some((branch) => new RegExp(`^(${branch})$`).test(alert)));
 
 describe('deploy/README.md', () => {
   const text = readDeployed('README.md');

@@ -2,7 +2,7 @@ import { CLOSED_LABELS, telemetryTables } from '../docs/telemetry-tables.ts';
 import { RULES, rulesOf } from './rules.ts';
 
 /** Labels that come from the scrape, and those of alerts. */
-const TARGET_LABELS = ['job', 'instance', 'account', 'pod', 'node', 'namespace', 'cluster'];
+export const TARGET_LABELS = ['job', 'instance', 'account', 'pod', 'node', 'namespace', 'cluster'];
 const ALERT_LABELS = ['alertname', 'alertstate', 'severity', 'market', 'bot', 'account'];
 const KEYWORDS = new Set(['and', 'or', 'unless', 'bool', 'offset']);
 

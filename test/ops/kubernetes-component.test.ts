@@ -42,9 +42,16 @@ describe('the component', () => {
   });
   const botSpec = {
     terminationGracePeriodSeconds: 120,
+    securityContext: { supplementalGroups: [7] },
     initContainers: [{ name: 'migrate', image: 'bot' }],
-    containers: [{ name: 'maker', image: 'bot' }],
-    volumes: [{ name: 'data', emptyDir: {} }],
+    containers: [
+      { name: 'maker', image: 'bot', volumeMounts: [{ name: 'data', mountPath: '/data', subPath: 'maker' }] },
+      { name: 'logger', image: 'logger', stdin: true },
+    ],
+    volumes: [
+      { name: 'data', emptyDir: {} },
+      { name: 'rules', configMap: { name: 'rules', items: [{ key: 'a', path: 'b' }] } },
+    ],
   };
 
   it.each(['Deployment', 'StatefulSet'])(
@@ -55,13 +62,13 @@ describe('the component', () => {
         kind,
       );
       const pod = found.spec.template.spec;
-      expect(found.metadata.name).toBe('maker');
       expect(pod.terminationGracePeriodSeconds).toBe(120);
-      expect(pod.initContainers?.map(({ name }) => name).sort()).toEqual(['killswitchd', 'migrate']);
+      // The daemon first, as deploy/README.md says.
+      expect(pod.initContainers?.map(({ name }) => name)).toEqual(['killswitchd', 'migrate']);
       expect(pod.containers).toEqual(botSpec.containers);
-      expect(pod.volumes.map(({ name }) => name).sort()).toEqual(
-        ['data', ...sidecar.volumes.map(({ name }) => name)].sort(),
-      );
+      expect(pod.volumes).toEqual([...sidecar.volumes, ...botSpec.volumes]);
+      expect(pod.securityContext).toEqual({ ...sidecar.securityContext, ...botSpec.securityContext });
+      expect(found.metadata).toEqual({ name: 'maker', annotations: { 'killswitchd/sidecar': 'true' } });
       expect(daemonOf(pod)).toEqual({ ...daemonOf(sidecar), image: 'killswitchd' });
       expect(found.spec.template.metadata.labels).toEqual({ app: 'maker', 'killswitchd/daemon': 'sidecar' });
     },

@@ -1,7 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { EnvironmentSchema } from '../../src/config/variables.ts';
@@ -13,6 +22,7 @@ import {
   environmentOf,
   imageDefaults,
   KUBERNETES,
+  lostFields,
   type Manifest,
   podOf,
   render,
@@ -71,6 +81,53 @@ function follow(commands: string, cwd: string): Asked {
   };
 }
 
+/** Flags of Docker, which has no package here, that the guide uses. */
+const DOCKER_FLAGS = [
+  '--tag',
+  '--build-arg',
+  '--rm',
+  '--detach',
+  '--name',
+  '--network',
+  '--read-only',
+  '--cap-drop',
+  '--security-opt',
+  '--stop-timeout',
+  '--env',
+];
+
+/** Commands of kubectl that are two words. */
+const LONGER = new Set(['create', 'rollout']);
+
+it('every flag of the guide is one that Docker or kubectl has', () => {
+  const kubectl = (...args: readonly string[]) => execFileSync('kubectl', args, { encoding: 'utf8' });
+  const everywhere = kubectl('options');
+  const lines = [...guide.matchAll(/^(docker|kubectl) (?:[^\n\\]|\\\n)*/gm)].map(([line]) =>
+    line.split(/\s+/),
+  );
+  const strange = lines.flatMap(([program, ...words]) => {
+    const image = words.findIndex((word) => word.startsWith('killswitchd:'));
+    const its = program === 'docker' && image > 0 && words[0] !== 'build' ? words.slice(0, image) : words;
+    const own = its.includes('--') ? its.slice(0, its.indexOf('--')) : its;
+    const flags = own.flatMap((word) => /^--?[a-z][a-z-]*/.exec(word) ?? []);
+    if (program === 'docker') {
+      return words[0] === 'exec' ? [] : flags.filter((flag) => !DOCKER_FLAGS.includes(flag));
+    }
+    const command = own.slice(
+      0,
+      own.join(' ').startsWith('create secret') ? 3 : LONGER.has(own[0] ?? '') ? 2 : 1,
+    );
+    const known = `${kubectl(...command, '--help')}${everywhere}`;
+    return flags.filter((flag) => !new RegExp(`(^|[\\s,])${flag}[=,: ]`, 'm').test(known));
+  });
+  expect(lines.length).toBeGreaterThan(15);
+  expect(strange).toEqual([]);
+});
+
+/** What the program of this repository says. */
+const killswitchd = (...args: readonly string[]): string =>
+  execFileSync(process.execPath, [join(ROOT, 'src/main.ts'), ...args], { encoding: 'utf8' });
+
 /** The files of `kubectl create secret --from-file`. */
 const secretFiles = ({ calls }: Asked): string[] =>
   calls
@@ -94,11 +151,34 @@ it('image: builds with arguments that the Dockerfile has, and runs what is in it
   expect(named).toEqual(['REVISION']);
   for (const name of [...named, 'BUILD_IMAGE', 'RUNTIME_IMAGE'])
     expect(dockerfile).toMatch(new RegExp(`^ARG ${name}=`, 'm'));
+  const section = guide.slice(guide.indexOf('\n## Image\n'), guide.indexOf('\n## Kubernetes\n'));
+  const args = new Set(section.match(/\b[A-Z]+_IMAGE\b/g));
+  expect([...dockerfile.matchAll(/^ARG (\w+_IMAGE)=/gm)].map(([, name]) => name)).toEqual([...args]);
+  const { entrypoint, user } = imageDefaults();
+  expect(section).toContain(`Node at \`${entrypoint[0]}\``);
+  expect(new Set(section.match(/(?<=\buser )\d+/g))).toEqual(new Set([String(user[0])]));
   const variables = words.flatMap((word, at) =>
     words[at - 1] === '--env' ? [word.split('=')[0] ?? ''] : [],
   );
   expect(variables.length).toBeGreaterThan(3);
   expect(variables.filter((name) => !(name in EnvironmentSchema.properties))).toEqual([]);
+  const runs = calls.filter((call) => call[1] === 'run');
+  const after = (flag: string) =>
+    runs.flatMap((call) => call.flatMap((word, at) => (call[at - 1] === flag ? [word] : [])));
+  for (const call of runs) {
+    const [command = '--help', ...args] = call.slice(
+      call.findIndex((word) => word.startsWith('killswitchd:')) + 1,
+    );
+    const help = killswitchd(command, '--help');
+    for (const flag of args.filter((arg) => arg.startsWith('--'))) expect(help).toContain(`${flag} `);
+  }
+  expect(after('--env')).toContain(`KILLSWITCHD_BASE_URL=http://${after('--listen')[0]}`);
+  const containers = after('--name');
+  expect(after('--network')).toEqual([`container:${containers[0]}`]);
+  const touched = calls.filter(([, verb = '']) => ['exec', 'stop', 'logs'].includes(verb));
+  expect(touched.map(([, , name]) => name)).toEqual(touched.map(() => containers[1]));
+  // Docker gives that many seconds; the program takes 8 where nothing is said.
+  expect(Number(after('--stop-timeout')[0])).toBeGreaterThan(8 + 2);
   const images = words.filter((word) => word.startsWith('killswitchd:'));
   expect(new Set(images)).toEqual(new Set([`killswitchd:${version}`]));
   const exec = calls.find((call) => call[1] === 'exec') ?? [];
@@ -123,10 +203,29 @@ it('trial: applies what is rendered, and asks pods and containers that are in it
   ]);
   const forwarded = asked.calls.find((call) => call.includes('port-forward'))?.at(-1);
   expect(forwarded).toBe(String(daemonOf(podOf(manifests)).ports?.[0]?.containerPort));
+  // The one label by which Kubernetes refuses pods that are not restricted.
+  const labelled = asked.calls.find((call) => call.includes('label'))?.at(-1);
+  expect(labelled).toBe('pod-security.kubernetes.io/enforce=restricted');
   const namespaces = asked.calls.flatMap((call) =>
     call.flatMap((word, at) => (call[at - 1] === '--namespace' ? [word] : [])),
   );
   expect(new Set(namespaces)).toEqual(new Set(['trading']));
+});
+
+it('every folder is named with what it is, and the component by the annotation that it asks for', () => {
+  const rows = [...guide.matchAll(/^\| `((?:components|overlays|pod-monitor)[\w/-]*)` /gm)];
+  const folders = readdirSync(KUBERNETES, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('/kustomization.yaml'))
+    .map((path) => dirname(path));
+  expect(rows.map(([, folder = '']) => folder).toSorted()).toEqual(folders.toSorted());
+  const component = parse(
+    readFileSync(join(KUBERNETES, 'components/sidecar/kustomization.yaml'), 'utf8'),
+  ) as {
+    patches: { target: { annotationSelector: string } }[];
+  };
+  const [annotation] = component.patches.map(({ target }) => target.annotationSelector.split('=')[0]);
+  const named = guide.match(/(?<![\w/.-])killswitchd\/[a-z]+/g);
+  expect(new Set(named)).toEqual(new Set([annotation]));
 });
 
 it('own bot: what is written down gives the daemon its socket, configuration and secret', () => {
@@ -149,12 +248,15 @@ it('own bot: what is written down gives the daemon its socket, configuration and
   const [manifests = []] = asked.applied;
   const pod = podOf(manifests);
   const daemon = daemonOf(pod);
+  expect(lostFields(workloadOf(manifests), directory)).toEqual([]);
   expect(daemon.image).toBe(`registry.example/killswitchd:${version}`);
   expect(pod.volumes.map(({ name }) => name)).toContain('killswitchd-control');
   const [container] = pod.containers;
   const socket = environmentOf(daemon, '')['KILLSWITCHD_CONTROL_LISTEN'];
   expect(environmentOf(container ?? daemon, '')['KILLSWITCHD_CONTROL']).toBe(socket);
   expect(daemon.volumeMounts).toEqual(expect.arrayContaining([...(container?.volumeMounts ?? [])]));
+  const labelled = asked.calls.find((call) => call.includes('label'))?.at(-1);
+  expect(labelled).toBe('pod-security.kubernetes.io/enforce=restricted');
   expect(secretFiles(asked)).toEqual(secretsRead(manifests, 'maker-0'));
   expect(asked.calls.find((call) => call.includes('secret'))).toContain(
     pod.volumes.find(({ secret }) => secret)?.secret?.secretName,
@@ -179,4 +281,6 @@ it('fleet: makes a key and a secret for each of its pods', () => {
   const { metadata, spec } = workloadOf(manifests);
   const pods = Array.from({ length: spec.replicas ?? 0 }, (_, index) => `${metadata.name}-${index}`);
   expect(secretFiles(asked)).toEqual(pods.flatMap((pod) => secretsRead(manifests, pod)));
+  const [mounted] = podOf(manifests).volumes.flatMap(({ secret }) => secret?.secretName ?? []);
+  expect(asked.calls.find((call) => call.includes('secret'))).toContain(mounted);
 });

@@ -204,16 +204,17 @@ function fillVolume(
     writeVersion(place, data, 0o644, group);
   }
   if (volume.secret !== undefined) {
-    const files = secretOf(manifests) ?? secret;
+    const files = secretOf(manifests, volume.secret.secretName) ?? secret;
     writeVersion(place, files, volume.secret.defaultMode ?? 0o644, group);
   }
   return place;
 }
 
 /** The Secret that stands among the manifests; else it is made beforehand. */
-function secretOf(manifests: readonly Manifest[]): Record<string, string> | null {
+function secretOf(manifests: readonly Manifest[], name: string): Record<string, string> | null {
   const secret = manifests.find(({ kind }) => kind === 'Secret');
   if (secret === undefined) return null;
+  if (secret.metadata.name !== name) throw new Error(`there is no Secret ${name}`);
   const entries = Object.entries(secret.data ?? {});
   return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
 }

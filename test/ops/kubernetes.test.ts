@@ -84,6 +84,28 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
     daemon.volumeMounts?.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
   const volumeAt = (path: string) => pod.volumes.find(({ name }) => name === mountOf(path)?.name);
 
+  it('finds its own pods, and replaces them in a way that there is', () => {
+    const { kind, metadata, spec } = workloadOf(manifests);
+    const { selector, strategy, updateStrategy, template } = spec;
+    expect(selector?.matchLabels).toEqual(metadata.labels);
+    expect(template.metadata.labels).toMatchObject(selector?.matchLabels ?? {});
+    expect(Object.keys(metadata.labels ?? {})).toEqual([
+      'app.kubernetes.io/instance',
+      'app.kubernetes.io/name',
+    ]);
+    // Never two on one account.
+    expect([strategy, updateStrategy]).toEqual(
+      kind === 'Deployment' ? [{ type: 'Recreate' }, undefined] : [undefined, { type: 'RollingUpdate' }],
+    );
+    const [first] = containersOf(pod).slice(-1);
+    const shown = template.metadata.annotations ?? {};
+    expect(shown).toEqual(
+      overlay === 'sidecar' || overlay === 'trial'
+        ? { 'kubectl.kubernetes.io/default-container': first?.name }
+        : {},
+    );
+  });
+
   it('loses no field in the types of the client, and holds nothing of another type', () => {
     expect(lostFields(workloadOf(manifests), directory)).toEqual([]);
     const others = manifests.filter(({ kind }) => kind !== workloadOf(manifests).kind);
@@ -97,10 +119,12 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
       containersOf(pod).map(({ securityContext }) => securityContext.readOnlyRootFilesystem),
     ).not.toContain(undefined);
     expect(pod.automountServiceAccountToken).toBe(false);
+    expect([pod.securityContext.runAsUser, pod.securityContext.runAsGroup]).toEqual(imageDefaults().user);
   });
 
   it('starts the image of this version by its own entry point, and nothing that the image lacks', () => {
-    expect(daemon).toMatchObject({ image: `killswitchd:${version}`, args: imageDefaults().command });
+    expect(new Set(containersOf(pod).map(({ image }) => image))).toEqual(new Set([`killswitchd:${version}`]));
+    expect(daemon.args).toEqual(imageDefaults().command);
     expect(daemon.command).toBeUndefined();
   });
 
@@ -142,6 +166,7 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
   it('is probed over http at the port that it listens on, at every address of the pod', () => {
     const [port, ...more] = daemon.ports ?? [];
     expect(more).toEqual([]);
+    expect(port).toMatchObject({ protocol: 'TCP' });
     expect(env['KILLSWITCHD_WEB_LISTEN']).toBe(`0.0.0.0:${port?.containerPort}`);
     const probes = [daemon.startupProbe, daemon.readinessProbe, daemon.livenessProbe].filter(
       (probe) => probe !== undefined,
@@ -164,38 +189,7 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(budgetSeconds + 2);
     expect(JSON.stringify(pod)).not.toMatch(/preStop|postStart/);
   });
-
-  it('is found by the network policy and the pod monitor, at its port', () => {
-    const { labels } = workloadOf(manifests).spec.template.metadata;
-    const policy = only(manifests, 'NetworkPolicy').spec as unknown as {
-      podSelector: Selector;
-      ingress: { ports: { port: number }[] }[];
-    };
-    expect(selects(policy.podSelector, labels)).toBe(true);
-    expect(policy.ingress.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual([
-      daemon.ports?.[0]?.containerPort,
-    ]);
-    const monitors = render(join(KUBERNETES, 'pod-monitor'));
-    expect(monitors.map(misfits)).toEqual([[]]);
-    const monitor = only(monitors, 'PodMonitor').spec as unknown as {
-      selector: Selector;
-      podMetricsEndpoints: { port: string; path: string; relabelings: { sourceLabels: string[] }[] }[];
-    };
-    expect(selects(monitor.selector, labels)).toBe(true);
-    expect(monitor.podMetricsEndpoints.map(({ port }) => port)).toEqual([daemon.ports?.[0]?.name]);
-    const sources = monitor.podMetricsEndpoints.flatMap(({ relabelings }) =>
-      relabelings.flatMap(({ sourceLabels }) => sourceLabels),
-    );
-    expect(sources).toEqual(['__meta_kubernetes_pod_label_app_kubernetes_io_instance']);
-    expect(labels['app.kubernetes.io/instance']).toBeDefined();
-  });
 });
-
-interface Selector {
-  readonly matchExpressions: readonly { readonly key: string; readonly operator: string }[];
-}
-const selects = ({ matchExpressions }: Selector, labels: Labels): boolean =>
-  matchExpressions.every(({ key, operator }) => operator === 'Exists' && key in labels);
 
 describe('the sidecar', () => {
   const pod = podIn('sidecar');
@@ -249,6 +243,7 @@ describe('the fleet', () => {
     const { labels } = spec.template.metadata;
     const service = only(manifests, 'Service');
     expect(spec).toMatchObject({ serviceName: service.metadata.name });
+    expect(service.metadata.labels).toEqual(only(manifests, 'StatefulSet').metadata.labels);
     for (const { spec: selecting } of [service, only(manifests, 'PodDisruptionBudget')]) {
       const { selector } = selecting as unknown as { selector: Labels & { matchLabels?: Labels } };
       expect(labels).toMatchObject(selector.matchLabels ?? selector);
@@ -267,6 +262,13 @@ it('the trial brings an exchange that starts before the daemon, and the only sec
   const config = only(manifestsOf('trial'), 'ConfigMap').data?.['killswitchd.yaml'];
   expect(config).toContain(`http://${exchange?.args?.at(-1)}`);
   expect({ ...pod, initContainers: pod.initContainers?.slice(1) }).toEqual(podIn('sidecar'));
+  const secret = only(manifestsOf('trial'), 'Secret');
+  const env = environmentOf(daemonOf(pod), '');
+  expect(pod.volumes.map(({ secret: from }) => from?.secretName)).toContain(secret.metadata.name);
+  expect(Object.keys(secret.data ?? {}).map((key) => `/run/secrets/killswitchd/${key}`)).toEqual([
+    env['KILLSWITCHD_API_KEY_FILE'],
+    env['KILLSWITCHD_API_SECRET_FILE'],
+  ]);
   const secrets = [...rendered].filter(([, manifests]) => manifests.some(({ kind }) => kind === 'Secret'));
   expect(secrets.map(([name]) => name)).toEqual(['trial']);
 });

@@ -79,7 +79,13 @@ export interface Manifest {
   readonly data?: Readonly<Record<string, string>>;
   readonly spec: {
     readonly replicas?: number;
-    readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: PodSpec };
+    readonly selector?: { readonly matchLabels: Labels };
+    readonly strategy?: { readonly type: string };
+    readonly updateStrategy?: { readonly type: string };
+    readonly template: {
+      readonly metadata: { readonly labels: Labels; readonly annotations?: Labels };
+      readonly spec: PodSpec;
+    };
   };
 }
 
@@ -183,7 +189,12 @@ export function notRestricted(pod: PodSpec & Readonly<Record<string, unknown>>):
 }
 
 /** What the Dockerfile tells a container runtime, as far as a manifest leaves it to the image. */
-export function imageDefaults(): { entrypoint: string[]; command: string[]; env: Record<string, string> } {
+export function imageDefaults(): {
+  entrypoint: string[];
+  command: string[];
+  env: Record<string, string>;
+  user: number[];
+} {
   const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').replaceAll(/\\\n\s*/g, '');
   const list = (instruction: string) =>
     JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(text)?.[1] ?? '[]') as string[];
@@ -191,6 +202,7 @@ export function imageDefaults(): { entrypoint: string[]; command: string[]; env:
   return {
     entrypoint: list('ENTRYPOINT'),
     command: list('CMD'),
+    user: (/^USER (\d+:\d+)$/m.exec(text)?.[1] ?? '').split(':').map(Number),
     env: Object.fromEntries(variables.split(' ').map((pair) => pair.split('=') as [string, string])),
   };
 }

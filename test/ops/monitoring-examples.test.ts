@@ -86,13 +86,14 @@ describe('the scrape job for Kubernetes', () => {
   test('leaves other containers and pods that have ended alone', () => {
     expect(discovered({ ...SIDECAR, pod_container_port_name: 'http' })).toEqual({});
     expect(discovered({ ...SIDECAR, pod_phase: 'Succeeded' })).toEqual({});
+    expect(discovered({ ...SIDECAR, pod_phase: 'Failed' })).toEqual({});
   });
 });
 
 test('the commands of deploy/README.md put the files where Debian and Grafana look for them', () => {
   const guide = readDeployed('README.md');
   const ours = guide.slice(guide.indexOf('\n## Prometheus and Alertmanager\n'));
-  const commands = [...ours.matchAll(/^(install|promtool|amtool check-config) .*$/gm)];
+  const commands = [...ours.matchAll(/^(install|promtool check|amtool check-config) .*$/gm)];
   const script = commands.map(([line]) => line.replaceAll(/ \/(etc|var)\//g, ` ${directory}/$1/`));
   expect(script).toHaveLength(8);
   const folders = [

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { exampleListen } from '../deploy/example-config.ts';
 import { ROOT } from '../process/program.ts';
 import { commandsUnder } from './deploy-guide.ts';
 
@@ -64,7 +65,12 @@ test('the sample configuration is right with the variables of the unit, and fits
   const config = join(FOLDER, 'main.yaml');
   const checked = await killswitchd(['check-config', '--config', config], { ...rest, ...demo });
   expect(checked).toMatchObject({ code: 0 });
-  const { exchange } = parse(readFileSync(config, 'utf8')) as { exchange: { baseUrls: string[] } };
+  const { exchange, web } = parse(readFileSync(config, 'utf8')) as {
+    exchange: { baseUrls: string[] };
+    web: { listen: string[] };
+  };
+  // Where prometheus.yaml looks for it.
+  expect(web.listen).toEqual(exampleListen());
   const [listen] = /--listen (\S+)/.exec(EXCHANGE)?.slice(1) ?? [];
   expect(exchange.baseUrls).toEqual([`http://${listen}`]);
 });
@@ -75,6 +81,9 @@ test('socket, configuration and secrets lie where unit, bot and guide look for t
   expect(socket).toBe(`unix:/run/${valuesOf(DAEMON, 'RuntimeDirectory')[0]}/control.sock`);
   const sockets = [...`${BOT}\n${GUIDE}`.matchAll(/unix:\S+\.sock/g)].map(([found]) => found);
   expect(new Set(sockets)).toEqual(new Set([socket.replace('%i', 'main')]));
+  const instances = [...`${ALL}\n${GUIDE}`.matchAll(/(?<![\w.-])killswitchd@(\w[\w-]*)/g)];
+  expect(new Set(instances.map(([, account]) => `${account}.yaml`))).toEqual(new Set(['main.yaml']));
+  expect(readdirSync(FOLDER)).toContain('main.yaml');
   const wanted = [...ALL.matchAll(/\/etc\/killswitchd\/%i(\.\w+)/g)].map(([, end = '']) => end);
   expect(wanted.toSorted((one, other) => one.localeCompare(other))).toEqual(['.key', '.secret', '.yaml']);
   for (const end of wanted) expect(GUIDE).toContain(`/etc/killswitchd/main${end}`);
