@@ -132,6 +132,8 @@ export function createMarket(settings: MarketSettings, index: number, now: Insta
     confirmedOnce: false,
     exit: null,
     deleted: false,
+    heldUntilAwakeMs: null,
+    mayHaveFired: false,
     lastConfirmedMs: Number.NEGATIVE_INFINITY,
     lastWrittenMs: Number.NEGATIVE_INFINITY,
     lastDurationMs: null,

@@ -110,9 +110,15 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
         : 'keeps its timer: its bot gives no sign of life';
     return said(awaited === 'goodbye' ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`);
   }
-  if (exit.done) return said('done', 'has no timer any more: its orders stay');
+  if (exit.done) return said('done', `has no timer any more${describeGone(market)}`);
   if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));
   return said('waiting', 'still has a timer: the delete is not confirmed yet');
+}
+
+/** What is known of the orders of a market whose timer is gone. */
+function describeGone({ mayHaveFired, deleted, belief }: MarketState): string {
+  if (mayHaveFired) return ', and it may have fired before it was deleted: check which orders are left';
+  return !deleted && belief.notBeforeLifeMs !== null ? ': it has fired' : ': its orders stay';
 }
 
 function keyRefused(detail: string): string {

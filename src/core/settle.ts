@@ -11,6 +11,7 @@ import { ROUNDING_MS } from './promise.ts';
 import { countSettled } from './rate.ts';
 import {
   type Attempt,
+  awakeMs,
   awakeSlackMs,
   type BaseState,
   type CoreState,
@@ -118,6 +119,8 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.overdueSaid = false;
   market.lapseSaid = false;
   market.deleted = false;
+  market.heldUntilAwakeMs = null;
+  market.mayHaveFired = false;
   if (attempt.purpose === 'trip') tripDone(market);
   if (market.exit?.want === 'handoff') market.exit.done = true;
   planNext(state, attempt);
@@ -169,10 +172,15 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   const { market } = attempt;
   believeDeleted(state, attempt);
   calm(market);
+  const { heldUntilAwakeMs } = market;
+  if (heldUntilAwakeMs !== null) market.mayHaveFired = heldUntilAwakeMs <= awakeMs(state);
+  market.heldUntilAwakeMs = null;
   market.deleted = true;
   if (market.exit?.want === 'delete') market.exit.done = true;
   const durationMs = state.now.monoMs - attempt.writtenMs;
-  out.push({ kind: 'notice', notice: { kind: 'deleted', market: market.settings.market, durationMs } });
+  const { mayHaveFired } = market;
+  const name = market.settings.market;
+  out.push({ kind: 'notice', notice: { kind: 'deleted', market: name, durationMs, mayHaveFired } });
 }
 
 function calm(market: MarketState): void {
