@@ -51,7 +51,11 @@ type Say = (progress: Progress['state'], says: string) => Progress;
 function armed(state: CoreState, market: MarketState, said: Say): Progress {
   const leftMs = slackMs(state, market);
   if (market.leaving) return said('impossible', 'is no longer configured');
-  if (market.hold !== null) return said('impossible', `stays as it is (${market.hold.why}): arm it`);
+  if (market.hold !== null) {
+    const { why, untilAwakeMs } = market.hold;
+    const ends = untilAwakeMs === null ? 'arm it' : 'it is armed when the pause is over';
+    return said('impossible', `stays as it is (${why}): ${ends}`);
+  }
   if (market.suspended !== null) {
     const { mode } = state.settings.liveness;
     return said(
