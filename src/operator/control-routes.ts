@@ -24,6 +24,8 @@ interface Call {
   readonly bot: string | undefined;
   /** On the monotonic clock. */
   readonly arrivedMs: number;
+  /** Calls `run` once nobody waits for the answer any more: it was sent, or the connection has ended. */
+  readonly onOver: (run: () => void) => void;
 }
 
 interface Answer {
@@ -48,13 +50,15 @@ export type ControlRoutes = ReadonlyMap<string, Route>;
 const DEFAULT_WAIT_SECONDS = 15;
 /** Commands that are waited for at one time, and readers of the status. */
 const MAX_COMMANDS = 64;
+/** The same with commands whose askers have gone: what they asked for goes on, and is looked at in every turn. */
+const MAX_UNDER_WAY = 512;
 const MAX_READERS = 32;
 const MOST_REASONS = 100;
 
 /** Everything that can be asked, by path. One of these serves all listeners. */
 export function createRoutes(sources: ControlSources): ControlRoutes {
   const views = createViews(sources.clock, sources.snapshot);
-  const inTurn = createSlots(MAX_COMMANDS);
+  const inTurn = createSlots();
   const commands = COMMANDS.map(
     (name) => [`/v1/${name}`, commandRoute(sources, views, inTurn, name)] as const,
   );
@@ -65,14 +69,18 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
       {
         ...WORD,
         keys: [...WORD.keys, 'waitSeconds'],
-        answer: (call) => inTurn(() => goodbye(sources, views, call)),
+        answer: (call) => inTurn(call, () => goodbye(sources, views, call)),
       },
     ],
     ['/v1/fail', { ...WORD, answer: (call) => fail(sources, views, call) }],
     ...commands,
     [
       '/v1/reload',
-      { ...PLAIN, keys: ['waitSeconds'], answer: ({ input }) => inTurn(() => reload(sources, views, input)) },
+      {
+        ...PLAIN,
+        keys: ['waitSeconds'],
+        answer: (call) => inTurn(call, () => reload(sources, views, call.input)),
+      },
     ],
     [
       '/v1/log-level',
@@ -95,18 +103,28 @@ function json(status: number, value: unknown): Answer {
   return { status, body: `${JSON.stringify(value)}\n` };
 }
 
-type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+type InTurn = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
 
-function createSlots(limit: number): InTurn {
+/** Whoever gives up asking leaves the place to others: an emergency must not wait for what nobody waits for. */
+function createSlots(): InTurn {
+  let waitedFor = 0;
   let underWay = 0;
-  return async (work) => {
-    if (underWay >= limit) {
-      throw new ControlRefusal('too_many_commands', `${limit} commands are being waited for; try again`);
+  return async ({ onOver }, work) => {
+    if (waitedFor >= MAX_COMMANDS || underWay >= MAX_UNDER_WAY) {
+      throw new ControlRefusal('too_many_commands', `${waitedFor} commands are being waited for; try again`);
     }
+    waitedFor += 1;
     underWay += 1;
+    let waits = true;
+    const leave = (): void => {
+      if (waits) waitedFor -= 1;
+      waits = false;
+    };
+    onOver(leave);
     try {
       return await work();
     } finally {
+      leave();
       underWay -= 1;
     }
   };
@@ -157,7 +175,7 @@ function commandRoute(sources: ControlSources, views: Views, inTurn: InTurn, doe
     ...PLAIN,
     keys: pauses ? ['markets', 'forSeconds', 'waitSeconds'] : ['markets', 'waitSeconds'],
     needs: pauses ? ['forSeconds'] : [],
-    answer: (call) => inTurn(() => operate(call)),
+    answer: (call) => inTurn(call, () => operate(call)),
   };
 }
 
@@ -241,7 +259,12 @@ export function addRoutes(app: FastifyInstance, routes: ControlRoutes, tools: Ro
         // In the next turn it is known what followed in the same bytes.
         if (!atOnce) await new Promise<void>((resolve) => void clock.after(0, resolve));
         if (!begin(reply)) return reply.hijack();
-        return send(reply, await answer({ input, bot, arrivedMs: arrivedMs(request) }));
+        const onOver = (run: () => void) => {
+          // Whoever has gone by now ends no more.
+          if (reply.raw.destroyed) run();
+          else reply.raw.once('close', run);
+        };
+        return send(reply, await answer({ input, bot, arrivedMs: arrivedMs(request), onOver }));
       },
     });
   }

@@ -2,7 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { ControlSources } from '../../src/operator/control-sources.ts';
 import type { LoadReport } from './control-daemon.ts';
 import {
   asker,
@@ -144,6 +146,39 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
     expect((await ask('/v1/fail?bot=main')).status).toBe(200);
     for (const end of ends) end();
     expect(await countEnds(waiting)).toEqual({ 200: 64 });
+    expect((await ask('/v1/reload')).status).toBe(200);
+  });
+
+  test('commands whose askers have gone leave their places to others, to a limit, and are carried out', async () => {
+    let asked = 0;
+    const ends: (() => void)[] = [];
+    const operate: ControlSources['operate'] = () => {
+      asked += 1;
+      return new Promise((resolve) => ends.push(() => resolve([])));
+    };
+    const { addresses } = await start(createSpy({ operate }), [listen()]);
+    const ask = asker(addresses[0]);
+    const abandon = async (many: number) => {
+      const wanted = asked + many;
+      const sockets = THOUSAND.slice(0, many).map(() => dial(addresses[0]));
+      for (const socket of sockets) socket.write('POST /v1/arm HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      // Every other one is gone before its command begins.
+      for (const socket of sockets.filter((_, index) => index % 2 === 0)) socket.destroySoon();
+      while (asked < wanted) await sleep(10);
+      for (const socket of sockets) socket.destroy();
+      // Their going is seen before the next connection.
+      await ask('/v1/beat?bot=main');
+    };
+    for (let round = 0; round < 8; round += 1) {
+      expect((await ask('/v1/reload')).status).toBe(200);
+      await abandon(64);
+    }
+    const refused = await ask('/v1/trip');
+    expect([refused.status, codeOf(refused)]).toEqual([503, 'too_many_commands']);
+    expect(asked).toBe(512);
+    for (const end of ends.splice(0)) end();
+    await abandon(64);
+    for (const end of ends) end();
     expect((await ask('/v1/reload')).status).toBe(200);
   });
 
