@@ -125,8 +125,17 @@ function createListener(shared: Shared, address: ControlAddress): FastifyInstanc
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
-    if (body.length > 0) checkContentType(request.headers['content-type']);
-    done(null, parseJsonBody(body));
+    turnstile.pass(() => {
+      let read: unknown;
+      try {
+        if (body.length > 0) checkContentType(request.headers['content-type']);
+        read = parseJsonBody(body);
+      } catch (error) {
+        done(error as ControlRefusal);
+        return;
+      }
+      done(null, read);
+    });
   });
   app.setErrorHandler((error, _request, reply) => refuse(reply, error));
   addRoutes(app, routes, {

@@ -116,6 +116,22 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
     expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.4);
   });
 
+  test('long bodies that are no JSON leave the timers their turn while their mistakes are looked for', async () => {
+    const daemon = await startProcess(listen());
+    const ask = asker(daemon.address, 100);
+    const body = '['.repeat(65_000);
+    const send = () =>
+      THOUSAND.slice(0, 200).map(() =>
+        ask('/v1/beat', { body, headers: { 'content-type': 'application/json' } }),
+      );
+    await countEnds(send());
+    await daemon.measure();
+    const ends = await countEnds(send());
+    const report = await daemon.end();
+    expect(ends).toEqual({ 400: 200 });
+    expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.1);
+  });
+
   test('a flood of requests sent ahead, from every connection there may be, leaves the timers their turn', async () => {
     const daemon = await startProcess(listen());
     await asker(daemon.address)('/v1/beat');
