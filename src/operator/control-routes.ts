@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BotWord } from '../core/events.ts';
 import { describeNothingGuarded } from '../core/guarding.ts';
@@ -13,9 +12,9 @@ import {
   readQuery,
 } from './control-input.ts';
 import { ControlRefusal, errorBody } from './control-refusal.ts';
+import { type Answer, onOver, type Send } from './control-send.ts';
 import type { ControlSources, ReloadReport } from './control-sources.ts';
 import { createViews, describeFiring, type Views } from './control-view.ts';
-import { createBreather } from './share.ts';
 
 /** What one request is about. */
 interface Call {
@@ -26,12 +25,6 @@ interface Call {
   readonly arrivedMs: number;
   /** Calls `run` once nobody waits for the answer any more: it was sent, or the connection has ended. */
   readonly onOver: (run: () => void) => void;
-}
-
-interface Answer {
-  readonly status: number;
-  /** JSON, or pieces of it. */
-  readonly body: string | readonly string[];
 }
 
 interface Route {
@@ -48,11 +41,10 @@ interface Route {
 export type ControlRoutes = ReadonlyMap<string, Route>;
 
 const DEFAULT_WAIT_SECONDS = 15;
-/** Commands that are waited for at one time, and readers of the status. */
+/** Commands that are waited for at one time. */
 const MAX_COMMANDS = 64;
 /** The same with commands whose askers have gone: what they asked for goes on, and is looked at in every turn. */
 const MAX_UNDER_WAY = 512;
-const MAX_READERS = 32;
 const MOST_REASONS = 100;
 
 /** Everything that can be asked, by path. One of these serves all listeners. */
@@ -243,12 +235,14 @@ export interface RouteTools {
   readonly arrivedMs: (request: FastifyRequest) => number;
   /** False where the request must not be carried out any more. */
   readonly begin: (reply: FastifyReply) => boolean;
+  /** Calls `run` when it is its turn among all requests. */
+  readonly inTurn: (run: () => void) => void;
   readonly send: Send;
 }
 
 /** Adds the routes to one listener. */
 export function addRoutes(app: FastifyInstance, routes: ControlRoutes, tools: RouteTools): void {
-  const { clock, arrivedMs, begin, send } = tools;
+  const { clock, arrivedMs, begin, inTurn, send } = tools;
   for (const [path, { method, keys, needs, ofBot, atOnce, answer }] of routes) {
     app.route({
       method,
@@ -256,41 +250,23 @@ export function addRoutes(app: FastifyInstance, routes: ControlRoutes, tools: Ro
       handler: async (request, reply) => {
         const { bot } = readQuery(request.query, ofBot ? ['bot'] : []);
         const input = readInput(method === 'GET' ? undefined : request.body, keys, needs);
-        // In the next turn it is known what followed in the same bytes.
-        if (!atOnce) await new Promise<void>((resolve) => void clock.after(0, resolve));
-        if (!begin(reply)) return reply.hijack();
-        const onOver = (run: () => void) => {
-          // Whoever has gone by now ends no more.
-          if (reply.raw.destroyed) run();
-          else reply.raw.once('close', run);
+        const call = {
+          input,
+          bot,
+          arrivedMs: arrivedMs(request),
+          onOver: (run: () => void) => onOver(reply, run),
         };
-        return send(reply, await answer({ input, bot, arrivedMs: arrivedMs(request), onOver }));
+        if (atOnce) return begin(reply) ? send(reply, await answer(call)) : reply.hijack();
+        // In the next turn it is known what followed in the same bytes.
+        await new Promise<void>((resolve) => void clock.after(0, resolve));
+        const answered = await new Promise<Answer | null>((resolve, reject) =>
+          inTurn(() => {
+            if (!begin(reply)) resolve(null);
+            else Promise.try(answer, call).then(resolve, reject);
+          }),
+        );
+        return answered === null ? reply.hijack() : send(reply, answered);
       },
     });
   }
-}
-
-export type Send = (reply: FastifyReply, answer: Answer) => FastifyReply;
-
-/** Sends what is long in pieces and with breaks, as fast as its reader takes it, and not to too many at a time. */
-export function createSend(sources: ControlSources): Send {
-  const breathe = createBreather(sources.clock);
-  let readers = 0;
-  async function* paced(pieces: readonly string[]) {
-    for (const piece of pieces) {
-      await breathe();
-      yield piece;
-    }
-  }
-  return (reply, { status, body }) => {
-    if (typeof body === 'string') return reply.code(status).send(body);
-    if (readers >= MAX_READERS) {
-      throw new ControlRefusal('too_many_commands', `${MAX_READERS} are reading the status; try again`);
-    }
-    readers += 1;
-    reply.raw.once('close', () => {
-      readers -= 1;
-    });
-    return reply.code(status).send(Readable.from(paced(body), { objectMode: false }));
-  };
 }

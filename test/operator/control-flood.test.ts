@@ -132,6 +132,19 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
     expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.1);
   });
 
+  test('1000 commands at once for a market of which the nearest name is looked for take turns', async () => {
+    const daemon = await startProcess(listen());
+    const ask = asker(daemon.address, 250);
+    const send = () => THOUSAND.map(() => ask('/v1/arm', { body: { markets: ['M77_USDC'] } }));
+    await countEnds(send());
+    await daemon.measure();
+    const ends = await countEnds(send());
+    const report = await daemon.end();
+    expect(ends).toEqual({ 404: 1000 });
+    expect(report.otherCalls).toBe(0);
+    expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.06);
+  });
+
   test('a flood of requests sent ahead, from every connection there may be, leaves the timers their turn', async () => {
     const daemon = await startProcess(listen());
     await asker(daemon.address)('/v1/beat');
@@ -196,6 +209,19 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
     await abandon(64);
     for (const end of ends) end();
     expect((await ask('/v1/reload')).status).toBe(200);
+  });
+
+  test('readers who have gone before the status was made take no place from others', async () => {
+    const made = Promise.withResolvers<readonly string[]>();
+    const { addresses } = await start(createSpy({ status: () => made.promise }), [listen()]);
+    const sockets = THOUSAND.slice(0, 32).map(() => dial(addresses[0]));
+    for (const socket of sockets) socket.write('GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    const ask = asker(addresses[0]);
+    await ask('/v1/beat?bot=main');
+    for (const socket of sockets) socket.destroy();
+    await ask('/v1/beat?bot=main');
+    made.resolve(['{}']);
+    expect((await ask('/v1/status', { method: 'GET' })).status).toBe(200);
   });
 
   test('connections of those who asked once make room for others', async () => {
