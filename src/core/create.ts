@@ -132,7 +132,7 @@ export function createMarket(settings: MarketSettings, index: number, now: Insta
     confirmedOnce: false,
     exit: null,
     deleted: false,
-    heldUntilAwakeMs: null,
+    heldUntilAwakeMs: Number.POSITIVE_INFINITY,
     mayHaveFired: false,
     lastConfirmedMs: Number.NEGATIVE_INFINITY,
     lastWrittenMs: Number.NEGATIVE_INFINITY,

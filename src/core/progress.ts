@@ -121,8 +121,10 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
 
 /** What is known of the orders of a market whose timer is gone. */
 function describeGone({ mayHaveFired, deleted, belief }: MarketState): string {
-  if (mayHaveFired) return ', and it may have fired before it was deleted: check which orders are left';
-  return !deleted && belief.notBeforeLifeMs !== null ? ': it has fired' : ': its orders stay';
+  if (!deleted && belief.notBeforeLifeMs !== null) return ': it has fired';
+  return deleted && mayHaveFired
+    ? ', and it may have fired before it was deleted: check which orders are left'
+    : ': its orders stay';
 }
 
 function keyRefused(detail: string): string {

@@ -119,8 +119,6 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.overdueSaid = false;
   market.lapseSaid = false;
   market.deleted = false;
-  market.heldUntilAwakeMs = null;
-  market.mayHaveFired = false;
   if (attempt.purpose === 'trip') tripDone(market);
   if (market.exit?.want === 'handoff') market.exit.done = true;
   planNext(state, attempt);
@@ -172,9 +170,7 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   const { market } = attempt;
   believeDeleted(state, attempt);
   calm(market);
-  const { heldUntilAwakeMs } = market;
-  if (heldUntilAwakeMs !== null) market.mayHaveFired = heldUntilAwakeMs <= awakeMs(state);
-  market.heldUntilAwakeMs = null;
+  if (!market.deleted) market.mayHaveFired = market.heldUntilAwakeMs <= awakeMs(state);
   market.deleted = true;
   if (market.exit?.want === 'delete') market.exit.done = true;
   const durationMs = state.now.monoMs - attempt.writtenMs;

@@ -32,6 +32,26 @@ describe('orders are said to stay', () => {
     expect(progress(driver, 'disarm').says).toBe(STAY);
   });
 
+  test('whatever answers to a second delete after that', () => {
+    const { driver, write } = deleting();
+    driver.wait(4000);
+    for (const other of driver.take()) driver.settle(other, DELETED);
+    driver.wait(60_000);
+    driver.settle(write, DELETED);
+    expect(said(driver)).toEqual([false, false, false]);
+    expect(progress(driver, 'disarm').says).toBe(STAY);
+  });
+
+  test('where no renewal was ever confirmed, and the first was lost', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.settle(driver.takeOne(), LOST);
+    operate(driver, 'disarm');
+    driver.settle(driver.takeOne(), DELETED);
+    expect(said(driver)).toEqual([false]);
+    expect(progress(driver, 'disarm').says).toBe(STAY);
+  });
+
   test('where there never was a timer', () => {
     const driver = createDriver();
     operate(driver, 'disarm');
@@ -95,6 +115,18 @@ describe('orders are not said to stay', () => {
 
   test('of a market whose timer has surely fired', () => {
     const driver = armed();
+    operate(driver, 'trip');
+    driver.live(30_000);
+    operate(driver, 'disarm');
+    expect(progress(driver, 'disarm').says).toBe(FIRED);
+  });
+
+  test('of one that has surely fired after an earlier one was deleted late', () => {
+    const { driver, write } = deleting();
+    driver.wait(59_000);
+    driver.settle(write, DELETED);
+    operate(driver, 'arm');
+    driver.live(3000);
     operate(driver, 'trip');
     driver.live(30_000);
     operate(driver, 'disarm');
