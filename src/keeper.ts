@@ -42,6 +42,8 @@ export interface Keeper {
   readonly state: Readonly<CoreState>;
   /** Called after every step, for the watchdog: the loop turns. */
   onTurn(run: () => void): void;
+  /** Called whenever the loop was woken as it had asked for, with how much later that was, in milliseconds. */
+  onWake(run: (lateMs: number) => void): void;
 }
 
 /** A loop that took no step for this long is not making progress: the core asks for a tick every 250 ms. */
@@ -62,7 +64,7 @@ export function createKeeper(options: Options): Keeper {
   const { settings, clock } = options;
   const state = createState(settings, clock.now());
   const finished = Promise.withResolvers<readonly LeftArmed[]>();
-  const { feed, onTurn } = createLoop(options, state, finished.resolve);
+  const { feed, onTurn, onWake } = createLoop(options, state, finished.resolve);
   const waiting = createWaiting(clock, state, onTurn);
   return {
     state,
@@ -86,6 +88,7 @@ export function createKeeper(options: Options): Keeper {
     },
     summary: () => summarise(state, clock.now()),
     onTurn,
+    onWake,
   };
 }
 
@@ -96,12 +99,16 @@ function createLoop(
   { clock, exchange, observe }: Options,
   state: CoreState,
   finish: (left: readonly LeftArmed[]) => void,
-): { readonly feed: Feed; readonly onTurn: Keeper['onTurn'] } {
+): { readonly feed: Feed } & Pick<Keeper, 'onTurn' | 'onWake'> {
   const queue: CoreEvent[] = [];
   const turned: (() => void)[] = [];
+  const woken: ((lateMs: number) => void)[] = [];
   let turning = false;
   let ended = false;
-  const alarm = createAlarm(clock, state, () => feed({ kind: 'tick' }));
+  const alarm = createAlarm(clock, state, (lateMs) => {
+    feed({ kind: 'tick' });
+    for (const run of woken) run(lateMs);
+  });
   const requests = createRequests(clock, exchange, state, feed);
 
   /** Events that arise while effects are carried out wait their turn: the core is never entered twice. */
@@ -150,39 +157,42 @@ function createLoop(
     }
   }
 
-  return { feed, onTurn: (run) => turned.push(run) };
+  return { feed, onTurn: (run) => turned.push(run), onWake: (run) => woken.push(run) };
 }
 
 /** The requests that are on their way, by the number of their attempt. */
 function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed: Feed) {
-  const aborts = new Map<number, Cancel>();
+  // A list for the reason that `CoreState.attempts` is one.
+  const underWay: { readonly attempt: number; readonly abort: Cancel }[] = [];
   return {
     write({ attempt, market, timeoutSeconds, types, base, fresh }: Extract<Effect, { kind: 'write' }>): void {
       const abort = exchange.sync(
         { market, timeoutSeconds, types, base, fresh, mayWrite: () => mayWrite(state, attempt, clock.now()) },
         (outcome) => {
-          aborts.delete(attempt);
+          underWay.splice(underWay.indexOf(request), 1);
           feed({ kind: 'settled', attempt, outcome });
         },
       );
-      aborts.set(attempt, abort);
+      const request = { attempt, abort };
+      underWay.push(request);
     },
-    abort: (attempt: number): void => aborts.get(attempt)?.(),
+    abort: (attempt: number): void => underWay.find((request) => request.attempt === attempt)?.abort(),
   };
 }
 
 /** Wakes the core at the moment that it asked for; most answers leave that moment where it was. */
-function createAlarm(clock: Clock, state: CoreState, wake: () => void) {
+function createAlarm(clock: Clock, state: CoreState, wake: (lateMs: number) => void) {
   let setToMs: number | null = null;
   let cancel: Cancel = () => {};
   return {
     set(): void {
       if (setToMs === state.wakeAtMs) return;
       cancel();
-      setToMs = state.wakeAtMs;
-      cancel = clock.after(state.wakeAtMs - clock.now().monoMs, () => {
+      const { wakeAtMs } = state;
+      setToMs = wakeAtMs;
+      cancel = clock.after(wakeAtMs - clock.now().monoMs, () => {
         setToMs = null;
-        wake();
+        wake(clock.now().monoMs - wakeAtMs);
       });
     },
     end: (): void => cancel(),

@@ -29,7 +29,7 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
   if (state.phase.kind !== 'stopping') return;
   const { monoMs } = state.now;
   const spent = monoMs >= state.phase.budgetEndMs - LAST_WORD_MS;
-  const hopeless = state.unauthorised !== null && state.attempts.size === 0;
+  const hopeless = state.unauthorised !== null && state.attempts.length === 0;
   if (!spent && !hopeless && state.markets.some((market) => !market.exit?.done)) return;
   const left: LeftArmed[] = [];
   for (const market of state.markets) {
@@ -45,7 +45,7 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
     if (notAfterMs === null || notAfterMs <= monoMs) continue;
     left.push({ market, firesByWallMs: state.now.wallMs + (notAfterMs - monoMs), why: 'policy' });
   }
-  for (const attempt of state.attempts.values()) {
+  for (const attempt of state.attempts) {
     if (!attempt.aborted) out.push({ kind: 'abort', attempt: attempt.id });
     attempt.aborted = true;
   }

@@ -45,10 +45,13 @@ export function exitOf(state: CoreState, market: MarketState, wanted: ExitPolicy
   return policy;
 }
 
-/** What exits want to write now: deletes, or the last renewal of a handoff, each after all of its market settled. */
-export function dueExits(state: CoreState): Candidate[] {
+/**
+ * What the exits among `parting` want to write now: deletes, or the last renewal of a handoff, each after all of its
+ * market settled.
+ */
+export function dueExits(state: CoreState, parting: readonly MarketState[]): Candidate[] {
   const due: Candidate[] = [];
-  for (const market of state.markets) {
+  for (const market of parting) {
     const { exit } = market;
     if (exit === null || exit.done || exit.want === 'keep') continue;
     const waits = state.settings.flaw !== 'delete-beside-renewal';

@@ -49,18 +49,25 @@ export function holdAfterLapse(state: CoreState, market: MarketState, out: Effec
 
 /** Pauses end by themselves; the time that the host slept counts. */
 export function endPauses(state: CoreState, out: Effect[]): void {
+  const nowMs = awakeMs(state);
+  if (nowMs < state.pauseOverAwakeMs) return;
+  let nextMs = Number.POSITIVE_INFINITY;
   for (const market of state.markets) {
     const untilMs = market.hold?.untilAwakeMs ?? null;
-    if (untilMs !== null && !market.leaving && awakeMs(state) >= untilMs)
-      release(state, market, 'pause-over', out);
+    if (untilMs === null || market.leaving) continue;
+    if (nowMs >= untilMs) release(state, market, 'pause-over', out);
+    else nextMs = Math.min(nextMs, untilMs);
   }
+  state.pauseOverAwakeMs = nextMs;
 }
 
 function hold(state: CoreState, market: MarketState, why: Hold, forMs: number | null, out: Effect[]): void {
   if (isWanted(state, market)) noteUnwanted(state, market);
   // The last word counts: what was to be tripped is now to be left alone.
   market.tripWanted = why === 'tripped';
-  market.hold = { why, untilAwakeMs: forMs === null ? null : awakeMs(state) + forMs };
+  const untilAwakeMs = forMs === null ? null : awakeMs(state) + forMs;
+  market.hold = { why, untilAwakeMs };
+  if (untilAwakeMs !== null) state.pauseOverAwakeMs = Math.min(state.pauseOverAwakeMs, untilAwakeMs);
   reconsider(state, market);
   const untilWallMs = forMs === null ? null : state.now.wallMs + forMs;
   out.push({ kind: 'notice', notice: { kind: 'held', market: market.settings.market, why, untilWallMs } });

@@ -182,9 +182,9 @@ export function takePermits(
  */
 function freeLanes(state: CoreState): number {
   const proven = state.authorisedOnce;
-  if (state.settings.nonce === 'window' && proven) return state.settings.connections - state.attempts.size;
+  if (state.settings.nonce === 'window' && proven) return state.settings.connections - state.attempts.length;
   const patienceMs = lanePatienceMs(state);
-  for (const attempt of state.attempts.values()) {
+  for (const attempt of state.attempts) {
     const ageMs = state.now.monoMs - attempt.writtenMs;
     if (!attempt.detached && ageMs < patienceMs) {
       state.nextDueMs = Math.min(state.nextDueMs, attempt.writtenMs + patienceMs);
@@ -239,7 +239,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     aborted: false,
   };
   state.nextAttemptId += 1;
-  state.attempts.set(attempt.id, attempt);
+  state.attempts.push(attempt);
   market.inFlight.push(attempt);
   market.lastWrittenMs = monoMs;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);

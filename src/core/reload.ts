@@ -71,6 +71,8 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     leave(state, market);
   }
   replaceMarkets(state, [...staying, ...going]);
+  // Some of them may be another shard's from now on.
+  state.nextPartingMs = Math.min(state.nextPartingMs, state.now.monoMs);
   planPeriods(state, carriedPerSecond(state));
   out.push({ kind: 'notice', notice: { kind: 'reloaded', added, removed, changed, moved } });
 }
@@ -112,9 +114,9 @@ function followElsewhere(state: CoreState, market: MarketState, elsewhere: boole
  * due for it: all of them together would take the limit from those that stay.
  */
 export function endHandovers(state: CoreState, out: Effect[]): void {
+  if (state.now.monoMs < state.nextPartingMs) return;
   const moved = state.markets.filter((market) => market.movedUntilAwakeMs !== null && !market.leaving);
-  if (moved.length === 0 || state.now.monoMs < state.nextPartingMs) return;
-  state.nextPartingMs = state.now.monoMs + PARTING_MS;
+  state.nextPartingMs = moved.length === 0 ? Number.POSITIVE_INFINITY : state.now.monoMs + PARTING_MS;
   const due = moved.filter((market) => isHandedOver(state, market));
   if (due.length === 0) return;
   const going = new Set(due);

@@ -11,6 +11,7 @@ import { ROUNDING_MS } from './promise.ts';
 import { countSettled } from './rate.ts';
 import {
   type Attempt,
+  attemptOf,
   awakeMs,
   awakeSlackMs,
   type BaseState,
@@ -25,9 +26,9 @@ const GRID_SLACK_MS = 25;
 
 /** Takes in what became of one attempt: the table "Failures" of the design. */
 export function settle(state: CoreState, id: number, outcome: Outcome, out: Effect[]): void {
-  const attempt = state.attempts.get(id);
+  const attempt = attemptOf(state, id);
   if (attempt === undefined) return;
-  state.attempts.delete(id);
+  state.attempts.splice(state.attempts.indexOf(attempt), 1);
   countSettled(state);
   const { market } = attempt;
   market.inFlight.splice(market.inFlight.indexOf(attempt), 1);

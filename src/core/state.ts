@@ -192,7 +192,12 @@ export interface CoreState {
   readonly bases: readonly BaseState[];
   /** Every bot that was ever configured: one that comes back must not be given a new start-up grace. */
   readonly bots: Map<string, BotState>;
-  readonly attempts: Map<number, Attempt>;
+  /**
+   * What is on its way, the oldest first. A list, though attempts are looked up by number: a Map that grows and shrinks
+   * with every request leaves old tables behind, and each keeps what was in it, and the next table, from being collected
+   * early.
+   */
+  readonly attempts: Attempt[];
   phase: Phase;
   now: Instant;
   lifeMs: number;
@@ -215,7 +220,7 @@ export interface CoreState {
   /** Earliest moment at which a market, a canary or a probe wants an attempt. */
   nextDueMs: number;
   nextReplanMs: number;
-  /** When it is looked next for markets whose last renewal before they are another shard's alone is due. */
+  /** When it is looked next for markets whose last renewal before they are another shard's alone is due; not while there are none. */
   nextPartingMs: number;
   /** Something was due and had to wait for a lane, a permit or the rate: any settled attempt plans again. */
   backlog: boolean;
@@ -230,6 +235,8 @@ export interface CoreState {
   unarmedHint: number;
   /** Before this awake time no guarantee runs out, so that nobody has to look for one that did. */
   guardedUntilAwakeMs: number;
+  /** Before this awake time no pause ends. */
+  pauseOverAwakeMs: number;
   readonly pace: Pace;
   /** Smoothed round trip and its mean deviation. */
   roundTripMs: number | null;
@@ -250,6 +257,11 @@ export interface CoreState {
   underWay: number;
   readonly settled: number[];
   settledHead: number;
+}
+
+/** The attempt of that number, if it is still on its way. */
+export function attemptOf({ attempts }: CoreState, id: number): Attempt | undefined {
+  return attempts.find((attempt) => attempt.id === id);
 }
 
 /** Time that the market's timer is still guaranteed to be armed; 0 or less where nothing is left to save. */

@@ -10,7 +10,15 @@ import { plan, planLifeMs, planOn } from './plan.ts';
 import { takePermits } from './release.ts';
 import { endHandovers, forgetGone, reload } from './reload.ts';
 import { settle } from './settle.ts';
-import { awakeMs, awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
+import {
+  attemptOf,
+  awakeMs,
+  awakeSlackMs,
+  type CoreState,
+  isWanted,
+  type MarketState,
+  slackMs,
+} from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
 /** The core looks at the clocks at least this often: that is how it notices that time was lost. */
@@ -89,7 +97,7 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
  * the evidence may have run out, or the host may have slept, in the meantime.
  */
 export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
-  const attempt = state.attempts.get(id);
+  const attempt = attemptOf(state, id);
   if (attempt === undefined || attempt.aborted || attempt.epoch !== state.epoch) return false;
   // The host stood still since this was prepared, and the core has not been told yet.
   if (now.monoMs - state.wakeAtMs > TICK_MS) return false;
@@ -123,7 +131,7 @@ function takeAnswer(
   waits: boolean,
   out: Effect[],
 ): { readonly plansAgain: boolean; readonly goesOn: boolean } {
-  const market = state.attempts.get(attempt)?.market;
+  const market = attemptOf(state, attempt)?.market;
   let plansAgain = waits || state.phase.kind === 'stopping';
   const onlyMakesRoom = plansAgain && isExpected(state, attempt, outcome);
   // What waited for this answer waits no longer.
@@ -137,7 +145,7 @@ function takeAnswer(
 
 /** An answer that only makes room: a renewal or a delete that was carried out, and that nothing else waited for. */
 function isExpected(state: CoreState, id: number, outcome: Outcome): boolean {
-  const attempt = state.attempts.get(id);
+  const attempt = attemptOf(state, id);
   if (attempt === undefined) return false;
   if (outcome.kind === 'deleted') return state.phase.kind === 'stopping';
   return outcome.kind === 'applied' && attempt.purpose === 'renew' && !isOnItsWayOut(attempt.market);
@@ -171,14 +179,14 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
     if (market.refused === null) market.nextMs = Math.min(market.nextMs, now.monoMs);
   }
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
-  for (const attempt of state.attempts.values())
+  for (const attempt of state.attempts)
     attempt.deadlineMs = Math.max(attempt.deadlineMs, now.monoMs + TICK_MS);
 }
 
 /** What time alone brings about. */
 function sweep(state: CoreState, out: Effect[]): void {
   const { monoMs } = state.now;
-  for (const attempt of state.attempts.values()) {
+  for (const attempt of state.attempts) {
     if (attempt.aborted || monoMs < attempt.deadlineMs) continue;
     attempt.aborted = true;
     out.push({ kind: 'abort', attempt: attempt.id });
@@ -248,7 +256,7 @@ function sayAllArmed(state: CoreState, out: Effect[]): void {
 function setWake(state: CoreState): void {
   const { monoMs } = state.now;
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
-  for (const attempt of state.attempts.values()) {
+  for (const attempt of state.attempts) {
     if (!attempt.aborted) wakeMs = Math.min(wakeMs, attempt.deadlineMs);
   }
   if (state.phase.kind === 'running') {

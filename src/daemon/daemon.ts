@@ -14,7 +14,7 @@ import type { Write } from '../telemetry/sink.ts';
 import { createSupervision, type Supervision } from '../telemetry/systemd.ts';
 import { createControlSources } from './control.ts';
 import { createSecrets, type SecretsInForce } from './credentials.ts';
-import { startEmbedded } from './embedded.ts';
+import type { startEmbedded } from './embedded.ts';
 import { botsOf, createBotEvidence } from './evidence.ts';
 import { createGuard } from './guard.ts';
 import { introduce } from './introduce.ts';
@@ -81,7 +81,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const secrets = createSecrets(config);
   const counted = createCountedLog(config, clock, secrets.all, options.write);
   const { log } = counted;
-  const embedded = config.embeddedExchange ? await startEmbedded(clock, secrets.credentials(), log) : null;
+  const embedded = config.embeddedExchange ? await embed(clock, secrets.credentials(), log) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
   const telling = createTelling({ ...options, bases, counted });
   const guard = createGuard({ ...options, bases, secrets, telling, log });
@@ -107,6 +107,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   );
   for (const address of listeners.control) telling.operations.controlListening(address);
   keeper.onTurn(supervision.turned);
+  keeper.onWake(telling.metrics.wokeUp);
   keeper.start();
   const stopService = service.start();
   return {
@@ -128,6 +129,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       return left;
     },
   };
+}
+
+/** Loaded where it is asked for: nobody who trades waits for the simulated exchange. */
+async function embed(...given: Parameters<typeof startEmbedded>): ReturnType<typeof startEmbedded> {
+  const { startEmbedded } = await import('./embedded.ts');
+  return startEmbedded(...given);
 }
 
 interface Parts {

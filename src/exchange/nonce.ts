@@ -91,11 +91,14 @@ function windowNonces(serverClock: ServerClock, share: () => NonceShare): NonceS
   const isFree = (nonce: number) => given[nonce % REMEMBERED] !== nonce;
   let ahead = 0;
   let behind = 0;
+  /** The last moment at which there was none left. */
+  let emptyMs = Number.NaN;
 
   function find(serverMs: number): number {
     const { index, count } = share();
     const over = (ms: number) => (((ms - index) % count) + count) % count;
     const atOrAbove = (ms: number) => ms + ((count - over(ms)) % count);
+    if (serverMs === emptyMs) return atOrAbove(serverMs);
     const lastMs = serverMs + WINDOW_AHEAD_MS;
     // Further off, the estimate itself has moved: what lies near the new one may be free.
     const goesOn = ahead >= serverMs && ahead <= lastMs + WINDOW_AHEAD_MS;
@@ -112,6 +115,7 @@ function windowNonces(serverClock: ServerClock, share: () => NonceShare): NonceS
       behind = nonce;
       return nonce;
     }
+    emptyMs = serverMs;
     return atOrAbove(serverMs);
   }
   return {

@@ -25,7 +25,8 @@ export function createTransport({ bases, connections: limit, ca }: TransportOpti
     const origin = originOf(base);
     pools.set(origin, createConnections(origin, limit, ca));
   }
-  const inFlight = new Set<Attempt>();
+  // No Set, for the reason that the core keeps its attempts in a list.
+  const inFlight: Attempt[] = [];
 
   return {
     send(request, done) {
@@ -36,10 +37,10 @@ export function createTransport({ bases, connections: limit, ca }: TransportOpti
         return () => undefined;
       }
       const attempt = createAttempt(request, connections, (result) => {
-        inFlight.delete(attempt);
+        inFlight.splice(inFlight.indexOf(attempt), 1);
         done(result);
       });
-      inFlight.add(attempt);
+      inFlight.push(attempt);
       const leaveQueue = connections.take(request.fresh, (connection) => attempt.begin(connection));
       return () => {
         leaveQueue();

@@ -9,13 +9,16 @@ import { PAGE_MARKETS } from './page-script.ts';
 import { createBreather, shareWhileFresh } from './share.ts';
 import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from './status.ts';
 
+/** A body in pieces: text, or what is UTF-8 already. */
+type Body = readonly (string | Uint8Array)[];
+
 /** The metrics page, as the listener needs it. */
 export interface MetricsPage {
   readonly contentType: string;
   /** Takes over what the next page shows as state. */
   refresh(snapshot: Snapshot, now: StatusInput['now']): void;
   /** The page in pieces, built without holding the event loop. */
-  renderChunks(): Promise<readonly string[]>;
+  renderChunks(): Promise<Body>;
 }
 
 /** What the routes read. Nothing here can change anything. */
@@ -31,7 +34,7 @@ export interface WebSources {
 export interface Pages {
   readonly live: () => Promise<Verdict>;
   readonly ready: () => Promise<Verdict>;
-  readonly metrics: () => Promise<readonly string[]>;
+  readonly metrics: () => Promise<Body>;
   readonly status: () => Promise<readonly string[]>;
   readonly briefStatus: () => Promise<readonly string[]>;
   readonly page: () => Promise<readonly string[]>;
@@ -88,13 +91,13 @@ export function createPages(sources: WebSources): Pages {
  */
 function createSender(breathe: () => Promise<void>) {
   let underWay = 0;
-  async function* paced(chunks: readonly string[]) {
+  async function* paced(chunks: Body) {
     for (const chunk of chunks) {
       await breathe();
       yield chunk;
     }
   }
-  return async (reply: FastifyReply, type: string, body: () => Promise<readonly string[]>) => {
+  return async (reply: FastifyReply, type: string, body: () => Promise<Body>) => {
     if (underWay >= MAX_BODIES) {
       return reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
     }

@@ -64,11 +64,13 @@ export interface Metrics {
    * left keeps its series until its `removed` notice, or a snapshot without it. Calls follow one another. Never rejects.
    */
   reconfigure(metered: Metered): Promise<void>;
-  /** The page in pieces that make it up when joined; the event loop is given back between them. */
-  renderChunks(): Promise<readonly string[]>;
+  /** The page as UTF-8, in pieces that make it up when joined; the event loop is given back between them. */
+  renderChunks(): Promise<readonly Uint8Array[]>;
   /** The page in one piece. */
   render(): Promise<string>;
   readonly contentType: string;
+  /** The keeper's loop woke up so many milliseconds later than it had asked for. */
+  readonly wokeUp: (lateMs: number) => void;
   /** Counts one log line, or one that was dropped. */
   countLogLine(level: string): void;
   countDroppedLogLine(): void;
@@ -93,7 +95,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   for (const market of labelled(options)) markets.add(market);
   for (const bot of options.bots) bots.add(bot);
 
-  const scrape = async (): Promise<readonly string[]> => {
+  const scrape = async (): Promise<readonly Uint8Array[]> => {
     const breathe = createBreather(clock);
     await markets.refresh(breathe);
     await bots.refresh(breathe);
@@ -134,8 +136,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
       return reconfigured;
     },
     renderChunks: scrape,
-    render: async () => (await scrape()).join(''),
+    render: async () => Buffer.concat(await scrape()).toString(),
     contentType: daemon.registry.contentType,
+    wokeUp: (lateMs) => daemon.wakeDelay.observe(Math.max(0, lateMs) / 1000),
     countLogLine: (level) => daemon.logMessages.inc({ level }),
     countDroppedLogLine: () => daemon.logDropped.inc(),
     ...countReloads(daemon, clock),

@@ -14,13 +14,14 @@ export async function renderChunks(
   registry: Registry,
   fleets: readonly (readonly Page[])[],
   breathe: Breathe,
-): Promise<readonly string[]> {
-  const chunks: string[] = [];
+): Promise<readonly Uint8Array[]> {
+  const chunks: Uint8Array[] = [];
   let chunk = '';
   const add = async (text: string): Promise<void> => {
     chunk += text;
     if (chunk.length >= CHUNK_CHARS) {
-      chunks.push(chunk);
+      // As bytes at once: kept as text, the thousands of pieces that it was made of would be kept along with it.
+      chunks.push(Buffer.from(chunk));
       chunk = '';
     }
     await breathe();
@@ -34,6 +35,6 @@ export async function renderChunks(
       for (const { metrics } of shards) await add(metrics[metric]?.samples() ?? '');
     }
   }
-  chunks.push(chunk);
+  chunks.push(Buffer.from(chunk));
   return chunks;
 }

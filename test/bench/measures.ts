@@ -39,6 +39,29 @@ export async function measure(
   };
 }
 
+const SAMPLE_MS = 10;
+
+/** CPU seconds that a subject uses until `work` is over. It may end before that: then what was seen last counts. */
+export async function cpuDuring(subject: Subject, work: Promise<unknown>): Promise<number> {
+  const before = subject.cpu();
+  let last = before;
+  let over = false;
+  const finish = () => {
+    over = true;
+  };
+  work.then(finish, finish);
+  while (!over) {
+    try {
+      last = subject.cpu();
+    } catch {
+      break;
+    }
+    await sleep(SAMPLE_MS);
+  }
+  await work;
+  return last - before;
+}
+
 /** Asks the probe that was loaded into a subject. */
 export async function askProbe(running: Running, probe: ProbeAsk['probe']): Promise<ProbeAnswer> {
   running.child.send({ probe });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { measure, type Window } from './measures.ts';
+import { cpuDuring, measure, type Window } from './measures.ts';
 import { type ExchangeProcess, eventually, killSubjects } from './processes.ts';
 import type { Wire } from './rig.ts';
 import { type Stage, windowOf } from './stage.ts';
@@ -136,7 +136,8 @@ async function runDaemon(stage: Stage, fleet: Fleet, exchange: ExchangeProcess):
   const { markets } = fleet;
   const cadence = markets <= 1000 ? { defaults: { renewEverySeconds: PERIOD_MS / 1000 } } : {};
   const daemon = await startDaemon(stage.rig, { url: exchange.url, markets, config: cadence });
-  await waitForAll(exchange, markets);
+  await waitForFirst(exchange, daemon);
+  const armingCpu = await cpuDuring(daemon, waitForAll(exchange, markets));
   await sleep(fleet.daemonWarmSeconds * 1000);
   const seconds = windowOf(stage, fleet.daemonWindowSeconds);
   const window = await measure(exchange, daemon, seconds, daemon.periodMs);
@@ -144,12 +145,15 @@ async function runDaemon(stage: Stage, fleet: Fleet, exchange: ExchangeProcess):
   noteStart(stage, fleet, 'daemon', window, daemon);
   const { id, name } = labelOf(fleet);
   const { firstArmedAt, lastFirstArmedAt } = window.seen;
-  stage.book.note(
-    `all-armed/${id}`,
-    { title: `First to last timer armed, ${name}`, unit: 's', decimals: 2 },
-    'daemon',
-    (lastFirstArmedAt - firstArmedAt) / 1000,
-  );
+  const note = (what: string, title: string, seconds: number) =>
+    stage.book.note(
+      `${what}/${id}`,
+      { title: `${title}, ${name}`, unit: 's', decimals: 2 },
+      'daemon',
+      seconds,
+    );
+  note('all-armed', 'First to last timer armed', (lastFirstArmedAt - firstArmedAt) / 1000);
+  note('arming-cpu', 'CPU used meanwhile', armingCpu);
   if (markets > 1000) await daemon.kill();
   else await stopAndNote(stage, fleet, exchange, daemon);
 }
@@ -163,11 +167,18 @@ async function stopAndNote(
 ): Promise<void> {
   const askedAt = performance.timeOrigin + performance.now();
   daemon.running.signal('SIGTERM');
-  await daemon.running.ended;
+  const cpu = await cpuDuring(daemon, daemon.running.ended);
   const seen = await exchange.read();
   const { id, name } = labelOf(fleet);
-  const row = { title: `Time to delete all, ${name}`, unit: 's', decimals: 2 };
-  stage.book.note(`delete-all/${id}`, row, 'daemon', (seen.lastDeleteAt - askedAt) / 1000);
+  const note = (what: string, title: string, seconds: number) =>
+    stage.book.note(
+      `${what}/${id}`,
+      { title: `${title}, ${name}`, unit: 's', decimals: 2 },
+      'daemon',
+      seconds,
+    );
+  note('delete-all', 'Time to delete all', (seen.lastDeleteAt - askedAt) / 1000);
+  note('delete-cpu', 'CPU used until it ended', cpu);
 }
 
 export async function waitForAll(
@@ -177,7 +188,7 @@ export async function waitForAll(
 ): Promise<void> {
   let armed = 0;
   await eventually(`${markets} timers armed`, withinMs, async () => {
-    await sleep(100);
+    await sleep(markets > 1000 ? 100 : 0);
     ({ armed } = await exchange.read());
     return armed >= markets ? true : null;
   }).catch((error: unknown) => {
@@ -187,7 +198,6 @@ export async function waitForAll(
 
 async function waitForFirst(exchange: ExchangeProcess, { running }: Subject): Promise<void> {
   await eventually(`a renewal of ${running.log()}`, 20_000, async () => {
-    await sleep(50);
     return (await exchange.read()).armed > 0 ? true : null;
   });
 }

@@ -124,11 +124,14 @@ async function runFault({ rig, book }: Stage, fault: Fault): Promise<void> {
   await end(exchange);
 }
 
-/** Round trip in milliseconds, and as many markets as its requests arm in 3 to 10 s. */
+/**
+ * Round trip in milliseconds, and as many markets as its requests arm in 3 to 10 s. With so many that have so short a
+ * timeout the cadence must follow what the requests carry.
+ */
 const SERIAL = [
-  { roundTripMs: 1, markets: 2500 },
-  { roundTripMs: 20, markets: 450 },
-  { roundTripMs: 100, markets: 95 },
+  { roundTripMs: 1, markets: 4000, timeoutSeconds: 60 },
+  { roundTripMs: 20, markets: 450, timeoutSeconds: 60 },
+  { roundTripMs: 100, markets: 95, timeoutSeconds: 60 },
 ] as const;
 
 /** Requests one after the other: how much of what the round trip allows is used, and what the daemon says about it. */
@@ -139,33 +142,44 @@ export async function runSerial(stage: Stage): Promise<void> {
   await Promise.all(others.map((other) => runSerialAt(stage, other)));
 }
 
-async function runSerialAt(
-  { rig, book }: Stage,
-  { roundTripMs, markets }: (typeof SERIAL)[number],
-): Promise<void> {
-  const exchange = await rig.exchange('tls', roundTripMs);
-  const daemon = await startDaemon(rig, {
-    url: exchange.url,
-    markets,
-    config: { exchange: { nonce: 'increasing' }, defaults: { timeoutSeconds: 600 } },
-  });
-  const tenth = Math.floor(markets / 10);
-  await waitForAll(exchange, tenth);
+/** The part of the time from a tenth of the markets armed to all of them that the exchange held a request for. */
+async function shareWhileArming(exchange: ExchangeProcess, markets: number) {
+  await waitForAll(exchange, Math.floor(markets / 10));
   const before = await exchange.read();
   await exchange.count();
   await waitForAll(exchange, markets);
   const seen = await exchange.read();
   const seconds = (seen.lastRenewalAt - before.lastRenewalAt) / 1000;
+  return { share: (seen.heldMs / 1000 / seconds) * 100, perSecond: seen.renewals / seconds };
+}
+
+async function runSerialAt(
+  { rig, book }: Stage,
+  { roundTripMs, markets, timeoutSeconds }: (typeof SERIAL)[number],
+): Promise<void> {
+  const exchange = await rig.exchange('tls', roundTripMs);
   const name = `rising nonces, round trip ${roundTripMs} ms`;
-  const share = (seen.heldMs / 1000 / seconds) * 100;
-  book.note(
-    `serial/${roundTripMs}`,
-    { title: `Share of 1/round trip, ${name}`, unit: '%', decimals: 1 },
-    'daemon',
-    share,
-  );
-  const rate = { title: `Renewals a second while arming, ${name}`, unit: '/s', decimals: 1 };
-  book.note(`serial-rate/${roundTripMs}`, rate, 'daemon', seen.renewals / seconds);
+  const shareRow = { title: `Share of 1/round trip, ${name}`, unit: '%', decimals: 1 };
+  const rateRow = { title: `Renewals a second while arming, ${name}`, unit: '/s', decimals: 1 };
+  const noteShare = async (subject: SubjectName) => {
+    const { share, perSecond } = await shareWhileArming(exchange, markets);
+    book.note(`serial/${roundTripMs}`, shareRow, subject, share);
+    book.note(`serial-rate/${roundTripMs}`, rateRow, subject, perSecond);
+  };
+  // What two bare loops get out of the same wire.
+  for (const kind of ['undici', 'floor'] as const) {
+    const given = { url: exchange.url, markets, timeoutSeconds, periodMs: 0, connections: 1 };
+    const peer = startPeer(rig, { kind, ...given });
+    await noteShare(kind);
+    await peer.kill();
+    await exchange.forget();
+  }
+  const daemon = await startDaemon(rig, {
+    url: exchange.url,
+    markets,
+    config: { exchange: { nonce: 'increasing' }, defaults: { timeoutSeconds } },
+  });
+  await noteShare('daemon');
   const said = await eventually('a word about the cadence', 8000, () =>
     daemon.running.log().includes('the cadence follows') ? 1 : null,
   ).catch(() => 0);

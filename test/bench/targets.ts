@@ -26,10 +26,12 @@ function judge({ says, is, most, least, unit = '', decimals = 2 }: Bound): Targe
   return { says, measured: `${figure(is.median)}${unit}${range}`, met };
 }
 
-/** What the daemon is to reach; the round trip, not the limit, is what a burst of 1,000 can take at least. */
+/** What the daemon is to reach. */
 export function judgeTargets(book: Book): Target[] {
   const { of, ratio } = book;
-  const burst = Math.max((1000 * ROUND_TRIP_SECONDS) / CONNECTIONS, 0);
+  // What a burst of 1,000 takes at least: as long as its round trips do over all connections, or as it uses the CPU.
+  const burst = (cpu: string) =>
+    Math.max((1000 * ROUND_TRIP_SECONDS) / CONNECTIONS, of(`${cpu}/1000/tls`)?.median ?? 0);
   const bounds: readonly Bound[] = [
     ...judgeLong(book),
     { says: 'CPU per renewal / plain undici loop <= 0.60', is: ratio('cpu/10000/tls', 'undici'), most: 0.6 },
@@ -67,9 +69,9 @@ export function judgeTargets(book: Book): Target[] {
       unit: ' s',
     },
     {
-      says: `arm 1,000 within 1.25 times ${burst.toFixed(2)} s`,
+      says: `arm 1,000 within 1.25 times ${burst('arming-cpu').toFixed(2)} s`,
       is: of('all-armed/1000/tls'),
-      most: 1.25 * burst,
+      most: 1.25 * burst('arming-cpu'),
       unit: ' s',
     },
     {
@@ -79,9 +81,9 @@ export function judgeTargets(book: Book): Target[] {
       unit: ' s',
     },
     {
-      says: `delete 1,000 within 1.25 times ${burst.toFixed(2)} s`,
+      says: `delete 1,000 within 1.25 times ${burst('delete-cpu').toFixed(2)} s`,
       is: of('delete-all/1000/tls'),
-      most: 1.25 * burst,
+      most: 1.25 * burst('delete-cpu'),
       unit: ' s',
     },
     {

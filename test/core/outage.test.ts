@@ -69,7 +69,7 @@ describe('an outage begins', () => {
     driver.live(9990, 200);
     const never = 1_000_000;
     driver.live(2100, never);
-    expect(driver.state.attempts.size).toBeGreaterThanOrEqual(3);
+    expect(driver.state.attempts.length).toBeGreaterThanOrEqual(3);
     expect(began(driver)).toBe(0);
     driver.live(500, never);
     expect(began(driver)).toBe(1);

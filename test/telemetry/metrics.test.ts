@@ -252,6 +252,15 @@ describe('metrics', () => {
     expect(own(one)).toEqual(own(other));
   });
 
+  test("how late the loop woke up is counted, and Node's sampler that wakes it all the time shows nothing", async () => {
+    metrics.wokeUp(-0.4);
+    metrics.wokeUp(30);
+    const samples = await scrape(metrics);
+    expect(samples.get('killswitch_wake_delay_seconds_bucket{le="0.001"}')).toBe(1);
+    expect(samples.get('killswitch_wake_delay_seconds_bucket{le="0.05"}')).toBe(2);
+    expect([...samples.keys()].filter((name) => name.startsWith('nodejs_eventloop_lag_'))).toEqual([]);
+  });
+
   test('log lines are counted, and the configuration of the start was a success', async () => {
     metrics.countLogLine('error');
     metrics.countDroppedLogLine();
