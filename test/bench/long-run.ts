@@ -91,6 +91,8 @@ export async function runLoop(stage: Stage): Promise<void> {
   await waitForAll(exchange, MARKETS);
   await sleep(11_000);
   const heap = await askProbe(running, 'heap');
+  // A forced collection throws compiled code away as well: the turns after it are those of a cold program.
+  await sleep(11_000);
   const turns = async (id: string, title: string, disturb: () => Promise<void>) => {
     tellProbe(running, 'watch-turns');
     await sleep(500);
