@@ -83,13 +83,15 @@ export interface Reporting {
   readonly waitSeconds: number;
   /** Only the exit code, and what stands in the way of 0. */
   readonly silent: boolean;
+  /** What is said of markets to which it will not happen; that it is impossible, unless given. */
+  readonly otherwise?: string;
 }
 
 /** A sentence per market, what is not done last and on standard error, and the exit code that it comes to. */
 export function reportProgress(
   what: string,
   progress: readonly MarketProgress[],
-  { edge, waitSeconds, silent }: Reporting,
+  { edge, waitSeconds, silent, otherwise = 'impossible as things stand' }: Reporting,
 ): ExitCode {
   const of = (state: MarketProgress['state']) => progress.filter((one) => one.state === state);
   const [done, waiting, impossible] = [of('done'), of('waiting'), of('impossible')];
@@ -100,7 +102,7 @@ export function reportProgress(
       edge.err(`killswitchd ${what}: ${count} of ${WORDS.count(progress.length, 'market')} ${words}`);
   };
   say(waiting.length, `not confirmed within ${waitSeconds} s; the daemon goes on trying`);
-  say(impossible.length, 'impossible as things stand');
+  say(impossible.length, otherwise);
   if (impossible.length > 0) return EXIT.unreachable;
   return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }

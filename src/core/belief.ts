@@ -24,14 +24,16 @@ export interface Confirmation {
  * timer may do so any time from now.
  */
 export function believeWritten(state: CoreState, attempt: Attempt): void {
-  const { belief } = attempt.market;
+  const { market } = attempt;
+  const { belief } = market;
   if (attempt.purpose === 'delete') {
+    market.heldUntilAwakeMs = belief.notBeforeAwakeMs ?? market.heldUntilAwakeMs;
     forget(belief);
     return;
   }
   // A trip, or the first renewal with a shorter timeout, may cut the timer the moment it arrives.
   believeCut(state, belief, attempt.writtenLifeMs, attempt.timeoutMs);
-  resolveUpperEnd(state, attempt.market);
+  resolveUpperEnd(state, market);
 }
 
 /** The latest firing of anything that was confirmed, is under way, or may still land. */

@@ -133,6 +133,8 @@ export function createMarket(settings: MarketSettings, index: number, now: Insta
     confirmedOnce: false,
     exit: null,
     deleted: false,
+    heldUntilAwakeMs: Number.POSITIVE_INFINITY,
+    mayHaveFired: false,
     lastConfirmedMs: Number.NEGATIVE_INFINITY,
     lastWrittenMs: Number.NEGATIVE_INFINITY,
     lastDurationMs: null,

@@ -94,9 +94,11 @@ function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: 
   if (bot.state === to) return;
   bot.state = to;
   bot.tripped = false;
+  const markets = state.markets.filter(({ settings }) => settings.bot === bot.bot);
+  // A reload has left it without any: it was told to end, and its silence is nobody's concern.
+  if (markets.length === 0) return;
   out.push({ kind: 'notice', notice: { kind: 'bot', bot: bot.bot, state: to } });
-  for (const market of state.markets) {
-    if (market.settings.bot !== bot.bot) continue;
+  for (const market of markets) {
     if (to === 'alive') resume(state, market, out);
     else if (to !== 'starting') suspend(state, market, SUSPENDS[to], out);
   }

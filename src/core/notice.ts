@@ -149,5 +149,11 @@ export type Notice =
       readonly budgetMs: number;
       readonly why: string;
     }
-  | { readonly kind: 'deleted'; readonly market: string; readonly durationMs: number }
+  | {
+      readonly kind: 'deleted';
+      readonly market: string;
+      readonly durationMs: number;
+      /** The timer may have run out before: then its orders were cancelled. */
+      readonly mayHaveFired: boolean;
+    }
   | { readonly kind: 'stopped'; readonly left: readonly LeftArmed[] };

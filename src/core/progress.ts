@@ -51,7 +51,11 @@ type Say = (progress: Progress['state'], says: string) => Progress;
 function armed(state: CoreState, market: MarketState, said: Say): Progress {
   const leftMs = slackMs(state, market);
   if (market.leaving) return said('impossible', 'is no longer configured');
-  if (market.hold !== null) return said('impossible', `stays as it is (${market.hold.why}): arm it`);
+  if (market.hold !== null) {
+    const { why, untilAwakeMs } = market.hold;
+    const ends = untilAwakeMs === null ? 'arm it' : 'it is armed when the pause is over';
+    return said('impossible', `stays as it is (${why}): ${ends}`);
+  }
   if (market.suspended !== null) {
     const { mode } = state.settings.liveness;
     return said(
@@ -110,9 +114,17 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
         : 'keeps its timer: its bot gives no sign of life';
     return said(awaited === 'goodbye' ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`);
   }
-  if (exit.done) return said('done', 'has no timer any more: its orders stay');
+  if (exit.done) return said('done', `has no timer any more${describeGone(market)}`);
   if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));
   return said('waiting', 'still has a timer: the delete is not confirmed yet');
+}
+
+/** What is known of the orders of a market whose timer is gone. */
+function describeGone({ mayHaveFired, deleted, belief }: MarketState): string {
+  if (!deleted && belief.notBeforeLifeMs !== null) return ': it has fired';
+  return deleted && mayHaveFired
+    ? ', and it may have fired before it was deleted: check which orders are left'
+    : ': its orders stay';
 }
 
 function keyRefused(detail: string): string {

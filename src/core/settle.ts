@@ -12,6 +12,7 @@ import { countSettled } from './rate.ts';
 import {
   type Attempt,
   attemptOf,
+  awakeMs,
   awakeSlackMs,
   type BaseState,
   type CoreState,
@@ -170,10 +171,13 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   const { market } = attempt;
   believeDeleted(state, attempt);
   calm(market);
+  if (!market.deleted) market.mayHaveFired = market.heldUntilAwakeMs <= awakeMs(state);
   market.deleted = true;
   if (market.exit?.want === 'delete') market.exit.done = true;
   const durationMs = state.now.monoMs - attempt.writtenMs;
-  out.push({ kind: 'notice', notice: { kind: 'deleted', market: market.settings.market, durationMs } });
+  const { mayHaveFired } = market;
+  const name = market.settings.market;
+  out.push({ kind: 'notice', notice: { kind: 'deleted', market: name, durationMs, mayHaveFired } });
 }
 
 function calm(market: MarketState): void {

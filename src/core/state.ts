@@ -109,6 +109,10 @@ export interface MarketState {
   /** What becomes of the timer now that it is guarded no longer, and whether that is done; null while guarded. */
   exit: { readonly want: 'delete' | 'keep' | 'handoff'; done: boolean } | null;
   deleted: boolean;
+  /** Awake time until which the timer was surely armed that was last to be deleted. */
+  heldUntilAwakeMs: number;
+  /** Its delete was confirmed after that: its orders may be gone. */
+  mayHaveFired: boolean;
   lastConfirmedMs: number;
   lastWrittenMs: number;
   lastDurationMs: number | null;

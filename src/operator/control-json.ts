@@ -21,7 +21,7 @@ export function parseJsonBody(bytes: Uint8Array): unknown {
   }
 }
 
-const SPACE = /[ \t\n\r]*/y;
+const SPACE: ReadonlySet<string | undefined> = new Set([' ', '\t', '\n', '\r']);
 const SCALAR =
   /"(?:[^"\\\p{Cc}]|[\u007f-\u009f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?:true|false|null)(?!\w)/uy;
 
@@ -35,7 +35,7 @@ function findMistake(text: string): number {
     return pattern.exec(text)?.[0] ?? null;
   };
   for (;;) {
-    at += take(SPACE)?.length ?? 0;
+    while (SPACE.has(text[at])) at += 1;
     const here = text[at] ?? '';
     const inside = open.at(-1);
     const closes =

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BotWord } from '../core/events.ts';
 import { describeNothingGuarded } from '../core/guarding.ts';
@@ -13,9 +12,9 @@ import {
   readQuery,
 } from './control-input.ts';
 import { ControlRefusal, errorBody } from './control-refusal.ts';
+import { type Answer, onOver, type Send } from './control-send.ts';
 import type { ControlSources, ReloadReport } from './control-sources.ts';
 import { createViews, describeFiring, type Views } from './control-view.ts';
-import { createBreather } from './share.ts';
 
 /** What one request is about. */
 interface Call {
@@ -24,12 +23,8 @@ interface Call {
   readonly bot: string | undefined;
   /** On the monotonic clock. */
   readonly arrivedMs: number;
-}
-
-interface Answer {
-  readonly status: number;
-  /** JSON, or pieces of it. */
-  readonly body: string | readonly string[];
+  /** Calls `run` once nobody waits for the answer any more: it was sent, or the connection has ended. */
+  readonly onOver: (run: () => void) => void;
 }
 
 interface Route {
@@ -46,15 +41,16 @@ interface Route {
 export type ControlRoutes = ReadonlyMap<string, Route>;
 
 const DEFAULT_WAIT_SECONDS = 15;
-/** Commands that are waited for at one time, and readers of the status. */
+/** Commands that are waited for at one time. */
 const MAX_COMMANDS = 64;
-const MAX_READERS = 32;
+/** The same with commands whose askers have gone: what they asked for goes on, and is looked at in every turn. */
+const MAX_UNDER_WAY = 512;
 const MOST_REASONS = 100;
 
 /** Everything that can be asked, by path. One of these serves all listeners. */
 export function createRoutes(sources: ControlSources): ControlRoutes {
   const views = createViews(sources.clock, sources.snapshot);
-  const inTurn = createSlots(MAX_COMMANDS);
+  const inTurn = createSlots();
   const commands = COMMANDS.map(
     (name) => [`/v1/${name}`, commandRoute(sources, views, inTurn, name)] as const,
   );
@@ -65,14 +61,18 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
       {
         ...WORD,
         keys: [...WORD.keys, 'waitSeconds'],
-        answer: (call) => inTurn(() => goodbye(sources, views, call)),
+        answer: (call) => inTurn(call, () => goodbye(sources, views, call)),
       },
     ],
     ['/v1/fail', { ...WORD, answer: (call) => fail(sources, views, call) }],
     ...commands,
     [
       '/v1/reload',
-      { ...PLAIN, keys: ['waitSeconds'], answer: ({ input }) => inTurn(() => reload(sources, views, input)) },
+      {
+        ...PLAIN,
+        keys: ['waitSeconds'],
+        answer: (call) => inTurn(call, () => reload(sources, views, call.input)),
+      },
     ],
     [
       '/v1/log-level',
@@ -95,18 +95,28 @@ function json(status: number, value: unknown): Answer {
   return { status, body: `${JSON.stringify(value)}\n` };
 }
 
-type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+type InTurn = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
 
-function createSlots(limit: number): InTurn {
+/** Whoever gives up asking leaves the place to others: an emergency must not wait for what nobody waits for. */
+function createSlots(): InTurn {
+  let waitedFor = 0;
   let underWay = 0;
-  return async (work) => {
-    if (underWay >= limit) {
-      throw new ControlRefusal('too_many_commands', `${limit} commands are being waited for; try again`);
+  return async ({ onOver }, work) => {
+    if (waitedFor >= MAX_COMMANDS || underWay >= MAX_UNDER_WAY) {
+      throw new ControlRefusal('too_many_commands', `${waitedFor} commands are being waited for; try again`);
     }
+    waitedFor += 1;
     underWay += 1;
+    let waits = true;
+    const leave = (): void => {
+      if (waits) waitedFor -= 1;
+      waits = false;
+    };
+    onOver(leave);
     try {
       return await work();
     } finally {
+      leave();
       underWay -= 1;
     }
   };
@@ -157,7 +167,7 @@ function commandRoute(sources: ControlSources, views: Views, inTurn: InTurn, doe
     ...PLAIN,
     keys: pauses ? ['markets', 'forSeconds', 'waitSeconds'] : ['markets', 'waitSeconds'],
     needs: pauses ? ['forSeconds'] : [],
-    answer: (call) => inTurn(() => operate(call)),
+    answer: (call) => inTurn(call, () => operate(call)),
   };
 }
 
@@ -225,12 +235,14 @@ export interface RouteTools {
   readonly arrivedMs: (request: FastifyRequest) => number;
   /** False where the request must not be carried out any more. */
   readonly begin: (reply: FastifyReply) => boolean;
+  /** Calls `run` when it is its turn among all requests. */
+  readonly inTurn: (run: () => void) => void;
   readonly send: Send;
 }
 
 /** Adds the routes to one listener. */
 export function addRoutes(app: FastifyInstance, routes: ControlRoutes, tools: RouteTools): void {
-  const { clock, arrivedMs, begin, send } = tools;
+  const { clock, arrivedMs, begin, inTurn, send } = tools;
   for (const [path, { method, keys, needs, ofBot, atOnce, answer }] of routes) {
     app.route({
       method,
@@ -238,36 +250,23 @@ export function addRoutes(app: FastifyInstance, routes: ControlRoutes, tools: Ro
       handler: async (request, reply) => {
         const { bot } = readQuery(request.query, ofBot ? ['bot'] : []);
         const input = readInput(method === 'GET' ? undefined : request.body, keys, needs);
+        const call = {
+          input,
+          bot,
+          arrivedMs: arrivedMs(request),
+          onOver: (run: () => void) => onOver(reply, run),
+        };
+        if (atOnce) return begin(reply) ? send(reply, await answer(call)) : reply.hijack();
         // In the next turn it is known what followed in the same bytes.
-        if (!atOnce) await new Promise<void>((resolve) => void clock.after(0, resolve));
-        if (!begin(reply)) return reply.hijack();
-        return send(reply, await answer({ input, bot, arrivedMs: arrivedMs(request) }));
+        await new Promise<void>((resolve) => void clock.after(0, resolve));
+        const answered = await new Promise<Answer | null>((resolve, reject) =>
+          inTurn(() => {
+            if (!begin(reply)) resolve(null);
+            else Promise.try(answer, call).then(resolve, reject);
+          }),
+        );
+        return answered === null ? reply.hijack() : send(reply, answered);
       },
     });
   }
-}
-
-export type Send = (reply: FastifyReply, answer: Answer) => FastifyReply;
-
-/** Sends what is long in pieces and with breaks, as fast as its reader takes it, and not to too many at a time. */
-export function createSend(sources: ControlSources): Send {
-  const breathe = createBreather(sources.clock);
-  let readers = 0;
-  async function* paced(pieces: readonly string[]) {
-    for (const piece of pieces) {
-      await breathe();
-      yield piece;
-    }
-  }
-  return (reply, { status, body }) => {
-    if (typeof body === 'string') return reply.code(status).send(body);
-    if (readers >= MAX_READERS) {
-      throw new ControlRefusal('too_many_commands', `${MAX_READERS} are reading the status; try again`);
-    }
-    readers += 1;
-    reply.raw.once('close', () => {
-      readers -= 1;
-    });
-    return reply.code(status).send(Readable.from(paced(body), { objectMode: false }));
-  };
 }

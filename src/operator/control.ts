@@ -4,7 +4,8 @@ import { didYouMean } from '../core/nearest.ts';
 import { checkSender } from './control-guard.ts';
 import { parseJsonBody } from './control-json.ts';
 import { ControlRefusal, describeFound, errorBody } from './control-refusal.ts';
-import { addRoutes, type ControlRoutes, createRoutes, createSend, type Send } from './control-routes.ts';
+import { addRoutes, type ControlRoutes, createRoutes } from './control-routes.ts';
+import { createSend, type Send } from './control-send.ts';
 import { CONTROL_HEADERS, type ControlServer, createControlServer } from './control-server.ts';
 import { placeSocket, type SocketAccess, type SocketFile } from './control-socket.ts';
 import type { ControlSources } from './control-sources.ts';
@@ -51,7 +52,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   const shared = {
     ...options,
     routes: createRoutes(sources),
-    send: createSend(sources),
+    send: createSend(sources.clock),
     turnstile: createTurnstile(sources.clock),
   };
   const parsed = options.listen.map((text) => ({ text, address: parseControlAddress(text) }));
@@ -125,14 +126,24 @@ function createListener(shared: Shared, address: ControlAddress): FastifyInstanc
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
-    if (body.length > 0) checkContentType(request.headers['content-type']);
-    done(null, parseJsonBody(body));
+    turnstile.pass(() => {
+      let read: unknown;
+      try {
+        if (body.length > 0) checkContentType(request.headers['content-type']);
+        read = parseJsonBody(body);
+      } catch (error) {
+        done(error as ControlRefusal);
+        return;
+      }
+      done(null, read);
+    });
   });
   app.setErrorHandler((error, _request, reply) => refuse(reply, error));
   addRoutes(app, routes, {
     clock: sources.clock,
     arrivedMs: (request) => arrivals.get(request) ?? sources.clock.now().monoMs,
     begin: (reply) => begin(reply.raw),
+    inTurn: (run) => turnstile.pass(run),
     send,
   });
   return app;

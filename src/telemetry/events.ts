@@ -222,9 +222,12 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
       `Stopping (${n.why}), policy ${n.policy}: ${STOPPING[n.policy]}, within ${durationText(n.budgetMs)}.`,
   },
   deleted: {
-    level: 'info',
+    level: (n) => (n.mayHaveFired ? 'warn' : 'info'),
     event: 'deleted',
-    say: (n) => `${n.market}: the timer is deleted, as the exchange confirmed; its orders stay.`,
+    say: (n) =>
+      n.mayHaveFired
+        ? `${n.market}: there is no timer any more, as the exchange confirmed. It may have fired before it was deleted: check which orders are left.`
+        : `${n.market}: the timer is deleted, as the exchange confirmed; its orders stay.`,
   },
   stopped: {
     level: (n) =>

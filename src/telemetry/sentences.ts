@@ -56,7 +56,7 @@ export function describeHold({ market, why, untilWallMs }: Of<'held'>, _: unknow
 }
 
 const REMOVED = {
-  deleted: 'its timer is deleted, as the exchange confirmed, or there was none; its orders stay.',
+  deleted: 'its timer is deleted, as the exchange confirmed, or there was none.',
   kept: 'its timer is left as it is, and fires unless somebody renews it.',
   handed_off: 'its timer was renewed once more in full, and fires unless somebody else renews it.',
   fired:

@@ -78,7 +78,10 @@ describe('reload', () => {
     expect(late.err).toContain('XRP_USDT still has a timer.');
     const { code, err } = await reload({ json: applied([silent]) });
     expect(code).toBe(0);
-    expect(err).toContain('BTC_USDT is not armed before its bot beats.');
+    expect(err).toEqual([
+      'BTC_USDT is not armed before its bot beats.',
+      'killswitchd reload: 1 of 1 market not armed; the configuration is in force',
+    ]);
   });
 
   it('--json prints the reply', async () => {

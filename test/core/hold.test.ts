@@ -212,6 +212,16 @@ describe('pause', () => {
     expect(written(driver, 1000)).toEqual([null, 60]);
   });
 
+  test('is not said to need an operator where somebody waits for the timer: it ends by itself', () => {
+    const driver = armed();
+    operate(driver, 'pause', null, 600_000);
+    driver.live(1000);
+    expect(progress(driver, 'arm')).toMatchObject({
+      state: 'impossible',
+      says: 'AAA stays as it is (paused): it is armed when the pause is over.',
+    });
+  });
+
   test('is ended by resume, which touches nothing else', () => {
     const driver = armed({ markets: ['AAA', 'BBB'] });
     operate(driver, 'pause', ['AAA'], 600_000);

@@ -195,6 +195,19 @@ test('a bot that failed and has no markets for a while gets no new start-up grac
   expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
 });
 
+test('a bot that has no markets any more is not told of: that it says nothing is what was asked of it', () => {
+  const watched = { liveness: { mode: 'beat' } } as const;
+  const driver = armed({ ...watched, markets: ['AAA:60:maker', 'BBB:60:other'] });
+  for (const bot of ['maker', 'other']) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
+  reload(driver, { ...watched, markets: ['BBB:60:other'] });
+  driver.live(120_000);
+  expect(driver.notices('bot').map(({ bot, state }) => [bot, state])).toEqual([
+    ['maker', 'alive'],
+    ['other', 'alive'],
+    ['other', 'stale'],
+  ]);
+});
+
 test('a market that comes back is not tripped any more', () => {
   const driver = armed({ liveness: { mode: 'beat' }, markets: ['AAA', 'BBB'] });
   driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });

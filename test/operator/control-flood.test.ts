@@ -2,7 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { ControlSources } from '../../src/operator/control-sources.ts';
 import type { LoadReport } from './control-daemon.ts';
 import {
   asker,
@@ -114,6 +116,35 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
     expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.4);
   });
 
+  test('long bodies that are no JSON leave the timers their turn while their mistakes are looked for', async () => {
+    const daemon = await startProcess(listen());
+    const ask = asker(daemon.address, 100);
+    const body = '['.repeat(65_000);
+    const send = () =>
+      THOUSAND.slice(0, 100).map(() =>
+        ask('/v1/beat', { body, headers: { 'content-type': 'application/json' } }),
+      );
+    await countEnds(send());
+    await daemon.measure();
+    const ends = await countEnds(send());
+    const report = await daemon.end();
+    expect(ends).toEqual({ 400: 100 });
+    expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.15);
+  });
+
+  test('300 commands at once for a market of which the nearest name is looked for take turns', async () => {
+    const daemon = await startProcess(listen());
+    const ask = asker(daemon.address, 150);
+    const send = () => THOUSAND.slice(0, 300).map(() => ask('/v1/arm', { body: { markets: ['M77_USDC'] } }));
+    await countEnds(send());
+    await daemon.measure();
+    const ends = await countEnds(send());
+    const report = await daemon.end();
+    expect(ends).toEqual({ 404: 300 });
+    expect(report.otherCalls).toBe(0);
+    expect(report.longestHoldMs / report.cpuMs, JSON.stringify(report)).toBeLessThan(0.1);
+  });
+
   test('a flood of requests sent ahead, from every connection there may be, leaves the timers their turn', async () => {
     const daemon = await startProcess(listen());
     await asker(daemon.address)('/v1/beat');
@@ -145,6 +176,52 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
     for (const end of ends) end();
     expect(await countEnds(waiting)).toEqual({ 200: 64 });
     expect((await ask('/v1/reload')).status).toBe(200);
+  });
+
+  test('commands whose askers have gone leave their places to others, to a limit, and are carried out', async () => {
+    let asked = 0;
+    const ends: (() => void)[] = [];
+    const operate: ControlSources['operate'] = () => {
+      asked += 1;
+      return new Promise((resolve) => ends.push(() => resolve([])));
+    };
+    const { addresses } = await start(createSpy({ operate }), [listen()]);
+    const ask = asker(addresses[0]);
+    const abandon = async (many: number) => {
+      const wanted = asked + many;
+      const sockets = THOUSAND.slice(0, many).map(() => dial(addresses[0]));
+      for (const socket of sockets) socket.write('POST /v1/arm HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      // Every other one is gone before its command begins.
+      for (const socket of sockets.filter((_, index) => index % 2 === 0)) socket.destroySoon();
+      while (asked < wanted) await sleep(10);
+      for (const socket of sockets) socket.destroy();
+      // Their going is seen before the next connection.
+      await ask('/v1/beat?bot=main');
+    };
+    for (let round = 0; round < 8; round += 1) {
+      expect((await ask('/v1/reload')).status).toBe(200);
+      await abandon(64);
+    }
+    const refused = await ask('/v1/trip');
+    expect([refused.status, codeOf(refused)]).toEqual([503, 'too_many_commands']);
+    expect(asked).toBe(512);
+    for (const end of ends.splice(0)) end();
+    await abandon(64);
+    for (const end of ends) end();
+    expect((await ask('/v1/reload')).status).toBe(200);
+  });
+
+  test('readers who have gone before the status was made take no place from others', async () => {
+    const made = Promise.withResolvers<readonly string[]>();
+    const { addresses } = await start(createSpy({ status: () => made.promise }), [listen()]);
+    const sockets = THOUSAND.slice(0, 32).map(() => dial(addresses[0]));
+    for (const socket of sockets) socket.write('GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    const ask = asker(addresses[0]);
+    await ask('/v1/beat?bot=main');
+    for (const socket of sockets) socket.destroy();
+    await ask('/v1/beat?bot=main');
+    made.resolve(['{}']);
+    expect((await ask('/v1/status', { method: 'GET' })).status).toBe(200);
   });
 
   test('connections of those who asked once make room for others', async () => {

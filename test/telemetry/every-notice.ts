@@ -73,7 +73,7 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
   },
   'all-armed': { kind: 'all-armed', markets: 3, sinceStartMs: 412 },
   stopping: { kind: 'stopping', policy: 'delete', budgetMs: 8000, why: 'SIGTERM' },
-  deleted: { kind: 'deleted', market, durationMs: 15 },
+  deleted: { kind: 'deleted', market, durationMs: 15, mayHaveFired: false },
   stopped: {
     kind: 'stopped',
     left: [

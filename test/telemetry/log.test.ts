@@ -70,7 +70,7 @@ describe('log', () => {
 
   test('what an operator did to a market, and what follows from it, is said in one sentence each', async () => {
     const log = record();
-    const { held, released, tripped, reloaded, removed } = EVERY_NOTICE;
+    const { held, released, tripped, reloaded, removed, deleted } = EVERY_NOTICE;
     const many = Array.from({ length: 30 }, (_, index) => `M${index}_USDT`);
     for (const notice of [
       held,
@@ -88,6 +88,8 @@ describe('log', () => {
       { ...removed, how: 'kept' },
       { ...removed, how: 'handed_off' },
       { ...removed, how: 'fired' },
+      deleted,
+      { ...deleted, mayHaveFired: true },
     ] as const) {
       log.observe(notice, clock.now());
     }
@@ -106,10 +108,12 @@ describe('log', () => {
       `info reloaded: The markets of the new configuration are in force: added ${many.slice(0, 20).join(', ')} and 10 more.`,
       'info reloaded: The new configuration is in force; its markets are the same.',
       'info handed-over: Another shard has taken over by now: XRP_USDT.',
-      'info removed: ETH_USDT has left the configuration: its timer is deleted, as the exchange confirmed, or there was none; its orders stay.',
+      'info removed: ETH_USDT has left the configuration: its timer is deleted, as the exchange confirmed, or there was none.',
       'info removed: ETH_USDT has left the configuration: its timer is left as it is, and fires unless somebody renews it.',
       'info removed: ETH_USDT has left the configuration: its timer was renewed once more in full, and fires unless somebody else renews it.',
       'warn removed: ETH_USDT has left the configuration: its time was up before its timer was deleted. If it had a timer, the exchange has cancelled its orders.',
+      'info deleted: BTC_USDT: the timer is deleted, as the exchange confirmed; its orders stay.',
+      'warn deleted: BTC_USDT: there is no timer any more, as the exchange confirmed. It may have fired before it was deleted: check which orders are left.',
     ]);
   });
 

@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest';
+import { createDriver, type Driver, LOST } from './driver.ts';
+import { armed, operate, progress, say } from './operating.ts';
+
+const STAY = 'AAA has no timer any more: its orders stay.';
+const PERHAPS =
+  'AAA has no timer any more, and it may have fired before it was deleted: check which orders are left.';
+const FIRED = 'AAA has no timer any more: it has fired.';
+const DELETED = { kind: 'deleted' } as const;
+
+/** Only what was written right now. */
+function lose(driver: Driver, forMs: number): void {
+  driver.live(forMs, 20, (write) => driver.settle(write, LOST));
+}
+const said = (driver: Driver) => driver.notices('deleted').map(({ mayHaveFired }) => mayHaveFired);
+
+/** One timer of 60 s that was written at 0 and confirmed at once, and the delete of it, which has just left. */
+function deleting() {
+  const driver = createDriver();
+  driver.arm();
+  driver.wait(1000);
+  operate(driver, 'disarm');
+  return { driver, write: driver.takeOne() };
+}
+
+describe('orders are said to stay', () => {
+  test('to the end of the time for which the timer was surely armed', () => {
+    const { driver, write } = deleting();
+    driver.wait(57_900);
+    driver.settle(write, DELETED);
+    expect(said(driver)).toEqual([false]);
+    expect(progress(driver, 'disarm').says).toBe(STAY);
+  });
+
+  test('whatever answers to a second delete after that', () => {
+    const { driver, write } = deleting();
+    driver.wait(4000);
+    for (const other of driver.take()) driver.settle(other, DELETED);
+    driver.wait(60_000);
+    driver.settle(write, DELETED);
+    expect(said(driver)).toEqual([false, false, false]);
+    expect(progress(driver, 'disarm').says).toBe(STAY);
+  });
+
+  test('where no renewal was ever confirmed, and the first was lost', () => {
+    const driver = createDriver();
+    driver.tick();
+    driver.settle(driver.takeOne(), LOST);
+    operate(driver, 'disarm');
+    driver.settle(driver.takeOne(), DELETED);
+    expect(said(driver)).toEqual([false]);
+    expect(progress(driver, 'disarm').says).toBe(STAY);
+  });
+
+  test('where there never was a timer', () => {
+    const driver = createDriver();
+    operate(driver, 'disarm');
+    expect(progress(driver, 'disarm').says).toBe(STAY);
+  });
+
+  test('again, once a timer was armed and deleted in time after one that may have fired', () => {
+    const { driver, write } = deleting();
+    driver.wait(59_000);
+    driver.settle(write, DELETED);
+    operate(driver, 'arm');
+    driver.live(3000);
+    operate(driver, 'disarm');
+    driver.live(1000);
+    expect(said(driver).slice(-1)).toEqual([false]);
+    expect(progress(driver, 'disarm').says).toBe(STAY);
+  });
+});
+
+describe('orders are not said to stay', () => {
+  test('from the moment on at which the timer may have fired before its delete was confirmed', () => {
+    const { driver, write } = deleting();
+    driver.wait(58_000);
+    driver.settle(write, DELETED);
+    expect(said(driver)).toEqual([true]);
+    expect(progress(driver, 'disarm').says).toBe(PERHAPS);
+  });
+
+  test('where the deletes before it were lost, whichever answers first', () => {
+    const { driver, write } = deleting();
+    driver.settle(write, LOST);
+    lose(driver, 60_000);
+    driver.live(3000);
+    expect(said(driver)[0]).toBe(true);
+    expect(progress(driver, 'disarm').says).toBe(PERHAPS);
+    operate(driver, 'disarm');
+    driver.live(1000);
+    expect(progress(driver, 'disarm').says).toBe(PERHAPS);
+  });
+
+  test('where the timer ran out while it was wanted, as in an outage', () => {
+    const driver = armed();
+    driver.take();
+    lose(driver, 61_000);
+    operate(driver, 'pause', null, 600_000);
+    driver.live(3000);
+    expect(said(driver)).toEqual([true]);
+    expect(progress(driver, 'pause').says).toBe(PERHAPS);
+  });
+
+  test('by a goodbye either', () => {
+    const driver = armed({ liveness: { mode: 'beat', ttlMs: 600_000 } });
+    say(driver, 'beat');
+    driver.live(5000);
+    lose(driver, 61_000);
+    say(driver, 'goodbye');
+    driver.live(3000);
+    expect(said(driver)).toEqual([true]);
+    expect(progress(driver, 'goodbye').says).toBe(PERHAPS);
+  });
+
+  test('of a market whose timer has surely fired', () => {
+    const driver = armed();
+    operate(driver, 'trip');
+    driver.live(30_000);
+    operate(driver, 'disarm');
+    expect(progress(driver, 'disarm').says).toBe(FIRED);
+  });
+
+  test('of one that has surely fired after an earlier one was deleted late', () => {
+    const { driver, write } = deleting();
+    driver.wait(59_000);
+    driver.settle(write, DELETED);
+    operate(driver, 'arm');
+    driver.live(3000);
+    operate(driver, 'trip');
+    driver.live(30_000);
+    operate(driver, 'disarm');
+    expect(progress(driver, 'disarm').says).toBe(FIRED);
+  });
+});
