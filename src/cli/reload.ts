@@ -59,9 +59,9 @@ async function reload(flags: Flags, edge: Edge, clock: Clock): Promise<ExitCode>
     case 'applied': {
       if (!silent) for (const line of describeApplied(report)) edge.out(line);
       // A market that cannot be armed before its bot beats is no fault of the reload.
-      const otherwise = 'not armed; the configuration is in force';
-      const code = reportProgress('reload', report.progress, { edge, waitSeconds, silent, otherwise });
-      return code === EXIT.unconfirmed ? code : EXIT.ok;
+      const otherwise = 'not guarded; the configuration is in force';
+      reportProgress('reload', report.progress, { edge, waitSeconds, silent, otherwise });
+      return report.progress.some(({ state }) => state === 'waiting') ? EXIT.unconfirmed : EXIT.ok;
     }
   }
 }

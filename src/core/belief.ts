@@ -27,8 +27,7 @@ export function believeWritten(state: CoreState, attempt: Attempt): void {
   const { market } = attempt;
   const { belief } = market;
   if (attempt.purpose === 'delete') {
-    market.heldUntilAwakeMs = belief.notBeforeAwakeMs ?? market.heldUntilAwakeMs;
-    forget(belief);
+    loseGuarantee(market);
     return;
   }
   // A trip, or the first renewal with a shorter timeout, may cut the timer the moment it arrives.
@@ -68,6 +67,12 @@ function believeCut(state: CoreState, belief: Belief, fromLifeMs: number, timeou
 export function forget(belief: Belief): void {
   belief.notBeforeLifeMs = null;
   belief.notBeforeAwakeMs = null;
+}
+
+/** Forgets the guarantee, but for its end: by that it is told whether a delete came too late for the orders. */
+export function loseGuarantee(market: MarketState): void {
+  market.heldUntilAwakeMs = market.belief.notBeforeAwakeMs ?? market.heldUntilAwakeMs;
+  forget(market.belief);
 }
 
 /** The exchange did not, and will not, carry the attempt out: it leaves no trace in the belief. */

@@ -1,4 +1,4 @@
-import { forget } from './belief.ts';
+import { loseGuarantee } from './belief.ts';
 import { routeFor } from './outage.ts';
 import type { Candidate } from './release.ts';
 import { awakeSlackMs, type CoreState, isWanted, type MarketState } from './state.ts';
@@ -46,12 +46,12 @@ export function exitOf(state: CoreState, market: MarketState, wanted: ExitPolicy
 }
 
 /**
- * What the exits among `parting` want to write now: deletes, or the last renewal of a handoff, each after all of its
+ * What the exits among `ending` want to write now: deletes, or the last renewal of a handoff, each after all of its
  * market settled.
  */
-export function dueExits(state: CoreState, parting: readonly MarketState[]): Candidate[] {
+export function dueExits(state: CoreState, ending: readonly MarketState[]): Candidate[] {
   const due: Candidate[] = [];
-  for (const market of parting) {
+  for (const market of ending) {
     const { exit } = market;
     if (exit === null || exit.done || exit.want === 'keep') continue;
     const waits = state.settings.flaw !== 'delete-beside-renewal';
@@ -120,6 +120,6 @@ export function noteUnwanted(state: CoreState, market: MarketState): void {
  * before, while it was wanted, the next confirmation has to tell.
  */
 export function forgetWhatFired(state: CoreState, market: MarketState): void {
-  if (awakeSlackMs(state, market) <= 0) forget(market.belief);
+  if (awakeSlackMs(state, market) <= 0) loseGuarantee(market);
   if (market.armedWhenUnwanted) market.belief.server = null;
 }

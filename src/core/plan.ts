@@ -102,7 +102,7 @@ export function plan(state: CoreState, out: Effect[]): void {
       break;
     case 'stopping':
       // A refused key ends nothing: the stop says so, and leaves the timers to fire.
-      release(state, state.unauthorised === null ? duePartings(state) : [], out);
+      release(state, state.unauthorised === null ? dueEndings(state) : [], out);
       break;
     case 'stopped':
       break;
@@ -111,10 +111,10 @@ export function plan(state: CoreState, out: Effect[]): void {
 
 function dueWhileRunning(state: CoreState): Candidate[] {
   if (state.unauthorised !== null) return keyProbe(state, state.unauthorised);
-  const parting = marketsParting(state);
-  const trips = dueTrips(state, parting);
+  const ending = marketsEnding(state);
+  const trips = dueTrips(state, ending);
   const route = routeOf(state);
-  if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state, parting)];
+  if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state, ending)];
   const due: MarketState[] = [];
   const dueMs = state.now.monoMs + EARLY_MS;
   for (const market of state.markets) {
@@ -145,29 +145,29 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     ...trips,
     ...returning,
     ...renewals.slice(0, pressing),
-    ...dueExits(state, parting),
+    ...dueExits(state, ending),
     ...renewals.slice(pressing),
   ];
 }
 
 /** Of most markets nothing but renewals is wanted: those others are looked for once in a plan. */
-function marketsParting(state: CoreState): readonly MarketState[] {
+function marketsEnding(state: CoreState): readonly MarketState[] {
   return state.markets.filter(({ tripWanted, exit }) => tripWanted || exit !== null);
 }
 
 /** Trips, and then what exits want to write. */
-function duePartings(state: CoreState): Candidate[] {
-  const parting = marketsParting(state);
-  return [...dueTrips(state, parting), ...dueExits(state, parting)];
+function dueEndings(state: CoreState): Candidate[] {
+  const ending = marketsEnding(state);
+  return [...dueTrips(state, ending), ...dueExits(state, ending)];
 }
 
 /**
  * Cuts timers to their shortest once nothing in flight could lengthen them again: those of dead bots, and those that an
  * operator trips. A dead bot's timer that has fired is not made again; an operator wants the orders gone in any case.
  */
-function dueTrips(state: CoreState, parting: readonly MarketState[]): Candidate[] {
+function dueTrips(state: CoreState, ending: readonly MarketState[]): Candidate[] {
   const trips: Candidate[] = [];
-  for (const market of parting) {
+  for (const market of ending) {
     if (!market.tripWanted || market.inFlight.length > 0) continue;
     const { unresolved, strayAwakeMs, lastsAwakeMs, strayUntilMs } = market.belief;
     const lastsMs = Math.max(lastsAwakeMs, unresolved > 0 ? strayAwakeMs : 0) - awakeMs(state);
@@ -195,7 +195,7 @@ function dueTrips(state: CoreState, parting: readonly MarketState[]): Candidate[
 function keyProbe(state: CoreState, latch: NonNullable<CoreState['unauthorised']>): Candidate[] {
   if (state.now.monoMs < latch.nextProbeMs) return [];
   const market = mostUrgent(state, () => true);
-  const probe = market === null ? duePartings(state)[0] : renewal(market, routeFor(state, market), true);
+  const probe = market === null ? dueEndings(state)[0] : renewal(market, routeFor(state, market), true);
   if (probe === undefined) return [];
   const onWrite = () => {
     latch.nextProbeMs = state.now.monoMs + KEY_PROBE_MS;

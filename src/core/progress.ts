@@ -120,9 +120,10 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
 }
 
 /** What is known of the orders of a market whose timer is gone. */
-function describeGone({ mayHaveFired, deleted, belief }: MarketState): string {
+function describeGone({ mayHaveFired, deleted, heldUntilAwakeMs, belief }: MarketState): string {
   if (!deleted && belief.notBeforeLifeMs !== null) return ': it has fired';
-  return deleted && mayHaveFired
+  // What was to be deleted may be over by now without an answer.
+  return (deleted ? mayHaveFired : heldUntilAwakeMs < Number.POSITIVE_INFINITY)
     ? ', and it may have fired before it was deleted: check which orders are left'
     : ': its orders stay';
 }

@@ -189,7 +189,8 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     if (market.exit?.done !== true && !over) continue;
     gone.add(market);
     state.leftBehind.set(market.settings.market, market.belief);
-    const deleted = market.exit?.want === 'delete' && market.exit.done;
+    const deleted =
+      market.exit?.want === 'delete' && market.exit.done && (market.deleted || notAfterMs === null);
     const left = market.exit?.want === 'handoff' ? 'handed_off' : 'kept';
     const how = deleted ? 'deleted' : over && notAfterMs !== null ? 'fired' : left;
     out.push({ kind: 'notice', notice: { kind: 'removed', market: market.settings.market, how } });

@@ -172,6 +172,7 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   believeDeleted(state, attempt);
   calm(market);
   if (!market.deleted) market.mayHaveFired = market.heldUntilAwakeMs <= awakeMs(state);
+  market.heldUntilAwakeMs = Number.POSITIVE_INFINITY;
   market.deleted = true;
   if (market.exit?.want === 'delete') market.exit.done = true;
   const durationMs = state.now.monoMs - attempt.writtenMs;

@@ -109,7 +109,7 @@ export interface MarketState {
   /** What becomes of the timer now that it is guarded no longer, and whether that is done; null while guarded. */
   exit: { readonly want: 'delete' | 'keep' | 'handoff'; done: boolean } | null;
   deleted: boolean;
-  /** Awake time until which the timer was surely armed that was last to be deleted. */
+  /** Awake time until which the timer was surely armed that was last to be deleted; infinite once that was confirmed. */
   heldUntilAwakeMs: number;
   /** Its delete was confirmed after that: its orders may be gone. */
   mayHaveFired: boolean;

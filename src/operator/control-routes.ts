@@ -12,9 +12,10 @@ import {
   readQuery,
 } from './control-input.ts';
 import { ControlRefusal, errorBody } from './control-refusal.ts';
-import { type Answer, onOver, type Send } from './control-send.ts';
+import type { Answer, Send } from './control-send.ts';
 import type { ControlSources, ReloadReport } from './control-sources.ts';
 import { createViews, describeFiring, type Views } from './control-view.ts';
+import { onOver } from './share.ts';
 
 /** What one request is about. */
 interface Call {
@@ -50,9 +51,9 @@ const MOST_REASONS = 100;
 /** Everything that can be asked, by path. One of these serves all listeners. */
 export function createRoutes(sources: ControlSources): ControlRoutes {
   const views = createViews(sources.clock, sources.snapshot);
-  const inTurn = createSlots();
+  const inSlot = createSlots();
   const commands = COMMANDS.map(
-    (name) => [`/v1/${name}`, commandRoute(sources, views, inTurn, name)] as const,
+    (name) => [`/v1/${name}`, commandRoute(sources, views, inSlot, name)] as const,
   );
   return new Map<string, Route>([
     ['/v1/beat', { ...WORD, atOnce: true, answer: (call) => beat(sources, views, call) }],
@@ -61,7 +62,7 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
       {
         ...WORD,
         keys: [...WORD.keys, 'waitSeconds'],
-        answer: (call) => inTurn(call, () => goodbye(sources, views, call)),
+        answer: (call) => inSlot(call, () => goodbye(sources, views, call)),
       },
     ],
     ['/v1/fail', { ...WORD, answer: (call) => fail(sources, views, call) }],
@@ -71,7 +72,7 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
       {
         ...PLAIN,
         keys: ['waitSeconds'],
-        answer: (call) => inTurn(call, () => reload(sources, views, call.input)),
+        answer: (call) => inSlot(call, () => reload(sources, views, call.input)),
       },
     ],
     [
@@ -95,15 +96,15 @@ function json(status: number, value: unknown): Answer {
   return { status, body: `${JSON.stringify(value)}\n` };
 }
 
-type InTurn = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
+type InSlot = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
 
-/** Whoever gives up asking leaves the place to others: an emergency must not wait for what nobody waits for. */
-function createSlots(): InTurn {
+/** Whoever gives up asking leaves the place to others, up to a limit: an emergency hardly ever waits for what nobody waits for. */
+function createSlots(): InSlot {
   let waitedFor = 0;
   let underWay = 0;
   return async ({ onOver }, work) => {
     if (waitedFor >= MAX_COMMANDS || underWay >= MAX_UNDER_WAY) {
-      throw new ControlRefusal('too_many_commands', `${waitedFor} commands are being waited for; try again`);
+      throw new ControlRefusal('too_many_commands', `${underWay} commands are under way; try again`);
     }
     waitedFor += 1;
     underWay += 1;
@@ -153,7 +154,7 @@ function fail(sources: ControlSources, views: Views, call: Call): Answer {
   return json(heard.counted ? 200 : 409, { ...heard, bot, ...markets });
 }
 
-function commandRoute(sources: ControlSources, views: Views, inTurn: InTurn, does: CommandName): Route {
+function commandRoute(sources: ControlSources, views: Views, inSlot: InSlot, does: CommandName): Route {
   const operate = async ({ input }: Call): Promise<Answer> => {
     const markets = chooseMarkets(input.markets, sources.markets(), sources.elsewhere);
     const forMs = Math.round((input.forSeconds ?? 0) * 1000);
@@ -167,7 +168,7 @@ function commandRoute(sources: ControlSources, views: Views, inTurn: InTurn, doe
     ...PLAIN,
     keys: pauses ? ['markets', 'forSeconds', 'waitSeconds'] : ['markets', 'waitSeconds'],
     needs: pauses ? ['forSeconds'] : [],
-    answer: (call) => inTurn(call, () => operate(call)),
+    answer: (call) => inSlot(call, () => operate(call)),
   };
 }
 

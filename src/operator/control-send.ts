@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
 import { ControlRefusal } from './control-refusal.ts';
-import { createBreather } from './share.ts';
+import { createBreather, onOver } from './share.ts';
 
 /** What a request is answered with. */
 export interface Answer {
@@ -13,12 +13,6 @@ export interface Answer {
 
 /** Readers of the status at one time. */
 const MAX_READERS = 32;
-
-/** Calls `run` once nobody waits for the reply any more: it was sent, or its connection has ended, maybe long ago. */
-export function onOver({ raw }: FastifyReply, run: () => void): void {
-  if (raw.destroyed) run();
-  else raw.once('close', run);
-}
 
 export type Send = (reply: FastifyReply, answer: Answer) => FastifyReply;
 

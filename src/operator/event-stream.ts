@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
+import { onOver } from './share.ts';
 
 /** The status as server-sent events, for however many read them. */
 export interface EventStream {
@@ -87,7 +88,7 @@ export function createEventStream({ clock, status, lastStatus, breathe }: EventS
       const { raw } = reply;
       const stream: Stream = { raw, started: false, sentAtMs: clock.now().monoMs, behindSinceMs: null };
       streams.add(stream);
-      raw.once('close', () => streams.delete(stream));
+      onOver(reply, () => streams.delete(stream));
       const first = await status().catch((error: unknown) => {
         streams.delete(stream);
         throw error;

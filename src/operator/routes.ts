@@ -6,7 +6,7 @@ import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-
 import { type Check, describeChecks, describeOk, liveChecks, readyChecks } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { PAGE_MARKETS } from './page-script.ts';
-import { createBreather, shareWhileFresh } from './share.ts';
+import { createBreather, onOver, shareWhileFresh } from './share.ts';
 import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from './status.ts';
 
 /** A body in pieces: text, or what is UTF-8 already. */
@@ -102,7 +102,7 @@ function createSender(breathe: () => Promise<void>) {
       return reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
     }
     underWay += 1;
-    reply.raw.once('close', () => {
+    onOver(reply, () => {
       underWay -= 1;
     });
     return reply.type(type).send(Readable.from(paced(await body()), { objectMode: false }));

@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
 
 /** A result is good for this many times what it took to make, so that readers use at most 5 % of the event loop. */
@@ -51,4 +52,10 @@ export function createBreather(clock: Clock, sliceMs = 4): () => Promise<void> {
     });
     await pause;
   };
+}
+
+/** Calls `run` once nobody waits for the reply any more: it was sent, or its connection has ended, maybe long ago. */
+export function onOver({ raw }: FastifyReply, run: () => void): void {
+  if (raw.destroyed) run();
+  else raw.once('close', run);
 }

@@ -16,8 +16,8 @@ const BADLY_NAMED = [
 
 /**
  * Node's own sampling of the event loop's delay wakes the process a hundred times a second, which would be most of what
- * a daemon with a few markets costs. Its figures are left out, and the sampler is asked for one sample an hour; how late
- * the loop is shows `killswitch_wake_delay_seconds`.
+ * a daemon with a few markets costs. Its figures are left out, and it is asked for one sample an hour;
+ * `killswitch_wake_delay_seconds` shows how late the loop is.
  */
 const SAMPLE_EVERY_MS = 3_600_000;
 

@@ -52,7 +52,8 @@ export async function cpuDuring(subject: Subject, work: Promise<unknown>): Promi
   work.then(finish, finish);
   while (!over) {
     try {
-      last = subject.cpu();
+      // Threads that have ended are not counted any more.
+      last = Math.max(last, subject.cpu());
     } catch {
       break;
     }

@@ -188,7 +188,7 @@ export async function waitForAll(
 ): Promise<void> {
   let armed = 0;
   await eventually(`${markets} timers armed`, withinMs, async () => {
-    await sleep(markets > 1000 ? 100 : 0);
+    await sleep(markets > 1000 ? 100 : 5);
     ({ armed } = await exchange.read());
     return armed >= markets ? true : null;
   }).catch((error: unknown) => {

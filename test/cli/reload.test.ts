@@ -80,7 +80,7 @@ describe('reload', () => {
     expect(code).toBe(0);
     expect(err).toEqual([
       'BTC_USDT is not armed before its bot beats.',
-      'killswitchd reload: 1 of 1 market not armed; the configuration is in force',
+      'killswitchd reload: 1 of 1 market not guarded; the configuration is in force',
     ]);
   });
 

@@ -71,7 +71,46 @@ describe('orders are said to stay', () => {
   });
 });
 
+describe('orders are said to stay once a delete was confirmed in time', () => {
+  test('also where the next timer was never confirmed', () => {
+    const driver = createDriver();
+    driver.arm();
+    driver.wait(1000);
+    operate(driver, 'disarm');
+    driver.settle(driver.takeOne(), DELETED);
+    driver.wait(99_000);
+    operate(driver, 'arm');
+    driver.settle(driver.takeOne(), LOST);
+    operate(driver, 'disarm');
+    driver.wait(1000);
+    for (const write of driver.take()) driver.settle(write, DELETED);
+    expect(said(driver).slice(0, 2)).toEqual([false, false]);
+    expect(progress(driver, 'disarm').says).toBe(STAY);
+  });
+});
+
 describe('orders are not said to stay', () => {
+  test('where no delete was answered until the timer was over, and the command is given again', () => {
+    const { driver, write } = deleting();
+    driver.settle(write, LOST);
+    lose(driver, 80_000);
+    operate(driver, 'disarm');
+    expect(progress(driver, 'disarm')).toMatchObject({ state: 'done', says: PERHAPS });
+  });
+
+  test('where the timer ran out, its bot was silent and came back, and a delete followed', () => {
+    const driver = armed({ liveness: { mode: 'beat', ttlMs: 65_000 } });
+    say(driver, 'beat');
+    driver.take();
+    lose(driver, 70_000);
+    say(driver, 'beat');
+    for (const write of driver.take()) driver.settle(write, LOST);
+    operate(driver, 'pause', null, 600_000);
+    driver.live(3000);
+    expect(said(driver)).toEqual([true]);
+    expect(progress(driver, 'pause').says).toBe(PERHAPS);
+  });
+
   test('from the moment on at which the timer may have fired before its delete was confirmed', () => {
     const { driver, write } = deleting();
     driver.wait(58_000);

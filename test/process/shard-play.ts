@@ -52,9 +52,14 @@ const STALE = 'Too many requests.';
 const keyOf = (shard: number) => ({ key: `key-of-shard-${shard}`, secret: `secret-of-shard-${shard}` });
 const marketAt = (index: number) => `M${index}_USDT`;
 
-/** Real processes against one exchange: 3 shards, 4, one killed, 3 again. */
-export async function playShards(context: TestContext, play: ShardPlay): Promise<Played> {
-  const { markets, timeoutSeconds, handoverSeconds, restMs, budgetShare } = play;
+type FleetOptions = Omit<ShardPlay, 'restMs'> & {
+  /** What a shard does with its timers when it is stopped. */
+  readonly policy: 'delete' | 'handoff';
+};
+
+/** An exchange as a process, and the means to start shards against it. */
+export async function stageFleet(context: TestContext, options: FleetOptions) {
+  const { markets, timeoutSeconds, handoverSeconds, budgetShare, keys, policy } = options;
   const stage = stageFor(context);
   const eventLog = join(stage.directory, 'events');
   const keyFile = join(stage.directory, 'keys.json');
@@ -66,16 +71,29 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
     exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare },
     defaults: { timeoutSeconds },
     shard: { index, count, handoverSeconds },
-    // What moves is handed off all the same.
-    shutdown: { policy: 'delete' },
+    shutdown: { policy },
   });
   const start = async (index: number, count: number): Promise<DaemonProcess> => {
     const config = configOf(index, count);
-    const own = play.keys === 'own' ? keyOf(index) : {};
+    const own = keys === 'own' ? keyOf(index) : {};
     const daemon = await stage.daemon({ exchange: exchange.url, markets: names, config, ...own });
     await daemon.ready(180_000);
     return daemon;
   };
+  const events = (): Events =>
+    readFileSync(eventLog, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Events[number]);
+  return { exchange, names, configOf, start, events };
+}
+
+/** Real processes against one exchange: 3 shards, 4, one killed, 3 again. */
+export async function playShards(context: TestContext, play: ShardPlay): Promise<Played> {
+  const { handoverSeconds, restMs } = play;
+  // What moves is handed off all the same.
+  const fleet = await stageFleet(context, { ...play, policy: 'delete' });
+  const { exchange, names, configOf, start } = fleet;
   const resize = async (daemon: DaemonProcess, index: number, count: number) => {
     const before = linesOf(daemon, 'reloaded');
     const text = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
@@ -124,10 +142,7 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   await sleep(2 * restMs);
   const endMs = await exchange.nowMs();
 
-  const events = readFileSync(eventLog, 'utf8')
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Events[number]);
+  const events = fleet.events();
   const byMarket = Map.groupBy(events, (event) => ('market' in event ? event.market : ''));
   const eventsOf = (market: string) => byMarket.get(market) ?? [];
   const refused = ofKind(events, 'request-refused');
@@ -159,7 +174,7 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
 }
 
 /** The markets that a daemon guards, by its status. */
-async function ownedBy(daemon: DaemonProcess | undefined): Promise<ReadonlySet<string>> {
+export async function ownedBy(daemon: DaemonProcess | undefined): Promise<ReadonlySet<string>> {
   if (daemon === undefined) return new Set();
   const { markets } = JSON.parse((await daemon.get('/api/v1/status')).body) as {
     markets: { market: string }[];

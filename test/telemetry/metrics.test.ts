@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import perfHooks from 'node:perf_hooks';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { CERTAINTIES, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import { FAILURE_REASONS } from '../../src/core/outcome.ts';
@@ -259,6 +260,9 @@ describe('metrics', () => {
     expect(samples.get('killswitch_wake_delay_seconds_bucket{le="0.001"}')).toBe(1);
     expect(samples.get('killswitch_wake_delay_seconds_bucket{le="0.05"}')).toBe(2);
     expect([...samples.keys()].filter((name) => name.startsWith('nodejs_eventloop_lag_'))).toEqual([]);
+    const sampler = vi.spyOn(perfHooks, 'monitorEventLoopDelay');
+    create(['BTC_USDT']);
+    expect(sampler.mock.calls.map(([asked]) => asked?.resolution ?? 10)).toEqual([3_600_000]);
   });
 
   test('log lines are counted, and the configuration of the start was a success', async () => {
