@@ -96,11 +96,14 @@ function grantInTurn(state: LimiterState): void {
 function requestLease(state: LimiterState): void {
   const { waiters, stock, budget } = state;
   const head = waiters[0];
-  if (head === undefined || state.leasing > 0 || state.closed) return;
-  const needed = Math.min(head.permits - stock, budget.requests);
-  const wanted = waiters.reduce((sum, waiter) => sum + waiter.permits, 0) - stock;
+  if (state.leasing > 0 || state.closed) return;
   const usual = Math.max(1, Math.min(MAX_LEASE, Math.floor(budget.requests / 4)));
+  // A lease takes several turns of the loop, each as long as a slice of a page: the next one is there before it is needed.
+  if (head === undefined && stock * 2 >= usual) return;
+  const needed = head === undefined ? 0 : Math.min(head.permits - stock, budget.requests);
+  const wanted = waiters.reduce((sum, waiter) => sum + waiter.permits, 0) - stock;
   const weight = Math.max(needed, Math.min(Math.max(wanted, usual), available(state)));
+  if (weight <= 0) return;
   state.leasing = weight;
   state.lessor.lease(weight, () => {
     state.leasing = 0;
@@ -181,6 +184,7 @@ export function createLimiter(clock: Clock, budget: Limit): Limiter {
       collect(state, nowMs);
       if (state.waiters.length === 0 && permits <= state.stock) {
         spend(state, permits, nowMs);
+        requestLease(state);
         granted('in-turn');
         return () => undefined;
       }
