@@ -163,18 +163,19 @@ function createLoop(
 /** The requests that are on their way, by the number of their attempt. */
 function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed: Feed) {
   // A list for the reason that `CoreState.attempts` is one.
-  const underWay: { readonly attempt: number; readonly abort: Cancel }[] = [];
+  const underWay: { readonly attempt: number; abort: Cancel }[] = [];
   return {
     write({ attempt, market, timeoutSeconds, types, base, fresh }: Extract<Effect, { kind: 'write' }>): void {
-      const abort = exchange.sync(
+      const request = { attempt, abort: () => {} };
+      underWay.push(request);
+      request.abort = exchange.sync(
         { market, timeoutSeconds, types, base, fresh, mayWrite: () => mayWrite(state, attempt, clock.now()) },
         (outcome) => {
-          underWay.splice(underWay.indexOf(request), 1);
+          const place = underWay.indexOf(request);
+          if (place !== -1) underWay.splice(place, 1);
           feed({ kind: 'settled', attempt, outcome });
         },
       );
-      const request = { attempt, abort };
-      underWay.push(request);
     },
     abort: (attempt: number): void => underWay.find((request) => request.attempt === attempt)?.abort(),
   };

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { createKeeper } from '../src/keeper.ts';
 import { createHostClock, createTimeline } from '../src/simulator/virtual-clock.ts';
 import { coreSettings } from './core/core-settings.ts';
+import { LOST } from './core/driver.ts';
+import { createStage } from './keeper-stage.ts';
 
 test('an error in a step ends the process, and is not left to whoever told the keeper something', () => {
   const timeline = createTimeline(0);
@@ -23,4 +25,41 @@ test('an error in a step ends the process, and is not left to whoever told the k
   const { monoMs } = keeper.state.now;
   timeline.runUntil(10_000);
   expect(keeper.state.now.monoMs).toBe(monoMs);
+});
+
+test('an exchange that answers in the call itself ends no process', () => {
+  const timeline = createTimeline(0);
+  const clock = createHostClock(timeline);
+  let asked = 0;
+  const keeper = createKeeper({
+    settings: coreSettings({ markets: ['AAA'] }),
+    clock,
+    exchange: {
+      sync(_, settled) {
+        asked += 1;
+        settled(LOST);
+        return () => {};
+      },
+      ping: () => () => {},
+      acquire(_permits, _withinMs, grant) {
+        grant('in-turn');
+        return () => {};
+      },
+    },
+    observe: () => {},
+  });
+  keeper.start();
+  timeline.runUntil(5000);
+  expect(asked).toBeGreaterThan(3);
+});
+
+test('a second answer to one request keeps no other from being given up', () => {
+  const { keeper, calls, apply, run } = createStage({ markets: ['AAA:60', 'BBB:60'], nonce: 'window' });
+  keeper.start();
+  const [first] = calls;
+  apply(first);
+  expect(calls).toHaveLength(2);
+  apply(first);
+  run(5000);
+  expect(calls[1]?.aborted).toBe(true);
 });
