@@ -119,6 +119,16 @@ describe('orders are not said to stay', () => {
     expect(progress(driver, 'disarm').says).toBe(PERHAPS);
   });
 
+  test('nor by the answer to a second delete', () => {
+    const { driver, write } = deleting();
+    driver.wait(4000);
+    const others = driver.take();
+    driver.wait(55_000);
+    for (const late of [write, ...others]) driver.settle(late, DELETED);
+    expect(said(driver).every(Boolean)).toBe(true);
+    expect(progress(driver, 'disarm').says).toBe(PERHAPS);
+  });
+
   test('where the deletes before it were lost, whichever answers first', () => {
     const { driver, write } = deleting();
     driver.settle(write, LOST);

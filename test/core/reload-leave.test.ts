@@ -27,6 +27,24 @@ describe('a market that leaves', () => {
     expect(removed(driver)).toEqual([]);
   });
 
+  test('is not said to have been deleted where no delete was answered until its time was up', () => {
+    const lost = (driver: Driver) =>
+      driver.live(80_000, 20, (write) =>
+        write.market === 'BBB' ? driver.apply(write) : driver.settle(write, LOST),
+      );
+    const taken = armed();
+    reload(taken, { markets: ['BBB'] });
+    lost(taken);
+    expect(removed(taken)).toEqual([['AAA', 'fired']]);
+
+    const disarmed = armed();
+    disarmed.feed({ kind: 'operate', command: { does: 'disarm', markets: ['AAA'], forMs: 0 } });
+    lost(disarmed);
+    reload(disarmed, { markets: ['BBB'] });
+    disarmed.live(1000);
+    expect(removed(disarmed)).toEqual([['AAA', 'fired']]);
+  });
+
   test('does not go before what is on its way is answered', () => {
     const driver = armed(KEEP);
     driver.live(5000, 20, () => {});
