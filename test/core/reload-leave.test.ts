@@ -38,8 +38,11 @@ describe('a market that leaves', () => {
     expect(removed(taken)).toEqual([['AAA', 'fired']]);
 
     const disarmed = armed();
-    disarmed.feed({ kind: 'operate', command: { does: 'disarm', markets: ['AAA'], forMs: 0 } });
+    const disarm = () =>
+      disarmed.feed({ kind: 'operate', command: { does: 'disarm', markets: ['AAA'], forMs: 0 } });
+    disarm();
     lost(disarmed);
+    disarm();
     reload(disarmed, { markets: ['BBB'] });
     disarmed.live(1000);
     expect(removed(disarmed)).toEqual([['AAA', 'fired']]);
