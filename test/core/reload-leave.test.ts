@@ -48,6 +48,18 @@ describe('a market that leaves', () => {
     expect(removed(disarmed)).toEqual([['AAA', 'fired']]);
   });
 
+  test('that never had a timer is left as it is under policy keep', () => {
+    const driver = createDriver({ ...KEEP, markets: ['AAA', 'BBB'] });
+    driver.tick();
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.live(2000, 20, (write) =>
+      write.market === 'BBB' ? driver.apply(write) : driver.settle(write, NO_MARKET),
+    );
+    reload(driver, { ...KEEP, markets: ['BBB'] });
+    driver.live(1000);
+    expect(removed(driver)).toEqual([['AAA', 'kept']]);
+  });
+
   test('does not go before what is on its way is answered', () => {
     const driver = armed(KEEP);
     driver.live(5000, 20, () => {});
