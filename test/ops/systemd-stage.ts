@@ -25,6 +25,8 @@ export interface Installed extends DebianHost {
   readonly edit: (expression: string) => Promise<string>;
   /** Adds lines to the section [Service] of the daemon's unit and restarts it; without lines, takes them back. */
   readonly dropIn: (...lines: readonly string[]) => Promise<string>;
+  /** Waits for a sign of the bot: one that has given none yet consents to no delete. */
+  readonly signOfTheBot: () => Promise<unknown>;
   /** The process that has taken the place of this one and is ready. */
   readonly successorOf: (pid: string) => Promise<string>;
 }
@@ -47,6 +49,10 @@ export async function installed(): Promise<Installed> {
       const at = await show('ActiveEnterTimestamp', unit);
       return Number(await host.must(`date -d '${at}' +%s`)) * 1000;
     },
+    signOfTheBot: () =>
+      eventually('a sign of the bot', 15_000, async () =>
+        (await show('StatusText')).includes('default gave a sign') ? true : null,
+      ),
     events: (fromMs = 0) => eventsOf(host).filter(({ atMs }) => atMs >= fromMs),
     maintenance: (forMs) => maintain(host, forMs),
     dropIn(...lines) {

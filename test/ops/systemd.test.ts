@@ -36,13 +36,6 @@ describe('the units', () => {
   });
 });
 
-/** A bot that has given no sign yet consents to no delete. */
-async function signOfTheBot(): Promise<void> {
-  await eventually('a sign of the bot', 15_000, async () =>
-    (await show('StatusText')).includes('default gave a sign') ? true : null,
-  );
-}
-
 describe('the daemon under systemd', { timeout: 180_000 }, () => {
   beforeAll(async () => {
     await host.must('systemctl start killswitchd-exchange');
@@ -193,7 +186,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
   });
 
   test('deletes its timers on stop in less than TimeoutStopSec', async () => {
-    await signOfTheBot();
+    await host.signOfTheBot();
     const fromMs = Date.now();
     await host.must(`systemctl stop ${DAEMON}`);
     expect(Date.now() - fromMs).toBeLessThan(15_000);
@@ -214,7 +207,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
     const config = await host.must(`cat ${CONFIG}`);
     try {
       await host.must(`sed -i 's/budgetSeconds: 8/budgetSeconds: 25/' ${CONFIG}; systemctl reload ${DAEMON}`);
-      await signOfTheBot();
+      await host.signOfTheBot();
       await host.maintenance(60_000);
       const fromMs = Date.now();
       await host.must(`systemctl stop ${DAEMON}`);
