@@ -143,19 +143,19 @@ async function runDaemon(stage: Stage, fleet: Fleet, exchange: ExchangeProcess):
   const window = await measure(exchange, daemon, seconds, daemon.periodMs);
   noteWindow(stage, fleet, 'daemon', window);
   noteStart(stage, fleet, 'daemon', window, daemon);
-  const { id, name } = labelOf(fleet);
   const { firstArmedAt, lastFirstArmedAt } = window.seen;
-  const note = (what: string, title: string, seconds: number) =>
-    stage.book.note(
-      `${what}/${id}`,
-      { title: `${title}, ${name}`, unit: 's', decimals: 2 },
-      'daemon',
-      seconds,
-    );
+  const note = secondsOf(stage, fleet);
   note('all-armed', 'First to last timer armed', (lastFirstArmedAt - firstArmedAt) / 1000);
   note('arming-cpu', 'CPU used meanwhile', armingCpu);
   if (markets > 1000) await daemon.kill();
   else await stopAndNote(stage, fleet, exchange, daemon);
+}
+
+/** Notes how many seconds something took the daemon. */
+function secondsOf({ book }: Stage, fleet: Fleet) {
+  const { id, name } = labelOf(fleet);
+  return (what: string, title: string, seconds: number) =>
+    book.note(`${what}/${id}`, { title: `${title}, ${name}`, unit: 's', decimals: 2 }, 'daemon', seconds);
 }
 
 /** Ends the daemon as a service manager does, and notes how long the deletes took. */
@@ -169,14 +169,7 @@ async function stopAndNote(
   daemon.running.signal('SIGTERM');
   const cpu = await cpuDuring(daemon, daemon.running.ended);
   const seen = await exchange.read();
-  const { id, name } = labelOf(fleet);
-  const note = (what: string, title: string, seconds: number) =>
-    stage.book.note(
-      `${what}/${id}`,
-      { title: `${title}, ${name}`, unit: 's', decimals: 2 },
-      'daemon',
-      seconds,
-    );
+  const note = secondsOf(stage, fleet);
   note('delete-all', 'Time to delete all', (seen.lastDeleteAt - askedAt) / 1000);
   note('delete-cpu', 'CPU used until it ended', cpu);
 }
