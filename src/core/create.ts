@@ -1,4 +1,5 @@
 import { planPeriods } from './cadence.ts';
+import { createSoon } from './due.ts';
 import { plannedPerSecond } from './rate.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import type { BaseState, BotState, CoreState, MarketState } from './state.ts';
@@ -48,6 +49,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     plannedMs: Number.NEGATIVE_INFINITY,
     plannedEpoch: 0,
     plannedRoundTripMs: 0,
+    soon: createSoon(),
     unarmedHint: 0,
     guardedUntilAwakeMs: Number.NEGATIVE_INFINITY,
     pauseOverAwakeMs: Number.POSITIVE_INFINITY,
@@ -113,6 +115,7 @@ export function createMarket(settings: MarketSettings, index: number, now: Insta
     phaseMs: 0,
     waitedForTurn: false,
     nextMs: now.monoMs,
+    soonRound: 0,
     cycleSinceMs: null,
     suspended: null,
     hold: null,

@@ -1,3 +1,4 @@
+import { dueAt } from './due.ts';
 import type { BotWord, Effect } from './events.ts';
 import { forgetWhatFired, noteUnwanted, reconsider } from './exit.ts';
 import type { Suspension } from './notice.ts';
@@ -85,7 +86,7 @@ function tripMarket(state: CoreState, market: MarketState): void {
   // Another shard judges its bot, which may have beaten to that one only. A failure that it told of is one everywhere.
   if (market.movedUntilAwakeMs !== null && state.bots.get(market.settings.bot)?.state !== 'failed') return;
   market.tripWanted = true;
-  market.nextMs = state.now.monoMs;
+  dueAt(state, market, state.now.monoMs);
 }
 
 const SUSPENDS = { stale: 'bot_stale', goodbye: 'bot_goodbye', failed: 'bot_failed' } as const;

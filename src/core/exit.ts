@@ -1,4 +1,5 @@
 import { loseGuarantee } from './belief.ts';
+import { dueAt } from './due.ts';
 import { routeFor } from './outage.ts';
 import type { Candidate } from './release.ts';
 import { awakeSlackMs, type CoreState, isWanted, type MarketState } from './state.ts';
@@ -23,7 +24,7 @@ export function beginExit(state: CoreState, market: MarketState, policy: ExitPol
     want,
     done: want === 'keep' ? !market.tripWanted : want === 'delete' && nothingLeft,
   };
-  market.nextMs = monoMs;
+  dueAt(state, market, monoMs);
 }
 
 function isOutOfGuard({ hold }: MarketState): boolean {
@@ -106,7 +107,7 @@ export function tripDone(market: MarketState): void {
 function wantAgain(state: CoreState, market: MarketState): void {
   market.tripWanted = false;
   market.deleted = false;
-  market.nextMs = state.now.monoMs;
+  dueAt(state, market, state.now.monoMs);
   market.cycleSinceMs = null;
 }
 

@@ -1,4 +1,5 @@
 import { believeNotApplied, believeUnknown } from './belief.ts';
+import { dueAt } from './due.ts';
 import type { Effect } from './events.ts';
 import { acceptKey, latchKey } from './key.ts';
 import { failedAt, heardFrom } from './outage.ts';
@@ -71,7 +72,11 @@ function react(
       break;
     case 'throttled':
       slowDown(state, out);
-      market.nextMs = Math.max(market.nextMs, attempt.writtenMs + throttledGapMs(state, market, attempt));
+      dueAt(
+        state,
+        market,
+        Math.max(market.nextMs, attempt.writtenMs + throttledGapMs(state, market, attempt)),
+      );
       failedAt(state, base, attempt, outcome.detail, out);
       break;
     case 'nonce':
@@ -79,7 +84,7 @@ function react(
       market.timedOut = false;
       if (!superseded && market.nonceRetries < NONCE_RETRIES) {
         market.nonceRetries += 1;
-        market.nextMs = state.now.monoMs;
+        dueAt(state, market, state.now.monoMs);
         // Nothing was said about the key: the probe is not over.
         if (state.unauthorised !== null) state.unauthorised.nextProbeMs = state.now.monoMs;
       }
@@ -118,7 +123,7 @@ function refuse(
   const isNews = market.refused === null;
   market.refused = { code, detail };
   const probeInMs = jittered(MARKET_PROBE_MS * 1.1, state.settings.seed + market.index, market.refusals);
-  market.nextMs = state.now.monoMs + probeInMs;
+  dueAt(state, market, state.now.monoMs + probeInMs);
   if (!isNews) return;
   out.push({
     kind: 'notice',

@@ -1,3 +1,4 @@
+import { dueAt, dueBy } from './due.ts';
 import type { Effect } from './events.ts';
 import { followBot } from './evidence.ts';
 import { forgetWhatFired, noteUnwanted, reconsider } from './exit.ts';
@@ -22,7 +23,7 @@ function obey(state: CoreState, market: MarketState, command: OperatorCommand, o
       // Whoever asks for it wants to know now, not at the next slow probe.
       market.refused = null;
       market.refusals = 0;
-      market.nextMs = Math.min(market.nextMs, state.now.monoMs);
+      dueBy(state, market, state.now.monoMs);
       break;
     case 'resume':
       if (market.hold?.why === 'paused') release(state, market, 'operator', out);
@@ -37,7 +38,7 @@ function obey(state: CoreState, market: MarketState, command: OperatorCommand, o
       break;
     case 'trip':
       hold(state, market, 'tripped', null, out);
-      market.nextMs = state.now.monoMs;
+      dueAt(state, market, state.now.monoMs);
       break;
   }
 }

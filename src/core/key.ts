@@ -1,5 +1,6 @@
+import { hurry } from './due.ts';
 import type { Effect } from './events.ts';
-import { type Attempt, type CoreState, hurry } from './state.ts';
+import type { Attempt, CoreState } from './state.ts';
 import { KEY_PROBE_MS, LOOKS } from './timing.ts';
 
 /** The exchange accepted the key: whatever was latched because of it goes on. */

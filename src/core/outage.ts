@@ -1,6 +1,7 @@
+import { dueBy, hurry } from './due.ts';
 import type { Effect } from './events.ts';
 import type { Pinged } from './outcome.ts';
-import { type Attempt, type BaseState, type CoreState, hurry, type MarketState } from './state.ts';
+import type { Attempt, BaseState, CoreState, MarketState } from './state.ts';
 
 /** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
 const FAILURES = 3;
@@ -96,8 +97,7 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   if (!cameBack) return;
   if (base.outage !== null) base.outage.nextCanaryMs = state.now.monoMs;
   for (const market of state.markets) {
-    if (market.streak > 0 && market.refused === null)
-      market.nextMs = Math.min(market.nextMs, state.now.monoMs);
+    if (market.streak > 0 && market.refused === null) dueBy(state, market, state.now.monoMs);
   }
 }
 

@@ -1,3 +1,4 @@
+import { dueUntil, isEnding, soonUntilMs } from './due.ts';
 import type { Effect } from './events.ts';
 import { dueExits, tripDone } from './exit.ts';
 import { routeFor, routeOf, usableBases } from './outage.ts';
@@ -92,7 +93,8 @@ function wasSalvageable(state: CoreState, market: MarketState): boolean {
 
 /** Finds what is due now and lets it go, the most urgent first. The only place that decides when next. */
 export function plan(state: CoreState, out: Effect[]): void {
-  state.nextDueMs = Number.POSITIVE_INFINITY;
+  // What is due after that is not known yet.
+  state.nextDueMs = soonUntilMs(state, state.now.monoMs + EARLY_MS);
   state.plannedMs = state.now.monoMs;
   state.plannedEpoch = state.epoch;
   state.plannedRoundTripMs = state.roundTripMs ?? 0;
@@ -117,7 +119,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state, ending)];
   const due: MarketState[] = [];
   const dueMs = state.now.monoMs + EARLY_MS;
-  for (const market of state.markets) {
+  for (const market of dueUntil(state, dueMs)) {
     const isDue = market.nextMs <= dueMs;
     // Most are neither due nor the next one: nothing else about them needs to be looked at.
     if (!isDue && market.nextMs >= state.nextDueMs) continue;
@@ -152,7 +154,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
 
 /** Of most markets nothing but renewals is wanted: those others are looked for once in a plan. */
 function marketsEnding(state: CoreState): readonly MarketState[] {
-  return state.markets.filter(({ tripWanted, exit }) => tripWanted || exit !== null);
+  return dueUntil(state, state.now.monoMs + EARLY_MS).filter(isEnding);
 }
 
 /** Trips, and then what exits want to write. */

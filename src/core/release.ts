@@ -1,4 +1,5 @@
 import { believeWritten } from './belief.ts';
+import { dueAt } from './due.ts';
 import type { Effect } from './events.ts';
 import { assertBelief, assertMayFollow } from './invariants.ts';
 import { countPace, paceAllows, paceAllowsAtMs } from './pace.ts';
@@ -249,7 +250,8 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled),
   );
   const jitteredMs = jittered(gapMs, state.settings.seed + market.index, attempt.id);
-  market.nextMs = monoMs + (purpose === 'renew' ? placed(state, market, slack, jitteredMs) : jitteredMs);
+  const gapToNextMs = purpose === 'renew' ? placed(state, market, slack, jitteredMs) : jitteredMs;
+  dueAt(state, market, monoMs + gapToNextMs);
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   believeWritten(state, attempt);
   countWrite(state);

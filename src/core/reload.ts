@@ -1,19 +1,12 @@
 import { forget } from './belief.ts';
 import { carriedPerSecond, planPeriods } from './cadence.ts';
 import { createBot, createMarket } from './create.ts';
+import { hurry, lookAnew } from './due.ts';
 import type { Effect } from './events.ts';
 import { followBot } from './evidence.ts';
 import { beginExit, forgetWhatFired, noteUnwanted, reconsider } from './exit.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
-import {
-  awakeMs,
-  awakeSlackMs,
-  type Belief,
-  type CoreState,
-  hurry,
-  isWanted,
-  type MarketState,
-} from './state.ts';
+import { awakeMs, awakeSlackMs, type Belief, type CoreState, isWanted, type MarketState } from './state.ts';
 
 /** Markets that go to other shards are let go of together so often: each time the list of all markets is made anew. */
 const PARTING_MS = 1000;
@@ -220,6 +213,7 @@ function isOver(state: CoreState, belief: Belief): boolean {
 
 function replaceMarkets(state: CoreState, markets: readonly MarketState[]): void {
   state.markets = markets;
+  lookAnew(state);
   // What waited in the order of the last plan may be a market that is gone.
   state.queue = [];
   state.byName = new Map(markets.map((market) => [market.settings.market, market]));

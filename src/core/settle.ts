@@ -1,4 +1,5 @@
 import { believeApplied, believeDeleted } from './belief.ts';
+import { dueAt } from './due.ts';
 import type { Effect } from './events.ts';
 import { tripDone } from './exit.ts';
 import { fail } from './failures.ts';
@@ -131,14 +132,15 @@ function planNext(state: CoreState, { market, writtenMs }: Attempt): void {
   // Whoever had to wait for a turn keeps it: turns are spread as evenly as the budget asks for.
   if (market.waitedForTurn) market.phaseMs = (writtenMs - state.startedMs) % periodOf(state, market);
   market.waitedForTurn = false;
-  market.nextMs = nextOnGrid(state, market, writtenMs);
+  let nextMs = nextOnGrid(state, market, writtenMs);
   // What waited for this answer waits no longer.
-  if (market.tripWanted || market.exit !== null) market.nextMs = monoMs;
+  if (market.tripWanted || market.exit !== null) nextMs = monoMs;
   const slackNow = slackMs(state, market);
   if (slackNow < market.settings.timeoutMs / 2) {
     // A timer that turned out much shorter than asked for still gets its three attempts.
-    market.nextMs = Math.min(market.nextMs, monoMs + Math.max(1000, slackNow / LEAST_ATTEMPTS));
+    nextMs = Math.min(nextMs, monoMs + Math.max(1000, slackNow / LEAST_ATTEMPTS));
   }
+  dueAt(state, market, nextMs);
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
 }
 

@@ -1,9 +1,9 @@
+import type { Soon } from './due.ts';
 import type { Purpose } from './events.ts';
 import type { Hold, Suspension } from './notice.ts';
 import type { Pace } from './pace.ts';
 import type { CoreSettings, MarketSettings } from './settings.ts';
 import type { Instant, Timebase } from './time.ts';
-import { SHORTEST_GAP_MS } from './timing.ts';
 
 /** One request on its way. Attempt numbers rise in the order of writing, as the nonces do. */
 export interface Attempt {
@@ -77,8 +77,10 @@ export interface MarketState {
   phaseMs: number;
   /** Its renewal had to wait until the pace allowed it. */
   waitedForTurn: boolean;
-  /** Monotonic time of the next attempt. */
-  nextMs: number;
+  /** Monotonic time of the next attempt. Set by `dueAt` alone. */
+  readonly nextMs: number;
+  /** The last list of what is due soon that it was put on. */
+  soonRound: number;
   /** When the renewal that is being worked on first became due; for the length of its cycle. */
   cycleSinceMs: number | null;
   suspended: Suspension | null;
@@ -231,6 +233,7 @@ export interface CoreState {
   plannedMs: number;
   plannedEpoch: number;
   plannedRoundTripMs: number;
+  readonly soon: Soon;
   /** Index of a market that was not armed when one was last looked for. */
   unarmedHint: number;
   /** Before this awake time no guarantee runs out, so that nobody has to look for one that did. */
@@ -282,12 +285,6 @@ export function awakeMs(state: CoreState): number {
 export function awakeSlackMs(state: CoreState, market: MarketState): number {
   const { notBeforeAwakeMs } = market.belief;
   return notBeforeAwakeMs === null ? 0 : notBeforeAwakeMs - awakeMs(state);
-}
-
-/** Brings the market's next attempt forward to now, but not closer than the shortest gap to the last one. */
-export function hurry(state: CoreState, market: MarketState): void {
-  const soonestMs = Math.max(state.now.monoMs, market.lastWrittenMs + SHORTEST_GAP_MS);
-  market.nextMs = Math.min(market.nextMs, soonestMs);
 }
 
 /** Should the market be armed now: the bot lives, nobody stopped it, and the daemon is not on its way out. */

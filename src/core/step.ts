@@ -1,6 +1,7 @@
 import { hasSurelyFired } from './belief.ts';
 import { carriedPerSecond, easeCadence, planPeriods } from './cadence.ts';
 import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
+import { dueAt, dueBy } from './due.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
 import { endPauses, holdAfterLapse, operate } from './hold.ts';
@@ -20,9 +21,8 @@ import {
   slackMs,
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
+import { TICK_MS } from './timing.ts';
 
-/** The core looks at the clocks at least this often: that is how it notices that time was lost. */
-const TICK_MS = 250;
 /** What becomes due within this is released together: at scale wake-ups cost more than requests. */
 const COALESCE_MS = 25;
 /** After a stall it takes this long at most until everything that waited in the sockets has been read. */
@@ -121,7 +121,7 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
 function comeNearer(state: CoreState, byMs: number): void {
   if (state.phase.kind === 'stopping') state.phase.budgetEndMs -= byMs;
   if (state.unauthorised !== null) state.unauthorised.nextProbeMs -= byMs;
-  for (const market of state.markets) if (market.refused !== null) market.nextMs -= byMs;
+  for (const market of state.markets) if (market.refused !== null) dueAt(state, market, market.nextMs - byMs);
 }
 
 /** What became of an attempt, and whether that asks for a new plan or only lets the last one go on. */
@@ -176,7 +176,7 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
   state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
   state.deafUntilMs = monoMs + DEAF_MS;
   for (const market of state.markets) {
-    if (market.refused === null) market.nextMs = Math.min(market.nextMs, now.monoMs);
+    if (market.refused === null) dueBy(state, market, now.monoMs);
   }
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts)

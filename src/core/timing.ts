@@ -1,5 +1,7 @@
 import { clamp } from './time.ts';
 
+/** The core looks at the clocks at least this often: that is how it notices that time was lost. */
+export const TICK_MS = 250;
 /** The fewest renewals that must fit into a timeout: one may be lost and one may be late. */
 export const LEAST_ATTEMPTS = 3;
 const SHARE = 0.1;

@@ -54,10 +54,11 @@ export function byDeadline(
     ranks[place] = rankOf(state, market, pressingUntilMs);
     keys[place] = isSalvageable(state, market) ? leftToSaveMs(state, market) : market.nextMs;
   }
-  // Markets come in the order of the configuration: their places settle what is equal.
+  // The order of the configuration settles what is equal.
+  const indexOf = (place: number) => markets[place]?.index ?? 0;
   order.sort((one, other) => {
     const rank = (ranks[one] ?? 0) - (ranks[other] ?? 0);
-    return rank === 0 ? (keys[one] ?? 0) - (keys[other] ?? 0) || one - other : rank;
+    return rank === 0 ? (keys[one] ?? 0) - (keys[other] ?? 0) || indexOf(one) - indexOf(other) : rank;
   });
   const first: MarketState[] = [];
   for (const place of order.subarray(0, most)) {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import { createDriver, type Driver, HTTP_500, NOT_SENT, type Write } from './driver.ts';
 
 const names = (writes: readonly Write[]) => writes.map(({ market }) => market);
@@ -14,7 +15,7 @@ function turnsOf(left: Left, count: number): string[] {
   const nowMs = driver.now().monoMs;
   for (const [name, [leftSeconds, waitedSeconds]] of Object.entries(left)) {
     const market = driver.market(name);
-    market.nextMs = nowMs - waitedSeconds * 1000;
+    dueAt(driver.state, market, nowMs - waitedSeconds * 1000);
     market.confirmedOnce = leftSeconds !== null;
     market.belief.notBeforeLifeMs = leftSeconds === null ? null : state.lifeMs + leftSeconds * 1000;
     market.belief.notBeforeAwakeMs = leftSeconds === null ? null : nowMs + leftSeconds * 1000;
@@ -66,7 +67,7 @@ test('two addresses that are pinged well again, beside a third that works, are t
   expect(driver.notices('outage-began').map(({ base }) => base)).toEqual([0, 1]);
   for (const base of [0, 1]) ping(base, false);
   driver.live(5000, 20, thirdWorks);
-  for (const market of driver.state.markets) market.nextMs = driver.now().monoMs + 500;
+  for (const market of driver.state.markets) dueAt(driver.state, market, driver.now().monoMs + 500);
   driver.live(400, 20, thirdWorks);
   driver.take();
   for (const { outage } of driver.state.bases)
@@ -99,7 +100,7 @@ test('an address that comes back lets what failed at the other one go at once', 
   driver.wait(30);
   const canary = driver.take().find(({ base }) => base === 0);
   if (canary === undefined) throw new Error('nobody tried the address');
-  for (const market of driver.state.markets) market.nextMs = driver.now().monoMs + 4000;
+  for (const market of driver.state.markets) dueAt(driver.state, market, driver.now().monoMs + 4000);
   driver.wait(300);
   driver.take();
   driver.apply(canary);

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import { createDriver, type Driver, type Write } from './driver.ts';
 
 const names = (writes: readonly Write[]) => writes.map(({ market }) => market);
@@ -23,7 +24,7 @@ function orderedWithLeft(shortMs: number): Driver {
     ['LONG', 30_000],
   ] as const) {
     const market = driver.market(name);
-    market.nextMs = driver.now().monoMs;
+    dueAt(driver.state, market, driver.now().monoMs);
     market.belief.notBeforeLifeMs = state.lifeMs + leftMs;
     market.belief.notBeforeAwakeMs = driver.now().monoMs + leftMs;
   }

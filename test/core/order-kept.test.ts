@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, HTTP_500, type Write } from './driver.ts';
@@ -34,7 +35,7 @@ function slowHost(due: Readonly<Record<string, Due>>, options: SettingsOptions =
   const nowMs = driver.now().monoMs;
   for (const [name, [inMs, leftSeconds]] of Object.entries(due)) {
     const market = driver.market(name);
-    market.nextMs = nowMs + inMs;
+    dueAt(driver.state, market, nowMs + inMs);
     market.belief.notBeforeLifeMs = state.lifeMs + leftSeconds * 1000;
     market.belief.notBeforeAwakeMs = nowMs + state.timebase.sleptMs + leftSeconds * 1000;
   }
@@ -78,7 +79,7 @@ describe('where finding an order takes long, one order', () => {
     grant(driver, 2);
     const hung = driver.takeOne();
     expect(hung.market).toBe('HUNG');
-    driver.market('HUNG').nextMs = Number.POSITIVE_INFINITY;
+    dueAt(driver.state, driver.market('HUNG'), Number.POSITIVE_INFINITY);
     driver.wait(990);
     driver.tick();
     const { length } = asked(driver);
@@ -104,7 +105,7 @@ describe('of what waits in an order', () => {
     const driver = slowHost({ AAA: [0, 40], BBB: [0, 50] });
     grant(driver, 1);
     const first = driver.takeOne();
-    driver.market('AAA').nextMs = driver.now().monoMs;
+    dueAt(driver.state, driver.market('AAA'), driver.now().monoMs);
     driver.tick();
     driver.move({ monoMs: 5 });
     driver.apply(first);

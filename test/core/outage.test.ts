@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import {
@@ -118,7 +119,7 @@ describe('no outage', () => {
     answer(driver, all[2]);
     driver.take();
     driver.move({ monoMs: 1 });
-    for (const name of ['AAA', 'BBB']) driver.market(name).nextMs = driver.now().monoMs;
+    for (const name of ['AAA', 'BBB']) dueAt(driver.state, driver.market(name), driver.now().monoMs);
     driver.tick();
     for (const write of driver.take()) if (write.market !== 'CCC') driver.settle(write, HTTP_500);
     expect(driver.notices('attempt-failed').filter(({ reason }) => reason === 'http_5xx').length).toBe(4);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import { isThrottled } from '../../src/core/rate.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import {
@@ -27,7 +28,7 @@ function dueAtOnce(left: Readonly<Record<string, number | null>>, afterMs = 5000
   const { state } = driver;
   for (const [name, seconds] of Object.entries(left)) {
     const market = driver.market(name);
-    market.nextMs = driver.now().monoMs;
+    dueAt(driver.state, market, driver.now().monoMs);
     market.confirmedOnce = seconds !== null;
     market.belief.notBeforeLifeMs = seconds === null ? null : state.lifeMs + seconds * 1000;
     market.belief.notBeforeAwakeMs = seconds === null ? null : driver.now().monoMs + seconds * 1000;
@@ -236,7 +237,7 @@ test('a request that takes a connection of its own takes no lane from the others
   const driver = createDriver({ markets: ['AAA', 'BBB'] });
   driver.live(5000);
   const { monoMs } = driver.now();
-  for (const market of driver.state.markets) market.nextMs = monoMs + 10;
+  for (const market of driver.state.markets) dueAt(driver.state, market, monoMs + 10);
   driver.market('AAA').timedOut = true;
   driver.take();
   driver.wait(300);
@@ -254,7 +255,7 @@ test('permits that were left over may be spent for a second, and then are asked 
     driver.tick();
     driver.feed({ kind: 'granted', permits: 2, how: 'in-turn' });
     driver.apply(driver.takeOne());
-    driver.market('AAA').nextMs = driver.now().monoMs + afterMs;
+    dueAt(driver.state, driver.market('AAA'), driver.now().monoMs + afterMs);
     driver.state.nextDueMs = driver.market('AAA').nextMs;
     driver.wait(afterMs + 30);
     return [driver.effects.filter(({ kind }) => kind === 'acquire').length, driver.take().length];

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT, SERVER_EPOCH, type Write } from './driver.ts';
 
 const names = (writes: readonly Write[]) => writes.map(({ market }) => market);
@@ -125,7 +126,7 @@ describe('without an answer', () => {
     driver.wait(1000);
     const market = driver.market('AAA');
     market.belief.notBeforeLifeMs = driver.state.lifeMs + 6100;
-    market.nextMs = driver.state.now.monoMs;
+    dueAt(driver.state, market, driver.state.now.monoMs);
     driver.wait(0);
     driver.tick();
     const hung = driver.takeOne();
@@ -178,7 +179,7 @@ describe('several markets that are due together', () => {
     // Less guaranteed time is left than a round trip takes.
     late.belief.notBeforeLifeMs = driver.state.lifeMs + 1500;
     late.belief.notBeforeAwakeMs = driver.now().monoMs + 1500;
-    for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
+    for (const market of driver.state.markets) dueAt(driver.state, market, driver.now().monoMs);
     driver.live(10_000, 2000);
     const fresh = driver.writes.filter(({ atMs }) => atMs >= 20_000);
     expect(fresh[0]?.market).toBe('GOOD');
@@ -190,7 +191,7 @@ describe('several markets that are due together', () => {
     const belief = driver.market('LONG').belief;
     belief.notBeforeLifeMs = driver.state.lifeMs + 20_000;
     belief.notBeforeAwakeMs = driver.now().monoMs + 20_000;
-    for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
+    for (const market of driver.state.markets) dueAt(driver.state, market, driver.now().monoMs);
     driver.take();
     driver.live(500);
     const fresh = driver.writes.filter(({ atMs }) => atMs >= 20_000);

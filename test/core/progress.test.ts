@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { describe as snapshotOf } from '../../src/core/describe.ts';
+import { dueAt } from '../../src/core/due.ts';
 import type { CommandName } from '../../src/core/operate.ts';
 import { type Awaited, progressOf } from '../../src/core/progress.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
@@ -228,7 +229,7 @@ test('a market that comes back after it was disarmed is armed as if it were new'
 test('a late attempt says how late it is, and an early one 0', () => {
   const driver = armed();
   const market = driver.market('AAA');
-  market.nextMs = driver.now().monoMs - 400;
+  dueAt(driver.state, market, driver.now().monoMs - 400);
   driver.tick();
   expect(driver.notices('attempt').at(-1)?.delayMs).toBe(400);
 });

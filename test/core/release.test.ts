@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import type { CoreEvent } from '../../src/core/events.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, LOST } from './driver.ts';
@@ -101,7 +102,7 @@ describe('permits', () => {
     driver.wait(2000);
     const market = driver.market('AAA');
     market.belief.notBeforeLifeMs = driver.state.lifeMs + slackMs;
-    market.nextMs = driver.state.now.monoMs;
+    dueAt(driver.state, market, driver.state.now.monoMs);
     const before = driver.state.lifeMs;
     driver.tick();
     expect(driver.state.lifeMs - before).toBeLessThan(250);

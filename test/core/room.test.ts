@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describe as describeState } from '../../src/core/describe.ts';
+import { dueAt } from '../../src/core/due.ts';
 import { roomInWindow } from '../../src/core/rate.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, type Write } from './driver.ts';
@@ -68,7 +69,7 @@ describe('what the limiter lets go late', () => {
       driver.move({ monoMs: 20 });
       driver.apply(driver.takeOne());
     }
-    for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
+    for (const market of driver.state.markets) dueAt(driver.state, market, driver.now().monoMs);
     driver.tick();
     driver.move({ monoMs: 5 });
     const { length } = asked(driver);
@@ -102,7 +103,7 @@ describe('what the limiter lets go late', () => {
     grant(driver, 1);
     driver.apply(driver.takeOne());
     driver.wait(500);
-    for (const market of driver.state.markets) market.nextMs = driver.now().monoMs;
+    for (const market of driver.state.markets) dueAt(driver.state, market, driver.now().monoMs);
     driver.market('AAA').timedOut = true;
     const { length } = asked(driver);
     driver.tick();

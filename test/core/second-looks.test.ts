@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import {
   createDriver,
@@ -229,7 +230,7 @@ describe('the last requests of a budget', () => {
     driver.state.settled.splice(0);
     driver.state.settledHead = 0;
     driver.state.settled.push(...Array.from({ length: requests }, () => driver.now().monoMs));
-    driver.market('AAA').nextMs = driver.now().monoMs;
+    dueAt(driver.state, driver.market('AAA'), driver.now().monoMs);
     return driver;
   }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { dueAt } from '../../src/core/due.ts';
 import { createCourtroom } from './courtroom.ts';
 import { calm, fault, market, renewalOf } from './plans.ts';
 
@@ -227,7 +228,7 @@ describe('invariant 11, progress: a judge sees', () => {
       one.belief.notBeforeLifeMs = lifeMs + slack;
       one.confirmedOnce = true;
       // For longer than any order is gone by.
-      one.nextMs = now.monoMs - 1000;
+      dueAt(room.first().keeper.state, one, now.monoMs - 1000);
     }
     first.inFlight.push({ ...renewalOf(first), writtenMs: now.monoMs });
     room.judge.onWrite(room.sent(60));
