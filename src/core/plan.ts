@@ -15,15 +15,7 @@ import {
   slackMs,
 } from './state.ts';
 import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs, SHORTEST_GAP_MS } from './timing.ts';
-import {
-  byDeadline,
-  byUrgency,
-  isSalvageable,
-  latestPressingMs,
-  leftToSaveMs,
-  RANK,
-  rankOf,
-} from './urgency.ts';
+import { byUrgency, isSalvageable, leftToSaveMs, orderOf, RANK, rankOf } from './urgency.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
 const EARLY_MS = 1;
@@ -113,22 +105,23 @@ export function plan(state: CoreState, out: Effect[]): void {
 
 function dueWhileRunning(state: CoreState): Candidate[] {
   if (state.unauthorised !== null) return keyProbe(state, state.unauthorised);
-  const ending = marketsEnding(state);
-  const trips = dueTrips(state, ending);
   const route = routeOf(state);
-  if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state, ending)];
-  const due: MarketState[] = [];
   const dueMs = state.now.monoMs + EARLY_MS;
+  const due: MarketState[] = [];
+  const ending: MarketState[] = [];
   for (const market of dueUntil(state, dueMs)) {
+    // Of most markets nothing but renewals is wanted.
+    if (isEnding(market)) ending.push(market);
     const isDue = market.nextMs <= dueMs;
     // Most are neither due nor the next one: nothing else about them needs to be looked at.
-    if (!isDue && market.nextMs >= state.nextDueMs) continue;
+    if (route === null || (!isDue && market.nextMs >= state.nextDueMs)) continue;
     if (!isWanted(state, market) || isBusy(state, market)) continue;
     if (isDue) due.push(market);
     else state.nextDueMs = market.nextMs;
   }
-  const pressingUntilMs = latestPressingMs(state, due);
-  const inOrder = due.length > 1 ? byDeadline(state, due, MOST_PLANNED, pressingUntilMs) : due;
+  const trips = dueTrips(state, ending);
+  if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state, ending)];
+  const { markets: inOrder, pressingUntilMs } = orderOf(state, due, MOST_PLANNED);
   // Those behind are found by the next plan.
   if (inOrder.length < due.length) state.nextDueMs = state.now.monoMs;
   // An address that is pinged well again is tried beside the one that stands in for it.
@@ -152,14 +145,9 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   ];
 }
 
-/** Of most markets nothing but renewals is wanted: those others are looked for once in a plan. */
-function marketsEnding(state: CoreState): readonly MarketState[] {
-  return dueUntil(state, state.now.monoMs + EARLY_MS).filter(isEnding);
-}
-
 /** Trips, and then what exits want to write. */
 function dueEndings(state: CoreState): Candidate[] {
-  const ending = marketsEnding(state);
+  const ending = dueUntil(state, state.now.monoMs + EARLY_MS).filter(isEnding);
   return [...dueTrips(state, ending), ...dueExits(state, ending)];
 }
 
