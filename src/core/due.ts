@@ -13,7 +13,12 @@ const LEAST_AHEAD_MS = TICK_MS + 1;
 export interface Soon {
   /** All that want something before `untilMs`, and others that did when they were listed. */
   readonly markets: MarketState[];
-  /** Monotonic milliseconds. */
+  /**
+   * When each of them wants it, side by side: most are not due yet, and need not be looked at themselves. Always for those
+   * of which something else is wanted than renewals.
+   */
+  readonly atMs: number[];
+  /** Monotonic milliseconds: all are looked through again before that. */
   untilMs: number;
   /** Which list it is: a market remembers the one that it was put on. */
   round: number;
@@ -21,13 +26,15 @@ export interface Soon {
 
 /** Nobody has looked yet. */
 export function createSoon(): Soon {
-  return { markets: [], untilMs: Number.NEGATIVE_INFINITY, round: 0 };
+  return { markets: [], atMs: [], untilMs: Number.NEGATIVE_INFINITY, round: 0 };
 }
 
 /** Sets when the market wants its next attempt, monotonic milliseconds. Nothing else may: the list would miss it. */
 export function dueAt(state: CoreState, market: MarketState, atMs: number): void {
   (market as { nextMs: number }).nextMs = atMs;
-  if (atMs <= state.soon.untilMs && market.soonRound !== state.soon.round) enlist(state.soon, market);
+  const { soon } = state;
+  if (market.soonRound === soon.round) soon.atMs[market.soonPlace] = listedAtMs(market);
+  else if (atMs <= soon.untilMs) enlist(soon, market);
 }
 
 /** Brings the market's next attempt forward, where it is not sooner anyway. */
@@ -41,22 +48,17 @@ export function hurry(state: CoreState, market: MarketState): void {
 }
 
 /** Every market that is due until `untilMs`, or whose timer is to be cut or given up, and some that are due later. */
-export function dueUntil(state: CoreState, untilMs: number): readonly MarketState[] {
+export function dueUntil(state: CoreState, untilMs: number): Readonly<Soon> {
   const { soon } = state;
   if (untilMs + LEAST_AHEAD_MS > soon.untilMs) lookThrough(soon, state.markets, untilMs + AHEAD_MS);
-  return soon.markets;
-}
-
-/** Until when the list of `dueUntil` lacks nobody, monotonic milliseconds: all are looked through again then. */
-export function soonUntilMs(state: CoreState, untilMs: number): number {
-  dueUntil(state, untilMs);
-  return state.soon.untilMs;
+  return soon;
 }
 
 function lookThrough(soon: Soon, markets: readonly MarketState[], untilMs: number): void {
   soon.untilMs = untilMs;
   soon.round += 1;
   soon.markets.length = 0;
+  soon.atMs.length = 0;
   for (const market of markets) {
     if (market.nextMs <= untilMs || isEnding(market)) enlist(soon, market);
   }
@@ -72,7 +74,13 @@ export function isEnding({ tripWanted, exit }: MarketState): boolean {
   return tripWanted || exit !== null;
 }
 
-function enlist({ markets, round }: Soon, market: MarketState): void {
+function enlist({ markets, atMs, round }: Soon, market: MarketState): void {
   market.soonRound = round;
+  market.soonPlace = markets.length;
   markets.push(market);
+  atMs.push(listedAtMs(market));
+}
+
+function listedAtMs(market: MarketState): number {
+  return isEnding(market) ? Number.NEGATIVE_INFINITY : market.nextMs;
 }

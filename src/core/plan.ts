@@ -1,4 +1,4 @@
-import { dueUntil, isEnding, soonUntilMs } from './due.ts';
+import { dueUntil, isEnding } from './due.ts';
 import type { Effect } from './events.ts';
 import { dueExits, tripDone } from './exit.ts';
 import { routeFor, routeOf, usableBases } from './outage.ts';
@@ -86,7 +86,7 @@ function wasSalvageable(state: CoreState, market: MarketState): boolean {
 /** Finds what is due now and lets it go, the most urgent first. The only place that decides when next. */
 export function plan(state: CoreState, out: Effect[]): void {
   // What is due after that is not known yet.
-  state.nextDueMs = soonUntilMs(state, state.now.monoMs + EARLY_MS);
+  state.nextDueMs = dueUntil(state, state.now.monoMs + EARLY_MS).untilMs;
   state.plannedMs = state.now.monoMs;
   state.plannedEpoch = state.epoch;
   state.plannedRoundTripMs = state.roundTripMs ?? 0;
@@ -109,11 +109,14 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   const dueMs = state.now.monoMs + EARLY_MS;
   const due: MarketState[] = [];
   const ending: MarketState[] = [];
-  for (const market of dueUntil(state, dueMs)) {
-    // Of most markets nothing but renewals is wanted.
+  const soon = dueUntil(state, dueMs);
+  for (let place = 0; place < soon.atMs.length; place += 1) {
+    const atMs = soon.atMs[place] ?? 0;
+    const market = soon.markets[place];
+    // Most are neither due nor the next one: nothing else about them needs to be looked at.
+    if ((atMs > dueMs && atMs >= state.nextDueMs) || market === undefined) continue;
     if (isEnding(market)) ending.push(market);
     const isDue = market.nextMs <= dueMs;
-    // Most are neither due nor the next one: nothing else about them needs to be looked at.
     if (route === null || (!isDue && market.nextMs >= state.nextDueMs)) continue;
     if (!isWanted(state, market) || isBusy(state, market)) continue;
     if (isDue) due.push(market);
@@ -147,7 +150,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
 
 /** Trips, and then what exits want to write. */
 function dueEndings(state: CoreState): Candidate[] {
-  const ending = dueUntil(state, state.now.monoMs + EARLY_MS).filter(isEnding);
+  const ending = dueUntil(state, state.now.monoMs + EARLY_MS).markets.filter(isEnding);
   return [...dueTrips(state, ending), ...dueExits(state, ending)];
 }
 

@@ -79,8 +79,9 @@ export interface MarketState {
   waitedForTurn: boolean;
   /** Monotonic time of the next attempt. Set by `dueAt` alone. */
   readonly nextMs: number;
-  /** The last list of what is due soon that it was put on. */
+  /** The last list of what is due soon that it was put on, and where. */
   soonRound: number;
+  soonPlace: number;
   /** When the renewal that is being worked on first became due; for the length of its cycle. */
   cycleSinceMs: number | null;
   suspended: Suspension | null;

@@ -26,3 +26,12 @@ export function parseHttpDate(text: string): number | null {
   const days = daysSinceEpoch(Number(year), month, Number(day));
   return (((days * 24 + Number(hour)) * 60 + Number(minute)) * 60 + Number(second)) * 1000;
 }
+
+/** `parseHttpDate` for many answers in a row: those of one second show the same. */
+export function createHttpDates(): (text: string) => number | null {
+  let last: { readonly text: string; readonly ms: number | null } = { text: '', ms: null };
+  return (text) => {
+    if (text !== last.text) last = { text, ms: parseHttpDate(text) };
+    return last.ms;
+  };
+}

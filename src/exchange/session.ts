@@ -2,7 +2,7 @@ import type { ServerTimer } from '../core/outcome.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import { firstHeader, type Verdict } from './classify.ts';
-import { parseHttpDate } from './http-date.ts';
+import { createHttpDates } from './http-date.ts';
 import { createNonceSource, type NonceMode, type NonceShare, type NonceSource } from './nonce.ts';
 import type { Operation } from './operations.ts';
 import { createRedaction, type Redact } from './redaction.ts';
@@ -121,6 +121,7 @@ export function createSession({
   ...given
 }: SessionOptions): Session {
   const serverClock = createServerClock();
+  const dateOf = createHttpDates();
   const sign = createSigner();
   const nonces = given.nonces ?? createNonceSource(mode, serverClock, given.nonceShare);
 
@@ -147,7 +148,7 @@ export function createSession({
     if (kind !== 'nonce' && mode === 'increasing') return;
     const now = clock.now();
     const header = result.kind === 'response' ? firstHeader(result.headers, 'date') : null;
-    const serverDateMs = header === null ? null : parseHttpDate(header);
+    const serverDateMs = header === null ? null : dateOf(header);
     const second = serverDateMs === null ? timer?.startTime : serverDateMs / 1000;
     if (second !== undefined) serverClock.observe(second, sent, now);
     if (nonce !== null && kind === 'nonce') nonces.refused(nonce, serverDateMs, now);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dueAt, dueBy, dueUntil, hurry, lookAnew, soonUntilMs } from '../../src/core/due.ts';
+import { dueAt, dueBy, dueUntil, hurry, lookAnew } from '../../src/core/due.ts';
 import { createRandom } from '../../src/simulator/random.ts';
 import { createDriver } from './driver.ts';
 
@@ -17,7 +17,7 @@ function stage() {
   const pass = (ms: number) => {
     state.now = { ...state.now, monoMs: state.now.monoMs + ms };
   };
-  const listed = () => dueUntil(state, state.now.monoMs);
+  const listed = () => dueUntil(state, state.now.monoMs).markets;
   return { state, market, pass, listed };
 }
 
@@ -49,7 +49,7 @@ test('a timer that is to be cut or given up is found, whenever its next attempt 
 test('whoever wakes up every 250 ms need not wake up for the list', () => {
   const { state, pass } = stage();
   for (let tick = 0; tick < 40; tick += 1) {
-    expect(soonUntilMs(state, state.now.monoMs)).toBeGreaterThan(state.now.monoMs + 250);
+    expect(dueUntil(state, state.now.monoMs).untilMs).toBeGreaterThan(state.now.monoMs + 250);
     pass(250);
   }
 });
