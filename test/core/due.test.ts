@@ -46,6 +46,23 @@ test('a timer that is to be cut or given up is found, whenever its next attempt 
   expect(listed()).toEqual([market(1), market(2)]);
 });
 
+test('when each wants something stands beside it, and at all times what is not only renewed', () => {
+  const { state, market } = stage();
+  const at = (place: number) => {
+    const { markets, atMs } = dueUntil(state, state.now.monoMs);
+    return atMs[markets.indexOf(market(place))];
+  };
+  dueAt(state, market(1), state.now.monoMs + 10);
+  expect(at(1)).toBe(state.now.monoMs + 10);
+  dueAt(state, market(1), state.now.monoMs + 90_000);
+  expect(at(1)).toBe(state.now.monoMs + 90_000);
+  market(1).tripWanted = true;
+  dueAt(state, market(1), state.now.monoMs + 20);
+  market(2).exit = { want: 'delete', done: false };
+  dueAt(state, market(2), state.now.monoMs);
+  expect([at(1), at(2)]).toEqual([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]);
+});
+
 test('whoever wakes up every 250 ms need not wake up for the list', () => {
   const { state, pass } = stage();
   for (let tick = 0; tick < 40; tick += 1) {
