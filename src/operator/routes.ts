@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Snapshot } from '../core/snapshot.ts';
 import type { Clock } from '../ports.ts';
+import { takesGzip } from './accept-encoding.ts';
 import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-stream.ts';
 import { type Check, describeChecks, describeOk, liveChecks, readyChecks } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
@@ -9,16 +10,24 @@ import { PAGE_MARKETS } from './page-script.ts';
 import { createBreather, onOver, shareWhileFresh } from './share.ts';
 import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from './status.ts';
 
-/** A body in pieces: text, or what is UTF-8 already. */
-type Body = readonly (string | Uint8Array)[];
+/** A body in pieces: text, or bytes. */
+type Body = Iterable<string | Uint8Array>;
+
+/** A body that comes either way. */
+interface TwoWays {
+  /** As one gzip member. */
+  gzip(): Iterable<Uint8Array>;
+  /** The same as text in UTF-8. */
+  text(): Iterable<Uint8Array>;
+}
 
 /** The metrics page, as the listener needs it. */
 export interface MetricsPage {
   readonly contentType: string;
   /** Takes over what the next page shows as state. */
   refresh(snapshot: Snapshot, now: StatusInput['now']): void;
-  /** The page in pieces, built without holding the event loop. */
-  renderChunks(): Promise<Body>;
+  /** The page, built without holding the event loop. Any number of readers may read it, at any pace. */
+  renderPage(): Promise<TwoWays>;
 }
 
 /** What the routes read. Nothing here can change anything. */
@@ -34,7 +43,7 @@ export interface WebSources {
 export interface Pages {
   readonly live: () => Promise<Verdict>;
   readonly ready: () => Promise<Verdict>;
-  readonly metrics: () => Promise<Body>;
+  readonly metrics: () => Promise<TwoWays>;
   readonly status: () => Promise<readonly string[]>;
   readonly briefStatus: () => Promise<readonly string[]>;
   readonly page: () => Promise<readonly string[]>;
@@ -74,7 +83,7 @@ export function createPages(sources: WebSources): Pages {
     ready: verdict('readyz', (seen) => ({ ok: seen.ready, checks: readyChecks(seen) })),
     metrics: shareWhileFresh(clock, async () => {
       metrics.refresh(await snapshot(), clock.now());
-      return metrics.renderChunks();
+      return metrics.renderPage();
     }),
     status: shareWhileFresh(clock, async () => renderStatus(await input(), Number.POSITIVE_INFINITY, clock)),
     briefStatus,
@@ -118,6 +127,18 @@ function sendVerdict(reply: FastifyReply, { name, ok, checks }: Verdict, verbose
     .send(verbose ? describeChecks(name, ok, checks) : brief);
 }
 
+/** Compressed for whoever takes that, and inflated piece by piece for the others. */
+function sendMetrics(request: FastifyRequest, reply: FastifyReply, { send, metrics, metricsType }: Pages) {
+  const gzip = takesGzip(request.headers['accept-encoding']);
+  return send(reply, metricsType, async () => {
+    const page = await metrics();
+    void reply.header('vary', 'accept-encoding');
+    if (!gzip) return page.text();
+    void reply.header('content-encoding', 'gzip');
+    return page.gzip();
+  });
+}
+
 /** Adds the read-only routes to one listener. */
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   const { send } = pages;
@@ -131,7 +152,7 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
       sendVerdict(reply, await pages.ready(), request.query.verbose !== undefined),
     );
   }
-  app.get('/metrics', (_, reply) => send(reply, pages.metricsType, pages.metrics));
+  app.get('/metrics', (request, reply) => sendMetrics(request, reply, pages));
   app.get<{ Querystring: { view?: string } }>('/api/v1/status', (request, reply) =>
     send(reply, JSON_TYPE, request.query.view === 'page' ? pages.briefStatus : pages.status),
   );

@@ -21,7 +21,7 @@ export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): ()
       const nowMs = clock.now().monoMs;
       const freshMs = ok ? Math.min(FRESH_LIMIT_MS, (nowMs - startMs) * FRESH_FACTOR) : 0;
       own.freshUntilMs = nowMs + freshMs;
-      // A page of ten thousand markets has thirty megabytes: it is not kept until somebody asks again.
+      // The status of ten thousand markets has megabytes: it is not kept until somebody asks again.
       clock.after(freshMs, () => {
         if (shared === own) shared = null;
       });

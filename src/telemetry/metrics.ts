@@ -12,7 +12,7 @@ import {
   type MarketCounters,
   type MeteredMarket,
 } from './market-metrics.ts';
-import { renderChunks } from './render.ts';
+import { createPageMaker, type Page } from './render.ts';
 
 /** A scrape, or a reload, gives the event loop back after this long, so that no renewal waits for it. */
 const SLICE_MS = 3;
@@ -64,9 +64,9 @@ export interface Metrics {
    * left keeps its series until its `removed` notice, or a snapshot without it. Calls follow one another. Never rejects.
    */
   reconfigure(metered: Metered): Promise<void>;
-  /** The page as UTF-8, in pieces that make it up when joined; the event loop is given back between them. */
-  renderChunks(): Promise<readonly Uint8Array[]>;
-  /** The page in one piece. */
+  /** The page; the event loop is given back while it is made. */
+  renderPage(): Promise<Page>;
+  /** Its text in one piece. */
   render(): Promise<string>;
   readonly contentType: string;
   /** The keeper's loop woke up so many milliseconds later than it had asked for. */
@@ -95,11 +95,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
   for (const market of labelled(options)) markets.add(market);
   for (const bot of options.bots) bots.add(bot);
 
-  const scrape = async (): Promise<readonly Uint8Array[]> => {
+  const makePage = createPageMaker(daemon.registry, [bots.shards, markets.shards]);
+  const renderPage = async (): Promise<Page> => {
     const breathe = createBreather(clock);
     await markets.refresh(breathe);
     await bots.refresh(breathe);
-    return renderChunks(daemon.registry, [bots.shards, markets.shards], breathe);
+    return makePage(breathe);
   };
   /** Monotonic milliseconds of the last beat of each bot. */
   const lastBeatMs = new Map<string, number>();
@@ -135,8 +136,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
       reconfigured = reconfigured.then(apply);
       return reconfigured;
     },
-    renderChunks: scrape,
-    render: async () => Buffer.concat(await scrape()).toString(),
+    renderPage,
+    render: async () => Buffer.concat([...(await renderPage()).text()]).toString(),
     contentType: daemon.registry.contentType,
     wokeUp: (lateMs) => daemon.wakeDelay.observe(Math.max(0, lateMs) / 1000),
     countLogLine: (level) => daemon.logMessages.inc({ level }),

@@ -5,6 +5,8 @@ export interface Places {
   of(member: string): number | undefined;
   /** By place: the member as the value of a label, or null where the place is free. */
   readonly labels: readonly (string | null)[];
+  /** Grows whenever a place is taken or left. */
+  version(): number;
 }
 
 export interface PlaceBook extends Places {
@@ -24,14 +26,17 @@ export function escaped(value: string): string {
 export function createPlaces(most: number): PlaceBook {
   const labels: (string | null)[] = Array.from({ length: most }, () => null);
   const places = new Map<string, number>();
+  let changes = 0;
   return {
     most,
+    version: () => changes,
     of: (member) => places.get(member),
     labels,
     size: () => places.size,
     take(member) {
       const place = labels.indexOf(null);
       if (place === -1) throw new Error(`no place for ${member}: all ${most} are taken`);
+      changes += 1;
       labels[place] = escaped(member);
       places.set(member, place);
       return place;
@@ -39,6 +44,7 @@ export function createPlaces(most: number): PlaceBook {
     leave(member) {
       const place = places.get(member);
       if (place === undefined) return;
+      changes += 1;
       labels[place] = null;
       places.delete(member);
     },

@@ -13,6 +13,10 @@ export interface Described {
 export interface Series<Member, Seen> extends Described {
   /** The line of every sample, each with its end. */
   samples(): string;
+  /** Grows whenever the lines change, and never else. */
+  version(): number;
+  /** How many lines a member has, about. */
+  readonly lines: number;
   /** Creates the samples of a member with their values before anything has happened. */
   create(member: Member, place: number): void;
   /** Something else is configured for the member now. */
@@ -78,22 +82,18 @@ export function createDeclarer<Member, Seen, Own extends string>(
   return {
     series,
     gauge(name, help, initial, read) {
-      const { values, samples } = createColumns(options, name, ['']);
+      const { set, ...columns } = createColumns(options, name, ['']);
       series.push({
+        ...columns,
         name,
         help,
         type: 'gauge',
         labels: [options.own],
-        samples,
-        create: (member, place) => {
-          values[place] = initial(member);
-        },
+        create: (member, place) => set(place, 0, initial(member)),
         change: (before, after, place) => {
-          if (initial(before) !== initial(after)) values[place] = initial(after);
+          if (initial(before) !== initial(after)) set(place, 0, initial(after));
         },
-        show: (place, seen) => {
-          values[place] = read(seen);
-        },
+        show: (place, seen) => set(place, 0, read(seen)),
       });
     },
     stateset: (...declared) => series.push(declareStateset(options, ...declared)),
@@ -106,12 +106,18 @@ export function createDeclarer<Member, Seen, Own extends string>(
   };
 }
 
+interface Columns extends Pick<Series<never, never>, 'samples' | 'version' | 'lines'> {
+  readonly get: (place: number, column: number) => number;
+  readonly set: (place: number, column: number, value: number) => void;
+}
+
 /** Numbers by place and column, and their lines: one column for each of `tails`, which are what follows the own label. */
 function createColumns<Own extends string>(
   { own, places }: DeclarerOptions<Own>,
   name: string,
   tails: readonly string[],
-): { readonly values: Float64Array; readonly samples: () => string } {
+): Columns {
+  let changes = 0;
   const values = new Float64Array(places.most * tails.length);
   const starts = `${name}{${own}="`;
   const ends = tails.map((tail) => `"${tail}} `);
@@ -122,7 +128,15 @@ function createColumns<Own extends string>(
     return true;
   };
   return {
-    values,
+    lines: tails.length,
+    version: () => places.version() + changes,
+    get: (place, column) => values[place * ends.length + column] ?? 0,
+    set(place, column, value) {
+      const at = place * ends.length + column;
+      if (values[at] === value) return;
+      values[at] = value;
+      changes += 1;
+    },
     samples() {
       let text = '';
       for (let place = 0; place < places.labels.length; place += 1) {
@@ -161,7 +175,13 @@ function declareStateset<Member, Seen, Own extends string>(
   values: readonly string[],
   read: (seen: Seen) => string | null,
 ): Series<Member, Seen> {
+  let changes = 0;
   const shown: (string | null)[] = [];
+  const show = (place: number, now: string | null): void => {
+    if (shown[place] === now) return;
+    shown[place] = now;
+    changes += 1;
+  };
   const starts = `${name}{${own}="`;
   const line = (value: string, sample: 0 | 1) => `${starts}${MEMBER}"${labelText(label, value)}} ${sample}\n`;
   const formOf = (now: string | null) => {
@@ -174,6 +194,8 @@ function declareStateset<Member, Seen, Own extends string>(
     help,
     type: 'gauge',
     labels: [own, label],
+    lines: Math.max(1, values.length),
+    version: () => places.version() + changes,
     samples() {
       let text = '';
       for (let place = 0; place < places.labels.length; place += 1) {
@@ -186,13 +208,9 @@ function declareStateset<Member, Seen, Own extends string>(
       }
       return text;
     },
-    create: (_, place) => {
-      shown[place] = null;
-    },
+    create: (_, place) => show(place, null),
     change: () => {},
-    show: (place, seen) => {
-      shown[place] = read(seen);
-    },
+    show: (place, seen) => show(place, read(seen)),
   };
 }
 
@@ -203,17 +221,23 @@ function declareInfo<Member, Seen, Own extends string>(
   labels: readonly string[],
   of: (member: Member) => string[],
 ): Series<Member, Seen> {
+  let changes = 0;
   const tails: string[] = [];
   const create = (member: Member, place: number): void => {
-    tails[place] = of(member)
+    const tail = of(member)
       .map((value, index) => labelText(labels[index] ?? '', value))
       .join('');
+    if (tails[place] === tail) return;
+    tails[place] = tail;
+    changes += 1;
   };
   return {
     name,
     help,
     type: 'gauge',
     labels: [own, ...labels],
+    lines: 1,
+    version: () => places.version() + changes,
     samples: () =>
       places.labels
         .map((member, place) =>
@@ -238,22 +262,21 @@ function declareCounter<Member, Seen, Own extends string>(
   const columns = new Map(
     label === undefined ? [[undefined, 0]] : values.map((value, column) => [value, column]),
   );
-  const { values: counts, samples } = createColumns(options, name, tails);
+  const { get, set, ...shown } = createColumns(options, name, tails);
   return {
+    ...shown,
     name,
     help,
     type: 'counter',
     labels: label === undefined ? [own] : [own, label],
-    samples,
     inc: (labels: Record<string, string>) => {
       const place = places.of(labels[own] ?? '');
       const column = columns.get(label === undefined ? undefined : labels[label]);
       if (place === undefined || column === undefined) return;
-      const at = place * tails.length + column;
-      counts[at] = (counts[at] ?? 0) + 1;
+      set(place, column, get(place, column) + 1);
     },
     create: (_, place) => {
-      counts.fill(0, place * tails.length, (place + 1) * tails.length);
+      for (const column of columns.values()) set(place, column, 0);
     },
     change: () => {},
     show: () => {},

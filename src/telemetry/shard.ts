@@ -1,5 +1,5 @@
 import { createPlaces } from './places.ts';
-import { createDeclarer, type Declarer, type Described } from './series.ts';
+import { createDeclarer, type Declarer, type Described, type Series } from './series.ts';
 
 /** The lines of one metric for so many members take a fraction of a millisecond to make. */
 export const SHARD_MEMBERS = 50;
@@ -21,7 +21,7 @@ export interface Shard<Member, Seen, Counters> {
   /** Sets the gauges of every member that `lookup` knows. */
   refresh(lookup: (name: string) => Seen | undefined): void;
   /** The metrics, the same ones in every shard that was declared alike. */
-  readonly metrics: readonly (Described & { samples(): string })[];
+  readonly metrics: readonly (Described & Pick<Series<never, never>, 'samples' | 'version' | 'lines'>)[];
 }
 
 /** What sort of members a shard is for. */

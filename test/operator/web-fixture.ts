@@ -5,6 +5,7 @@ import type { Snapshot } from '../../src/core/snapshot.ts';
 import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';
 import type { Clock } from '../../src/ports.ts';
+import { deflatedPiece, gzipOf, plainPiece, textOf } from '../../src/telemetry/gzip.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -39,9 +40,9 @@ export async function start(
       refresh: () => {
         refreshed = true;
       },
-      renderChunks: async () => {
+      renderPage: async () => {
         expect(refreshed).toBe(true);
-        return page;
+        return pageOf(page);
       },
     },
     recentEvents: () => [LAPSE],
@@ -50,6 +51,12 @@ export async function start(
   });
   open.add(web);
   return web;
+}
+
+/** A page of metrics, of texts that are pieces each: every other one is compressed. */
+function pageOf(texts: readonly string[]) {
+  const pieces = texts.map((text, index) => (index % 2 === 0 ? plainPiece(text) : deflatedPiece(text)));
+  return { gzip: () => gzipOf(pieces), text: () => textOf(pieces) };
 }
 
 export interface Reply {

@@ -70,7 +70,11 @@ export function createStage(): Stage {
       web = await startWeb({
         listen: [`127.0.0.1:${port}`],
         snapshot: () => snapshotOf(stage),
-        metrics: { contentType: 'text/plain', refresh: () => undefined, renderChunks: async () => [] },
+        metrics: {
+          contentType: 'text/plain',
+          refresh: () => undefined,
+          renderPage: async () => ({ gzip: () => [], text: () => [] }),
+        },
         recentEvents: () => stage.events,
         version: '0.1.0',
         clock,

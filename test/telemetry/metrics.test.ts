@@ -243,7 +243,7 @@ describe('metrics', () => {
     await create(
       Array.from({ length: 500 }, (_, index) => `M${index}_USDT`),
       slow,
-    ).renderChunks();
+    ).renderPage();
     expect(slow.pauses).toBeGreaterThan(20);
   });
 

@@ -180,7 +180,7 @@ describe('metrics after a reload', () => {
     await reconfigure(metrics, ['BTC_USDT']);
     for (const market of named(400)) left(metrics, market);
     slow.pauses = 0;
-    await metrics.renderChunks();
+    await metrics.renderPage();
     expect(slow.pauses).toBeGreaterThan(400 / 4);
   });
 });
