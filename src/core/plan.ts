@@ -116,11 +116,9 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     // Most are neither due nor the next one: nothing else about them needs to be looked at.
     if ((atMs > dueMs && atMs >= state.nextDueMs) || market === undefined) continue;
     if (isEnding(market)) ending.push(market);
-    const isDue = market.nextMs <= dueMs;
-    if (route === null || (!isDue && market.nextMs >= state.nextDueMs)) continue;
-    if (!isWanted(state, market) || isBusy(state, market)) continue;
-    if (isDue) due.push(market);
-    else state.nextDueMs = market.nextMs;
+    if (route === null || !isWanted(state, market) || isBusy(state, market)) continue;
+    if (market.nextMs <= dueMs) due.push(market);
+    else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   }
   const trips = dueTrips(state, ending);
   if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state, ending)];
@@ -150,7 +148,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
 
 /** Trips, and then what exits want to write. */
 function dueEndings(state: CoreState): Candidate[] {
-  const ending = dueUntil(state, state.now.monoMs + EARLY_MS).markets.filter(isEnding);
+  const ending = dueUntil(state, state.now.monoMs).markets;
   return [...dueTrips(state, ending), ...dueExits(state, ending)];
 }
 

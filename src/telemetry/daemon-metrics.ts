@@ -2,7 +2,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SLACK_BUCKETS = [0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
-const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+// What is due within 25 ms goes together: about there the bounds lie close.
+const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.03, 0.04, 0.06, 0.1, 0.25, 0.5, 1, 5];
 const BEAT_GAP_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120];
 const STALL_BUCKETS = [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600];
 const OUTAGE_BUCKETS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800];

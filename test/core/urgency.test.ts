@@ -31,7 +31,7 @@ test('the first of many are those that come first where each is compared with ea
   fc.assert(
     fc.property(due, fc.integer({ min: 1, max: 70 }), (wanted, most) => {
       const state = stage(wanted);
-      const { markets, pressingUntilMs } = orderOf(state, state.markets, most);
+      const { markets, pressingUntilMs } = orderOf(state, state.markets.toReversed(), most);
       const compared = state.markets.toSorted(byUrgency(state, pressingUntilMs));
       expect(markets.map(({ index }) => index)).toEqual(compared.slice(0, most).map(({ index }) => index));
     }),
