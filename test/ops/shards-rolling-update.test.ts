@@ -8,7 +8,7 @@ import { longestGapMs, ofKind } from '../process/simulated-exchange.ts';
 const CADENCE_MS = 14_300;
 const MARKETS = 10_000;
 /** The time that a stop has where nothing is said, in which such a shard renews some of its markets, and enough for all. */
-const STOP_SECONDS = [8, 20, 20];
+const STOP_SECONDS = [8, 30, 30];
 
 /** How long the process of a successor may take to be there, on a host that others load. */
 const START_MS = 10_000;
