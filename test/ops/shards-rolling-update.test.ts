@@ -48,9 +48,9 @@ test('ten thousand markets, a rolling update of three shards under policy handof
     0,
   );
   console.log({ longestMs, takeovers, shards: stopped.map(({ own }) => own.size) });
-  expect(ofKind(seen, 'timer-fired')).toEqual([]);
-  expect(ofKind(seen, 'timer-deleted')).toEqual([]);
-  expect(ofKind(seen, 'request-refused')).toEqual([]);
+  expect(ofKind(seen, 'timer-fired').length, 'timer-fired').toBe(0);
+  expect(ofKind(seen, 'timer-deleted').length, 'timer-deleted').toBe(0);
+  expect(ofKind(seen, 'request-refused').length, 'request-refused').toBe(0);
   expect(stopped.map(({ code }) => code)).toEqual([0, 0, 0]);
   expect(stopped.reduce((sum, { own }) => sum + own.size, 0)).toBe(MARKETS);
   for (const [index, { own }] of stopped.entries()) {
