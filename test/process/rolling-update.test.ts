@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { ownedBy, stageFleet } from './shard-play.ts';
-import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+import { rollShards, stageFleet } from './shard-play.ts';
+import { byMarket, takeoverOf } from './shard-takeover.ts';
+import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
 const TIMEOUT_SECONDS = 20;
 const MARKETS = 90;
@@ -19,24 +20,15 @@ test('a rolling update under policy handoff: no timer fires, none is deleted, an
   const { exchange, names, start, events } = fleet;
   const shards = await Promise.all([0, 1, 2].map((index) => start(index, 3)));
   const armedMs = await exchange.nowMs();
-  const stops: { readonly own: ReadonlySet<string>; readonly fromMs: number; readonly toMs: number }[] = [];
-  for (const [index, daemon] of shards.entries()) {
-    const own = await ownedBy(daemon);
-    const fromMs = await exchange.nowMs();
-    daemon.signal('SIGTERM');
-    expect((await daemon.exit(30_000)).code, `shard ${index}`).toBe(0);
-    stops.push({ own, fromMs, toMs: await exchange.nowMs() });
-    await start(index, 3);
-  }
+  const stopped = await rollShards(fleet, shards);
   const endMs = await exchange.nowMs();
   const seen = events();
   expect(ofKind(seen, 'timer-fired')).toEqual([]);
   expect(ofKind(seen, 'timer-deleted')).toEqual([]);
-  for (const { own, fromMs, toMs } of stops) {
-    const left = [...own].filter(
-      (market) => !renewalsOf(seen, market).some((atMs) => atMs >= fromMs && atMs <= toMs),
-    );
-    expect(left, 'not renewed while its shard stopped').toEqual([]);
+  for (const [index, shard] of stopped.entries()) {
+    expect(shard.code, `shard ${index}`).toBe(0);
+    const { renewedAtStop } = takeoverOf(byMarket(seen), shard);
+    expect(renewedAtStop, `by shard ${index}, while it stopped`).toBe(shard.own.size);
   }
   // The room is for a loaded machine, on which a process takes seconds to start.
   const longest = names.reduce(

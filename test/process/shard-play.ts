@@ -5,6 +5,7 @@ import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
 import { linesOf } from './reloading.ts';
+import { byMarket, type Departure, type Takeover, takeoverOf } from './shard-takeover.ts';
 import { type Events, longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 
 export interface ShardPlay {
@@ -16,8 +17,8 @@ export interface ShardPlay {
   /** A key of its own for each shard, whose nonces never meet, or one for all of them. */
   readonly keys: 'own' | 'shared';
   /**
-   * How long the fleet stays as it is between two changes, and at the end twice as long: the shards that are left have
-   * more markets than part for a while.
+   * How long the fleet stays as it is between two changes, and twice as long before a shard is killed and at the end: the
+   * shards have more markets than part for a while.
    */
   readonly restMs: number;
 }
@@ -29,10 +30,12 @@ export interface Played {
   readonly deleted: number;
   /** The longest time that a market went without a renewal, but for those of the shard that was killed, milliseconds. */
   readonly longestGapMs: number;
-  /** The same for the shard that was killed, while it was away. */
-  readonly longestGapOfKilledMs: number;
+  /** How its successor took over from the shard that was killed. */
+  readonly takeover: Takeover;
   /** Markets that the fourth shard had. */
   readonly moved: number;
+  /** How the fourth shard left them when it was one too many, and how many so. */
+  readonly leftBy: Readonly<Record<string, number>>;
   /** Markets that somebody renewed at the end, with the fourth shard gone. */
   readonly owned: number;
   /** Requests in any 10 s, at most, refused ones included. */
@@ -55,11 +58,18 @@ const marketAt = (index: number) => `M${index}_USDT`;
 type FleetOptions = Omit<ShardPlay, 'restMs'> & {
   /** What a shard does with its timers when it is stopped. */
   readonly policy: 'delete' | 'handoff';
+  /** How long each shard may take for that; 8 s where nothing is said. */
+  readonly stopSeconds?: readonly number[];
 };
+
+/** A shard that was told to stop, and its exit code. */
+type Stopped = Departure & { readonly code: number | null };
+
+type Fleet = Awaited<ReturnType<typeof stageFleet>>;
 
 /** An exchange as a process, and the means to start shards against it. */
 export async function stageFleet(context: TestContext, options: FleetOptions) {
-  const { markets, timeoutSeconds, handoverSeconds, budgetShare, keys, policy } = options;
+  const { markets, timeoutSeconds, handoverSeconds, budgetShare, keys, policy, stopSeconds = [] } = options;
   const stage = stageFor(context);
   const eventLog = join(stage.directory, 'events');
   const keyFile = join(stage.directory, 'keys.json');
@@ -71,7 +81,7 @@ export async function stageFleet(context: TestContext, options: FleetOptions) {
     exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare },
     defaults: { timeoutSeconds },
     shard: { index, count, handoverSeconds },
-    shutdown: { policy },
+    shutdown: { policy, budgetSeconds: stopSeconds[index] ?? 8 },
   });
   const start = async (index: number, count: number): Promise<DaemonProcess> => {
     const config = configOf(index, count);
@@ -111,13 +121,16 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   const fourth = await start(3, 4);
   const moved = await fourth.metric('killswitch_shard_markets');
   for (const [index, daemon] of shards.entries()) await resize(daemon, index, 4);
-  await sleep(handoverSeconds * 1000 + restMs);
+  // It is killed out of its usual round: that is found again after the last renewals of what moved.
+  await sleep(handoverSeconds * 1000 + 2 * restMs);
 
-  const killedMs = await exchange.nowMs();
   const killed = shards[1];
-  const ownedByKilled = await ownedBy(killed);
+  // Some that it hands over may wait for their last renewal there: the fourth guards them as well.
+  const ownedByKilled = (await ownedBy(killed)).difference(await ownedBy(fourth));
+  const killedMs = await exchange.nowMs();
   killed?.signal('SIGKILL');
   await killed?.exit();
+  const endedMs = await exchange.nowMs();
   const again = await start(1, 4);
   const backMs = await exchange.nowMs();
   await sleep(restMs);
@@ -125,17 +138,7 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   const all = [shards[0], again, shards[2]];
   for (const [index, daemon] of all.entries()) if (daemon !== undefined) await resize(daemon, index, 3);
   await resize(fourth, 3, 3);
-  await eventually(
-    'what the fourth had is left to the others',
-    handoverSeconds * 1000 + 120_000,
-    async () => {
-      // A page of metrics of thousands of markets is work for the daemon.
-      await sleep(1000);
-      return (await fourth.metric('killswitch_markets_removed_total', { how: 'handed_off' })) >= moved
-        ? true
-        : null;
-    },
-  );
+  const leftBy = await leavingOf(fourth, moved, handoverSeconds * 1000 + 120_000);
   fourth.signal('SIGTERM');
   await fourth.exit(30_000);
   const aloneMs = await exchange.nowMs();
@@ -143,8 +146,7 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   const endMs = await exchange.nowMs();
 
   const events = fleet.events();
-  const byMarket = Map.groupBy(events, (event) => ('market' in event ? event.market : ''));
-  const eventsOf = (market: string) => byMarket.get(market) ?? [];
+  const eventsOf = byMarket(events);
   const refused = ofKind(events, 'request-refused');
   const reasons = Object.entries(Object.groupBy(refused, ({ why }) => why));
   const isOfSuccessor = ({ atMs, market }: (typeof refused)[number]) =>
@@ -162,8 +164,9 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
       longest([...ownedByKilled], armedMs, killedMs),
       longest([...ownedByKilled], backMs, endMs),
     ),
-    longestGapOfKilledMs: longest([...ownedByKilled], killedMs, backMs),
+    takeover: takeoverOf(eventsOf, { own: ownedByKilled, leftMs: killedMs, endedMs }),
     moved,
+    leftBy,
     owned: names.filter((market) => renewalsOf(eventsOf(market), market).some((atMs) => atMs > aloneMs))
       .length,
     mostInWindow: mostInWindow(events),
@@ -171,6 +174,42 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
     givenTwice: refused.filter((event) => event.why === STALE && !isOfSuccessor(event)).length,
     log: [...shards, fourth, again].map(said).join('\n'),
   };
+}
+
+/** Waits until a shard that is one too many has left its markets, and says how. */
+async function leavingOf(daemon: DaemonProcess, markets: number, withinMs: number) {
+  let leftBy: Readonly<Record<string, number>> = {};
+  await eventually('the fourth shard has left its markets', withinMs, async () => {
+    // A page of metrics of thousands of markets is work for the daemon.
+    await sleep(1000);
+    const { body } = await daemon.get('/metrics');
+    const counts = [...body.matchAll(/^killswitch_markets_removed_total\{how="(\w+)"\} (\d+)$/gm)];
+    leftBy = Object.fromEntries(counts.map(([, how = '', count]) => [how, Number(count)]));
+    return Object.values(leftBy).reduce((sum, count) => sum + count, 0) >= markets ? true : null;
+  }).catch((error: unknown) => {
+    throw new Error(`left were ${JSON.stringify(leftBy)}\n${said(daemon)}`, { cause: error });
+  });
+  return leftBy;
+}
+
+/**
+ * A rolling update: each shard is told to stop, and its successor is started once it has ended; the next one follows
+ * when that one has armed all of its markets.
+ */
+export async function rollShards(
+  { exchange, start }: Fleet,
+  shards: readonly DaemonProcess[],
+): Promise<readonly Stopped[]> {
+  const stopped: Stopped[] = [];
+  for (const [index, daemon] of shards.entries()) {
+    const own = await ownedBy(daemon);
+    const leftMs = await exchange.nowMs();
+    daemon.signal('SIGTERM');
+    const { code } = await daemon.exit(60_000);
+    stopped.push({ own, leftMs, endedMs: await exchange.nowMs(), code });
+    await start(index, shards.length);
+  }
+  return stopped;
 }
 
 /** The markets that a daemon guards, by its status. */
