@@ -1,7 +1,7 @@
 import type { Effect } from './events.ts';
 import { beginExit, type ExitPolicy } from './exit.ts';
 import type { LeftArmed } from './notice.ts';
-import type { CoreState } from './state.ts';
+import type { CoreState, MarketState } from './state.ts';
 
 /** A confirmed delete that is still this far from the end of the budget leaves time to say so. */
 const LAST_WORD_MS = 200;
@@ -38,7 +38,7 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
     left.push({
       market: market.settings.market,
       firesByWallMs: state.now.wallMs + (notAfterMs - monoMs),
-      why: market.exit?.want === 'delete' ? 'unconfirmed' : 'policy',
+      why: whyLeft(market),
     });
   }
   for (const [market, { notAfterMs }] of state.leftBehind) {
@@ -52,6 +52,11 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
   state.phase = { kind: 'stopped' };
   out.push({ kind: 'notice', notice: { kind: 'stopped', left } });
   out.push({ kind: 'finished', left });
+}
+
+function whyLeft({ exit }: MarketState): LeftArmed['why'] {
+  if (exit?.want === 'delete') return 'unconfirmed';
+  return exit?.want === 'handoff' && !exit.done ? 'unrenewed' : 'policy';
 }
 
 /** When the stop must be judged again at the latest. */

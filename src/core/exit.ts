@@ -3,6 +3,7 @@ import { dueAt } from './due.ts';
 import { routeFor } from './outage.ts';
 import type { Candidate } from './release.ts';
 import { awakeSlackMs, type CoreState, isWanted, type MarketState } from './state.ts';
+import { orderOf } from './urgency.ts';
 
 export type ExitPolicy = 'delete' | 'keep' | 'handoff';
 
@@ -48,10 +49,11 @@ export function exitOf(state: CoreState, market: MarketState, wanted: ExitPolicy
 
 /**
  * What the exits among `ending` want to write now: deletes, or the last renewal of a handoff, each after all of its
- * market settled.
+ * market settled. A stop may not have the time for all renewals: the most urgent comes first.
  */
 export function dueExits(state: CoreState, ending: readonly MarketState[]): Candidate[] {
-  const due: Candidate[] = [];
+  const deletes: MarketState[] = [];
+  const renewals: MarketState[] = [];
   for (const market of ending) {
     const { exit } = market;
     if (exit === null || exit.done || exit.want === 'keep') continue;
@@ -63,14 +65,20 @@ export function dueExits(state: CoreState, ending: readonly MarketState[]): Cand
     const fromMs =
       exit.want === 'delete' ? Math.max(market.nextMs, deletableFromMs(state, market)) : market.nextMs;
     if (fromMs <= state.now.monoMs) {
-      const purpose = exit.want === 'delete' ? 'delete' : 'renew';
-      const base = routeFor(state, market);
-      due.push({ market, purpose, base, detached: market.timedOut, paced: false, onWrite: null });
+      (exit.want === 'delete' ? deletes : renewals).push(market);
     } else {
       state.nextDueMs = Math.min(state.nextDueMs, fromMs);
     }
   }
-  return due;
+  return [
+    ...deletes.map((market) => candidate(state, market, 'delete')),
+    ...orderOf(state, renewals, renewals.length).markets.map((market) => candidate(state, market, 'renew')),
+  ];
+}
+
+function candidate(state: CoreState, market: MarketState, purpose: Candidate['purpose']): Candidate {
+  const base = routeFor(state, market);
+  return { market, purpose, base, detached: market.timedOut, paced: false, onWrite: null };
 }
 
 /**

@@ -17,8 +17,11 @@ export interface LeftArmed {
   readonly market: string;
   /** Unix milliseconds: the latest moment at which the exchange cancels the market's orders. */
   readonly firesByWallMs: number;
-  /** `policy`: left on purpose (keep, handoff, dead bot). `unconfirmed`: a delete was wanted and not confirmed. */
-  readonly why: 'policy' | 'unconfirmed';
+  /**
+   * `policy`: left on purpose (keep, handoff, dead bot). `unconfirmed`: a delete was wanted and not confirmed.
+   * `unrenewed`: the last renewal of a handoff was wanted and not confirmed.
+   */
+  readonly why: 'policy' | 'unconfirmed' | 'unrenewed';
 }
 
 /**

@@ -85,12 +85,19 @@ export function describeStop(notice: Of<'stopped'>, _context: unknown, now: Inst
   const { left } = notice;
   if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
   const unconfirmed = left.filter(({ why }) => why === 'unconfirmed');
+  const unrenewed = left.filter(({ why }) => why === 'unrenewed');
   const policy = left.filter(({ why }) => why === 'policy');
   const parts = ['Stopped.'];
   if (unconfirmed.length > 0) {
     parts.push(
       `NOT CONFIRMED DELETED: ${namesAndMoments(unconfirmed, now)}. ` +
         'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',
+    );
+  }
+  if (unrenewed.length > 0) {
+    parts.push(
+      `NOT RENEWED ONCE MORE: ${namesAndMoments(unrenewed, now)}. ` +
+        'The successor has to renew the timer before that, or the orders are cancelled.',
     );
   }
   if (policy.length > 0) {

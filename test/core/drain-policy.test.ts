@@ -39,6 +39,24 @@ describe('a stop that hands over', () => {
     expect(deletes(driver)).toEqual([]);
   });
 
+  test('begins with the timers that have the least left, and names those that it had no time for', () => {
+    const driver = createDriver({ markets: ['LONG:600', 'SHORT:60', 'OTHER:300'], nonce: 'increasing' });
+    driver.live(2000, 20, obey(driver));
+    driver.take();
+    stop(driver, 'handoff');
+    driver.live(20_000, 20, (write) => {
+      // Nobody answers but for the first one.
+      if (write.market === 'SHORT') driver.apply(write);
+    });
+    const order = driver.writes.filter(({ atMs }) => atMs >= 2000).map(({ market }) => market);
+    expect([...new Set(order)]).toEqual(['SHORT', 'OTHER', 'LONG']);
+    expect(Object.fromEntries(driver.finished()?.map(({ market, why }) => [market, why]) ?? [])).toEqual({
+      SHORT: 'policy',
+      OTHER: 'unrenewed',
+      LONG: 'unrenewed',
+    });
+  });
+
   test('tries the last renewal again inside the budget', () => {
     const driver = armed({ markets: ['AAA:60'] });
     stop(driver, 'handoff');

@@ -68,6 +68,26 @@ describe('log', () => {
     ]);
   });
 
+  test('a handoff says which timers it had no time to renew once more', async () => {
+    const log = record();
+    const firesByWallMs = clock.now().wallMs + 30_000;
+    log.observe(
+      {
+        kind: 'stopped',
+        left: [
+          { market: 'BTC_USDT', firesByWallMs, why: 'unrenewed' },
+          { market: 'ETH_USDT', firesByWallMs: firesByWallMs + 30_000, why: 'policy' },
+        ],
+      },
+      clock.now(),
+    );
+    const [line] = await log.lines();
+    expect(String(line?.msg)).toMatch(
+      /^Stopped\. NOT RENEWED ONCE MORE: BTC_USDT fires by .+ \(in 30 s\)\. .*successor.* Left armed on purpose: ETH_USDT fires by /,
+    );
+    expect(line?.level).toBe('warn');
+  });
+
   test('what an operator did to a market, and what follows from it, is said in one sentence each', async () => {
     const log = record();
     const { held, released, tripped, reloaded, removed, deleted } = EVERY_NOTICE;
