@@ -56,7 +56,7 @@ export function judgeTargets(book: Book): Target[] {
       decimals: 1,
     },
     {
-      says: 'saturated >= 15,000 renewals/s on one core',
+      says: 'saturated >= 15,000 renewals per second of CPU, that is of one core',
       is: of('saturated'),
       least: 15_000,
       unit: '/s',
