@@ -123,7 +123,8 @@ function sync(socket: Socket, head: string, body: string): void {
   const number = Number(nonce);
   if (number <= lastNonce) timers.tally().staleNonces += 1;
   lastNonce = Math.max(lastNonce, number);
-  if (timeout === null) {
+  // ccxt says it in its own way.
+  if (timeout === null || timeout === 'null') {
     timers.remove(market ?? '');
     answer(socket, '200 OK', '[]');
     return;

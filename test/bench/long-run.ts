@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askProbe, measure, tellProbe } from './measures.ts';
-import { CONNECTIONS, noteWindow, PERIOD_MS, waitForAll } from './paced.ts';
-import { type ExchangeProcess, eventually } from './processes.ts';
+import { type ExchangeProcess, eventually, waitForAll } from './processes.ts';
+import { labelOf, noteCosts, noteTimers, stopAndNote } from './rows.ts';
 import type { Stage } from './stage.ts';
-import { type DaemonSubject, type SubjectName, startDaemon, startPeer } from './subject.ts';
+import { type SubjectName, startDaemon, startPeer } from './subject.ts';
 
 const MARKETS = 10_000;
 const OUTAGE_SECONDS = 30;
@@ -18,10 +18,12 @@ export async function runLong(stage: Stage): Promise<void> {
   await waitForAll(exchange, MARKETS);
   await sleep(11_000);
   const window = await measure(exchange, daemon, stage.minutes * 60, daemon.periodMs);
-  noteWindow(stage, { markets: MARKETS, wire: 'tls' }, 'daemon', window, 'long');
+  const label = labelOf(MARKETS, 'tls', true);
+  noteCosts(stage, label, 'daemon', window);
+  noteTimers(stage, label, 'daemon', window.seen);
   note(stage, 'long/requests', 'Most requests in any 10 s', '', 0, window.seen.mostInWindow);
   await outage(stage, exchange);
-  await stop(stage, exchange, daemon);
+  await stopAndNote(stage, labelOf(MARKETS, 'tls'), exchange, 'daemon', daemon);
   exchange.running.signal('SIGKILL');
   await exchange.running.ended;
 }
@@ -60,15 +62,6 @@ async function outage(stage: Stage, exchange: ExchangeProcess): Promise<void> {
     (seen.lastRenewalAt - backAt) / 1000,
   );
   note(stage, 'outage/lapses', `Lapses in an outage of ${OUTAGE_SECONDS} s`, '', 0, seen.lapses);
-}
-
-async function stop(stage: Stage, exchange: ExchangeProcess, { running }: DaemonSubject): Promise<void> {
-  const askedAt = performance.timeOrigin + performance.now();
-  running.signal('SIGTERM');
-  await running.ended;
-  const { lastDeleteAt, armed } = await exchange.read();
-  note(stage, 'delete-all/10000/tls', 'Time to delete all', 's', 2, (lastDeleteAt - askedAt) / 1000);
-  note(stage, 'delete-left/10000/tls', 'Timers left by a stop', '', 0, armed);
 }
 
 /** How long anything holds the event loop while 10,000 markets are renewed, with and without a scrape. */
@@ -128,8 +121,7 @@ export async function runLoop(stage: Stage): Promise<void> {
 /** The same for what a user would write instead; those that carry 10,000 markets at all. */
 async function peerLoop(stage: Stage, exchange: ExchangeProcess, kind: 'undici' | 'floor'): Promise<void> {
   await exchange.forget();
-  const given = { url: exchange.url, markets: MARKETS, timeoutSeconds: 60, periodMs: PERIOD_MS };
-  const peer = startPeer(stage.rig, { kind, ...given, connections: CONNECTIONS }, [PROBE]);
+  const peer = startPeer(stage.rig, { kind, url: exchange.url, markets: MARKETS }, [PROBE]);
   await waitForAll(exchange, MARKETS);
   await sleep(2000);
   tellProbe(peer.running, 'watch-loop');

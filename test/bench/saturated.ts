@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { measure } from './measures.ts';
-import { CONNECTIONS, waitForAll } from './paced.ts';
-import type { ExchangeProcess } from './processes.ts';
+import { type ExchangeProcess, waitForAll } from './processes.ts';
 import type { Stage } from './stage.ts';
 import { windowOf } from './stage.ts';
 import { SUBJECTS, type SubjectName, startDaemon, startPeer } from './subject.ts';
@@ -39,16 +38,9 @@ async function saturate(stage: Stage, exchange: ExchangeProcess, subject: Subjec
           url,
           markets: MARKETS,
           preload: [LIFTED],
-          config: { defaults: { timeoutSeconds: 60, renewEverySeconds: 1 } },
+          config: { defaults: { renewEverySeconds: 1 } },
         })
-      : startPeer(rig, {
-          kind: subject,
-          url,
-          markets: MARKETS,
-          timeoutSeconds: 60,
-          periodMs: 0,
-          connections: CONNECTIONS,
-        });
+      : startPeer(rig, { kind: subject, url, markets: MARKETS, periodMs: 0 });
   await waitForAll(exchange, subject === 'daemon' ? MARKETS : PEER_WARM);
   await sleep(1000);
   const window = await measure(exchange, running, windowOf(stage, 3), () => 0);

@@ -1,10 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { measure } from './measures.ts';
-import { CONNECTIONS, PERIOD_MS, waitForAll } from './paced.ts';
-import { type ExchangeProcess, eventually } from './processes.ts';
+import { type ExchangeProcess, eventually, waitForAll } from './processes.ts';
 import { FAULTS, type Fault } from './protocol.ts';
-import { type Stage, windowOf } from './stage.ts';
+import { PERIOD_MS, type Stage, windowOf } from './stage.ts';
 import { SUBJECTS, type SubjectName, startDaemon, startPeer } from './subject.ts';
 
 const MARKETS = 10;
@@ -78,8 +77,7 @@ function startSmall(
   config: Record<string, Record<string, unknown>>,
 ) {
   if (subject === 'daemon') return startDaemon(rig, { url: exchange.url, markets: MARKETS, config });
-  const given = { url: exchange.url, markets: MARKETS, timeoutSeconds: 60, periodMs: PERIOD_MS };
-  return startPeer(rig, { kind: subject, ...given, connections: CONNECTIONS });
+  return startPeer(rig, { kind: subject, url: exchange.url, markets: MARKETS });
 }
 
 const FAULT_MARKETS = 100;

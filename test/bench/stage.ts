@@ -1,6 +1,11 @@
 import type { Book } from './book.ts';
 import type { Rig } from './rig.ts';
 
+/** What everybody keeps to where nothing else is said. */
+export const TIMEOUT_SECONDS = 60;
+export const PERIOD_MS = 10_000;
+export const CONNECTIONS = 64;
+
 /** What a stage of the bench is given. */
 export interface Stage {
   readonly rig: Rig;

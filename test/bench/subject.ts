@@ -1,13 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
+import type { PeerOptions } from './clients.ts';
 import { cpuSeconds, rssMb } from './machine.ts';
-import type { PeerOptions } from './peer.ts';
 import { kill, type Running, startNode } from './processes.ts';
 import { marketName } from './protocol.ts';
 import { freePort, type Rig } from './rig.ts';
+import { CONNECTIONS, PERIOD_MS, TIMEOUT_SECONDS } from './stage.ts';
 
 export const SUBJECTS = ['daemon', 'undici', 'fetch', 'ccxt', 'floor'] as const;
 export type SubjectName = (typeof SUBJECTS)[number];
+export type PeerName = Exclude<SubjectName, 'daemon'>;
 
 /** What keeps timers armed in one run. */
 export interface Subject {
@@ -54,7 +56,7 @@ export function configOf({ url, markets, config = {} }: DaemonOptions, web: stri
   return {
     ...config,
     exchange: { baseUrls: [url], nonce: 'window', budgetShare: 1, ...config['exchange'] },
-    defaults: { timeoutSeconds: 60, ...config['defaults'] },
+    defaults: { timeoutSeconds: TIMEOUT_SECONDS, ...config['defaults'] },
     markets: Array.from({ length: markets }, (_, index) => marketName(index)),
     liveness: { mode: 'beat', ...config['liveness'] },
     shutdown: { policy: 'delete', budgetSeconds: 60, ...config['shutdown'] },
@@ -179,13 +181,15 @@ export function sumOf(page: string, name: string): number {
 
 const PEER = new URL('./peer.ts', import.meta.url).pathname;
 
+/** What a peer does otherwise than all others. */
+export type PeerStart = Pick<PeerOptions, 'kind' | 'url' | 'markets'> & Partial<PeerOptions>;
+
 /** A loop of a user's own. */
-export function startPeer(
-  rig: Rig,
-  options: Omit<PeerOptions, 'secret' | 'ccxt'>,
-  preload: readonly string[] = [],
-): Subject {
+export function startPeer(rig: Rig, options: PeerStart, preload: readonly string[] = []): Subject {
   const given: PeerOptions = {
+    timeoutSeconds: TIMEOUT_SECONDS,
+    periodMs: PERIOD_MS,
+    connections: CONNECTIONS,
     ...options,
     secret: rig.secret,
     ...('module' in rig.ccxt ? { ccxt: rig.ccxt.module } : {}),
