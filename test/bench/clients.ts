@@ -13,6 +13,8 @@ export interface PeerOptions {
   readonly periodMs: number;
   readonly connections: number;
   readonly secret: string;
+  /** Where it writes, when it ends, when each renewal was planned and when it was sent. */
+  readonly record: string;
   /** Where ccxt is installed. */
   readonly ccxt?: string;
 }

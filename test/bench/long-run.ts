@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askProbe, measure, tellProbe } from './measures.ts';
+import { askProbe, measureDaemon, tellProbe } from './measures.ts';
 import { type ExchangeProcess, eventually, waitForAll } from './processes.ts';
-import { labelOf, noteCosts, noteTimers, stopAndNote } from './rows.ts';
+import { labelOf, noteCosts, noteLateness, noteTimers, stopAndNote } from './rows.ts';
 import type { Stage } from './stage.ts';
 import { type SubjectName, startDaemon, startPeer } from './subject.ts';
 
@@ -17,9 +17,10 @@ export async function runLong(stage: Stage): Promise<void> {
   const daemon = await startDaemon(stage.rig, { url: exchange.url, markets: MARKETS });
   await waitForAll(exchange, MARKETS);
   await sleep(11_000);
-  const window = await measure(exchange, daemon, stage.minutes * 60, daemon.periodMs);
+  const window = await measureDaemon(exchange, daemon, stage.minutes * 60);
   const label = labelOf(MARKETS, 'tls', true);
   noteCosts(stage, label, 'daemon', window);
+  noteLateness(stage, label, 'daemon', window.lateness);
   noteTimers(stage, label, 'daemon', window.seen);
   note(stage, 'long/requests', 'Most requests in any 10 s', '', 0, window.seen.mostInWindow);
   await outage(stage, exchange);

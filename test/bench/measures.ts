@@ -1,12 +1,16 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { latenessIn, observedBetween } from './histogram.ts';
 import type { ProbeAnswer, ProbeAsk } from './probe.ts';
 import type { ExchangeProcess, Running } from './processes.ts';
-import type { Seen } from './protocol.ts';
-import type { Subject } from './subject.ts';
+import { type Lateness, nowMs, type Seen } from './protocol.ts';
+import type { DaemonSubject, Subject } from './subject.ts';
 
 /** One window of one subject. */
 export interface Window {
+  /** From when until when, in Unix milliseconds. */
+  readonly fromMs: number;
+  readonly untilMs: number;
   readonly seconds: number;
   readonly cpuSeconds: number;
   readonly cpuPer1000: number;
@@ -15,21 +19,27 @@ export interface Window {
   readonly seen: Seen;
 }
 
-/** Lets the subject run for `seconds` and says what that cost, and what the exchange saw of it. */
+/**
+ * Lets the subject run for `seconds` and says what that cost, and what the exchange saw of it. By `periodMs` the exchange
+ * judges the gaps between renewals; 0 judges none.
+ */
 export async function measure(
   exchange: ExchangeProcess,
   subject: Subject,
   seconds: number,
-  periodMs: () => Promise<number> | number,
+  periodMs = 0,
 ): Promise<Window> {
   await exchange.count();
   const cpuBefore = subject.cpu();
-  const before = performance.now();
+  const fromMs = nowMs();
   await sleep(seconds * 1000);
   const cpu = subject.cpu() - cpuBefore;
-  const lasted = (performance.now() - before) / 1000;
-  const seen = await exchange.read(await periodMs());
+  const untilMs = nowMs();
+  const lasted = (untilMs - fromMs) / 1000;
+  const seen = await exchange.read(periodMs);
   return {
+    fromMs,
+    untilMs,
     seconds: lasted,
     cpuSeconds: cpu,
     cpuPer1000: (cpu / seen.renewals) * 1000,
@@ -37,6 +47,18 @@ export async function measure(
     rssMb: subject.rss(),
     seen,
   };
+}
+
+/** The same of the daemon, with how late it was against its plan: by its own metrics, from one scrape to the next. */
+export async function measureDaemon(
+  exchange: ExchangeProcess,
+  daemon: DaemonSubject,
+  seconds: number,
+): Promise<Window & { readonly lateness: Lateness | null }> {
+  const periodMs = await daemon.periodMs();
+  const before = await daemon.delays();
+  const window = await measure(exchange, daemon, seconds, periodMs);
+  return { ...window, lateness: latenessIn(observedBetween(before, await daemon.delays())) };
 }
 
 const SAMPLE_MS = 10;

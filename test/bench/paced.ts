@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cpuDuring, measure } from './measures.ts';
+import { cpuDuring, measure, measureDaemon } from './measures.ts';
 import { type ExchangeProcess, killSubjects, waitForAll, waitForFirst } from './processes.ts';
 import type { Wire } from './rig.ts';
-import { labelOf, noteCosts, noter, noteStart, noteTimers, stopAndNote } from './rows.ts';
+import { labelOf, noteCosts, noteLateness, noter, noteStart, noteTimers, stopAndNote } from './rows.ts';
 import { PERIOD_MS, type Stage, windowOf } from './stage.ts';
 import { type PeerName, SUBJECTS, type SubjectName, startDaemon, startPeer } from './subject.ts';
 
@@ -86,9 +86,10 @@ async function runPeer(stage: Stage, fleet: Fleet, exchange: ExchangeProcess, ki
   await waitForAll(exchange, markets);
   noteStart(stage, label, kind, await exchange.read(), peer.running.startedAt);
   await sleep(PEER_WARM_SECONDS * 1000);
-  const window = await measure(exchange, peer, windowOf(stage, fleet.windowSeconds), () => 0);
+  const window = await measure(exchange, peer, windowOf(stage, fleet.windowSeconds));
   noteCosts(stage, label, kind, window);
   await stopAndNote(stage, label, exchange, kind, peer);
+  noteLateness(stage, label, kind, peer.lateness(window));
 }
 
 async function runDaemon(stage: Stage, fleet: Fleet, exchange: ExchangeProcess): Promise<void> {
@@ -101,9 +102,11 @@ async function runDaemon(stage: Stage, fleet: Fleet, exchange: ExchangeProcess):
   noteStart(stage, label, 'daemon', await exchange.read(), daemon.running.startedAt);
   noter(stage, label, 'daemon')('arming-cpu', 'CPU used from first to last timer armed', 's', 2, armingCpu);
   await sleep(fleet.daemonWarmSeconds * 1000);
-  const window = await measure(exchange, daemon, windowOf(stage, fleet.daemonWindowSeconds), daemon.periodMs);
+  const window = await measureDaemon(exchange, daemon, windowOf(stage, fleet.daemonWindowSeconds));
   noteCosts(stage, label, 'daemon', window);
-  noteTimers(stage, label, 'daemon', window.seen);
+  noteLateness(stage, label, 'daemon', window.lateness);
+  // A timer that was not renewed twice on the grid shows nothing.
+  if (fleet.daemonWarmSeconds * 1000 > PERIOD_MS) noteTimers(stage, label, 'daemon', window.seen);
   if (fleet.stopsDaemon) await stopAndNote(stage, label, exchange, 'daemon', daemon);
   else await daemon.kill();
 }

@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs';
 import { createClient, marketNames, type PeerOptions } from './clients.ts';
+import { nowMs } from './protocol.ts';
 
 const TICK_MS = 25;
 const options = JSON.parse(process.argv[2] ?? '{}') as PeerOptions;
@@ -6,6 +8,8 @@ const { kind, markets, timeoutSeconds, periodMs, connections } = options;
 const names = marketNames(markets);
 const client = await createClient(options);
 const timers: NodeJS.Timeout[] = [];
+/** When each renewal was planned, and when it was sent. Unix milliseconds. */
+const record: number[] = [];
 const ignore = () => undefined;
 let stopped = false;
 
@@ -21,27 +25,35 @@ async function each(timeout: number | null): Promise<void> {
   await Promise.all(Array.from({ length: connections }, () => new Promise<void>(lane)));
 }
 
+function renew(market: string, plannedMs: number): void {
+  record.push(plannedMs, nowMs());
+  client(market, timeoutSeconds, ignore);
+}
+
 /** An interval per market, started where the market stands on the grid. */
 function pace(): void {
+  const startMs = nowMs();
   names.forEach((name, index) => {
-    const renew = () => client(name, timeoutSeconds, ignore);
-    timers[index] = setTimeout(
-      () => {
-        renew();
-        timers[index] = setInterval(renew, periodMs);
-      },
-      (periodMs * index) / markets,
-    );
+    const phaseMs = (periodMs * index) / markets;
+    let plannedMs = startMs + phaseMs;
+    const next = () => {
+      renew(name, plannedMs);
+      plannedMs += periodMs;
+    };
+    timers[index] = setTimeout(() => {
+      next();
+      timers[index] = setInterval(next, periodMs);
+    }, phaseMs);
   });
 }
 
 /** One timer for all: what is due is sent together. */
 function paceInTicks(): void {
-  const startMs = performance.now();
+  const startMs = nowMs();
   let sent = 0;
   const tick = () => {
-    const due = Math.floor(((performance.now() - startMs) * markets) / periodMs) + 1;
-    for (; sent < due; sent += 1) client(names[sent % markets] ?? '', timeoutSeconds, ignore);
+    const due = Math.floor(((nowMs() - startMs) * markets) / periodMs) + 1;
+    for (; sent < due; sent += 1) renew(names[sent % markets] ?? '', startMs + (sent * periodMs) / markets);
   };
   timers.push(setInterval(tick, TICK_MS));
 }
@@ -60,6 +72,7 @@ async function stop(): Promise<void> {
   stopped = true;
   for (const timer of timers) clearTimeout(timer);
   await each(null);
+  writeFileSync(options.record, Float64Array.from(record));
   process.exit(0);
 }
 

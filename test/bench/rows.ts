@@ -1,6 +1,6 @@
 import { cpuDuring, type Window } from './measures.ts';
 import { type ExchangeProcess, waitForEnd } from './processes.ts';
-import { nowMs, type Seen } from './protocol.ts';
+import { type Lateness, nowMs, type Seen } from './protocol.ts';
 import type { Wire } from './rig.ts';
 import type { Stage } from './stage.ts';
 import type { Subject, SubjectName } from './subject.ts';
@@ -45,13 +45,35 @@ export function noteCosts(stage: Stage, label: Label, subject: SubjectName, wind
   note('rss', 'RSS', 'MB', 0, window.rssMb);
 }
 
+/** How much later than planned the subject sent its renewals. */
+export function noteLateness(
+  stage: Stage,
+  label: Label,
+  subject: SubjectName,
+  lateness: Lateness | null,
+): void {
+  noteTail(stage, label, subject, 'late', 'Lateness against the planned time', lateness);
+}
+
+function noteTail(
+  stage: Stage,
+  label: Label,
+  subject: SubjectName,
+  what: string,
+  title: string,
+  tail: Lateness | null,
+): void {
+  const note = noter(stage, label, subject);
+  note(`${what}-p50`, `${title}, p50`, 'ms', 1, tail?.p50 ?? Number.NaN);
+  note(`${what}-p99`, `${title}, p99`, 'ms', 1, tail?.p99 ?? Number.NaN);
+  note(`${what}-p999`, `${title}, p99.9`, 'ms', 1, tail?.p999 ?? Number.NaN);
+  note(`${what}-max`, `${title}, max`, 'ms', 1, tail?.max ?? Number.NaN);
+}
+
 /** What the exchange saw of the timers: for windows in which every market is renewed. */
 export function noteTimers(stage: Stage, label: Label, subject: SubjectName, seen: Seen): void {
+  noteTail(stage, label, subject, 'gap', 'Gap beyond the period', seen.beyondPeriod);
   const note = noter(stage, label, subject);
-  note('late-p50', 'Lateness p50', 'ms', 1, seen.lateness?.p50 ?? Number.NaN);
-  note('late-p99', 'Lateness p99', 'ms', 1, seen.lateness?.p99 ?? Number.NaN);
-  note('late-p999', 'Lateness p99.9', 'ms', 1, seen.lateness?.p999 ?? Number.NaN);
-  note('late-max', 'Lateness max', 'ms', 1, seen.lateness?.max ?? Number.NaN);
   note('slack', 'Least slack at a renewal', '% of T', 1, (seen.leastSlack ?? Number.NaN) * 100);
   note('lapses', 'Lapses', '', 0, seen.lapses);
 }

@@ -43,7 +43,7 @@ async function saturate(stage: Stage, exchange: ExchangeProcess, subject: Subjec
       : startPeer(rig, { kind: subject, url, markets: MARKETS, periodMs: 0 });
   await waitForAll(exchange, subject === 'daemon' ? MARKETS : PEER_WARM);
   await sleep(1000);
-  const window = await measure(exchange, running, windowOf(stage, 3), () => 0);
+  const window = await measure(exchange, running, windowOf(stage, 3));
   const row = {
     title: 'Renewals per second of CPU, saturated, plain, no round trip',
     unit: '/s',

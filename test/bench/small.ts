@@ -50,7 +50,7 @@ export async function runSmall(stage: Stage): Promise<void> {
     const seconds = windowOf(stage, 8);
     await Promise.all(
       runs.map(async ({ subject, own, running }) => {
-        const window = await measure(own, running, seconds, () => 0);
+        const window = await measure(own, running, seconds);
         const share = (window.cpuSeconds / window.seconds) * 100;
         book.note('core/10', { title: `CPU, ${name}`, unit: '% of a core', decimals: 2 }, subject, share);
         book.note(

@@ -1,9 +1,11 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import type { PeerOptions } from './clients.ts';
+import { type Histogram, histogramOf } from './histogram.ts';
+import { lateInRecord } from './lateness.ts';
 import { cpuSeconds, rssMb } from './machine.ts';
 import { kill, type Running, startNode } from './processes.ts';
-import { marketName } from './protocol.ts';
+import { type Lateness, marketName } from './protocol.ts';
 import { freePort, type Rig } from './rig.ts';
 import { CONNECTIONS, PERIOD_MS, TIMEOUT_SECONDS } from './stage.ts';
 
@@ -19,7 +21,14 @@ export interface Subject {
   readonly kill: () => Promise<void>;
 }
 
+export interface PeerSubject extends Subject {
+  /** How late it sent its renewals between two moments (Unix milliseconds), once it was stopped by SIGTERM. */
+  readonly lateness: (window: { readonly fromMs: number; readonly untilMs: number }) => Lateness | null;
+}
+
 export interface DaemonSubject extends Subject {
+  /** How late it was so far with what it sent, by its own metrics. */
+  readonly delays: () => Promise<Histogram>;
   /** Sum of the series of a metric. */
   readonly metric: (name: string) => Promise<number>;
   /** The period in force of the first market, in milliseconds. */
@@ -96,6 +105,7 @@ export async function startDaemon(rig: Rig, options: DaemonOptions): Promise<Dae
     post,
     configFile,
     leaveAlone: company,
+    delays: async () => histogramOf(await get('/metrics'), 'killswitch_schedule_delay_seconds'),
     metric: async (name) => sumOf(await get('/metrics'), name),
     async periodMs() {
       const status = JSON.parse(await get('/api/v1/status?view=page')) as {
@@ -185,12 +195,14 @@ const PEER = new URL('./peer.ts', import.meta.url).pathname;
 export type PeerStart = Pick<PeerOptions, 'kind' | 'url' | 'markets'> & Partial<PeerOptions>;
 
 /** A loop of a user's own. */
-export function startPeer(rig: Rig, options: PeerStart, preload: readonly string[] = []): Subject {
+export function startPeer(rig: Rig, options: PeerStart, preload: readonly string[] = []): PeerSubject {
+  const record = rig.file('record');
   const given: PeerOptions = {
     timeoutSeconds: TIMEOUT_SECONDS,
     periodMs: PERIOD_MS,
     connections: CONNECTIONS,
     ...options,
+    record,
     secret: rig.secret,
     ...('module' in rig.ccxt ? { ccxt: rig.ccxt.module } : {}),
   };
@@ -202,5 +214,11 @@ export function startPeer(rig: Rig, options: PeerStart, preload: readonly string
     preload,
     channel: preload.length > 0,
   });
-  return subjectOf(running);
+  return {
+    ...subjectOf(running),
+    lateness({ fromMs, untilMs }) {
+      const { buffer } = Uint8Array.from(readFileSync(record));
+      return lateInRecord(new Float64Array(buffer), fromMs, untilMs);
+    },
+  };
 }

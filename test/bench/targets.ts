@@ -145,14 +145,14 @@ function judgeLong({ of }: Book): Bound[] {
       decimals: 1,
     },
     {
-      says: 'lateness p99 <= 26 ms beyond the period, while scraped',
+      says: 'lateness against the planned time, p99 <= 26 ms, while scraped',
       is: of('late-p99/long'),
       most: 26,
       unit: ' ms',
       decimals: 1,
     },
     {
-      says: 'lateness max <= 60 ms beyond the period, while scraped',
+      says: 'lateness against the planned time, max (upper bound of its bucket) <= 60 ms, while scraped',
       is: of('late-max/long'),
       most: 60,
       unit: ' ms',

@@ -1,4 +1,4 @@
-import { latenessOf } from './lateness.ts';
+import { beyondPeriod } from './lateness.ts';
 import { nowMs, type Seen } from './protocol.ts';
 
 /** A market's timer as the exchange holds it. Unix milliseconds. */
@@ -89,7 +89,7 @@ export function createTimers() {
         stalestRenewedAt: timers.size === 0 ? 0 : stalestRenewedAt,
         mostInWindow: mostInWindow(times, count),
         meanHoldMs: tally.held === 0 ? 0 : tally.heldMs / tally.held,
-        lateness: latenessOf(gaps.subarray(0, gapCount), periodMs),
+        beyondPeriod: beyondPeriod(gaps.subarray(0, gapCount), periodMs),
       };
     },
   };
