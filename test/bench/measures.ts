@@ -6,6 +6,9 @@ import type { ExchangeProcess, Running } from './processes.ts';
 import { type Lateness, nowMs, type Seen } from './protocol.ts';
 import type { DaemonSubject, Subject } from './subject.ts';
 
+/** What a subject is started with where something of its inside is asked. */
+export const PROBE = new URL('./probe.ts', import.meta.url).href;
+
 /** One window of one subject. */
 export interface Window {
   /** From when until when, in Unix milliseconds. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { attempt, inTurn } from './attempt.ts';
 import { cpuDuring, measure, measureDaemon } from './measures.ts';
-import { type ExchangeProcess, killSubjects, waitForAll, waitForFirst } from './processes.ts';
+import { type ExchangeProcess, waitForAll, waitForFirst } from './processes.ts';
 import type { Wire } from './rig.ts';
 import { labelOf, noteCosts, noteLateness, noter, noteStart, noteTimers, stopAndNote } from './rows.ts';
 import { PERIOD_MS, type Stage, windowOf } from './stage.ts';
@@ -45,37 +46,15 @@ export async function runFleets(stage: Stage): Promise<void> {
     for (let round = 0; round < stage.rounds; round += 1) {
       stage.book.begin(round);
       stage.say(`${fleet.markets} markets, ${fleet.wire}: round ${round + 1} of ${stage.rounds}`);
-      // Each round begins with another subject, so that none always runs behind the same one.
-      for (let turn = 0; turn < fleet.subjects.length; turn += 1) {
-        const name = fleet.subjects[(turn + round) % fleet.subjects.length] ?? 'daemon';
-        await runSubject(stage, fleet, exchange, name);
+      for (const name of inTurn(fleet.subjects, round)) {
+        await exchange.forget();
+        await attempt(stage, name, `a round with ${fleet.markets} markets`, () =>
+          name === 'daemon' ? runDaemon(stage, fleet, exchange) : runPeer(stage, fleet, exchange, name),
+        );
       }
     }
     exchange.running.signal('SIGKILL');
     await exchange.running.ended;
-  }
-}
-
-/** A subject that does not come to its feet is told, and takes none of the others along. */
-async function runSubject(
-  stage: Stage,
-  fleet: Fleet,
-  exchange: ExchangeProcess,
-  name: SubjectName,
-): Promise<void> {
-  const { book, rig } = stage;
-  if (name === 'ccxt' && 'problem' in rig.ccxt) {
-    book.skip(`ccxt: ${rig.ccxt.problem}`);
-    return;
-  }
-  await exchange.forget();
-  try {
-    if (name === 'daemon') await runDaemon(stage, fleet, exchange);
-    else await runPeer(stage, fleet, exchange, name);
-  } catch (error) {
-    const why = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    book.skip(`a round of ${name} with ${fleet.markets} markets: ${why}`);
-    await killSubjects();
   }
 }
 

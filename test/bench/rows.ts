@@ -1,4 +1,5 @@
 import { cpuDuring, type Window } from './measures.ts';
+import type { ProbeAnswer } from './probe.ts';
 import { type ExchangeProcess, waitForEnd } from './processes.ts';
 import { type Lateness, nowMs, type Seen } from './protocol.ts';
 import type { Wire } from './rig.ts';
@@ -68,6 +69,11 @@ function noteTail(
   note(`${what}-p99`, `${title}, p99`, 'ms', 1, tail?.p99 ?? Number.NaN);
   note(`${what}-p999`, `${title}, p99.9`, 'ms', 1, tail?.p999 ?? Number.NaN);
   note(`${what}-max`, `${title}, max`, 'ms', 1, tail?.max ?? Number.NaN);
+}
+
+/** How long the event loop kept others waiting. */
+export function noteLoopDelay(stage: Stage, label: Label, subject: SubjectName, probe: ProbeAnswer): void {
+  noter(stage, label, subject)('loop', 'Event-loop delay p99', 'ms', 1, probe.delayP99Ms);
 }
 
 /** What the exchange saw of the timers: for windows in which every market is renewed. */

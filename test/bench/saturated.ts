@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { attempt, inTurn } from './attempt.ts';
 import { measure } from './measures.ts';
 import { type ExchangeProcess, waitForAll } from './processes.ts';
 import type { Stage } from './stage.ts';
@@ -18,11 +19,8 @@ export async function runSaturated(stage: Stage): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {
     book.begin(round);
     stage.say(`saturated: round ${round + 1} of ${rounds}`);
-    for (let turn = 0; turn < SUBJECTS.length; turn += 1) {
-      const subject = SUBJECTS[(turn + round) % SUBJECTS.length] ?? 'daemon';
-      if (subject === 'ccxt' && 'problem' in rig.ccxt) book.skip(`ccxt: ${rig.ccxt.problem}`);
-      else await saturate(stage, exchange, subject);
-    }
+    for (const subject of inTurn(SUBJECTS, round))
+      await attempt(stage, subject, 'a saturated round', () => saturate(stage, exchange, subject));
   }
   exchange.running.signal('SIGKILL');
   await exchange.running.ended;

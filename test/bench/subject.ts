@@ -35,8 +35,8 @@ export interface DaemonSubject extends Subject {
   readonly periodMs: () => Promise<number>;
   readonly get: (path: string) => Promise<string>;
   readonly post: (path: string, body: object) => Promise<string>;
-  /** Ends what a bot, a Prometheus and an open page do, and nothing else. */
-  readonly leaveAlone: () => void;
+  /** From now on a bot beats, a Prometheus scrapes and the status page is open: for one that was started alone. */
+  readonly keepCompany: () => void;
   readonly configFile: string;
 }
 
@@ -47,7 +47,7 @@ export interface DaemonOptions {
   readonly preload?: readonly string[];
   readonly flags?: readonly string[];
   readonly channel?: boolean;
-  /** Nobody beats, scrapes or looks. */
+  /** Nobody beats, scrapes or looks until it is given company. */
   readonly alone?: boolean;
 }
 
@@ -97,14 +97,17 @@ export async function startDaemon(rig: Rig, options: DaemonOptions): Promise<Dae
   const get = (path: string) => ask({ host: '127.0.0.1', port: Number(web.split(':')[1]), path });
   const post = (path: string, body: object) =>
     ask({ socketPath, path, method: 'POST' }, JSON.stringify(body));
-  const company = options.alone === true ? () => undefined : keepCompany(running, web, { get, post });
-  void running.ended.then(company);
+  const company = () => {
+    const leave = keepCompany(running, web, { get, post });
+    void running.ended.then(leave);
+  };
+  if (options.alone !== true) company();
   return {
     ...subjectOf(running),
     get,
     post,
     configFile,
-    leaveAlone: company,
+    keepCompany: company,
     delays: async () => histogramOf(await get('/metrics'), 'killswitch_schedule_delay_seconds'),
     metric: async (name) => sumOf(await get('/metrics'), name),
     async periodMs() {
