@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createBook, type Report } from './book.ts';
 import { runLong } from './long-run.ts';
+import { runLook } from './look.ts';
 import { runLoop } from './loop.ts';
 import { machineFacts } from './machine.ts';
 import { runFleets } from './paced.ts';
@@ -23,6 +24,7 @@ const STAGES = {
   faults: runFaults,
   serial: runSerial,
   loop: runLoop,
+  look: runLook,
   long: runLong,
 } as const;
 type StageName = keyof typeof STAGES;
