@@ -44,7 +44,7 @@ export interface Seen {
   /** When the market was renewed that has waited longest since; 0 where none is armed. */
   readonly stalestRenewedAt: number;
   readonly lastDeleteAt: number;
-  /** Most requests in any 10 s. */
+  /** Most requests of the private API in any 10 s, carried out or not, since the timers were dropped. */
   readonly mostInWindow: number;
   /** Mean milliseconds between the arrival of a request and its answer. */
   readonly meanHoldMs: number;

@@ -165,7 +165,12 @@ function judgeLong({ of }: Book): Bound[] {
       unit: ' ms',
       decimals: 1,
     },
-    { says: 'at most 10,000 requests in any 10 s', is: of('long/requests'), most: 10_000, decimals: 0 },
+    {
+      says: 'at most 10,000 requests in any 10 s, from start to end',
+      is: of('long/requests'),
+      most: 10_000,
+      decimals: 0,
+    },
   ];
 }
 
