@@ -4,6 +4,7 @@ import { latenessIn, observedBetween } from './histogram.ts';
 import type { ProbeAnswer, ProbeAsk } from './probe.ts';
 import type { ExchangeProcess, Running } from './processes.ts';
 import { type Lateness, nowMs, type Seen } from './protocol.ts';
+import { median } from './statistics.ts';
 import type { DaemonSubject, Subject } from './subject.ts';
 
 /** What a subject is started with where something of its inside is asked. */
@@ -18,6 +19,7 @@ export interface Window {
   readonly cpuSeconds: number;
   readonly cpuPer1000: number;
   readonly perSecond: number;
+  /** The median of what was looked at during the window. */
   readonly rssMb: number;
   readonly seen: Seen;
 }
@@ -35,7 +37,7 @@ export async function measure(
   await exchange.count();
   const cpuBefore = subject.cpu();
   const fromMs = nowMs();
-  await sleep(seconds * 1000);
+  const rssMb = await sampleRss(subject, seconds);
   const cpu = subject.cpu() - cpuBefore;
   const untilMs = nowMs();
   const lasted = (untilMs - fromMs) / 1000;
@@ -47,9 +49,24 @@ export async function measure(
     cpuSeconds: cpu,
     cpuPer1000: (cpu / seen.renewals) * 1000,
     perSecond: seen.renewals / lasted,
-    rssMb: subject.rss(),
+    rssMb,
     seen,
   };
+}
+
+const LEAST_RSS_LOOKS = 8;
+const RSS_EVERY_MS = 1000;
+
+/** Waits for `seconds` and looks at the memory of the subject now and then: it goes up and down with the collector. */
+async function sampleRss(subject: Subject, seconds: number): Promise<number> {
+  const looks = Math.max(LEAST_RSS_LOOKS, Math.round((seconds * 1000) / RSS_EVERY_MS));
+  const startMs = performance.now();
+  const seen: number[] = [];
+  for (let look = 1; look <= looks; look += 1) {
+    await sleep(Math.max(0, startMs + (seconds * 1000 * look) / looks - performance.now()));
+    seen.push(subject.rss());
+  }
+  return median(seen);
 }
 
 /** The same of the daemon, with how late it was against its plan: by its own metrics, from one scrape to the next. */

@@ -43,7 +43,7 @@ export function judgeTargets(book: Book): Target[] {
     },
     {
       says: 'RSS with 10,000 markets <= 150 MB',
-      is: of('rss/10000/tls'),
+      is: of('rss/long') ?? of('rss/10000/tls'),
       most: 150,
       unit: ' MB',
       decimals: 0,
