@@ -1,11 +1,10 @@
 import { LEAST_SAMPLES } from './lateness.ts';
 import type { Lateness } from './protocol.ts';
 
-/** A histogram as a page of metrics has it, in its own unit: how much lay at or below each bound, and the sum of all. */
+/** A histogram as a page of metrics has it, in its own unit: how much lay at or below each bound. */
 export interface Histogram {
   readonly bounds: readonly number[];
   readonly counts: readonly number[];
-  readonly sum: number;
 }
 
 /** Reads a histogram without labels off a page of metrics. Throws where there is none of that name. */
@@ -22,7 +21,6 @@ export function histogramOf(page: string, name: string): Histogram {
   return {
     bounds: read.map(({ bound }) => bound),
     counts: read.map(({ count }) => count),
-    sum: Number.parseFloat(page.slice(sumAt + `\n${name}_sum `.length)),
   };
 }
 
@@ -31,22 +29,22 @@ export function observedBetween(before: Histogram, after: Histogram): Histogram 
   return {
     bounds: after.bounds,
     counts: after.counts.map((count, place) => count - (before.counts[place] ?? 0)),
-    sum: after.sum - before.sum,
   };
 }
 
 /**
  * Quantiles of a histogram of seconds, in milliseconds: evenly spread within a bucket, as Prometheus has it. The most is
- * the upper bound of the highest bucket with something in it. Null where too few were observed.
+ * the upper bound of the highest bucket with something in it; what lies beyond the last bound counts as that. Null where
+ * too few were observed.
  */
 export function latenessIn(histogram: Histogram): Lateness | null {
-  const { bounds, counts, sum } = histogram;
+  const { bounds, counts } = histogram;
   const total = counts.at(-1) ?? 0;
   if (total < LEAST_SAMPLES) return null;
   const upper = (place: number) => {
     const bound = bounds[place] ?? Number.POSITIVE_INFINITY;
-    // Nothing bounds the last bucket but all that was observed together.
-    return Number.isFinite(bound) ? bound : Math.max(sum, bounds[place - 1] ?? 0);
+    // Of what lies beyond the last bound nothing else is known.
+    return Number.isFinite(bound) ? bound : (bounds[place - 1] ?? 0);
   };
   const at = (q: number) => {
     const rank = q * total;
