@@ -36,7 +36,7 @@ npm run bench -- --doc FILE        writes the tables of an earlier run into docs
 
 --rounds N    rounds of what is compared (default 5)
 --minutes N   length of the long run with 10,000 markets (default 1)
---quick       a look in a few minutes: two rounds, short windows
+--quick       a look: two rounds, short windows
 --only LIST   of ${Object.keys(STAGES).join(', ')}
 --out FILE    where the JSON goes (default: a file under the directory for temporary files)
 `;
