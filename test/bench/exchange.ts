@@ -123,7 +123,8 @@ function sync(socket: Socket, head: string, body: string): void {
   const number = Number(nonce);
   if (number <= lastNonce) timers.tally().staleNonces += 1;
   lastNonce = Math.max(lastNonce, number);
-  if (timeout === null) {
+  // ccxt says it in its own way.
+  if (timeout === null || timeout === 'null') {
     timers.remove(market ?? '');
     answer(socket, '200 OK', '[]');
     return;
@@ -147,8 +148,10 @@ function take(socket: Socket, text: string): string | null {
   const bodyAt = end + HEAD_END.length;
   if (text.length < bodyAt + length) return null;
   const body = text.slice(bodyAt, bodyAt + length);
+  const isPrivate = head.startsWith(SYNC);
+  if (isPrivate) timers.request();
   if (fault !== null) fail(socket, fault);
-  else if (head.startsWith(SYNC)) sync(socket, head, body);
+  else if (isPrivate) sync(socket, head, body);
   else if (head.startsWith('GET /api/v4/public/ping')) answer(socket, '200 OK', '["pong"]');
   else answer(socket, '404 Not Found', '{"code":404,"message":"not found"}');
   return text.slice(bodyAt + length);

@@ -4,13 +4,17 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createBook, type Report } from './book.ts';
-import { runLong, runLoop } from './long-run.ts';
+import { runFaults } from './faults.ts';
+import { runLong } from './long-run.ts';
+import { runLook } from './look.ts';
+import { runLoop } from './loop.ts';
 import { machineFacts } from './machine.ts';
 import { runFleets } from './paced.ts';
 import { killAll } from './processes.ts';
 import { createRig } from './rig.ts';
 import { runSaturated } from './saturated.ts';
-import { runFaults, runSerial, runSmall } from './small.ts';
+import { runSerial } from './serial.ts';
+import { runSmall } from './small.ts';
 import type { Stage } from './stage.ts';
 import { renderReport } from './table.ts';
 import { judgeTargets } from './targets.ts';
@@ -22,6 +26,7 @@ const STAGES = {
   faults: runFaults,
   serial: runSerial,
   loop: runLoop,
+  look: runLook,
   long: runLong,
 } as const;
 type StageName = keyof typeof STAGES;
@@ -31,7 +36,7 @@ npm run bench -- --doc FILE        writes the tables of an earlier run into docs
 
 --rounds N    rounds of what is compared (default 5)
 --minutes N   length of the long run with 10,000 markets (default 1)
---quick       a look in a few minutes: two rounds, short windows
+--quick       a look: two rounds, short windows
 --only LIST   of ${Object.keys(STAGES).join(', ')}
 --out FILE    where the JSON goes (default: a file under the directory for temporary files)
 `;

@@ -156,3 +156,33 @@ export async function eventually<T>(
     await sleep(20);
   }
 }
+
+export async function waitForAll(
+  exchange: ExchangeProcess,
+  markets: number,
+  withinMs = 120_000,
+): Promise<void> {
+  let armed = 0;
+  await eventually(`${markets} timers armed`, withinMs, async () => {
+    await sleep(markets > 1000 ? 100 : 5);
+    ({ armed } = await exchange.read());
+    return armed >= markets ? true : null;
+  }).catch((error: unknown) => {
+    throw new Error(`only ${armed} of ${markets} timers armed within ${withinMs / 1000} s`, { cause: error });
+  });
+}
+
+export async function waitForFirst(exchange: ExchangeProcess, running: Running): Promise<void> {
+  await eventually(`a renewal of ${running.log()}`, 20_000, async () => {
+    return (await exchange.read()).armed > 0 ? true : null;
+  });
+}
+
+/** Until a process that was asked to end has ended. Throws after `withinMs`. */
+export async function waitForEnd(running: Running, withinMs = 90_000): Promise<void> {
+  const late = new AbortController();
+  const overdue = sleep(withinMs, undefined, { signal: late.signal }).then(() => {
+    throw new Error(`a subject that was asked to end still runs after ${withinMs / 1000} s`);
+  });
+  await Promise.race([running.ended, overdue]).finally(() => late.abort());
+}

@@ -17,7 +17,7 @@ export interface Ask {
   readonly ask: 'count' | 'forget' | 'read' | 'fail' | 'work';
   readonly fault?: Fault;
   readonly roundTripMs?: number;
-  /** For `read`: the period that lateness is judged by; 0 judges none. */
+  /** For `read`: the period that gaps are judged by; 0 judges none. */
   readonly periodMs?: number;
 }
 
@@ -44,15 +44,16 @@ export interface Seen {
   /** When the market was renewed that has waited longest since; 0 where none is armed. */
   readonly stalestRenewedAt: number;
   readonly lastDeleteAt: number;
-  /** Most requests in any 10 s. */
+  /** Most requests of the private API in any 10 s, carried out or not, since the timers were dropped. */
   readonly mostInWindow: number;
   /** Mean milliseconds between the arrival of a request and its answer. */
   readonly meanHoldMs: number;
   readonly heldMs: number;
-  /** Against one period after the one before; null where too few came. */
-  readonly lateness: Lateness | null;
+  /** How much more than a period lay between two accepted renewals of a market; null where too few came. */
+  readonly beyondPeriod: Lateness | null;
 }
 
+/** Milliseconds. */
 export interface Lateness {
   readonly p50: number;
   readonly p99: number;

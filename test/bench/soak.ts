@@ -2,7 +2,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { openDescriptors } from './machine.ts';
-import { askProbe } from './measures.ts';
+import { askProbe, PROBE } from './measures.ts';
 import { eventually, type Running, startNode } from './processes.ts';
 import { createRig, type Rig } from './rig.ts';
 import { type Judged, judgeFlat, type Sample } from './slope.ts';
@@ -38,8 +38,6 @@ const LOOKS = 5;
 const WARM_SHARE = 0.25;
 /** What a reload takes out in one round and brings back in the next. */
 const COMING_AND_GOING = 50;
-
-const PROBE = new URL('./probe.ts', import.meta.url).href;
 
 interface Exchange {
   readonly running: Running;

@@ -1,6 +1,17 @@
 import type { Book } from './book.ts';
 import type { Rig } from './rig.ts';
 
+/** What everybody keeps to where nothing else is said. */
+export const TIMEOUT_SECONDS = 60;
+export const PERIOD_MS = 10_000;
+export const CONNECTIONS = 64;
+
+/** A handful of markets, as most have: nonces that rise, requests one after the other. */
+export const SMALL_CONFIG = {
+  exchange: { nonce: 'increasing' },
+  defaults: { renewEverySeconds: PERIOD_MS / 1000 },
+} as const;
+
 /** What a stage of the bench is given. */
 export interface Stage {
   readonly rig: Rig;

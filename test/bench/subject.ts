@@ -1,13 +1,17 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
+import type { PeerOptions } from './clients.ts';
+import { type Histogram, histogramOf } from './histogram.ts';
+import { lateInRecord } from './lateness.ts';
 import { cpuSeconds, rssMb } from './machine.ts';
-import type { PeerOptions } from './peer.ts';
 import { kill, type Running, startNode } from './processes.ts';
-import { marketName } from './protocol.ts';
+import { type Lateness, marketName } from './protocol.ts';
 import { freePort, type Rig } from './rig.ts';
+import { CONNECTIONS, PERIOD_MS, TIMEOUT_SECONDS } from './stage.ts';
 
 export const SUBJECTS = ['daemon', 'undici', 'fetch', 'ccxt', 'floor'] as const;
 export type SubjectName = (typeof SUBJECTS)[number];
+export type PeerName = Exclude<SubjectName, 'daemon'>;
 
 /** What keeps timers armed in one run. */
 export interface Subject {
@@ -17,15 +21,22 @@ export interface Subject {
   readonly kill: () => Promise<void>;
 }
 
+export interface PeerSubject extends Subject {
+  /** How late it sent its renewals between two moments (Unix milliseconds), once it was stopped by SIGTERM. */
+  readonly lateness: (window: { readonly fromMs: number; readonly untilMs: number }) => Lateness | null;
+}
+
 export interface DaemonSubject extends Subject {
+  /** How late it was so far with what it sent, by its own metrics. */
+  readonly delays: () => Promise<Histogram>;
   /** Sum of the series of a metric. */
   readonly metric: (name: string) => Promise<number>;
   /** The period in force of the first market, in milliseconds. */
   readonly periodMs: () => Promise<number>;
   readonly get: (path: string) => Promise<string>;
   readonly post: (path: string, body: object) => Promise<string>;
-  /** Ends what a bot, a Prometheus and an open page do, and nothing else. */
-  readonly leaveAlone: () => void;
+  /** From now on a bot beats, a Prometheus scrapes and the status page is open: for one that was started alone. */
+  readonly keepCompany: () => void;
   readonly configFile: string;
 }
 
@@ -36,7 +47,7 @@ export interface DaemonOptions {
   readonly preload?: readonly string[];
   readonly flags?: readonly string[];
   readonly channel?: boolean;
-  /** Nobody beats, scrapes or looks. */
+  /** Nobody beats, scrapes or looks until it is given company. */
   readonly alone?: boolean;
 }
 
@@ -54,7 +65,7 @@ export function configOf({ url, markets, config = {} }: DaemonOptions, web: stri
   return {
     ...config,
     exchange: { baseUrls: [url], nonce: 'window', budgetShare: 1, ...config['exchange'] },
-    defaults: { timeoutSeconds: 60, ...config['defaults'] },
+    defaults: { timeoutSeconds: TIMEOUT_SECONDS, ...config['defaults'] },
     markets: Array.from({ length: markets }, (_, index) => marketName(index)),
     liveness: { mode: 'beat', ...config['liveness'] },
     shutdown: { policy: 'delete', budgetSeconds: 60, ...config['shutdown'] },
@@ -86,14 +97,18 @@ export async function startDaemon(rig: Rig, options: DaemonOptions): Promise<Dae
   const get = (path: string) => ask({ host: '127.0.0.1', port: Number(web.split(':')[1]), path });
   const post = (path: string, body: object) =>
     ask({ socketPath, path, method: 'POST' }, JSON.stringify(body));
-  const company = options.alone === true ? () => undefined : keepCompany(running, web, { get, post });
-  void running.ended.then(company);
+  const company = () => {
+    const leave = keepCompany(running, web, { get, post });
+    void running.ended.then(leave);
+  };
+  if (options.alone !== true) company();
   return {
     ...subjectOf(running),
     get,
     post,
     configFile,
-    leaveAlone: company,
+    keepCompany: company,
+    delays: async () => histogramOf(await get('/metrics'), 'killswitch_schedule_delay_seconds'),
     metric: async (name) => sumOf(await get('/metrics'), name),
     async periodMs() {
       const status = JSON.parse(await get('/api/v1/status?view=page')) as {
@@ -179,14 +194,18 @@ export function sumOf(page: string, name: string): number {
 
 const PEER = new URL('./peer.ts', import.meta.url).pathname;
 
+/** What a peer does otherwise than all others. */
+export type PeerStart = Pick<PeerOptions, 'kind' | 'url' | 'markets'> & Partial<PeerOptions>;
+
 /** A loop of a user's own. */
-export function startPeer(
-  rig: Rig,
-  options: Omit<PeerOptions, 'secret' | 'ccxt'>,
-  preload: readonly string[] = [],
-): Subject {
+export function startPeer(rig: Rig, options: PeerStart, preload: readonly string[] = []): PeerSubject {
+  const record = rig.file('record');
   const given: PeerOptions = {
+    timeoutSeconds: TIMEOUT_SECONDS,
+    periodMs: PERIOD_MS,
+    connections: CONNECTIONS,
     ...options,
+    record,
     secret: rig.secret,
     ...('module' in rig.ccxt ? { ccxt: rig.ccxt.module } : {}),
   };
@@ -198,5 +217,11 @@ export function startPeer(
     preload,
     channel: preload.length > 0,
   });
-  return subjectOf(running);
+  return {
+    ...subjectOf(running),
+    lateness({ fromMs, untilMs }) {
+      const { buffer } = Uint8Array.from(readFileSync(record));
+      return lateInRecord(new Float64Array(buffer), fromMs, untilMs);
+    },
+  };
 }

@@ -1,5 +1,6 @@
-import { latenessOf } from './lateness.ts';
+import { beyondPeriod } from './lateness.ts';
 import { nowMs, type Seen } from './protocol.ts';
+import { createRequestCounter } from './requests.ts';
 
 /** A market's timer as the exchange holds it. Unix milliseconds. */
 interface Timer {
@@ -8,15 +9,13 @@ interface Timer {
   fired: boolean;
 }
 
-const MOST_ARRIVALS = 4_000_000;
-const WINDOW_MS = 10_000;
+const MOST_GAPS = 4_000_000;
 
 /** The exchange's timers, and what it counts: in the exchange alone, so that no subject marks its own work. */
 export function createTimers() {
   const timers = new Map<string, Timer>();
-  const times = new Float64Array(MOST_ARRIVALS);
-  const gaps = new Float64Array(MOST_ARRIVALS);
-  let count = 0;
+  const requests = createRequestCounter();
+  const gaps = new Float64Array(MOST_GAPS);
   let gapCount = 0;
   let tally = fresh();
   let firstArmedAt = 0;
@@ -30,14 +29,12 @@ export function createTimers() {
 
   return {
     tally: () => tally,
+    /** A request of the private API has come, whatever becomes of it. */
+    request: () => requests.count(nowMs()),
     renew(market: string, timeoutMs: number): void {
       const now = nowMs();
       tally.renewals += 1;
       tally.lastRenewalAt = now;
-      if (count < MOST_ARRIVALS) {
-        times[count] = now;
-        count += 1;
-      }
       const timer = timers.get(market);
       if (timer === undefined) {
         if (timers.size === 0) firstArmedAt = now;
@@ -50,7 +47,7 @@ export function createTimers() {
       if (timer.fired) tally.leastSlack = Math.min(tally.leastSlack, 0);
       else tally.leastSlack = Math.min(tally.leastSlack, left);
       tally.longestGapMs = Math.max(tally.longestGapMs, now - timer.renewedMs);
-      if (gapCount < MOST_ARRIVALS) {
+      if (gapCount < MOST_GAPS) {
         gaps[gapCount] = now - timer.renewedMs;
         gapCount += 1;
       }
@@ -65,11 +62,11 @@ export function createTimers() {
     },
     count(): void {
       tally = fresh();
-      count = 0;
       gapCount = 0;
     },
     forget(): void {
       timers.clear();
+      requests.forget();
       firstArmedAt = 0;
       lastFirstArmedAt = 0;
     },
@@ -87,9 +84,9 @@ export function createTimers() {
         firstArmedAt,
         lastFirstArmedAt,
         stalestRenewedAt: timers.size === 0 ? 0 : stalestRenewedAt,
-        mostInWindow: mostInWindow(times, count),
+        mostInWindow: requests.most(),
         meanHoldMs: tally.held === 0 ? 0 : tally.heldMs / tally.held,
-        lateness: latenessOf(gaps.subarray(0, gapCount), periodMs),
+        beyondPeriod: beyondPeriod(gaps.subarray(0, gapCount), periodMs),
       };
     },
   };
@@ -111,14 +108,4 @@ function fresh() {
     held: 0,
     heldMs: 0,
   };
-}
-
-function mostInWindow(times: Float64Array, count: number): number {
-  let most = 0;
-  let from = 0;
-  for (let at = 0; at < count; at += 1) {
-    while ((times[at] ?? 0) - (times[from] ?? 0) > WINDOW_MS) from += 1;
-    most = Math.max(most, at - from + 1);
-  }
-  return most;
 }
