@@ -7,7 +7,7 @@ import { type PeerName, SUBJECTS, startPeer } from './subject.ts';
 
 const MARKETS = 10_000;
 /** More than the timeout, so that a timer that is not renewed fires in it. */
-const LOOK_SECONDS = 70;
+const LOOK_SECONDS = 64;
 
 /** Each peer with 10,000 markets for longer than a round: what it is late by, and whether timers fire meanwhile. */
 export async function runLook(stage: Stage): Promise<void> {

@@ -58,15 +58,16 @@ async function largeDaemon(stage: Stage, exchange: ExchangeProcess): Promise<Hel
   await longestTurn(stage, daemon, 'quiet', 'nobody asks', () => sleep(3000));
   daemon.keepCompany();
   await sleep(ROUND_MS);
-  const ask = (path: string) => async () => {
+  const thrice = (ask: () => Promise<unknown>) => async () => {
     for (let times = 0; times < 3; times += 1) {
-      await daemon.get(path);
+      await ask();
       await sleep(1000);
     }
   };
-  await longestTurn(stage, daemon, 'scrape', 'as shipped, while scraped', ask('/metrics'));
+  await longestTurn(stage, daemon, 'scrape', 'as shipped, while scraped', thrice(daemon.scrape));
   const status = 'as shipped, while the status is read';
-  await longestTurn(stage, daemon, 'status', status, ask('/api/v1/status?view=page'));
+  const read = () => daemon.get('/api/v1/status?view=page');
+  await longestTurn(stage, daemon, 'status', status, thrice(read));
   tellProbe(daemon.running, 'watch-loop');
   await sleep(2 * ROUND_MS);
   noteLoopDelay(stage, labelOf(MARKETS, 'tls'), 'daemon', await askProbe(daemon.running, 'read'));

@@ -14,6 +14,8 @@ const SERIAL = [
   { roundTripMs: 100, markets: 95 },
 ] as const;
 type Serial = (typeof SERIAL)[number];
+/** All are due at once at first, and spread over the period while requests are left over. */
+const SETTLES_WITHIN_MS = 90_000;
 
 /** Requests one after the other: how much of what the round trip allows is used, and what the daemon says about it. */
 export async function runSerial(stage: Stage): Promise<void> {
@@ -75,8 +77,7 @@ async function noteCadence(
     daemon.running.log().includes('the cadence follows') ? 1 : null,
   ).catch(() => 0);
   note('serial-said', 'Says which cadence that carries', '', 0, said);
-  // One period in which everything comes to its place, then one to count in.
-  await sleep(await daemon.periodMs());
+  await sleep(SETTLES_WITHIN_MS);
   const countedMs = await daemon.periodMs();
   await exchange.count();
   await sleep(countedMs);

@@ -34,6 +34,8 @@ export interface DaemonSubject extends Subject {
   /** The period in force of the first market, in milliseconds. */
   readonly periodMs: () => Promise<number>;
   readonly get: (path: string) => Promise<string>;
+  /** Reads the page of metrics as a Prometheus does, compressed. */
+  readonly scrape: () => Promise<unknown>;
   readonly post: (path: string, body: object) => Promise<string>;
   /** From now on a bot beats, a Prometheus scrapes and the status page is open: for one that was started alone. */
   readonly keepCompany: () => void;
@@ -94,17 +96,20 @@ export async function startDaemon(rig: Rig, options: DaemonOptions): Promise<Dae
     flags,
     channel,
   });
-  const get = (path: string) => ask({ host: '127.0.0.1', port: Number(web.split(':')[1]), path });
+  const get = (path: string) => ask(whereOf(web, path));
+  // As Prometheus does it.
+  const scrape = () => ask({ ...whereOf(web, '/metrics'), headers: { 'accept-encoding': 'gzip' } });
   const post = (path: string, body: object) =>
     ask({ socketPath, path, method: 'POST' }, JSON.stringify(body));
   const company = () => {
-    const leave = keepCompany(running, web, { get, post });
+    const leave = keepCompany(running, web, { scrape, post });
     void running.ended.then(leave);
   };
   if (options.alone !== true) company();
   return {
     ...subjectOf(running),
     get,
+    scrape,
     post,
     configFile,
     keepCompany: company,
@@ -123,7 +128,7 @@ export async function startDaemon(rig: Rig, options: DaemonOptions): Promise<Dae
 function keepCompany(
   running: Running,
   web: string,
-  { get, post }: Pick<DaemonSubject, 'get' | 'post'>,
+  { scrape: page, post }: Pick<DaemonSubject, 'scrape' | 'post'>,
 ): () => void {
   let seq = 0;
   const ignore = () => undefined;
@@ -131,7 +136,7 @@ function keepCompany(
     seq += 1;
     post('/v1/beat', { bot: 'default', session: `bench-${running.pid}`, seq }).catch(ignore);
   }, BEAT_EVERY_MS);
-  const scrape = setInterval(() => void get('/metrics').catch(ignore), SCRAPE_EVERY_MS);
+  const scrape = setInterval(() => void page().catch(ignore), SCRAPE_EVERY_MS);
   const closePage = openPage(web);
   return () => {
     clearInterval(beat);
@@ -159,17 +164,24 @@ function openPage(web: string): () => void {
   };
 }
 
+function whereOf(web: string, path: string): Where {
+  const { hostname: host, port } = new URL(`http://${web}`);
+  return { host, port: Number(port), path };
+}
+
 interface Where {
   readonly host?: string;
   readonly port?: number;
   readonly socketPath?: string;
   readonly path: string;
   readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 function ask(where: Where, body?: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const headers = body === undefined ? {} : { 'content-type': 'application/json' };
+  const type = body === undefined ? {} : { 'content-type': 'application/json' };
+  const headers = { ...where.headers, ...type };
   const call = request({ ...where, headers, agent: false }, (answer: IncomingMessage) => {
     let text = '';
     answer.setEncoding('utf8');
