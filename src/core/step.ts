@@ -139,16 +139,21 @@ function takeAnswer(
   plansAgain ||= outcome.kind !== 'applied' || state.bases.some(({ outage }) => outage !== null);
   settle(state, attempt, outcome, out);
   // One that is due again at once, as after a stall, has its place in a new order.
-  const isDueAgain = market !== undefined && market.nextMs <= state.now.monoMs;
+  const isDueAgain = market !== undefined && !market.exit?.done && market.nextMs <= state.now.monoMs;
   return { plansAgain, goesOn: onlyMakesRoom && !isDueAgain };
 }
 
-/** An answer that only makes room: a renewal or a delete that was carried out, and that nothing else waited for. */
+/**
+ * An answer that only makes room: a renewal or a delete that was carried out, and that nothing else waited for. In a stop
+ * that is a delete, or the last renewal of a handoff.
+ */
 function isExpected(state: CoreState, id: number, outcome: Outcome): boolean {
   const attempt = attemptOf(state, id);
   if (attempt === undefined) return false;
-  if (outcome.kind === 'deleted') return state.phase.kind === 'stopping';
-  return outcome.kind === 'applied' && attempt.purpose === 'renew' && !isOnItsWayOut(attempt.market);
+  const isRenewal = outcome.kind === 'applied' && attempt.purpose === 'renew';
+  if (state.phase.kind === 'stopping')
+    return outcome.kind === 'deleted' || (isRenewal && attempt.market.exit?.want === 'handoff');
+  return isRenewal && !isOnItsWayOut(attempt.market);
 }
 
 function isOnItsWayOut(market: MarketState | undefined): boolean {

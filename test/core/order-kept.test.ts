@@ -187,18 +187,24 @@ describe('the next in the order goes', () => {
     expect(driver.takeOne().market).toBe('BBB');
   });
 
-  test('and the deletes of a stop as well: their answers do not each make all markets be looked at again', () => {
-    const driver = slowHost({ AAA: [5000, 50], BBB: [5000, 50], CCC: [5000, 50] }, { connections: 1 });
-    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
-    grant(driver, 10);
-    const lookedMs = driver.state.plannedMs;
-    for (const name of ['AAA', 'BBB', 'CCC']) {
-      const write = driver.takeOne();
-      expect(write.market).toBe(name);
-      driver.move({ monoMs: 5 });
-      driver.settle(write, DELETED);
-      if (name !== 'CCC') expect(driver.state.plannedMs).toBe(lookedMs);
-    }
-    expect(driver.finished()).toEqual([]);
-  });
+  test.each([
+    ['delete', (driver: Driver, write: Write) => driver.settle(write, DELETED)],
+    ['handoff', (driver: Driver, write: Write) => driver.apply(write)],
+  ] as const)(
+    'and what a stop writes (%s) as well: the answers do not each make all markets be looked at again',
+    (policy, answer) => {
+      const driver = slowHost({ AAA: [5000, 50], BBB: [5000, 50], CCC: [5000, 50] }, { connections: 1 });
+      driver.feed({ kind: 'stop', policy, why: 'test' });
+      grant(driver, 10);
+      const lookedMs = driver.state.plannedMs;
+      for (const name of ['AAA', 'BBB', 'CCC']) {
+        const write = driver.takeOne();
+        expect(write.market).toBe(name);
+        driver.move({ monoMs: 5 });
+        answer(driver, write);
+        if (name !== 'CCC') expect(driver.state.plannedMs).toBe(lookedMs);
+      }
+      expect(driver.finished()?.every(({ why }) => why === 'policy')).toBe(true);
+    },
+  );
 });
