@@ -97,7 +97,7 @@ export function describeStop(notice: Of<'stopped'>, _context: unknown, now: Inst
   if (unrenewed.length > 0) {
     parts.push(
       `NOT RENEWED ONCE MORE: ${namesAndMoments(unrenewed, now)}. ` +
-        'The successor has to renew the timer before that, or the orders are cancelled.',
+        'The orders are cancelled by then, or sooner, unless the successor renews the timer in time.',
     );
   }
   if (policy.length > 0) {

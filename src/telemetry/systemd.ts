@@ -128,8 +128,10 @@ function describeBot(quietest: Summary['quietest']): string {
 }
 
 function describeEnd(left: readonly LeftArmed[]): string {
-  const unconfirmed = left.filter(({ why }) => why === 'unconfirmed').length;
+  const count = (why: LeftArmed['why']) => left.filter((one) => one.why === why).length;
+  const [unconfirmed, unrenewed] = [count('unconfirmed'), count('unrenewed')];
   if (unconfirmed > 0) return `Stopped: ${timers(unconfirmed)} NOT CONFIRMED DELETED, see the journal`;
+  if (unrenewed > 0) return `Stopped: ${timers(unrenewed)} NOT RENEWED ONCE MORE, see the journal`;
   return left.length === 0
     ? 'Stopped: no timer is armed'
     : `Stopped: ${timers(left.length)} left to the exchange`;

@@ -85,6 +85,8 @@ describe('log', () => {
     expect(String(line?.msg)).toMatch(
       /^Stopped\. NOT RENEWED ONCE MORE: BTC_USDT fires by .+ \(in 30 s\)\. .*successor.* Left armed on purpose: ETH_USDT fires by /,
     );
+    // The moment is the latest one: who has until then may come too late.
+    expect(String(line?.msg)).toContain('by then, or sooner, unless the successor');
     expect(line?.level).toBe('warn');
   });
 

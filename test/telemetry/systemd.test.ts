@@ -194,6 +194,16 @@ describe('a service manager is told', () => {
     expect(heard.at(-1)?.status).toMatch('Stopped');
     expect(said('READY=1')).toEqual([]);
   });
+
+  test('that a handoff had no time to renew once more', async () => {
+    const { answer, heard, run, supervision, keeper } = start({ markets: ['AAA', 'BBB'] });
+    answer(3000);
+    supervision.stopping();
+    const stopped = keeper.stop('handoff', 'test');
+    run(30_000);
+    supervision.stopped(await stopped);
+    expect(heard.at(-1)?.status).toBe('Stopped: 2 timers NOT RENEWED ONCE MORE, see the journal');
+  });
 });
 
 test('a service manager that cannot be told is a warning, once', () => {
