@@ -258,7 +258,8 @@ describe('metrics', () => {
     metrics.wokeUp(30);
     const samples = await scrape(metrics);
     expect(samples.get('killswitch_wake_delay_seconds_bucket{le="0.001"}')).toBe(1);
-    expect(samples.get('killswitch_wake_delay_seconds_bucket{le="0.05"}')).toBe(2);
+    expect(samples.get('killswitch_wake_delay_seconds_bucket{le="0.025"}')).toBe(1);
+    expect(samples.get('killswitch_wake_delay_seconds_bucket{le="0.04"}')).toBe(2);
     expect([...samples.keys()].filter((name) => name.startsWith('nodejs_eventloop_lag_'))).toEqual([]);
     const sampler = vi.spyOn(perfHooks, 'monitorEventLoopDelay');
     create(['BTC_USDT']);
