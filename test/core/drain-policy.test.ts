@@ -64,8 +64,7 @@ describe('a stop that hands over', () => {
     driver.feed({ kind: 'granted', permits: 2, how: 'in-turn' });
     for (const write of driver.take()) driver.apply(write);
     stop(driver, policy);
-    while (driver.finished() === null)
-      driver.wait(Math.max(1, driver.state.wakeAtMs - driver.now().monoMs));
+    while (driver.finished() === null) driver.wait(Math.max(1, driver.state.wakeAtMs - driver.now().monoMs));
     expect(driver.finished()).toHaveLength(2);
     // What the limiter lets go in the same instant comes too late.
     driver.feed({ kind: 'granted', permits: 2, how: 'in-turn' });
