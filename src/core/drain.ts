@@ -50,6 +50,8 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
     attempt.aborted = true;
   }
   state.phase = { kind: 'stopped' };
+  // What the last plan left behind must not follow: its timers were told of just now.
+  state.queue = [];
   out.push({ kind: 'notice', notice: { kind: 'stopped', left } });
   out.push({ kind: 'finished', left });
 }

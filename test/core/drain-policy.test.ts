@@ -57,6 +57,20 @@ describe('a stop that hands over', () => {
     });
   });
 
+  test.each(['handoff', 'delete'] as const)('writes nothing once it is over: policy %s', (policy) => {
+    const driver = createDriver({ markets: ['AAA:60', 'BBB:60'], nonce: 'window' }, 'manual');
+    driver.state.authorisedOnce = true;
+    driver.tick();
+    driver.feed({ kind: 'granted', permits: 2, how: 'in-turn' });
+    for (const write of driver.take()) driver.apply(write);
+    stop(driver, policy);
+    while (driver.finished() === null) driver.wait(Math.max(1, driver.state.wakeAtMs - driver.now().monoMs));
+    expect(driver.finished()).toHaveLength(2);
+    // What the limiter lets go in the same instant comes too late.
+    driver.feed({ kind: 'granted', permits: 2, how: 'in-turn' });
+    expect(driver.take()).toEqual([]);
+  });
+
   test('tries the last renewal again inside the budget', () => {
     const driver = armed({ markets: ['AAA:60'] });
     stop(driver, 'handoff');
