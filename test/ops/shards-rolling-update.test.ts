@@ -16,10 +16,10 @@ const START_MS = 10_000;
 const LATE_MS = 10_000;
 
 /**
- * A shard writes its last renewals as fast as its part of the limit allows, one cadence for all, and its successor arms
- * in the same order: what was renewed once more waits for a cadence and a start, and for one cadence more where a renewal
- * was on its way when the stop began, which counts as the last one. What the time for the stop was too short
- * for had its last renewal up to a cadence before, and its turn comes up to a cadence after the start.
+ * A shard writes its last renewals as fast as its part of the limit allows, one cadence for all, those with the least
+ * left first; its successor arms as fast, in the order of the configuration. So what was renewed once more waits for two
+ * cadences and a start. What the time for the stop was too short for had its last renewal up to a cadence before, and its
+ * turn comes up to a cadence after the start.
  */
 test('ten thousand markets, a rolling update of three shards under policy handoff: no timer fires, none is deleted, and those that had the time renewed all of theirs once more', {
   timeout: 420_000,
