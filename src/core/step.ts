@@ -144,15 +144,14 @@ function takeAnswer(
 }
 
 /**
- * An answer that only makes room: a renewal or a delete that was carried out, and that nothing else waited for. In a stop
- * that is a delete, or the last renewal of a handoff.
+ * An answer that only makes room: a renewal or a delete that was carried out, and that nothing else waited for. What
+ * waited for a renewal in a stop is due again at once.
  */
 function isExpected(state: CoreState, id: number, outcome: Outcome): boolean {
   const attempt = attemptOf(state, id);
   if (attempt === undefined) return false;
   const isRenewal = outcome.kind === 'applied' && attempt.purpose === 'renew';
-  if (state.phase.kind === 'stopping')
-    return outcome.kind === 'deleted' || (isRenewal && attempt.market.exit?.want === 'handoff');
+  if (state.phase.kind === 'stopping') return isRenewal || outcome.kind === 'deleted';
   return isRenewal && !isOnItsWayOut(attempt.market);
 }
 
