@@ -9,6 +9,9 @@ const TIMEOUT_SECONDS = 60;
 
 type Play = Pick<ShardPlay, 'markets' | 'budgetShare' | 'keys' | 'restMs'>;
 
+/** How long the process of a shard that was killed may take to be there again, on a host that others load. */
+const START_MS = 10_000;
+
 /** By so much the renewals of a cadence may be late on such a host. */
 const LATE_MS = 5000;
 
@@ -53,7 +56,7 @@ test.for<Play>([
     expect(ownerlessMs, 'from the kill to the first renewal of the successor').toBeLessThan(CADENCE_MS);
     expect(oldestMs, 'since a renewal of the killed shard').toBeLessThan(2 * LONGEST_CADENCE_MS);
     expect(untilAllMs, 'until the last market had its turn').toBeLessThan(LONGEST_CADENCE_MS + LATE_MS);
-    expect(longestGapMs, 'or its timer would have fired').toBeLessThan(TIMEOUT_SECONDS * 1000);
+    expect(longestGapMs).toBeLessThan(2 * LONGEST_CADENCE_MS + START_MS);
     expect(seen.mostInWindow).toBeLessThanOrEqual(10_000 * play.budgetShare * (5 / 4));
   },
 );
