@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from './json-schema.ts';
 
 /** How the daemon may know that the bot lives. */
 export const LIVENESS_MODES = ['beat', 'file', 'http', 'process', 'none'] as const;

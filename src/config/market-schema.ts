@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
 import { ORDER_TYPES } from '../core/outcome.ts';
+import { Type } from './json-schema.ts';
 
 /** What a market may be called: base and quote currency, upper case, joined by an underscore. */
 export const MARKET_PATTERN = '^[A-Z0-9]+_[A-Z0-9]+$';

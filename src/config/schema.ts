@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from './json-schema.ts';
 import { LivenessSchema } from './liveness-schema.ts';
 import { DefaultsSchema, MarketsSchema } from './market-schema.ts';
 import { ShardSchema } from './shard.ts';

@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
 import type { MarketConfig } from './config.ts';
+import { Type } from './json-schema.ts';
 import { describe } from './wording.ts';
 
 /** More daemons than this share no list of markets. */

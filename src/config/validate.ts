@@ -72,6 +72,8 @@ function checkerFor(coerceTypes: boolean): NonNullable<EnvSchemaOpt['ajv']> {
           useDefaults: false,
           allErrors: true,
           verbose: true,
+          // Compiling the rules for schemas takes longer than compiling ours, which a test holds against them.
+          validateSchema: false,
         });
         checkers.set(coerceTypes, made);
         return made;

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from './json-schema.ts';
 import { DefaultsSchema } from './market-schema.ts';
 import { FileSchema } from './schema.ts';
 import { readOrdinal, readShard, refuseOrdinal, refuseShard } from './shard.ts';

@@ -1,4 +1,5 @@
-import { type Dispatcher, errors } from 'undici';
+import type { Dispatcher } from 'undici';
+import errors from 'undici/lib/core/errors.js';
 import type { Connection, Connections } from './connections.ts';
 import { ConnectError } from './dialler.ts';
 import type { WireHeaders, WireRequest, WireResult } from './wire.ts';

@@ -1,4 +1,5 @@
-import { Client } from 'undici';
+import type { Client } from 'undici';
+import ClientOfUndici from 'undici/lib/dispatcher/client.js';
 import type { Cancel } from '../ports.ts';
 import { createDialler, type Dialler, type DiallerOptions } from './dialler.ts';
 
@@ -55,7 +56,7 @@ function end({ open, idle }: PoolState, connection: Connection): Promise<void> {
 
 function create(state: PoolState): Connection {
   const dialler = createDialler(state.dialling);
-  const client = new Client(state.origin, {
+  const client = new ClientOfUndici(state.origin, {
     connect: dialler.connect,
     pipelining: 1,
     allowH2: false,

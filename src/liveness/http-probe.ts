@@ -1,6 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { type buildConnector, Client, type Dispatcher } from 'undici';
+import type { buildConnector, Client, Dispatcher } from 'undici';
+import ClientOfUndici from 'undici/lib/dispatcher/client.js';
 import type { Clock } from '../ports.ts';
 import type { ProbeAnswer, Prober } from './http.ts';
 
@@ -48,7 +49,7 @@ interface Connection {
 
 function createConnection(origin: string): Connection {
   const opener = createOpener();
-  const client = new Client(origin, {
+  const client = new ClientOfUndici(origin, {
     connect: opener.connect,
     pipelining: 1,
     allowH2: false,
