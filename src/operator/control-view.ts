@@ -50,8 +50,13 @@ export function createViews(clock: Clock, takeSnapshot: () => Snapshot): Views {
     );
     const tookMs = clock.now().monoMs - startMs;
     const agesMs = Math.min(FRESHEST_MS, Math.max(FRESH_MS, tookMs * FRESH_FACTOR));
-    seen = { snapshot, wallMs, agesMs, untilMs: startMs + tookMs + agesMs, marketsOf, views: new Map() };
-    return seen;
+    const own = { snapshot, wallMs, agesMs, untilMs: startMs + tookMs + agesMs, marketsOf, views: new Map() };
+    seen = own;
+    // Of ten thousand markets it is megabytes, which every collection would copy until the next beat comes.
+    clock.after(agesMs, () => {
+      if (seen === own) seen = null;
+    });
+    return own;
   }
 
   return {
