@@ -29,6 +29,6 @@ const builder = {
 
 /**
  * What the configuration needs of typebox, with its types and the same JSON Schema as its result. typebox itself is one
- * module per type, 373 of them, and loading them all takes a daemon longer than arming its first timer.
+ * module per type, 373 of them, and the first timer would wait until all are read.
  */
 export const Type = builder as unknown as Used;

@@ -37,7 +37,7 @@ function digits(value: number, count: number): string {
 
 /** Unix milliseconds as `14:03:22` in the time zone of this host. */
 export function localTime(wallMs: number): string {
-  // Made when it is asked for: a daemon whose log is JSON never needs it, and it takes a tenth of the start.
+  // Made when it is asked for: a daemon whose log is JSON never needs it.
   localClock ??= new Intl.DateTimeFormat('en-GB', {
     hour: '2-digit',
     minute: '2-digit',
