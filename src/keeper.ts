@@ -1,6 +1,6 @@
 import { createState } from './core/create.ts';
 import { describe } from './core/describe.ts';
-import type { CoreEvent, Effect } from './core/events.ts';
+import { type CoreEvent, changesMuch, type Effect } from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
 import type { OperatorCommand, Progress } from './core/operate.ts';
 import { type Awaited, progressOf } from './core/progress.ts';
@@ -36,6 +36,8 @@ export interface Keeper {
     waitMs: number,
   ) => Promise<readonly Progress[]>;
   readonly snapshot: () => Snapshot;
+  /** Rises with every word that may change much at once: a command, a reload, a goodbye, a failure, a stop. */
+  readonly revision: () => number;
   /** The same in a few figures, at a cost that may be paid every second. */
   readonly summary: () => Summary;
   /** What the core remembers, to look at and not to touch: the simulation checks it after every turn. */
@@ -64,7 +66,13 @@ export function createKeeper(options: Options): Keeper {
   const { settings, clock } = options;
   const state = createState(settings, clock.now());
   const finished = Promise.withResolvers<readonly LeftArmed[]>();
-  const { feed, onTurn, onWake } = createLoop(options, state, finished.resolve);
+  const loop = createLoop(options, state, finished.resolve);
+  const { onTurn, onWake } = loop;
+  let revision = 0;
+  const feed = (event: CoreEvent): void => {
+    if (changesMuch(event)) revision += 1;
+    loop.feed(event);
+  };
   const waiting = createWaiting(clock, state, onTurn);
   return {
     state,
@@ -86,6 +94,7 @@ export function createKeeper(options: Options): Keeper {
       const now = clock.now();
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
     },
+    revision: () => revision,
     summary: () => summarise(state, clock.now()),
     onTurn,
     onWake,

@@ -24,6 +24,20 @@ export type CoreEvent =
   | { readonly kind: 'credentials-changed' }
   | { readonly kind: 'stop'; readonly policy: 'delete' | 'keep' | 'handoff'; readonly why: string };
 
+/** Whether what was seen of many markets may be untrue after it, and not of one or two, as after an answer. */
+export function changesMuch(event: CoreEvent): boolean {
+  switch (event.kind) {
+    case 'operate':
+    case 'reload':
+    case 'stop':
+      return true;
+    case 'evidence':
+      return event.says !== 'beat';
+    default:
+      return false;
+  }
+}
+
 /** What the keeper carries out, in this order. */
 export type Effect =
   | { readonly kind: 'acquire'; readonly permits: number; readonly withinMs: number }

@@ -39,6 +39,7 @@ export function createControlSources(parts: Controlled): ControlSources {
     version,
     status,
     snapshot: keeper.snapshot,
+    revision: keeper.revision,
     markets: () => watched().markets.map(({ market }) => market),
     elsewhere(market) {
       const { fleet, shard } = config();

@@ -50,7 +50,7 @@ const MOST_REASONS = 100;
 
 /** Everything that can be asked, by path. One of these serves all listeners. */
 export function createRoutes(sources: ControlSources): ControlRoutes {
-  const views = createViews(sources.clock, sources.snapshot);
+  const views = createViews(sources);
   const inSlot = createSlots();
   const commands = COMMANDS.map(
     (name) => [`/v1/${name}`, commandRoute(sources, views, inSlot, name)] as const,
@@ -140,7 +140,6 @@ function beat(sources: ControlSources, views: Views, call: Call): Answer {
 
 async function goodbye(sources: ControlSources, views: Views, call: Call): Promise<Answer> {
   const { bot, heard } = take(sources, 'goodbye', call);
-  views.forget();
   if (!heard.counted) return json(409, { ...heard, bot, done: false, markets: [] });
   const progress = await sources.afterGoodbye(bot, waitMs(call.input));
   views.forget();
@@ -149,7 +148,6 @@ async function goodbye(sources: ControlSources, views: Views, call: Call): Promi
 
 function fail(sources: ControlSources, views: Views, call: Call): Answer {
   const { bot, heard } = take(sources, 'fail', call);
-  views.forget();
   const markets = describeFiring(views.markets(bot), sources.clock.now().wallMs);
   return json(heard.counted ? 200 : 409, { ...heard, bot, ...markets });
 }
@@ -158,7 +156,6 @@ function commandRoute(sources: ControlSources, views: Views, inSlot: InSlot, doe
   const operate = async ({ input }: Call): Promise<Answer> => {
     const markets = chooseMarkets(input.markets, sources.markets(), sources.elsewhere);
     const forMs = Math.round((input.forSeconds ?? 0) * 1000);
-    views.forget();
     const progress = await sources.operate({ does, markets, forMs }, waitMs(input));
     views.forget();
     return json(statusOf(progress), describeProgress(progress));

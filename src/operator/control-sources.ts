@@ -36,6 +36,8 @@ export interface ControlSources {
   readonly clock: Clock;
   readonly version: string;
   readonly snapshot: () => Snapshot;
+  /** Rises whenever a command, a reload, a bot's last word or a stop makes what was seen before untrue. */
+  readonly revision: () => number;
   /** The status document as JSON in pieces, as the web listener serves it. */
   readonly status: () => Promise<readonly string[]>;
   /** Names as the configuration in force has them. */

@@ -1,5 +1,5 @@
 import type { MarketSnapshot, Snapshot } from '../core/snapshot.ts';
-import type { Clock } from '../ports.ts';
+import type { ControlSources } from './control-sources.ts';
 
 /** A bot's markets as its beats are told of them. */
 export interface BotView {
@@ -14,7 +14,7 @@ export interface Views {
   snapshot(): Snapshot;
   markets(bot: string): readonly MarketSnapshot[];
   bot(bot: string): BotView;
-  /** What was seen counts no more: somebody changed something. */
+  /** What was seen counts no more: what somebody asked for has happened since. */
   forget(): void;
 }
 
@@ -27,6 +27,8 @@ const FRESHEST_MS = 250;
 
 interface Seen {
   readonly snapshot: Snapshot;
+  /** Of the sources, when the snapshot was taken. */
+  readonly revision: number;
   /** Unix milliseconds, right before the snapshot was taken. */
   readonly wallMs: number;
   readonly untilMs: number;
@@ -36,21 +38,27 @@ interface Seen {
   readonly views: Map<string, BotView>;
 }
 
-/** Shares one snapshot, and the texts made of it, among all who ask within 25 to 250 ms. */
-export function createViews(clock: Clock, takeSnapshot: () => Snapshot): Views {
+/**
+ * Shares one snapshot, and the texts made of it, among all who ask within 25 to 250 ms, unless somebody changed
+ * something: whoever had a file loaded, or told the daemon to stop, must not be told what was before.
+ */
+export function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' | 'revision'>): Views {
+  const { clock } = sources;
   let seen: Seen | null = null;
 
   function look(): Seen {
     const { monoMs: startMs, wallMs } = clock.now();
-    if (seen !== null && startMs < seen.untilMs) return seen;
-    const snapshot = takeSnapshot();
+    const revision = sources.revision();
+    if (seen !== null && startMs < seen.untilMs && revision === seen.revision) return seen;
+    const snapshot = sources.snapshot();
     const marketsOf = Map.groupBy(
       snapshot.markets.filter(({ leaving }) => !leaving),
       ({ bot }) => bot,
     );
     const tookMs = clock.now().monoMs - startMs;
     const agesMs = Math.min(FRESHEST_MS, Math.max(FRESH_MS, tookMs * FRESH_FACTOR));
-    const own = { snapshot, wallMs, agesMs, untilMs: startMs + tookMs + agesMs, marketsOf, views: new Map() };
+    const untilMs = startMs + tookMs + agesMs;
+    const own = { snapshot, revision, wallMs, agesMs, untilMs, marketsOf, views: new Map() };
     seen = own;
     // Of ten thousand markets it is megabytes, which every collection would copy until the next beat comes.
     clock.after(agesMs, () => {

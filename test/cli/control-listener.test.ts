@@ -22,6 +22,7 @@ async function listener(report: ReloadReport = { kind: 'unchanged' }, state: Pro
     clock: createSystemClock(),
     version: '1.2.3',
     snapshot: () => sampleSnapshot({ ready: false, notReady: ['BTC_USDT is not confirmed armed (arming)'] }),
+    revision: () => 0,
     status: async () => [JSON.stringify(statusOf([{ market: 'BTC_USDT' }]))],
     markets: () => ['BTC_USDT', 'ETH_USDT'],
     elsewhere: (market) => (market === 'SOL_USDT' ? { index: 1, count: 3 } : null),

@@ -30,6 +30,7 @@ const control = await startControl({
       counts.snapshots += 1;
       return sampleSnapshot({ markets: markets.map((market) => ({ ...market })) });
     },
+    revision: () => 0,
     status: async () => ['{}'],
     markets: () => markets.map(({ market }) => market),
     elsewhere: () => null,

@@ -49,6 +49,7 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
     clock,
     version: '1.2.3',
     snapshot: () => sampleSnapshot({ markets }),
+    revision: () => 0,
     status: async () => ['{"schemaVersion":1,', '"markets":[]}'],
     markets: () => ['BTC_USDT', 'ETH_USDT'],
     elsewhere: (market) => (market === 'SOL_USDT' ? { index: 1, count: 3 } : null),
