@@ -6,19 +6,22 @@ import { awakeMs, type BotState, type CoreState, isWanted, type MarketState, sla
 import type { Instant } from './time.ts';
 
 /**
- * The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. To be read at once:
- * a few fields are made from the state when they are asked for.
+ * The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. Which markets there
+ * are is settled here; what is asked of one later tells what was learnt since then, counted from `now` all the same.
  */
 export function describe(state: CoreState, now: Instant): Snapshot {
-  const sinceStepMs = Math.max(0, now.monoMs - state.now.monoMs);
-  const markets = state.markets.map((market) => new DescribedMarket(state, market, now, sinceStepMs));
+  const view = { state, now };
+  const markets = state.markets.map((market) => new DescribedMarket(view, market));
   const notReady: string[] = [];
   if (state.unauthorised !== null)
     notReady.push(`the exchange refuses the API key: ${state.unauthorised.detail}`);
-  for (const market of markets) {
-    if (market.wanted && !(market.guaranteedMs !== null && market.guaranteedMs > 0)) {
-      notReady.push(`${market.market} is not confirmed armed (${market.state})`);
-    }
+  for (const market of state.markets) {
+    if (!isWanted(state, market)) continue;
+    const guaranteedMs = guaranteedMsOf(view, market);
+    if (guaranteedMs !== null && guaranteedMs > 0) continue;
+    notReady.push(
+      `${market.settings.market} is not confirmed armed (${phaseOf(state, market, guaranteedMs)})`,
+    );
   }
   const phase = state.phase.kind;
   if (phase !== 'running') notReady.push(`the daemon is ${phase}`);
@@ -43,7 +46,7 @@ export function describe(state: CoreState, now: Instant): Snapshot {
         bot: bot.bot,
         mode: state.settings.liveness.mode,
         state: bot.state,
-        evidenceAgeMs: bot.lastLifeMs === null ? null : state.lifeMs + sinceStepMs - bot.lastLifeMs,
+        evidenceAgeMs: bot.lastLifeMs === null ? null : state.lifeMs + sinceStepMs(view) - bot.lastLifeMs,
         ttlMs: watched ? state.settings.liveness.ttlMs : null,
       };
     }),
@@ -52,86 +55,141 @@ export function describe(state: CoreState, now: Instant): Snapshot {
   };
 }
 
+/** When a snapshot was taken, and of what. */
+interface View {
+  readonly state: CoreState;
+  readonly now: Instant;
+}
+
+/** What the clocks of the state are behind the snapshot's; less than 0 once the state took a step after it. */
+function sinceStepMs({ state, now }: View): number {
+  return now.monoMs - state.now.monoMs;
+}
+
 /**
- * One market of a snapshot. What only pages show is made when it is asked for: most snapshots are taken for a beat, a
- * probe or a scrape, and of ten thousand markets nobody reads more.
+ * One market of a snapshot, worked out when it is asked for: of ten thousand markets most readers want a field or two,
+ * and copies of them all, for every beat and every look at the page, are most of what the collector has to move.
  */
 class DescribedMarket implements MarketSnapshot {
-  readonly market: string;
-  readonly types: MarketSnapshot['types'];
-  readonly bot: string;
-  readonly state: MarketPhase;
-  readonly wanted: boolean;
-  readonly hold: MarketSnapshot['hold'];
-  readonly leaving: boolean;
-  readonly handedOverInMs: number | null;
-  readonly timeoutMs: number;
-  readonly periodMs: number;
-  readonly guaranteedMs: number | null;
-  readonly expiryWallMs: number | null;
-  readonly firesByWallMs: number | null;
-  readonly cancellationTime: number | null;
-  readonly lastDurationMs: number | null;
-  readonly lastSlackRatio: number | null;
-  readonly renewals: number;
-  readonly failures: number;
-  readonly failureStreak: number;
-  readonly lapses: number;
-  readonly lastProblem: string | null;
-  readonly #core: CoreState;
-  readonly #settings: CoreState['settings'];
+  readonly #view: View;
   readonly #market: MarketState;
-  readonly #index: number;
 
-  constructor(state: CoreState, market: MarketState, now: Instant, sinceStepMs: number) {
-    const { settings, belief } = market;
-    const hasTimer = belief.notBeforeLifeMs !== null;
-    const guaranteedMs = hasTimer ? slackMs(state, market) - sinceStepMs : null;
-    const fires = belief.notAfterMs !== null && belief.notAfterMs > now.monoMs ? belief.notAfterMs : null;
-    this.market = settings.market;
-    this.types = settings.types;
-    this.bot = settings.bot;
-    this.state = phaseOf(state, market, guaranteedMs);
-    this.wanted = isWanted(state, market);
-    this.hold = describeHold(state, market, now, sinceStepMs);
-    this.leaving = market.leaving;
-    const { movedUntilAwakeMs } = market;
-    this.handedOverInMs =
-      movedUntilAwakeMs === null ? null : Math.max(0, movedUntilAwakeMs - awakeMs(state) - sinceStepMs);
-    this.timeoutMs = settings.timeoutMs;
-    this.periodMs = periodOf(state, market);
-    this.guaranteedMs = guaranteedMs;
-    this.expiryWallMs = belief.expiryWallMs;
-    this.firesByWallMs = fires === null ? null : now.wallMs + (fires - now.monoMs);
-    this.cancellationTime = belief.server?.cancellationTime ?? null;
-    this.lastDurationMs = market.lastDurationMs;
-    this.lastSlackRatio = market.slackHistory.at(-1) ?? null;
-    this.renewals = market.renewals;
-    this.failures = market.failures;
-    this.failureStreak = market.streak;
-    this.lapses = market.lapses;
-    this.lastProblem = market.refused?.detail ?? market.lastProblem ?? market.altered;
-    this.#core = state;
-    this.#settings = state.settings;
+  constructor(view: View, market: MarketState) {
+    this.#view = view;
     this.#market = market;
-    this.#index = market.index;
+  }
+
+  get market(): string {
+    return this.#market.settings.market;
+  }
+
+  get types(): MarketSnapshot['types'] {
+    return this.#market.settings.types;
+  }
+
+  get bot(): string {
+    return this.#market.settings.bot;
+  }
+
+  get state(): MarketPhase {
+    return phaseOf(this.#view.state, this.#market, this.guaranteedMs);
+  }
+
+  get wanted(): boolean {
+    return isWanted(this.#view.state, this.#market);
+  }
+
+  get hold(): MarketSnapshot['hold'] {
+    return describeHold(this.#view, this.#market);
+  }
+
+  get leaving(): boolean {
+    return this.#market.leaving;
+  }
+
+  get handedOverInMs(): number | null {
+    const { movedUntilAwakeMs } = this.#market;
+    if (movedUntilAwakeMs === null) return null;
+    return Math.max(0, movedUntilAwakeMs - awakeMs(this.#view.state) - sinceStepMs(this.#view));
+  }
+
+  get timeoutMs(): number {
+    return this.#market.settings.timeoutMs;
+  }
+
+  get periodMs(): number {
+    return periodOf(this.#view.state, this.#market);
   }
 
   get survivesMs(): number {
-    return boundsOf(this.#settings, this.#index, this.periodMs).survivesMs;
+    if (this.leaving) return 0;
+    return boundsOf(this.#view.state.settings, this.#market.index, this.periodMs).survivesMs;
+  }
+
+  get guaranteedMs(): number | null {
+    return guaranteedMsOf(this.#view, this.#market);
+  }
+
+  get expiryWallMs(): number | null {
+    return this.#market.belief.expiryWallMs;
+  }
+
+  get firesByWallMs(): number | null {
+    const { now } = this.#view;
+    const { notAfterMs } = this.#market.belief;
+    return notAfterMs === null || notAfterMs <= now.monoMs ? null : now.wallMs + (notAfterMs - now.monoMs);
+  }
+
+  get cancellationTime(): number | null {
+    return this.#market.belief.server?.cancellationTime ?? null;
+  }
+
+  get lastDurationMs(): number | null {
+    return this.#market.lastDurationMs;
+  }
+
+  get lastSlackRatio(): number | null {
+    return this.#market.slackHistory.at(-1) ?? null;
   }
 
   get slackHistory(): readonly number[] {
     return [...this.#market.slackHistory];
   }
 
+  get renewals(): number {
+    return this.#market.renewals;
+  }
+
+  get failures(): number {
+    return this.#market.failures;
+  }
+
+  get failureStreak(): number {
+    return this.#market.streak;
+  }
+
+  get lapses(): number {
+    return this.#market.lapses;
+  }
+
+  get lastProblem(): string | null {
+    const { refused, lastProblem, altered } = this.#market;
+    return refused?.detail ?? lastProblem ?? altered;
+  }
+
   get onStop(): string {
-    return describeStop(this.#core, this.#market, this.firesByWallMs !== null);
+    return describeStop(this.#view.state, this.#market, this.firesByWallMs !== null);
   }
 
   get promise(): readonly string[] {
-    return describePromise(this.#settings, this.#index, this.periodMs);
+    // Its place may be another's once it is gone, and nothing is promised of what nobody renews.
+    if (this.leaving) return [];
+    return describePromise(this.#view.state.settings, this.#market.index, this.periodMs);
   }
+}
+
+function guaranteedMsOf(view: View, market: MarketState): number | null {
+  return market.belief.notBeforeLifeMs === null ? null : slackMs(view.state, market) - sinceStepMs(view);
 }
 
 function guardedBots(state: CoreState): BotState[] {
@@ -139,16 +197,12 @@ function guardedBots(state: CoreState): BotState[] {
   return [...state.bots.values()].filter(({ bot }) => names.has(bot));
 }
 
-function describeHold(
-  state: CoreState,
-  { hold }: MarketState,
-  now: Instant,
-  sinceStepMs: number,
-): MarketSnapshot['hold'] {
+function describeHold(view: View, { hold }: MarketState): MarketSnapshot['hold'] {
   if (hold === null) return null;
   const { why, untilAwakeMs } = hold;
-  const leftMs = untilAwakeMs === null ? null : untilAwakeMs - awakeMs(state) - sinceStepMs;
-  return { why, untilWallMs: leftMs === null ? null : now.wallMs + Math.max(0, leftMs) };
+  if (untilAwakeMs === null) return { why, untilWallMs: null };
+  const leftMs = untilAwakeMs - awakeMs(view.state) - sinceStepMs(view);
+  return { why, untilWallMs: view.now.wallMs + Math.max(0, leftMs) };
 }
 
 function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | null): MarketPhase {

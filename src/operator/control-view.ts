@@ -51,10 +51,7 @@ export function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' |
     const revision = sources.revision();
     if (seen !== null && startMs < seen.untilMs && revision === seen.revision) return seen;
     const snapshot = sources.snapshot();
-    const marketsOf = Map.groupBy(
-      snapshot.markets.filter(({ leaving }) => !leaving),
-      ({ bot }) => bot,
-    );
+    const marketsOf = groupByBot(snapshot.markets);
     const tookMs = clock.now().monoMs - startMs;
     const agesMs = Math.min(FRESHEST_MS, Math.max(FRESH_MS, tookMs * FRESH_FACTOR));
     const untilMs = startMs + tookMs + agesMs;
@@ -85,6 +82,18 @@ export function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' |
   };
 }
 
+/** Without those on their way out of the configuration. */
+function groupByBot(markets: readonly MarketSnapshot[]): ReadonlyMap<string, readonly MarketSnapshot[]> {
+  const groups = new Map<string, MarketSnapshot[]>();
+  for (const market of markets) {
+    if (market.leaving) continue;
+    const group = groups.get(market.bot);
+    if (group === undefined) groups.set(market.bot, [market]);
+    else group.push(market);
+  }
+  return groups;
+}
+
 /**
  * Counts off from every timer how old the view may get: a bot that goes by it must not be told too much, nor be named a
  * moment that has passed.
@@ -94,10 +103,12 @@ function describeBot(markets: readonly MarketSnapshot[], { snapshot, wallMs, age
     snapshot.phase === 'running' &&
     (market.state === 'armed' || market.state === 'retrying') &&
     (market.guaranteedMs ?? 0) > agesMs;
+  const safe: MarketSnapshot[] = [];
+  const unsafe: MarketSnapshot[] = [];
+  for (const market of markets) (armed(market) ? safe : unsafe).push(market);
   const omitted = Math.max(0, markets.length - MOST_LISTED);
-  const ordered =
-    omitted === 0 ? markets : markets.toSorted((one, other) => Number(armed(one)) - Number(armed(other)));
-  const entries = ordered.slice(0, MOST_LISTED).map((market) => {
+  const chosen = omitted === 0 ? markets : [...unsafe, ...safe].slice(0, MOST_LISTED);
+  const entries = chosen.map((market) => {
     const leftMs = market.guaranteedMs === null ? null : Math.max(0, market.guaranteedMs - agesMs);
     const described = {
       state: market.state,
@@ -109,7 +120,7 @@ function describeBot(markets: readonly MarketSnapshot[], { snapshot, wallMs, age
   });
   const more = omitted === 0 ? '' : `,"marketsOmitted":${omitted}`;
   return {
-    armed: markets.length > 0 && markets.every(armed),
+    armed: markets.length > 0 && unsafe.length === 0,
     listed: `"markets":{${entries.join(',')}}${more}`,
   };
 }

@@ -119,7 +119,7 @@ export interface StatusDocument {
 const BATCH_MARKETS = 50;
 const NAMED_MARKETS = 20;
 /** The worse the state, the earlier its markets come where not all are shown. */
-const URGENCY: readonly MarketPhase[] = [
+const WORST: readonly MarketPhase[] = [
   'expired',
   'rejected',
   'retrying',
@@ -128,11 +128,11 @@ const URGENCY: readonly MarketPhase[] = [
   'paused',
   'disarmed',
 ];
+const URGENCY: ReadonlyMap<string, number> = new Map(WORST.map((state, place) => [state, place]));
 
 /** The smaller, the worse. What is well, or a state of another version, comes last. */
 export function urgencyOf(state: string): number {
-  const place = URGENCY.findIndex((known) => known === state);
-  return place === -1 ? URGENCY.length : place;
+  return URGENCY.get(state) ?? URGENCY.size;
 }
 
 /** Milliseconds as seconds with at most three decimals. */
@@ -190,10 +190,13 @@ function describeBot({ bot, mode, state, evidenceAgeMs, ttlMs }: BotSnapshot) {
 function describeStops(markets: readonly MarketSnapshot[]): StopOutcome[] {
   const outcomes = new Map<string, { does: string; count: number; markets: string[] }>();
   for (const { market, onStop } of markets) {
-    const outcome = outcomes.get(onStop) ?? { does: onStop, count: 0, markets: [] };
+    let outcome = outcomes.get(onStop);
+    if (outcome === undefined) {
+      outcome = { does: onStop, count: 0, markets: [] };
+      outcomes.set(onStop, outcome);
+    }
     outcome.count += 1;
     if (outcome.markets.length < NAMED_MARKETS) outcome.markets.push(market);
-    outcomes.set(onStop, outcome);
   }
   return [...outcomes.values()];
 }
@@ -207,10 +210,11 @@ function countStates(markets: readonly MarketSnapshot[]): Record<MarketPhase, nu
 /** In the order of the configuration where all fit; else the worst states first. */
 function choose(markets: readonly MarketSnapshot[], limit: number): readonly MarketSnapshot[] {
   if (markets.length <= limit) return markets;
-  const rank = ({ state, lapses }: MarketSnapshot): number => {
-    return urgencyOf(state) * 2 + (lapses > 0 ? 0 : 1);
-  };
-  return markets.toSorted((one, other) => rank(one) - rank(other)).slice(0, limit);
+  // No sort: it would ask every one of ten thousand markets for its state some twenty times.
+  const ranks = Array.from({ length: 2 * (URGENCY.size + 1) }, (): MarketSnapshot[] => []);
+  for (const market of markets)
+    ranks[urgencyOf(market.state) * 2 + (market.lapses > 0 ? 0 : 1)]?.push(market);
+  return ranks.flatMap((rank) => rank.slice(0, limit)).slice(0, limit);
 }
 
 function describeAllButMarkets(input: StatusInput): Omit<StatusDocument, 'markets'> {

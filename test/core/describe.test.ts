@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { describe as snapshotOf } from '../../src/core/describe.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { BAD_KEY, createDriver, type Driver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
+import { KEEP, reload, removed } from './reloading.ts';
 
 const look = (driver: Driver) => snapshotOf(driver.state, driver.now());
 const first = (driver: Driver) => {
@@ -133,6 +134,32 @@ describe('a market', () => {
     expect(first(driver).periodMs).toBe(9000);
     driver.state.cadenceFactor = 10;
     expect(first(driver).periodMs).toBe(20_000);
+  });
+});
+
+describe('a snapshot that is read later', () => {
+  test('has the markets of its moment, and promises nothing of one that has left since', () => {
+    const driver = armed({ markets: ['AAA', 'BBB', 'CCC'], ...KEEP });
+    const before = look(driver);
+    reload(driver, { markets: ['AAA', 'CCC'], ...KEEP });
+    driver.live(3000);
+    expect(removed(driver)).toEqual([['BBB', 'kept']]);
+    reload(driver, { markets: ['AAA', 'CCC', 'DDD', 'EEE'], ...KEEP });
+    expect(before.markets.map(({ market }) => market)).toEqual(['AAA', 'BBB', 'CCC']);
+    const [, left, stayed] = before.markets;
+    expect(left).toMatchObject({ market: 'BBB', leaving: true, wanted: false, survivesMs: 0, promise: [] });
+    expect(stayed?.promise[0]).toBe('CCC: renewed every 6 s, timer of 60 s.');
+  });
+
+  test('counts from its moment: what is left of a timer and when a pause ends', () => {
+    const driver = armed({ markets: ['AAA', 'BBB'] });
+    driver.feed({ kind: 'operate', command: { does: 'pause', markets: ['BBB'], forMs: 60_000 } });
+    const [running, paused] = look(driver).markets;
+    const before = [running?.guaranteedMs, paused?.hold?.untilWallMs];
+    driver.wait(700);
+    driver.tick();
+    expect(running?.guaranteedMs).toBeCloseTo(before[0] ?? 0, 6);
+    expect(paused?.hold?.untilWallMs).toBeCloseTo(before[1] ?? 0, 6);
   });
 });
 
