@@ -4,6 +4,7 @@ import { toCoreSettings } from '../config/core-settings.ts';
 import { type Loaded, loadConfig } from '../config/load.ts';
 import { printConfig } from '../config/print.ts';
 import { describePromise } from '../core/promise.ts';
+import { plannedPerSecond } from '../core/rate.ts';
 import { planCadence, seconds } from '../core/timing.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
@@ -57,8 +58,7 @@ interface MarketReport {
 
 function reportMarkets(config: Config): MarketReport[] {
   const settings = toCoreSettings(config, config.exchange.baseUrls);
-  const { requests, windowMs } = settings.budget;
-  const { periodsMs } = planCadence(settings.markets, (requests * 1000) / windowMs);
+  const { periodsMs } = planCadence(settings.markets, plannedPerSecond(settings, null));
   return config.markets.map(({ market, timeoutSeconds, types, bot }, index) => {
     const periodMs = periodsMs[index] ?? 0;
     const promise = describePromise(settings, index, periodMs);

@@ -1,4 +1,5 @@
 import { suggest } from '../core/nearest.ts';
+import { plannedPerSecond } from '../core/rate.ts';
 import { planCadence } from '../core/timing.ts';
 import {
   type Checked,
@@ -150,9 +151,8 @@ function meantMarket(text: string): string | null {
 }
 
 function checkCadence({ exchange, shard }: Settled, fleet: readonly MarketConfig[]): Mistake[] {
-  const { requests, windowMs } = budgetOf(exchange, shard);
   const markets = marketsOf(shard, fleet).map(toMarketSettings);
-  const { problems } = planCadence(markets, (requests * 1000) / windowMs);
+  const { problems } = planCadence(markets, plannedPerSecond({ budget: budgetOf(exchange, shard) }, null));
   return problems.map((text) => ({ path: ['markets'], text }));
 }
 

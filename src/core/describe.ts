@@ -193,7 +193,11 @@ function guaranteedMsOf(view: View, market: MarketState): number | null {
 }
 
 function guardedBots(state: CoreState): BotState[] {
-  const names = new Set(state.markets.map(({ settings }) => settings.bot));
+  const names = new Set<string>();
+  for (const { settings } of state.markets) {
+    names.add(settings.bot);
+    if (names.size === state.bots.size) break;
+  }
   return [...state.bots.values()].filter(({ bot }) => names.has(bot));
 }
 

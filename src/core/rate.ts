@@ -21,8 +21,10 @@ function underWayMs(roundTripMs: number | null): number {
  * lapsed, or a full budget would never let a lapsed timer in: a fiftieth of a large budget, a tenth of a small one.
  * Null stands for a round trip that was not measured yet.
  */
-export function plannedPerSecond(settings: CoreSettings, roundTripMs: number | null): number {
-  const { requests, windowMs } = settings.budget;
+export function plannedPerSecond(
+  { budget: { requests, windowMs } }: Pick<CoreSettings, 'budget'>,
+  roundTripMs: number | null,
+): number {
   const free = clamp(5 / requests, 0.02, 0.1);
   return ((requests * (1 - free)) / (windowMs + underWayMs(roundTripMs))) * 1000;
 }

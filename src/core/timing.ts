@@ -97,7 +97,7 @@ function findProblems(
   });
   if (neededPerSecond > capacityPerSecond * (1 + 1e-9)) {
     problems.push(
-      `${markets.length} markets need ${neededPerSecond.toFixed(1)} renewals a second to fit ${LEAST_ATTEMPTS} attempts into every timeout, the budget carries ${capacityPerSecond.toFixed(1)}: raise exchange.budgetShare or the timeouts, or take fewer markets`,
+      `${markets.length} markets need ${neededPerSecond.toFixed(1)} renewals a second to fit ${LEAST_ATTEMPTS} attempts into every timeout, ${capacityPerSecond.toFixed(1)} can be carried, with some room left for retries: raise exchange.budgetShare or the timeouts, or take fewer markets`,
     );
   }
   return problems;

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { describePromise } from '../core/promise.ts';
+import { plannedPerSecond } from '../core/rate.ts';
 import type { CoreSettings } from '../core/settings.ts';
 import { planCadence } from '../core/timing.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -37,8 +38,7 @@ export function introduce(
     );
   }
   for (const warning of warnings) logger.warn({ event: 'config-warning' }, `${warning}.`);
-  const capacityPerSecond = (settings.budget.requests * 1000) / settings.budget.windowMs;
-  const { periodsMs } = planCadence(settings.markets, capacityPerSecond);
+  const { periodsMs } = planCadence(settings.markets, plannedPerSecond(settings, null));
   for (const [index, { market }] of settings.markets.slice(0, NAMED_MARKETS).entries()) {
     const promise = describePromise(settings, index, periodsMs[index] ?? 0);
     logger.info({ event: 'promise', market, promise }, promise.join(' '));

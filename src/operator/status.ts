@@ -187,37 +187,45 @@ function describeBot({ bot, mode, state, evidenceAgeMs, ttlMs }: BotSnapshot) {
   return { bot, mode, state, evidenceAgeSeconds, ttlSeconds: toSecondsOrNull(ttlMs) };
 }
 
-function describeStops(markets: readonly MarketSnapshot[]): StopOutcome[] {
-  const outcomes = new Map<string, { does: string; count: number; markets: string[] }>();
-  for (const { market, onStop } of markets) {
-    let outcome = outcomes.get(onStop);
-    if (outcome === undefined) {
-      outcome = { does: onStop, count: 0, markets: [] };
-      outcomes.set(onStop, outcome);
-    }
-    outcome.count += 1;
-    if (outcome.markets.length < NAMED_MARKETS) outcome.markets.push(market);
-  }
-  return [...outcomes.values()];
+/** What of all markets comes to a few figures, and those that are shown. */
+interface Tally {
+  readonly stops: readonly StopOutcome[];
+  readonly byState: Readonly<Record<MarketPhase, number>>;
+  readonly lapses: number;
+  /** In the order of the configuration where all fit; else the worst states first. */
+  readonly shown: readonly MarketSnapshot[];
 }
 
-function countStates(markets: readonly MarketSnapshot[]): Record<MarketPhase, number> {
-  const counts = Object.fromEntries(MARKET_STATES.map((state) => [state, 0])) as Record<MarketPhase, number>;
-  for (const { state } of markets) counts[state] += 1;
-  return counts;
-}
-
-/** In the order of the configuration where all fit; else the worst states first. */
-function choose(markets: readonly MarketSnapshot[], limit: number): readonly MarketSnapshot[] {
-  if (markets.length <= limit) return markets;
-  // No sort: it would ask every one of ten thousand markets for its state some twenty times.
+/** Looks at each market once: a state is worked out anew whenever it is asked for, and a page asks every second. */
+function tally(markets: readonly MarketSnapshot[], limit: number): Tally {
+  const stops = new Map<string, { does: string; count: number; markets: string[] }>();
+  const byState = Object.fromEntries(MARKET_STATES.map((state) => [state, 0])) as Record<MarketPhase, number>;
+  const all = markets.length <= limit;
   const ranks = Array.from({ length: 2 * (URGENCY.size + 1) }, (): MarketSnapshot[] => []);
-  for (const market of markets)
-    ranks[urgencyOf(market.state) * 2 + (market.lapses > 0 ? 0 : 1)]?.push(market);
-  return ranks.flatMap((rank) => rank.slice(0, limit)).slice(0, limit);
+  let lapsed = 0;
+  for (const market of markets) {
+    const { state, lapses, onStop } = market;
+    byState[state] += 1;
+    lapsed += lapses;
+    let stop = stops.get(onStop);
+    if (stop === undefined) {
+      stop = { does: onStop, count: 0, markets: [] };
+      stops.set(onStop, stop);
+    }
+    stop.count += 1;
+    if (stop.markets.length < NAMED_MARKETS) stop.markets.push(market.market);
+    if (all) continue;
+    const rank = ranks[urgencyOf(state) * 2 + (lapses > 0 ? 0 : 1)];
+    if (rank !== undefined && rank.length < limit) rank.push(market);
+  }
+  const shown = all ? markets : ranks.flat().slice(0, limit);
+  return { stops: [...stops.values()], byState, lapses: lapsed, shown };
 }
 
-function describeAllButMarkets(input: StatusInput): Omit<StatusDocument, 'markets'> {
+function describeAllButMarkets(
+  input: StatusInput,
+  { stops, byState, lapses }: Tally,
+): Omit<StatusDocument, 'markets'> {
   const { snapshot, events } = input;
   return {
     schemaVersion: 1,
@@ -231,12 +239,12 @@ function describeAllButMarkets(input: StatusInput): Omit<StatusDocument, 'market
     live: snapshot.live,
     authorised: snapshot.authorised,
     shutdownPolicy: snapshot.shutdownPolicy,
-    whatAStopWouldDo: describeStops(snapshot.markets),
+    whatAStopWouldDo: stops,
     capacityPerSecond: snapshot.capacityPerSecond,
     cadenceFactor: snapshot.cadenceFactor,
     marketCount: snapshot.markets.length,
-    marketsByState: countStates(snapshot.markets),
-    lapseCount: snapshot.markets.reduce((sum, { lapses }) => sum + lapses, 0),
+    marketsByState: byState,
+    lapseCount: lapses,
     bases: snapshot.bases.map(describeBase),
     bots: snapshot.bots.map(describeBot),
     events: events.map(({ atWallMs, level, event, market, text }) => {
@@ -247,8 +255,8 @@ function describeAllButMarkets(input: StatusInput): Omit<StatusDocument, 'market
 
 /** The status document with at most `limit` markets. */
 export function describeStatus(input: StatusInput, limit: number): StatusDocument {
-  const markets = choose(input.snapshot.markets, limit).map(describeMarket);
-  return { ...describeAllButMarkets(input), markets };
+  const tallied = tally(input.snapshot.markets, limit);
+  return { ...describeAllButMarkets(input, tallied), markets: tallied.shown.map(describeMarket) };
 }
 
 /** The status document as JSON in pieces; the event loop is given back between them. */
@@ -257,12 +265,13 @@ export async function renderStatus(
   limit: number,
   clock: Clock,
 ): Promise<readonly string[]> {
-  const head = JSON.stringify(describeAllButMarkets(input));
+  const tallied = tally(input.snapshot.markets, limit);
+  const head = JSON.stringify(describeAllButMarkets(input, tallied));
   const chunks = [`${head.slice(0, -1)},"markets":[`];
   const breathe = createBreather(clock);
-  const markets = choose(input.snapshot.markets, limit);
-  for (let first = 0; first < markets.length; first += BATCH_MARKETS) {
-    const batch = markets
+  const { shown } = tallied;
+  for (let first = 0; first < shown.length; first += BATCH_MARKETS) {
+    const batch = shown
       .slice(first, first + BATCH_MARKETS)
       .map((market) => JSON.stringify(describeMarket(market)));
     chunks.push(`${first === 0 ? '' : ','}${batch.join(',')}`);

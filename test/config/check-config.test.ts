@@ -1,14 +1,22 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Command } from 'commander';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { type LiveCheck, registerCheckConfig } from '../../src/cli/check-config.ts';
 import { addConfigFlags, flagsFrom } from '../../src/cli/config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from '../../src/cli/edge.ts';
 import { registerSchema } from '../../src/cli/schema.ts';
+import { toCoreSettings } from '../../src/config/core-settings.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { publishedSchema } from '../../src/config/schema.ts';
 import { publishedEnvironmentSchema } from '../../src/config/variables.ts';
+import { createState } from '../../src/core/create.ts';
+import { describe as describeState } from '../../src/core/describe.ts';
 import { SECRETS } from './fixture.ts';
 
 const EXAMPLE = 'config/killswitchd.example.yaml';
+const START = { monoMs: 0, bootMs: 0, wallMs: 1_700_000_000_000 };
 const neverLive: LiveCheck = () => Promise.reject(new Error('asked the exchange without --live'));
 
 /** Runs the command line in this process and gives what a shell would see. */
@@ -46,6 +54,32 @@ describe('check-config', () => {
     );
     expect(out).toContain('Control: unix:/run/killswitchd/control.sock.');
     expect(out).not.toContain('Warning');
+  });
+
+  it('promises the cadence that the daemon begins with, also where the limit is what decides it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'check-config-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'killswitchd.json');
+    const write = (markets: number) =>
+      writeFileSync(
+        file,
+        JSON.stringify({
+          exchange: { baseUrls: ['https://exchange.example'], budgetShare: 0.01, nonce: 'window' },
+          markets: Array.from({ length: markets }, (_, index) => `M${index}_USDT`),
+          liveness: { mode: 'none' },
+        }),
+      );
+    write(150);
+    const args = ['check-config', '--config', file, '--format', 'json'];
+    const { markets } = JSON.parse((await run(args)).out) as { markets: { renewEverySeconds: number }[] };
+    const loaded = loadConfig({ env: { ...SECRETS, KILLSWITCHD_CONFIG: file }, flags: {} });
+    if (loaded.kind !== 'ok') throw new Error('refused');
+    const settings = toCoreSettings(loaded.config, loaded.config.exchange.baseUrls);
+    const [market] = describeState(createState(settings, START), START).markets;
+    expect(market?.periodMs).toBeGreaterThan(16_000);
+    expect(markets[0]?.renewEverySeconds).toBe((market?.periodMs ?? 0) / 1000);
+    write(182);
+    expect((await run(args)).code).toBe(EXIT.config);
   });
 
   it.each([

@@ -34,13 +34,21 @@ function perAddress(): string {
   );
 }
 
+/** The fewest addresses of which even the largest shard, three deviations above the mean, carries its markets. */
+function fewest(markets: number, allowed: number): number {
+  if (markets <= allowed) return 1;
+  let count = 2;
+  while (markets / count + 3 * Math.sqrt(markets / count) > allowed) count += 1;
+  return count;
+}
+
 function addresses(): string {
   const columns = [60, 600].flatMap((timeout) => [10, 6].map((attempts) => ({ timeout, attempts })));
   return table(
     ['Markets', '60 s, ten per timeout', '60 s, six', '600 s, ten per timeout', '600 s, six'],
     [10_000, 100_000, 1_000_000].map((markets) => [
       grouped(markets),
-      ...columns.map(({ timeout, attempts }) => String(Math.ceil(markets / most(timeout, attempts)))),
+      ...columns.map(({ timeout, attempts }) => String(fewest(markets, most(timeout, attempts)))),
     ]),
   );
 }
