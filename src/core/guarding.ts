@@ -25,8 +25,8 @@ const ABSENT: Readonly<Record<BotSnapshot['state'], Predicate>> = {
  * undo the operator's word, since a daemon that starts arms everything.
  */
 export function describeNothingGuarded({ phase, markets, bots }: Snapshot): string | null {
+  if (phase !== 'running' || markets.some(({ wanted }) => wanted)) return null;
   const configured = markets.filter(({ leaving }) => !leaving);
-  if (phase !== 'running' || configured.some(({ wanted }) => wanted)) return null;
   if (configured.length === 0) return 'nothing is guarded: no market is configured';
   const botStates = new Map(bots.map(({ bot, state }) => [bot, state]));
   const why = ({ hold, bot }: MarketSnapshot): Predicate =>
