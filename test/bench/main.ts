@@ -3,15 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createBook, type Report } from './book.ts';
+import { type Book, createBook, type Report } from './book.ts';
 import { runFaults } from './faults.ts';
+import { positive, wholeNumber, writable } from './flags.ts';
 import { runLong } from './long-run.ts';
 import { runLook } from './look.ts';
 import { runLoop } from './loop.ts';
 import { machineFacts } from './machine.ts';
 import { runFleets } from './paced.ts';
 import { killAll } from './processes.ts';
-import { createRig } from './rig.ts';
+import { type Rig, withRig } from './rig.ts';
 import { runSaturated } from './saturated.ts';
 import { runSerial } from './serial.ts';
 import { runSmall } from './small.ts';
@@ -34,8 +35,8 @@ type StageName = keyof typeof STAGES;
 const HELP = `npm run bench -- [--rounds N] [--minutes N] [--quick] [--only STAGE,...] [--out FILE] [--doc FILE]
 npm run bench -- --doc FILE        writes the tables of an earlier run into docs/performance.md
 
---rounds N    rounds of what is compared (default 5)
---minutes N   length of the long run with 10,000 markets (default 1)
+--rounds N    rounds of what is compared, a whole number (default 5)
+--minutes N   length of the long run with 10,000 markets, fractions allowed (default 1)
 --quick       a look: two rounds, short windows
 --only LIST   of ${Object.keys(STAGES).join(', ')}
 --out FILE    where the JSON goes (default: a file under the directory for temporary files)
@@ -46,20 +47,23 @@ const MARKS = /(<!-- measured: begin -->\n)[^]*?(\n<!-- measured: end -->)/;
 
 /** Puts the tables of a report where the document has its marks. */
 function refreshDocument(file: string): void {
-  const report = JSON.parse(readFileSync(file, 'utf8')) as Report;
+  const tables = tablesOf(file);
   const text = readFileSync(DOCUMENT, 'utf8');
   if (!MARKS.test(text))
     throw new Error('docs/performance.md has no marks "measured: begin" and "measured: end"');
   writeFileSync(
     DOCUMENT,
-    text.replace(MARKS, (_, begin: string, end: string) => `${begin}\n${renderReport(report)}\n${end}`),
+    text.replace(MARKS, (_, begin: string, end: string) => `${begin}\n${tables}\n${end}`),
   );
 }
 
-function wholeNumber(name: string, text: string): number {
-  const value = Number(text);
-  if (Number.isFinite(value) && value > 0) return value;
-  throw new Error(`--${name} is ${text}; allowed: numbers greater than 0`);
+function tablesOf(file: string): string {
+  const text = readFileSync(file, 'utf8');
+  try {
+    return renderReport(JSON.parse(text) as Report);
+  } catch (error) {
+    throw new Error(`${file} holds no report of the bench`, { cause: error });
+  }
 }
 
 function stagesOf(list: string | undefined): StageName[] {
@@ -74,6 +78,59 @@ function stagesOf(list: string | undefined): StageName[] {
 function commandOf(args: readonly string[]): string {
   const kept = args.filter((arg, at) => !arg.startsWith('--out') && args[at - 1] !== '--out');
   return ['npm run bench', ...(kept.length > 0 ? ['--', ...kept] : [])].join(' ');
+}
+
+interface Settings {
+  readonly names: readonly StageName[];
+  readonly rounds: number;
+  readonly quick: boolean;
+  readonly minutes: number;
+  readonly out: string;
+}
+
+function say(line: string): void {
+  process.stderr.write(`bench: ${line}\n`);
+}
+
+async function measureAll(rig: Rig, book: Book, { names, rounds, quick, minutes }: Settings): Promise<void> {
+  const stage: Stage = { rig, book, rounds, quick, minutes, say };
+  for (const name of names) {
+    book.begin(0);
+    await STAGES[name](stage).catch((error: unknown) => {
+      book.skip(
+        `${name}, or a part of it: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`,
+      );
+      process.exitCode = 1;
+    });
+    // What a stage that failed left running would be measured along with the next one.
+    await killAll();
+  }
+}
+
+async function report(args: readonly string[], settings: Settings): Promise<void> {
+  const { names, rounds, out } = settings;
+  const began = performance.now();
+  const book = createBook();
+  const facts = machineFacts(false);
+  const wantsCcxt = names.some((name) => name !== 'faults' && name !== 'serial');
+  const pinned = await withRig(wantsCcxt, async (rig) => {
+    await measureAll(rig, book, settings);
+    return rig.cores.subject !== null;
+  });
+  const measured: Report = {
+    command: commandOf(args),
+    at: new Date().toISOString(),
+    tookMinutes: (performance.now() - began) / 60_000,
+    machine: { ...facts, pinned },
+    rounds,
+    rows: book.rows(),
+    notRun: book.notRun,
+    targets: judgeTargets(book),
+  };
+  // First to whoever waits for it: a disk may have filled up meanwhile.
+  process.stdout.write(`${renderReport(measured)}\n`);
+  writeFileSync(out, `${JSON.stringify(measured, null, 2)}\n`);
+  say(`written to ${out}`);
 }
 
 async function main(args: readonly string[]): Promise<void> {
@@ -92,46 +149,13 @@ async function main(args: readonly string[]): Promise<void> {
   if (values.help) return void process.stdout.write(HELP);
   if (values.doc !== undefined) return refreshDocument(values.doc);
   const { quick } = values;
-  const rounds = Math.round(wholeNumber('rounds', values.rounds ?? (quick ? '2' : '5')));
-  const names = stagesOf(values.only);
-  const began = performance.now();
-  const book = createBook();
-  const facts = machineFacts(false);
-  const rig = createRig(names.some((name) => name !== 'faults' && name !== 'serial'));
-  const end = (signal: NodeJS.Signals) => void rig.close().then(() => process.kill(process.pid, signal));
-  process.once('SIGINT', end);
-  process.once('SIGTERM', end);
-  const minutes = wholeNumber('minutes', values.minutes);
-  const say = (line: string) => void process.stderr.write(`bench: ${line}\n`);
-  const stage: Stage = { rig, book, rounds, quick, minutes, say };
-  try {
-    for (const name of names) {
-      book.begin(0);
-      await STAGES[name](stage).catch((error: unknown) => {
-        book.skip(
-          `${name}, or a part of it: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`,
-        );
-        process.exitCode = 1;
-      });
-      // What a stage that failed left running would be measured along with the next one.
-      await killAll();
-    }
-  } finally {
-    await rig.close();
-  }
-  const report: Report = {
-    command: commandOf(args),
-    at: new Date().toISOString(),
-    tookMinutes: (performance.now() - began) / 60_000,
-    machine: { ...facts, pinned: rig.cores.subject !== null },
-    rounds,
-    rows: book.rows(),
-    notRun: book.notRun,
-    targets: judgeTargets(book),
-  };
-  writeFileSync(values.out, `${JSON.stringify(report, null, 2)}\n`);
-  process.stdout.write(`${renderReport(report)}\n`);
-  say(`written to ${values.out}`);
+  await report(args, {
+    names: stagesOf(values.only),
+    rounds: wholeNumber('rounds', values.rounds ?? (quick ? '2' : '5')),
+    quick,
+    minutes: positive('minutes', values.minutes),
+    out: writable('out', values.out),
+  });
 }
 
 try {

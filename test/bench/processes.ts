@@ -33,9 +33,11 @@ export interface SpawnOptions {
 }
 
 const started = new Set<Running>();
+let over = false;
 
 /** Starts Node with these arguments on its core. It ends with the bench. */
 export function startNode(args: readonly string[], options: SpawnOptions): Running {
+  if (over) throw new Error('the bench is over: nothing is started any more');
   const { cores, on, logFile, env = {}, preload = [], flags = [], channel = false, directory } = options;
   const core = cores[on];
   const node = [process.execPath, ...flags, ...preload.flatMap((module) => ['--import', module]), ...args];
@@ -85,6 +87,12 @@ export async function killSubjects(): Promise<void> {
 /** Ends whatever still runs. */
 export async function killAll(): Promise<void> {
   await Promise.all([...started].map(kill));
+}
+
+/** The same for good: what was being measured fails by that, and the stage after it would start its own. */
+export async function endAll(): Promise<void> {
+  over = true;
+  await killAll();
 }
 
 export interface ExchangeProcess {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExchangeProcess, eventually, kill, waitForAll } from './processes.ts';
+import type { Seen } from './protocol.ts';
 import { type Label, noter } from './rows.ts';
 import type { Stage } from './stage.ts';
 import { type DaemonSubject, type SubjectName, startDaemon, startPeer } from './subject.ts';
@@ -25,43 +26,66 @@ export async function runSerial(stage: Stage): Promise<void> {
   await Promise.all(others.map((other) => runSerialAt(stage, other)));
 }
 
-async function runSerialAt(stage: Stage, { roundTripMs, markets }: Serial): Promise<void> {
+async function runSerialAt(stage: Stage, serial: Serial): Promise<void> {
   const { rig } = stage;
+  const { roundTripMs, markets } = serial;
   const exchange = await rig.exchange('tls', roundTripMs);
   const { url } = exchange;
   const label = { id: String(roundTripMs), name: `rising nonces, round trip ${roundTripMs} ms` };
   // What two bare loops get out of the same wire.
   for (const kind of ['undici', 'floor'] as const) {
     const peer = startPeer(rig, { kind, url, markets, periodMs: 0, connections: 1 });
-    await noteArming(stage, label, kind, exchange, markets);
+    await noteArming(stage, label, kind, exchange, serial);
     await peer.kill();
     await exchange.forget();
   }
   const config = { exchange: { nonce: 'increasing' } };
   const daemon = await startDaemon(rig, { url, markets, config });
-  await noteArming(stage, label, 'daemon', exchange, markets);
+  await noteArming(stage, label, 'daemon', exchange, serial);
   await noteCadence(stage, label, daemon, exchange, markets);
   await daemon.kill();
   await kill(exchange.running);
 }
 
-/** The part of the time from a tenth of the markets armed to all of them that the exchange held a request for. */
+/** Per cent of the most that requests one after the other can be. */
+export interface Carried {
+  readonly perSecond: number;
+  /** Of as many as round trips of the length that was asked for allow. */
+  readonly ofInjected: number;
+  /** Of as many as round trips allow that are as long as the timers of the exchange made them: what the wire carries. */
+  readonly ofHeld: number;
+}
+
+export function carriedOf(
+  { renewals, heldMs }: Pick<Seen, 'renewals' | 'heldMs'>,
+  lastedMs: number,
+  roundTripMs: number,
+): Carried {
+  return {
+    perSecond: (renewals / lastedMs) * 1000,
+    ofInjected: ((renewals * roundTripMs) / lastedMs) * 100,
+    ofHeld: (heldMs / lastedMs) * 100,
+  };
+}
+
+/** What is carried from a tenth of the markets armed to all of them. */
 async function noteArming(
   stage: Stage,
   label: Label,
   subject: SubjectName,
   exchange: ExchangeProcess,
-  markets: number,
+  { roundTripMs, markets }: Serial,
 ): Promise<void> {
   await waitForAll(exchange, Math.floor(markets / 10));
   const before = await exchange.read();
   await exchange.count();
   await waitForAll(exchange, markets);
   const seen = await exchange.read();
-  const seconds = (seen.lastRenewalAt - before.lastRenewalAt) / 1000;
+  const carried = carriedOf(seen, seen.lastRenewalAt - before.lastRenewalAt, roundTripMs);
   const note = noter(stage, label, subject);
-  note('serial', 'Share of 1/round trip', '%', 1, (seen.heldMs / 1000 / seconds) * 100);
-  note('serial-rate', 'Renewals a second while arming', '/s', 1, seen.renewals / seconds);
+  note('serial', 'Share of 1/injected round trip', '%', 1, carried.ofInjected);
+  note('serial-held', 'Share of 1/round trip as it was really held', '%', 1, carried.ofHeld);
+  note('serial-rate', 'Renewals a second while arming', '/s', 1, carried.perSecond);
 }
 
 /** Whether the daemon says that the cadence follows, and whether the period that it then keeps to is what it carries. */

@@ -16,8 +16,11 @@ export interface Judged {
 }
 
 /** Fewer have no slope that means anything. */
-const LEAST_SAMPLES = 3;
-/** What may be gained over the whole run: a leak of a hundred bytes per renewal would be ten times as much. */
+export const LEAST_SAMPLES = 3;
+/**
+ * What may be gained from the first sample to the last: 3 MB of 46. In the 7.3 minutes that these are apart in a run of
+ * 10, 2,000 markets are renewed 147,000 times: a leak of a hundred bytes per renewal, 14 MB, is five times as much.
+ */
 const HEAP_SHARE = 0.04;
 const HEAP_MB = 1;
 /** Connections to the exchange come and go with its faults. */

@@ -1,20 +1,13 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { positive, writable } from './flags.ts';
 import { openDescriptors } from './machine.ts';
 import { askProbe, PROBE } from './measures.ts';
 import { eventually, type Running, startNode } from './processes.ts';
-import { createRig, type Rig } from './rig.ts';
-import { type Judged, judgeFlat, type Sample } from './slope.ts';
+import { type Rig, withRig } from './rig.ts';
+import { type Judged, judgeFlat, LEAST_SAMPLES, type Sample } from './slope.ts';
 import { configOf, type DaemonSubject, startDaemon } from './subject.ts';
-
-const HELP = `npm run soak -- [--minutes N] [--report FILE]
-
-2,000 markets for N minutes (default 10) with faults, reloads, scrapes and beats. Exits with 1 unless no timer lapsed,
-and heap, descriptors and whatever else keeps the process alive stayed flat.
-
---report FILE   how many checks passed and failed, as JSON
-`;
 
 const MARKETS = 2000;
 /** One after the other, each followed by as much quiet as the daemon needs to look as it did before. */
@@ -29,6 +22,9 @@ const FAULTS: readonly object[] = [
   { kind: 'slow-body', ms: 3000, probability: 0.1, forMs: 6000 },
 ];
 const ROUND_MS = 20_000;
+/** Markets come and go: only rounds that end alike are compared, which every other one does. */
+const SAMPLE_EVERY_MS = 2 * ROUND_MS;
+const LEAST_MINUTES = (LEAST_SAMPLES * SAMPLE_EVERY_MS) / 60_000;
 const FAULT_AT_MS = 1000;
 const RELOAD_AT_MS = 9000;
 /** Less than a scrape's page is kept for, and no multiple of a beat or a period. */
@@ -38,6 +34,15 @@ const LOOKS = 5;
 const WARM_SHARE = 0.25;
 /** What a reload takes out in one round and brings back in the next. */
 const COMING_AND_GOING = 50;
+
+const HELP = `npm run soak -- [--minutes N] [--report FILE]
+
+2,000 markets for N minutes (default 10) with faults, reloads, scrapes and beats. Exits with 1 unless no timer lapsed,
+and heap, descriptors and whatever else keeps the process alive stayed flat.
+
+--minutes N     at least ${LEAST_MINUTES}: ${LEAST_SAMPLES} samples make a slope, and there is one every ${SAMPLE_EVERY_MS / 1000} s
+--report FILE   how many checks passed and failed, as JSON
+`;
 
 interface Exchange {
   readonly running: Running;
@@ -126,7 +131,6 @@ async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
     reload(daemon, MARKETS - (round % 2 === 0 ? COMING_AND_GOING : 0));
     await sleep(Math.max(0, roundMs + ROUND_MS - LOOKS * LOOK_EVERY_MS - performance.now()));
     const taken = await sample(daemon, startMs);
-    // Markets come and go: only rounds that end alike are compared.
     if (round % 2 === 1 && taken.minute >= minutes * WARM_SHARE) samples.push(taken);
     say(
       `${taken.minute.toFixed(1)} min: heap ${taken.heapMb.toFixed(1)} MB, ${taken.descriptors} descriptors, ${taken.resources} handles, ${exchange.fired()} timers fired`,
@@ -160,23 +164,19 @@ async function main(args: readonly string[]): Promise<void> {
     },
   });
   if (values.help) return void process.stdout.write(HELP);
-  const minutes = Number(values.minutes);
-  if (!(minutes > 0)) throw new Error(`--minutes is ${values.minutes}; allowed: numbers greater than 0`);
-  const rig = createRig(false);
-  const end = (signal: NodeJS.Signals) => void rig.close().then(() => process.kill(process.pid, signal));
-  process.once('SIGINT', end);
-  process.once('SIGTERM', end);
-  try {
-    const judged = await soak(rig, minutes);
-    for (const { what, passed, measured } of judged)
-      process.stdout.write(`${passed ? 'passed' : 'FAILED'}: ${what} (${measured})\n`);
-    const failed = judged.filter(({ passed }) => !passed).length;
-    const report = { numPassedTests: judged.length - failed, numFailedTests: failed, testResults: [] };
-    if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(report));
-    if (failed > 0) process.exitCode = 1;
-  } finally {
-    await rig.close();
-  }
+  const minutes = positive('minutes', values.minutes);
+  if (minutes < LEAST_MINUTES)
+    throw new Error(
+      `--minutes is ${minutes}; allowed: ${LEAST_MINUTES} and more, for ${LEAST_SAMPLES} samples that are ${SAMPLE_EVERY_MS / 1000} s apart`,
+    );
+  const file = values.report === undefined ? null : writable('report', values.report);
+  const judged = await withRig(false, (rig) => soak(rig, minutes));
+  for (const { what, passed, measured } of judged)
+    process.stdout.write(`${passed ? 'passed' : 'FAILED'}: ${what} (${measured})\n`);
+  const failed = judged.filter(({ passed }) => !passed).length;
+  const report = { numPassedTests: judged.length - failed, numFailedTests: failed, testResults: [] };
+  if (file !== null) writeFileSync(file, JSON.stringify(report));
+  if (failed > 0) process.exitCode = 1;
 }
 
 try {

@@ -112,7 +112,7 @@ export function judgeTargets(book: Book): Target[] {
     { says: 'memory per market <= 5 KB', is: of('scraped/memory'), most: 5, unit: ' KB' },
     ...[1, 20, 100].flatMap((roundTripMs) => [
       {
-        says: `serial: >= 95 % of 1/round trip at ${roundTripMs} ms`,
+        says: `serial: >= 95 % of 1/injected round trip at ${roundTripMs} ms`,
         is: of(`serial/${roundTripMs}`),
         least: 95,
         unit: ' %',

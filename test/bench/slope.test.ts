@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { judgeFlat, type Sample } from './slope.ts';
+
+const RENEWALS_PER_SECOND = 2000 / 6;
+
+/** As a run of 10 minutes takes them, every 40 s behind its first quarter. */
+function samplesOf(bytesPerRenewal: number): Sample[] {
+  return Array.from({ length: 12 }, (_, place) => {
+    const seconds = (place + 4) * 40;
+    const leakedMb = (seconds * RENEWALS_PER_SECOND * bytesPerRenewal) / 2 ** 20;
+    return { minute: seconds / 60, heapMb: 46 + leakedMb, descriptors: 90, resources: 7 };
+  });
+}
+
+const heapOf = (samples: readonly Sample[]) => judgeFlat(samples)[0];
+
+describe('a heap that is sampled for 10 minutes', () => {
+  it('is flat where nothing is leaked', () => {
+    expect(judgeFlat(samplesOf(0)).map(({ passed }) => passed)).toEqual([true, true, true]);
+  });
+
+  it('is not flat with a quarter of a hundred bytes leaked per renewal', () => {
+    expect(heapOf(samplesOf(10))?.passed).toBe(true);
+    expect(heapOf(samplesOf(25))?.passed).toBe(false);
+  });
+
+  it('has no slope that means anything with two samples', () => {
+    expect(heapOf(samplesOf(0).slice(0, 2))).toMatchObject({ passed: false, measured: 'only 2 samples' });
+  });
+});
