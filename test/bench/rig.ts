@@ -33,8 +33,10 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Compiles the program, makes a certificate, and installs ccxt into a folder that is kept between runs. */
 export function createRig(wantsCcxt: boolean): Rig {
-  const directory = mkdtempSync(join(tmpdir(), 'killswitchd-bench-'));
   const cores = pinCores();
+  // Before there is a directory: whoever interrupts the compiler leaves none behind.
+  const program = build();
+  const directory = mkdtempSync(join(tmpdir(), 'killswitchd-bench-'));
   let files = 0;
   const file = (name: string) => {
     files += 1;
@@ -45,7 +47,7 @@ export function createRig(wantsCcxt: boolean): Rig {
   return {
     directory,
     cores,
-    program: build(),
+    program,
     secret,
     certificate,
     ccxt: wantsCcxt ? installCcxt() : { problem: 'not asked for' },
