@@ -112,7 +112,7 @@ describe('no document names what does not exist', () => {
   it('as a flag', async () => {
     const names = await commandNames();
     const helps = await Promise.all([...names.map(helpOf), ask(['--help']).then(({ out }) => out)]);
-    helps.push(...['main', 'soak'].map((name) => read(`test/bench/${name}.ts`)));
+    helps.push(...['main', 'soak', 'profile'].map((name) => read(`test/bench/${name}.ts`)));
     const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z-]*/g))]);
     // Other programs have flags of their own; the tests of test/ops follow their commands.
     const others = /^(amtool|curl|docker|kubectl) (?:[^\n\\]|\\\n)*/gm;

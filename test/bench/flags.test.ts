@@ -8,10 +8,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from './processes.ts';
 
 const BENCH = join(import.meta.dirname, 'main.ts');
+const PROFILE = join(import.meta.dirname, 'profile.ts');
 const SOAK = join(import.meta.dirname, 'soak.ts');
 const PACKAGE = join(import.meta.dirname, '../../package.json');
 /** What is refused is refused before this; what is measured would take longer. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 let folder = '';
 beforeEach(() => {
@@ -81,12 +82,31 @@ describe('flags of the soak that are wrong are refused before anything is made o
   });
 });
 
+describe('flags of the profile that are wrong are refused before anything is made or measured', () => {
+  it('where --markets or --seconds is beyond what is of use', async () => {
+    for (const [flag, text, most] of [
+      ['markets', '50001', 50_000],
+      ['seconds', '0', 600],
+    ] as const)
+      expect(await refused(PROFILE, `--${flag}`, text)).toBe(
+        `profile: --${flag} is ${text}; allowed: whole numbers from 1 to ${most}\n`,
+      );
+  });
+
+  it('where nothing can be written to --out', async () => {
+    expect(await refused(PROFILE, '--out', join(PACKAGE, 'profile'))).toMatch(
+      /^profile: --out cannot be written: E\w+: .*\n$/,
+    );
+  });
+});
+
 describe('a bench that is ended while it is still made', () => {
   it('leaves nothing behind, whichever signal it was', async () => {
     for (const [script, signal] of [
       [BENCH, 'SIGHUP'],
       [SOAK, 'SIGINT'],
       [SOAK, 'SIGTERM'],
+      [PROFILE, 'SIGINT'],
     ] as const) {
       const { child, ended } = start(script, script === BENCH ? ['--only', 'faults'] : []);
       const rig = () => readdirSync(folder).find((name) => name.startsWith('killswitchd-bench-'));

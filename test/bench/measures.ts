@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { latenessIn, observedBetween } from './histogram.ts';
-import type { ProbeAnswer, ProbeAsk } from './probe.ts';
+import type { MemoryAnswer, ProbeAnswer, ProbeAsk } from './probe.ts';
 import type { ExchangeProcess, Running } from './processes.ts';
 import { type Lateness, nowMs, type Seen } from './protocol.ts';
 import { median } from './statistics.ts';
@@ -106,14 +106,24 @@ export async function cpuDuring(subject: Subject, work: Promise<unknown>): Promi
 }
 
 /** Asks the probe that was loaded into a subject. */
-export async function askProbe(running: Running, probe: ProbeAsk['probe']): Promise<ProbeAnswer> {
-  running.child.send({ probe });
+export function askProbe(running: Running, probe: 'read' | 'heap'): Promise<ProbeAnswer> {
+  return answerTo<ProbeAnswer>(running, probe);
+}
+
+/** What memory the subject has, before a collection and after it. */
+export function askMemory(running: Running): Promise<MemoryAnswer> {
+  return answerTo<MemoryAnswer>(running, 'memory');
+}
+
+async function answerTo<Answer>(running: Running, probe: ProbeAsk['probe']): Promise<Answer> {
+  // A question that does not arrive any more is answered by the end of the process.
+  running.child.send({ probe }, () => undefined);
   const [answer] = (await Promise.race([
     once(running.child, 'message'),
     running.ended.then(() => {
       throw new Error(`a subject ended:\n${running.log().slice(-2000)}`);
     }),
-  ])) as [ProbeAnswer];
+  ])) as [Answer];
   return answer;
 }
 

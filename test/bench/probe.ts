@@ -1,8 +1,9 @@
 // Loaded before a subject of whose inside something is asked. It answers over the channel of its process.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { getHeapSpaceStatistics } from 'node:v8';
 
 export interface ProbeAsk {
-  readonly probe: 'watch-loop' | 'watch-turns' | 'read' | 'heap';
+  readonly probe: 'watch-loop' | 'watch-turns' | 'read' | 'heap' | 'memory';
 }
 
 export interface ProbeAnswer {
@@ -17,6 +18,24 @@ export interface ProbeAnswer {
   readonly externalBytes: number;
   /** Whatever keeps the process alive: sockets, timers, watchers. */
   readonly resources: number;
+}
+
+/** The memory of a subject at one moment, in bytes. */
+export interface MemoryLook {
+  readonly heapBytes: number;
+  readonly externalBytes: number;
+  readonly rssBytes: number;
+  readonly spaces: readonly {
+    readonly name: string;
+    readonly usedBytes: number;
+    readonly sizeBytes: number;
+  }[];
+}
+
+/** As it was, and after a collection where the process lets one be forced. */
+export interface MemoryAnswer {
+  readonly before: MemoryLook;
+  readonly after: MemoryLook;
 }
 
 const SAMPLE_MS = 10;
@@ -53,6 +72,31 @@ function answer(probe: ProbeAnswer['probe']): void {
   process.send?.(said);
 }
 
+function collect(): void {
+  for (let round = 0; round < 3; round += 1) globalThis.gc?.();
+}
+
+function lookAtMemory(): MemoryLook {
+  const { heapUsed, external, rss } = process.memoryUsage();
+  return {
+    heapBytes: heapUsed,
+    externalBytes: external,
+    rssBytes: rss,
+    spaces: getHeapSpaceStatistics().map((space) => ({
+      name: space.space_name,
+      usedBytes: space.space_used_size,
+      sizeBytes: space.space_size,
+    })),
+  };
+}
+
+function answerMemory(): void {
+  const before = lookAtMemory();
+  collect();
+  const said: MemoryAnswer = { before, after: lookAtMemory() };
+  process.send?.(said);
+}
+
 process.on('message', ({ probe }: ProbeAsk) => {
   switch (probe) {
     case 'watch-loop':
@@ -71,8 +115,11 @@ process.on('message', ({ probe }: ProbeAsk) => {
       answer('loop');
       break;
     case 'heap':
-      for (let round = 0; round < 3; round += 1) globalThis.gc?.();
+      collect();
       answer('heap');
+      break;
+    case 'memory':
+      answerMemory();
       break;
   }
 });

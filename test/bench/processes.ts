@@ -132,10 +132,12 @@ export async function startExchange(
     waiting.delete(id);
   });
   const ask = (what: Omit<Ask, 'id'>): Promise<Seen> => {
-    const { promise, resolve } = Promise.withResolvers<Seen>();
+    const { promise, resolve, reject } = Promise.withResolvers<Seen>();
     asked += 1;
     waiting.set(asked, resolve);
-    child.send({ id: asked, ...what });
+    child.send({ id: asked, ...what }, (error) => {
+      if (error !== null) reject(error);
+    });
     return promise;
   };
   return {

@@ -15,7 +15,7 @@ function isCompared({ values }: Row): boolean {
 }
 
 /** A Markdown table, with columns as wide as they need to be. */
-function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((_, column) =>
     Math.max(3, ...[head, ...rows].map((row) => row[column]?.length ?? 0)),
   );
