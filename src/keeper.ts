@@ -36,7 +36,7 @@ export interface Keeper {
     waitMs: number,
   ) => Promise<readonly Progress[]>;
   readonly snapshot: () => Snapshot;
-  /** Rises with every word that may change much at once: a command, a reload, a goodbye, a failure, a stop. */
+  /** Rises with every event that `changesMuch`, and with every stall or step of a clock. */
   readonly revision: () => number;
   /** The same in a few figures, at a cost that may be paid every second. */
   readonly summary: () => Summary;
@@ -94,7 +94,7 @@ export function createKeeper(options: Options): Keeper {
       const now = clock.now();
       return { ...describe(state, now), live: now.monoMs - state.now.monoMs < LIVE_WITHIN_MS };
     },
-    revision: () => revision,
+    revision: () => revision + state.epoch,
     summary: () => summarise(state, clock.now()),
     onTurn,
     onWake,

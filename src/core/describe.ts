@@ -1,4 +1,5 @@
 import { exitOf } from './exit.ts';
+import { describeNothingGuarded } from './guarding.ts';
 import { boundsOf, describePromise } from './promise.ts';
 import { periodOf } from './settle.ts';
 import type { BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from './snapshot.ts';
@@ -25,10 +26,21 @@ export function describe(state: CoreState, now: Instant): Snapshot {
   }
   const phase = state.phase.kind;
   if (phase !== 'running') notReady.push(`the daemon is ${phase}`);
+  const bots = guardedBots(state).map((bot): BotSnapshot => {
+    const watched = state.settings.liveness.mode !== 'none';
+    return {
+      bot: bot.bot,
+      mode: state.settings.liveness.mode,
+      state: bot.state,
+      evidenceAgeMs: bot.lastLifeMs === null ? null : state.lifeMs + sinceStepMs(view) - bot.lastLifeMs,
+      ttlMs: watched ? state.settings.liveness.ttlMs : null,
+    };
+  });
   return {
     phase,
     ready: notReady.length === 0,
     notReady,
+    nothingGuarded: describeNothingGuarded({ phase, markets, bots }),
     live: true,
     authorised: state.unauthorised === null,
     shutdownPolicy: state.settings.shutdown.policy,
@@ -40,16 +52,7 @@ export function describe(state: CoreState, now: Instant): Snapshot {
       lastProblem: base.pingProblem,
       outage: base.outage !== null,
     })),
-    bots: guardedBots(state).map((bot): BotSnapshot => {
-      const watched = state.settings.liveness.mode !== 'none';
-      return {
-        bot: bot.bot,
-        mode: state.settings.liveness.mode,
-        state: bot.state,
-        evidenceAgeMs: bot.lastLifeMs === null ? null : state.lifeMs + sinceStepMs(view) - bot.lastLifeMs,
-        ttlMs: watched ? state.settings.liveness.ttlMs : null,
-      };
-    }),
+    bots,
     capacityPerSecond: state.capacityPerSecond,
     cadenceFactor: state.cadenceFactor,
   };
@@ -68,7 +71,7 @@ function sinceStepMs({ state, now }: View): number {
 
 /**
  * One market of a snapshot, worked out when it is asked for: of ten thousand markets most readers want a field or two,
- * and copies of them all, for every beat and every look at the page, are most of what the collector has to move.
+ * and copies of them all, for every beat and every look at the page, would be most of what the collector has to move.
  */
 class DescribedMarket implements MarketSnapshot {
   readonly #view: View;
@@ -122,6 +125,7 @@ class DescribedMarket implements MarketSnapshot {
   }
 
   get survivesMs(): number {
+    // Its place may be another's once it is gone, and nothing is promised of what nobody renews.
     if (this.leaving) return 0;
     return boundsOf(this.#view.state.settings, this.#market.index, this.periodMs).survivesMs;
   }
@@ -182,7 +186,6 @@ class DescribedMarket implements MarketSnapshot {
   }
 
   get promise(): readonly string[] {
-    // Its place may be another's once it is gone, and nothing is promised of what nobody renews.
     if (this.leaving) return [];
     return describePromise(this.#view.state.settings, this.#market.index, this.periodMs);
   }

@@ -33,7 +33,12 @@ export function changesMuch(event: CoreEvent): boolean {
       return true;
     case 'evidence':
       return event.says !== 'beat';
-    default:
+    case 'tick':
+    case 'granted':
+    case 'settled':
+    case 'pinged':
+    case 'budget':
+    case 'credentials-changed':
       return false;
   }
 }

@@ -24,7 +24,11 @@ const ABSENT: Readonly<Record<BotSnapshot['state'], Predicate>> = {
  * daemon does not run. A daemon that has nothing to arm is ready all the same: whoever restarts what is not ready would
  * undo the operator's word, since a daemon that starts arms everything.
  */
-export function describeNothingGuarded({ phase, markets, bots }: Snapshot): string | null {
+export function describeNothingGuarded({
+  phase,
+  markets,
+  bots,
+}: Pick<Snapshot, 'phase' | 'markets' | 'bots'>): string | null {
   if (phase !== 'running' || markets.some(({ wanted }) => wanted)) return null;
   const configured = markets.filter(({ leaving }) => !leaving);
   if (configured.length === 0) return 'nothing is guarded: no market is configured';

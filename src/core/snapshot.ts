@@ -14,7 +14,10 @@ export const MARKET_STATES = [
 ] as const;
 export type MarketPhase = (typeof MARKET_STATES)[number];
 
-/** One market as it stands now, for people and machines to read. Durations in milliseconds, moments in Unix milliseconds. */
+/**
+ * One market, for people and machines to read. A view: each field is worked out when it is read, so that it can neither
+ * be spread nor serialised as a whole. Durations in milliseconds, moments in Unix milliseconds.
+ */
 export interface MarketSnapshot {
   readonly market: string;
   readonly types: readonly OrderType[] | null;
@@ -71,12 +74,17 @@ export interface BotSnapshot {
   readonly ttlMs: number | null;
 }
 
-/** The whole daemon as it stands now. */
+/**
+ * The whole daemon. Which markets there are, and all that is not of one market, is of the moment it was taken; what a
+ * market says is what is known of it when it is asked.
+ */
 export interface Snapshot {
   readonly phase: 'running' | 'stopping' | 'stopped';
   readonly ready: boolean;
   /** Why not ready, one sentence per reason; empty when ready. */
   readonly notReady: readonly string[];
+  /** Why no market at all is wanted armed, in a sentence; null where one is. See `guarding.ts`. */
+  readonly nothingGuarded: string | null;
   readonly live: boolean;
   readonly authorised: boolean;
   readonly shutdownPolicy: 'delete' | 'keep' | 'handoff';

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BotWord } from '../core/events.ts';
-import { describeNothingGuarded } from '../core/guarding.ts';
 import { COMMANDS, type CommandName, type Progress } from '../core/operate.ts';
 import type { Clock } from '../ports.ts';
 import {
@@ -218,11 +217,9 @@ function setLogLevel(sources: ControlSources, { level, forSeconds }: Input): Ans
 }
 
 function health(views: Views): Answer {
-  const snapshot = views.snapshot();
-  const { live, ready, notReady } = snapshot;
+  const { live, ready, notReady, nothingGuarded } = views.snapshot();
   const omitted = notReady.length - MOST_REASONS;
   const more = omitted > 0 ? { notReadyOmitted: omitted } : {};
-  const nothingGuarded = describeNothingGuarded(snapshot);
   return json(200, { live, ready, notReady: notReady.slice(0, MOST_REASONS), ...more, nothingGuarded });
 }
 

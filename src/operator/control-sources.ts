@@ -36,7 +36,7 @@ export interface ControlSources {
   readonly clock: Clock;
   readonly version: string;
   readonly snapshot: () => Snapshot;
-  /** Rises whenever a command, a reload, a bot's last word or a stop makes what was seen before untrue. */
+  /** Rises whenever what was seen of many markets may be untrue from one moment to the next; see `Keeper`. */
   readonly revision: () => number;
   /** The status document as JSON in pieces, as the web listener serves it. */
   readonly status: () => Promise<readonly string[]>;

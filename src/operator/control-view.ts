@@ -14,13 +14,13 @@ export interface Views {
   snapshot(): Snapshot;
   markets(bot: string): readonly MarketSnapshot[];
   bot(bot: string): BotView;
-  /** What was seen counts no more: what somebody asked for has happened since. */
+  /** What was seen counts no more: what somebody asked for has happened since, and the reply shall show it. */
   forget(): void;
 }
 
 /** More of a bot's markets are counted and not listed; those that are not armed come first then. */
 const MOST_LISTED = 200;
-/** A snapshot is good for this long at least, and for this many times what it took, so that beats use 5 % of the loop. */
+/** A snapshot is good for this long at least, and for this many times what it took, so that beats use a tenth of the loop at most. */
 const FRESH_MS = 25;
 const FRESH_FACTOR = 20;
 const FRESHEST_MS = 250;
@@ -53,12 +53,13 @@ export function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' |
     const snapshot = sources.snapshot();
     const marketsOf = groupByBot(snapshot.markets);
     const tookMs = clock.now().monoMs - startMs;
-    const agesMs = Math.min(FRESHEST_MS, Math.max(FRESH_MS, tookMs * FRESH_FACTOR));
-    const untilMs = startMs + tookMs + agesMs;
+    const goodForMs = Math.min(FRESHEST_MS, Math.max(FRESH_MS, tookMs * FRESH_FACTOR));
+    const agesMs = tookMs + goodForMs;
+    const untilMs = startMs + agesMs;
     const own = { snapshot, revision, wallMs, agesMs, untilMs, marketsOf, views: new Map() };
     seen = own;
-    // Of ten thousand markets it is megabytes, which every collection would copy until the next beat comes.
-    clock.after(agesMs, () => {
+    // Of ten thousand markets it is most of a megabyte, which every collection would copy until the next beat comes.
+    clock.after(goodForMs, () => {
       if (seen === own) seen = null;
     });
     return own;

@@ -1,4 +1,3 @@
-import { describeNothingGuarded } from '../core/guarding.ts';
 import type { MarketSnapshot, Snapshot } from '../core/snapshot.ts';
 
 /** One line of `?verbose`. */
@@ -36,9 +35,8 @@ export function readyChecks(snapshot: Snapshot): readonly Check[] {
 }
 
 /** Only where nothing is guarded: that is said, and fails nothing. */
-function guardedCheck(snapshot: Snapshot): Check[] {
-  const note = describeNothingGuarded(snapshot);
-  return note === null ? [] : [{ name: 'guarded', failed: null, note }];
+function guardedCheck({ nothingGuarded }: Snapshot): Check[] {
+  return nothingGuarded === null ? [] : [{ name: 'guarded', failed: null, note: nothingGuarded }];
 }
 
 function marketCheck({ market, state, guaranteedMs, lastProblem }: MarketSnapshot): Check {

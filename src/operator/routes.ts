@@ -67,27 +67,26 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 export function createPages(sources: WebSources): Pages {
   const { clock, metrics, version } = sources;
   const startedAtWallMs = clock.now().wallMs;
-  const snapshot = shareWhileFresh(clock, sources.snapshot);
-  const inputOf = (seen: Snapshot): StatusInput => {
-    return { snapshot: seen, events: sources.recentEvents(), version, startedAtWallMs, now: clock.now() };
+  const input = (): StatusInput => {
+    const events = sources.recentEvents();
+    return { snapshot: sources.snapshot(), events, version, startedAtWallMs, now: clock.now() };
   };
-  const input = async (): Promise<StatusInput> => inputOf(await snapshot());
   const breathe = createBreather(clock);
-  const briefStatus = shareWhileFresh(clock, async () => renderStatus(await input(), PAGE_MARKETS, clock));
-  const lastStatus = async () => renderStatus(inputOf(sources.snapshot()), PAGE_MARKETS, clock);
-  const verdict = (name: string, judge: (seen: Snapshot) => Omit<Verdict, 'name'>) => async () => {
-    return { name, ...judge(await snapshot()) };
-  };
+  const lastStatus = () => renderStatus(input(), PAGE_MARKETS, clock);
+  const briefStatus = shareWhileFresh(clock, lastStatus);
+  // Taken and judged in one turn: what a market says is as it stands when it is asked.
+  const verdict = (name: string, judge: (seen: Snapshot) => Omit<Verdict, 'name'>) =>
+    shareWhileFresh(clock, (): Verdict => ({ name, ...judge(sources.snapshot()) }));
   return {
     live: verdict('livez', (seen) => ({ ok: seen.live, checks: liveChecks(seen) })),
     ready: verdict('readyz', (seen) => ({ ok: seen.ready, checks: readyChecks(seen) })),
     metrics: shareWhileFresh(clock, async () => {
-      metrics.refresh(await snapshot(), clock.now());
+      metrics.refresh(sources.snapshot(), clock.now());
       return metrics.renderPage();
     }),
-    status: shareWhileFresh(clock, async () => renderStatus(await input(), Number.POSITIVE_INFINITY, clock)),
+    status: shareWhileFresh(clock, () => renderStatus(input(), Number.POSITIVE_INFINITY, clock)),
     briefStatus,
-    page: shareWhileFresh(clock, async () => [renderPage(describeStatus(await input(), PAGE_MARKETS))]),
+    page: shareWhileFresh(clock, () => [renderPage(describeStatus(input(), PAGE_MARKETS))]),
     events: createEventStream({ clock, status: briefStatus, lastStatus, breathe }),
     metricsType: metrics.contentType,
     send: createSender(breathe),

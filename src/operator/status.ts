@@ -1,4 +1,3 @@
-import { describeNothingGuarded } from '../core/guarding.ts';
 import type { Hold } from '../core/notice.ts';
 import type { BaseSnapshot, BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
 import { MARKET_STATES } from '../core/snapshot.ts';
@@ -16,7 +15,7 @@ export interface RecentEvent {
   readonly text: string;
 }
 
-/** What the status document is made of at one moment. */
+/** What the status document is made of: what a market says is as it stands when its line is written. */
 export interface StatusInput {
   readonly snapshot: Snapshot;
   readonly events: readonly RecentEvent[];
@@ -235,7 +234,7 @@ function describeAllButMarkets(
     phase: snapshot.phase,
     ready: snapshot.ready,
     notReady: snapshot.notReady,
-    nothingGuarded: describeNothingGuarded(snapshot),
+    nothingGuarded: snapshot.nothingGuarded,
     live: snapshot.live,
     authorised: snapshot.authorised,
     shutdownPolicy: snapshot.shutdownPolicy,

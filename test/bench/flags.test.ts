@@ -7,12 +7,14 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from './processes.ts';
 
-const BENCH = join(import.meta.dirname, 'main.ts');
-const PROFILE = join(import.meta.dirname, 'profile.ts');
-const SOAK = join(import.meta.dirname, 'soak.ts');
+const BENCH = 'main.ts';
+const PROFILE = 'profile.ts';
+const SOAK = 'soak.ts';
 const PACKAGE = join(import.meta.dirname, '../../package.json');
 /** What is refused is refused before this; what is measured would take longer. */
 const PATIENCE_MS = 60_000;
+/** Each test starts several processes, one after the other. */
+const SLOW = { timeout: 2 * PATIENCE_MS };
 
 let folder = '';
 beforeEach(() => {
@@ -22,7 +24,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** With a directory for temporary files of its own, so that what stays behind is seen. */
 function start(script: string, args: readonly string[]) {
-  const child = spawn(process.execPath, [script, ...args], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: PATIENCE_MS,
@@ -37,7 +39,7 @@ async function refused(script: string, ...args: string[]): Promise<string> {
   return said;
 }
 
-describe('flags of the bench that are wrong are refused before anything is made or measured', () => {
+describe('flags of the bench that are wrong are refused before anything is made or measured', SLOW, () => {
   it('where --rounds is no whole number of at least 1', async () => {
     for (const rounds of ['0.3', '0', '1.5', 'abc', ''])
       expect(await refused(BENCH, '--only', 'faults', `--rounds=${rounds}`)).toBe(
@@ -48,7 +50,7 @@ describe('flags of the bench that are wrong are refused before anything is made 
   it('where --minutes is no number greater than 0', async () => {
     for (const minutes of ['0', 'abc'])
       expect(await refused(BENCH, '--only', 'faults', `--minutes=${minutes}`)).toBe(
-        `bench: --minutes is ${minutes}; allowed: numbers greater than 0\n`,
+        `bench: --minutes is ${minutes}; allowed: finite numbers greater than 0\n`,
       );
   });
 
@@ -61,17 +63,18 @@ describe('flags of the bench that are wrong are refused before anything is made 
 
   it('where the file of --doc holds no report', async () => {
     expect(await refused(BENCH, '--doc', PACKAGE)).toBe(`bench: ${PACKAGE} holds no report of the bench\n`);
-    expect(await refused(BENCH, '--doc', BENCH)).toBe(`bench: ${BENCH} holds no report of the bench\n`);
+    const program = join(import.meta.dirname, BENCH);
+    expect(await refused(BENCH, '--doc', program)).toBe(`bench: ${program} holds no report of the bench\n`);
   });
 });
 
-describe('flags of the soak that are wrong are refused before anything is made or measured', () => {
+describe('flags of the soak that are wrong are refused before anything is made or measured', SLOW, () => {
   it('where --minutes leave no time for the samples that a slope takes', async () => {
     expect(await refused(SOAK, '--minutes', '1')).toBe(
       'soak: --minutes is 1; allowed: 2 and more, for 3 samples that are 40 s apart\n',
     );
     expect(await refused(SOAK, '--minutes', 'Infinity')).toBe(
-      'soak: --minutes is Infinity; allowed: numbers greater than 0\n',
+      'soak: --minutes is Infinity; allowed: finite numbers greater than 0\n',
     );
   });
 
@@ -82,7 +85,7 @@ describe('flags of the soak that are wrong are refused before anything is made o
   });
 });
 
-describe('flags of the profile that are wrong are refused before anything is made or measured', () => {
+describe('flags of the profile that are wrong are refused before anything is made or measured', SLOW, () => {
   it('where --markets or --seconds is beyond what is of use', async () => {
     for (const [flag, text, most] of [
       ['markets', '50001', 50_000],
@@ -100,14 +103,15 @@ describe('flags of the profile that are wrong are refused before anything is mad
   });
 });
 
-describe('a bench that is ended while it is still made', () => {
-  it('leaves nothing behind, whichever signal it was', async () => {
-    for (const [script, signal] of [
-      [BENCH, 'SIGHUP'],
-      [SOAK, 'SIGINT'],
-      [SOAK, 'SIGTERM'],
-      [PROFILE, 'SIGINT'],
-    ] as const) {
+describe('a bench that is ended while it is still made', SLOW, () => {
+  it.each([
+    [BENCH, 'SIGHUP'],
+    [SOAK, 'SIGINT'],
+    [SOAK, 'SIGTERM'],
+    [PROFILE, 'SIGINT'],
+  ] as const)(
+    'leaves nothing behind, whatever it is and whichever signal: %s, %s',
+    async (script, signal) => {
       const { child, ended } = start(script, script === BENCH ? ['--only', 'faults'] : []);
       const rig = () => readdirSync(folder).find((name) => name.startsWith('killswitchd-bench-'));
       const name = await eventually('a folder of its own', PATIENCE_MS, () => rig() ?? null);
@@ -116,6 +120,6 @@ describe('a bench that is ended while it is still made', () => {
       child.kill(signal);
       const [[code, by]] = await ended;
       expect([code, by, existsSync(join(folder, name))]).toEqual([null, signal, false]);
-    }
-  });
+    },
+  );
 });

@@ -4,7 +4,7 @@ import { accessSync, closeSync, constants, lstatSync, mkdirSync, openSync, rmSyn
 export function positive(name: string, text: string): number {
   const value = Number(text);
   if (Number.isFinite(value) && value > 0) return value;
-  throw new Error(`--${name} is ${text}; allowed: numbers greater than 0`);
+  throw new Error(`--${name} is ${text}; allowed: finite numbers greater than 0`);
 }
 
 export function wholeNumber(name: string, text: string, most = Number.POSITIVE_INFINITY): number {

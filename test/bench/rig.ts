@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -111,10 +111,12 @@ async function installCcxt(signal: AbortSignal): Promise<Rig['ccxt']> {
   const folder = join(tmpdir(), `killswitchd-bench-${CCXT.replace('@', '-')}`);
   const module = join(folder, 'node_modules', 'ccxt', 'js', 'ccxt.js');
   if (existsSync(module)) return { module };
+  // An install that was cut short must not pass for a whole one.
+  const half = `${folder}.new`;
   const install = [
     'install',
     '--prefix',
-    folder,
+    half,
     '--no-audit',
     '--no-fund',
     '--no-save',
@@ -123,6 +125,7 @@ async function installCcxt(signal: AbortSignal): Promise<Rig['ccxt']> {
   ];
   try {
     await run('npm', install, { timeout: 120_000, signal });
+    renameSync(half, folder);
     return { module };
   } catch (error) {
     const { stderr, message } = error as Failed;

@@ -47,8 +47,9 @@ async function runSerialAt(stage: Stage, serial: Serial): Promise<void> {
   await kill(exchange.running);
 }
 
-/** Per cent of the most that requests one after the other can be. */
+/** What requests one after the other carried; shares in per cent of the most that they can be. */
 export interface Carried {
+  /** Renewals. */
   readonly perSecond: number;
   /** Of as many as round trips of the length that was asked for allow. */
   readonly ofInjected: number;

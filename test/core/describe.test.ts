@@ -151,6 +151,14 @@ describe('a snapshot that is read later', () => {
     expect(stayed?.promise[0]).toBe('CCC: renewed every 6 s, timer of 60 s.');
   });
 
+  test('has the verdict of its moment', () => {
+    const driver = armed();
+    const before = look(driver);
+    driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
+    expect(before.markets[0]?.wanted).toBe(false);
+    expect(before).toMatchObject({ phase: 'running', ready: true, nothingGuarded: null });
+  });
+
   test('counts from its moment: what is left of a timer and when a pause ends', () => {
     const driver = armed({ markets: ['AAA', 'BBB'] });
     driver.feed({ kind: 'operate', command: { does: 'pause', markets: ['BBB'], forMs: 60_000 } });

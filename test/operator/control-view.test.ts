@@ -19,11 +19,15 @@ function told() {
 }
 
 describe('what beats are told', () => {
-  test('is the same snapshot for all of a moment, whatever timers are renewed meanwhile', () => {
-    const { keeper, views, run } = told();
+  test('is the same snapshot for all of a moment, through ticks, beats and answers', () => {
+    const { keeper, views, run, calls, apply } = told();
+    const armed = calls.length;
+    for (let passed = 0; passed < 1000 && calls.length === armed; passed += 1) run(10);
     const before = views.snapshot();
-    run(20);
+    expect(calls.length).toBeGreaterThan(armed);
+    apply(calls.at(-1));
     keeper.hear(BOT, 'beat', 0);
+    run(20);
     expect(views.snapshot()).toBe(before);
     run(300);
     expect(views.snapshot()).not.toBe(before);
@@ -39,6 +43,14 @@ describe('what beats are told', () => {
     ['the daemon was told to stop', ({ keeper }) => void keeper.stop('delete', 'SIGTERM')],
     ['the bot said that it failed', ({ keeper }) => keeper.hear(BOT, 'fail', 0)],
     ['the bot said goodbye', ({ keeper }) => keeper.hear(BOT, 'goodbye', 0)],
+    [
+      'the host slept for longer than its timers last',
+      ({ keeper, clock, run }) => {
+        clock.suspend(120_000);
+        run(120_000);
+        keeper.hear(BOT, 'beat', 0);
+      },
+    ],
     [
       'an operator disarmed a market',
       ({ keeper }) => void keeper.operate({ does: 'disarm', markets: ['AAA'], forMs: 0 }, 0),

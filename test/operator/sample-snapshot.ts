@@ -1,3 +1,4 @@
+import { describeNothingGuarded } from '../../src/core/guarding.ts';
 import type { MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
 
 /** A market that is armed and well, with what a test wants to be different. */
@@ -34,10 +35,11 @@ export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnaps
 
 /** A daemon that is ready, with what a test wants to be different. */
 export function sampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
-  return {
+  const snapshot: Snapshot = {
     phase: 'running',
     ready: true,
     notReady: [],
+    nothingGuarded: null,
     live: true,
     authorised: true,
     shutdownPolicy: 'delete',
@@ -48,4 +50,5 @@ export function sampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
     cadenceFactor: 1,
     ...changes,
   };
+  return { ...snapshot, nothingGuarded: describeNothingGuarded(snapshot) };
 }
