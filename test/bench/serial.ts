@@ -6,11 +6,11 @@ import type { Stage } from './stage.ts';
 import { type DaemonSubject, type SubjectName, startDaemon, startPeer } from './subject.ts';
 
 /**
- * Round trip in milliseconds, and as many markets as its requests arm in 3 to 10 s. With so many that have so short a
+ * Round trip in milliseconds, and as many markets as its requests arm in 7 to 10 s. With so many that have so short a
  * timeout the cadence must follow what the requests carry.
  */
 const SERIAL = [
-  { roundTripMs: 1, markets: 4000 },
+  { roundTripMs: 1, markets: 5000 },
   { roundTripMs: 20, markets: 450 },
   { roundTripMs: 100, markets: 95 },
 ] as const;
