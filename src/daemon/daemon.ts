@@ -124,8 +124,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       stopService();
       await listeners.close();
       await closeExchange();
+      await supervision.stopped(left);
       await log.flush(FLUSH_MS);
-      supervision.stopped(left);
       return left;
     },
   };

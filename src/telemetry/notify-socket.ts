@@ -5,6 +5,8 @@ import { fstatSync, writeSync } from 'node:fs';
 export interface ServiceManager {
   /** Sends one message, lines of `NAME=value`. What cannot be sent is dropped, and said to `failed`. */
   readonly tell: (message: string, failed: (problem: string) => void) => void;
+  /** For the end: resolves once nothing waits to be sent. Never rejects. */
+  readonly told: () => Promise<void>;
   /** It ends the process when it heard no `WATCHDOG=1` for this long; null where it does not watch. */
   readonly watchdogMs: number | null;
   /** CLOCK_MONOTONIC in microseconds, as the manager reads it. */
@@ -44,7 +46,7 @@ export function findServiceManager(facts: ProcessFacts): ServiceManager | null {
   const socket = env['NOTIFY_SOCKET'];
   if (descriptor === null && (socket === undefined || socket === '')) return null;
   return {
-    tell: descriptor === null ? createCommand(env) : (message, failed) => send(descriptor, message, failed),
+    ...(descriptor === null ? createCommand(env) : createSocket(descriptor)),
     watchdogMs: watchdogOf(env, pid),
     monotonicUs,
   };
@@ -68,25 +70,37 @@ function watchdogOf(env: ProcessFacts['env'], pid: number): number | null {
   return us / 1000;
 }
 
-function send(descriptor: number, message: string, failed: (problem: string) => void): void {
-  try {
-    writeSync(descriptor, message);
-  } catch (error) {
-    failed(error instanceof Error ? error.message : String(error));
-  }
+type Courier = Pick<ServiceManager, 'tell' | 'told'>;
+
+function createSocket(descriptor: number): Courier {
+  return {
+    tell(message, failed) {
+      try {
+        writeSync(descriptor, message);
+      } catch (error) {
+        failed(error instanceof Error ? error.message : String(error));
+      }
+    },
+    told: () => Promise.resolve(),
+  };
 }
 
 /** A manager that does not answer keeps the command waiting for so long. */
 const COMMAND_MS = 5000;
 
 /** One command at a time, so that messages arrive in their order. Pings do not queue: the next one comes soon. */
-function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']): ServiceManager['tell'] {
+function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']): Courier {
   const waiting: Parameters<ServiceManager['tell']>[] = [];
   let busy = false;
+  let idle = Promise.withResolvers<void>();
+  idle.resolve();
   function next(): void {
     const [message, failed] = waiting.shift() ?? [];
     busy = message !== undefined;
-    if (message === undefined || failed === undefined) return;
+    if (message === undefined || failed === undefined) {
+      idle.resolve();
+      return;
+    }
     const command = spawn('systemd-notify', message.split('\n'), {
       stdio: 'ignore',
       env: { PATH, NOTIFY_SOCKET },
@@ -105,9 +119,14 @@ function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']): ServiceMan
       end(code === 0 ? null : `systemd-notify ended with ${code ?? signal}`),
     );
   }
-  return (message, failed) => {
-    if (busy && message.startsWith('WATCHDOG=1')) return;
-    waiting.push([message, failed]);
-    if (!busy) next();
+  return {
+    tell(message, failed) {
+      if (busy && message.startsWith('WATCHDOG=1')) return;
+      waiting.push([message, failed]);
+      if (busy) return;
+      idle = Promise.withResolvers();
+      next();
+    },
+    told: () => idle.promise,
   };
 }

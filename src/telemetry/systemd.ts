@@ -13,8 +13,8 @@ export interface Supervision {
   readonly reloaded: () => void;
   /** The stop begins. */
   readonly stopping: () => void;
-  /** The stop is over; the timers that may still be armed. */
-  readonly stopped: (left: readonly LeftArmed[]) => void;
+  /** The stop is over; the timers that may still be armed. Resolves once the manager knows, or has not taken it in time. */
+  readonly stopped: (left: readonly LeftArmed[]) => Promise<void>;
 }
 
 export interface SupervisionOptions {
@@ -33,13 +33,15 @@ const PINGS_PER_WATCHDOG = 3;
 const LOOK_EVERY_MS = 100;
 /** While the daemon starts and stops, it is given so much time from each message on: as long as the loop turns. */
 const EXTEND_MS = 15_000;
+/** How long the end of the process waits for a manager that is slow to take the last word. */
+const LAST_WORD_MS = 2000;
 
 const SILENT: Supervision = {
   turned() {},
   reloading() {},
   reloaded() {},
   stopping() {},
-  stopped() {},
+  stopped: () => Promise.resolve(),
 };
 
 /**
@@ -96,6 +98,13 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
     stopped(left) {
       stage = 'stopped';
       tell([extend], describeEnd(left));
+      return new Promise((resolve) => {
+        const cancel = clock.after(LAST_WORD_MS, resolve);
+        void manager.told().then(() => {
+          cancel();
+          resolve();
+        });
+      });
     },
   };
 }

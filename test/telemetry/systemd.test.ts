@@ -17,6 +17,7 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
   const heard: Heard[] = [];
   const warned: string[] = [];
   let problem: string | null = null;
+  let told = Promise.resolve();
   const log = createLog({
     level: 'info',
     format: 'text',
@@ -37,6 +38,7 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
         const status = lines.pop() ?? '';
         heard.push({ atMs: timeline.nowMs(), lines, status: status.replace('STATUS=', '') });
       },
+      told: () => told,
       watchdogMs,
       monotonicUs: () => 42n,
     },
@@ -53,6 +55,9 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
     warned,
     breakWith: (text: string) => {
       problem = text;
+    },
+    hang: () => {
+      told = new Promise(() => {});
     },
     /** Lets the exchange answer everything for so long. */
     answer: (forMs: number) => {
@@ -107,7 +112,12 @@ describe('a service manager is told', () => {
     const stage = createStage();
     const heard: string[] = [];
     const supervision = createSupervision({
-      manager: { tell: (message) => heard.push(message), watchdogMs: 15_000, monotonicUs: () => 0n },
+      manager: {
+        tell: (message) => heard.push(message),
+        told: () => Promise.resolve(),
+        watchdogMs: 15_000,
+        monotonicUs: () => 0n,
+      },
       // Whatever woke up by itself would go on while the loop hangs.
       clock: {
         now: () => stage.clock.now(),
@@ -185,7 +195,7 @@ describe('a service manager is told', () => {
       },
     ]);
     run(30_000);
-    supervision.stopped(await stopped);
+    await supervision.stopped(await stopped);
     const moments = said('EXTEND_TIMEOUT_USEC=15000000').map(({ atMs }) => atMs);
     expect(longestGap(moments)).toBeLessThanOrEqual(5250);
     expect(heard.at(-1)?.status).toBe('Stopped: 2 timers NOT CONFIRMED DELETED, see the journal');
@@ -201,9 +211,24 @@ describe('a service manager is told', () => {
     supervision.stopping();
     const stopped = keeper.stop('handoff', 'test');
     run(30_000);
-    supervision.stopped(await stopped);
+    await supervision.stopped(await stopped);
     expect(heard.at(-1)?.status).toBe('Stopped: 2 timers NOT RENEWED ONCE MORE, see the journal');
   });
+});
+
+test('a service manager that takes nothing holds up the end for two seconds, and no longer', async () => {
+  const { answer, hang, run, supervision } = start();
+  answer(3000);
+  hang();
+  let over = false;
+  const end = supervision.stopped([]).then(() => {
+    over = true;
+  });
+  run(1900);
+  await Promise.resolve();
+  expect(over).toBe(false);
+  run(200);
+  await end;
 });
 
 test('a service manager that cannot be told is a warning, once', () => {
