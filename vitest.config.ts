@@ -23,7 +23,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 30_000,
     // Tests of processes mostly wait: five workers keep two processors busy.
-    maxWorkers: 5,
+    maxWorkers: 3,
     sequence: { sequencer: WaitingFirst },
     projects: [
       {
