@@ -5,6 +5,8 @@ import type { Clock } from './ports.ts';
 const UPTIME_AGE_MS = 100;
 /** The wall clock moving against the monotonic one by more than this is a reason to look at once. */
 const SUSPICIOUS_MS = 20;
+/** A host on which even these take longer is believed. */
+const MOST_READINGS = 5;
 
 /**
  * The kernel tells the uptime in hundredths of a second; where `/proc/uptime` is hidden, Node falls back to whole ones.
@@ -16,6 +18,15 @@ function withinUptime(aheadMs: number, uptimeSeconds: number, monoMs: number): n
   return Math.min(Math.max(aheadMs, leastMs), leastMs + resolutionMs);
 }
 
+/** A process that is stopped between two readings would take that for a step of a clock: it reads them again. */
+function readTogether() {
+  for (let left = MOST_READINGS; ; left -= 1) {
+    const monoMs = performance.now();
+    const read = { monoMs, wallMs: Date.now(), uptimeSeconds: uptime() };
+    if (performance.now() - monoMs <= SUSPICIOUS_MS || left === 1) return read;
+  }
+}
+
 /** The real clock of this host. The only place that reads time or starts timers. */
 export function createSystemClock(): Clock {
   let readAtMs = Number.NEGATIVE_INFINITY;
@@ -23,13 +34,15 @@ export function createSystemClock(): Clock {
   let wallAheadMs = 0;
   return {
     now() {
-      const monoMs = performance.now();
-      const wallMs = Date.now();
+      let monoMs = performance.now();
+      let wallMs = Date.now();
       const moved = Math.abs(wallMs - monoMs - wallAheadMs) > SUSPICIOUS_MS;
       if (moved || monoMs - readAtMs > UPTIME_AGE_MS) {
+        const read = readTogether();
+        ({ monoMs, wallMs } = read);
         readAtMs = monoMs;
         wallAheadMs = wallMs - monoMs;
-        bootAheadMs = withinUptime(bootAheadMs, uptime(), monoMs);
+        bootAheadMs = withinUptime(bootAheadMs, read.uptimeSeconds, monoMs);
       }
       return { monoMs, bootMs: monoMs + bootAheadMs, wallMs };
     },

@@ -32,6 +32,41 @@ describe('the clock of this host', () => {
     expect(Math.abs(after.bootMs - before.bootMs)).toBeLessThan(3000);
   });
 
+  test.each(['Date.now', 'os.uptime'] as const)(
+    'a process that is stopped right before it asks %s sees no clock step, and no suspend',
+    (asked) => {
+      let stops = 0;
+      const pauseOnce = <T>(read: () => T): T => {
+        if (stops > 0) {
+          stops -= 1;
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+        }
+        return read();
+      };
+      const clock = createSystemClock();
+      const before = clock.now();
+      // The uptime is asked for anew only after a while.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+      const [now, up] = [Date.now.bind(Date), os.uptime.bind(os)];
+      const spy =
+        asked === 'Date.now'
+          ? vi.spyOn(Date, 'now').mockImplementation(() => pauseOnce(now))
+          : vi.spyOn(os, 'uptime').mockImplementation(() => pauseOnce(up));
+      syncBuiltinESMExports();
+      try {
+        stops = 1;
+        const after = clock.now();
+        expect(stops).toBe(0);
+        const monoMs = after.monoMs - before.monoMs;
+        expect(Math.abs(after.wallMs - before.wallMs - monoMs)).toBeLessThan(100);
+        expect(Math.abs(after.bootMs - before.bootMs - monoMs)).toBeLessThan(100);
+      } finally {
+        spy.mockRestore();
+        syncBuiltinESMExports();
+      }
+    },
+  );
+
   test('an uptime in whole seconds, as where /proc is hidden, is no suspend', async () => {
     const real = os.uptime.bind(os);
     const spy = vi.spyOn(os, 'uptime').mockImplementation(() => Math.floor(real()));

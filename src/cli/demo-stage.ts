@@ -58,6 +58,7 @@ export async function setStage(edge: Edge, clock: Clock): Promise<DemoStage> {
   const daemon = await startDaemon({
     config,
     warnings: [],
+    fileHash: loaded.fileHash,
     clock,
     version: VERSION,
     nodeVersion: edge.nodeVersion,

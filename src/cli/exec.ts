@@ -61,6 +61,7 @@ export function registerExec(program: Command, edge: Edge): void {
         const started = await startDaemon({
           config: loaded.config,
           warnings: loaded.warnings,
+          fileHash: loaded.fileHash,
           clock,
           version: VERSION,
           nodeVersion: edge.nodeVersion,

@@ -36,6 +36,7 @@ export function registerRun(program: Command, edge: Edge): void {
         const started = await startDaemon({
           config: loaded.config,
           warnings: loaded.warnings,
+          fileHash: loaded.fileHash,
           clock: createSystemClock(),
           version: VERSION,
           nodeVersion: edge.nodeVersion,

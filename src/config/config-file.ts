@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type Document,
   isAlias,
@@ -23,6 +24,8 @@ export interface ConfigFile {
   /** Null where nothing could be read out of the file. */
   readonly values: Tree | null;
   readonly problems: readonly Problem[];
+  /** SHA-256 of its bytes, in hex; null where they could not be read. */
+  readonly hash: string | null;
   /** Where a value stands: the line and column of its key, or of the nearest key above it. */
   readonly place: (path: Path) => Place;
 }
@@ -30,13 +33,16 @@ export interface ConfigFile {
 /** Reads and parses a YAML (or JSON) file of at most 1 MiB. Says what is wrong with the syntax, not with the values. */
 export function readConfigFile(name: string): ConfigFile {
   const whole: Place = { label: name, rank: RANK.file, offset: 0 };
+  let hash: string | null = null;
   const failed = (text: string): ConfigFile => ({
     values: null,
+    hash,
     problems: [{ place: whole, text }],
     place: () => whole,
   });
   const file = readSmallFile(name, MOST_BYTES);
   if (file.kind === 'failed') return failed(`the configuration file ${file.why}`);
+  hash = createHash('sha256').update(file.bytes).digest('hex');
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(file.bytes);
@@ -44,7 +50,7 @@ export function readConfigFile(name: string): ConfigFile {
     return failed('the configuration file is not UTF-8 text');
   }
   try {
-    return parse(name, text);
+    return { ...parse(name, text), hash };
   } catch (error) {
     if (error instanceof RangeError) return failed(NESTED);
     if (error instanceof ReferenceError) {
@@ -56,7 +62,7 @@ export function readConfigFile(name: string): ConfigFile {
   }
 }
 
-function parse(name: string, text: string): ConfigFile {
+function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   const lines = new LineCounter();
   const document = parseDocument(text, {
     lineCounter: lines,

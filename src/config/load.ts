@@ -23,6 +23,8 @@ export type Loaded =
   | {
       readonly kind: 'ok';
       readonly config: Config;
+      /** SHA-256 of the bytes of its file, in hex; null without one. */
+      readonly fileHash: string | null;
       /** Sentences about what is allowed and yet worth a thought. */
       readonly warnings: readonly string[];
       /** Which source each value came from, by its path: `markets[0].timeoutSeconds`. */
@@ -106,7 +108,7 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     log: values.log,
   };
   const warnings = [...secrets.warnings, ...token.warnings, ...findWarnings(config, layers, command ?? null)];
-  return { kind: 'ok', config, warnings, sources: findSources(config, layers) };
+  return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, sources: findSources(config, layers) };
 }
 
 const TOKEN_FILE: Path = ['control', 'tokenFile'];

@@ -27,6 +27,8 @@ import { createWatched } from './watched.ts';
 export interface DaemonOptions {
   readonly config: Config;
   readonly warnings: readonly string[];
+  /** Of the bytes that the configuration was read from; null without a file. */
+  readonly fileHash: string | null;
   readonly clock: Clock;
   readonly version: string;
   readonly nodeVersion: string;
@@ -158,6 +160,7 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets, s
     operations: telling.operations,
     supervision,
     config,
+    fileHash: options.fileHash,
     load: options.load,
     hide: secrets.hide,
     async apply(next, moved) {

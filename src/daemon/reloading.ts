@@ -15,6 +15,8 @@ export interface ReloadingOptions {
   readonly supervision: Pick<Supervision, 'reloading' | 'reloaded'>;
   /** The configuration in force. */
   readonly config: () => Config;
+  /** SHA-256 of the bytes of the file that the first configuration was read from, in hex; null without one. */
+  readonly fileHash: string | null;
   /** Reads everything again: file, environment, secrets. Never rejects. */
   readonly load: () => Promise<Reread>;
   /** Puts the new configuration in force; `moved` are markets of this daemon that went to another shard. */
@@ -125,12 +127,11 @@ export function createReloading(options: ReloadingOptions): Reloading {
   };
 }
 
-function poll({ clock, config }: ReloadingOptions, reload: () => Promise<ReloadReport>): Cancel {
+function poll({ clock, config, fileHash }: ReloadingOptions, reload: () => Promise<ReloadReport>): Cancel {
   let over = false;
   let cancel: Cancel = () => {};
-  /** Null before the first look, when the file has just been read, and after a time in which nobody looked. */
-  let seen: string | null = null;
-  let slept = false;
+  /** It may have been replaced since it was read. Null after a time in which nobody looked. */
+  let seen = fileHash;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   /** What the file was rejected for may have passed: a secret that was not there yet, while a deployment went on. */
   async function take(isNew: boolean): Promise<void> {
@@ -148,14 +149,12 @@ function poll({ clock, config }: ReloadingOptions, reload: () => Promise<ReloadR
     const found = file === null || pollSeconds === 0 ? null : await digestOf(file);
     if (pollSeconds === 0) {
       seen = null;
-      slept = true;
       retry = null;
     } else if (found !== null) {
-      // What it was while nobody looked is not known.
-      const isNew = seen === null ? slept : found !== seen;
+      // What it was while nobody looked is not known: null, which it cannot be now.
+      const isNew = found !== seen;
       if (isNew || (retry !== null && clock.now().monoMs >= retry.atMs)) await take(isNew);
       seen = found;
-      slept = false;
     }
     if (!over) wait();
   }

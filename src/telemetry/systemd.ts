@@ -92,6 +92,8 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
     },
     stopping() {
       if (stage === 'stopping' || stage === 'stopped') return;
+      // A manager that was never told takes the end for a failed start.
+      if (stage === 'starting' && summary().ready) tell(['READY=1', 'WATCHDOG=1'], describeStatus(summary()));
       stage = 'stopping';
       tell(['STOPPING=1', extend], describeStop(summary()));
     },

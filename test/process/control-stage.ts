@@ -131,8 +131,8 @@ function otherThanRenewals(events: Events, fromMs: number): Events {
 }
 
 export async function expectNoGap({ exchange }: Play, fromMs: number): Promise<void> {
-  const events = await exchange.events();
   const toMs = await exchange.nowMs();
+  const events = await exchange.events();
   expect(otherThanRenewals(events, fromMs)).toEqual([]);
   for (const market of MARKETS) {
     expect(longestGapMs(events, market, fromMs, toMs), market).toBeLessThanOrEqual(LONGEST_GAP_MS);

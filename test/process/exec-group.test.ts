@@ -36,7 +36,12 @@ describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () 
     const { daemon, exchange } = started;
     const { pid } = await botSays(daemon, 'started');
     killAfter(context, pid);
-    expect(daemon.logged('process-behind-wrapper')).toMatchObject([{ level: 'warn' }]);
+    const warned = await eventually(
+      'its line',
+      5000,
+      () => daemon.logged('process-behind-wrapper')[0] ?? null,
+    );
+    expect(warned).toMatchObject({ level: 'warn' });
     daemon.signal('SIGTERM');
     await botSays(daemon, 'SIGTERM').catch(() => null);
     expect((await daemon.exit()).code).not.toBe(0);

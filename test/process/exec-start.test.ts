@@ -32,7 +32,8 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     const armed = ofKind(await exchange.events(), 'timer-armed').map((event) => event.atMs);
     expect(armed).toHaveLength(2);
     expect(Math.max(...armed)).toBeLessThanOrEqual(atMs);
-    expect(daemon.logged('process-started')).toMatchObject([{ level: 'info', pid }]);
+    const started = await eventually('its line', 5000, () => daemon.logged('process-started')[0] ?? null);
+    expect(started).toMatchObject({ level: 'info', pid });
     daemon.signal('SIGTERM');
     expect(await daemon.exit()).toMatchObject({ code: 0 });
     expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);

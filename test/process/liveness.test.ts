@@ -129,9 +129,10 @@ async function judgeGoodbye({ exchange }: Scene, { fate }: Guarded): Promise<voi
 
 /** The market of a bot that lives is renewed all the time. */
 async function judgeLife({ exchange, struckAtMs }: Scene): Promise<void> {
+  const toMs = await exchange.nowMs();
   const events = await exchange.events();
   const market = marketOf('lives');
-  expect(longestGapMs(events, market, struckAtMs, await exchange.nowMs())).toBeLessThan(4000);
+  expect(longestGapMs(events, market, struckAtMs, toMs)).toBeLessThan(4000);
   expect(ofKind(events, 'order-cancelled', market)).toEqual([]);
 }
 

@@ -185,8 +185,8 @@ describe('reloads', () => {
     expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(1);
     expect((await rest()).filter((status) => status !== 200)).toEqual([]);
 
-    const events = await exchange.events();
     const toMs = await exchange.nowMs();
+    const events = await exchange.events();
     expect(toMs - fromMs).toBeGreaterThan(15_000);
     expect([...ofKind(events, 'timer-fired'), ...ofKind(events, 'request-refused')]).toEqual([]);
     expect(await daemon.metric('killswitch_lapses_total')).toBe(0);

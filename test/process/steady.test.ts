@@ -3,8 +3,9 @@ import { stageFor } from './harness.ts';
 import { sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 
-/** How often a market is renewed whose timeout is 10 s or less. */
+/** How often a market is renewed whose timeout is 10 s or less, and one of 20 s. */
 const PERIOD_MS = 1000;
+const LONGER_PERIOD_MS = 20_000 / 6;
 
 describe.concurrent('no renewal moves', { timeout: 60_000 }, () => {
   test('because the exchange does not know another market, or because the requests of another one hang', async (context) => {
@@ -16,18 +17,18 @@ describe.concurrent('no renewal moves', { timeout: 60_000 }, () => {
     const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--markets', known]);
     const daemon = await stage.daemon({
       exchange: exchange.url,
-      markets: [...well, hanging, unknown].map((market) => ({ market, timeoutSeconds: 10 })),
+      markets: [...well, hanging, unknown].map((market) => ({ market, timeoutSeconds: 20 })),
     });
     await exchange.event('request-refused', 15_000);
     await sleep(1000);
     await exchange.addFaults({ kind: 'hang', mode: 'hold', match: { market: hanging } });
-    await exchange.event('fault-applied', 5000);
+    await exchange.event('fault-applied', 10_000);
     const fromMs = await exchange.nowMs();
-    await sleep(7000);
-    const events = await exchange.events();
+    await sleep(13_000);
     const toMs = await exchange.nowMs();
+    const events = await exchange.events();
     for (const market of well) {
-      expect(longestGapMs(events, market, fromMs, toMs)).toBeLessThanOrEqual(PERIOD_MS + 750);
+      expect(longestGapMs(events, market, fromMs, toMs)).toBeLessThanOrEqual(1.5 * LONGER_PERIOD_MS);
       expect(await daemon.metric('killswitch_renewal_failures_total', { market })).toBe(0);
     }
     expect(await daemon.metric('killswitch_outages_total')).toBe(0);
@@ -43,10 +44,7 @@ describe.concurrent('no renewal moves', { timeout: 60_000 }, () => {
     expect(renewalsOf(events, hanging).filter((atMs) => atMs > fromMs)).toEqual([]);
     await exchange.clearFaults();
     const { atMs: clearedMs } = await exchange.event('faults-cleared', 1000);
-    await sleep(2500);
-    expect(
-      longestGapMs(await exchange.events(), hanging, clearedMs + 2000, await exchange.nowMs()),
-    ).toBeLessThan(Number.POSITIVE_INFINITY);
+    await sleep(6000);
     expect(renewalsOf(await exchange.events(), hanging).filter((atMs) => atMs > clearedMs)).not.toEqual([]);
   });
 
@@ -75,8 +73,8 @@ describe.concurrent('no renewal moves', { timeout: 60_000 }, () => {
       for (const { daemon } of started) daemon.sabotage({ kind: 'step-clock', byMs });
       await sleep(4500);
     }
-    const events = await exchange.events();
     const toMs = await exchange.nowMs();
+    const events = await exchange.events();
     for (const { daemon, markets } of started) {
       expect(daemon.logged('clock-step')).toHaveLength(3);
       const gapsMs = markets.map((market) => longestGapMs(events, market, fromMs, toMs));

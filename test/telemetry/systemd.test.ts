@@ -205,6 +205,21 @@ describe('a service manager is told', () => {
     expect(said('READY=1')).toEqual([]);
   });
 
+  test('that it was ready, also where it stops before it was looked whether it is', () => {
+    const { calls, apply, heard, supervision } = start({ markets: ['AAA', 'BBB'] });
+    apply(calls[0]);
+    apply(calls[1]);
+    supervision.stopping();
+    expect(heard.map(({ lines }) => lines[0])).toEqual(['WATCHDOG=1', 'READY=1', 'STOPPING=1']);
+  });
+
+  test('nothing of being ready by a stop that comes before all are armed', () => {
+    const { calls, apply, heard, supervision } = start({ markets: ['AAA', 'BBB'] });
+    apply(calls[0]);
+    supervision.stopping();
+    expect(heard.map(({ lines }) => lines[0])).toEqual(['WATCHDOG=1', 'STOPPING=1']);
+  });
+
   test('that a handoff had no time to renew once more', async () => {
     const { answer, heard, run, supervision, keeper } = start({ markets: ['AAA', 'BBB'] });
     answer(3000);
