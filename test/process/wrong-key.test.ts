@@ -8,7 +8,7 @@ import { DEMO, ofKind } from './simulated-exchange.ts';
 
 const WRONG_SECRET = 'not-the-secret';
 
-/** An address for one exchange after the other: nobody is given its port by chance while it is in use at another one. */
+/** An address for one exchange after the other: nobody gets its port by chance while it is in use elsewhere. */
 async function keptAddress({ onTestFinished }: TestContext): Promise<string> {
   const holder = createServer();
   await new Promise<void>((resolve) => {
