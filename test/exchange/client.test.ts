@@ -122,7 +122,7 @@ test('a stale nonce is repeated with a new one, three times at most', async () =
 
 test('a hung exchange rejects with a time-out that leaves the outcome open', async () => {
   const server = await serveHttp(() => undefined);
-  const failed = open(server).syncKillSwitch(ARM, { timeoutMs: 150 });
+  const failed = open(server).syncKillSwitch(ARM, { timeoutMs: 2_000 });
   await expect(failed).rejects.toThrow(TimeoutError);
   await expect(failed).rejects.toMatchObject({ maybeApplied: true });
 });
@@ -135,11 +135,15 @@ test('a refused connection rejects with its cause and with the certainty that no
 });
 
 test('a signal withdraws a call that is on its way, and one that has not begun', async () => {
-  const server = await serveHttp(() => undefined);
+  let arrived = 0;
+  const server = await serveHttp(() => {
+    arrived += 1;
+  });
   const client = open(server);
   const stopping = new AbortController();
   const failed = client.syncKillSwitch(ARM, { signal: stopping.signal });
-  setTimeout(() => stopping.abort(new Error('enough')), 80);
+  await expect.poll(() => arrived).toBe(1);
+  stopping.abort(new Error('enough'));
   await expect(failed).rejects.toMatchObject({
     reason: 'aborted',
     maybeApplied: true,

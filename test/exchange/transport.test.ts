@@ -49,7 +49,9 @@ test('a fresh request does not wait behind connections that hang', async () => {
 
 test('after a time-out no connection of that time is used again', async () => {
   let hang = false;
+  let arrived = 0;
   const server = await serveHttp((_request, response) => {
+    arrived += 1;
     if (!hang) setTimeout(() => response.end('[]'), 20);
   });
   const { start, send } = openTransport(server.base);
@@ -57,7 +59,7 @@ test('after a time-out no connection of that time is used again', async () => {
   expect(server.connections()).toBe(3);
   hang = true;
   const hanging = start();
-  await sleep(50);
+  await expect.poll(() => arrived).toBe(4);
   hanging.cancel();
   await hanging.result;
   hang = false;
@@ -74,7 +76,8 @@ test('a keep-alive connection that the server closed meanwhile does not fail the
   const { send } = openTransport(server.base);
   await send();
   sockets[0]?.end();
-  await sleep(50);
+  // The other side closes its half when it has read of this one's end.
+  await expect.poll(() => sockets[0]?.closed).toBe(true);
   expect(await send()).toMatchObject({ kind: 'response', status: 200 });
   expect(server.connections()).toBe(2);
 });
@@ -125,13 +128,15 @@ test('evidence is asked for in the very step of the write, on new connections an
 });
 
 test('giving up settles once and later: what the server still answers is ignored', async () => {
-  const server = await serveHttp((_request, response) => setTimeout(() => response.end('[]'), 60));
+  const answers: (() => void)[] = [];
+  const server = await serveHttp((_request, response) => answers.push(() => response.end('[]')));
   const { start } = openTransport(server.base);
   const attempt = start();
-  await sleep(30);
+  await expect.poll(() => answers.length).toBe(1);
   attempt.cancel();
   expect(attempt.times()).toBe(0);
   attempt.cancel();
+  answers[0]?.();
   expect(await attempt.result).toMatchObject({
     kind: 'failed',
     reason: 'timeout',
@@ -216,11 +221,14 @@ test('a TLS handshake that hangs can be given up, and nothing was sent', async (
 });
 
 test('closing settles what is in flight, and later requests at once', async () => {
-  const server = await serveHttp(() => undefined);
+  let arrived = 0;
+  const server = await serveHttp(() => {
+    arrived += 1;
+  });
   const { transport, start } = openTransport(server.base, { connections: 1 });
   const written = start();
   const waiting = start();
-  await sleep(50);
+  await expect.poll(() => arrived).toBe(1);
   await transport.close();
   expect(await written.result).toMatchObject({ reason: 'aborted', maybeApplied: true });
   expect(await waiting.result).toMatchObject({ reason: 'aborted', maybeApplied: false });

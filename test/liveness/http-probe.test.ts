@@ -30,6 +30,12 @@ async function serve(handler: RequestListener, host = '127.0.0.1') {
   return { url: `http://${host}:${port}`, paths, had: () => had, open: () => open.size };
 }
 
+/** Where nobody listens: nobody is given a port by chance while it is in use at another address of the loopback. */
+async function freeUrl(): Promise<string> {
+  const { url } = await serve(() => undefined);
+  return url.replace('127.0.0.1', '127.0.0.2');
+}
+
 function probing(url: string) {
   const prober = openHttpProber(createSystemClock(), url);
   onTestFinished(() => prober.close());
@@ -107,14 +113,7 @@ describe('one probe', () => {
   });
 
   test('of an address where nobody listens says so', async () => {
-    const { url } = await serve(() => undefined);
-    const { port } = new URL(url);
-    const nobody = createTcpServer();
-    await new Promise<void>((resolve) => nobody.listen(0, '127.0.0.1', resolve));
-    const free = (nobody.address() as AddressInfo).port;
-    await new Promise((resolve) => nobody.close(resolve));
-    expect(free).not.toBe(Number(port));
-    const answer = await probing(`http://127.0.0.1:${free}/`).ask();
+    const answer = await probing(await freeUrl()).ask();
     expect(answer).toMatchObject({ kind: 'failed', detail: expect.stringContaining('ECONNREFUSED') });
   });
 
@@ -156,25 +155,25 @@ const BOT = `
     response.statusCode = Number(request.url.slice(1));
     response.end('status ' + response.statusCode);
   });
-  server.listen(Number(process.env.PORT ?? 0), '127.0.0.1', () => console.log('port ' + server.address().port + '.'));
+  server.listen(Number(process.env.PORT), process.env.HOST, () => console.log('up'));
 `;
 
 async function watched(status: number) {
-  const start = (port = 0) =>
-    startProcess({ onTestFinished }, process.execPath, ['-e', BOT], { PORT: String(port) });
+  const url = await freeUrl();
+  const { hostname: HOST, port: PORT } = new URL(url);
+  const start = () => startProcess({ onTestFinished }, process.execPath, ['-e', BOT], { HOST, PORT });
   const bot = start();
-  await until('the bot to listen', () => /port \d+\./.test(bot.output()));
-  const port = Number(/port (\d+)\./.exec(bot.output())?.[1]);
+  await until('the bot to listen', () => bot.output().includes('up'));
   const real = createReal({ onTestFinished });
   const evidence = createHttpEvidence({
     clock: real.clock,
-    urls: () => [{ bot: 'default', url: `http://127.0.0.1:${port}/${status}` }],
+    urls: () => [{ bot: 'default', url: `${url}/${status}` }],
     probeEveryMs: () => 300,
     onProblem: real.onProblem,
     open: (url) => openHttpProber(real.clock, url),
   });
   real.start(evidence);
-  return { ...real, bot, again: () => start(port) };
+  return { ...real, bot, again: start };
 }
 
 describe('a bot with a URL', () => {

@@ -12,7 +12,7 @@ const seenBy = (look: LookAtProcess, pid: number) =>
   new Promise<ProcessState | null>((resolve) => look(pid, resolve));
 const stateOf = (pid: number) => readProcStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.state;
 
-async function watched(args: readonly string[]) {
+async function watched(args: readonly string[], { tellsOfEnd = false } = {}) {
   const real = createReal({ onTestFinished });
   const evidence = createProcessEvidence({
     clock: real.clock,
@@ -23,9 +23,10 @@ async function watched(args: readonly string[]) {
   });
   real.start(evidence);
   const bot = startProcess({ onTestFinished }, process.execPath, args);
+  if (tellsOfEnd) bot.child.once('exit', evidence.ended);
   evidence.began(bot.pid);
   await until('the bot to run', () => bot.output().includes('up'));
-  return { ...real, evidence, bot };
+  return { ...real, bot };
 }
 
 describe('a real child', () => {
@@ -72,8 +73,9 @@ describe('a real child', () => {
     ['process.exit(3)', 'fail'],
     ['process.kill(process.pid, "SIGKILL")', 'fail'],
   ])('that ends by %s has this as its last word: %s', async (end, word) => {
-    const { bot, evidence, said } = await watched(['-e', `console.log("up"); setTimeout(() => ${end}, 100)`]);
-    bot.child.once('exit', evidence.ended);
+    const { bot, said } = await watched(['-e', `console.log("up"); setTimeout(() => ${end}, 100)`], {
+      tellsOfEnd: true,
+    });
     await bot.ended;
     expect(said.slice(-2).map(({ bot: name, says }) => `${name} ${says}`)).toEqual([
       `maker ${word}`,

@@ -62,13 +62,16 @@ describe('a beat', () => {
     const outgoing = request({ hostname, port, path: '/v1/beat?bot=main', method: 'POST', agent: false });
     outgoing.setHeader('content-type', 'application/json');
     outgoing.write('{"seq"');
+    // Over a later connection: what this one wrote has been read when that one is answered.
+    expect((await asker(control.addresses[0])('/v1/beat?bot=main')).status).toBe(200);
+    expect(spy.calls).toHaveLength(1);
     await new Promise((resolve) => setTimeout(resolve, 400));
     const answered = new Promise<number | undefined>((resolve) => {
       outgoing.on('response', ({ statusCode }) => resolve(statusCode));
     });
     outgoing.end(':1}');
     expect(await answered).toBe(200);
-    expect(spy.calls[0]?.at(-1)).toBeGreaterThan(250);
+    expect(spy.calls[1]?.at(-1)).toBeGreaterThan(250);
   });
 
   test.each(['suspended', 'paused', 'disarmed', 'expired', 'arming', 'rejected', 'deleted'] as const)(

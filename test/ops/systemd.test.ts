@@ -57,8 +57,8 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
   test('is ready when every market is armed and not before, however long the exchange is away; the bot waits for it', async () => {
     await host.must(`systemctl stop trading-bot ${DAEMON}`);
     const fromMs = Date.now();
-    // Longer than TimeoutStartSec.
-    await host.maintenance(45_000);
+    // Longer than TimeoutStartSec, and than the wait below with all that is asked after it.
+    await host.maintenance(60_000);
     await host.must(`systemctl start --no-block ${DAEMON} trading-bot`);
     await sleep(40_000);
     expect([await show('ActiveState'), await show('SubState'), await show('NRestarts')]).toEqual([
@@ -68,7 +68,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
     ]);
     expect(await show('StatusText')).toBe('Starting: 0 of 2 markets armed, no sign of default yet');
     expect(await show('ActiveState', 'trading-bot')).toBe('inactive');
-    await eventually('the bot', 30_000, async () =>
+    await eventually('the bot', 45_000, async () =>
       (await show('ActiveState', 'trading-bot')) === 'active' ? true : null,
     );
     for (const market of MARKETS) {

@@ -57,7 +57,8 @@ describe.concurrent('nothing shows', { timeout: 60_000 }, () => {
     );
     await sleep(4000);
     await exchange.addFaults({ kind: 'unauthorised' });
-    await eventually('a refused key', 5000, () => daemon.logged('unauthorised')[0] ?? null);
+    // Its turn comes when every fault before it has had its own.
+    await eventually('a refused key', 20_000, () => daemon.logged('unauthorised')[0] ?? null);
     const shown = [await everythingShownBy(daemon)];
     daemon.signal('SIGTERM');
     await daemon.exit();

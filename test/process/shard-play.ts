@@ -90,10 +90,11 @@ export async function stageFleet(context: TestContext, options: FleetOptions) {
     await daemon.ready(180_000);
     return daemon;
   };
+  // The last line may not be written to its end yet.
   const events = (): Events =>
     readFileSync(eventLog, 'utf8')
-      .trimEnd()
       .split('\n')
+      .slice(0, -1)
       .map((line) => JSON.parse(line) as Events[number]);
   return { exchange, names, configOf, start, events };
 }

@@ -1,11 +1,22 @@
 import { writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { DEMO, ofKind } from './simulated-exchange.ts';
 
 const WRONG_SECRET = 'not-the-secret';
+
+/** An address for one exchange after the other: nobody gets its port by chance while it is in use elsewhere. */
+async function keptAddress({ onTestFinished }: TestContext): Promise<string> {
+  const holder = createServer();
+  await new Promise<void>((resolve) => {
+    holder.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => void holder.close());
+  return `127.0.0.2:${(holder.address() as AddressInfo).port}`;
+}
 
 describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () => {
   test('is told from a good one by check-config --live, which changes nothing', async (context) => {
@@ -60,14 +71,15 @@ describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () =
 
   test('because it was changed is read again from its file, and everything is armed without a restart', async (context) => {
     const stage = stageFor(context);
-    const exchange = await stage.exchange();
+    const listen = ['--listen', await keptAddress(context)];
+    const exchange = await stage.exchange(listen);
     const markets = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
     const daemon = await stage.daemon({ exchange: exchange.url, markets });
     await daemon.ready();
     writeFileSync(daemon.secretFile, 'the-next-secret\n');
     exchange.program.signal('SIGKILL');
     await exchange.program.exit();
-    const changed = await stage.exchange(['--listen', new URL(exchange.url).host], {
+    const changed = await stage.exchange(listen, {
       env: { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: 'the-next-secret' },
     });
     await eventually('every market armed again', 20_000, async () =>

@@ -104,10 +104,10 @@ test('latency delays the request, or only its reply', async () => {
   server.clearFaults();
 
   server.addFaults([{ kind: 'latency', ms: 200, when: 'after' }]);
-  const reply = send(server.url, signed({ market: 'LATE_USDT', timeout: '60' }));
-  await pause(100);
-  expect(isArmed('LATE_USDT')).toBe(true);
-  expect((await reply).status).toBe(200);
+  const since = server.exchange.log.lastSeq();
+  expect((await send(server.url, signed({ market: 'LATE_USDT', timeout: '60' }))).status).toBe(200);
+  const armed = server.exchange.log.since(since).find(({ kind }) => kind === 'timer-armed');
+  expect(server.nowMs() - (armed?.atMs ?? Number.POSITIVE_INFINITY)).toBeGreaterThan(195);
 });
 
 test('a slow body arrives whole, late', async () => {
@@ -118,17 +118,20 @@ test('a slow body arrives whole, late', async () => {
 });
 
 test('a hang that holds carries the requests out in order when it ends, even of clients that gave up', async () => {
-  server.addFaults([{ kind: 'hang', mode: 'hold', forMs: 300 }]);
+  server.addFaults([{ kind: 'hang', mode: 'hold' }]);
+  const since = server.exchange.log.lastSeq();
+  const held = () => server.exchange.log.since(since).filter(({ kind }) => kind === 'fault-applied').length;
   const controller = new AbortController();
   const gaveUp = send(server.url, signed({ market: 'GONE_USDT', timeout: '60' }), controller.signal).catch(
     () => 'gave up',
   );
-  await pause(60);
+  await expect.poll(held).toBe(1);
   const waited = send(server.url, signed({ market: 'HELD_USDT', timeout: '60' }));
-  await pause(60);
+  await expect.poll(held).toBe(2);
   controller.abort();
   expect(await gaveUp).toBe('gave up');
   expect([isArmed('GONE_USDT'), isArmed('HELD_USDT')]).toEqual([false, false]);
+  server.clearFaults();
   expect((await waited).status).toBe(200);
   expect([isArmed('GONE_USDT'), isArmed('HELD_USDT')]).toEqual([true, true]);
 });

@@ -95,7 +95,7 @@ test('a timer fires by the clock, within a fraction of a second of its moment', 
   const { body } = await send(own.url, signed({ market: 'FIRE_USDT', timeout: '5' }));
   const dueMs = (JSON.parse(body) as { cancellationTime: number }).cancellationTime * 1000;
   const since = own.exchange.log.lastSeq();
-  const events = (await control(own.url, 'GET', `/simulator/events?since=${since}&wait=9000`)).value;
+  const events = (await control(own.url, 'GET', `/simulator/events?since=${since}&wait=60000`)).value;
   const [fired] = events as { kind: string; atMs: number }[];
   expect(fired).toMatchObject({ kind: 'timer-fired', market: 'FIRE_USDT', cancelledOrders: 1 });
   expect((fired?.atMs ?? 0) - dueMs).toBeGreaterThanOrEqual(0);
