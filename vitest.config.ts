@@ -22,7 +22,7 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 30_000,
-    // Tests of processes mostly wait: five workers keep two processors busy.
+    // Tests of processes mostly wait: three workers keep two processors busy.
     maxWorkers: 3,
     sequence: { sequencer: WaitingFirst },
     projects: [

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { loadAside } from '../config/load-aside.ts';
 import { readSecrets } from '../config/secrets.ts';
+import type { LeftArmed } from '../core/notice.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process-look.ts';
 import type { Clock } from '../ports.ts';
@@ -52,7 +52,7 @@ export function registerExec(program: Command, edge: Edge): void {
         edge.exitNow(obstacle.code);
         return;
       }
-      const run: Run = { bot: null, stopsAsked: 0, over: false };
+      const run: Run = { bot: null, stopsAsked: 0, over: false, codeOf: null };
       const { daemon, crash } = watchForCrash(edge, () => describeOrphan(run.bot));
       // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
       passSignalsOn(run, daemon.promise, edge, crash);
@@ -74,7 +74,7 @@ export function registerExec(program: Command, edge: Edge): void {
           write: openSharedStderr(),
         });
         daemon.resolve(started);
-        guardBot(run, { daemon: started, config: loaded.config, clock, command, edge }).catch(crash);
+        guardBot(run, { daemon: started, clock, command, edge }).catch(crash);
       } catch (error) {
         edge.err(`killswitchd exec: ${error instanceof Error ? error.message : String(error)}`);
         edge.exitNow(EXIT.config);
@@ -90,6 +90,8 @@ interface Run {
   stopsAsked: number;
   /** The daemon stops: no bot is started any more. */
   over: boolean;
+  /** The exit code by what the stop has left armed; null before it. */
+  codeOf: ((left: readonly LeftArmed[]) => number) | null;
 }
 
 /** Where there is no /proc, sending no signal tells at least whether the bot is there. */
@@ -113,17 +115,17 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (er
     const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
     const exit = () => edge.exitNow(EXIT.unconfirmed);
     daemon
-      .then(({ log }) => {
-        log.logger.error({ event: 'exit-at-once' }, text);
-        return log.flush(LAST_WORDS_MS);
+      .then((started) => {
+        const left = started.left();
+        if (left !== null && run.codeOf !== null) return edge.exitNow(run.codeOf(left));
+        started.log.logger.error({ event: 'exit-at-once' }, text);
+        return started.log.flush(LAST_WORDS_MS);
       })
       .then(exit, exit);
   };
   const stopWithoutBot = async (signal: Signal) => {
     run.over = true;
-    const started = await daemon;
-    await started.stop(signal, 'keep');
-    edge.exitNow(EXIT.ok);
+    await finish(run, await daemon, edge, { why: signal, policy: 'keep', codeOf: () => EXIT.ok });
   };
   const onStop = (signal: 'SIGTERM' | 'SIGINT') => () => {
     run.stopsAsked += 1;
@@ -146,7 +148,6 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (er
 
 interface Guarded {
   readonly daemon: Daemon;
-  readonly config: Config;
   readonly clock: Clock;
   readonly command: readonly string[];
   readonly edge: Edge;
@@ -154,25 +155,27 @@ interface Guarded {
 
 /** Starts the bot once it is protected, waits for its end, and then ends the timers as its end says. */
 async function guardBot(run: Run, guarded: Guarded): Promise<void> {
-  const { daemon, config, command, edge } = guarded;
+  const { daemon, command, edge } = guarded;
   const { logger } = daemon.log;
   const missing = await waitUntilArmed(run, guarded);
   if (run.over) return;
   if (missing !== null) {
-    run.over = true;
     logger.error({ event: 'process-not-started' }, `THE BOT WAS NOT STARTED: ${missing}.`);
-    await daemon.stop('not every market could be armed', 'keep');
-    edge.exitNow(EXIT.unreachable);
+    const why = 'not every market could be armed';
+    await finish(run, daemon, edge, { why, policy: 'keep', codeOf: () => EXIT.unreachable });
     return;
   }
   // With a terminal the keyboard's signals are for both: there the bot stays in the group of this process.
   const signalGroup = edge.sharesTerminal === true ? undefined : edge.signalGroup;
-  const started = await startBot(command, environmentFor(edge.env, config, daemon.controls), signalGroup);
+  const started = await startBot(
+    command,
+    environmentFor(edge.env, daemon.config(), daemon.controls),
+    signalGroup,
+  );
   if (started.kind === 'failed') {
-    run.over = true;
     logger.error({ event: 'process-not-started' }, `THE BOT CANNOT BE STARTED: ${started.why}.`);
-    await daemon.stop('the bot cannot be started', 'keep');
-    edge.exitNow(started.code);
+    const why = 'the bot cannot be started';
+    await finish(run, daemon, edge, { why, policy: 'keep', codeOf: () => started.code });
     return;
   }
   const { bot } = started;
@@ -187,7 +190,7 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
   const end = await bot.ended;
   // A bad end is one whatever is left; a good one is none while the bot may run on behind it.
   if (end.code !== 0) daemon.child.ended(end.code);
-  const withinMs = config.shutdown.budgetSeconds * 1000;
+  const withinMs = daemon.config().shutdown.budgetSeconds * 1000;
   const leftBehind = await endRest(bot, { clock: guarded.clock, logger, withinMs });
   run.bot = null;
   run.over = true;
@@ -195,15 +198,33 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
   if (end.code === 0) daemon.child.ended(leftBehind ? null : 0);
   const how = describeEnd(end);
   logger[well ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
-  const left = await daemon.stop(`the bot has ended ${how}`, ...(well ? [] : ['keep' as const]));
-  const unconfirmed = left.some(({ why }) => why === 'unconfirmed');
-  edge.exitNow(end.code === 0 && (unconfirmed || leftBehind) ? EXIT.unconfirmed : exitCodeOf(end));
+  await finish(run, daemon, edge, {
+    why: `the bot has ended ${how}`,
+    policy: well ? 'configured' : 'keep',
+    codeOf: (left) =>
+      end.code === 0 && (leftBehind || left.some(({ why }) => why === 'unconfirmed'))
+        ? EXIT.unconfirmed
+        : exitCodeOf(end),
+  });
+}
+
+interface Finish {
+  readonly why: string;
+  readonly policy: 'keep' | 'configured';
+  readonly codeOf: NonNullable<Run['codeOf']>;
+}
+
+/** Ends the timers, and then this process. */
+async function finish(run: Run, daemon: Daemon, edge: Edge, { why, policy, codeOf }: Finish): Promise<void> {
+  run.over = true;
+  run.codeOf = codeOf;
+  edge.exitNow(codeOf(await daemon.stop(why, ...(policy === 'keep' ? [policy] : []))));
 }
 
 /** Where the process is the evidence, it had better be the bot's. */
-function warnOfWrapper({ config, command, daemon }: Guarded): void {
+function warnOfWrapper({ command, daemon }: Guarded): void {
   const wrapper = findWrapper(command);
-  if (wrapper === null || config.liveness.mode !== 'process') return;
+  if (wrapper === null || daemon.config().liveness.mode !== 'process') return;
   daemon.log.logger.warn(
     { event: 'process-behind-wrapper', wrapper },
     `What is watched is ${wrapper}, not what it starts: a bot below it that dies or is stopped is not noticed, and its timers are renewed. Start the bot itself, or end the script with exec; or use liveness.mode: beat.`,
@@ -216,8 +237,8 @@ const ASK_AGAIN_MS = 250;
 const NAMED_MARKETS = 5;
 
 /** Waits for the first confirmation of every market; what is missing at the end of the grace, or null where nothing is. */
-async function waitUntilArmed(run: Run, { daemon, config, clock }: Guarded): Promise<string | null> {
-  const graceMs = config.liveness.startupGraceSeconds * 1000;
+async function waitUntilArmed(run: Run, { daemon, clock }: Guarded): Promise<string | null> {
+  const graceMs = daemon.config().liveness.startupGraceSeconds * 1000;
   const untilMs = clock.now().monoMs + graceMs;
   for (;;) {
     const leftMs = untilMs - clock.now().monoMs;

@@ -54,15 +54,21 @@ export function registerRun(program: Command, edge: Edge): void {
 }
 
 function stopOnSignals(daemon: Promise<Daemon>, edge: Edge, crash: (error: unknown) => void): void {
+  let running: Daemon | null = null;
   let stopping = false;
+  daemon.then((started) => {
+    running = started;
+  }, crash);
   const onSignal = (signal: string) => () => {
-    if (stopping) {
+    const left = running?.left() ?? null;
+    if (left !== null) conclude(left, edge);
+    else if (stopping) {
       edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
       edge.exitNow(EXIT.unconfirmed);
-      return;
+    } else {
+      stopping = true;
+      daemon.then((started) => started.stop(signal)).then((ended) => conclude(ended, edge), crash);
     }
-    stopping = true;
-    daemon.then((started) => started.stop(signal)).then((left) => conclude(left, edge), crash);
   };
   edge.onSignal('SIGTERM', onSignal('SIGTERM'));
   edge.onSignal('SIGINT', onSignal('SIGINT'));

@@ -1,3 +1,4 @@
+import { usableBases } from './outage.ts';
 import { type BotState, type CoreState, isWanted, slackMs } from './state.ts';
 import type { Instant } from './time.ts';
 
@@ -7,6 +8,8 @@ export interface Summary {
   /** As `Snapshot.ready`. */
   readonly ready: boolean;
   readonly authorised: boolean;
+  /** No address that renewals may take answers a ping. False before the first answer. */
+  readonly away: boolean;
   readonly configured: number;
   /** Markets that should be armed now, and how many of those surely are. */
   readonly wanted: number;
@@ -48,6 +51,7 @@ export function summarise(state: CoreState, now: Instant): Summary {
     phase,
     ready: phase === 'running' && authorised && armed === wanted,
     authorised,
+    away: usableBases(state).every(({ pingUp }) => pingUp === false),
     configured: state.markets.filter(({ leaving }) => !leaving).length,
     wanted,
     armed,

@@ -61,6 +61,10 @@ export interface Daemon {
   /** Where beats and commands are taken; empty where none are. */
   readonly controls: readonly string[];
   readonly child: Child;
+  /** The configuration in force. */
+  config(): Config;
+  /** What `stop` resolves with, as soon as it is known; null before. */
+  left(): readonly LeftArmed[] | null;
   /** Reads the configuration again, as SIGHUP asks. */
   reload(): Promise<ReloadReport>;
   /**
@@ -112,17 +116,21 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   keeper.onWake(telling.metrics.wokeUp);
   keeper.start();
   const stopService = service.start();
+  let known: readonly LeftArmed[] | null = null;
   return {
     log,
     keeper,
     addresses: listeners.web,
     controls: listeners.control,
     child: service.child,
+    config: service.config,
+    left: () => known,
     reload: () => service.reloading.reload('signal', 0),
     async stop(why, policy) {
       service.reloading.stop();
       supervision.stopping();
       const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
+      known = left;
       stopService();
       await listeners.close();
       await closeExchange();

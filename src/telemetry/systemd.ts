@@ -45,7 +45,7 @@ const SILENT: Supervision = {
 };
 
 /**
- * `READY=1` once every wanted market is confirmed armed, as `/readyz` has it; `WATCHDOG=1` from the keeper's own steps;
+ * `READY=1` once every wanted market is confirmed armed, as `/readyz` has it, and the exchange is there; `WATCHDOG=1` from the keeper's own steps;
  * a status line; and more time, step by step, while an exchange that is down holds up the start, or a stop.
  */
 export function createSupervision({ manager, clock, summary, log }: SupervisionOptions): Supervision {
@@ -73,7 +73,7 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
       const { monoMs } = clock.now();
       if (stage === 'stopped' || monoMs < lookAtMs) return;
       const seen = summary();
-      const arrived = stage === 'starting' && seen.ready;
+      const arrived = stage === 'starting' && mayFollow(seen);
       if (arrived) stage = 'running';
       if (arrived || monoMs >= tellAtMs) {
         const lines = stage === 'running' ? ['WATCHDOG=1'] : ['WATCHDOG=1', extend];
@@ -93,7 +93,8 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
     stopping() {
       if (stage === 'stopping' || stage === 'stopped') return;
       // A manager that was never told takes the end for a failed start.
-      if (stage === 'starting' && summary().ready) tell(['READY=1', 'WATCHDOG=1'], describeStatus(summary()));
+      if (stage === 'starting' && mayFollow(summary()))
+        tell(['READY=1', 'WATCHDOG=1'], describeStatus(summary()));
       stage = 'stopping';
       tell(['STOPPING=1', extend], describeStop(summary()));
     },
@@ -109,6 +110,14 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
       });
     },
   };
+}
+
+/**
+ * Whether those who wait for the daemon may start. Where nothing is wanted armed, because no bot came within the grace,
+ * they may as soon as the exchange is there: a bot that is started then is protected by its first beat.
+ */
+function mayFollow({ ready, wanted, away }: Summary): boolean {
+  return ready && (wanted > 0 || !away);
 }
 
 const describeStage = {

@@ -58,7 +58,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
     await host.must(`systemctl stop trading-bot ${DAEMON}`);
     const fromMs = Date.now();
     // Longer than TimeoutStartSec, and than the wait below with all that is asked after it.
-    await host.maintenance(60_000);
+    await host.maintenance(52_000);
     await host.must(`systemctl start --no-block ${DAEMON} trading-bot`);
     await sleep(40_000);
     expect([await show('ActiveState'), await show('SubState'), await show('NRestarts')]).toEqual([

@@ -1,9 +1,10 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { BOT, botSays, MARKET, PROCESS, play } from './exec-play.ts';
 import { stageFor } from './harness.ts';
 import { eventually } from './program.ts';
+import { writeConfig } from './reloading.ts';
 import { ofKind } from './simulated-exchange.ts';
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
@@ -67,6 +68,27 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(names.filter((name) => /^(NOTIFY|WATCHDOG|LISTEN)_/.test(name ?? ''))).toEqual([]);
     expect(daemon.logged('notify-failed')).toMatchObject([{ level: 'warn' }]);
     expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(1);
+  });
+
+  test('tells the bot the name that the configuration gives it when it is started', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await exchange.addFaults({ kind: 'status', status: 503 });
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: [{ market: MARKET, bot: 'maker' }],
+      bot: BOT,
+      config: {
+        liveness: { mode: 'beat' },
+        control: { listen: [`unix:${join(stage.directory, 's')}`] },
+        reload: { pollSeconds: 1 },
+      },
+    });
+    await eventually('the log', 15_000, () => daemon.logged('control-listening')[0] ?? null);
+    writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace('"maker"', '"taker"'));
+    await eventually('the reload', 15_000, () => daemon.logged('reload-applied')[0] ?? null);
+    await exchange.clearFaults();
+    expect((await botSays(daemon, 'started')).env).toMatchObject({ KILLSWITCHD_BOT: 'taker' });
   });
 
   test('names no bot to a bot that trades for several, and no daemon where none can be asked', async (context) => {

@@ -1,32 +1,36 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { MARKET, PROCESS } from './exec-play.ts';
+import { expect, type TestContext, test } from 'vitest';
+import { BOT, botSays, MARKET, PROCESS } from './exec-play.ts';
 import { stageFor } from './harness.ts';
+import { eventually } from './program.ts';
 
-const SLOW = `#!/bin/sh
-sleep 0.05
-printf '%s\\n' "$@" >>"$0.said"
-`;
-
-test('a service manager that is told by a slow program hears everything up to the last word', {
-  timeout: 60_000,
-}, async (context) => {
+/** An exchange, and a program `systemd-notify` that takes so long for each message. */
+async function play(context: TestContext, seconds: number) {
   const stage = stageFor(context);
   const exchange = await stage.exchange();
   const programs = join(stage.directory, 'programs');
   mkdirSync(programs);
   const program = join(programs, 'systemd-notify');
-  writeFileSync(program, SLOW, { mode: 0o755 });
+  const script = `#!/bin/sh\nsleep ${seconds}\nprintf '%s\\n' "$@" >>"$0.said"\n`;
+  writeFileSync(program, script, { mode: 0o755 });
+  const env = {
+    PATH: `${programs}:${process.env['PATH'] ?? ''}`,
+    NOTIFY_SOCKET: join(stage.directory, 'manager'),
+  };
+  return { stage, exchange, program, env };
+}
+
+test('a service manager that is told by a slow program hears everything up to the last word', {
+  timeout: 60_000,
+}, async (context) => {
+  const { stage, exchange, program, env } = await play(context, 0.05);
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: [MARKET],
     bot: ['true'],
     config: { liveness: PROCESS },
-    env: {
-      PATH: `${programs}:${process.env['PATH'] ?? ''}`,
-      NOTIFY_SOCKET: join(stage.directory, 'manager'),
-    },
+    env,
   });
   expect(await daemon.exit()).toMatchObject({ code: 0 });
   const lines = readFileSync(`${program}.said`, 'utf8').trimEnd().split('\n');
@@ -34,3 +38,26 @@ test('a service manager that is told by a slow program hears everything up to th
   expect(lines.at(-1)).toBe('STATUS=Stopped: no timer is armed');
   expect(daemon.logged('notify-failed')).toEqual([]);
 });
+
+test.for(['run', 'exec'] as const)(
+  'a second signal to %s, while a slow service manager is told of a stop that is over, calls it no failure',
+  {
+    timeout: 60_000,
+  },
+  async (command, context) => {
+    const { stage, exchange, env } = await play(context, 8);
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: [MARKET],
+      env,
+      ...(command === 'exec' ? { bot: BOT, config: { liveness: PROCESS } } : {}),
+    });
+    await (command === 'exec' ? botSays(daemon, 'started') : daemon.ready());
+    daemon.signal('SIGTERM');
+    await eventually('the end of the stop', 15_000, () => daemon.logged('stopped')[0] ?? null);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    expect(daemon.logged('exit-at-once')).toEqual([]);
+    expect(await exchange.event('timer-deleted', 1000)).toMatchObject({ market: MARKET });
+  },
+);

@@ -85,6 +85,29 @@ describe('a service manager is told', () => {
     );
   });
 
+  test('that it is ready beyond the grace of its bots as soon as the exchange is there, and not while it is away', () => {
+    const { pings, run, said, supervision, keeper } = start({
+      liveness: { mode: 'beat', startupGraceMs: 20_000 },
+    });
+    const answerPings = (ok: boolean) => {
+      const outcome = ok
+        ? ({ ok, latencyMs: 5 } as const)
+        : ({ ok, latencyMs: 5, reason: 'network', detail: 'no answer' } as const);
+      for (const ping of pings.splice(0)) ping.settle(outcome);
+    };
+    for (let at = 0; at < 120_000; at += 500) {
+      answerPings(false);
+      run(500);
+    }
+    expect(keeper.summary()).toMatchObject({ ready: true, wanted: 0, away: true });
+    expect(said('READY=1')).toEqual([]);
+    answerPings(true);
+    run(500);
+    expect(said('READY=1')).toHaveLength(1);
+    supervision.stopping();
+    expect(said('READY=1')).toHaveLength(1);
+  });
+
   test('to go on waiting while the exchange is away at the start, for as long as the loop turns', () => {
     const { run, said, heard } = start();
     run(600_000);
