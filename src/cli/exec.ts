@@ -193,7 +193,6 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
   const withinMs = daemon.config().shutdown.budgetSeconds * 1000;
   const leftBehind = await endRest(bot, { clock: guarded.clock, logger, withinMs });
   run.bot = null;
-  run.over = true;
   const well = end.code === 0 && !leftBehind;
   if (end.code === 0) daemon.child.ended(leftBehind ? null : 0);
   const how = describeEnd(end);

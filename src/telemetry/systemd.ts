@@ -45,8 +45,9 @@ const SILENT: Supervision = {
 };
 
 /**
- * `READY=1` once every wanted market is confirmed armed, as `/readyz` has it, and the exchange is there; `WATCHDOG=1` from the keeper's own steps;
- * a status line; and more time, step by step, while an exchange that is down holds up the start, or a stop.
+ * `READY=1` once every wanted market is confirmed armed, as `/readyz` has it, and where none is wanted, the exchange
+ * answers; `WATCHDOG=1` from the keeper's own steps; a status line; and more time, step by step, while an exchange that is
+ * down holds up the start, or a stop.
  */
 export function createSupervision({ manager, clock, summary, log }: SupervisionOptions): Supervision {
   if (manager === null) return SILENT;

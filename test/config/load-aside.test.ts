@@ -93,9 +93,9 @@ describe('a configuration that is read on a thread of its own', { timeout: 60_00
       return (user + system) / 1000;
     };
     const atOnceMs = await cpuMs(() => loadConfig(options));
-    // What a host takes away from its guest counts as CPU time of the guest: not each of them is without it.
+    // What a host takes away counts as CPU time of its guest: one of the three may be spoilt by it.
     const asideMs: number[] = [];
     for (let round = 0; round < 3; round += 1) asideMs.push(await cpuMs(() => loadAside(options)));
-    expect(Math.min(...asideMs)).toBeLessThan(atOnceMs / 4);
+    expect(asideMs.toSorted((one, other) => one - other)[1]).toBeLessThan(atOnceMs / 4);
   });
 });

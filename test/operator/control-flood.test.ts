@@ -50,16 +50,15 @@ async function startProcess(listen: string) {
 }
 
 /**
- * Expects that the daemon holds its loop for less than this share of the CPU time that it takes, in one of three rounds:
- * a daemon that does not give it back holds it in each, while a host that takes time away, which counts as CPU time of
- * its guest, does so now and then.
+ * Expects that the daemon holds its loop for less than this share of the CPU time that it takes. What a host takes away
+ * counts as CPU time of its guest: after a round that was spoilt, both of two more have to show it.
  */
 async function expectTurns(share: number, round: () => Promise<LoadReport>): Promise<void> {
-  const reports: LoadReport[] = [];
   const shareOf = ({ longestHoldMs, cpuMs }: LoadReport) => longestHoldMs / cpuMs;
-  do reports.push(await round());
-  while (reports.length < 3 && reports.every((report) => shareOf(report) >= share));
-  expect(Math.min(...reports.map(shareOf)), JSON.stringify(reports)).toBeLessThan(share);
+  const first = await round();
+  if (shareOf(first) < share) return;
+  const others = [await round(), await round()];
+  expect(Math.max(...others.map(shareOf)), JSON.stringify([first, ...others])).toBeLessThan(share);
 }
 
 /** How many requests came to which end: a status, or `closed` for a connection that ended without an answer. */
@@ -180,8 +179,7 @@ describe.each(Object.entries(KINDS))('over %s', (_, listen) => {
       const flood = 'POST /v1/beat HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000);
       await Promise.all(THOUSAND.slice(0, 100).map(() => say(daemon.address, flood)));
       expect((await asker(daemon.address)('/v1/beat')).status).toBe(200);
-      const report = await daemon.end();
-      return report;
+      return daemon.end();
     });
   });
 

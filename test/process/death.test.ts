@@ -55,12 +55,9 @@ describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
       expect(await daemon.exit()).toMatchObject({ code: 70 });
       expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal' }]);
     }
-    const cancelled = await exchange.event('order-cancelled', 8000);
-    const { cancellationTime } = await exchange.event('timer-fired', 1000);
+    const { atMs } = await exchange.event('order-cancelled', 8000);
     const events = await exchange.events();
     expect(ofKind(events, 'timer-deleted')).toEqual([]);
-    // When it was due: the exchange stamps what it does when it gets its turn.
-    expect(cancellationTime * 1000 - (renewalsOf(events, market).at(-1) ?? 0)).toBeLessThanOrEqual(6000);
-    expect(cancelled.atMs - cancellationTime * 1000).toBeLessThan(3000);
+    expect(atMs - (renewalsOf(events, market).at(-1) ?? 0)).toBeLessThanOrEqual(6000);
   });
 });

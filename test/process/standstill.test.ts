@@ -95,21 +95,16 @@ describe.concurrent('a hang of the exchange at T = 20', { timeout: 120_000 }, ()
 describe.concurrent('a daemon that stands still', { timeout: 60_000 }, () => {
   test('for 3 s at T = 10, stopped or with its event loop blocked, lapses nothing and renews all as soon as it goes on', async (context) => {
     const { exchange, daemon } = await guard(context, 10);
-    const earlier = daemon.logged('stall').length;
     daemon.signal('SIGSTOP');
     await sleep(3000);
     const continuedMs = await exchange.nowMs();
     daemon.signal('SIGCONT');
-    const renewals = await firstRenewalsAfter(exchange, continuedMs);
-    const stop = await eventually(
-      'a line about the stop',
-      2000,
-      () => daemon.logged('stall')[earlier] ?? null,
-    );
-    // From when the daemon runs again: whoever continues it may have to wait for that.
-    const noticedMs = Date.parse(stop.time);
-    expect(noticedMs - continuedMs).toBeLessThan(4000);
-    for (const atMs of renewals) expect(atMs - noticedMs).toBeLessThan(1000);
+    // Whoever continues it may be stopped itself right before.
+    const latestMs = (await exchange.nowMs()) + 1000;
+    for (const atMs of await firstRenewalsAfter(exchange, continuedMs)) {
+      expect(atMs).toBeLessThan(latestMs);
+    }
+    await eventually('a line about the stop', 2000, () => daemon.logged('stall')[0] ?? null);
     const linesBefore = daemon.logged('stall').length;
     daemon.sabotage({ kind: 'block', ms: 3000 });
     await eventually('a line about the block', 8000, () => daemon.logged('stall')[linesBefore] ?? null);

@@ -134,6 +134,10 @@ test('a hang that holds carries the requests out in order when it ends, even of 
   server.clearFaults();
   expect((await waited).status).toBe(200);
   expect([isArmed('GONE_USDT'), isArmed('HELD_USDT')]).toEqual([true, true]);
+
+  server.addFaults([{ kind: 'hang', mode: 'hold', forMs: 300 }]);
+  expect((await send(server.url, signed({ market: 'ENDED_USDT', timeout: '60' }))).status).toBe(200);
+  expect(isArmed('ENDED_USDT')).toBe(true);
 });
 
 test('a hang that drops closes the connection when it ends and carries nothing out', async () => {
