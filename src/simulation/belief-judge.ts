@@ -1,4 +1,4 @@
-import { type MarketState, slackMs } from '../core/state.ts';
+import type { CoreView, MarketView } from '../core/view.ts';
 import { type Court, TOLERANCE_MS } from './court.ts';
 import { type Incarnation, nameOf } from './incarnation.ts';
 import type { Truth } from './truth.ts';
@@ -10,13 +10,8 @@ const TICK_MS = 250;
 export function createBeliefJudge(court: Court) {
   const { truthOf, running, nowMs, blame } = court;
 
-  function judgeStart(
-    incarnation: Incarnation,
-    market: MarketState,
-    truth: Truth,
-    sinceStepMs: number,
-  ): void {
-    const slack = slackMs(incarnation.keeper.state, market) - sinceStepMs;
+  function judgeStart(incarnation: Incarnation, seen: MarketView, truth: Truth): void {
+    const slack = seen.guaranteedMs ?? 0;
     if (slack <= TOLERANCE_MS) return;
     const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
     if (lastsMs <= 0) {
@@ -34,12 +29,10 @@ export function createBeliefJudge(court: Court) {
     }
   }
 
-  function judgeEnd(incarnation: Incarnation, market: MarketState, truth: Truth, sinceStepMs: number): void {
-    const { state } = incarnation.keeper;
+  function judgeEnd(incarnation: Incarnation, { phase }: CoreView, seen: MarketView, truth: Truth): void {
     const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
-    if (truth.owner !== incarnation || lastsMs <= 0 || state.phase.kind === 'stopped') return;
-    const { notAfterMs } = market.belief;
-    const latestMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs - sinceStepMs;
+    if (truth.owner !== incarnation || lastsMs <= 0 || phase === 'stopped') return;
+    const latestMs = seen.firesInMs ?? 0;
     if (latestMs >= lastsMs - TOLERANCE_MS) return;
     blame(
       '1 belief',
@@ -49,24 +42,25 @@ export function createBeliefJudge(court: Court) {
 
   return {
     onTurn: (incarnation: Incarnation): void => {
-      for (const market of incarnation.keeper.state.markets) {
-        const truth = truthOf(market.settings.market);
+      const view = incarnation.view();
+      for (const seen of view.markets) {
+        const truth = truthOf(seen.market);
         if (truth === undefined || nowMs() < truth.brokenUntilMs) continue;
-        judgeStart(incarnation, market, truth, 0);
-        judgeEnd(incarnation, market, truth, 0);
+        judgeStart(incarnation, seen, truth);
+        judgeEnd(incarnation, view, seen, truth);
       }
     },
     /** Something happened to the market's timer at the exchange. */
     onChanged: (truth: Truth): void => {
       if (nowMs() < truth.brokenUntilMs) return;
       for (const incarnation of running.values()) {
-        const { clock, keeper } = incarnation;
-        const market = keeper.state.byName.get(truth.market);
-        const sinceStepMs = clock.now().monoMs - keeper.state.now.monoMs;
+        const { clock } = incarnation;
+        const view = incarnation.view();
+        const seen = view.marketNamed(truth.market);
         // A host that stands still, or slept, reads its clocks first.
-        if (market === undefined || clock.isStalled() || sinceStepMs > TICK_MS) continue;
-        judgeStart(incarnation, market, truth, sinceStepMs);
-        judgeEnd(incarnation, market, truth, sinceStepMs);
+        if (seen === undefined || clock.isStalled() || clock.now().monoMs - view.monoMs > TICK_MS) continue;
+        judgeStart(incarnation, seen, truth);
+        judgeEnd(incarnation, view, seen, truth);
       }
     },
   };

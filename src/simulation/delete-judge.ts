@@ -131,7 +131,7 @@ function judgeWrite(
   if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, bot)) {
     blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete for a dead bot`);
   }
-  const inFlight = by.keeper.state.byName.get(market)?.inFlight ?? [];
+  const inFlight = by.view().marketNamed(market)?.inFlight ?? [];
   if (inFlight.every(({ purpose }) => purpose === 'delete')) return;
   blame('6 nothing after delete', `${market}: ${nameOf(by)} wrote a delete beside a renewal in flight`);
 }

@@ -1,5 +1,6 @@
 import type { Flaw } from '../core/flaws.ts';
 import { type CoreSettings, LOOKS_PER_MS, type MarketSettings } from '../core/settings.ts';
+import { view } from '../core/view.ts';
 import { ping } from '../exchange/operations.ts';
 import { createSession, type Session } from '../exchange/session.ts';
 import { startSync } from '../exchange/sync.ts';
@@ -24,7 +25,9 @@ export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'r
 }
 
 /** A host with one daemon on it: the production keeper, core and client over a simulated wire and clock. */
-export function createHost(options: HostOptions): Pick<Incarnation, 'clock' | 'keeper' | 'configure'> {
+export function createHost(
+  options: HostOptions,
+): Pick<Incarnation, 'clock' | 'keeper' | 'view' | 'configure'> {
   const { plan, planned, timeline, flaw, observe } = options;
   const bases = Array.from({ length: plan.bases }, (_, index) => `https://simulated-${index}`);
   const clock = createHostClock(timeline, {
@@ -43,11 +46,8 @@ export function createHost(options: HostOptions): Pick<Incarnation, 'clock' | 'k
   const configure = (markets: Shared) =>
     settingsOf(plan, markets, planned, bases, plan.seed + options.daemon, flaw);
   const exchange = createPort(session, clock, bases, acquire);
-  return {
-    clock,
-    configure,
-    keeper: createKeeper({ settings: configure(options.markets), clock, exchange, observe }),
-  };
+  const keeper = createKeeper({ settings: configure(options.markets), clock, exchange, observe });
+  return { clock, configure, keeper, view: () => view(keeper.state, clock.now()) };
 }
 
 /** The port as `createExchange` builds it, but for the pings: their retries wait on promises, which know no virtual time. */

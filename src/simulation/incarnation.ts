@@ -1,4 +1,5 @@
 import type { CoreSettings } from '../core/settings.ts';
+import type { CoreView } from '../core/view.ts';
 import type { Keeper } from '../keeper.ts';
 import type { HostClock } from '../simulator/virtual-clock.ts';
 import type { PlannedMarket } from './plan.ts';
@@ -26,6 +27,8 @@ export interface Incarnation {
   readonly startedMs: number;
   readonly clock: HostClock;
   readonly keeper: Keeper;
+  /** What it believes now. */
+  readonly view: () => CoreView;
   /** The settings of this daemon with these markets. */
   readonly configure: (markets: Shared) => CoreSettings;
   /** True moment of the SIGTERM; null before it. */

@@ -71,9 +71,8 @@ export function createProgressJudge(court: Court) {
         if (!armed && nowMs() > foundOutMs && !starves)
           blame('11 progress', `${truth.market}: not armed at the exchange long after the last fault`);
         for (const incarnation of running.values()) {
-          const { state } = incarnation.keeper;
-          const market = state.byName.get(truth.market);
-          if (starves || market === undefined || slackMs(state, market) > 0) continue;
+          const seen = incarnation.view().marketNamed(truth.market);
+          if (starves || seen === undefined || seen.guaranteedMs !== null) continue;
           blame(
             '11 progress',
             `${truth.market}: ${nameOf(incarnation)} does not believe it armed long after the last fault`,

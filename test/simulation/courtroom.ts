@@ -1,5 +1,6 @@
 import type { Notice } from '../../src/core/notice.ts';
 import type { MarketState } from '../../src/core/state.ts';
+import { view } from '../../src/core/view.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Incarnation } from '../../src/simulation/incarnation.ts';
 import { createJudge } from '../../src/simulation/judge.ts';
@@ -42,6 +43,7 @@ export function createCourtroom(plan: Plan) {
       startedMs: timeline.nowMs(),
       clock,
       keeper,
+      view: () => view(keeper.state, clock.now()),
       configure: () => settings,
       stoppingMs: null,
     };
