@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { didYouMean } from '../core/nearest.ts';
 import { checkArguments } from '../exchange/arguments.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
-import { createRedaction } from '../exchange/redaction.ts';
+import { didYouMean } from '../util/nearest.ts';
+import { tidy } from '../util/redact.ts';
 import { type AccessFlags, findApiAccess } from './api-access.ts';
 import { describeFailure } from './api-failure.ts';
 import { CommandError, conclude } from './command-error.ts';
@@ -135,8 +135,6 @@ function parse(text: string): unknown {
     );
   }
 }
-
-const tidy = createRedaction([]);
 
 /** What a call that moves money would do. Throws an ArgumentError where its arguments are not allowed. */
 function describeMove(name: OperationName, given: unknown): string {

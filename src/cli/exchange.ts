@@ -2,7 +2,6 @@ import { openSync, readFileSync, writeSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { checkWebListen } from '../config/addresses.ts';
-import { isLoopback } from '../simulator/control.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { PROFILES, type Profile } from '../simulator/exchange-state.ts';
 import { parseKeys } from '../simulator/key-input.ts';
@@ -13,6 +12,7 @@ import { DEMO_ORDERS, type OrderRequest } from '../simulator/resting-orders.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
 import type { ApiKey } from '../simulator/signed-request.ts';
 import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-exchange.ts';
+import { isLoopback } from '../util/loopback.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 
 /** Something that the caller must correct before the exchange can start. */

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { describe } from '../config/wording.ts';
-import { didYouMean } from '../core/nearest.ts';
 import { LOG_LEVELS } from '../operator/control-sources.ts';
 import type { Clock } from '../ports.ts';
+import { didYouMean } from '../util/nearest.ts';
 import { CommandError, conclude } from './command-error.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
 import { createControlClient, isRecord, plain, refusal } from './control-client.ts';

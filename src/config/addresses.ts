@@ -1,5 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
-import { suggest } from '../core/nearest.ts';
+import { isLoopback } from '../util/loopback.ts';
+import { suggest } from '../util/nearest.ts';
 import { describe } from './wording.ts';
 
 export type Checked<T> =
@@ -11,11 +12,6 @@ export type Checked<T> =
 export type ListenAddress =
   | { readonly kind: 'tcp'; readonly text: string; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly text: string; readonly path: string };
-
-/** An address that only programs of the same host reach. */
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
-}
 
 /** A base address as its origin, without a trailing slash: https, or http to loopback, and nothing but host and port. */
 export function checkBaseUrl(text: string): Checked<string> {
@@ -34,7 +30,7 @@ export function checkBaseUrl(text: string): Checked<string> {
   }
   if (url.username !== '' || url.password !== '')
     return wrong('a user name or password in the address', url.origin);
-  if (url.protocol === 'http:' && !isLoopback(url.hostname.replace(/^\[|\]$/g, ''))) {
+  if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     return wrong(
       `${describe(url.origin)}, which is not encrypted and not this host`,
       url.origin.replace('http:', 'https:'),

@@ -1,4 +1,5 @@
 import { type CoreSettings, LOOKS_PER_MS } from '../core/settings.ts';
+import { hashText } from '../util/hash.ts';
 import type { Config, MarketConfig } from './config.ts';
 
 /** Documented limit of the kill-switch operation. */
@@ -63,16 +64,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
       forMs: shard.handoverSeconds * 1000,
     },
     looksPerMs: LOOKS_PER_MS,
-    seed: hash([...bases, ...config.markets.map(({ market }) => market)].join(' ')),
+    seed: hashText([...bases, ...config.markets.map(({ market }) => market)].join(' ')),
     flaw: null,
   };
-}
-
-/** FNV-1a, 32 bits. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1) {
-    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
-  }
-  return value >>> 0;
 }

@@ -1,3 +1,4 @@
+import { hideSecrets } from '../util/redact.ts';
 import type { Config, Settled } from './config.ts';
 import { readConfigFile } from './config-file.ts';
 import {
@@ -147,9 +148,6 @@ function isOnSameBranch(one: Path, other: Path): boolean {
   return one.slice(0, length).every((step, index) => step === other[index]);
 }
 
-/** Shorter texts would be found inside ordinary words. */
-const SHORTEST_BLANKED = 8;
-
 /** The messages. A secret that was also written where it does not belong is blanked out of them. */
 function invalid(
   problems: readonly Problem[],
@@ -160,12 +158,6 @@ function invalid(
     ...secrets.map((secret) => secret?.reveal()),
     env.KILLSWITCHD_API_KEY,
     env.KILLSWITCHD_API_SECRET,
-  ].filter((secret) => secret !== undefined && secret.length >= SHORTEST_BLANKED);
-  const blank = (line: string) =>
-    known.reduce<string>(
-      (text, secret = '') =>
-        text.replaceAll(secret, '[redacted]').replaceAll(JSON.stringify(secret).slice(1, -1), '[redacted]'),
-      line,
-    );
-  return { kind: 'invalid', problems: listProblems(problems).map(blank) };
+  ].filter((secret) => secret !== undefined);
+  return { kind: 'invalid', problems: listProblems(problems).map((line) => hideSecrets(line, known)) };
 }

@@ -1,6 +1,6 @@
-import { suggest } from '../core/nearest.ts';
 import { plannedPerSecond } from '../core/rate.ts';
 import { planCadence } from '../core/timing.ts';
+import { suggest } from '../util/nearest.ts';
 import {
   type Checked,
   checkBaseUrl,

@@ -1,3 +1,4 @@
+import { hashText } from '../util/hash.ts';
 import type { MarketConfig } from './config.ts';
 import { Type } from './json-schema.ts';
 import { describe } from './wording.ts';
@@ -106,7 +107,7 @@ export function marketsOf(
  * Every version must give the same owner, or a rolling update would leave markets without one.
  */
 export function ownerOf(market: string, count: number): number {
-  const seed = hashOf(market);
+  const seed = hashText(market);
   let owner = 0;
   let highest = -1;
   for (let index = 0; index < count; index += 1) {
@@ -117,15 +118,6 @@ export function ownerOf(market: string, count: number): number {
     }
   }
   return owner;
-}
-
-/** FNV-1a, 32 bits. */
-function hashOf(text: string): number {
-  let value = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1) {
-    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
-  }
-  return value >>> 0;
 }
 
 /** The finalizer of MurmurHash3: every bit of the input reaches every bit of the output. */

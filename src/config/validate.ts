@@ -1,5 +1,5 @@
 import envSchema, { type EnvSchemaOpt } from 'env-schema';
-import { nearest, suggest } from '../core/nearest.ts';
+import { nearest, suggest } from '../util/nearest.ts';
 import type { Path } from './problem.ts';
 import { describe, describeAllowed, type SchemaNode, suggestInstead } from './wording.ts';
 

@@ -1,4 +1,4 @@
-import { didYouMean } from '../core/nearest.ts';
+import { didYouMean } from '../util/nearest.ts';
 
 /** What this module reads of a JSON Schema node. */
 export interface SchemaNode {

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { hideSecrets } from '../util/redact.ts';
 
 export type Credentials = { readonly key: string; readonly secret: string };
 
@@ -16,9 +17,6 @@ export interface SecretsInForce {
   takeOverToken(config: Config): void;
 }
 
-/** Shorter texts would be found inside ordinary words. */
-const SHORTEST_HIDDEN = 8;
-
 export function createSecrets(config: Config): SecretsInForce {
   let credentials = reveal(config.secrets);
   let token = config.control.token?.reveal() ?? null;
@@ -27,11 +25,7 @@ export function createSecrets(config: Config): SecretsInForce {
     credentials: () => credentials,
     token: () => token,
     all,
-    hide: (text) =>
-      all()
-        .filter(({ length }) => length >= SHORTEST_HIDDEN)
-        .flatMap(formsOf)
-        .reduce((clean, form) => clean.replaceAll(form, '[redacted]'), text),
+    hide: (text) => hideSecrets(text, all()),
     takeOver(found) {
       const { key, secret } = reveal(found);
       if (key === credentials.key && secret === credentials.secret) return false;
@@ -42,11 +36,6 @@ export function createSecrets(config: Config): SecretsInForce {
       token = next.control.token?.reveal() ?? null;
     },
   };
-}
-
-/** As it is, quoted, and as a part of an address. */
-function formsOf(secret: string): string[] {
-  return [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
 }
 
 function reveal({ apiKey, apiSecret }: Config['secrets']): Credentials {

@@ -1,9 +1,9 @@
-import { didYouMean } from '../core/nearest.ts';
 import { ORDER_TYPES } from '../core/outcome.ts';
+import { didYouMean } from '../util/nearest.ts';
+import { tidy } from '../util/redact.ts';
 import { LAST_SECOND } from './decode.ts';
 import { ArgumentError } from './errors.ts';
 import type { OperationName } from './operations.ts';
-import { createRedaction } from './redaction.ts';
 import { ADDRESS_TYPES, SELF_TRADE_MODES, SIDES, type WithdrawPayRequest } from './requests.ts';
 
 /** What one argument of an operation may be. */
@@ -16,8 +16,6 @@ export interface ArgumentRule {
 }
 
 export type ArgumentRules = Readonly<Record<string, ArgumentRule>>;
-
-const tidy = createRedaction([]);
 
 function written(value: unknown): string {
   if (typeof value === 'bigint') return `${value}n`;

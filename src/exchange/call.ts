@@ -1,3 +1,4 @@
+import type { Redact } from '../util/redact.ts';
 import {
   ApiError,
   ArgumentError,
@@ -10,7 +11,6 @@ import {
 } from './errors.ts';
 import type { Access } from './exchange.ts';
 import type { Operation } from './operations.ts';
-import type { Redact } from './redaction.ts';
 import { repeat } from './repeat.ts';
 import type { Reply } from './reply.ts';
 import { onAbort, type Turns, withdrawn } from './turns.ts';

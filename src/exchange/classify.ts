@@ -1,5 +1,6 @@
 import type { FailureReason, Outcome, ServerTimer } from '../core/outcome.ts';
 import type { PingOutcome } from '../ports.ts';
+import type { Redact } from '../util/redact.ts';
 import {
   type ApiErrorBody,
   decodeError,
@@ -8,7 +9,6 @@ import {
   isPong,
   parseBody,
 } from './decode.ts';
-import type { Redact } from './redaction.ts';
 import type { WireHeaders, WireResult } from './wire.ts';
 
 /** An outcome with what only a library user asks for: the code, the messages by parameter, the error underneath. */

@@ -1,5 +1,5 @@
 import type { FailureReason, Outcome } from '../core/outcome.ts';
-import { createRedaction } from './redaction.ts';
+import { tidy } from '../util/redact.ts';
 import type { Refusal } from './reply.ts';
 
 /** An outcome that is not a success. */
@@ -129,8 +129,6 @@ export interface Lookup {
   readonly clientOrderId?: string | undefined;
   readonly uniqueId?: string | undefined;
 }
-
-const tidy = createRedaction([]);
 
 function advice({ clientOrderId, uniqueId }: Lookup): string {
   if (uniqueId !== undefined)

@@ -1,4 +1,4 @@
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+import { isLoopback } from '../util/loopback.ts';
 
 /**
  * The origin of a base address. Throws where it is not `https://host[:port]`, or `http://` of the loopback: the
@@ -14,7 +14,7 @@ export function originOf(base: string): string {
     throw new Error(`exchange address of ${url.host} names a user or password; write ${url.origin}`);
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '')
     throw new Error(`exchange address "${base}" goes on after the host; write ${url.origin}`);
-  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname)) {
+  if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw new Error(
       `exchange address "${base}": plain http is allowed only to 127.0.0.1, [::1] or localhost; write https://${url.host}`,
     );

@@ -1,4 +1,5 @@
 import type { ServerTimer } from '../core/outcome.ts';
+import type { Redact } from '../util/redact.ts';
 import {
   classifySync,
   describeResponse,
@@ -11,7 +12,6 @@ import {
 } from './classify.ts';
 import { decodeError, decodePublicError, parseBody } from './decode.ts';
 import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
-import type { Redact } from './redaction.ts';
 import type { Decoder } from './replies.ts';
 import type { WireResult } from './wire.ts';
 

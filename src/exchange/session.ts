@@ -1,11 +1,11 @@
 import type { ServerTimer } from '../core/outcome.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock } from '../ports.ts';
+import { createRedaction, type Redact } from '../util/redact.ts';
 import { firstHeader, type Verdict } from './classify.ts';
 import { createHttpDates } from './http-date.ts';
 import { createNonceSource, type NonceMode, type NonceShare, type NonceSource } from './nonce.ts';
 import type { Operation } from './operations.ts';
-import { createRedaction, type Redact } from './redaction.ts';
 import type { Reply } from './reply.ts';
 import { createServerClock } from './server-clock.ts';
 import { createSigner, encodePayload, type signPayload } from './sign.ts';

@@ -1,4 +1,4 @@
-import { didYouMean } from '../core/nearest.ts';
+import { didYouMean } from '../util/nearest.ts';
 import { ControlRefusal, describeFound, listNames } from './control-refusal.ts';
 import { type ControlSources, LOG_LEVELS, type LogLevel } from './control-sources.ts';
 

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { didYouMean } from '../core/nearest.ts';
+import { didYouMean } from '../util/nearest.ts';
 import { checkSender } from './control-guard.ts';
 import { parseJsonBody } from './control-json.ts';
 import { ControlRefusal, describeFound, errorBody } from './control-refusal.ts';

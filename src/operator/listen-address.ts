@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { isLoopback } from '../util/loopback.ts';
 
 /** Where a listener is bound. */
 export interface ListenAddress {
@@ -94,10 +95,6 @@ const PROBLEMS: Readonly<Record<string, (setting: string) => string>> = {
   EACCES: (setting) => `ports below 1024 need privileges; set ${setting} to a higher port`,
   ENOTFOUND: () => 'the host name is not known; write an IP address',
 };
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
-}
 
 /**
  * Whether a request with this Host header may be answered on a loopback listener. A web page that points its own name at

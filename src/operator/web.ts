@@ -1,7 +1,8 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Clock } from '../ports.ts';
-import { isLocalHostHeader, isLoopback, listenError, parseListenAddress } from './listen-address.ts';
+import { isLoopback } from '../util/loopback.ts';
+import { isLocalHostHeader, listenError, parseListenAddress } from './listen-address.ts';
 import { addRoutes, createPages, type Pages, type WebSources } from './routes.ts';
 
 export interface WebOptions extends WebSources {

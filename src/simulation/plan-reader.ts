@@ -1,6 +1,6 @@
-import { nearest, suggest } from '../core/nearest.ts';
 import { ORDER_TYPES } from '../core/outcome.ts';
 import { isMarketName } from '../simulator/markets.ts';
+import { nearest, suggest } from '../util/nearest.ts';
 import { EVIDENCE_MODES, FAULT_KINDS, FAULTS, type Fault, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 
 /** The plan that a text from outside holds, or a sentence that says what is wrong with it. */

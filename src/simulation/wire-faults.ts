@@ -1,4 +1,4 @@
-import { hashText } from '../simulator/random.ts';
+import { hashText } from '../util/hash.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan } from './plan.ts';
 import type { Sent } from './sent.ts';
 

@@ -1,5 +1,6 @@
+import { hashText } from '../util/hash.ts';
 import { formatDecimal } from './decimal.ts';
-import { createRandom, hashText, randomHex } from './random.ts';
+import { createRandom, randomHex } from './random.ts';
 
 /** Unix seconds of an account's newest code; each one before it is up to a day older. */
 const NEWEST = 1_700_000_000;

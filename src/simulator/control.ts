@@ -1,6 +1,6 @@
-import { isIPv4 } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
+import { isLoopback } from '../util/loopback.ts';
 import { registerMoney } from './control-money.ts';
 import { fail } from './control-refusal.ts';
 import type { ExchangeEvent } from './event-log.ts';
@@ -21,12 +21,6 @@ export interface ControlParts {
 }
 
 const MAX_WAIT_MS = 60_000;
-
-/** The IP address is one of this host that no other host can reach. */
-export function isLoopback(address: string): boolean {
-  const plain = address.replace(/^::ffff:/, '');
-  return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
-}
 
 /**
  * Adds the endpoints under `/simulator/`, for people and tests on this host: other hosts and scripts of web pages are

@@ -1,7 +1,8 @@
+import { hashText } from '../util/hash.ts';
 import type { RequestTarget } from './answering.ts';
 import { applyFault } from './fault-effects.ts';
 import { type ActiveFault, type Fault, isMatch, type Treatment, UNTOUCHED } from './faults.ts';
-import { createRandom, hashText } from './random.ts';
+import { createRandom } from './random.ts';
 
 /** The faults in force and what they do to each request. Times in Unix milliseconds of the exchange's clock. */
 export interface FaultPlan {

@@ -1,6 +1,7 @@
+import { hashText } from '../util/hash.ts';
 import { type Answer, done, type Refusal, refuse } from './answer.ts';
 import type { Call } from './exchange-state.ts';
-import { createRandom, hashText } from './random.ts';
+import { createRandom } from './random.ts';
 import {
   DEFAULT_VALIDATION,
   type Flaw,

@@ -1,8 +1,9 @@
+import { hashText } from '../util/hash.ts';
 import { type Answer, done, refuse } from './answer.ts';
 import { type Asset, chooseNetwork } from './assets.ts';
 import type { Call, ExchangeState } from './exchange-state.ts';
 import type { DepositAddress } from './holdings.ts';
-import { createRandom, hashText, randomHex } from './random.ts';
+import { createRandom, randomHex } from './random.ts';
 import {
   DEFAULT_VALIDATION,
   type Flaw,

@@ -9,15 +9,6 @@ export function createRandom(seed: number): () => number {
   };
 }
 
-/** A 32-bit number for a text (FNV-1a), to make seeds from names. */
-export function hashText(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1) {
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  }
-  return hash >>> 0;
-}
-
 /** That many hexadecimal digits. */
 export function randomHex(random: () => number, digits: number): string {
   return Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join('');

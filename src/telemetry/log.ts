@@ -1,8 +1,9 @@
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Clock, Observer } from '../ports.ts';
+import { hideSecrets, REDACTED } from '../util/redact.ts';
 import { describeNotice, type EventContext, type EventLevel, levelOf } from './events.ts';
 import { isoTime, localTime } from './moment.ts';
-import { HIDDEN, hideSecretFields, SECRET_BINDINGS } from './secret-fields.ts';
+import { hideSecretFields, SECRET_BINDINGS } from './secret-fields.ts';
 import { createSink, openStdout, type Write } from './sink.ts';
 
 export const LOG_FORMATS = ['json', 'journal', 'text'] as const;
@@ -13,9 +14,6 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** The priorities of syslog by pino's level numbers, as journald reads them off the start of a line. */
 const JOURNAL_PRIORITY: Readonly<Record<number, string>> = { 60: '<2>', 50: '<3>', 40: '<4>', 30: '<6>' };
 const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR  ', 40: 'warning  ' };
-
-/** Shorter texts would be found inside ordinary words. */
-const SHORTEST_BLOTTED = 8;
 
 /** This many lines of one event in a window are written; further ones are counted. */
 const BURST = 50;
@@ -77,7 +75,7 @@ export function createLog(options: LogOptions): Log {
     lastLevel: 30,
     write(json) {
       onLine?.(pino.levels.labels[stream.lastLevel] ?? 'info');
-      sink.write(blot(lineOf(json, stream.lastLevel, stream.lastMsg), secrets()));
+      sink.write(hideSecrets(lineOf(json, stream.lastLevel, stream.lastMsg), secrets()));
     },
   };
   const logger = pino(
@@ -86,7 +84,7 @@ export function createLog(options: LogOptions): Log {
       base: null,
       timestamp: () => `,"time":"${isoTime(clock.now().wallMs)}"`,
       formatters: { level: (label) => ({ level: label }), log: hideSecretFields },
-      redact: { paths: [...SECRET_BINDINGS], censor: HIDDEN },
+      redact: { paths: [...SECRET_BINDINGS], censor: REDACTED },
       serializers: { err: (error: unknown) => error },
     },
     stream,
@@ -106,13 +104,6 @@ export function createLog(options: LogOptions): Log {
 /** Details come from outside: none of them may start a line of its own or move the cursor of a terminal. */
 function oneLine(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, ' ');
-}
-
-function blot(line: string, secrets: readonly string[]): string {
-  let clean = line;
-  for (const secret of secrets)
-    if (secret.length >= SHORTEST_BLOTTED) clean = clean.replaceAll(secret, HIDDEN);
-  return clean;
 }
 
 /**

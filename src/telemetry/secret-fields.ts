@@ -1,3 +1,5 @@
+import { REDACTED } from '../util/redact.ts';
+
 /** Names of fields that never come out, in lower case and without separators. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'key',
@@ -21,7 +23,6 @@ export const SECRET_BINDINGS = [
   'signature',
   'authorization',
 ];
-export const HIDDEN = '[hidden]';
 /** Deeper than this an object is not written at all. */
 const MAX_DEPTH = 5;
 
@@ -36,7 +37,7 @@ export function hideSecretFields(fields: Readonly<Record<string, unknown>>): Rec
 }
 
 function hideField(name: string, value: unknown, depth: number): unknown {
-  if (SECRET_FIELDS.has(name.toLowerCase().replaceAll(/[-_]/g, ''))) return HIDDEN;
+  if (SECRET_FIELDS.has(name.toLowerCase().replaceAll(/[-_]/g, ''))) return REDACTED;
   if (typeof value !== 'object' || value === null) return value;
   if (depth >= MAX_DEPTH) return '[deep]';
   if (value instanceof Error) return errorFields(value, depth);

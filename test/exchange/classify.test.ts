@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/outcome.ts';
 import { classifyPing, classifySync } from '../../src/exchange/classify.ts';
-import { createRedaction } from '../../src/exchange/redaction.ts';
 import type { WireResult } from '../../src/exchange/wire.ts';
+import { createRedaction } from '../../src/util/redact.ts';
 
 const ARM = { market: 'BTC_USDT', timeoutSeconds: 60 };
 const DELETE = { market: 'BTC_USDT', timeoutSeconds: null };

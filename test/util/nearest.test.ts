@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { didYouMean, nearest, suggest } from '../../src/core/nearest.ts';
+import { didYouMean, nearest, suggest } from '../../src/util/nearest.ts';
 
 /** Slips of the pen between two words by their definition: a letter more, less, another one, or two swapped. */
 function slips(one: string, other: string): number {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRedaction } from '../../src/exchange/redaction.ts';
+import { createRedaction, hideSecrets } from '../../src/util/redact.ts';
 
 test('no secret survives, wherever it stands and however long the text is', () => {
   const secret = fc.stringMatching(/^[A-Za-z0-9+/=]{8,40}$/);
@@ -22,4 +22,14 @@ test('control characters cannot forge a log line or colour a terminal', () => {
 
 test('a secret that control characters were put into is not put together again', () => {
   expect(createRedaction(['hunter22'])('hunt\u0000er22')).not.toContain('hunter22');
+});
+
+test('a secret is found inside quotes and inside an address, too', () => {
+  const secret = 'pass"word/with spaces';
+  const text = `${JSON.stringify({ secret })} https://host/?q=${encodeURIComponent(secret)}`;
+  expect(hideSecrets(text, [secret])).toBe('{"secret":"[redacted]"} https://host/?q=[redacted]');
+});
+
+test('a secret of less than 8 characters is left alone: it would be found in ordinary words', () => {
+  expect(hideSecrets('the market is armed', ['', 'market', 'mark\ud800'])).toBe('the market is armed');
 });
