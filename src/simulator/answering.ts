@@ -1,7 +1,7 @@
 import { type Answer, type Refusal, type Reply, reasonOf, refuse, renderAnswer } from './answer.ts';
 import { type AccessToken, checkBearerRequest } from './bearer-token.ts';
 import { bytesOf, type ExchangeRequest, MAX_BODY_BYTES, pathOf } from './exchange-request.ts';
-import type { ExchangeState, Profile } from './exchange-state.ts';
+import type { CallRules, ExchangeState, Profile } from './exchange-state.ts';
 import { LISTINGS } from './listings.ts';
 import { OPERATIONS, type Operation } from './operations.ts';
 import { createRateWindow, type RateLimit } from './rate-window.ts';
@@ -39,8 +39,8 @@ function createWindows(limit: RateLimit | null): Route['withinLimit'] {
   };
 }
 
-/** Answers one request at the exchange's time; without `apply` its operation changes nothing. */
-export type Answerer = (request: ExchangeRequest, nowMs: number, apply: boolean) => Reply;
+/** Answers one request at the exchange's time; `how` may change what its operation does. */
+export type Answerer = (request: ExchangeRequest, nowMs: number, how: CallRules) => Reply;
 
 export interface AccessRules extends SignatureRules {
   readonly tokens: ReadonlyMap<string, AccessToken>;
@@ -77,7 +77,7 @@ export function createAnswerer(state: ExchangeState, routes: Routes, rules: Acce
     }
   }
 
-  function decide(route: Route, request: ExchangeRequest, nowMs: number, apply: boolean): Decision {
+  function decide(route: Route, request: ExchangeRequest, nowMs: number, how: CallRules): Decision {
     const { operation, limit } = route;
     const bytes = bytesOf(request);
     if (request.method !== operation.method) {
@@ -92,15 +92,15 @@ export function createAnswerer(state: ExchangeState, routes: Routes, rules: Acce
     if (limit !== null && !route.withinLimit(account, nowMs)) {
       return { answer: overLimit(limit, state.profile), body };
     }
-    return { answer: operation.run({ account, body, nowMs, apply, state }), body };
+    return { answer: operation.run({ account, body, nowMs, ...how, state }), body };
   }
 
-  return (request, nowMs, apply) => {
+  return (request, nowMs, how) => {
     const route = routes.get(pathOf(request));
     const { answer, body } =
       route === undefined
         ? { answer: state.profile === 'live' ? NOTHING_THERE : NOT_FOUND, body: null }
-        : decide(route, request, nowMs, apply);
+        : decide(route, request, nowMs, how);
     if (answer.kind === 'refused') {
       const { status, code } = answer;
       const operation = route?.operation.name ?? null;
@@ -135,12 +135,19 @@ export interface RequestTarget {
   readonly operation: string | null;
   /** Null where the body names none. */
   readonly market: string | null;
+  /** The API key that the request names; null where it names none. */
+  readonly key: string | null;
 }
 
 export function targetOf(request: ExchangeRequest, routes: Routes): RequestTarget {
   const operation = routes.get(pathOf(request))?.operation;
   const body = operation?.method === 'POST' ? objectIn(bytesOf(request)) : null;
-  return { operation: operation?.name ?? null, market: marketOf(body) };
+  return { operation: operation?.name ?? null, market: marketOf(body), key: keyOf(request) };
+}
+
+function keyOf({ headers }: ExchangeRequest): string | null {
+  const key = headers['x-txc-apikey'];
+  return typeof key === 'string' ? key : null;
 }
 
 /** A market name is repeated in the log only as far as any real name is long. */

@@ -26,6 +26,7 @@ export function deliver(
     case 'cut-off':
       sendHalf(response, own);
       return;
+    case 'cached':
     case 'own':
       send(response, own, bodyMs, later);
       return;

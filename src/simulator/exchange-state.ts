@@ -31,15 +31,21 @@ export interface ExchangeState {
 }
 
 /** One request that passed every check but those of its operation. */
-export interface Call {
+export interface Call extends CallRules {
   /** Empty for public operations. */
   readonly account: string;
   readonly body: Readonly<Record<string, unknown>>;
   /** The exchange's clock, Unix milliseconds. */
   readonly nowMs: number;
+  readonly state: ExchangeState;
+}
+
+/** How a request is carried out. */
+export interface CallRules {
   /** False: answer as if the request were carried out, and change nothing. */
   readonly apply: boolean;
-  readonly state: ExchangeState;
+  /** Timers are armed for this many seconds; null: as asked for. */
+  readonly grantSeconds: number | null;
 }
 
 /** Fires the timers that are due: each cancels the resting orders of its market and types, then is gone. */

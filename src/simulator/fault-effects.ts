@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { gatewayPage, jsonReply } from './answer.ts';
 import { MAX_BODY_BYTES } from './exchange-request.ts';
 import type { ActiveFault, CannedReply, Fault, ReplyFate, Treatment } from './faults.ts';
@@ -25,6 +26,9 @@ export function applyFault(
       : { ...treatment, hits, waitMs: treatment.waitMs + ms };
   }
   if (fault.kind === 'slow-body') return { ...treatment, hits, bodyMs: treatment.bodyMs + fault.ms };
+  if (fault.kind === 'grant') {
+    return treatment.grantSeconds === null ? { ...treatment, hits, grantSeconds: fault.seconds } : null;
+  }
   if (fault.kind === 'hang') {
     if (treatment.hang !== null) return null;
     const leftMs = active.endsAtMs === null ? null : active.endsAtMs - nowMs;
@@ -33,15 +37,22 @@ export function applyFault(
     return { ...treatment, hits, hang: { faultId: id, ms, endsWithFault, mode: fault.mode } };
   }
   const decided = treatment.apply !== 'yes' || treatment.fate.kind !== 'own';
-  return decided ? null : { ...treatment, hits, ...verdictOf(fault) };
+  return decided ? null : { ...treatment, hits, ...verdictOf(fault, id) };
 }
 
-function verdictOf(fault: Exclude<Fault, { kind: 'latency' | 'slow-body' | 'hang' }>): Verdict {
+function verdictOf(
+  fault: Exclude<Fault, { kind: 'latency' | 'slow-body' | 'hang' | 'grant' }>,
+  id: number,
+): Verdict {
   switch (fault.kind) {
     case 'reset':
       return { apply: fault.when === 'after' ? 'yes' : 'no', fate: { kind: 'reset' } };
     case 'status':
-      return instead(serverError(fault.status, fault.body ?? 'json'));
+      return instead(statusReply(fault.status, fault.body ?? 'json'));
+    case 'refusal':
+      return instead(refusalReply(fault));
+    case 'cache':
+      return { apply: 'yes', fate: { kind: 'cached', faultId: id } };
     case 'throttle':
       return instead(gatewayPage(429, 'Too Many Requests'));
     case 'stale-nonce':
@@ -57,7 +68,7 @@ function verdictOf(fault: Exclude<Fault, { kind: 'latency' | 'slow-body' | 'hang
     case 'wrong-shape':
       return { apply: 'yes', fate: { kind: 'canned', reply: jsonReply(200, { code: 0 }) } };
     case 'unacknowledged':
-      return { apply: 'yes', fate: { kind: 'canned', reply: serverError(500, 'json') } };
+      return { apply: 'yes', fate: { kind: 'canned', reply: statusReply(500, 'json') } };
     case 'lie':
       return { apply: 'pretend', fate: OWN };
     case 'redirect':
@@ -89,9 +100,16 @@ function instead(reply: CannedReply): Verdict {
   return { apply: 'no', fate: { kind: 'canned', reply } };
 }
 
-/** The JSON is what the live exchange sends with a 500. */
-function serverError(status: number, body: 'json' | 'html'): CannedReply {
-  return body === 'html'
-    ? gatewayPage(status, 'Server Error')
+/** The JSON from 500 on is what the live exchange sends with a 500. */
+function statusReply(status: number, body: 'json' | 'html'): CannedReply {
+  const title = STATUS_CODES[status] ?? (status < 500 ? 'Client Error' : 'Server Error');
+  if (body === 'html') return gatewayPage(status, title);
+  return status < 500
+    ? jsonReply(status, { code: 0, message: `${title}.`, errors: {} })
     : jsonReply(status, { error: ['Internal server error.'] });
+}
+
+function refusalReply(fault: Extract<Fault, { kind: 'refusal' }>): CannedReply {
+  const { status = 422, code = 30, message = 'Validation failed', errors = {} } = fault;
+  return jsonReply(status, { code, message, errors });
 }

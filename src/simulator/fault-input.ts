@@ -17,7 +17,8 @@ const ADDRESS: Field = {
 };
 
 const SCOPE: Readonly<Record<string, Field>> = {
-  match: { allowed: 'an object with operation and/or market as strings', fits: isMatchObject },
+  match: { allowed: 'an object with operation, market and/or key as strings', fits: isMatchObject },
+  skip: whole(0, Number.MAX_SAFE_INTEGER),
   probability: { allowed: 'a number from 0 to 1', fits: (value) => isNumberIn(value, 0, 1) },
   count: {
     allowed: 'a whole number of at least 1',
@@ -31,13 +32,17 @@ const FIELDS: Readonly<Record<FaultKind, Readonly<Record<string, Field>>>> = {
   hang: { ms: DURATION, mode: required(oneOf('drop', 'hold')) },
   reset: { when: required(oneOf('before', 'after')) },
   status: {
-    status: {
-      allowed: 'a whole number from 500 to 599',
-      fits: (value) => isNumberIn(value, 500, 599) && Number.isInteger(value),
-      required: true,
-    },
+    status: required(whole(400, 599)),
     body: oneOf('json', 'html'),
   },
+  refusal: {
+    status: whole(400, 499),
+    code: whole(0, Number.MAX_SAFE_INTEGER),
+    message: { allowed: 'a string', fits: (value) => typeof value === 'string' },
+    errors: { allowed: 'an object with arrays of strings', fits: isErrors },
+  },
+  grant: { seconds: required(whole(1, 86_400)) },
+  cache: {},
   throttle: {},
   'stale-nonce': {},
   maintenance: {},
@@ -94,6 +99,16 @@ function findProblem(item: unknown): string | null {
   return null;
 }
 
+function whole(min: number, max: number): Field {
+  return {
+    allowed:
+      max === Number.MAX_SAFE_INTEGER
+        ? `a whole number of at least ${min}`
+        : `a whole number from ${min} to ${max}`,
+    fits: (value) => isNumberIn(value, min, max) && Number.isInteger(value),
+  };
+}
+
 function required(field: Field): Field {
   return { ...field, required: true };
 }
@@ -110,7 +125,16 @@ function isMatchObject(value: unknown): boolean {
   return (
     isObject(value) &&
     Object.entries(value).every(
-      ([name, member]) => (name === 'operation' || name === 'market') && typeof member === 'string',
+      ([name, member]) => ['operation', 'market', 'key'].includes(name) && typeof member === 'string',
+    )
+  );
+}
+
+function isErrors(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    Object.values(value).every(
+      (member) => Array.isArray(member) && member.every((text) => typeof text === 'string'),
     )
   );
 }

@@ -16,6 +16,7 @@ export interface FaultPlan {
 
 interface Planned extends ActiveFault {
   hits: number;
+  skipped: number;
   readonly random: () => number;
 }
 
@@ -42,7 +43,7 @@ export function createFaultPlan(seed: number): FaultPlan {
       lastId += 1;
       const random = createRandom(hashText(`${seed} ${copy} ${content}`));
       const endsAtMs = fault.forMs === undefined ? null : nowMs + fault.forMs;
-      const added: Planned = { id: lastId, fault, hits: 0, endsAtMs, random };
+      const added: Planned = { id: lastId, fault, hits: 0, skipped: 0, endsAtMs, random };
       planned = [...planned, added];
       return added;
     },
@@ -60,6 +61,10 @@ export function createFaultPlan(seed: number): FaultPlan {
       let treatment = UNTOUCHED;
       for (const candidate of planned) {
         if (!isMatch(candidate.fault, target)) continue;
+        if (candidate.skipped < (candidate.fault.skip ?? 0)) {
+          candidate.skipped += 1;
+          continue;
+        }
         const chance = candidate.random();
         const jitter = candidate.random();
         if (chance >= (candidate.fault.probability ?? 1)) continue;

@@ -3,7 +3,9 @@ import type { RequestTarget } from './answering.ts';
 /** Which requests a fault hits, how often and how long. */
 interface FaultScope {
   /** Missing members match every request. */
-  readonly match?: { readonly operation?: string; readonly market?: string };
+  readonly match?: { readonly operation?: string; readonly market?: string; readonly key?: string };
+  /** How many matching requests are let through before the first one is hit; default 0. */
+  readonly skip?: number;
   /** Share of the matching requests that are hit, 0 to 1; default 1. */
   readonly probability?: number;
   /** How many requests are hit before the fault is spent; default: no bound. */
@@ -28,8 +30,27 @@ type FaultBody =
   | { readonly kind: 'hang'; readonly ms?: number; readonly mode: 'drop' | 'hold' }
   /** Resets the connection before or after the request was carried out. */
   | { readonly kind: 'reset'; readonly when: 'before' | 'after' }
-  /** An error of the server itself; not carried out. */
+  /**
+   * A status from 400 to 599, as a page of the gateway (`html`) or as JSON: below 500 the error object of the API, from
+   * 500 on that of the server itself. Not carried out.
+   */
   | { readonly kind: 'status'; readonly status: number; readonly body?: 'json' | 'html' }
+  /** A refusal of the API, with the error object of the document; not carried out. */
+  | {
+      readonly kind: 'refusal';
+      /** From 400 to 499; default 422. */
+      readonly status?: number;
+      /** Default 30. */
+      readonly code?: number;
+      /** Default `Validation failed`. */
+      readonly message?: string;
+      /** Messages per parameter; default none. */
+      readonly errors?: Readonly<Record<string, readonly string[]>>;
+    }
+  /** Arms timers for this many seconds, whatever was asked for, and says so in the reply. */
+  | { readonly kind: 'grant'; readonly seconds: number }
+  /** Repeats the first good reply for each operation, market and key; what it repeats is not carried out. */
+  | { readonly kind: 'cache' }
   /** The gateway's 429 page; not carried out. */
   | { readonly kind: 'throttle' }
   /** The 429 with JSON that a stale nonce gets; not carried out. */
@@ -83,7 +104,9 @@ export type ReplyFate =
   | { readonly kind: 'canned'; readonly reply: CannedReply }
   | { readonly kind: 'reset' }
   | { readonly kind: 'cut-off' }
-  | { readonly kind: 'padded'; readonly bytes: number };
+  | { readonly kind: 'padded'; readonly bytes: number }
+  /** The first good reply under this fault, repeated. */
+  | { readonly kind: 'cached'; readonly faultId: number };
 
 /** What is to be done with one request. Whoever transports requests carries it out, from top to bottom. */
 export interface Treatment {
@@ -98,6 +121,8 @@ export interface Treatment {
   readonly waitMs: number;
   readonly apply: 'yes' | 'no' | 'pretend';
   readonly replyWaitMs: number;
+  /** Timers are armed for this many seconds; null: as asked for. */
+  readonly grantSeconds: number | null;
   /** The body is spread over this long. */
   readonly bodyMs: number;
   readonly fate: ReplyFate;
@@ -111,6 +136,7 @@ export const UNTOUCHED: Treatment = {
   waitMs: 0,
   apply: 'yes',
   replyWaitMs: 0,
+  grantSeconds: null,
   bodyMs: 0,
   fate: { kind: 'own' },
   hits: [],
@@ -118,9 +144,10 @@ export const UNTOUCHED: Treatment = {
 
 /** Whether a fault's `match` admits a request. */
 export function isMatch(fault: Fault, target: RequestTarget): boolean {
-  const { operation, market } = fault.match ?? {};
+  const { operation, market, key } = fault.match ?? {};
   return (
     (operation === undefined || operation === target.operation) &&
-    (market === undefined || market === target.market)
+    (market === undefined || market === target.market) &&
+    (key === undefined || key === target.key)
   );
 }

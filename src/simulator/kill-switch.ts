@@ -22,7 +22,7 @@ export function syncKillSwitch(call: Call): Answer {
   if (order.kind === 'refused') return order;
   return order.timeoutSeconds === null
     ? deleteTimer(call, order)
-    : armTimer(call, order, order.timeoutSeconds);
+    : armTimer(call, order, call.grantSeconds ?? order.timeoutSeconds);
 }
 
 function armTimer(call: Call, order: SyncOrder, timeoutSeconds: number): Answer {

@@ -64,10 +64,10 @@ export interface SimulatedExchange {
   readonly log: EventLog;
   /**
    * Answers one request at the exchange's time `nowMs` (Unix milliseconds); timers that are due by then fire first.
-   * With `pretend` the request is checked and answered as if it were carried out, but its operation changes nothing.
-   * Never throws.
+   * With `pretend` the request is checked and answered as if it were carried out, but its operation changes nothing;
+   * with `grantSeconds` timers are armed for that long, whatever was asked for. Never throws.
    */
-  handle(request: ExchangeRequest, nowMs: number, pretend?: 'pretend'): Reply;
+  handle(request: ExchangeRequest, nowMs: number, pretend?: 'pretend', grantSeconds?: number | null): Reply;
   /** What a fault can be matched against. */
   target(request: ExchangeRequest): RequestTarget;
   /** Fires the timers that are due at `nowMs`, Unix milliseconds. */
@@ -127,9 +127,9 @@ export function createSimulatedExchange(options: ExchangeOptions = {}): Simulate
     hasStockSide: (name) => state.holdings.markets.terms(name) !== null,
     accounts,
     log: state.log,
-    handle(request, nowMs, pretend) {
+    handle(request, nowMs, pretend, grantSeconds = null) {
       fireDueTimers(state, nowMs);
-      return answer(request, nowMs, pretend === undefined);
+      return answer(request, nowMs, { apply: pretend === undefined, grantSeconds });
     },
     target: (request) => targetOf(request, routes),
     advance: (nowMs) => fireDueTimers(state, nowMs),

@@ -35,11 +35,24 @@ export function createTraffic(parts: TrafficParts): Traffic {
   const { later, hold, releaseHeld, stop } = createWaitingRoom(clock);
   const httpDate = createHttpDate();
 
+  const cached = new Map<string, Reply>();
+
+  /** What the exchange answers, or what a cache before it repeats. */
+  function ownReply(request: ExchangeRequest, { apply, fate, grantSeconds }: Treatment): Reply {
+    if (apply === 'no') return NOTHING;
+    const { operation, market, key } = exchange.target(request);
+    const name = fate.kind === 'cached' ? JSON.stringify([fate.faultId, operation, market, key]) : null;
+    const known = name === null ? undefined : cached.get(name);
+    if (known !== undefined) return known;
+    const own = exchange.handle(request, nowMs(), apply === 'pretend' ? apply : undefined, grantSeconds);
+    parts.onHandled();
+    if (name !== null && own.status < 300) cached.set(name, own);
+    return own;
+  }
+
   function answer(request: ExchangeRequest, response: ServerResponse, treatment: Treatment): void {
-    const { apply, fate, bodyMs, replyWaitMs } = treatment;
-    const pretend = apply === 'pretend' ? apply : undefined;
-    const own = apply === 'no' ? NOTHING : exchange.handle(request, nowMs(), pretend);
-    if (apply !== 'no') parts.onHandled();
+    const { fate, bodyMs, replyWaitMs } = treatment;
+    const own = ownReply(request, treatment);
     later(replyWaitMs, () => {
       response.setHeader('date', httpDate(nowMs()));
       deliver(response, own, fate, bodyMs, later);
@@ -50,9 +63,10 @@ export function createTraffic(parts: TrafficParts): Traffic {
     const atMs = nowMs();
     if (plan.active(atMs).length === 0) return UNTOUCHED;
     const target = exchange.target(request);
+    const { operation, market } = target;
     const treatment = plan.treat(target, atMs);
     for (const { faultId, kind } of treatment.hits) {
-      exchange.log.append({ kind: 'fault-applied', faultId, fault: kind, ...target }, atMs);
+      exchange.log.append({ kind: 'fault-applied', faultId, fault: kind, operation, market }, atMs);
     }
     return treatment;
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createFaultPlan } from '../../src/simulator/fault-plan.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
 
-const target = { operation: 'kill-switch', market: 'BTC_USDT' };
+const target = { operation: 'kill-switch', market: 'BTC_USDT', key: 'one' };
 
 function hits(seed: number, faults: readonly Fault[], watched: number): boolean[] {
   const plan = createFaultPlan(seed);
@@ -70,12 +70,12 @@ test('a request is held no longer than the fault lasts', () => {
   plan.add({ kind: 'hang', mode: 'hold', forMs: 100, match: { market: 'BTC_USDT' } }, 0);
   expect(plan.treat(target, 30).hang).toMatchObject({ ms: 70, endsWithFault: true });
   plan.add({ kind: 'hang', mode: 'drop', ms: 10, match: { market: 'ETH_USDT' } }, 0);
-  expect(plan.treat({ operation: 'kill-switch', market: 'ETH_USDT' }, 30).hang).toMatchObject({
+  expect(plan.treat({ operation: 'kill-switch', market: 'ETH_USDT', key: 'one' }, 30).hang).toMatchObject({
     ms: 10,
     endsWithFault: false,
     mode: 'drop',
   });
-  expect(plan.treat({ operation: 'ping', market: null }, 30).hang).toBeNull();
+  expect(plan.treat({ operation: 'ping', market: null, key: null }, 30).hang).toBeNull();
 });
 
 test('jitter stays within its bound', () => {
@@ -85,4 +85,13 @@ test('jitter stays within its bound', () => {
   expect(Math.min(...waits)).toBeGreaterThanOrEqual(100);
   expect(Math.max(...waits)).toBeLessThan(150);
   expect(new Set(waits).size).toBeGreaterThan(90);
+});
+
+test('a fault lets so many requests through first, and hits one key', () => {
+  const plan = createFaultPlan(1);
+  plan.add({ kind: 'throttle', skip: 2, count: 1, match: { key: 'one' } }, 0);
+  const applied = [target, { ...target, key: 'two' }, target, target, target].map(
+    (asked) => plan.treat(asked, 0).apply,
+  );
+  expect(applied).toEqual(['yes', 'yes', 'yes', 'no', 'yes']);
 });

@@ -49,7 +49,19 @@ const html = 'text/html; charset=UTF-8';
 
 test.each<[Fault, number, string, string, boolean]>([
   [{ kind: 'status', status: 500 }, 500, json, '{"error":["Internal server error."]}', false],
-  [{ kind: 'status', status: 502, body: 'html' }, 502, html, '502 Server Error', false],
+  [{ kind: 'status', status: 502, body: 'html' }, 502, html, '502 Bad Gateway', false],
+  [{ kind: 'status', status: 401, body: 'html' }, 401, html, '401 Unauthorized', false],
+  [{ kind: 'status', status: 403, body: 'html' }, 403, html, '403 Forbidden', false],
+  [{ kind: 'status', status: 422, body: 'html' }, 422, html, '422 Unprocessable Entity', false],
+  [{ kind: 'status', status: 400 }, 400, json, '{"code":0,"message":"Bad Request.","errors":{}}', false],
+  [{ kind: 'refusal' }, 422, json, '{"code":30,"message":"Validation failed","errors":{}}', false],
+  [
+    { kind: 'refusal', status: 400, code: 31, errors: { market: ['Market is not available.'] } },
+    400,
+    json,
+    '"errors":{"market":["Market is not available."]}',
+    false,
+  ],
   [{ kind: 'throttle' }, 429, html, '429 Too Many Requests', false],
   [{ kind: 'stale-nonce' }, 429, json, '{"code":0,"message":"Too many requests.","errors":{}}', false],
   [{ kind: 'maintenance' }, 503, html, '503 Service Temporarily Unavailable', false],
@@ -108,6 +120,30 @@ test('latency delays the request, or only its reply', async () => {
   expect((await send(server.url, signed({ market: 'LATE_USDT', timeout: '60' }))).status).toBe(200);
   const armed = server.exchange.log.since(since).find(({ kind }) => kind === 'timer-armed');
   expect(server.nowMs() - (armed?.atMs ?? Number.POSITIVE_INFINITY)).toBeGreaterThan(195);
+});
+
+test('a grant arms for another time than asked for, and says so', async () => {
+  const { outcome } = await arm({ kind: 'grant', seconds: 7 });
+  const { startTime, cancellationTime } = JSON.parse((outcome as Received).body) as Record<string, number>;
+  expect(Number(cancellationTime) - Number(startTime)).toBe(7);
+  const [timer] = server.exchange.timers().filter(({ market }) => market === `F${markets}_USDT`);
+  expect(timer).toMatchObject({ startTime, cancellationTime });
+});
+
+test('a cache repeats its first good reply per market, and carries out nothing but the first', async () => {
+  const since = server.exchange.log.lastSeq();
+  server.addFaults([{ kind: 'cache', match: { operation: 'kill-switch' } }]);
+  const ask = async (market: string, timeout: string | null) =>
+    (await send(server.url, signed({ market, timeout }))).body;
+  const first = await ask('CACHED_USDT', '60');
+  expect(await ask('CACHED_USDT', '30')).toBe(first);
+  expect(await ask('CACHED_USDT', null)).toBe(first);
+  expect(await ask('OTHER_USDT', '60')).toContain('OTHER_USDT');
+  const events = server.exchange.log.since(since).map(({ kind }) => kind);
+  expect(events.filter((kind) => kind.startsWith('timer'))).toEqual(['timer-armed', 'timer-armed']);
+  server.clearFaults();
+  expect(await ask('CACHED_USDT', null)).not.toBe('');
+  expect(isArmed('CACHED_USDT')).toBe(false);
 });
 
 test('a slow body arrives whole, late', async () => {
