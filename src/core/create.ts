@@ -134,6 +134,7 @@ export function createMarket(settings: MarketSettings, index: number, now: Insta
     armedWhenUnwanted: true,
     overdueSaid: false,
     lapseSaid: false,
+    firedSaid: false,
     confirmedOnce: false,
     exit: null,
     deleted: false,

@@ -127,7 +127,13 @@ function suspend(state: CoreState, market: MarketState, why: Suspension, out: Ef
   if (isWanted(state, market)) noteUnwanted(state, market);
   market.suspended = why;
   reconsider(state, market);
-  out.push({ kind: 'notice', notice: { kind: 'suspended', market: market.settings.market, why } });
+  const { notAfterMs } = market.belief;
+  const leftMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs;
+  const firesByWallMs = leftMs > 0 ? state.now.wallMs + leftMs : null;
+  out.push({
+    kind: 'notice',
+    notice: { kind: 'suspended', market: market.settings.market, why, firesByWallMs },
+  });
 }
 
 function resume(state: CoreState, market: MarketState, out: Effect[]): void {

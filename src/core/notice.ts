@@ -12,6 +12,10 @@ export type Suspension = (typeof SUSPENSIONS)[number];
 export const HOLDS = ['disarmed', 'paused', 'tripped', 'lapsed'] as const;
 export type Hold = (typeof HOLDS)[number];
 
+/** Why a timer ran out while nobody wanted it renewed. `kept`: it was left on purpose, as after a goodbye under `keep`. */
+export const FIRINGS = ['bot_stale', 'bot_failed', 'kept', 'tripped', 'disarmed'] as const;
+export type Firing = (typeof FIRINGS)[number];
+
 /** A timer that a stop left behind: what an operator must know about it. */
 export interface LeftArmed {
   readonly market: string;
@@ -75,6 +79,13 @@ export type Notice =
       readonly unresolved: number;
       readonly rearms: boolean;
     }
+  /** A timer that nobody wants renewed has surely fired by now; said once. `firedByWallMs`: Unix milliseconds. */
+  | {
+      readonly kind: 'fired';
+      readonly market: string;
+      readonly why: Firing;
+      readonly firedByWallMs: number;
+    }
   | {
       readonly kind: 'refused';
       readonly market: string;
@@ -102,7 +113,13 @@ export type Notice =
   | { readonly kind: 'throttled'; readonly factor: number }
   | { readonly kind: 'cadence'; readonly detail: string; readonly capacityPerSecond: number }
   | { readonly kind: 'stall'; readonly what: 'stall' | 'suspend' | 'clock-step'; readonly byMs: number }
-  | { readonly kind: 'suspended'; readonly market: string; readonly why: Suspension }
+  /** Renewed no longer. `firesByWallMs`: its orders are cancelled by then, Unix milliseconds; null where it has no timer. */
+  | {
+      readonly kind: 'suspended';
+      readonly market: string;
+      readonly why: Suspension;
+      readonly firesByWallMs: number | null;
+    }
   | { readonly kind: 'resumed'; readonly market: string }
   /** An operator, or a lapse under `onLapse: hold`, took the market out of guard; until when, in Unix milliseconds. */
   | {

@@ -120,6 +120,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.lastDurationMs = durationMs;
   market.overdueSaid = false;
   market.lapseSaid = false;
+  market.firedSaid = false;
   market.deleted = false;
   if (attempt.purpose === 'trip') tripDone(market);
   if (market.exit?.want === 'handoff') market.exit.done = true;

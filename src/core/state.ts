@@ -108,6 +108,8 @@ export interface MarketState {
   overdueSaid: boolean;
   /** The gap that is open now was already reported as a lapse. */
   lapseSaid: boolean;
+  /** It was said that the timer fired while nobody wanted it. */
+  firedSaid: boolean;
   confirmedOnce: boolean;
   /** What becomes of the timer now that it is guarded no longer, and whether that is done; null while guarded. */
   exit: { readonly want: 'delete' | 'keep' | 'handoff'; done: boolean } | null;

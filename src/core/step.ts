@@ -5,6 +5,7 @@ import { dueAt, dueBy } from './due.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
 import { endPauses, holdAfterLapse, operate } from './hold.ts';
+import type { Firing } from './notice.ts';
 import { hearPing, judgeSilence, pingBases } from './outage.ts';
 import type { Outcome } from './outcome.ts';
 import { plan, planLifeMs, planOn } from './plan.ts';
@@ -219,6 +220,7 @@ function judgeLapses(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
     const { notBeforeAwakeMs } = market.belief;
     if (notBeforeAwakeMs !== null) untilMs = Math.min(untilMs, notBeforeAwakeMs);
+    sayFired(state, market, out);
     if (market.belief.notBeforeLifeMs === null || awakeSlackMs(state, market) > 0 || !isWanted(state, market))
       continue;
     const name = market.settings.market;
@@ -240,6 +242,28 @@ function judgeLapses(state: CoreState, out: Effect[]): void {
     holdAfterLapse(state, market, out);
   }
   state.guardedUntilAwakeMs = untilMs;
+}
+
+/** A timer that nobody wants renewed is told of when it has surely fired: its orders are cancelled. */
+function sayFired(state: CoreState, market: MarketState, out: Effect[]): void {
+  const { notBeforeLifeMs, notAfterMs } = market.belief;
+  if (market.firedSaid || market.lapseSaid || notBeforeLifeMs === null || notAfterMs === null) return;
+  if (!hasSurelyFired(state, market) || isWanted(state, market)) return;
+  market.firedSaid = true;
+  const firedByWallMs = state.now.wallMs - (state.now.monoMs - notAfterMs);
+  const notice = {
+    kind: 'fired',
+    market: market.settings.market,
+    why: whyFired(market),
+    firedByWallMs,
+  } as const;
+  out.push({ kind: 'notice', notice });
+}
+
+function whyFired({ hold, suspended }: MarketState): Firing {
+  if (hold?.why === 'tripped') return 'tripped';
+  if (suspended === 'bot_stale' || suspended === 'bot_failed') return suspended;
+  return hold?.why === 'disarmed' || hold?.why === 'paused' ? 'disarmed' : 'kept';
 }
 
 function sayAllArmed(state: CoreState, out: Effect[]): void {

@@ -63,6 +63,7 @@ export function countMarketNotice(
       counters.deletes.inc({ market });
       return;
     case 'removed':
+    case 'fired':
     case 'recovered':
     case 'accepted-again':
     case 'resumed':

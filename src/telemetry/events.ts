@@ -2,6 +2,7 @@ import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import { durationText, momentText } from './moment.ts';
 import {
+  describeFiring,
   describeHold,
   describeLapse,
   describeReload,
@@ -91,6 +92,7 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
       `Its orders may be cancelled at any moment; renewals are still tried.`,
   },
   lapsed: { level: 'error', event: 'lapsed', say: describeLapse },
+  fired: { level: 'error', event: 'fired', say: describeFiring },
   refused: {
     level: 'error',
     event: 'refused',

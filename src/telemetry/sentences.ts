@@ -1,4 +1,4 @@
-import type { LeftArmed, Notice, Suspension } from '../core/notice.ts';
+import type { Firing, LeftArmed, Notice, Suspension } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import { durationText, momentText } from './moment.ts';
@@ -9,9 +9,9 @@ type Of<K extends Notice['kind']> = Extract<Notice, { kind: K }>;
 const NAMED_MARKETS = 20;
 
 const SUSPENDED: { readonly [S in Suspension]: string } = {
-  bot_stale: 'its bot gives no evidence that it lives',
-  bot_goodbye: 'its bot said goodbye',
-  bot_failed: 'its bot says that it failed',
+  bot_stale: 'Its bot is silent',
+  bot_goodbye: 'Its bot said goodbye',
+  bot_failed: 'Its bot failed',
 };
 
 /** What a trader who is woken up has to know: what happened to the orders, since when, and what stands now. */
@@ -30,10 +30,37 @@ export function describeLapse(notice: Of<'lapsed'>): string {
   return what + gap + lost + next;
 }
 
-export function describeSuspension({ market, why }: Of<'suspended'>): string {
-  const ends =
-    why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : 'Its timer is left to fire.';
-  return `${market} is not renewed on purpose: ${SUSPENDED[why]}. ${ends}`;
+export function describeSuspension(
+  { market, why, firesByWallMs }: Of<'suspended'>,
+  _: unknown,
+  now: Instant,
+): string {
+  const fires =
+    firesByWallMs === null
+      ? 'It has no timer.'
+      : `Its orders are cancelled by ${momentText(firesByWallMs, now.wallMs)}.`;
+  const ends = why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : fires;
+  return `${SUSPENDED[why]}: ${market} is no longer renewed. ${ends}`;
+}
+
+const FIRED: { readonly [F in Firing]: string } = {
+  bot_stale: 'its bot was silent',
+  bot_failed: 'its bot failed',
+  kept: 'it was left to run out',
+  tripped: 'an operator tripped it',
+  disarmed: 'it was disarmed or paused while its bot was dead',
+};
+
+/** The end of a timer that nobody renewed: what became of the orders. */
+export function describeFiring(
+  { market, why, firedByWallMs }: Of<'fired'>,
+  _: unknown,
+  now: Instant,
+): string {
+  return (
+    `The timer of ${market} has fired: its orders were cancelled by ${momentText(firedByWallMs, now.wallMs)} at the latest, ` +
+    `because ${FIRED[why]}.`
+  );
 }
 
 /** Who took a market out of guard, until when, and what that means for its orders. */

@@ -12,6 +12,8 @@ function watched(liveness: Liveness = {}, options: SettingsOptions = {}) {
 }
 const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail', bot = 'bot') =>
   driver.feed({ kind: 'evidence', bot, says, agoMs: 0 });
+const operate = (driver: Driver, does: 'trip') =>
+  driver.feed({ kind: 'operate', command: { does, markets: null, forMs: 0 } });
 const states = (driver: Driver) => driver.notices('bot').map(({ state }) => state);
 /** Renewals while the bot is silent, from now on, answered at once. */
 const renewalsIn = (driver: Driver, forMs: number) => {
@@ -28,7 +30,7 @@ describe('a bot that has not been heard of yet', () => {
     expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeGreaterThan(14_000);
     expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeLessThanOrEqual(20_000);
     expect(driver.notices('bot')).toEqual([{ kind: 'bot', bot: 'bot', state: 'stale' }]);
-    expect(driver.notices('suspended')).toEqual([{ kind: 'suspended', market: 'AAA', why: 'bot_stale' }]);
+    expect(driver.notices('suspended')).toMatchObject([{ market: 'AAA', why: 'bot_stale' }]);
   });
 
   test('and is heard of within its grace goes by its evidence from then on', () => {
@@ -63,7 +65,7 @@ describe('evidence', () => {
     }
     const late = driver.writes.filter(({ atMs }) => atMs > 16_000).map(({ market }) => market);
     expect(new Set(late)).toEqual(new Set(['AAA']));
-    expect(driver.notices('suspended')).toEqual([{ kind: 'suspended', market: 'BBB', why: 'bot_stale' }]);
+    expect(driver.notices('suspended')).toMatchObject([{ market: 'BBB', why: 'bot_stale' }]);
   });
 
   test('of a bot that no market names is nothing', () => {
@@ -131,7 +133,7 @@ describe('a bot that speaks for itself', () => {
     say(driver, says);
     expect(renewalsIn(driver, 60_000)).toEqual([]);
     expect(states(driver)).toEqual(['alive', state]);
-    expect(driver.notices('suspended')).toEqual([{ kind: 'suspended', market: 'AAA', why }]);
+    expect(driver.notices('suspended')).toMatchObject([{ market: 'AAA', why }]);
     say(driver, 'beat');
     expect(renewalsIn(driver, 5000).length).toBeGreaterThan(3);
   });
@@ -208,5 +210,45 @@ describe('the last question before the first byte', () => {
     const { attempt } = driver.takeOne();
     driver.move({ monoMs: 200 });
     expect(mayWrite(driver.state, attempt, driver.now())).toBe(true);
+  });
+});
+
+describe('a timer that nobody renews any more', () => {
+  test.each([
+    ['bot_stale', (driver: Driver) => [driver]],
+    ['bot_failed', (driver: Driver) => say(driver, 'fail')],
+    ['tripped', (driver: Driver) => operate(driver, 'trip')],
+  ] as const)('is said to have fired, once, when it surely has: %s', (why, happen) => {
+    const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
+    say(driver, 'beat');
+    driver.live(5000);
+    happen(driver);
+    driver.live(120_000);
+    const [fired, ...others] = driver.notices('fired');
+    expect(others).toEqual([]);
+    expect(fired).toMatchObject({ market: 'AAA', why });
+    const [suspended] = driver.notices('suspended');
+    expect(driver.notices('lapsed')).toEqual([]);
+    if (why === 'tripped') return;
+    expect(fired?.firedByWallMs).toBeLessThanOrEqual(suspended?.firesByWallMs ?? 0);
+  });
+
+  test('is not said to have fired after a goodbye that deleted it, nor where it is wanted', () => {
+    const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
+    say(driver, 'beat');
+    driver.live(5000);
+    say(driver, 'goodbye');
+    driver.live(60_000);
+    expect(driver.notices('deleted')).toHaveLength(1);
+    expect(driver.notices('fired')).toEqual([]);
+  });
+
+  test('says it again for the next timer', () => {
+    const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
+    for (let life = 0; life < 2; life += 1) {
+      say(driver, 'beat');
+      driver.live(90_000);
+    }
+    expect(driver.notices('fired')).toHaveLength(2);
   });
 });

@@ -192,7 +192,7 @@ describe('invariant 8, lapses: a judge sees', () => {
   it('a certain lapse of a timer that fired while nobody wanted it', () => {
     const room = createCourtroom(calm());
     room.renewed(60);
-    room.notice({ kind: 'suspended', market: 'M0_USDT', why: 'bot_stale' });
+    room.notice({ kind: 'suspended', market: 'M0_USDT', why: 'bot_stale', firesByWallMs: null });
     room.fire(60);
     room.pass(1000);
     room.notice({ kind: 'resumed', market: 'M0_USDT' });
