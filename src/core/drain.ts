@@ -29,8 +29,7 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
   if (state.phase.kind !== 'stopping') return;
   const { monoMs } = state.now;
   const spent = monoMs >= state.phase.budgetEndMs - LAST_WORD_MS;
-  const hopeless = state.unauthorised !== null && state.attempts.length === 0;
-  if (!spent && !hopeless && state.markets.some((market) => !market.exit?.done)) return;
+  if (!spent && state.markets.some((market) => !market.exit?.done)) return;
   const left: LeftArmed[] = [];
   for (const market of state.markets) {
     const { notAfterMs } = market.belief;

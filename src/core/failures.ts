@@ -6,6 +6,7 @@ import { failedAt, heardFrom } from './outage.ts';
 import type { FailureReason, Outcome } from './outcome.ts';
 import { type Attempt, type BaseState, type CoreState, type MarketState, slackMs } from './state.ts';
 import { jittered, LOOKS, retryGapMs } from './timing.ts';
+import { canSaveAny, isSalvageable } from './urgency.ts';
 
 /** A refused market is tried again this often. */
 const MARKET_PROBE_MS = 60_000;
@@ -96,7 +97,9 @@ function react(
       refuse(state, attempt, outcome, out);
       break;
     case 'unauthorised':
-      heardFrom(state, base, out);
+      // Of a key that was good, the refusal may be the address's own: another one, or this one soon, may take it.
+      if (state.authorisedOnce || canSaveAny(state)) failedAt(state, base, attempt, outcome.detail, out);
+      else heardFrom(state, base, out);
       latchKey(state, attempt, outcome, out);
       break;
   }
@@ -122,7 +125,9 @@ function refuse(
   if (market.confirmedOnce && market.refusals < LOOKS) return;
   const isNews = market.refused === null;
   market.refused = { code, detail };
-  const probeInMs = jittered(MARKET_PROBE_MS * 1.1, state.settings.seed + market.index, market.refusals);
+  // A gateway may have said it: while the timer can be saved, the next attempt stays where a failure puts it.
+  const sparselyMs = jittered(MARKET_PROBE_MS * 1.1, state.settings.seed + market.index, market.refusals);
+  const probeInMs = isSalvageable(state, market) ? Math.max(0, market.nextMs - state.now.monoMs) : sparselyMs;
   dueAt(state, market, state.now.monoMs + probeInMs);
   if (!isNews) return;
   out.push({

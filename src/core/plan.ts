@@ -15,12 +15,15 @@ import {
   slackMs,
 } from './state.ts';
 import { gapToLastChanceMs, jittered, KEY_PROBE_MS, retryGapMs, SHORTEST_GAP_MS } from './timing.ts';
-import { byUrgency, isSalvageable, leftToSaveMs, orderOf, RANK, rankOf } from './urgency.ts';
+import { byUrgency, canSaveAny, isSalvageable, leftToSaveMs, orderOf, RANK, rankOf } from './urgency.ts';
 
 /** A renewal may be this early: timers of a host fire up to a millisecond before their time. */
 const EARLY_MS = 1;
 /** More attempts of one market than this in flight at a time only add load. */
 const MOST_IN_FLIGHT = 3;
+
+/** A stop with a refused key shows it this often. */
+const KEY_PROBE_OF_STOP_MS = 500;
 
 /** The longest that an order of urgency may be gone by. */
 const PLAN_LIFE_MS = 25;
@@ -95,16 +98,24 @@ export function plan(state: CoreState, out: Effect[]): void {
       release(state, dueWhileRunning(state), out);
       break;
     case 'stopping':
-      // A refused key ends nothing: the stop says so, and leaves the timers to fire.
-      release(state, state.unauthorised === null ? dueEndings(state) : [], out);
+      release(state, dueWhileStopping(state), out);
       break;
     case 'stopped':
       break;
   }
 }
 
+/** A refused key may be good again within the budget: one request at a time finds out. */
+function dueWhileStopping(state: CoreState): Candidate[] {
+  if (state.unauthorised === null) return dueEndings(state);
+  const rested = state.now.monoMs - state.lastReleaseMs >= KEY_PROBE_OF_STOP_MS;
+  const probe = rested && state.attempts.length === 0 ? dueEndings(state)[0] : undefined;
+  return probe === undefined ? [] : [{ ...probe, detached: true }];
+}
+
 function dueWhileRunning(state: CoreState): Candidate[] {
-  if (state.unauthorised !== null) return keyProbe(state, state.unauthorised);
+  // While a timer can be saved, a refused key is a failure like any other: it is tried again in time for the deadline.
+  if (state.unauthorised !== null && !canSaveAny(state)) return keyProbe(state, state.unauthorised);
   const route = routeOf(state);
   const dueMs = state.now.monoMs + EARLY_MS;
   const due: MarketState[] = [];
@@ -120,8 +131,10 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     if (market.nextMs <= dueMs) due.push(market);
     else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   }
-  const trips = dueTrips(state, ending);
-  if (route === null) return [...trips, ...canaries(state, () => true), ...dueExits(state, ending)];
+  // A trip or a delete has no deadline: it waits until the key is accepted.
+  const trips = state.unauthorised === null ? dueTrips(state, ending) : [];
+  const exits = state.unauthorised === null ? dueExits(state, ending) : [];
+  if (route === null) return [...trips, ...canaries(state, () => true), ...exits];
   const { markets: inOrder, pressingUntilMs } = orderOf(state, due, MOST_PLANNED);
   // Those behind are found by the next plan.
   if (inOrder.length < due.length) state.nextDueMs = state.now.monoMs;
@@ -137,13 +150,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   const renewals = others.map((market, place) =>
     renewal(market, routeFor(state, market), market.timedOut, place >= pressing),
   );
-  return [
-    ...trips,
-    ...returning,
-    ...renewals.slice(0, pressing),
-    ...dueExits(state, ending),
-    ...renewals.slice(pressing),
-  ];
+  return [...trips, ...returning, ...renewals.slice(0, pressing), ...exits, ...renewals.slice(pressing)];
 }
 
 /** Trips, and then what exits want to write. */

@@ -1,7 +1,7 @@
 import { hasSurelyFired } from './belief.ts';
 import { carriedPerSecond, easeCadence, planPeriods } from './cadence.ts';
 import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
-import { dueAt, dueBy } from './due.ts';
+import { dueAt, dueBy, hurry } from './due.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
 import { endPauses, holdAfterLapse, operate } from './hold.ts';
@@ -23,6 +23,7 @@ import {
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 import { TICK_MS } from './timing.ts';
+import { isSalvageable } from './urgency.ts';
 
 /** What becomes due within this is released together: at scale wake-ups cost more than requests. */
 const COALESCE_MS = 25;
@@ -77,6 +78,9 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       state.keySinceMs = now.monoMs;
       if (state.unauthorised !== null)
         state.unauthorised = { ...state.unauthorised, nextProbeMs: now.monoMs };
+      for (const { outage } of state.bases) if (outage !== null) outage.nextCanaryMs = now.monoMs;
+      for (const market of state.markets)
+        if (market.streak > 0 && market.refused === null) hurry(state, market);
       break;
     case 'stop':
       beginStop(state, event.policy, event.why, out);
@@ -181,7 +185,7 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
   state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
   state.deafUntilMs = monoMs + DEAF_MS;
   for (const market of state.markets) {
-    if (market.refused === null) dueBy(state, market, now.monoMs);
+    if (market.refused === null || isSalvageable(state, market)) dueBy(state, market, now.monoMs);
   }
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts)

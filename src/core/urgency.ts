@@ -1,4 +1,4 @@
-import { awakeSlackMs, type CoreState, type MarketState, slackMs } from './state.ts';
+import { awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
 
 /** In which order what is due goes; within a rank the earliest deadline, or the longest waiting, comes first. */
 export const RANK = { presses: 0, isNew: 1, hasTime: 2, hasLapsed: 3 } as const;
@@ -103,6 +103,11 @@ function firstOf(ranks: Uint8Array, keys: Float64Array, most: number): number[] 
 export function leftToSaveMs(state: CoreState, market: MarketState): number {
   const slack = slackMs(state, market);
   return slack > (state.roundTripMs ?? 0) ? slack : awakeSlackMs(state, market);
+}
+
+/** Is any wanted timer armed that a renewal could still reach in time? */
+export function canSaveAny(state: CoreState): boolean {
+  return state.markets.some((market) => isWanted(state, market) && isSalvageable(state, market));
 }
 
 /** Could a renewal that is written now still reach the exchange before the timer fires? */

@@ -1,14 +1,18 @@
 import type { Config } from '../config/config.ts';
 import { budgetOf, toCoreSettings } from '../config/core-settings.ts';
 import type { SecretsRead } from '../config/secrets.ts';
+import type { Notice } from '../core/notice.ts';
 import { LEAST_ATTEMPTS } from '../core/timing.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { createKeeper, type Keeper } from '../keeper.ts';
-import type { Clock } from '../ports.ts';
+import type { Cancel, Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { SecretsInForce } from './credentials.ts';
 import { createShares, nonceShareOf } from './shares.ts';
 import type { Telling } from './telling.ts';
+
+/** While the key is refused its files are looked at this often. */
+const REREAD_MS = 1000;
 
 export interface GuardOptions {
   readonly config: Config;
@@ -18,7 +22,7 @@ export interface GuardOptions {
   readonly secrets: SecretsInForce;
   readonly telling: Telling;
   readonly log: Log;
-  /** Reads the secret files again; asked whenever the exchange refuses the key. */
+  /** Reads the secret files again; asked whenever the exchange refuses the key, and every second until it does not. */
   readonly rereadSecrets: () => SecretsRead;
 }
 
@@ -35,9 +39,51 @@ function sharingOf({ shard, fleet }: Config) {
   return { ...shard, longestCadenceSeconds: longestSeconds / LEAST_ATTEMPTS };
 }
 
+/** Reads the secret files again, and says what has changed. */
+function createReread({ secrets, log, rereadSecrets }: GuardOptions, changed: () => void): () => void {
+  let problems = '';
+  return () => {
+    const read = rereadSecrets();
+    const found = read.kind === 'ok' ? '' : read.problems.join(' ');
+    // Read every second, and said once.
+    if (found !== '' && found !== problems) log.logger.error({ event: 'secrets-unreadable' }, found);
+    problems = found;
+    if (read.kind !== 'ok' || !secrets.takeOver(read.secrets)) return;
+    log.logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it is tried at once.');
+    changed();
+  };
+}
+
+/** Looks for a new key at every refusal, and every second from there until a request is carried out. */
+function createKeyWatch(clock: Clock, look: () => void) {
+  let endLook: Cancel | null = null;
+  const lookAgain = (): void => {
+    endLook ??= clock.after(REREAD_MS, () => {
+      endLook = null;
+      lookAgain();
+      look();
+    });
+  };
+  const end = (): void => {
+    endLook?.();
+    endLook = null;
+  };
+  return {
+    observe(notice: Notice): void {
+      if (notice.kind === 'attempt-failed' && notice.reason === 'auth') {
+        lookAgain();
+        look();
+      } else if (notice.kind === 'renewed' || notice.kind === 'deleted' || notice.kind === 'tripped') {
+        end();
+      }
+    },
+    end,
+  };
+}
+
 /** Ties the keeper to the exchange; rotated secret files are found without a restart. */
 export function createGuard(options: GuardOptions): Guard {
-  const { config, clock, version, bases, secrets, telling, log } = options;
+  const { config, clock, version, bases, secrets, telling } = options;
   const settings = toCoreSettings(config, bases);
   const shares = createShares(clock, sharingOf(config), () => {
     const budget = budgetNow(config);
@@ -60,22 +106,15 @@ export function createGuard(options: GuardOptions): Guard {
   function takeOver(found: Config['secrets']): void {
     if (secrets.takeOver(found)) keeper.credentialsChanged();
   }
-  function reread(): void {
-    const read = options.rereadSecrets();
-    if (read.kind !== 'ok') {
-      log.logger.error({ event: 'secrets-unreadable' }, read.problems.join(' '));
-    } else if (secrets.takeOver(read.secrets)) {
-      log.logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it is tried at once.');
-      keeper.credentialsChanged();
-    }
-  }
+  const reread = createReread(options, () => keeper.credentialsChanged());
+  const keyWatch = createKeyWatch(clock, reread);
   const keeper = createKeeper({
     settings,
     clock,
     exchange,
     observe(notice, now) {
       telling.observe(notice, now);
-      if (notice.kind === 'attempt-failed' && notice.reason === 'auth') reread();
+      keyWatch.observe(notice);
     },
   });
   return {
@@ -90,6 +129,7 @@ export function createGuard(options: GuardOptions): Guard {
     },
     async close() {
       shares.stop();
+      keyWatch.end();
       await exchange.close();
     },
   };

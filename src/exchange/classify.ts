@@ -89,6 +89,15 @@ function judgeRefusal(status: number, value: unknown, detail: string): Rejection
   return { kind: 'transient', reason: 'validation', detail, maybeApplied: !isApi, code, fields };
 }
 
+/**
+ * Of a 401 or 403: only the API's own error object says something about the key. Anything else is a gateway's, which
+ * may be well again in a moment, and what became of the request behind it is unknown.
+ */
+function judgeUnauthorised(status: number, isApi: boolean, detail: string): Rejection {
+  if (isApi) return { kind: 'unauthorised', status, detail };
+  return { kind: 'transient', reason: 'auth', detail, maybeApplied: true };
+}
+
 /** True for the statuses that say the request was carried out. */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
@@ -112,7 +121,7 @@ export function judgeRejection(response: Response, value: unknown): Rejection {
   const { status } = response;
   const detail = describeResponse(response, value);
   if (status >= 500) return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied: true };
-  if (status === 401 || status === 403) return { kind: 'unauthorised', status, detail };
+  if (status === 401 || status === 403) return judgeUnauthorised(status, decodeError(value) !== null, detail);
   if (status === 429) return { kind: saysStaleNonce(value) ? 'nonce' : 'throttled', detail };
   if (status >= 400) return judgeRefusal(status, value, detail);
   const target = firstHeader(response.headers, 'location');
@@ -132,7 +141,7 @@ export function judgeFailed({ reason, detail, maybeApplied, status, cause }: Fai
   if (reason === 'parse') {
     if (status !== undefined && status >= 500)
       return { kind: 'transient', reason: 'http_5xx', detail, maybeApplied, cause };
-    if (status === 401 || status === 403) return { kind: 'unauthorised', status, detail };
+    if (status === 401 || status === 403) return judgeUnauthorised(status, false, detail);
     if (status === 429) return { kind: 'throttled', detail };
     if (status === undefined || status < 400) return { kind: 'protocol', detail, cause };
   }

@@ -196,6 +196,8 @@ const NOT_FOUND = 404;
 function errorOfTransient(failure: Extract<Refusal, { kind: 'transient' }>): ApiError {
   const { detail, reason, code, fields, params, status = null, cause } = failure;
   const maybeApplied = failure.maybeApplied && failure.harmless !== true;
+  // Whose page it is makes no difference to a program: the request was turned away.
+  if (reason === 'auth' && status !== null) return new UnauthorisedError(detail, status);
   if (status === NOT_FOUND) return new NotFoundError(detail, { maybeApplied, status, cause });
   if (params !== undefined) return new PublicRefusedError(detail, params, status);
   // With any other status than those of a refusal it may be a proxy's, and its code says nothing.

@@ -111,7 +111,8 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     say: (n) =>
       `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: every armed timer fires when its ` +
       `time is up and its orders are cancelled. Check the key, its permissions and its IP list; ` +
-      `the secret files are read again. Asked again in ${durationText(n.probeInMs)}.`,
+      `the secret files are read every second. Asked again in time for every armed timer, ` +
+      `then every ${durationText(n.probeInMs)}.`,
   },
   'authorised-again': {
     level: 'info',

@@ -3,7 +3,6 @@ import { dueAt } from '../../src/core/due.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import {
-  BAD_KEY,
   createDriver,
   type Driver,
   GARBAGE,
@@ -110,7 +109,6 @@ describe('no outage', () => {
     ['a success', (driver, write) => driver.apply(write)],
     ['a refused market', (driver, write) => driver.settle(write, NO_MARKET)],
     ['a stale nonce', (driver, write) => driver.settle(write, STALE_NONCE)],
-    ['a refused key', (driver, write) => driver.settle(write, BAD_KEY)],
   ];
   test.each(answers)('is what has %s in between: the exchange itself answered', (_what, answer) => {
     const { driver, of, all } = three();
@@ -160,7 +158,6 @@ describe('an outage ends', () => {
   test.each([
     ['a refused market', NO_MARKET],
     ['a stale nonce', STALE_NONCE],
-    ['a refused key', BAD_KEY],
   ])('with the first answer of the exchange, also %s', (_what, outcome) => {
     const driver = out();
     const canary = driver.takeOne();

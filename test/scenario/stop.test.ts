@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/outcome.ts';
 import { type Bench, type BenchOptions, createBench, EPOCH_MS, type Fate } from './bench.ts';
 
-const BAD_KEY: Outcome = { kind: 'unauthorised', status: 401, detail: 'Unauthorized request.' };
 const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
 const many = (count: number, timeoutSeconds = 60) =>
   Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
@@ -87,14 +86,6 @@ describe('a stop', () => {
       expect(EPOCH_MS + atMs).toBeLessThanOrEqual(said);
     }
     expect(bench.book.fired).toHaveLength(5);
-  });
-
-  test('with a key that is refused does not wait for its budget', () => {
-    const bench = running();
-    bench.strike({ kind: 'fails', outcome: BAD_KEY }, 3_600_000);
-    const { left, tookMs } = stopped(bench);
-    expect(tookMs).toBeLessThan(2000);
-    expect(left).toHaveLength(5);
   });
 
   test('while the limiter gives nothing deletes all the same', () => {

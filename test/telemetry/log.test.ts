@@ -62,7 +62,7 @@ describe('log', () => {
     expect(said).toEqual([
       'error: BTC_USDT LAPSED: its timer ran out and the exchange cancelled its orders. No renewal was confirmed for 12 s. The daemon arms it again. Check which orders the bot has now.',
       'error: NO RENEWAL GETS THROUGH to http://127.0.0.1:1 (no answer after 3 s). The timers run on at the exchange and fire if this lasts. One market is tried without pause; the first success renews the others, the most urgent first.',
-      'error: THE API KEY IS REFUSED (invalid key). No timer can be renewed: every armed timer fires when its time is up and its orders are cancelled. Check the key, its permissions and its IP list; the secret files are read again. Asked again in 60 s.',
+      'error: THE API KEY IS REFUSED (invalid key). No timer can be renewed: every armed timer fires when its time is up and its orders are cancelled. Check the key, its permissions and its IP list; the secret files are read every second. Asked again in time for every armed timer, then every 60 s.',
       'error: BTC_USDT is REFUSED by the exchange (code 31: market not available). No new timer protects its orders; one that still stands will fire. Other markets go on. Asked again in 60 s.',
       'error: Stopped. NOT CONFIRMED DELETED: BTC_USDT fires by 11:07:43 UTC (in 63 s). Expect the orders to be cancelled by then unless the timer is deleted or renewed. Left armed on purpose: ETH_USDT fires by 11:07:10 UTC (in 30 s). The orders are cancelled by then unless somebody renews the timer.',
     ]);
