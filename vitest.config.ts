@@ -2,12 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** What measures processor time, memory or moments has a process for each file. */
-const MEASURING = [
-  'test/process/**/*.test.ts',
-  'test/operator/**/*.test.ts',
-  'test/config/load-aside.test.ts',
-  'test/keeper.test.ts',
-];
+const MEASURING = ['test/process/**/*.test.ts', 'test/operator/**/*.test.ts', 'test/keeper.test.ts'];
 
 /** Tests of processes take longest and mostly wait: they begin first, beside those that compute. */
 class WaitingFirst extends BaseSequencer {

@@ -4,7 +4,6 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { toCoreSettings } from '../config/core-settings.ts';
 import { loadConfig } from '../config/load.ts';
-import { loadAside } from '../config/load-aside.ts';
 import { readSecrets } from '../config/secrets.ts';
 import { boundsOf } from '../core/promise.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
@@ -63,7 +62,7 @@ export async function setStage(edge: Edge, clock: Clock): Promise<DemoStage> {
     version: VERSION,
     nodeVersion: edge.nodeVersion,
     manager: null,
-    load: () => loadAside(options),
+    load: () => loadConfig(options),
     lookAtProcess: lookAtProc,
     rereadSecrets: () => readSecrets(env, { demo: false }),
     // The timeline says it in its own words.

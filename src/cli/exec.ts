@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
-import { loadAside } from '../config/load-aside.ts';
 import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
@@ -66,7 +65,7 @@ export function registerExec(program: Command, edge: Edge): void {
           version: VERSION,
           nodeVersion: edge.nodeVersion,
           manager: edge.serviceManager?.() ?? null,
-          load: () => loadAside(options),
+          load: () => loadConfig(options),
           ownsBot: true,
           lookAtProcess: lookFor(run),
           rereadSecrets: () => readSecrets(edge.env, { demo: loaded.config.embeddedExchange }),

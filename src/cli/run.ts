@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
-import { loadAside } from '../config/load-aside.ts';
 import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
@@ -41,7 +40,7 @@ export function registerRun(program: Command, edge: Edge): void {
           version: VERSION,
           nodeVersion: edge.nodeVersion,
           manager: edge.serviceManager?.() ?? null,
-          load: () => loadAside(options),
+          load: () => loadConfig(options),
           lookAtProcess: lookAtProc,
           rereadSecrets: () => readSecrets(edge.env, { demo }),
         });

@@ -11,9 +11,10 @@ const LONGEST_PING_MS = 3000;
 /** How many requests in how many milliseconds this daemon may write: its share, or its shard's part of it. */
 export function budgetOf(
   { budgetShare }: Pick<Config['exchange'], 'budgetShare'>,
-  { count, budget }: Pick<Config['shard'], 'count' | 'budget'>,
+  { index, count, budget }: Pick<Config['shard'], 'index' | 'count' | 'budget'>,
 ): CoreSettings['budget'] {
-  const parts = budget === 'shared' ? count : 1;
+  // One that is not counted any more still hands its markets over.
+  const parts = budget === 'shared' ? Math.max(count, index + 1) : 1;
   return {
     requests: Math.max(1, Math.floor((DOCUMENTED_REQUESTS * budgetShare) / parts)),
     windowMs: WINDOW_MS,
@@ -61,7 +62,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
     handover: {
       elsewhere: config.fleet.filter(({ market }) => !own.has(market)).map(toMarketSettings),
-      forMs: shard.handoverSeconds * 1000,
+      forMs: 0,
     },
     looksPerMs: LOOKS_PER_MS,
     seed: hashText([...bases, ...config.markets.map(({ market }) => market)].join(' ')),

@@ -14,7 +14,7 @@ import type { Command } from './liveness.ts';
 import { checkMeaning, type Meaning } from './meaning.ts';
 import { formatPath, listProblems, type Path, type Place, type Problem, RANK } from './problem.ts';
 import type { Secret } from './secret.ts';
-import { type Environment, findSecrets, readTokenFile } from './secrets.ts';
+import { type Environment, findSecrets, findSharedKey, readTokenFile } from './secrets.ts';
 import { marketsOf } from './shard.ts';
 import { findSources, type Sources } from './sources.ts';
 import type { Flags } from './variables.ts';
@@ -75,6 +75,8 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
   problems.push(...placeMeaning(meaning, layers));
   const token = readToken(values.control.tokenFile);
   if (token.text !== null) problems.push({ place: placeIn(layers, TOKEN_FILE), text: token.text });
+  const shared = findSharedKey(secrets, values.shard, env);
+  if (shared !== null) problems.push(shared);
   const { apiKey, apiSecret } = secrets;
   const { liveness } = meaning;
   if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {

@@ -1,5 +1,6 @@
 import { listProblems, type Place, type Problem, RANK } from './problem.ts';
 import { makeSecret, type Secret } from './secret.ts';
+import type { Shard } from './shard.ts';
 import { readSmallFile } from './small-file.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -78,6 +79,29 @@ export function findSecrets(environment: Environment, options: { readonly demo: 
     apiSecret: find('KILLSWITCHD_API_SECRET', 'secret'),
     problems,
     warnings,
+  };
+}
+
+/**
+ * Why the key may be that of several shards, or null where it is surely this one's own. Two daemons with one key make
+ * each other's nonces stale. What another shard reads cannot be seen from here; so the file must have the number of the
+ * shard in its path, which is then another file for each.
+ */
+export function findSharedKey(
+  { apiKey }: FoundSecrets,
+  { index, count }: Shard,
+  environment: Environment,
+): Problem | null {
+  if (Math.max(index + 1, count) === 1 || apiKey === null || apiKey.origin === 'demo') return null;
+  const file = environment['KILLSWITCHD_API_KEY_FILE'];
+  if (file !== undefined && new RegExp(`(?<!\\d)0*${index}(?!\\d)`).test(file)) return null;
+  const found =
+    file === undefined
+      ? 'found a key in the environment'
+      : 'found a file without the number of this shard in its path';
+  return {
+    place: placeOf(file === undefined ? 'KILLSWITCHD_API_KEY' : 'KILLSWITCHD_API_KEY_FILE', RANK.environment),
+    text: `${found}; each shard needs a key of its own, since daemons that share one make each other's nonces stale; allowed: KILLSWITCHD_API_KEY_FILE with the number ${index} in the path, such as /run/secrets/killswitchd-${index}.api-key`,
   };
 }
 

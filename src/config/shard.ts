@@ -32,7 +32,7 @@ export const ShardSchema = Type.Object(
     handoverSeconds: Type.Optional(
       Type.Number({
         description:
-          'How long a market that goes to another shard is still guarded here as well: longer than the other daemons take to learn of the new count.',
+          'How long a market that goes to another shard is still renewed here as well: longer than the other daemons take to learn of the new count.',
         default: 120,
         minimum: 0,
         maximum: 3600,
@@ -42,7 +42,7 @@ export const ShardSchema = Type.Object(
     budget: Type.Optional(
       Type.Enum(['shared', 'own'], {
         description:
-          'shared: the shards divide exchange.budgetShare among them. own: each has an address and a key of its own, and the whole of it.',
+          'shared: the shards divide exchange.budgetShare among them. own: each has an address of its own, and the whole of it. Each has a key of its own either way.',
         default: 'shared',
         examples: ['own'],
       }),

@@ -30,8 +30,8 @@ function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): str
   return warnings;
 }
 
-function warnOfShard({ shard, fleet, markets, exchange }: Config): string[] {
-  const { index, count, budget } = shard;
+function warnOfShard({ shard, fleet, markets }: Config): string[] {
+  const { index, count } = shard;
   const warnings: string[] = [];
   if (index >= count) {
     warnings.push(
@@ -40,11 +40,6 @@ function warnOfShard({ shard, fleet, markets, exchange }: Config): string[] {
   } else if (markets.length === 0) {
     warnings.push(
       `shard.index: none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`,
-    );
-  }
-  if (count > 1 && budget === 'shared' && exchange.nonce === 'increasing') {
-    warnings.push(
-      "exchange.nonce: increasing: shards that use one API key make each other's nonces stale; give each shard a key of its own, or write nonce: window",
     );
   }
   return warnings;

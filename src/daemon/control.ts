@@ -16,7 +16,7 @@ export interface Controlled {
   /** The configuration in force. */
   readonly config: () => Config;
   /** The same with the markets that went to another shard and are still guarded here. */
-  readonly watched: () => Config;
+  readonly guarded: () => Config;
   readonly keeper: Keeper;
   readonly beats: Beats;
   readonly metrics: Metrics;
@@ -28,10 +28,10 @@ export interface Controlled {
 
 /** What the control listener can bring about, tied to the parts that do it. */
 export function createControlSources(parts: Controlled): ControlSources {
-  const { clock, version, config, watched, keeper, beats, metrics, operations, reloading, levels, status } =
+  const { clock, version, config, guarded, keeper, beats, metrics, operations, reloading, levels, status } =
     parts;
   const marketsOf = (bot: string) =>
-    watched()
+    guarded()
       .markets.filter((market) => market.bot === bot)
       .map(({ market }) => market);
   return {
@@ -40,7 +40,7 @@ export function createControlSources(parts: Controlled): ControlSources {
     status,
     snapshot: keeper.snapshot,
     revision: keeper.revision,
-    markets: () => watched().markets.map(({ market }) => market),
+    markets: () => guarded().markets.map(({ market }) => market),
     elsewhere(market) {
       const { fleet, shard } = config();
       if (!fleet.some((one) => one.market === market)) return null;

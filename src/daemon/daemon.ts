@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { toCoreSettings } from '../config/core-settings.ts';
-import type { Reread } from '../config/load-aside.ts';
+import type { Loaded } from '../config/load.ts';
 import type { SecretsRead } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
@@ -17,12 +17,12 @@ import { createSecrets, type SecretsInForce } from './credentials.ts';
 import type { startEmbedded } from './embedded.ts';
 import { botsOf, createBotEvidence } from './evidence.ts';
 import { createGuard } from './guard.ts';
+import { createHandover } from './handover.ts';
 import { introduce } from './introduce.ts';
 import { openListeners } from './listeners.ts';
 import { createLogLevels } from './log-levels.ts';
 import { createReloading } from './reloading.ts';
 import { createCountedLog, createTelling, levelOf, meteredOf } from './telling.ts';
-import { createWatched } from './watched.ts';
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -34,8 +34,8 @@ export interface DaemonOptions {
   readonly nodeVersion: string;
   /** Who is told that the daemon is ready and lives; null where nobody supervises it. */
   readonly manager: ServiceManager | null;
-  /** Reads the whole configuration again, for a reload. Never rejects. */
-  readonly load: () => Promise<Reread>;
+  /** Reads the whole configuration again, for a reload. */
+  readonly load: () => Loaded;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
   readonly rereadSecrets: () => SecretsRead;
   /** For `exec`: the bot is a child of this process, and ends before the timers do. */
@@ -129,6 +129,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     async stop(why, policy) {
       service.reloading.stop();
       supervision.stopping();
+      service.handover.end();
       const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
       known = left;
       stopService();
@@ -161,7 +162,7 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets, s
   const { keeper } = guard;
   let inForce = options.config;
   const config = () => inForce;
-  const watched = createWatched(clock, inForce);
+  const handover = createHandover(clock, inForce, () => guard.follow(handover.config()));
   const levels = createLogLevels(clock, log, telling.operations, levelOf(inForce));
   const reloading = createReloading({
     clock,
@@ -171,12 +172,13 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets, s
     fileHash: options.fileHash,
     load: options.load,
     hide: secrets.hide,
-    async apply(next, moved) {
+    async apply(next) {
       await telling.metrics.reconfigure(meteredOf(next));
       inForce = next;
-      watched.follow(next, moved);
+      handover.follow(next);
       levels.configured(levelOf(next));
-      guard.reload(next);
+      guard.takeOver(next);
+      guard.follow(handover.config());
     },
     settled: async ({ armed, gone }, waitMs) =>
       (
@@ -187,25 +189,25 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets, s
   const { lookAtProcess } = options;
   const evidence = createBotEvidence({
     clock,
-    config: watched.config,
+    config: handover.config,
     lookAtProcess,
     onProblem: telling.onEvidenceProblem,
   });
   return {
     config,
-    watched: watched.config,
+    guarded: handover.config,
     levels,
     reloading,
+    handover,
     beats,
     child: childOf(evidence, (word) => {
-      for (const bot of botsOf(watched.config().markets)) keeper.hear(bot, word, 0);
+      for (const bot of botsOf(handover.config().markets)) keeper.hear(bot, word, 0);
     }),
     start() {
       const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear), reloading.watch()];
       return () => {
         for (const stop of stops) stop?.();
         levels.stop();
-        watched.stop();
       };
     },
   };

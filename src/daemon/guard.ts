@@ -1,14 +1,12 @@
 import type { Config } from '../config/config.ts';
-import { budgetOf, toCoreSettings } from '../config/core-settings.ts';
+import { toCoreSettings } from '../config/core-settings.ts';
 import type { SecretsRead } from '../config/secrets.ts';
 import type { Notice } from '../core/notice.ts';
-import { LEAST_ATTEMPTS } from '../core/timing.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { createKeeper, type Keeper } from '../keeper.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { SecretsInForce } from './credentials.ts';
-import { createShares, nonceShareOf } from './shares.ts';
 import type { Telling } from './telling.ts';
 
 /** While the key is refused its files are looked at this often. */
@@ -29,14 +27,11 @@ export interface GuardOptions {
 /** The keeper and the client that it writes through. */
 export interface Guard {
   readonly keeper: Keeper;
-  /** Puts a new configuration in force that differs in nothing but what may change. */
-  reload(next: Config): void;
+  /** Puts the secrets of a new configuration in force. */
+  takeOver(next: Config): void;
+  /** Puts everything else of it in force. It differs in nothing but what may change. */
+  follow(next: Config): void;
   close(): Promise<void>;
-}
-
-function sharingOf({ shard, fleet }: Config) {
-  const longestSeconds = fleet.reduce((most, { timeoutSeconds }) => Math.max(most, timeoutSeconds), 0);
-  return { ...shard, longestCadenceSeconds: longestSeconds / LEAST_ATTEMPTS };
 }
 
 /** Reads the secret files again, and says what has changed. */
@@ -85,27 +80,15 @@ function createKeyWatch(clock: Clock, look: () => void) {
 export function createGuard(options: GuardOptions): Guard {
   const { config, clock, version, bases, secrets, telling } = options;
   const settings = toCoreSettings(config, bases);
-  const shares = createShares(clock, sharingOf(config), () => {
-    const budget = budgetNow(config);
-    exchange.rebudget(budget);
-    keeper.rebudget(budget);
-  });
-  // `shard.budget` and `exchange.budgetShare` are what they were at the start.
-  const budgetNow = ({ exchange: limits, shard }: Config) =>
-    budgetOf(limits, { ...shard, count: shares.current().count });
   const exchange = createExchange({
     bases,
     credentials: secrets.credentials,
     nonce: settings.nonce,
     clock,
     budget: settings.budget,
-    nonceShare: () => nonceShareOf(shares.current(), { ...config.exchange, ...config.shard }),
     connections: settings.connections,
     userAgent: `killswitchd/${version}`,
   });
-  function takeOver(found: Config['secrets']): void {
-    if (secrets.takeOver(found)) keeper.credentialsChanged();
-  }
   const reread = createReread(options, () => keeper.credentialsChanged());
   const keyWatch = createKeyWatch(clock, reread);
   const keeper = createKeeper({
@@ -119,16 +102,16 @@ export function createGuard(options: GuardOptions): Guard {
   });
   return {
     keeper,
-    reload(next) {
+    takeOver(next) {
       secrets.takeOverToken(next);
-      takeOver(next.secrets);
-      shares.follow(sharingOf(next));
-      const budget = budgetNow(next);
-      exchange.rebudget(budget);
-      keeper.reload({ ...toCoreSettings(next, bases), budget });
+      if (secrets.takeOver(next.secrets)) keeper.credentialsChanged();
+    },
+    follow(next) {
+      const changed = toCoreSettings(next, bases);
+      exchange.rebudget(changed.budget);
+      keeper.reload(changed);
     },
     async close() {
-      shares.stop();
       keyWatch.end();
       await exchange.close();
     },

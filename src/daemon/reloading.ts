@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
-import type { Reread } from '../config/load-aside.ts';
+import type { Loaded } from '../config/load.ts';
 import { diffConfig } from '../config/reload.ts';
 import type { Progress } from '../core/operate.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
@@ -17,10 +17,10 @@ export interface ReloadingOptions {
   readonly config: () => Config;
   /** SHA-256 of the bytes of the file that the first configuration was read from, in hex; null without one. */
   readonly fileHash: string | null;
-  /** Reads everything again: file, environment, secrets. Never rejects. */
-  readonly load: () => Promise<Reread>;
-  /** Puts the new configuration in force; `moved` are markets of this daemon that went to another shard. */
-  readonly apply: (next: Config, moved: readonly string[]) => Promise<void>;
+  /** Reads everything again: file, environment, secrets. */
+  readonly load: () => Loaded;
+  /** Puts the new configuration in force. */
+  readonly apply: (next: Config) => Promise<void>;
   /** Waits for what the new configuration asks of the exchange. */
   readonly settled: (
     markets: {
@@ -75,9 +75,7 @@ export function createReloading(options: ReloadingOptions): Reloading {
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
     if (over) return STOPPING;
-    const loaded = await options.load();
-    // While it was read the daemon may have been told to stop.
-    if (over) return STOPPING;
+    const loaded = options.load();
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
     const { unchangeable, added, removed, moved, changed, same } = diffConfig(options.config(), next);
@@ -86,7 +84,7 @@ export function createReloading(options: ReloadingOptions): Reloading {
       operations.reloadUnchanged(trigger, hashOf(next));
       return { kind: 'unchanged' };
     }
-    await options.apply(next, moved);
+    await options.apply(next);
     operations.reloadApplied(trigger, hashOf(next));
     return { kind: 'applied', added, removed, moved, changed };
   }

@@ -1,6 +1,6 @@
 import type { Clock, Exchange } from '../ports.ts';
 import { createLimiter } from './limits.ts';
-import type { NonceMode, NonceShare } from './nonce.ts';
+import type { NonceMode } from './nonce.ts';
 import { type Limit, syncKillSwitch } from './operations.ts';
 import { originOf } from './origin.ts';
 import { startPing } from './ping.ts';
@@ -18,8 +18,6 @@ export interface ExchangeOptions {
   readonly clock: Clock;
   /** The part of the kill-switch's documented limit that may be used; the whole limit where it is not given. */
   readonly budget?: Limit;
-  /** Which of the nonces this process may use; all of them where it is not given. */
-  readonly nonceShare?: (() => NonceShare) | undefined;
   /** Connections per base address; 64 where it is not given. More requests at a time wait for a free one. */
   readonly connections?: number;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
@@ -43,13 +41,13 @@ export interface Access {
 
 /** Throws at once where a base address is not allowed. */
 export function createAccess(options: ExchangeOptions): Access {
-  const { clock, credentials, nonce, nonceShare } = options;
+  const { clock, credentials, nonce } = options;
   const origins = options.bases.map(originOf);
   const transport =
     options.transport ??
     createTransport({ bases: origins, connections: options.connections ?? CONNECTIONS, ca: options.ca });
   const userAgent = options.userAgent ?? USER_AGENT;
-  const session = createSession({ transport, clock, credentials, nonce, nonceShare, userAgent });
+  const session = createSession({ transport, clock, credentials, nonce, userAgent });
   return { session, clock, origins, close: () => transport.close() };
 }
 

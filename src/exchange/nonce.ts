@@ -71,22 +71,12 @@ function increasingNonces(): NonceSource {
   };
 }
 
-/** The nonces that leave the remainder `index` when they are divided by `count`. */
-export interface NonceShare {
-  readonly index: number;
-  readonly count: number;
-}
-
-const ALL: NonceShare = { index: 0, count: 1 };
-
 /**
  * Nonces by the estimate of the exchange's clock, no one twice. They increase while there are milliseconds ahead; a
  * burst of more requests than that goes on with those behind that were never given out, and after 8,000 at one moment
  * there are none: the exchange will then call one stale.
- *
- * Processes that share a key divide the milliseconds among them, or two that write at the same time would give the same.
  */
-function windowNonces(serverClock: ServerClock, share: () => NonceShare): NonceSource {
+function windowNonces(serverClock: ServerClock): NonceSource {
   const given = new Float64Array(REMEMBERED);
   const isFree = (nonce: number) => given[nonce % REMEMBERED] !== nonce;
   let ahead = 0;
@@ -95,14 +85,11 @@ function windowNonces(serverClock: ServerClock, share: () => NonceShare): NonceS
   let emptyMs = Number.NaN;
 
   function find(serverMs: number): number {
-    const { index, count } = share();
-    const over = (ms: number) => (((ms - index) % count) + count) % count;
-    const atOrAbove = (ms: number) => ms + ((count - over(ms)) % count);
-    if (serverMs === emptyMs) return atOrAbove(serverMs);
+    if (serverMs === emptyMs) return serverMs;
     const lastMs = serverMs + WINDOW_AHEAD_MS;
     // Further off, the estimate itself has moved: what lies near the new one may be free.
     const goesOn = ahead >= serverMs && ahead <= lastMs + WINDOW_AHEAD_MS;
-    for (let nonce = atOrAbove(goesOn ? ahead + 1 : serverMs); nonce <= lastMs; nonce += count) {
+    for (let nonce = goesOn ? ahead + 1 : serverMs; nonce <= lastMs; nonce += 1) {
       if (!isFree(nonce)) continue;
       ahead = nonce;
       return nonce;
@@ -110,13 +97,13 @@ function windowNonces(serverClock: ServerClock, share: () => NonceShare): NonceS
     if (!goesOn || ahead < lastMs) ahead = lastMs;
     const firstMs = serverMs - WINDOW_BEHIND_MS;
     const from = (behind > firstMs && behind < serverMs ? behind : serverMs) - 1;
-    for (let nonce = from - over(from); nonce >= firstMs; nonce -= count) {
+    for (let nonce = from; nonce >= firstMs; nonce -= 1) {
       if (!isFree(nonce)) continue;
       behind = nonce;
       return nonce;
     }
     emptyMs = serverMs;
-    return atOrAbove(serverMs);
+    return serverMs;
   }
   return {
     next(now) {
@@ -130,10 +117,6 @@ function windowNonces(serverClock: ServerClock, share: () => NonceShare): NonceS
 }
 
 /** One source per API key. `serverClock` is what mode `window` goes by; whoever reads answers feeds it. */
-export function createNonceSource(
-  mode: NonceMode,
-  serverClock: ServerClock,
-  share: () => NonceShare = () => ALL,
-): NonceSource {
-  return mode === 'increasing' ? increasingNonces() : windowNonces(serverClock, share);
+export function createNonceSource(mode: NonceMode, serverClock: ServerClock): NonceSource {
+  return mode === 'increasing' ? increasingNonces() : windowNonces(serverClock);
 }

@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '../ports.ts';
 import { createRedaction, type Redact } from '../util/redact.ts';
 import { firstHeader, type Verdict } from './classify.ts';
 import { createHttpDates } from './http-date.ts';
-import { createNonceSource, type NonceMode, type NonceShare, type NonceSource } from './nonce.ts';
+import { createNonceSource, type NonceMode, type NonceSource } from './nonce.ts';
 import type { Operation } from './operations.ts';
 import type { Reply } from './reply.ts';
 import { createServerClock } from './server-clock.ts';
@@ -53,8 +53,6 @@ export interface SessionOptions {
   /** Asked before every signed request, so that they can be changed while it runs. */
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
-  /** Which of the nonces this process may use; all of them where it is not given. */
-  readonly nonceShare?: (() => NonceShare) | undefined;
   readonly userAgent: string;
   /** Replaces the source of nonces, for a simulation. */
   readonly nonces?: NonceSource;
@@ -123,7 +121,7 @@ export function createSession({
   const serverClock = createServerClock();
   const dateOf = createHttpDates();
   const sign = createSigner();
-  const nonces = given.nonces ?? createNonceSource(mode, serverClock, given.nonceShare);
+  const nonces = given.nonces ?? createNonceSource(mode, serverClock);
 
   function prepare<Arguments>(
     operation: Operation<Arguments>,

@@ -38,7 +38,7 @@ describe('what the core is told', () => {
       ping: { everyMs: 5000, timeoutMs: 3000 },
       cancellationDelayMs: 0,
       requestLifetimeMs: 10_000,
-      handover: { elsewhere: [], forMs: 120_000 },
+      handover: { elsewhere: [], forMs: 0 },
       looksPerMs: 400,
       flaw: null,
     });

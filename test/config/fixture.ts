@@ -12,6 +12,15 @@ export const SECRETS = {
   KILLSWITCHD_API_SECRET: 'fixture-api-secret-0',
 } as const;
 
+/** The same for shards 0 to 3: the path of a key file must have the number of its shard in it. */
+export function shardSecrets(): { KILLSWITCHD_API_KEY_FILE: string; KILLSWITCHD_API_SECRET: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-shards-0-1-2-3-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'api-key');
+  writeFileSync(file, SECRETS.KILLSWITCHD_API_KEY, { mode: 0o400 });
+  return { KILLSWITCHD_API_KEY_FILE: file, KILLSWITCHD_API_SECRET: SECRETS.KILLSWITCHD_API_SECRET };
+}
+
 /**
  * Loads a fixture: an `.env` file as the whole environment, everything else as the file of `--config`, for the command
  * that a comment `# command: run` names.
@@ -66,7 +75,10 @@ export function load(
   const config = join(folder, 'killswitchd.yaml');
   writeFileSync(config, text);
   try {
-    return loadConfig({ env: { ...SECRETS, ...env }, flags: { config, ...flags } });
+    return loadConfig({
+      env: { ...('KILLSWITCHD_API_KEY_FILE' in env ? {} : SECRETS), ...env },
+      flags: { config, ...flags },
+    });
   } finally {
     rmSync(folder, { recursive: true });
   }

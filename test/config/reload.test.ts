@@ -6,7 +6,7 @@ import { diffConfig } from '../../src/config/reload.ts';
 import { FileSchema } from '../../src/config/schema.ts';
 import type { Flags } from '../../src/config/variables.ts';
 import type { SchemaNode } from '../../src/config/wording.ts';
-import { loadWell } from './fixture.ts';
+import { loadWell, shardSecrets } from './fixture.ts';
 
 let folder = '';
 let tokenFile = '';
@@ -124,9 +124,10 @@ describe('the markets of a reload', () => {
 });
 
 describe('the shards of a reload', () => {
+  const KEYS = shardSecrets();
   const MARKETS = Array.from({ length: 40 }, (_, index) => `M${index}_USDT`);
   const shardOf = (index: number, count: number, markets = MARKETS) =>
-    loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } })).config;
+    loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } }), KEYS).config;
 
   it('a larger count moves markets to the new shard and adds none', () => {
     const { unchangeable, added, removed, moved } = diffConfig(shardOf(1, 3), shardOf(1, 4));

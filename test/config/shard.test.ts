@@ -1,9 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { toCoreSettings } from '../../src/config/core-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { ownerOf } from '../../src/config/shard.ts';
-import { loadWell, SECRETS } from './fixture.ts';
+import { loadWell, problemsOf, SECRETS, shardSecrets } from './fixture.ts';
 
+const KEYS = shardSecrets();
 const MARKETS = Array.from({ length: 10_000 }, (_, index) => `M${index}_USDT`);
 
 function load(
@@ -12,11 +16,14 @@ function load(
   markets: readonly string[] = MARKETS.slice(0, 40),
 ) {
   const exchange = { baseUrls: ['https://exchange.example'], nonce: 'window' };
-  return loadWell(JSON.stringify({ exchange, markets, shard, liveness: { mode: 'none' } }), env);
+  return loadWell(JSON.stringify({ exchange, markets, shard, liveness: { mode: 'none' } }), {
+    ...KEYS,
+    ...env,
+  });
 }
 const namesOf = (markets: readonly { readonly market: string }[]) => markets.map(({ market }) => market);
 const environment = (more: Record<string, string>) => ({
-  ...SECRETS,
+  ...KEYS,
   KILLSWITCHD_BASE_URL: 'https://exchange.example',
   KILLSWITCHD_MARKETS: 'BTC_USDT,ETH_USDT',
   KILLSWITCHD_LIVENESS_MODE: 'none',
@@ -66,8 +73,7 @@ describe('a shard', () => {
   });
 
   it('tells the core which markets the others have', () => {
-    const settings = toCoreSettings(load({ index: 2, count: 3, handoverSeconds: 90 }).config, []);
-    expect(settings.handover.forMs).toBe(90_000);
+    const settings = toCoreSettings(load({ index: 2, count: 3 }).config, []);
     expect([...namesOf(settings.handover.elsewhere), ...namesOf(settings.markets)].sort()).toEqual(
       MARKETS.slice(0, 40).sort(),
     );
@@ -131,15 +137,35 @@ describe('a shard', () => {
     expect(warnings.join()).toContain('shard 3 of 3 guards no market; it waits for a shard.count above 3');
   });
 
-  it('is warned about where rising nonces would make the shards refuse each other', () => {
-    const text = (nonce: string) =>
-      JSON.stringify({
-        exchange: { baseUrls: ['https://exchange.example'], nonce },
-        markets: MARKETS.slice(0, 40),
-        shard: { count: 2 },
-        liveness: { mode: 'none' },
-      });
-    expect(loadWell(text('increasing')).warnings.join()).toContain('nonce: window');
-    expect(loadWell(text('window')).warnings.join()).not.toContain('stale');
+  describe('needs a key of its own, or two daemons make each other’s nonces stale', () => {
+    const why =
+      "each shard needs a key of its own, since daemons that share one make each other's nonces stale";
+    const fixed = { ...environment({}), KILLSWITCHD_SHARD: '1/3' };
+
+    it('is refused with a key in the environment, and says what to write', () => {
+      const { KILLSWITCHD_API_KEY_FILE: _file, ...env } = fixed;
+      const loaded = loadConfig({ env: { ...env, ...SECRETS }, flags: {} });
+      expect(problemsOf(loaded)).toBe(
+        `KILLSWITCHD_API_KEY: found a key in the environment; ${why}; allowed: KILLSWITCHD_API_KEY_FILE with the number 1 in the path, such as /run/secrets/killswitchd-1.api-key`,
+      );
+    });
+
+    it.each([
+      ['2', false],
+      ['11', false],
+      ['shard-1', true],
+      ['killswitchd@01.service', true],
+    ])('with a file below %s: allowed is %s', (name, allowed) => {
+      const folder = mkdtempSync(join(tmpdir(), 'killswitchd-key-'));
+      onTestFinished(() => rmSync(folder, { recursive: true }));
+      // What mkdtemp adds may have a number in it.
+      const path = folder.replace(/\d/g, 'x');
+      renameSync(folder, path);
+      mkdirSync(join(path, name));
+      writeFileSync(join(path, name, 'api-key'), 'key-of-the-test', { mode: 0o400 });
+      const env = { ...fixed, KILLSWITCHD_API_KEY_FILE: join(path, name, 'api-key') };
+      expect(problemsOf(loadConfig({ env, flags: {} }))).toMatch(allowed ? /^$/ : new RegExp(why));
+      renameSync(path, folder);
+    });
   });
 });

@@ -45,7 +45,7 @@ async function firstLooks(read: string, found: string): Promise<readonly string[
     supervision: { reloading() {}, reloaded() {} },
     config: () => config,
     fileHash: loaded.fileHash,
-    load: () => Promise.resolve(load()),
+    load,
     apply(next) {
       config = next;
       return Promise.resolve();

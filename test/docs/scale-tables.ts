@@ -13,7 +13,7 @@ export function scaleTables(): ReadonlyMap<string, string> {
 
 /** Renewals a second of a daemon that may use the whole limit, before it has measured a round trip. */
 function perSecond(): number {
-  const budget = budgetOf({ budgetShare: 1 }, { count: 1, budget: 'own' });
+  const budget = budgetOf({ budgetShare: 1 }, { index: 0, count: 1, budget: 'own' });
   return plannedPerSecond(coreSettings({ budget }), null);
 }
 

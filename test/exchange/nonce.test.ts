@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createNonceSource, type NonceShare } from '../../src/exchange/nonce.ts';
+import { createNonceSource } from '../../src/exchange/nonce.ts';
 import { createServerClock } from '../../src/exchange/server-clock.ts';
 import { createHandClock } from './servers.ts';
 
@@ -127,11 +127,11 @@ test('window nonces follow the exchange, stay unique, and are right after the wa
   expect(seen.size).toBe(200);
 });
 
-function windowOf(share?: () => NonceShare) {
+function windowOf() {
   const clock = createHandClock(WALL_MS);
   const serverClock = createServerClock();
   serverClock.observe(Math.floor(WALL_MS / 1000), clock.now(), clock.now());
-  return { clock, serverClock, nonces: createNonceSource('window', serverClock, share) };
+  return { clock, serverClock, nonces: createNonceSource('window', serverClock) };
 }
 
 test('a burst of 7,500 requests at one moment gets as many window nonces, none further off than the exchange allows', () => {
@@ -144,24 +144,4 @@ test('a burst of 7,500 requests at one moment gets as many window nonces, none f
   for (const nonce of second) {
     expect(Math.abs(nonce - serverClock.estimateMs(clock.now()))).toBeLessThanOrEqual(4_001);
   }
-});
-
-test('four processes that share a key and write at the same moments never give the same window nonce', () => {
-  const all: string[] = [];
-  for (let index = 0; index < 4; index += 1) {
-    const { clock, nonces } = windowOf(() => ({ index, count: 4 }));
-    for (let request = 0; request < 1_500; request += 1) {
-      all.push(nonces.next(clock.now()));
-      if (request % 50 === 0) clock.advance(7);
-    }
-  }
-  expect(new Set(all).size).toBe(6_000);
-});
-
-test('a process takes another part of the nonces at once when the number of shards changes', () => {
-  let count = 3;
-  const { clock, nonces } = windowOf(() => ({ index: 1, count }));
-  expect(Number(nonces.next(clock.now())) % 3).toBe(1);
-  count = 4;
-  expect(Number(nonces.next(clock.now())) % 4).toBe(1);
 });

@@ -29,7 +29,6 @@ test('ten thousand markets, a rolling update of three shards under policy handof
     timeoutSeconds: 60,
     handoverSeconds: 20,
     budgetShare: 0.75,
-    keys: 'own',
     policy: 'handoff',
     stopSeconds: STOP_SECONDS,
   });

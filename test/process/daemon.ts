@@ -12,6 +12,8 @@ export interface DaemonOptions extends RunOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   readonly key?: string;
   readonly secret?: string;
+  /** What the file with the key is called; `api-key` unless given. */
+  readonly keyName?: string;
   /** Loads the module that `sabotage` needs. */
   readonly canSabotage?: boolean;
   /** Starts `exec` with this bot instead of `run`. */
@@ -56,7 +58,7 @@ const SABOTAGE_MODULE = new URL('./sabotage.ts', import.meta.url).href;
 
 /** Writes configuration and secrets into `directory` and starts `run` or `exec` with them. */
 export function runDaemon(directory: string, options: DaemonOptions): DaemonProcess {
-  const { markets, exchange, config = {}, canSabotage = false, bot } = options;
+  const { markets, exchange, config = {}, canSabotage = false, bot, keyName = 'api-key' } = options;
   const { key, secret } = { ...DEMO, ...options };
   const file = (name: string, content: string) => {
     const path = join(directory, name);
@@ -79,7 +81,7 @@ export function runDaemon(directory: string, options: DaemonOptions): DaemonProc
     ...options,
     preload: canSabotage ? [SABOTAGE_MODULE] : [],
     env: {
-      KILLSWITCHD_API_KEY_FILE: file('api-key', `${key}\n`),
+      KILLSWITCHD_API_KEY_FILE: file(keyName, `${key}\n`),
       KILLSWITCHD_API_SECRET_FILE: secretFile,
       ...(canSabotage ? { SABOTAGE: sabotageFile } : {}),
       ...options.env,

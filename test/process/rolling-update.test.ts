@@ -14,7 +14,6 @@ test('a rolling update under policy handoff: no timer fires, none is deleted, an
     timeoutSeconds: TIMEOUT_SECONDS,
     handoverSeconds: 3,
     budgetShare: 0.75,
-    keys: 'shared',
     policy: 'handoff',
   });
   const { exchange, names, start, events } = fleet;

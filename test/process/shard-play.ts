@@ -12,10 +12,8 @@ export interface ShardPlay {
   readonly markets: number;
   readonly timeoutSeconds: number;
   readonly handoverSeconds: number;
-  /** From 3 shards to 4 the budgets of both counts are in use, 5/4 of this: that must fit into the limit. */
+  /** While shards disagree about their number, 3 or 4, they use up to 5/4 of this: that must fit into the limit. */
   readonly budgetShare: number;
-  /** A key of its own for each shard, whose nonces never meet, or one for all of them. */
-  readonly keys: 'own' | 'shared';
   /**
    * How long the fleet stays as it is between two changes, and twice as long before a shard is killed and at the end: the
    * shards have more markets than part for a while.
@@ -69,7 +67,7 @@ type Fleet = Awaited<ReturnType<typeof stageFleet>>;
 
 /** An exchange as a process, and the means to start shards against it. */
 export async function stageFleet(context: TestContext, options: FleetOptions) {
-  const { markets, timeoutSeconds, handoverSeconds, budgetShare, keys, policy, stopSeconds = [] } = options;
+  const { markets, timeoutSeconds, handoverSeconds, budgetShare, policy, stopSeconds = [] } = options;
   const stage = stageFor(context);
   const eventLog = join(stage.directory, 'events');
   const keyFile = join(stage.directory, 'keys.json');
@@ -85,8 +83,8 @@ export async function stageFleet(context: TestContext, options: FleetOptions) {
   });
   const start = async (index: number, count: number): Promise<DaemonProcess> => {
     const config = configOf(index, count);
-    const own = keys === 'own' ? keyOf(index) : {};
-    const daemon = await stage.daemon({ exchange: exchange.url, markets: names, config, ...own });
+    const key = { ...keyOf(index), keyName: `shard-${index}.api-key` };
+    const daemon = await stage.daemon({ exchange: exchange.url, markets: names, config, ...key });
     await daemon.ready(180_000);
     return daemon;
   };

@@ -12,7 +12,6 @@ test('a fleet grows, loses a shard, and shrinks: no timer fires, and no market i
     timeoutSeconds: TIMEOUT_SECONDS,
     handoverSeconds: 3,
     budgetShare: 0.75,
-    keys: 'shared',
     restMs: 4000,
   });
   const { log, ...seen } = played;
