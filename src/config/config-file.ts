@@ -42,7 +42,7 @@ export function readConfigFile(name: string): ConfigFile {
   });
   const file = readSmallFile(name, MOST_BYTES);
   if (file.kind === 'failed') return failed(`the configuration file ${file.why}`);
-  hash = createHash('sha256').update(file.bytes).digest('hex');
+  hash = hashOf(file.bytes);
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(file.bytes);
@@ -60,6 +60,16 @@ export function readConfigFile(name: string): ConfigFile {
     }
     throw error;
   }
+}
+
+function hashOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** What the file is now: the hash of its bytes as `readConfigFile` gives it, or why it cannot be read. */
+export function lookAtConfigFile(name: string): string {
+  const file = readSmallFile(name, MOST_BYTES);
+  return file.kind === 'ok' ? hashOf(file.bytes) : file.why;
 }
 
 function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {

@@ -67,8 +67,11 @@ export interface Config {
     /** What the file holds. Null where none is named. */
     readonly token: Secret | null;
   };
-  /** 0 means never. */
-  readonly reload: { readonly pollSeconds: number };
+  readonly reload: {
+    /** 0 means never. */
+    readonly pollSeconds: number;
+    readonly allowRemoval: boolean;
+  };
   readonly log: {
     readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
     readonly format: 'json' | 'journal' | 'text';

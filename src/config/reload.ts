@@ -3,8 +3,8 @@ import type { Secret } from './secret.ts';
 
 /** What a reload would do. */
 export interface ConfigDiff {
-  /** One sentence per key that differs and cannot change while the daemon runs. Never a secret. */
-  readonly unchangeable: readonly string[];
+  /** Why it cannot be done: one sentence per key that cannot change while the daemon runs. Never a secret. */
+  readonly refusals: readonly string[];
   /** Names of markets, each list in the order of the configuration that has them. */
   readonly added: readonly string[];
   readonly removed: readonly string[];
@@ -21,7 +21,6 @@ export interface ConfigDiff {
  * was promised at start stays as it is: exchange, liveness mode, listeners and log format.
  */
 export function diffConfig(running: Config, next: Config): ConfigDiff {
-  const unchangeable = findUnchangeable(running, next);
   const before = new Map(running.markets.map((market) => [market.market, market]));
   const after = new Set(next.markets.map(({ market }) => market));
   const added: string[] = [];
@@ -35,13 +34,24 @@ export function diffConfig(running: Config, next: Config): ConfigDiff {
   const gone = running.markets.map(({ market }) => market).filter((market) => !after.has(market));
   const removed = gone.filter((market) => !elsewhere.has(market));
   const moved = gone.filter((market) => elsewhere.has(market));
+  const refusals = [...findUnchangeable(running, next), ...findRemoval(running, next, removed)];
   const same =
-    [unchangeable, added, removed, moved, changed].every(({ length }) => length === 0) &&
+    [refusals, added, removed, moved, changed].every(({ length }) => length === 0) &&
     JSON.stringify(changeableOf(running)) === JSON.stringify(changeableOf(next)) &&
     isSameSecret(running.secrets.apiKey, next.secrets.apiKey) &&
     isSameSecret(running.secrets.apiSecret, next.secrets.apiSecret) &&
     isSameSecret(running.control.token, next.control.token);
-  return { unchangeable, added, removed, moved, changed, same };
+  return { refusals, added, removed, moved, changed, same };
+}
+
+/** A file that lost most of its markets is rather cut off than meant: their timers would be deleted. */
+function findRemoval({ markets }: Config, next: Config, removed: readonly string[]): string[] {
+  const isFew = removed.length <= 1 || removed.length * 2 <= markets.length;
+  if (isFew || next.reload.allowRemoval) return [];
+  const names = `${removed.slice(0, 5).join(', ')}${removed.length > 5 ? ', ...' : ''}`;
+  return [
+    `markets: ${removed.length} of ${markets.length} markets would be taken out: ${names}; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant`,
+  ];
 }
 
 /** Everything of a market but its name, as one text. The order of its types means nothing. */
@@ -57,7 +67,7 @@ function changeableOf(config: Config): unknown[] {
     [liveness.file, liveness.url, liveness.probeEverySeconds],
     [liveness.ttlSeconds, liveness.startupGraceSeconds, liveness.onStale],
     [onLapse, shutdown.policy, shutdown.budgetSeconds],
-    [ping.everySeconds, reload.pollSeconds, log.level],
+    [ping.everySeconds, reload.pollSeconds, reload.allowRemoval, log.level],
     [shard.count, shard.handoverSeconds],
     // Those of other shards: one may still be guarded here, and their bots are known here.
     fleet

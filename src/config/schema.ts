@@ -134,6 +134,14 @@ const reload = Type.Object(
         examples: [30],
       }),
     ),
+    allowRemoval: Type.Optional(
+      Type.Boolean({
+        description:
+          'True where a reload may take out more than half of the markets at once. Otherwise such a file is refused: it is rather cut off than meant, and the timers would be deleted.',
+        default: false,
+        examples: [true],
+      }),
+    ),
   },
   { ...strict, description: 'How the daemon learns that its configuration has changed.' },
 );

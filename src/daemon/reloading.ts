@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
+import { lookAtConfigFile } from '../config/config-file.ts';
 import type { Loaded } from '../config/load.ts';
 import { diffConfig } from '../config/reload.ts';
 import type { Progress } from '../core/operate.ts';
@@ -40,8 +40,9 @@ export interface Reloading {
    */
   reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport>;
   /**
-   * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed. What was rejected is tried
-   * again, ever more rarely: the reason may lie outside of the file. Returned function ends it.
+   * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.
+   * What was rejected is tried again, ever more rarely: the reason may lie outside of the file. Returned function ends
+   * it.
    */
   watch(): Cancel;
   /** From here on nothing is reloaded any more: the daemon stops. */
@@ -50,6 +51,10 @@ export interface Reloading {
 
 /** How often a switched-off poll looks whether it was switched on. */
 const IDLE_LOOK_MS = 5000;
+
+/** Between two looks at a file that somebody asked to be read. */
+const LOOK_GAP_MS = 100;
+const MOST_LOOKS = 20;
 
 /** What was rejected is tried again at least this often. */
 const LONGEST_RETRY_MS = 300_000;
@@ -74,12 +79,16 @@ export function createReloading(options: ReloadingOptions): Reloading {
   let over = false;
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
+    // The poll has looked twice already.
+    if (trigger !== 'poll' && !(await isWritten(options))) {
+      return reject(trigger, ['the configuration file is being written: it was another one at each look']);
+    }
     if (over) return STOPPING;
     const loaded = options.load();
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
-    const { unchangeable, added, removed, moved, changed, same } = diffConfig(options.config(), next);
-    if (unchangeable.length > 0) return reject(trigger, unchangeable);
+    const { refusals, added, removed, moved, changed, same } = diffConfig(options.config(), next);
+    if (refusals.length > 0) return reject(trigger, refusals);
     if (same) {
       operations.reloadUnchanged(trigger, hashOf(next));
       return { kind: 'unchanged' };
@@ -125,11 +134,31 @@ export function createReloading(options: ReloadingOptions): Reloading {
   };
 }
 
-function poll({ clock, config, fileHash }: ReloadingOptions, reload: () => Promise<ReloadReport>): Cancel {
+/** Whether the file is the same at two looks: half of a file is no configuration. */
+async function isWritten({ clock, config }: ReloadingOptions): Promise<boolean> {
+  let seen = look(config());
+  for (let looks = 1; looks < MOST_LOOKS; looks += 1) {
+    await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
+    const found = look(config());
+    if (found === seen) return true;
+    seen = found;
+  }
+  return false;
+}
+
+/** What the configuration file is now: a digest, or why it cannot be read; null without a file. */
+function look({ file }: Config): string | null {
+  return file === null ? null : lookAtConfigFile(file);
+}
+
+function poll(options: ReloadingOptions, reload: () => Promise<ReloadReport>): Cancel {
+  const { clock, config } = options;
   let over = false;
   let cancel: Cancel = () => {};
-  /** It may have been replaced since it was read. Null after a time in which nobody looked. */
-  let seen = fileHash;
+  /** What was taken over or refused last. It may have been replaced since; null after a time in which nobody looked. */
+  let taken = options.fileHash;
+  /** What the last look found. */
+  let seen = taken;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   /** What the file was rejected for may have passed: a secret that was not there yet, while a deployment went on. */
   async function take(isNew: boolean): Promise<void> {
@@ -139,43 +168,29 @@ function poll({ clock, config, fileHash }: ReloadingOptions, reload: () => Promi
       isNew || retry === null ? pollMs : Math.max(pollMs, Math.min(retry.gapMs * 2, LONGEST_RETRY_MS));
     retry = kind === 'rejected' ? { gapMs, atMs: clock.now().monoMs + gapMs } : null;
   }
-  async function look(): Promise<void> {
-    const {
-      file,
-      reload: { pollSeconds },
-    } = config();
-    const found = file === null || pollSeconds === 0 ? null : await digestOf(file);
-    if (pollSeconds === 0) {
-      seen = null;
+  async function turn(): Promise<void> {
+    const found = config().reload.pollSeconds === 0 ? null : look(config());
+    const wasSeen = seen === found;
+    seen = found;
+    if (found === null) {
+      taken = null;
       retry = null;
-    } else if (found !== null) {
-      // What it was while nobody looked is not known: null, which it cannot be now.
-      const isNew = found !== seen;
-      if (isNew || (retry !== null && clock.now().monoMs >= retry.atMs)) await take(isNew);
-      seen = found;
+    } else if (found !== taken ? wasSeen : retry !== null && clock.now().monoMs >= retry.atMs) {
+      const isNew = found !== taken;
+      taken = found;
+      await take(isNew);
     }
     if (!over) wait();
   }
   function wait(): void {
     const { pollSeconds } = config().reload;
-    cancel = clock.after(pollSeconds > 0 ? pollSeconds * 1000 : IDLE_LOOK_MS, () => void look());
+    cancel = clock.after(pollSeconds > 0 ? pollSeconds * 1000 : IDLE_LOOK_MS, () => void turn());
   }
-  void look();
+  void turn();
   return () => {
     over = true;
     cancel();
   };
-}
-
-/** Null where the file cannot be read now: somebody may be replacing it. */
-async function digestOf(file: string): Promise<string | null> {
-  try {
-    return createHash('sha256')
-      .update(await readFile(file))
-      .digest('hex');
-  } catch {
-    return null;
-  }
 }
 
 /** Of what the configuration says, without the secrets. */

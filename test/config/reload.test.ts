@@ -18,7 +18,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const NOTHING = { unchangeable: [], added: [], removed: [], moved: [], changed: [] };
+const NOTHING = { refusals: [], added: [], removed: [], moved: [], changed: [] };
 
 const BASE = {
   exchange: { baseUrls: ['https://exchange.example'] },
@@ -38,6 +38,7 @@ function withKey(path: string, value: unknown): Record<string, unknown> {
 /** Keys that may change while the daemon runs, each with another value than in the base. */
 const CHANGEABLE: readonly [string, unknown][] = [
   ['shard.handoverSeconds', 60],
+  ['reload.allowRemoval', true],
   ['liveness.file', '/run/other.alive'],
   ['liveness.url', 'http://bot/'],
   ['liveness.probeEverySeconds', 2],
@@ -90,7 +91,7 @@ describe('the markets of a reload', () => {
       { market: 'ETH_USDT', timeoutSeconds: 20, types: ['spot', 'margin'] },
     ];
     expect(diff({ markets })).toEqual({
-      unchangeable: [],
+      refusals: [],
       added: ['SOL_USDT'],
       removed: ['BTC_USDT'],
       moved: [],
@@ -130,8 +131,8 @@ describe('the shards of a reload', () => {
     loadWell(JSON.stringify({ ...BASE, markets, shard: { index, count } }), KEYS).config;
 
   it('a larger count moves markets to the new shard and adds none', () => {
-    const { unchangeable, added, removed, moved } = diffConfig(shardOf(1, 3), shardOf(1, 4));
-    expect({ unchangeable, added, removed }).toEqual({ unchangeable: [], added: [], removed: [] });
+    const { refusals, added, removed, moved } = diffConfig(shardOf(1, 3), shardOf(1, 4));
+    expect({ refusals, added, removed }).toEqual({ refusals: [], added: [], removed: [] });
     expect(moved.length).toBeGreaterThan(0);
     expect(shardOf(3, 4).markets.map(({ market }) => market)).toEqual(expect.arrayContaining([...moved]));
   });
@@ -167,7 +168,7 @@ describe('the shards of a reload', () => {
   });
 
   it('another index needs a restart', () => {
-    expect(diffConfig(shardOf(0, 2), shardOf(1, 2)).unchangeable).toEqual([
+    expect(diffConfig(shardOf(0, 2), shardOf(1, 2)).refusals).toEqual([
       'shard.index: runs with 0, found 1; restart to change it',
     ]);
   });
@@ -200,28 +201,25 @@ describe('what may change while the daemon runs', () => {
 describe('what cannot change while the daemon runs', () => {
   it.each(FIXED)('is %s, named with both values', (path, value, says) => {
     const sentence = `${path}: ${says}; restart to change it`;
-    expect(diff(withKey(path, value))).toEqual({ ...NOTHING, unchangeable: [sentence], same: false });
+    expect(diff(withKey(path, value))).toEqual({ ...NOTHING, refusals: [sentence], same: false });
   });
 
   it('is named all at once, in the order of the file, beside the changes of markets', () => {
     const found = diff({ markets: ['BTC_USDT'], log: { format: 'text' }, web: { listen: ['127.0.0.1:1'] } });
-    expect(found.unchangeable.map((sentence) => sentence.split(':')[0])).toEqual([
-      'web.listen',
-      'log.format',
-    ]);
+    expect(found.refusals.map((sentence) => sentence.split(':')[0])).toEqual(['web.listen', 'log.format']);
     expect(found.removed).toEqual(['ETH_USDT']);
   });
 
   it('is the name of the token file, and neither token is shown', () => {
     writeFileSync(join(folder, 'new-token'), 'yet-another-token-of-the-test', { mode: 0o400 });
     const found = diff({ control: { tokenFile: join(folder, 'new-token') } });
-    expect(found.unchangeable).toEqual([
+    expect(found.refusals).toEqual([
       `control.tokenFile: runs with none, found ${join(folder, 'new-token')}; restart to change it`,
     ]);
   });
 
   it('is whether the exchange is embedded', () => {
-    expect(diff({}, {}, { embeddedExchange: true }).unchangeable[0]).toBe(
+    expect(diff({}, {}, { embeddedExchange: true }).refusals[0]).toBe(
       '--embedded-exchange: runs with off, found on; restart to change it',
     );
   });

@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { asker, controlsOf } from './control.ts';
@@ -218,5 +219,78 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
     const rounds = linesOf(daemon, 'reload-unchanged');
     await sleep(2500);
     expect(linesOf(daemon, 'reload-unchanged')).toBe(rounds);
+  });
+
+  test('is not taken over while somebody still writes it', async (context) => {
+    const { exchange, daemon, content } = await play(context, { reload: { pollSeconds: 1 } });
+    // Each stage of the writing is a configuration in its own right, with one of the two markets.
+    for (let written = 0; written < 20; written += 1) {
+      writeFileSync(
+        daemon.configFile,
+        `${JSON.stringify({ ...content, markets: ['BBB_USDT'] })} # ${written}`,
+      );
+      await sleep(200);
+    }
+    writeFileSync(
+      daemon.configFile,
+      JSON.stringify({ ...content, markets: ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'] }),
+    );
+    await exchange.event('timer-armed', 10_000, ({ market }) => market === 'CCC_USDT');
+    expect(daemon.logged('reload-applied')).toHaveLength(1);
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toEqual([]);
+  });
+
+  test.for<readonly [string, (path: string) => void]>([
+    ['a pipe', (path: string) => void execFileSync('mkfifo', [path])],
+    ['a device without an end', (path: string) => symlinkSync('/dev/zero', path)],
+  ])(
+    'may become %s: that is said, everything goes on, and a stop is not held up',
+    async ([_what, make], context) => {
+      const { exchange, daemon, ask } = await play(context, {
+        reload: { pollSeconds: 1 },
+      });
+      rmSync(daemon.configFile);
+      make(daemon.configFile);
+      const [told] = await eventually('the rejection', 10_000, () => {
+        const lines = daemon.logged('reload-rejected');
+        return lines.length > 0 ? lines : null;
+      });
+      expect(told?.msg).toContain('the configuration file is not a regular file');
+      expect(PROBLEMS((await ask('/v1/reload')).body)).toEqual([
+        expect.stringContaining('the configuration file is not a regular file'),
+      ]);
+      expect(await daemon.metric('process_resident_memory_bytes')).toBeLessThan(400 * 2 ** 20);
+      daemon.signal('SIGTERM');
+      expect((await daemon.exit(10_000)).code).toBe(0);
+      expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
+    },
+  );
+});
+
+describe.concurrent('a reload that would take most markets out', { timeout: 60_000 }, () => {
+  test('is refused, and says what to write if it is meant', async (context) => {
+    const { exchange, daemon, content, ask } = await play(context);
+    writeConfig(daemon, JSON.stringify({ ...content, markets: ['CCC_USDT'] }));
+    const reply = await ask('/v1/reload');
+    expect([reply.status, PROBLEMS(reply.body)]).toEqual([
+      422,
+      [
+        'markets: 2 of 2 markets would be taken out: AAA_USDT, BBB_USDT; allowed: at most half of them at once; write reload: { allowRemoval: true } if that is meant',
+      ],
+    ]);
+    expect(await reloadBySignal(daemon, 'reload-rejected')).toContain('2 of 2 markets');
+    await daemon.ready();
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toEqual([]);
+    writeConfig(
+      daemon,
+      JSON.stringify({ ...content, markets: ['CCC_USDT'], reload: { allowRemoval: true } }),
+    );
+    expect((await ask('/v1/reload')).body).toMatchObject({
+      result: 'applied',
+      removed: ['AAA_USDT', 'BBB_USDT'],
+    });
+    // The last one may always go.
+    writeConfig(daemon, JSON.stringify({ ...content, markets: ['DDD_USDT'] }));
+    expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied', removed: ['CCC_USDT'] });
   });
 });
