@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../src/cli/edge.ts';
 import { describeStatus } from '../src/operator/status.ts';
-import { INVARIANTS } from '../src/simulation/court.ts';
 import { FAULT_KINDS, parseFaults } from '../src/simulator/fault-input.ts';
 import { startSimulatedServer } from '../src/simulator/server.ts';
 import { DOCUMENTS, isThere, read, resolveLink, write } from './docs/documents.ts';
@@ -23,6 +22,7 @@ import { telemetryTables } from './docs/telemetry-tables.ts';
 import { asker, createSpy, start as startControl } from './operator/control-fixture.ts';
 import { sampleSnapshot } from './operator/sample-snapshot.ts';
 import { ask as askWeb, clock, start as startWeb } from './operator/web-fixture.ts';
+import { INVARIANTS } from './simulation/court.ts';
 
 /** What `find` sees in every document and `isKnown` does not know, as `path: text`. */
 function unknown(
@@ -112,7 +112,8 @@ describe('no document names what does not exist', () => {
   it('as a flag', async () => {
     const names = await commandNames();
     const helps = await Promise.all([...names.map(helpOf), ask(['--help']).then(({ out }) => out)]);
-    helps.push(...['main', 'soak', 'profile'].map((name) => read(`test/bench/${name}.ts`)));
+    const tools = ['bench/main', 'bench/soak', 'bench/profile', 'simulation/main'];
+    helps.push(...tools.map((name) => read(`test/${name}.ts`)));
     const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z-]*/g))]);
     // Other programs have flags of their own; the tests of test/ops follow their commands.
     const others = /^(amtool|curl|docker|kubectl) (?:[^\n\\]|\\\n)*/gm;

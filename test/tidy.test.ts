@@ -150,7 +150,6 @@ describe('the sources', () => {
       'tidy',
       'docs',
       'deploy',
-      'mutation',
       'bench',
     ];
     const known = new Set([...inFolder('src').map((path) => foldersOf(path)[1]), ...ofTheirOwn]);

@@ -21,8 +21,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   demo: async () => (await import('./demo.ts')).registerDemo,
   exchange: async () => (await import('./exchange.ts')).registerExchange,
   api: async () => (await import('./api.ts')).registerApi,
-  simulate: async () => (await import('./simulate.ts')).registerSimulate,
-  compare: async () => (await import('./compare.ts')).registerCompare,
   schema: async () => (await import('./schema.ts')).registerSchema,
   version: async () => (await import('./version.ts')).registerVersion,
 };

@@ -66,6 +66,5 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     },
     looksPerMs: LOOKS_PER_MS,
     seed: hashText([...bases, ...config.markets.map(({ market }) => market)].join(' ')),
-    flaw: null,
   };
 }

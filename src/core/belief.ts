@@ -131,9 +131,8 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   belief.server = { startTime: timer.startTime, cancellationTime: timer.cancellationTime };
   belief.lastAppliedId = attempt.id;
   belief.lastAppliedLifeMs = attempt.writtenLifeMs;
-  const untilLifeMs = flawedStart(state, attempt) + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
-  const doubled = state.settings.flaw === 'belief-of-two-timeouts' ? shortestMs : 0;
-  believeUntil(state, belief, untilLifeMs + doubled);
+  const untilLifeMs = attempt.writtenLifeMs + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
+  believeUntil(state, belief, untilLifeMs);
   belief.expiryWallMs = attempt.writtenWallMs + shortestMs;
   const rising = state.settings.nonce === 'increasing';
   if (belief.lastUnresolvedId < attempt.id) belief.unresolved = 0;
@@ -189,11 +188,6 @@ function believeOverlapping(
     market.inFlight.some((other) => other.writtenMs < repliedMs),
   );
   return untilMs;
-}
-
-/** The moment from which a timer counts: the time of writing, or, as a canary, that of the reply. */
-function flawedStart(state: CoreState, attempt: Attempt): number {
-  return state.settings.flaw === 'deadline-from-reply' ? state.lifeMs : attempt.writtenLifeMs;
 }
 
 /** The exchange confirmed a delete, and every renewal written before it had settled. */

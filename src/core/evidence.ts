@@ -11,8 +11,7 @@ import { lifeAt } from './time.ts';
  * invariant 4: asked in the same synchronous step as every write.
  */
 export function isAlive(state: CoreState, bot: BotState, atLifeMs: number = state.lifeMs): boolean {
-  const { liveness, flaw } = state.settings;
-  if (liveness.mode === 'none' || flaw === 'not-gated-on-evidence') return true;
+  if (state.settings.liveness.mode === 'none') return true;
   if (bot.state === 'starting') return atLifeMs <= bot.graceUntilLifeMs;
   return (
     bot.state === 'alive' &&

@@ -57,10 +57,9 @@ export function dueExits(state: CoreState, ending: readonly MarketState[]): Cand
   for (const market of ending) {
     const { exit } = market;
     if (exit === null || exit.done || exit.want === 'keep') continue;
-    const waits = state.settings.flaw !== 'delete-beside-renewal';
     // The last renewal of a handoff waits for everything, a delete for all but other deletes.
     const before = market.inFlight.filter(({ purpose }) => exit.want === 'handoff' || purpose !== 'delete');
-    if (waits && before.length > 0) continue;
+    if (before.length > 0) continue;
     if (market.inFlight.length >= MOST_IN_FLIGHT) continue;
     const fromMs =
       exit.want === 'delete' ? Math.max(market.nextMs, deletableFromMs(state, market)) : market.nextMs;

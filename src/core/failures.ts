@@ -26,8 +26,7 @@ export function fail(
   out: Effect[],
 ): void {
   const { market } = attempt;
-  const flawed = state.settings.flaw === 'timeout-means-not-applied' && reasonOf(outcome) === 'timeout';
-  if (mayHaveBeenApplied(outcome) && !flawed) believeUnknown(state, attempt);
+  if (mayHaveBeenApplied(outcome)) believeUnknown(state, attempt);
   else believeNotApplied(state, attempt);
   market.failures += 1;
   const superseded = attempt.id < market.belief.lastAppliedId;

@@ -4,7 +4,7 @@ import { dueExits, tripDone } from './exit.ts';
 import { routeFor, routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
 import { isThrottled, reserved, roomInWindow } from './rate.ts';
-import { type Candidate, release, releaseNext, waitsForHung } from './release.ts';
+import { type Candidate, release, releaseNext } from './release.ts';
 import {
   awakeMs,
   awakeSlackMs,
@@ -76,7 +76,7 @@ function isStillDue(state: CoreState, { market, purpose }: Candidate): boolean {
     state.nextDueMs = state.now.monoMs;
     return false;
   }
-  return isWanted(state, market) && !isBusy(state, market);
+  return isWanted(state, market) && !isBusy(market);
 }
 
 /** Could a renewal have saved the timer when the last plan was made? */
@@ -127,7 +127,7 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     // Most are neither due nor the next one: nothing else about them needs to be looked at.
     if ((atMs > dueMs && atMs >= state.nextDueMs) || market === undefined) continue;
     if (isEnding(market)) ending.push(market);
-    if (route === null || !isWanted(state, market) || isBusy(state, market)) continue;
+    if (route === null || !isWanted(state, market) || isBusy(market)) continue;
     if (market.nextMs <= dueMs) due.push(market);
     else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   }
@@ -235,16 +235,17 @@ function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Cand
 }
 
 /** Nothing more for this market now: enough is in flight, or a trip is, which a renewal must not overtake. */
-function isBusy(state: CoreState, market: MarketState): boolean {
-  const most = waitsForHung(state) ? 1 : MOST_IN_FLIGHT;
-  return market.inFlight.length >= most || market.inFlight.some(({ purpose }) => purpose !== 'renew');
+function isBusy(market: MarketState): boolean {
+  return (
+    market.inFlight.length >= MOST_IN_FLIGHT || market.inFlight.some(({ purpose }) => purpose !== 'renew')
+  );
 }
 
 function mostUrgent(state: CoreState, allowed: (market: MarketState) => boolean): MarketState | null {
   const compare = byUrgency(state, 0);
   let best: MarketState | null = null;
   for (const market of state.markets) {
-    if (!isWanted(state, market) || isBusy(state, market) || !allowed(market)) continue;
+    if (!isWanted(state, market) || isBusy(market) || !allowed(market)) continue;
     // A refused market finds out about the exchange only when its own probe is due.
     if (market.refused !== null && market.nextMs > state.now.monoMs + EARLY_MS) continue;
     if (best === null || comesFirst(state, market, best, compare)) best = market;

@@ -201,21 +201,9 @@ function lanePatienceMs(state: CoreState): number {
 
 /** Puts the last attempt that fits where it is worth most. One after a time-out opens a connection first. */
 function placed(state: CoreState, market: MarketState, slack: number, gapMs: number): number {
-  if (state.settings.flaw !== null) return gapMs;
   const roundTripMs = state.roundTripMs ?? 100;
   const opens = market.timedOut || market.inFlight.length > 1;
   return gapToLastChanceMs(slack, gapMs, roundTripMs * (opens ? 1.5 : 0.25));
-}
-
-/** Canary: one attempt at a time, with the patience of an ordinary HTTP client. */
-export function waitsForHung(state: CoreState): boolean {
-  return state.settings.flaw === 'retry-waits-for-hung-attempt';
-}
-
-/** The gap between attempts, or what two well-known bugs make of it. */
-function flawedGapMs(state: CoreState, gapMs: number): number {
-  if (state.settings.flaw === 'no-sleep-in-backoff') return 1;
-  return state.settings.flaw === 'backoff-longer-than-timer' ? 30_000 : gapMs;
 }
 
 function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
@@ -234,7 +222,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     writtenAwakeMs: awakeMs(state),
     writtenWallMs: wallMs,
     dueMs: market.nextMs,
-    deadlineMs: monoMs + (waitsForHung(state) ? 10_000 : attemptDeadlineMs(slack, longestRoundTripMs)),
+    deadlineMs: monoMs + attemptDeadlineMs(slack, longestRoundTripMs),
     timeoutMs: purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs,
     epoch: state.epoch,
     aborted: false,
@@ -245,10 +233,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   market.lastWrittenMs = monoMs;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
   const throttled = isThrottled(state);
-  const gapMs = flawedGapMs(
-    state,
-    purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled),
-  );
+  const gapMs = purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled);
   const jitteredMs = jittered(gapMs, state.settings.seed + market.index, attempt.id);
   const gapToNextMs = purpose === 'renew' ? placed(state, market, slack, jitteredMs) : jitteredMs;
   dueAt(state, market, monoMs + gapToNextMs);

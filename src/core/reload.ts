@@ -24,7 +24,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   const own = namesOf(settings.markets);
   const elsewhere = namesOf(state.settings.handover.elsewhere);
   const markets = [...settings.markets, ...movedAway(state, settings, own)];
-  state.settings = { ...settings, markets, flaw: state.settings.flaw };
+  state.settings = { ...settings, markets };
   for (const { bot } of markets) {
     if (!state.bots.has(bot)) state.bots.set(bot, createBot(settings, bot, state.lifeMs, awakeMs(state)));
   }

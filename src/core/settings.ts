@@ -1,4 +1,3 @@
-import type { Flaw } from './flaws.ts';
 import type { OrderType } from './outcome.ts';
 
 export interface MarketSettings {
@@ -45,6 +44,4 @@ export interface CoreSettings {
   readonly looksPerMs: number;
   /** Seed of the deterministic jitter. */
   readonly seed: number;
-  /** A known bug planted for the simulation's canaries; null everywhere else. */
-  readonly flaw: Flaw | null;
 }

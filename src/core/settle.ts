@@ -81,12 +81,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   market.altered = altered;
   if (stale) return;
   // What fired before a trip fired on purpose: nobody wanted the timer any more.
-  if (
-    lapse !== null &&
-    attempt.purpose !== 'trip' &&
-    !market.lapseSaid &&
-    state.settings.flaw !== 'silent-rearm'
-  ) {
+  if (lapse !== null && attempt.purpose !== 'trip' && !market.lapseSaid) {
     market.lapses += 1;
     const rearms = state.settings.onLapse === 'rearm';
     const notice = { kind: 'lapsed', market: name, certainty: lapse, gapMs, unresolved, rearms } as const;
@@ -111,7 +106,6 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     out.push(renewed(state, attempt, timer, first, slackRatio));
   }
   calm(market);
-  if (state.settings.flaw === 'streak-reset-by-others') for (const other of state.markets) other.streak = 0;
   market.confirmedOnce = true;
   // An answer that had waited through a stall tells of a timer that may have fired since.
   market.armedWhenUnwanted = awakeSlackMs(state, market) > 0;

@@ -17,13 +17,6 @@ describe('a command line that makes no sense says which command it was, what is 
         'Try: killswitchd pause --help',
       ],
     ],
-    [
-      ['simulate', '--seeds', 'x'],
-      [
-        "killswitchd simulate: option '--seeds <count>' argument 'x' is invalid. Allowed: a whole number from 1 to 4294967295.",
-        'Try: killswitchd simulate --help',
-      ],
-    ],
     [['api'], [expect.stringMatching(/^killswitchd api: no operation is named; allowed: .*ping$/)]],
   ])('%j', async (args, lines) => {
     const { out, err, exitCode } = await ask(args);

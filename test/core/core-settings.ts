@@ -29,7 +29,6 @@ export function coreSettings(options: SettingsOptions = {}): CoreSettings {
     handover: { elsewhere: [], forMs: 0 },
     looksPerMs: LOOKS_PER_MS,
     seed: 1,
-    flaw: null,
     ...rest,
     markets: markets.map((market) => (typeof market === 'string' ? marketOf(market) : market)),
     liveness: { mode: 'none', ttlMs: 15_000, startupGraceMs: 60_000, onStale: 'expire', ...liveness },

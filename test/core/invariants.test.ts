@@ -118,8 +118,3 @@ describe('the core throws, which ends the process, when', () => {
     );
   });
 });
-
-test('a bug that was planted is left for the simulation to find', () => {
-  const driver = createDriver({ flaw: 'belief-of-two-timeouts' });
-  expect(() => driver.arm()).not.toThrow();
-});

@@ -1,5 +1,5 @@
-import { FLAWS } from '../../src/core/flaws.ts';
-import { FAULTS } from '../../src/simulation/plan.ts';
+import { FAULTS } from '../simulation/plan.ts';
+import { PLANTED } from '../simulation/planted.ts';
 import { contractTables } from './contract-table.ts';
 import { dependencyTables } from './dependency-tables.ts';
 import { code, codeBlock, table } from './markdown.ts';
@@ -26,7 +26,7 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
   for (const [name, content] of dependencyTables()) contents.set(name, content);
   for (const [name, content] of scaleTables()) contents.set(name, content);
   contents.set('simulation faults', simulationFaults());
-  contents.set('known bugs', FLAWS.map((flaw) => `- ${code(flaw)}`).join('\n'));
+  contents.set('known bugs', PLANTED.map(({ name }) => `- ${name}`).join('\n'));
   return contents;
 }
 

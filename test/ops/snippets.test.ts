@@ -31,7 +31,7 @@ const SHORTER: readonly (readonly [RegExp, string])[] = [
     'curl -sS -N --max-time 2 $1 > events.txt || [ $? = 28 ]; grep -q "^data:" events.txt',
   ],
   [/--seeds 500 /g, '--seeds 4 '],
-  [/--plan FILE/g, '--plan test/simulation/regressions/beats-between-short-stalls.json'],
+  [/--plan FILE/g, '--plan test/simulation/plans/beats-between-short-stalls.json'],
   [/^npm run compare.*$/gm, 'npm run compare -- --samples 2'],
   // The whole takes a quarter of an hour, and the last of them writes into the documents.
   [/^npm run bench  .*$/gm, 'npm run bench -- --quick --rounds 1 --only small --out result.json'],

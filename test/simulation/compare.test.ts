@@ -1,16 +1,14 @@
-import { Command } from 'commander';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { registerCompare } from '../../src/cli/compare.ts';
-import type { Edge } from '../../src/cli/edge.ts';
 import {
   COMPARED_RULES,
   COMPARED_TIMEOUTS_SECONDS,
   type Comparison,
   compareAt,
   longerThan,
+  OUTAGE_KINDS,
+  type OutageKind,
   type Row,
-} from '../../src/simulation/compare.ts';
-import { OUTAGE_KINDS, type OutageKind } from '../../src/simulation/single-timer.ts';
+} from './compare.ts';
 
 const OPTIONS = { samples: 12, phases: 2, lives: 4, seed: 1, roundTripMs: 100 };
 const comparisons = new Map<number, Comparison>();
@@ -117,26 +115,4 @@ it('half of the outages are longer than their median, and one in six longer than
 it('equal seeds give equal figures', () => {
   const once = compareAt(15, { ...OPTIONS, samples: 4, lives: 1 });
   expect(compareAt(15, { ...OPTIONS, samples: 4, lives: 1 })).toEqual(once);
-});
-
-describe('the command', () => {
-  async function compare(...flags: string[]) {
-    const lines: string[] = [];
-    const errors: string[] = [];
-    const edge = { out: (line: string) => lines.push(line), finish: () => {} } as unknown as Edge;
-    const program = new Command().exitOverride().configureOutput({ writeErr: (text) => errors.push(text) });
-    registerCompare(program, edge);
-    const failed = await program.parseAsync(['compare', ...flags], { from: 'user' }).then(
-      () => false,
-      () => true,
-    );
-    return { lines, errors, failed };
-  }
-
-  it('refuses numbers that make no sense and says which it takes', async () => {
-    const { errors, lines, failed } = await compare('--samples', '0');
-    expect(failed).toBe(true);
-    expect(lines).toEqual([]);
-    expect(errors.join('')).toContain("argument '0' is invalid. Allowed: a whole number from 1 to 100000.");
-  });
 });

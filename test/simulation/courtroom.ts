@@ -2,13 +2,12 @@ import type { Notice } from '../../src/core/notice.ts';
 import type { MarketState } from '../../src/core/state.ts';
 import { view } from '../../src/core/view.ts';
 import { createKeeper } from '../../src/keeper.ts';
-import type { Incarnation } from '../../src/simulation/incarnation.ts';
-import { createJudge } from '../../src/simulation/judge.ts';
-import type { Plan } from '../../src/simulation/plan.ts';
-import type { Sent } from '../../src/simulation/sent.ts';
 import type { EventBody, ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { createHostClock, createTimeline } from '../../src/simulator/virtual-clock.ts';
 import { coreSettings } from '../core/core-settings.ts';
+import type { Incarnation, Sent } from './court.ts';
+import { createJudge } from './judge.ts';
+import type { Plan } from './plan.ts';
 
 type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
 

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
-import { planOf } from '../../src/simulation/swarm.ts';
-import { runPlan } from '../../src/simulation/world.ts';
+import { runPlan } from './run.ts';
+import { planOf } from './swarm.ts';
 
 const SEEDS = [3, 17, 42, 170];
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 
 function logOf(seed: number): string[] {
   const lines: string[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { calm, fault, market } from './calm.ts';
 import { createCourtroom } from './courtroom.ts';
-import { calm, fault, market } from './plans.ts';
 
 const DAEMON = 'daemon 0 (life 1)';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { calm } from './calm.ts';
 import { createCourtroom } from './courtroom.ts';
-import { calm } from './plans.ts';
 
 const DAEMON = 'daemon 0 (life 1)';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { dueAt } from '../../src/core/due.ts';
+import { calm, fault, market, renewalOf } from './calm.ts';
 import { createCourtroom } from './courtroom.ts';
-import { calm, fault, market, renewalOf } from './plans.ts';
 
 const DAEMON = 'daemon 0 (life 1)';
 

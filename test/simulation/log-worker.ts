@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import { planOf } from '../../src/simulation/swarm.ts';
-import { runPlan } from '../../src/simulation/world.ts';
+import { runPlan } from './run.ts';
+import { planOf } from './swarm.ts';
 
 /** Answers a seed with the event log of its run. */
 parentPort?.on('message', (seed: number) => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { parsePlan } from '../../src/simulation/plan-reader.ts';
-import { printPlan } from '../../src/simulation/plan-text.ts';
-import { planOf } from '../../src/simulation/swarm.ts';
-import { calm, daemon, fault, market } from './plans.ts';
+import { calm, daemon, fault, market } from './calm.ts';
+import { printPlan } from './plan.ts';
+import { parsePlan } from './plan-reader.ts';
+import { planOf } from './swarm.ts';
 
 const problemOf = (input: unknown) => {
   const parsed = parsePlan(input);
@@ -22,7 +22,7 @@ describe('a plan', () => {
   });
 
   it.each([
-    ['no object', [], 'plan is []; expected an object with found, seed, faultyMs'],
+    ['no object', [], 'plan is []; expected an object with found, seed, wider, faultyMs'],
     [
       'a field that is missing',
       { ...calm(), bases: undefined },

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parsePlan } from '../../src/simulation/plan-reader.ts';
-import { runPlan } from '../../src/simulation/world.ts';
+import { parsePlan } from './plan-reader.ts';
+import { runPlan } from './run.ts';
 
-const FOLDER = new URL('regressions/', import.meta.url);
+const FOLDER = new URL('plans/', import.meta.url);
 const FILES = readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
 
 describe('a plan that once broke a promise', () => {

@@ -11,7 +11,6 @@ export const IMPORTERS: readonly string[] = [
   'src/beside.ts',
   ...FOLDERS.map((folder) => `src/${folder}/a.ts`),
   'src/library/a.ts',
-  'src/simulation/a.ts',
   'src/daemon/a.ts',
   'src/cli/a.ts',
   'src/main.ts',
@@ -27,7 +26,6 @@ const TARGETS: readonly string[] = [
   ...FOLDERS.map((folder) => `src/${folder}/b.ts`),
   'src/exchange/sign.ts',
   'src/library/b.ts',
-  'src/simulation/b.ts',
   'src/daemon/b.ts',
   'src/cli/b.ts',
   'src/main.ts',
@@ -45,8 +43,7 @@ export function mayImport(importer: string, target: string): boolean {
   if (to === 'src/core' || importer === 'src/main.ts') return true;
   if (from === 'src/cli') return target !== 'src/main.ts';
   if (target === 'src/main.ts' || to === 'src/cli') return false;
-  if (from === 'src/daemon') return to !== 'src/simulation';
-  if (from === 'src/simulation') return to !== 'src/daemon';
+  if (from === 'src/daemon') return true;
   if (from === 'src/library' && GIVEN_AWAY.some((given) => given === to || given === target)) return true;
   if (importer === 'src/ports.ts') return false;
   if (target === 'src/ports.ts') return true;
@@ -65,7 +62,7 @@ const DETOURS_OF_FOLDER: readonly string[] = [
 const DETOURS_OF_FILE: readonly string[] = ['./core/../daemon/b.ts', '../src/daemon/b.ts', '../package.json'];
 
 /** These know everything below them, however it is written. */
-const KNOW_ALL = new Set(['src/simulation/a.ts', 'src/daemon/a.ts', 'src/cli/a.ts', 'src/main.ts']);
+const KNOW_ALL = new Set(['src/daemon/a.ts', 'src/cli/a.ts', 'src/main.ts']);
 
 const MODULES_OF_TIME_AND_PROCESS = [
   'node:timers',

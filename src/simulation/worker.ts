@@ -1,5 +1,0 @@
-import { parentPort } from 'node:worker_threads';
-import { carryOut, type Job } from './job.ts';
-
-/** The other end of a pool: carries out one job after the other. */
-parentPort?.on('message', (job: Job) => parentPort?.postMessage(carryOut(job)));

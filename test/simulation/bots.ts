@@ -1,0 +1,241 @@
+import type { BotWord } from '../../src/core/events.ts';
+import { createFileEvidence } from '../../src/liveness/file.ts';
+import { createHttpEvidence } from '../../src/liveness/http.ts';
+import { createProcessEvidence } from '../../src/liveness/process.ts';
+import type { Evidence } from '../../src/ports.ts';
+import type { Timeline } from '../../src/simulator/virtual-clock.ts';
+import type { Incarnation } from './court.ts';
+import type { Fleet } from './hosts.ts';
+import type { Judge } from './judge.ts';
+import { botName, type Plan } from './plan.ts';
+
+/** The simulated bots: each gives signs of life to every daemon, unless it is silent. */
+export interface Bots {
+  say(bot: number, says: BotWord): void;
+  /** No signs of life before the moment; with `turnMs` they come again in every second stretch of this length. */
+  silence(bot: number, untilMs: number, turnMs: number | null): void;
+  /** Everybody lives from now on. */
+  wake(): void;
+  /** The daemon's own way to find out begins to look, where it does not wait for beats. */
+  watch(host: Incarnation): void;
+}
+
+interface Silence {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly turnMs: number | null;
+}
+
+const BEAT_MS = 3_000;
+
+export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: Judge): Bots {
+  const { evidence: mode = 'beat' } = plan;
+  const silences = createSilences(plan.bots, timeline.nowMs);
+  /** How often each bot has touched its file. */
+  const touches = Array.from({ length: plan.bots }, () => 0);
+
+  const sources = new Map<Incarnation, SimulatedEvidence>();
+  const knows = (host: Incarnation, bot: number) =>
+    fleet.running.get(host.daemon) === host && host.keeper.state.bots.has(botName(bot));
+  /** From this moment the bot's life, or its word, counts; when the daemon hears of it is another matter. */
+  function testify(host: Incarnation, bot: number, says: BotWord): void {
+    if (!plan.watched || !knows(host, bot)) return;
+    judge.onEvidence(host, bot, says, timeline.nowMs());
+    judge.onBack(host, bot);
+  }
+  const say = (bot: number, says: BotWord) => {
+    for (const host of fleet.running.values())
+      if (plan.watched && knows(host, bot)) tell(host, bot, says, timeline, judge);
+  };
+  /** The one process of all bots ends, and its parent hears of it. */
+  function end(says: 'goodbye' | 'fail'): void {
+    for (const host of fleet.running.values()) {
+      host.clock.whenRunning(() => {
+        const source = sources.get(host);
+        if (source?.runs() !== true) return;
+        for (let bot = 0; bot < plan.bots; bot += 1)
+          if (knows(host, bot)) judge.onEvidence(host, bot, says, timeline.nowMs());
+        source.end(says);
+      });
+    }
+  }
+  /** One round of the bot's loop. */
+  function live(bot: number): void {
+    timeline.at(timeline.nowMs() + BEAT_MS, () => live(bot));
+    if (silences.isSilent(bot)) return;
+    touches[bot] = (touches[bot] ?? 0) + 1;
+    if (mode === 'beat') say(bot, 'beat');
+    else if (mode === 'file') for (const host of fleet.running.values()) testify(host, bot, 'beat');
+  }
+
+  for (let bot = 0; bot < plan.bots; bot += 1) timeline.at(500 + 100 * bot, () => live(bot));
+  return {
+    say(bot, says) {
+      // A file or a URL cannot say more than that the bot lives.
+      if (mode === 'beat') say(bot, says);
+      else if (mode === 'process' && says !== 'beat' && plan.watched) end(says);
+    },
+    silence: silences.add,
+    wake: silences.clear,
+    watch(host) {
+      if (!plan.watched) return;
+      const bots = Array.from({ length: plan.bots }, (_, bot) => bot);
+      const source = createEvidence({
+        plan,
+        timeline,
+        host,
+        bots,
+        isSilent: silences.isSilent,
+        touchesOf: (bot) => touches[bot] ?? 0,
+        onSeen: (bot) => testify(host, bot, 'beat'),
+      });
+      if (source === null) return;
+      sources.set(host, source);
+      source.start((bot, says, agoMs) => host.keeper.hear(bot, says, agoMs));
+    },
+  };
+}
+
+/** Words wait in the sockets of a host that stands still, and are as old as they are. */
+function tell(host: Incarnation, bot: number, says: BotWord, timeline: Timeline, judge: Judge): void {
+  const saidMs = timeline.nowMs();
+  host.clock.whenRunning(() => {
+    judge.onEvidence(host, bot, says, saidMs);
+    if (says === 'beat') judge.onBack(host, bot);
+    host.keeper.hear(botName(bot), says, 0);
+  });
+}
+
+function createSilences(bots: number, nowMs: () => number) {
+  const silences: Silence[][] = Array.from({ length: bots }, () => []);
+  return {
+    add: (bot: number, untilMs: number, turnMs: number | null): void => {
+      silences[bot]?.push({ fromMs: nowMs(), untilMs, turnMs });
+    },
+    clear: (): void => {
+      for (const own of silences) own.length = 0;
+    },
+    isSilent: (bot: number): boolean =>
+      silences[bot]?.some(({ fromMs, untilMs, turnMs }) => {
+        if (nowMs() >= untilMs) return false;
+        return turnMs === null || Math.floor((nowMs() - fromMs) / turnMs) % 2 === 0;
+      }) ?? false,
+  };
+}
+
+export interface EvidenceWorld {
+  readonly plan: Plan;
+  readonly timeline: Timeline;
+  readonly host: Incarnation;
+  readonly bots: readonly number[];
+  readonly isSilent: (bot: number) => boolean;
+  readonly touchesOf: (bot: number) => number;
+  /** The bot was truly seen alive at this very moment. */
+  readonly onSeen: (bot: number) => void;
+}
+
+/** Evidence, and the end of a child process where that is where it comes from. */
+export interface SimulatedEvidence extends Evidence {
+  /** Is there a process that could end? */
+  runs(): boolean;
+  end(says: 'goodbye' | 'fail'): void;
+}
+
+const LOOK_EVERY_MS = 1000;
+const PROBE_EVERY_MS = 3750;
+/** A look at a file or a process takes this long. */
+const LOOK_MS = 2;
+const CHILD = 4711;
+
+/** The production sources of evidence over a simulated file system, network and process table; null for beats. */
+export function createEvidence(world: EvidenceWorld): SimulatedEvidence | null {
+  switch (world.plan.evidence ?? 'beat') {
+    case 'beat':
+      return null;
+    case 'file':
+      return { ...watchFiles(world), runs: () => false, end: ignore };
+    case 'http':
+      return { ...probeUrls(world), runs: () => false, end: ignore };
+    case 'process':
+      return watchProcess(world);
+  }
+}
+
+const ignore = () => {};
+
+function watchFiles({ host, bots, touchesOf }: EvidenceWorld): Evidence {
+  const { clock } = host;
+  return createFileEvidence({
+    clock,
+    files: () => bots.map((bot) => ({ bot: botName(bot), path: String(bot) })),
+    probeEveryMs: () => LOOK_EVERY_MS,
+    look(path, done) {
+      const mtimeMs = touchesOf(Number(path));
+      clock.after(LOOK_MS, () => done({ kind: 'present', state: { mtimeMs, size: 0, ino: 1 } }));
+    },
+    onProblem: ignore,
+  });
+}
+
+function probeUrls({ plan, timeline, host, bots, isSilent, onSeen }: EvidenceWorld): Evidence {
+  const { clock } = host;
+  const tripMs = plan.roundTripMs / 2;
+  return createHttpEvidence({
+    clock,
+    urls: () => bots.map((bot) => ({ bot: botName(bot), url: String(bot) })),
+    probeEveryMs: () => PROBE_EVERY_MS,
+    open: (url) => ({
+      probe(timeoutMs, done) {
+        let over = false;
+        const finish = (status: number | null) => {
+          if (over) return;
+          over = true;
+          done(status === null ? { kind: 'failed', detail: 'no answer' } : { kind: 'answered', status });
+        };
+        clock.after(timeoutMs, () => finish(null));
+        timeline.at(timeline.nowMs() + tripMs, () => {
+          if (isSilent(Number(url))) return;
+          onSeen(Number(url));
+          timeline.at(timeline.nowMs() + tripMs, () => clock.whenRunning(() => finish(200)));
+        });
+      },
+      close: ignore,
+    }),
+    onProblem: ignore,
+  });
+}
+
+function watchProcess({ timeline, host, bots, isSilent, onSeen }: EvidenceWorld): SimulatedEvidence {
+  const { clock } = host;
+  const source = createProcessEvidence({
+    clock,
+    bots: () => bots.map(botName),
+    probeEveryMs: () => LOOK_EVERY_MS,
+    look(_pid, done) {
+      const stopped = bots.some(isSilent);
+      if (!stopped) for (const bot of bots) onSeen(bot);
+      clock.after(LOOK_MS, () => done({ state: stopped ? 'T' : 'S', startedAt: '1' }));
+    },
+    onProblem: ignore,
+  });
+  let runs = true;
+  return {
+    start(hear) {
+      const cancel = source.start(hear);
+      source.began(CHILD);
+      return cancel;
+    },
+    runs: () => runs,
+    end(says) {
+      runs = false;
+      source.ended(says === 'goodbye' ? 0 : 1);
+      // Started again at once; while it is silent, a look at it shows it stopped.
+      timeline.at(timeline.nowMs() + 1, () =>
+        clock.whenRunning(() => {
+          runs = true;
+          source.began(CHILD);
+        }),
+      );
+    },
+  };
+}

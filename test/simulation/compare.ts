@@ -1,0 +1,412 @@
+import { toCoreSettings } from '../../src/config/core-settings.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import type { CoreSettings } from '../../src/core/settings.ts';
+import { createKeeper } from '../../src/keeper.ts';
+import type { Cancel, Clock, Exchange } from '../../src/ports.ts';
+import { createRandom } from '../../src/simulator/random.ts';
+import { createHostClock, createTimeline, type Timeline } from '../../src/simulator/virtual-clock.ts';
+import { DOCUMENTED_RULES, type Rule, type RuleWorld } from './rules.ts';
+
+/**
+ * How an outage shows. `refused`: every request is turned down at once, as a gateway does with its 503. `black hole`:
+ * requests vanish and nothing ever answers them; none of them arrives late.
+ */
+export const OUTAGE_KINDS = ['refused', 'black hole'] as const;
+export type OutageKind = (typeof OUTAGE_KINDS)[number];
+
+/** Requests that arrive at the exchange from `fromMs` until just before `untilMs` come to nothing. True milliseconds. */
+export interface Outage {
+  readonly kind: OutageKind;
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** `unwritten`: it was no longer allowed to leave. Stamps are whole seconds of the exchange's clock. */
+export type Reply =
+  | { readonly kind: 'applied'; readonly startTime: number; readonly cancellationTime: number }
+  | { readonly kind: 'read' }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'unwritten' };
+
+export interface Letter {
+  /** A `read` changes nothing: a ping, or a look at the lease. */
+  readonly what: 'renew' | 'read';
+  /** Needs a new connection first: one round trip more, through the same outage. */
+  readonly fresh: boolean;
+  /** Asked right before the first byte leaves. */
+  readonly mayWrite?: () => boolean;
+}
+
+/** A simulated exchange with one kill-switch timer, and the wire to it. */
+export interface SingleTimer {
+  /** Sends; `settled` is called at most once, never synchronously, and not at all once the sender cancelled. */
+  send(letter: Letter, settled: (reply: Reply) => void): Cancel;
+  /** True milliseconds of the next firing; null before the first renewal. */
+  firesAtMs(): number | null;
+  /** True moments at which renewals were applied, in order. */
+  readonly appliedMs: readonly number[];
+  /** Last moment at which a renewal came that would have been in time, had there been no outage any more. */
+  lastChanceMs(): number;
+}
+
+/**
+ * One timer at an exchange that counts whole seconds and rounds them down: a renewal at 12.9 s of its clock makes a
+ * timer that ends at 12 s + T. `clockMs` is how far its clock is ahead of true time. Each way takes half the round trip.
+ */
+export function createSingleTimer(options: {
+  readonly timeline: Timeline;
+  readonly timeoutMs: number;
+  readonly roundTripMs: number;
+  readonly clockMs: number;
+  readonly outage: Outage | null;
+}): SingleTimer {
+  const { timeline, timeoutMs, roundTripMs, clockMs, outage } = options;
+  const appliedMs: number[] = [];
+  let firesAtMs: number | null = null;
+  let lastChanceMs = Number.NEGATIVE_INFINITY;
+  const later = (delayMs: number, run: () => void) => timeline.at(timeline.nowMs() + delayMs, run);
+
+  function apply(): Reply {
+    const nowMs = timeline.nowMs();
+    const startTime = Math.floor((nowMs + clockMs) / 1000);
+    const cancellationTime = startTime + timeoutMs / 1000;
+    // What had fired stays fired: a renewal after that makes a new timer and saves nothing.
+    if (firesAtMs === null || nowMs < firesAtMs) {
+      appliedMs.push(nowMs);
+      firesAtMs = cancellationTime * 1000 - clockMs;
+    }
+    return { kind: 'applied', startTime, cancellationTime };
+  }
+
+  function send({ what, fresh, mayWrite }: Letter, settled: (reply: Reply) => void): Cancel {
+    let cancelled = false;
+    const answer = (reply: Reply) => {
+      if (!cancelled) settled(reply);
+    };
+    const arrive = (applyInMs: number, onArrival: () => void) =>
+      later(roundTripMs / 2, () => {
+        const nowMs = timeline.nowMs();
+        const inTime = firesAtMs === null || nowMs + applyInMs < firesAtMs;
+        if (what === 'renew' && inTime) lastChanceMs = nowMs;
+        if (outage === null || nowMs < outage.fromMs || nowMs >= outage.untilMs) onArrival();
+        else if (outage.kind === 'refused') later(roundTripMs / 2, () => answer({ kind: 'refused' }));
+      });
+    const write = () => {
+      if (cancelled) return;
+      if (mayWrite?.() === false) {
+        answer({ kind: 'unwritten' });
+        return;
+      }
+      arrive(0, () => {
+        const reply: Reply = what === 'renew' ? apply() : { kind: 'read' };
+        later(roundTripMs / 2, () => answer(reply));
+      });
+    };
+    if (fresh) arrive(roundTripMs, () => later(roundTripMs / 2, write));
+    else write();
+    return () => {
+      cancelled = true;
+    };
+  }
+
+  return { send, firesAtMs: () => firesAtMs, appliedMs, lastChanceMs: () => lastChanceMs };
+}
+
+const MARKET = 'BTC_USDT';
+const BASE = 'https://simulated';
+
+/** Not a model: the core and the keeper that run in production, with the settings of a fresh configuration. */
+export const PRODUCTION_RULE: Rule = {
+  name: 'killswitchd',
+  renews: 'T/10 within 1 s and 10 s; retry after a quarter of what is left; overlapping',
+  start(world) {
+    const clock = createHostClock(world.timeline);
+    createKeeper({
+      settings: settingsOf(world),
+      clock,
+      exchange: createExchange(world.timer, clock),
+      observe: () => {},
+    }).start();
+  },
+};
+
+function settingsOf({ timeoutMs, seed }: RuleWorld): CoreSettings {
+  const env = {
+    KILLSWITCHD_MARKETS: `${MARKET}:${timeoutMs / 1000}`,
+    KILLSWITCHD_LIVENESS_MODE: 'none',
+  };
+  const loaded = loadConfig({ env, flags: { embeddedExchange: true } });
+  if (loaded.kind === 'invalid') throw new Error(loaded.problems.join('\n'));
+  return { ...toCoreSettings(loaded.config, [BASE]), seed };
+}
+
+function createExchange(timer: SingleTimer, clock: Clock): Exchange {
+  let pingHangs = false;
+  return {
+    sync({ fresh, mayWrite }, settled) {
+      const giveUp = timer.send({ what: 'renew', fresh, mayWrite }, (reply) => settled(outcomeOf(reply)));
+      return () => {
+        giveUp();
+        const timedOut = {
+          kind: 'transient',
+          reason: 'timeout',
+          detail: 'given up',
+          maybeApplied: true,
+        } as const;
+        clock.after(0, () => settled(timedOut));
+      };
+    },
+    ping(_base, timeoutMs, settled) {
+      const begunMs = clock.now().monoMs;
+      let over = false;
+      const end = (ok: boolean, hangs: boolean) => {
+        if (over) return;
+        over = true;
+        pingHangs = hangs;
+        const latencyMs = clock.now().monoMs - begunMs;
+        settled(ok ? { ok, latencyMs } : { ok, latencyMs, reason: 'network', detail: 'no pong' });
+      };
+      const cancel = timer.send({ what: 'read', fresh: pingHangs }, ({ kind }) =>
+        end(kind === 'read', false),
+      );
+      clock.after(timeoutMs, () => {
+        cancel();
+        end(false, true);
+      });
+      return cancel;
+    },
+    acquire(_permits, _withinMs, granted) {
+      granted('in-turn');
+      return () => {};
+    },
+  };
+}
+
+function outcomeOf(reply: Reply): Outcome {
+  switch (reply.kind) {
+    case 'applied': {
+      const { startTime, cancellationTime } = reply;
+      return { kind: 'applied', timer: { market: MARKET, startTime, cancellationTime, types: null } };
+    }
+    case 'unwritten':
+      return { kind: 'transient', reason: 'aborted', detail: 'not allowed to leave', maybeApplied: false };
+    case 'read':
+    case 'refused':
+      return { kind: 'transient', reason: 'http_5xx', detail: 'refused', maybeApplied: true };
+  }
+}
+
+export const COMPARED_TIMEOUTS_SECONDS = [5, 15, 60, 600] as const;
+export const COMPARED_RULES: readonly Rule[] = [PRODUCTION_RULE, ...DOCUMENTED_RULES];
+
+export interface CompareOptions {
+  /** Outages at a random phase that every rule goes through, per timeout and kind of outage. */
+  readonly samples: number;
+  /** Phases per period that the search for the worst one tries. */
+  readonly phases: number;
+  /** How often the search begins anew with other draws of the rules' jitter. */
+  readonly lives: number;
+  readonly seed: number;
+  readonly roundTripMs: number;
+}
+
+export interface Survival {
+  /** Longest outage that is survived at the worst phase, as a share of T. */
+  readonly worst: number;
+  /** The same at a random phase, on average. */
+  readonly average: number;
+  /** Probability that an outage of log-normal length (median T/2, sigma 1) at a random phase lets the timer fire. */
+  readonly lapse: number;
+}
+
+export interface Row {
+  readonly rule: Rule;
+  /** Renewals a second while all is well. */
+  readonly requestsPerSecond: number;
+  readonly survival: Readonly<Record<OutageKind, Survival>>;
+}
+
+export interface Ahead {
+  /** False where the other rule pays for it with more requests. */
+  readonly atSameRate: boolean;
+  readonly sentence: string;
+}
+
+export interface Comparison {
+  readonly timeoutSeconds: number;
+  /** `PRODUCTION_RULE` first. */
+  readonly rows: readonly Row[];
+  /** Where another rule is ahead of it, in words; empty where none is. */
+  readonly ahead: readonly Ahead[];
+}
+
+/** One moment for an outage to begin. */
+interface Start {
+  /** Which of the renewals after the warm-up is the last that gets through. */
+  readonly cycle: number;
+  /** Share of the period between it and the next one, above 0; at 1 the next one is the first that comes to nothing. */
+  readonly phase: number;
+  /** Share of a second of the exchange's clock at which it is applied: what rounding down takes from the timer. */
+  readonly fraction: number;
+}
+
+/** Renewals before the first outage: by then every rule has settled, and round trips are measured. */
+const WARM_UP_RENEWALS = 12;
+const CYCLES = 4;
+const FRACTIONS = [0.999, 0.5] as const;
+/** Lengths of outages are told apart to this share of T. */
+const RESOLUTION = 1 / 2000;
+/** Figures of two rules that are closer than this are equal. */
+const TIE = 0.001;
+
+/** Puts every rule through the same outages of a timer of `timeoutSeconds`. Equal options give equal figures. */
+export function compareAt(timeoutSeconds: number, options: CompareOptions): Comparison {
+  const rows = COMPARED_RULES.map((rule) => measure(rule, timeoutSeconds * 1000, options));
+  return { timeoutSeconds, rows, ahead: findAhead(rows) };
+}
+
+function measure(rule: Rule, timeoutMs: number, options: CompareOptions): Row {
+  const { samples, phases, lives, seed, roundTripMs } = options;
+  const benches = Array.from({ length: lives }, (_, life) =>
+    createBench(rule, { timeoutMs, roundTripMs, seed: seed + life }),
+  );
+  const draw = createRandom(seed);
+  const starts = Array.from(
+    { length: samples },
+    (_, index): Start => ({
+      cycle: Math.floor(draw() * CYCLES),
+      phase: (index + 1 - draw()) / samples,
+      fraction: draw(),
+    }),
+  );
+  const survive = (kind: OutageKind): Survival => {
+    const longestMs = starts.flatMap((start, index) => benches[index % lives]?.longestMs(kind, start) ?? []);
+    const worstMs = benches.reduce(
+      (worst, bench) => bench.worstMs(kind, phases, worst),
+      Math.min(...longestMs),
+    );
+    return {
+      worst: worstMs / timeoutMs,
+      average: mean(longestMs) / timeoutMs,
+      lapse: mean(longestMs.map((ms) => longerThan(ms / timeoutMs))),
+    };
+  };
+  return {
+    rule,
+    requestsPerSecond: mean(benches.map((bench) => bench.requestsPerSecond)),
+    survival: { refused: survive('refused'), 'black hole': survive('black hole') },
+  };
+}
+
+interface BenchOptions {
+  readonly timeoutMs: number;
+  readonly roundTripMs: number;
+  readonly seed: number;
+}
+
+/** Plays one rule again and again, each time from its start to the end of one outage. */
+function createBench(rule: Rule, { timeoutMs, roundTripMs, seed }: BenchOptions) {
+  function begin(clockMs: number, outage: Outage | null) {
+    const timeline = createTimeline(0);
+    const timer = createSingleTimer({ timeline, timeoutMs, roundTripMs, clockMs, outage });
+    rule.start({ timeline, timer, timeoutMs, seed });
+    return { timeline, timer };
+  }
+  const calm = begin(0, null);
+  while (calm.timer.appliedMs.length <= WARM_UP_RENEWALS + CYCLES && calm.timeline.next()) continue;
+  const appliedMs = (cycle: number) => calm.timer.appliedMs[WARM_UP_RENEWALS + cycle] ?? 0;
+
+  function play(kind: OutageKind, start: Start, forMs: number) {
+    const lastMs = appliedMs(start.cycle);
+    const fromMs = lastMs + start.phase * (appliedMs(start.cycle + 1) - lastMs);
+    const clockMs = start.fraction * 1000 - (lastMs % 1000);
+    const { timeline, timer } = begin(clockMs, { kind, fromMs, untilMs: fromMs + forMs });
+    const isOver = () => (timer.appliedMs.at(-1) ?? 0) >= fromMs + forMs;
+    const hasFired = () => timeline.nowMs() >= (timer.firesAtMs() ?? Number.POSITIVE_INFINITY);
+    // A rule that gave up plans nothing any more.
+    while (!isOver() && !hasFired() && timeline.next()) continue;
+    return {
+      survived: isOver(),
+      fromMs,
+      firesAtMs: timer.firesAtMs() ?? 0,
+      lastChanceMs: timer.lastChanceMs(),
+    };
+  }
+
+  /**
+   * Bisects between what is certain from a run through an endless outage: one that ends by the last attempt in time
+   * is survived, one that outlasts the timer is not.
+   */
+  function longestMs(kind: OutageKind, start: Start): number {
+    const endless = play(kind, start, Number.POSITIVE_INFINITY);
+    let survivedMs = Math.max(0, endless.lastChanceMs - endless.fromMs);
+    let lapsedMs = Math.max(survivedMs, endless.firesAtMs - endless.fromMs);
+    while (lapsedMs - survivedMs > timeoutMs * RESOLUTION) {
+      const middleMs = (survivedMs + lapsedMs) / 2;
+      if (play(kind, start, middleMs).survived) survivedMs = middleMs;
+      else lapsedMs = middleMs;
+    }
+    return survivedMs;
+  }
+
+  /** The smaller of `soFarMs` and the longest outage that is survived wherever on a grid of starts it begins. */
+  function worstMs(kind: OutageKind, phases: number, soFarMs: number): number {
+    let worst = soFarMs;
+    for (const fraction of FRACTIONS) {
+      for (let cycle = 0; cycle < CYCLES; cycle += 1) {
+        for (let phase = phases; phase > 0; phase -= 1) {
+          const start = { cycle, phase: phase / phases, fraction };
+          if (!play(kind, start, worst).survived) worst = Math.min(worst, longestMs(kind, start));
+        }
+      }
+    }
+    return worst;
+  }
+
+  const requestsPerSecond = (CYCLES * 1000) / (appliedMs(CYCLES) - appliedMs(0));
+  return { requestsPerSecond, longestMs, worstMs };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Probability that a log-normal length (median T/2, sigma 1) is longer than this share of T. */
+export function longerThan(share: number): number {
+  if (share <= 0) return 1;
+  const z = Math.log(share / 0.5) / Math.SQRT2;
+  // Abramowitz and Stegun 7.1.26, good to 1.5e-7.
+  const t = 1 / (1 + 0.3275911 * Math.abs(z));
+  const poly =
+    ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
+  const tail = (poly * Math.exp(-z * z)) / 2;
+  return z >= 0 ? tail : 1 - tail;
+}
+
+function findAhead(rows: readonly Row[]): Ahead[] {
+  const [ours, ...others] = rows;
+  if (ours === undefined) return [];
+  return others.flatMap((other) =>
+    OUTAGE_KINDS.flatMap((kind): Ahead[] => {
+      const mine = ours.survival[kind];
+      const its = other.survival[kind];
+      const said: string[] = [];
+      if (its.worst > mine.worst + TIE) {
+        said.push(`survives ${percent(its.worst)} at worst (${ours.rule.name} ${percent(mine.worst)})`);
+      }
+      if (its.lapse < mine.lapse - TIE) {
+        said.push(`lapses in ${percent(its.lapse)} (${ours.rule.name} ${percent(mine.lapse)})`);
+      }
+      if (said.length === 0) return [];
+      const atSameRate = other.requestsPerSecond <= ours.requestsPerSecond * (1 + TIE);
+      const cost = (other.requestsPerSecond / ours.requestsPerSecond).toFixed(2);
+      const sentence = `${other.rule.name}, ${kind}: ${said.join(' and ')}, at ${cost} times the requests`;
+      return [{ atSameRate, sentence }];
+    }),
+  );
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}

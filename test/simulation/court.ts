@@ -1,0 +1,344 @@
+import type { BotWord } from '../../src/core/events.ts';
+import type { CoreSettings } from '../../src/core/settings.ts';
+import type { CoreView } from '../../src/core/view.ts';
+import type { Keeper } from '../../src/keeper.ts';
+import type { ExchangeRequest } from '../../src/simulator/simulated-exchange.ts';
+import type { HostClock } from '../../src/simulator/virtual-clock.ts';
+import { type Plan, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
+
+/** One request on the simulated wire, as faults and judges see it. */
+export interface Sent {
+  readonly daemon: number;
+  readonly life: number;
+  /** Index into the base addresses. */
+  readonly base: number;
+  /** Null for a ping. */
+  readonly market: string | null;
+  /** What it asks for; null for a ping. */
+  readonly order: { readonly nonce: string; readonly timeoutSeconds: number | null } | null;
+  readonly request: ExchangeRequest;
+  /** Counts the requests of one life of a daemon in the order of signing. */
+  readonly number: number;
+  /** Counts those of its market, or its pings: what draws depend on. */
+  readonly nth: number;
+}
+
+/** How long a beat counts as evidence that its bot lives. */
+export const TTL_MS = 15_000;
+/** For this long after its start a daemon renews without having heard of a bot. */
+export const GRACE_MS = 20_000;
+/** A stop may take this long. */
+export const BUDGET_MS = 8000;
+/** For this long a daemon guards a market that went to another one. */
+export const HANDOVER_MS = 20_000;
+
+/** The configured markets as one of the daemons sees them. */
+export interface Shared {
+  readonly own: readonly PlannedMarket[];
+  /** Those of other daemons. */
+  readonly elsewhere: readonly PlannedMarket[];
+}
+
+/** One life of one simulated daemon; a restart begins another. */
+export interface Incarnation {
+  readonly daemon: number;
+  readonly life: number;
+  readonly startedMs: number;
+  readonly clock: HostClock;
+  readonly keeper: Keeper;
+  /** What it believes now. */
+  readonly view: () => CoreView;
+  /** The settings of this daemon with these markets. */
+  readonly configure: (markets: Shared) => CoreSettings;
+  /** True moment of the SIGTERM; null before it. */
+  stoppingMs: number | null;
+}
+
+export function nameOf({ daemon, life }: Incarnation): string {
+  return `daemon ${daemon} (life ${life})`;
+}
+
+/** What is true of one market's timer at the exchange, as only the simulation can know it. True milliseconds. */
+export interface Truth {
+  readonly market: string;
+  /** As it is configured now, the longest that it ever was, and since when it is what it is. */
+  timeoutMs: number;
+  longestMs: number;
+  changedMs: number;
+  readonly bot: number;
+  /** Whose renewal made the timer that is armed now; null for somebody else's, or where none is armed. */
+  owner: Incarnation | null;
+  /** When the armed timer fires; null where none is armed. */
+  firesMs: number | null;
+  /** cancellationTime of every timer that fired, Unix seconds. */
+  readonly fired: number[];
+  /** When the last one did. */
+  lastFiredMs: number;
+  /** The exchange lied, forgot or was changed by others: until the end of this no belief about it can be sound. */
+  brokenAtMs: number;
+  brokenUntilMs: number;
+}
+
+/** The truth of every market, in the order of the plan. */
+export function createTruths({ markets }: Plan): readonly Truth[] {
+  return markets.map(({ market, timeoutSeconds, bot }) => ({
+    market,
+    timeoutMs: timeoutSeconds * 1000,
+    longestMs: timeoutSeconds * 1000,
+    changedMs: Number.NEGATIVE_INFINITY,
+    bot,
+    owner: null,
+    firesMs: null,
+    fired: [],
+    lastFiredMs: Number.NEGATIVE_INFINITY,
+    brokenAtMs: Number.NEGATIVE_INFINITY,
+    brokenUntilMs: 0,
+  }));
+}
+
+/** The market is configured with another timeout from now on. */
+export function changeTimeout(truth: Truth, timeoutMs: number, nowMs: number): void {
+  truth.timeoutMs = timeoutMs;
+  truth.longestMs = Math.max(truth.longestMs, timeoutMs);
+  truth.changedMs = nowMs;
+}
+
+export function breakTruth(truth: Truth, nowMs: number): void {
+  truth.brokenAtMs = nowMs;
+  truth.brokenUntilMs = nowMs + 2 * truth.longestMs + REQUEST_LIFETIME_MS;
+}
+
+/** What bots told each daemon, and what follows from it. True milliseconds. */
+export interface EvidenceBook {
+  begin(incarnation: Incarnation): void;
+  /** The daemon hears of a bot for the first time: its start-up grace begins. */
+  readonly introduce: (incarnation: Incarnation, bot: number) => void;
+  /** True where the word before holds no more: the first beat after another word, or a failure. */
+  readonly hear: (incarnation: Incarnation, bot: number, says: BotWord, saidMs: number) => boolean;
+  /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
+  allowedUntilMs(incarnation: Incarnation, bot: number): number;
+  /** The same for whichever daemon, dead or alive, it allows the longest. */
+  allowedAnyoneUntilMs(bot: number): number;
+  /** Does the bot give evidence, steadily, as far as can be told now? */
+  isSteady(incarnation: Incarnation, bot: number): boolean;
+  /** Since when the bot has given evidence without a break. */
+  freshSinceMs(incarnation: Incarnation, bot: number): number;
+  saidGoodbye(incarnation: Incarnation, bot: number): boolean;
+  /** The daemon heard a beat, which may have been sent long ago: the goodbye before it is over. */
+  readonly takeBackGoodbye: (incarnation: Incarnation, bot: number) => void;
+  /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
+  goodbyeUntilMs(incarnation: Incarnation, bot: number): number;
+}
+
+/** Bots that live say so every 3 s, and are asked every 4 s. */
+const STEADY_MS = 6000;
+
+interface EvidencePage {
+  untilMs: number;
+  sinceMs: number;
+  goodbyeUntilMs: number;
+  lastWord: BotWord;
+  saidMs: number;
+}
+
+export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number): EvidenceBook {
+  const pages = new Map<Incarnation, readonly EvidencePage[]>();
+  const pageOf = (incarnation: Incarnation, bot: number) => pages.get(incarnation)?.[bot];
+
+  /** Deletes for the goodbye may still arrive for as long as a request travels. */
+  function takeBack(page: EvidencePage): void {
+    if (page.goodbyeUntilMs === Number.POSITIVE_INFINITY) page.goodbyeUntilMs = nowMs() + REQUEST_LIFETIME_MS;
+  }
+
+  return {
+    begin(incarnation) {
+      const { startedMs } = incarnation;
+      const untilMs = watched ? startedMs + GRACE_MS : Number.POSITIVE_INFINITY;
+      pages.set(
+        incarnation,
+        Array.from({ length: bots }, () => ({
+          untilMs,
+          sinceMs: startedMs,
+          goodbyeUntilMs: Number.NEGATIVE_INFINITY,
+          lastWord: 'beat' as BotWord,
+          saidMs: startedMs,
+        })),
+      );
+    },
+    introduce(incarnation, bot) {
+      const page = pageOf(incarnation, bot);
+      if (page === undefined || !watched) return;
+      page.untilMs = nowMs() + GRACE_MS;
+      page.sinceMs = nowMs();
+    },
+    hear(incarnation, bot, says, saidMs) {
+      const page = pageOf(incarnation, bot);
+      if (page === undefined) return false;
+      // A failure after a goodbye trips what a delete of unknown outcome may have left.
+      const changed = says !== page.lastWord && says !== 'goodbye';
+      page.lastWord = says;
+      const missing = nowMs() - page.saidMs > STEADY_MS;
+      if (page.untilMs < nowMs() || missing || says !== 'beat') page.sinceMs = nowMs();
+      page.saidMs = saidMs;
+      page.untilMs = says === 'beat' ? saidMs + TTL_MS : nowMs();
+      if (says === 'goodbye') page.goodbyeUntilMs = Number.POSITIVE_INFINITY;
+      if (says === 'fail') takeBack(page);
+      return changed;
+    },
+    allowedUntilMs: (incarnation, bot) => pageOf(incarnation, bot)?.untilMs ?? 0,
+    allowedAnyoneUntilMs(bot) {
+      let latest = 0;
+      for (const page of pages.values()) latest = Math.max(latest, page[bot]?.untilMs ?? 0);
+      return latest;
+    },
+    isSteady: (incarnation, bot) =>
+      !watched || nowMs() - (pageOf(incarnation, bot)?.saidMs ?? 0) <= STEADY_MS,
+    freshSinceMs: (incarnation, bot) => pageOf(incarnation, bot)?.sinceMs ?? Number.POSITIVE_INFINITY,
+    takeBackGoodbye(incarnation, bot) {
+      const page = pageOf(incarnation, bot);
+      if (page !== undefined) takeBack(page);
+    },
+    saidGoodbye: (incarnation, bot) => pageOf(incarnation, bot)?.goodbyeUntilMs === Number.POSITIVE_INFINITY,
+    goodbyeUntilMs: (incarnation, bot) =>
+      pageOf(incarnation, bot)?.goodbyeUntilMs ?? Number.NEGATIVE_INFINITY,
+  };
+}
+
+/** What operators want of one market: guarded, or out of guard for a reason. */
+export type Intent = 'guard' | 'pause' | 'disarm' | 'trip' | 'remove';
+
+/** What operators and the configuration asked of each daemon, and since when. True milliseconds. */
+export interface IntentBook {
+  note(incarnation: Incarnation, market: string, intent: Intent): void;
+  /** The market belongs to another daemon from now on, or to this one again. Nothing where that is known. */
+  readonly move: (incarnation: Incarnation, market: string, away: boolean) => void;
+  /** The daemon has let go of a market that had moved. Since when it had, or null where it had not. */
+  readonly leave: (incarnation: Incarnation, market: string) => number | null;
+  /** Another daemon renews the market's timer. */
+  isMoved(incarnation: Incarnation, market: string): boolean;
+  isGuarded(incarnation: Incarnation, market: string): boolean;
+  /** When the market was last given back into guard; the start of the daemon where it never was taken out. */
+  guardedSinceMs(incarnation: Incarnation, market: string): number;
+  /** Until when deletes that were asked for may arrive; `Infinity` while they are asked for. */
+  deletesUntilMs(incarnation: Incarnation, market: string): number;
+  isPaused(incarnation: Incarnation, market: string): boolean;
+  /** Until when requests of a trip may arrive; `Infinity` while it is asked for. */
+  tripsUntilMs(incarnation: Incarnation, market: string): number;
+}
+
+interface IntentPage {
+  intent: Intent;
+  guardedSinceMs: number;
+  deletesUntilMs: number;
+  tripsUntilMs: number;
+  movedSinceMs: number | null;
+}
+
+const DELETES: ReadonlySet<Intent> = new Set(['pause', 'disarm']);
+
+/** `removalDeletes`: whether a reload that takes a market out of this daemon is to delete its timer. */
+export function createIntentBook(
+  nowMs: () => number,
+  removalDeletes: (incarnation: Incarnation) => boolean,
+): IntentBook {
+  const pages = new Map<Incarnation, Map<string, IntentPage>>();
+  const pageOf = (incarnation: Incarnation, market: string) => pages.get(incarnation)?.get(market);
+
+  function openPage(incarnation: Incarnation, market: string): IntentPage {
+    const own = pages.get(incarnation) ?? new Map<string, IntentPage>();
+    pages.set(incarnation, own);
+    const page = own.get(market) ?? {
+      intent: 'guard',
+      guardedSinceMs: incarnation.startedMs,
+      deletesUntilMs: Number.NEGATIVE_INFINITY,
+      tripsUntilMs: Number.NEGATIVE_INFINITY,
+      movedSinceMs: null,
+    };
+    own.set(market, page);
+    return page;
+  }
+
+  /** What is asked for no longer may still be on its way. */
+  function until(asked: boolean, beforeMs: number): number {
+    if (asked) return Number.POSITIVE_INFINITY;
+    return beforeMs === Number.POSITIVE_INFINITY ? nowMs() + REQUEST_LIFETIME_MS : beforeMs;
+  }
+
+  return {
+    note(incarnation, market, intent) {
+      const page = openPage(incarnation, market);
+      if (intent === 'remove') page.movedSinceMs = null;
+      const asked =
+        (DELETES.has(intent) && page.movedSinceMs === null) ||
+        (intent === 'remove' && (DELETES.has(page.intent) || removalDeletes(incarnation)));
+      // A market that is taken out while its trip is under way is tripped all the same.
+      const trips = intent === 'trip' || (intent === 'remove' && page.intent === 'trip');
+      page.intent = intent;
+      if (intent === 'guard') page.guardedSinceMs = nowMs();
+      page.deletesUntilMs = until(asked, page.deletesUntilMs);
+      page.tripsUntilMs = until(trips, page.tripsUntilMs);
+    },
+    move(incarnation, market, away) {
+      const page = openPage(incarnation, market);
+      if (away === (page.movedSinceMs !== null)) return;
+      page.movedSinceMs = away ? nowMs() : null;
+      page.deletesUntilMs = until(!away && DELETES.has(page.intent), page.deletesUntilMs);
+    },
+    leave(incarnation, market) {
+      const page = openPage(incarnation, market);
+      page.intent = 'remove';
+      return page.movedSinceMs;
+    },
+    isMoved: (incarnation, market) => (pageOf(incarnation, market)?.movedSinceMs ?? null) !== null,
+    isGuarded: (incarnation, market) => (pageOf(incarnation, market)?.intent ?? 'guard') === 'guard',
+    guardedSinceMs: (incarnation, market) =>
+      pageOf(incarnation, market)?.guardedSinceMs ?? incarnation.startedMs,
+    deletesUntilMs: (incarnation, market) =>
+      pageOf(incarnation, market)?.deletesUntilMs ?? Number.NEGATIVE_INFINITY,
+    isPaused: (incarnation, market) => pageOf(incarnation, market)?.intent === 'pause',
+    tripsUntilMs: (incarnation, market) =>
+      pageOf(incarnation, market)?.tripsUntilMs ?? Number.NEGATIVE_INFINITY,
+  };
+}
+
+/** Numbers and names of the invariants in the design, section 1. */
+export const INVARIANTS = [
+  '1 belief',
+  '2 false lapse',
+  '3 bounded kill',
+  '4 posthumous renewal',
+  '5 delete on purpose',
+  '6 nothing after delete',
+  '7 unconfirmed delete',
+  '8 lapses',
+  '9 nonces',
+  '10 rate',
+  '11 progress',
+  '12 isolation',
+] as const;
+export type Invariant = (typeof INVARIANTS)[number];
+
+/** One broken promise, at a true moment; or an error that would have ended the process. */
+export interface Violation {
+  readonly invariant: Invariant | 'uncaught error';
+  readonly atMs: number;
+  readonly text: string;
+}
+
+/** What every judge of a run may look at, on both sides of the wire. */
+export interface Court {
+  readonly plan: Plan;
+  readonly nowMs: () => number;
+  /** The exchange's clock, Unix milliseconds. */
+  readonly serverNowMs: () => number;
+  /** In the order of the plan's markets. */
+  readonly truths: readonly Truth[];
+  readonly truthOf: (market: string) => Truth | undefined;
+  readonly evidence: EvidenceBook;
+  readonly intents: IntentBook;
+  readonly running: ReadonlyMap<number, Incarnation>;
+  readonly blame: (invariant: Invariant, text: string) => void;
+}
+
+/** Clocks drift, events of one instant have an order: this much is not a violation. */
+export const TOLERANCE_MS = 20;

@@ -1,0 +1,239 @@
+import { type CoreSettings, LOOKS_PER_MS, type MarketSettings } from '../../src/core/settings.ts';
+import { view } from '../../src/core/view.ts';
+import { ping } from '../../src/exchange/operations.ts';
+import { createSession, type Session } from '../../src/exchange/session.ts';
+import { startSync } from '../../src/exchange/sync.ts';
+import { createKeeper } from '../../src/keeper.ts';
+import type { Clock, Exchange, Observer } from '../../src/ports.ts';
+import { createHostClock, type Timeline } from '../../src/simulator/virtual-clock.ts';
+import {
+  BUDGET_MS,
+  GRACE_MS,
+  HANDOVER_MS,
+  type Incarnation,
+  type Sent,
+  type Shared,
+  TTL_MS,
+} from './court.ts';
+import type { Judge } from './judge.ts';
+import { createNetwork, createWireFaults, type Halt, type NetworkOptions } from './network.ts';
+import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
+import { EPOCH_MS, type SimulatedServer } from './server.ts';
+
+export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'roundTripMs'> {
+  readonly plan: Plan;
+  /** The markets as they are configured when the daemon starts. */
+  readonly markets: Shared;
+  readonly planned: PlannedDaemon;
+  readonly limiterIsStuck: () => boolean;
+  readonly observe: Observer;
+}
+
+/** A host with one daemon on it: the production keeper, core and client over a simulated wire and clock. */
+export function createHost(
+  options: HostOptions,
+): Pick<Incarnation, 'clock' | 'keeper' | 'view' | 'configure'> {
+  const { plan, planned, timeline, observe } = options;
+  const bases = Array.from({ length: plan.bases }, (_, index) => `https://simulated-${index}`);
+  const clock = createHostClock(timeline, {
+    driftPpm: planned.driftPpm,
+    wallMs: EPOCH_MS + timeline.nowMs() + planned.wallOffsetMs,
+  });
+  const session = createSession({
+    transport: createNetwork({ ...options, clock, bases, roundTripMs: plan.roundTripMs }),
+    clock,
+    credentials: () => ({ key: `key-${planned.key}`, secret: `secret-${planned.key}` }),
+    nonce: plan.nonce,
+    userAgent: 'simulation',
+  });
+  const acquire: Exchange['acquire'] = (_permits, withinMs, granted) => {
+    if (options.limiterIsStuck()) return clock.after(withinMs, () => granted('overdue'));
+    granted('in-turn');
+    return () => {};
+  };
+  const configure = (markets: Shared) =>
+    settingsOf(plan, markets, planned, bases, plan.seed + options.daemon);
+  const exchange = createPort(session, clock, bases, acquire);
+  const keeper = createKeeper({ settings: configure(options.markets), clock, exchange, observe });
+  return { clock, configure, keeper, view: () => view(keeper.state, clock.now()) };
+}
+
+/** The port as `createExchange` builds it, but for the pings: their retries wait on promises, which know no virtual time. */
+function createPort(
+  session: Session,
+  clock: Clock,
+  bases: readonly string[],
+  acquire: Exchange['acquire'],
+): Exchange {
+  const originAt = (base: number) => bases[base] ?? '';
+  return {
+    sync: (request, settled) => startSync(session, originAt(request.base), request, settled),
+    ping(base, timeoutMs, settled) {
+      const begunMs = clock.now().monoMs;
+      const cancel = session.call(
+        ping,
+        null,
+        { base: originAt(base), fresh: false, mayWrite: () => true },
+        (result) =>
+          ({ kind: result.kind === 'response' && result.status === 200 ? 'ok' : 'failed' }) as const,
+        ({ kind }) => {
+          const latencyMs = clock.now().monoMs - begunMs;
+          if (kind === 'ok') settled({ ok: true, latencyMs });
+          else settled({ ok: false, latencyMs, reason: 'network', detail: 'no pong' });
+        },
+      );
+      clock.after(timeoutMs, cancel);
+      return cancel;
+    },
+    acquire,
+  };
+}
+
+function settingsOf(
+  plan: Plan,
+  { own, elsewhere }: Shared,
+  planned: PlannedDaemon,
+  bases: readonly string[],
+  seed: number,
+): CoreSettings {
+  return {
+    markets: own.map(marketSettings),
+    nonce: plan.nonce,
+    bases,
+    sameAccount: bases.length > 1,
+    budget: { requests: plan.budgetRequests, windowMs: 10_000 },
+    connections: 64,
+    liveness: {
+      mode: plan.watched ? (plan.evidence ?? 'beat') : 'none',
+      ttlMs: TTL_MS,
+      startupGraceMs: GRACE_MS,
+      onStale: plan.onStale,
+    },
+    onLapse: 'rearm',
+    shutdown: { policy: planned.policy, budgetMs: BUDGET_MS },
+    ping: { everyMs: 5000, timeoutMs: 3000 },
+    cancellationDelayMs: plan.cancellationDelayMs,
+    requestLifetimeMs: REQUEST_LIFETIME_MS,
+    handover: { elsewhere: elsewhere.map(marketSettings), forMs: HANDOVER_MS },
+    looksPerMs: plan.looksPerMs ?? LOOKS_PER_MS,
+    seed,
+  };
+}
+
+function marketSettings({ market, timeoutSeconds, types, bot }: PlannedMarket): MarketSettings {
+  return { market, timeoutMs: timeoutSeconds * 1000, types, renewEveryMs: null, bot: botName(bot) };
+}
+
+/** The daemons of a run: at most one life of each at a time. */
+export interface Fleet {
+  readonly running: ReadonlyMap<number, Incarnation>;
+  /** Starts the daemon with this index; does nothing where it runs. */
+  start(daemon: number): void;
+  /** Ends it without a word. */
+  kill(host: Incarnation): void;
+  /** SIGTERM. */
+  terminate(host: Incarnation): void;
+  /** Until then the limiter of this daemon lets nothing through. */
+  holdLimiter(daemon: number, untilMs: number): void;
+  /** Until then the next request of this daemon opens a connection, and its host stands still meanwhile. */
+  readonly halt: (daemon: number, untilMs: number, halt: Halt) => void;
+  /** Requests written by all of them. */
+  readonly requests: () => number;
+}
+
+export interface FleetOptions {
+  readonly plan: Plan;
+  /** The markets as they are configured now, as this daemon sees them. */
+  readonly markets: (daemon: number) => Shared;
+  readonly timeline: Timeline;
+  readonly server: SimulatedServer;
+  readonly judge: Judge;
+  readonly running: Map<number, Incarnation>;
+  /** A daemon runs: its evidence may begin. */
+  readonly onStarted: (incarnation: Incarnation) => void;
+  readonly observe: (daemon: number, ...said: Parameters<Observer>) => void;
+}
+
+export function createFleet(options: FleetOptions): Fleet {
+  const { plan, timeline, server, judge, running, observe } = options;
+  const faults = createWireFaults(plan, timeline.nowMs);
+  const lives = plan.daemons.map(() => 0);
+  const stuckUntilMs = plan.daemons.map(() => 0);
+  const halts = createHalts(timeline);
+  let requests = 0;
+  const onWrite = (sent: Sent) => {
+    requests += 1;
+    judge.onWrite(sent);
+  };
+  const onArrival = (sent: Sent) => judge.onArrival(sent);
+  const onLie = ({ market }: Sent) => judge.onTruthBroken(market);
+
+  return {
+    running,
+    start(daemon) {
+      const planned = plan.daemons[daemon];
+      if (planned === undefined || running.has(daemon)) return;
+      const life = (lives[daemon] ?? 0) + 1;
+      lives[daemon] = life;
+      const limiterIsStuck = () => timeline.nowMs() < (stuckUntilMs[daemon] ?? 0);
+      const parts = {
+        plan,
+        markets: options.markets(daemon),
+        planned,
+        timeline,
+        server,
+        faults,
+        daemon,
+        life,
+      };
+      const host = createHost({
+        ...parts,
+        limiterIsStuck,
+        takeHalt: () => halts.take(daemon),
+        onWrite,
+        onArrival,
+        onLie,
+        observe(notice, now) {
+          observe(daemon, notice, now);
+          judge.onNotice(incarnation, notice);
+          if (notice.kind === 'stopped') running.delete(daemon);
+        },
+      });
+      const startedMs = timeline.nowMs();
+      const incarnation: Incarnation = { daemon, life, startedMs, ...host, stoppingMs: null };
+      running.set(daemon, incarnation);
+      judge.onStart(incarnation);
+      host.keeper.onTurn(() => judge.onTurn(incarnation));
+      host.keeper.start();
+      options.onStarted(incarnation);
+    },
+    kill({ clock, daemon }) {
+      clock.kill();
+      running.delete(daemon);
+    },
+    terminate(host) {
+      host.stoppingMs ??= timeline.nowMs();
+      void host.keeper.stop(plan.daemons[host.daemon]?.policy ?? 'delete', 'SIGTERM');
+    },
+    holdLimiter(daemon, untilMs) {
+      stuckUntilMs[daemon] = Math.max(stuckUntilMs[daemon] ?? 0, untilMs);
+    },
+    halt: halts.plan,
+    requests: () => requests,
+  };
+}
+
+/** Hosts that are to stand still at their next request; each time is for one request. */
+function createHalts({ nowMs }: Timeline) {
+  const halts = new Map<number, Halt & { readonly untilMs: number }>();
+  return {
+    plan: (daemon: number, untilMs: number, halt: Halt): void => {
+      halts.set(daemon, { ...halt, untilMs });
+    },
+    take: (daemon: number): Halt | null => {
+      const halt = halts.get(daemon);
+      halts.delete(daemon);
+      return halt === undefined || nowMs() > halt.untilMs ? null : halt;
+    },
+  };
+}

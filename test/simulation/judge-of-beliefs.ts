@@ -1,0 +1,206 @@
+import type { Purpose } from '../../src/core/events.ts';
+import type { Notice } from '../../src/core/notice.ts';
+import type { CoreView, MarketView } from '../../src/core/view.ts';
+import {
+  BUDGET_MS,
+  type Court,
+  type Incarnation,
+  nameOf,
+  type Sent,
+  TOLERANCE_MS,
+  type Truth,
+} from './court.ts';
+import { type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
+
+/** A daemon that runs looks at its clocks at least this often. */
+const TICK_MS = 250;
+
+/** Invariant 1: after every turn of a daemon, and every change of a timer, the true lapse lies between the two ends of what it believes. */
+export function createBeliefJudge(court: Court) {
+  const { truthOf, running, nowMs, blame } = court;
+
+  function judgeStart(incarnation: Incarnation, seen: MarketView, truth: Truth): void {
+    const slack = seen.guaranteedMs ?? 0;
+    if (slack <= TOLERANCE_MS) return;
+    const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
+    if (lastsMs <= 0) {
+      const name = nameOf(incarnation);
+      blame(
+        '1 belief',
+        `${truth.market}: ${name} believes it armed for ${slack.toFixed(0)} ms more, and it is not`,
+      );
+    } else if (lastsMs < slack - TOLERANCE_MS) {
+      const lateMs = slack - lastsMs;
+      blame(
+        '1 belief',
+        `${truth.market}: ${nameOf(incarnation)} believes it armed ${lateMs.toFixed(0)} ms longer than it is`,
+      );
+    }
+  }
+
+  function judgeEnd(incarnation: Incarnation, { phase }: CoreView, seen: MarketView, truth: Truth): void {
+    const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
+    if (truth.owner !== incarnation || lastsMs <= 0 || phase === 'stopped') return;
+    const latestMs = seen.firesInMs ?? 0;
+    if (latestMs >= lastsMs - TOLERANCE_MS) return;
+    blame(
+      '1 belief',
+      `${truth.market}: fires in ${lastsMs.toFixed(0)} ms, ${nameOf(incarnation)} says within ${latestMs.toFixed(0)} ms`,
+    );
+  }
+
+  return {
+    onTurn: (incarnation: Incarnation): void => {
+      const view = incarnation.view();
+      for (const seen of view.markets) {
+        const truth = truthOf(seen.market);
+        if (truth === undefined || nowMs() < truth.brokenUntilMs) continue;
+        judgeStart(incarnation, seen, truth);
+        judgeEnd(incarnation, view, seen, truth);
+      }
+    },
+    /** Something happened to the market's timer at the exchange. */
+    onChanged: (truth: Truth): void => {
+      if (nowMs() < truth.brokenUntilMs) return;
+      for (const incarnation of running.values()) {
+        const { clock } = incarnation;
+        const view = incarnation.view();
+        const seen = view.marketNamed(truth.market);
+        // A host that stands still, or slept, reads its clocks first.
+        if (seen === undefined || clock.isStalled() || clock.now().monoMs - view.monoMs > TICK_MS) continue;
+        judgeStart(incarnation, seen, truth);
+        judgeEnd(incarnation, view, seen, truth);
+      }
+    },
+  };
+}
+
+/** Two ticks of the core, in which a host may stand still before anybody can tell, and a little more. */
+const UNNOTICED_MS = 750;
+
+/** What a daemon had decided on when a request of its market was signed. */
+export interface Decision {
+  readonly purpose: Purpose;
+  readonly atMs: number;
+  /** The same on the monotonic clock of the host. */
+  readonly monoMs: number;
+}
+
+/** A request may leave so long after it was decided on: a connection was opened for it. */
+export function latestDepartureMs({ roundTripMs }: Plan): number {
+  return UNNOTICED_MS + roundTripMs;
+}
+
+/**
+ * Invariant 1, before anything is believed: the daemon counts a request, and how long it may still be carried out, from
+ * the moment at which it decided on it. What stayed behind in a stall may not leave after it.
+ */
+export function createDepartureJudge({ plan, nowMs, blame }: Court) {
+  const latestMs = latestDepartureMs(plan);
+  /** Of each market, in the order of signing. */
+  const decided = new Map<Incarnation, Map<string, Decision[]>>();
+
+  return {
+    onNotice(incarnation: Incarnation, notice: Notice): void {
+      if (notice.kind !== 'attempt') return;
+      const { market, purpose } = notice;
+      const own = decided.get(incarnation) ?? new Map<string, Decision[]>();
+      decided.set(incarnation, own);
+      const decisions = own.get(market) ?? [];
+      own.set(market, decisions);
+      decisions.push({ purpose, atMs: nowMs(), monoMs: incarnation.clock.now().monoMs });
+    },
+    /** A request's first byte leaves. Returns what had been decided; null where that is not known. */
+    onWrite(by: Incarnation, market: string, { nth }: Sent): Decision | null {
+      const decision = decided.get(by)?.get(market)?.[nth] ?? null;
+      if (decision === null) return null;
+      const { purpose, atMs, monoMs } = decision;
+      // While the host sleeps, what is counted on that clock stands still: a trip or a delete may leave after it.
+      const lateMs = purpose === 'renew' ? nowMs() - atMs : by.clock.now().monoMs - monoMs;
+      if (lateMs > latestMs) {
+        const said = `wrote a request ${lateMs.toFixed(0)} ms after it had decided on it`;
+        blame('1 belief', `${market}: ${nameOf(by)} ${said}`);
+      }
+      return decision;
+    },
+  };
+}
+
+/** So much of a stop's budget goes by waiting for strays, and no more: what is left is for the delete. */
+const WAITS_MS = BUDGET_MS - 1000;
+
+/** What a daemon wrote for one market to arm its timer. True milliseconds. */
+interface Post {
+  /** Renewals, and when they left, that the exchange has not got; lost ones too, since nobody can tell. */
+  readonly onTheWay: Map<Sent, number>;
+  lastMs: number;
+}
+
+/**
+ * Invariants 3 and 6: without rising nonces what ends or shortens a timer is not written while a renewal may still arrive
+ * behind it; and in either mode nothing is renewed that is guarded no longer.
+ */
+export function createStrayJudge(court: Court) {
+  const { plan, intents, nowMs, blame } = court;
+  const posts = new Map<Incarnation, Map<string, Post>>();
+  // A daemon counts from when it decided on a request, which is a little earlier.
+  const dangerousMs = REQUEST_LIFETIME_MS - latestDepartureMs(plan);
+
+  function postOf(by: Incarnation, market: string): Post {
+    const own = posts.get(by) ?? new Map<string, Post>();
+    posts.set(by, own);
+    const post = own.get(market) ?? { onTheWay: new Map<Sent, number>(), lastMs: Number.NEGATIVE_INFINITY };
+    own.set(market, post);
+    return post;
+  }
+
+  /** Could a renewal of the market still arrive when the budget of the stop ends, which comes nearer in a suspend? */
+  function hasNoTime(market: string, by: Incarnation): boolean {
+    if (plan.nonce !== 'window' || by.stoppingMs === null) return false;
+    if (plan.faults.some(({ kind }) => kind === 'suspend')) return true;
+    const untilMs = postOf(by, market).lastMs + REQUEST_LIFETIME_MS;
+    return untilMs >= by.stoppingMs + WAITS_MS - TOLERANCE_MS;
+  }
+
+  function mayArrive({ onTheWay }: Post): boolean {
+    for (const [sent, leftMs] of onTheWay) {
+      if (nowMs() - leftMs < dangerousMs) return true;
+      onTheWay.delete(sent);
+    }
+    return false;
+  }
+
+  function judgeEnd(truth: Truth, by: Incarnation, purpose: 'trip' | 'delete'): void {
+    if (plan.nonce !== 'window' || !mayArrive(postOf(by, truth.market))) return;
+    if (purpose === 'delete' && hasNoTime(truth.market, by)) return;
+    const invariant = purpose === 'delete' ? '6 nothing after delete' : '3 bounded kill';
+    blame(
+      invariant,
+      `${truth.market}: ${nameOf(by)} wrote a ${purpose} while a renewal could still arrive behind it`,
+    );
+  }
+
+  function judgeRenewal({ market }: Truth, by: Incarnation): void {
+    // A handoff ends with a last renewal, and so does a market that another daemon has by now.
+    if (plan.daemons[by.daemon]?.policy === 'handoff' || intents.isMoved(by, market)) return;
+    const ends = Math.max(intents.deletesUntilMs(by, market), intents.tripsUntilMs(by, market));
+    if (by.stoppingMs === null && ends < Number.POSITIVE_INFINITY) return;
+    blame('6 nothing after delete', `${market}: ${nameOf(by)} renewed what it guards no longer`);
+  }
+
+  return {
+    hasNoTime,
+    /** A request's first byte leaves. */
+    onWrite(truth: Truth, by: Incarnation, sent: Sent, purpose: Purpose): void {
+      if (purpose === 'renew') judgeRenewal(truth, by);
+      else judgeEnd(truth, by, purpose);
+      if (purpose === 'delete') return;
+      const post = postOf(by, truth.market);
+      post.onTheWay.set(sent, nowMs());
+      post.lastMs = nowMs();
+    },
+    /** It has reached the exchange, or what stands before it. */
+    onArrival: (by: Incarnation, market: string, sent: Sent): boolean =>
+      postOf(by, market).onTheWay.delete(sent),
+  };
+}

@@ -1,0 +1,249 @@
+import type { Notice } from '../../src/core/notice.ts';
+import { isQuiet, PLENTY_REQUESTS } from './conditions.ts';
+import { type Court, type Incarnation, nameOf, TOLERANCE_MS, type Truth } from './court.ts';
+import { REQUEST_LIFETIME_MS } from './plan.ts';
+
+const ROUNDING_MS = 1000;
+const TRIP_SECONDS = 5;
+
+/** Invariants 3 and 4: nothing is renewed for a bot without evidence, and its orders are cancelled within the bound. */
+export function createEvidenceJudge(court: Court) {
+  const { plan, truths, evidence, intents, nowMs, blame } = court;
+  /** The end of the evidence up to which each market was judged. */
+  const judgedMs = new Map<Truth, number>();
+
+  return {
+    /** A renewal's first byte leaves. */
+    onRenewal(incarnation: Incarnation, truth: Truth, timeoutSeconds: number): void {
+      const cutsShort = timeoutSeconds === TRIP_SECONDS && truth.longestMs > TRIP_SECONDS * 1000;
+      if (cutsShort && plan.onStale === 'trip') return;
+      if (timeoutSeconds === TRIP_SECONDS && intents.tripsUntilMs(incarnation, truth.market) >= nowMs())
+        return;
+      const lateMs = nowMs() - evidence.allowedUntilMs(incarnation, truth.bot);
+      if (lateMs <= TOLERANCE_MS) return;
+      blame(
+        '4 posthumous renewal',
+        `${truth.market}: ${nameOf(incarnation)} renewed ${lateMs.toFixed(0)} ms after the evidence ran out`,
+      );
+    },
+    /** The exchange carried a renewal of a daemon out. */
+    onArmed(truth: Truth, by: Incarnation): void {
+      if (truth.firesMs === null || nowMs() < truth.brokenUntilMs) return;
+      // An operator wants the orders gone, however long their bot has been dead.
+      if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
+      const boundMs =
+        evidence.allowedAnyoneUntilMs(truth.bot) +
+        REQUEST_LIFETIME_MS +
+        truth.longestMs +
+        ROUNDING_MS +
+        plan.cancellationDelayMs;
+      const lateMs = truth.firesMs - boundMs;
+      if (lateMs <= TOLERANCE_MS) return;
+      blame(
+        '3 bounded kill',
+        `${truth.market}: fires ${lateMs.toFixed(0)} ms after the latest moment promised`,
+      );
+    },
+    /** A daemon took a step: what it should have cut short by now must have been. */
+    onTurn(incarnation: Incarnation): void {
+      if (plan.onStale !== 'trip') return;
+      for (const truth of truths) {
+        const deadMs = evidence.allowedUntilMs(incarnation, truth.bot);
+        if (nowMs() < deadMs + REQUEST_LIFETIME_MS || judgedMs.get(truth) === deadMs) continue;
+        judgedMs.set(truth, deadMs);
+        const lateMs = (truth.firesMs ?? 0) - tripBoundMs(court, incarnation, truth);
+        if (lateMs <= TOLERANCE_MS) continue;
+        const name = nameOf(incarnation);
+        blame(
+          '3 bounded kill',
+          `${truth.market}: ${name} did not cut it short, it fires ${lateMs.toFixed(0)} ms too late`,
+        );
+      }
+    },
+  };
+}
+
+/**
+ * When the timer of a bot without evidence must have fired under `onStale: trip`; `Infinity` where nothing is promised: the
+ * daemon could not reach the exchange when it was time, or was told something else about the market or the bot.
+ */
+function tripBoundMs({ plan, evidence, intents }: Court, by: Incarnation, truth: Truth): number {
+  const { market, bot, owner, timeoutMs, changedMs, brokenAtMs } = truth;
+  const deadMs = evidence.allowedUntilMs(by, bot);
+  const lastMs = deadMs + REQUEST_LIFETIME_MS;
+  const promised =
+    plan.onStale === 'trip' &&
+    plan.daemons.length === 1 &&
+    plan.budgetRequests >= PLENTY_REQUESTS &&
+    timeoutMs > TRIP_SECONDS * 1000 &&
+    owner === by &&
+    by.stoppingMs === null &&
+    !evidence.saidGoodbye(by, bot) &&
+    intents.isGuarded(by, market) &&
+    Math.max(by.startedMs, changedMs, intents.guardedSinceMs(by, market), brokenAtMs) <= deadMs &&
+    !plan.faults.some(
+      ({ kind, target }) => kind === 'reload-moves' && plan.markets[target]?.market === market,
+    ) &&
+    isQuiet(plan, market, deadMs, lastMs);
+  return promised
+    ? lastMs + TRIP_SECONDS * 1000 + ROUNDING_MS + plan.cancellationDelayMs
+    : Number.POSITIVE_INFINITY;
+}
+
+interface Doings {
+  /** Markets whose timers it deleted at the exchange. */
+  readonly deleted: Set<string>;
+  /** Those of them that a renewal made again before it ended. */
+  readonly strays: Set<string>;
+  /** Markets for which it ever decided on something else than a delete. */
+  readonly armed: Set<string>;
+  /** Markets for which it wrote a delete while it stopped. */
+  readonly tried: Set<string>;
+  /** Markets whose timers it said it left, once it has ended. */
+  left: ReadonlySet<string> | null;
+}
+
+function nothingDone(): Doings {
+  return { deleted: new Set(), strays: new Set(), armed: new Set(), tried: new Set(), left: null };
+}
+
+/** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
+export function createDeleteJudge(court: Court) {
+  const { plan, evidence, intents, nowMs, blame } = court;
+  const byIncarnation = new Map<Incarnation, Doings>();
+
+  function doingsOf(incarnation: Incarnation): Doings {
+    const known = byIncarnation.get(incarnation);
+    if (known !== undefined) return known;
+    const doings = nothingDone();
+    byIncarnation.set(incarnation, doings);
+    return doings;
+  }
+
+  /** Until when deletes may arrive that an operator, a reload, or the bot's goodbye asked for. */
+  function askedForUntilMs({ market, bot }: Truth, by: Incarnation): number {
+    const goodbyeUntilMs =
+      plan.daemons[by.daemon]?.policy === 'delete'
+        ? evidence.goodbyeUntilMs(by, bot)
+        : Number.NEGATIVE_INFINITY;
+    return Math.max(intents.deletesUntilMs(by, market), goodbyeUntilMs);
+  }
+
+  const blameStray = (market: string, by: Incarnation) =>
+    blame('6 nothing after delete', `${market}: a renewal of ${nameOf(by)} was carried out after its delete`);
+
+  return {
+    /** The timer is wanted again: what is armed from here on is no renewal after a delete. */
+    onWanted: (market: string, by: Incarnation): boolean => doingsOf(by).deleted.delete(market),
+    /** A delete's first byte leaves. */
+    onWrite(truth: Truth, by: Incarnation): void {
+      if (by.stoppingMs !== null) doingsOf(by).tried.add(truth.market);
+      judgeLate(court, truth, by, askedForUntilMs(truth, by));
+      judgeWrite(court, truth, by, doingsOf(by).armed.has(truth.market));
+    },
+    onNotice(incarnation: Incarnation, notice: Notice): void {
+      if (notice.kind === 'attempt' && notice.purpose !== 'delete')
+        doingsOf(incarnation).armed.add(notice.market);
+    },
+    /** The exchange carried a renewal of this daemon out; `hasNoTime`: a stop could not wait for it. */
+    onArmed(truth: Truth, by: Incarnation, hasNoTime: boolean): void {
+      const { deleted, left, strays } = doingsOf(by);
+      if (deleted.has(truth.market)) {
+        // A stop that has no time to wait for strays must say so in the end.
+        if (by.stoppingMs !== null && left === null && hasNoTime) strays.add(truth.market);
+        else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
+      }
+      if (left !== null && !left.has(truth.market)) {
+        blame(
+          '7 unconfirmed delete',
+          `${truth.market}: ${nameOf(by)} ended saying that no timer is left, and one is`,
+        );
+      }
+    },
+    /** The exchange carried a delete of this daemon out. */
+    onDeleted(truth: Truth, by: Incarnation): void {
+      const { stoppingMs } = by;
+      const untilMs = askedForUntilMs(truth, by);
+      // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
+      if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
+      if (stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY) doingsOf(by).deleted.add(truth.market);
+      if (untilMs < nowMs()) judgeUnasked(court, truth, by);
+    },
+    /** The daemon ended and said what it leaves. */
+    onStopped(incarnation: Incarnation, { left }: Extract<Notice, { kind: 'stopped' }>): void {
+      const doings = doingsOf(incarnation);
+      doings.left = new Set(left.map(({ market }) => market));
+      for (const market of doings.strays) if (!doings.left.has(market)) blameStray(market, incarnation);
+      judgeLeft(court, incarnation, left, doings.tried);
+    },
+  };
+}
+
+/** A delete that neither an operator nor a goodbye asked for: only a stop with that policy may write it. */
+function judgeUnasked({ plan, evidence, blame }: Court, { market, bot }: Truth, by: Incarnation): void {
+  const { stoppingMs } = by;
+  if (stoppingMs === null || plan.daemons[by.daemon]?.policy !== 'delete') {
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted a timer that nobody asked it to delete`);
+    return;
+  }
+  const lived = evidence.allowedUntilMs(by, bot) >= stoppingMs - TOLERANCE_MS;
+  if (lived || evidence.saidGoodbye(by, bot)) return;
+  blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
+}
+
+/** At the moment of its writing somebody must still ask for a delete; it may arrive later. */
+function judgeLate(
+  { evidence, intents, nowMs, blame }: Court,
+  { market, bot }: Truth,
+  by: Incarnation,
+  untilMs: number,
+): void {
+  if (by.stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY || intents.isMoved(by, market)) return;
+  // Bots that are looked at may be seen before their daemon hears of it.
+  if (evidence.goodbyeUntilMs(by, bot) >= nowMs()) return;
+  blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete that nobody asks for now`);
+}
+
+function judgeWrite(
+  { evidence, intents, nowMs, blame }: Court,
+  { market, bot }: Truth,
+  by: Incarnation,
+  armedIt: boolean,
+): void {
+  if (!armedIt)
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what it never armed`);
+  if (intents.isMoved(by, market))
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete of what another daemon renews`);
+  const alive = evidence.allowedUntilMs(by, bot) >= nowMs() - TOLERANCE_MS;
+  if (by.stoppingMs === null && !alive && !evidence.saidGoodbye(by, bot)) {
+    blame('5 delete on purpose', `${market}: ${nameOf(by)} wrote a delete for a dead bot`);
+  }
+  const inFlight = by.view().marketNamed(market)?.inFlight ?? [];
+  if (inFlight.every(({ purpose }) => purpose === 'delete')) return;
+  blame('6 nothing after delete', `${market}: ${nameOf(by)} wrote a delete beside a renewal in flight`);
+}
+
+/** What a stop left must be named, with the latest moment at which it fires, and the reason. */
+function judgeLeft(
+  { truths, nowMs, blame }: Court,
+  incarnation: Incarnation,
+  left: Extract<Notice, { kind: 'stopped' }>['left'],
+  tried: ReadonlySet<string>,
+): void {
+  const name = nameOf(incarnation);
+  for (const { market, why } of left) {
+    if (why === 'unconfirmed' || !tried.has(market)) continue;
+    const said = 'says that it left on purpose what it tried to delete';
+    blame('7 unconfirmed delete', `${market}: ${name} ${said}`);
+  }
+  const { wallMs } = incarnation.clock.now();
+  for (const { market, owner, firesMs, brokenUntilMs } of truths) {
+    if (owner !== incarnation || firesMs === null || nowMs() < brokenUntilMs) continue;
+    const said = left.find((one) => one.market === market);
+    if (said === undefined) {
+      blame('7 unconfirmed delete', `${market}: ${name} ended without naming the timer that it left`);
+    } else if (firesMs - nowMs() > said.firesByWallMs - wallMs + TOLERANCE_MS) {
+      blame('7 unconfirmed delete', `${market}: fires later than ${name} said when it ended`);
+    }
+  }
+}

@@ -1,0 +1,251 @@
+import type { Certainty, Notice } from '../../src/core/notice.ts';
+import { isUndisturbed } from './conditions.ts';
+import { type Court, type Incarnation, nameOf, type Truth } from './court.ts';
+import type { FaultKind } from './plan.ts';
+
+/** How long after its start, or after new evidence, a daemon may take to be armed. */
+const ARMED_WITHIN_MS = 7000;
+
+/** Invariant 2: while its bot lives no timer fires, but for outages that are long enough. */
+export function createFalseLapseJudge(court: Court) {
+  const { plan, evidence, intents, running, nowMs, blame } = court;
+  const armedOnce = new Map<Incarnation, Set<string>>();
+
+  function mustHaveHeld(incarnation: Incarnation, truth: Truth): boolean {
+    const { market, longestMs, bot } = truth;
+    if (!intents.isGuarded(incarnation, market) || !evidence.isSteady(incarnation, bot)) return false;
+    if (intents.guardedSinceMs(incarnation, market) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
+    if (incarnation.stoppingMs !== null || evidence.allowedUntilMs(incarnation, bot) <= nowMs()) return false;
+    if (evidence.freshSinceMs(incarnation, bot) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
+    if (armedOnce.get(incarnation)?.has(market) !== true) return false;
+    return isUndisturbed(plan, incarnation, truth, nowMs());
+  }
+
+  return {
+    onNotice: (incarnation: Incarnation, notice: Notice): void => {
+      if (notice.kind === 'suspended' || notice.kind === 'held' || notice.kind === 'removed')
+        armedOnce.get(incarnation)?.delete(notice.market);
+      if (notice.kind !== 'renewed') return;
+      const armed = armedOnce.get(incarnation) ?? new Set();
+      armedOnce.set(incarnation, armed.add(notice.market));
+    },
+    /** The exchange fired the market's timer. */
+    onFired: (truth: Truth): void => {
+      if (nowMs() < truth.brokenUntilMs) return;
+      for (const incarnation of running.values()) {
+        if (!mustHaveHeld(incarnation, truth)) continue;
+        const name = nameOf(incarnation);
+        blame(
+          '2 false lapse',
+          `${truth.market}: fired although ${name} ran, its bot lived and no outage was long enough`,
+        );
+      }
+    },
+  };
+}
+
+/** A guarantee ends this long before its timer fires: the exchange counts whole seconds, and may round them up. */
+const EDGE_MS = 2300;
+
+/** With these a daemon cannot know what its timers went through. */
+const FOREIGN: ReadonlySet<FaultKind> = new Set([
+  'actor-deletes',
+  'actor-changes',
+  'lie',
+  'forget-timers',
+  'server-clock-step',
+  // What a confirmation says of the moment before it depends on the timeout that was asked for.
+  'reload-timeout',
+]);
+
+/** What a daemon may know of a market's timer: its newest confirmation since its bot last came back. */
+interface Known {
+  cancellationTime: number | null;
+  lapses: number;
+  /** Whether the timer is wanted, and since when: the bot's return, or the start where it never went away. */
+  readonly wanted: boolean;
+  readonly atEdge: boolean;
+  readonly sinceMs: number;
+}
+
+function hasFired({ fired }: Truth, { cancellationTime }: Known): boolean {
+  return cancellationTime !== null && fired.some((moment) => moment >= cancellationTime);
+}
+
+function isAboutToFire({ firesMs }: Truth, byMs: number): boolean {
+  return firesMs !== null && firesMs < byMs;
+}
+
+function judgeReport(
+  blame: Court['blame'],
+  name: string,
+  { market, fired, lastFiredMs }: Truth,
+  known: Known,
+  certainty: Certainty,
+): void {
+  const { cancellationTime, wanted, sinceMs } = known;
+  known.lapses += 1;
+  if (known.lapses > 1) blame('8 lapses', `${market}: ${name} reported one gap twice`);
+  if (certainty === 'possible' || known.atEdge) return;
+  if (cancellationTime === null) {
+    // What fired while nobody wanted the timer fired on purpose.
+    if (wanted ? lastFiredMs < sinceMs : lastFiredMs > sinceMs)
+      blame('8 lapses', `${market}: ${name} is certain of a lapse while nobody wanted the timer`);
+  } else if (!fired.some((moment) => moment >= cancellationTime)) {
+    blame('8 lapses', `${market}: ${name} is certain of a lapse that never was`);
+  }
+}
+
+function judgeSilence(
+  blame: Court['blame'],
+  name: string,
+  { market, timeoutMs, fired }: Truth,
+  { cancellationTime, lapses, atEdge }: Known,
+  until: number,
+): void {
+  if (cancellationTime === null || lapses > 0 || atEdge) return;
+  const startTime = until - timeoutMs / 1000;
+  if (fired.some((moment) => moment >= cancellationTime && moment <= startTime))
+    blame('8 lapses', `${market}: ${name} armed it again after a lapse and said nothing`);
+}
+
+/** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
+export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
+  // With several daemons each sees only its own part of a timer's life.
+  const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
+  const byIncarnation = new Map<Incarnation, Map<string, Known>>();
+
+  function onMarket(incarnation: Incarnation, truth: Truth, notice: Notice): void {
+    const all = byIncarnation.get(incarnation) ?? new Map<string, Known>();
+    byIncarnation.set(incarnation, all);
+    // Its guarantee can end long before its timer does, where requests overtook each other.
+    const guaranteeIsOut = incarnation.keeper.state.byName.get(truth.market)?.armedWhenUnwanted === false;
+    const fresh = { cancellationTime: null, lapses: 0, wanted: true, atEdge: false, sinceMs: nowMs() };
+    const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
+    all.set(truth.market, known);
+    switch (notice.kind) {
+      case 'suspended':
+      case 'held':
+      case 'removed':
+        // What fired before is a lapse that may be reported; nobody is blamed either way, since a lost answer can
+        // have hidden what came after it.
+        all.set(truth.market, {
+          ...fresh,
+          wanted: false,
+          atEdge:
+            known.atEdge ||
+            hasFired(truth, known) ||
+            guaranteeIsOut ||
+            isAboutToFire(truth, nowMs() + EDGE_MS + plan.cancellationDelayMs),
+        });
+        break;
+      case 'resumed':
+      case 'released':
+        all.set(truth.market, { ...fresh, atEdge: known.atEdge });
+        break;
+      case 'tripped':
+      case 'deleted':
+        all.set(truth.market, { ...fresh, atEdge: true });
+        break;
+      case 'lapsed':
+        judgeReport(blame, nameOf(incarnation), truth, known, notice.certainty);
+        break;
+      case 'renewed':
+        judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);
+        known.cancellationTime = notice.cancellationTime;
+        known.lapses = 0;
+        all.set(truth.market, { ...known, atEdge: !known.wanted && (known.atEdge || guaranteeIsOut) });
+        break;
+      default:
+        break;
+    }
+  }
+
+  return {
+    onNotice: (incarnation: Incarnation, notice: Notice): void => {
+      if (!canTell) return;
+      if (notice.kind === 'reloaded')
+        for (const market of notice.added) byIncarnation.get(incarnation)?.delete(market);
+      if (!('market' in notice)) return;
+      const truth = truthOf(notice.market);
+      if (truth !== undefined) onMarket(incarnation, truth, notice);
+    },
+  };
+}
+
+/** What one daemon was refused since it was last answered well: each market by itself, and the key. */
+interface Refusals {
+  readonly byMarket: Map<string, number>;
+  /** Of a key that was good once; null before that. */
+  ofKey: number | null;
+}
+
+const ANSWERED: ReadonlySet<Notice['kind']> = new Set(['renewed', 'tripped']);
+/** What was good before is latched at the second refusal in a row. */
+const LOOKS = 2;
+
+/**
+ * A market or a key that was good is not given up for a single refusal. A latch leaves timers to fire, and while it holds
+ * invariant 2 says nothing: that there was a reason for it is judged here.
+ */
+export function createLatchJudge({ blame }: Court) {
+  const byIncarnation = new Map<Incarnation, Refusals>();
+
+  function judge(incarnation: Incarnation, what: string, refusals: number): void {
+    if (refusals >= LOOKS) return;
+    blame('2 false lapse', `${what}: ${nameOf(incarnation)} gave it up after ${refusals} refusals`);
+  }
+
+  return {
+    onNotice(incarnation: Incarnation, notice: Notice): void {
+      const refusals = byIncarnation.get(incarnation) ?? { byMarket: new Map<string, number>(), ofKey: null };
+      byIncarnation.set(incarnation, refusals);
+      const { byMarket } = refusals;
+      if (ANSWERED.has(notice.kind) && 'market' in notice) {
+        byMarket.set(notice.market, 0);
+        refusals.ofKey = 0;
+      } else if (notice.kind === 'deleted') {
+        if (byMarket.has(notice.market)) byMarket.set(notice.market, 0);
+        refusals.ofKey = 0;
+      } else if (notice.kind === 'removed') {
+        byMarket.delete(notice.market);
+      } else if (notice.kind === 'attempt-failed') {
+        const known = byMarket.get(notice.market);
+        if (notice.reason === 'validation' && known !== undefined) byMarket.set(notice.market, known + 1);
+        if (notice.reason === 'auth' && refusals.ofKey !== null) refusals.ofKey += 1;
+      } else if (notice.kind === 'refused') {
+        judge(incarnation, notice.market, byMarket.get(notice.market) ?? LOOKS);
+      } else if (notice.kind === 'unauthorised') {
+        judge(incarnation, 'the key', refusals.ofKey ?? LOOKS);
+      }
+    },
+  };
+}
+
+/** Confirmations, and the end of a market that a reload took out. */
+const ENDS: ReadonlySet<Notice['kind']> = new Set(['renewed', 'tripped', 'deleted', 'removed']);
+
+/**
+ * A streak of failures is one market's own: it ends with a confirmation of that market and with nothing else. Alerts
+ * count on it; another market's success once hid forty failed renewals.
+ */
+export function createStreakJudge({ blame }: Court) {
+  const streaks = new Map<Incarnation, Map<string, number>>();
+  return {
+    onNotice(incarnation: Incarnation, notice: Notice): void {
+      const own = streaks.get(incarnation) ?? new Map<string, number>();
+      streaks.set(incarnation, own);
+      if (ENDS.has(notice.kind) && 'market' in notice) own.delete(notice.market);
+      // Streak 0 marks a late failure of an attempt that a newer one has overtaken.
+      if (notice.kind !== 'attempt-failed' || notice.streak === 0) return;
+      const expected = (own.get(notice.market) ?? 0) + 1;
+      own.set(notice.market, expected);
+      if (notice.streak === expected) return;
+      const name = nameOf(incarnation);
+      blame(
+        '8 lapses',
+        `${notice.market}: ${name} counts ${notice.streak} failures in a row, there were ${expected}`,
+      );
+    },
+  };
+}

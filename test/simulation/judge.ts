@@ -1,0 +1,294 @@
+import type { BotWord } from '../../src/core/events.ts';
+import type { Notice } from '../../src/core/notice.ts';
+import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
+import {
+  breakTruth,
+  type Court,
+  changeTimeout,
+  createEvidenceBook,
+  createIntentBook,
+  createTruths,
+  HANDOVER_MS,
+  type Incarnation,
+  type Intent,
+  nameOf,
+  type Sent,
+  TOLERANCE_MS,
+  type Truth,
+  type Violation,
+} from './court.ts';
+import { createBeliefJudge, createDepartureJudge, createStrayJudge } from './judge-of-beliefs.ts';
+import { createDeleteJudge, createEvidenceJudge } from './judge-of-deletes.ts';
+import {
+  createIsolationJudge,
+  createPaceJudge,
+  createProgressJudge,
+  createRecoveryJudge,
+} from './judge-of-haste.ts';
+import {
+  createFalseLapseJudge,
+  createLapseReportJudge,
+  createLatchJudge,
+  createStreakJudge,
+} from './judge-of-lapses.ts';
+import type { Plan } from './plan.ts';
+
+/** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
+export interface Judge {
+  readonly violations: readonly Violation[];
+  onStart(incarnation: Incarnation): void;
+  onTurn(incarnation: Incarnation): void;
+  onNotice(incarnation: Incarnation, notice: Notice): void;
+  /** A daemon hears a beat of the bot, maybe long after it was sent. */
+  onBack(incarnation: Incarnation, bot: number): void;
+  /** A reload made the bot known to the daemon. */
+  onIntroduced(incarnation: Incarnation, bot: number): void;
+  /** A bot's word reaches the daemon; it was said at `saidMs`. */
+  onEvidence(incarnation: Incarnation, bot: number, says: BotWord, saidMs: number): void;
+  /** An operator, or a reload, asked the daemon for something. */
+  onIntent(incarnation: Incarnation, market: string, intent: Intent): void;
+  /** A reload made the market another daemon's, `away`, or left it, or gave it back, to this one. */
+  onMove(incarnation: Incarnation, market: string, away: boolean): void;
+  /** The market is configured with another timeout from now on. */
+  onTimeout(market: string, timeoutMs: number): void;
+  /** A request's first byte leaves. */
+  onWrite(sent: Sent): void;
+  /** It has reached the exchange, or what stands before it. */
+  onArrival(sent: Sent): void;
+  /** `arriving` is the request that brought it about; null for time, or somebody else. */
+  onExchange(event: ExchangeEvent, arriving: Sent | null): void;
+  /** The same event, once it is taken in: what is believed of the timer must fit at this very moment. */
+  onChanged(event: ExchangeEvent): void;
+  /** From here on no belief about the market's timer can be sound for a while. Null for all markets. */
+  onTruthBroken(market: string | null): void;
+  onEnd(): void;
+}
+
+export interface JudgedWorld {
+  readonly plan: Plan;
+  readonly nowMs: () => number;
+  /** The exchange's clock, Unix milliseconds. */
+  readonly serverNowMs: () => number;
+  readonly toTrueMs: (serverMs: number) => number;
+  readonly running: ReadonlyMap<number, Incarnation>;
+}
+
+const MOST_VIOLATIONS = 20;
+
+export function createJudge(world: JudgedWorld): Judge {
+  const { plan, nowMs } = world;
+  const violations: Violation[] = [];
+  const truths = createTruths(plan);
+  const truthOf = finderOf(truths);
+  const evidence = createEvidenceBook(plan.bots, plan.watched, nowMs);
+  const intents = createIntentBook(nowMs, ({ daemon }) => plan.daemons[daemon]?.policy === 'delete');
+  const blame: Court['blame'] = (invariant, text) => {
+    if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
+  };
+  const court: Court = { ...world, truths, truthOf, evidence, intents, blame };
+  const judges = appoint(court);
+  const { senderOf, isForeign, ...lives } = createLives(plan);
+  const noteIntent: Judge['onIntent'] = (incarnation, market, intent) => {
+    intents.note(incarnation, market, intent);
+    if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market, incarnation);
+  };
+
+  return {
+    violations,
+    onStart(incarnation) {
+      lives.add(incarnation);
+      evidence.begin(incarnation);
+    },
+    onTurn(incarnation) {
+      judges.belief.onTurn(incarnation);
+      judges.evidence.onTurn(incarnation);
+      judges.recoveries.onTurn(incarnation);
+    },
+    onNotice: createListener(court, judges, noteIntent),
+    onBack: evidence.takeBackGoodbye,
+    onIntroduced: evidence.introduce,
+    onEvidence(incarnation, bot, says, saidMs) {
+      // Back after a goodbye, whatever it said since: its timers are wanted again.
+      const back = evidence.hear(incarnation, bot, says, saidMs);
+      for (const truth of truths)
+        if (back && truth.bot === bot) judges.deletes.onWanted(truth.market, incarnation);
+    },
+    onIntent: noteIntent,
+    onMove: intents.move,
+    onTimeout(market, timeoutMs) {
+      const truth = truthOf(market);
+      if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
+    },
+    ...createWireListener(court, judges, createRecorder(world, judges, isForeign), senderOf),
+    onTruthBroken(market) {
+      for (const truth of truths) {
+        if (market === null || truth.market === market) breakTruth(truth, nowMs());
+      }
+    },
+    onEnd: judges.progress.onEnd,
+  };
+}
+
+/** Tells the judges what happens on the wire, and at the exchange. */
+function createWireListener(
+  { truthOf, nowMs }: Court,
+  judges: ReturnType<typeof appoint>,
+  record: (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void,
+  senderOf: (sent: Sent | null) => Incarnation | null,
+): Pick<Judge, 'onWrite' | 'onArrival' | 'onExchange' | 'onChanged'> {
+  const truthIn = (event: ExchangeEvent) =>
+    'market' in event && event.market !== null ? truthOf(event.market) : undefined;
+  return {
+    onWrite(sent) {
+      const { number, market, order } = sent;
+      const by = senderOf(sent);
+      if (by === null || market === null || order === null) return;
+      judges.pace.onWrite(by, market, number, order.nonce);
+      const decision = judges.departures.onWrite(by, market, sent);
+      const truth = truthOf(market);
+      if (truth === undefined) return;
+      const asks = order.timeoutSeconds === null ? 'delete' : 'renew';
+      judges.strays.onWrite(truth, by, sent, decision?.purpose ?? asks);
+      if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
+      else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
+      // What waited for its connection was in order when it was decided on.
+      if (decision === null || decision.atMs === nowMs()) judges.progress.onWrite(by, market);
+    },
+    onArrival(sent) {
+      const by = senderOf(sent);
+      if (by !== null && sent.market !== null) judges.strays.onArrival(by, sent.market, sent);
+    },
+    onExchange(event, arriving) {
+      const truth = truthIn(event);
+      if (truth !== undefined) record(truth, event, senderOf(arriving));
+    },
+    onChanged(event) {
+      const truth = truthIn(event);
+      if (truth !== undefined) judges.belief.onChanged(truth);
+    },
+  };
+}
+
+/** Tells the judges what the daemons say. */
+function createListener(
+  court: Court,
+  judges: ReturnType<typeof appoint>,
+  noteIntent: Judge['onIntent'],
+): Judge['onNotice'] {
+  const { intents } = court;
+  return (incarnation, notice) => {
+    if (notice.kind === 'handed-over')
+      for (const market of notice.markets) judgeHandover(court, incarnation, market);
+    if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
+    judges.deletes.onNotice(incarnation, notice);
+    if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
+    judges.departures.onNotice(incarnation, notice);
+    judges.falseLapses.onNotice(incarnation, notice);
+    judges.lapseReports.onNotice(incarnation, notice);
+    judges.streaks.onNotice(incarnation, notice);
+    judges.latches.onNotice(incarnation, notice);
+    judges.recoveries.onNotice(incarnation, notice);
+    judges.isolation.onNotice(incarnation, notice);
+  };
+}
+
+/** A market that moved is left when its handover is over, and not before: the other daemon may learn of it later. */
+function judgeHandover({ intents, nowMs, blame }: Court, incarnation: Incarnation, market: string): void {
+  const movedSinceMs = intents.leave(incarnation, market);
+  if (movedSinceMs !== null && nowMs() - movedSinceMs >= HANDOVER_MS - TOLERANCE_MS) return;
+  const name = nameOf(incarnation);
+  blame('2 false lapse', `${market}: ${name} left it to another daemon before the handover was over`);
+}
+
+/** A pause ends by itself, on the daemon's own clock. */
+function endsPause(
+  intents: Court['intents'],
+  incarnation: Incarnation,
+  notice: Notice,
+): notice is Extract<Notice, { kind: 'released' }> {
+  if (notice.kind !== 'released' || notice.why !== 'pause-over') return false;
+  return intents.isPaused(incarnation, notice.market);
+}
+
+function finderOf(truths: readonly Truth[]): Court['truthOf'] {
+  const byName = new Map(truths.map((truth) => [truth.market, truth]));
+  return (market) => byName.get(market);
+}
+
+/** All lives of all daemons, in the order of their beginnings. */
+function createLives({ daemons }: Plan) {
+  const lives = new Map<number, Incarnation[]>();
+  return {
+    add: (incarnation: Incarnation): void => {
+      lives.set(incarnation.daemon, [...(lives.get(incarnation.daemon) ?? []), incarnation]);
+    },
+    senderOf: (sent: Sent | null): Incarnation | null =>
+      sent === null ? null : (lives.get(sent.daemon)?.[sent.life - 1] ?? null),
+    /** What an earlier life, another daemon or somebody else does to a timer is nothing that this one can know of. */
+    isForeign: (by: Incarnation | null): boolean =>
+      by === null || daemons.length > 1 || lives.get(by.daemon)?.at(-1) !== by,
+  };
+}
+
+/** One judge for each kind of promise. */
+function appoint(court: Court) {
+  return {
+    belief: createBeliefJudge(court),
+    evidence: createEvidenceJudge(court),
+    deletes: createDeleteJudge(court),
+    departures: createDepartureJudge(court),
+    falseLapses: createFalseLapseJudge(court),
+    lapseReports: createLapseReportJudge(court),
+    pace: createPaceJudge(court),
+    isolation: createIsolationJudge(court),
+    latches: createLatchJudge(court),
+    progress: createProgressJudge(court),
+    recoveries: createRecoveryJudge(court),
+    strays: createStrayJudge(court),
+    streaks: createStreakJudge(court),
+  };
+}
+
+interface Bench {
+  readonly evidence: ReturnType<typeof createEvidenceJudge>;
+  readonly deletes: ReturnType<typeof createDeleteJudge>;
+  readonly strays: ReturnType<typeof createStrayJudge>;
+  readonly falseLapses: ReturnType<typeof createFalseLapseJudge>;
+}
+
+/** Keeps the truth of a market up to date with what happens at the exchange, and lets the judges see it. */
+function createRecorder(
+  { plan, nowMs, toTrueMs }: JudgedWorld,
+  { evidence, deletes, strays, falseLapses }: Bench,
+  isForeign: (by: Incarnation | null) => boolean,
+): (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void {
+  return (truth, event, by) => {
+    switch (event.kind) {
+      case 'timer-armed':
+      case 'timer-updated':
+        truth.firesMs = toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
+        truth.owner = by;
+        if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign(by)) breakTruth(truth, nowMs());
+        if (by === null) break;
+        deletes.onArmed(truth, by, strays.hasNoTime(truth.market, by));
+        evidence.onArmed(truth, by);
+        break;
+      case 'timer-deleted':
+      case 'timer-delete-idle':
+        truth.firesMs = null;
+        truth.owner = null;
+        if (isForeign(by)) breakTruth(truth, nowMs());
+        if (by !== null) deletes.onDeleted(truth, by);
+        break;
+      case 'timer-fired':
+        truth.firesMs = null;
+        truth.owner = null;
+        truth.fired.push(event.cancellationTime);
+        truth.lastFiredMs = nowMs();
+        falseLapses.onFired(truth);
+        break;
+      default:
+        break;
+    }
+  };
+}

@@ -1,0 +1,262 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { compareCommand } from './compare-report.ts';
+import { type Plan, printPlan } from './plan.ts';
+import { parsePlan } from './plan-reader.ts';
+import { runPlan } from './run.ts';
+import { planOf } from './swarm.ts';
+import { type Failing, type Progress, runSwarm } from './threads.ts';
+
+/** Exit codes: every promise held; the caller must correct something; a promise was broken. */
+const OK = 0;
+const USAGE = 64;
+const BROKEN = 70;
+
+/** Where the commands write their lines. */
+export interface Terminal {
+  readonly out: (line: string) => void;
+  readonly err: (line: string) => void;
+  /** Standard error is looked at: progress is welcome. */
+  readonly watched: boolean;
+}
+
+/** Something that the caller must correct. */
+export class FlagError extends Error {
+  override readonly name = 'FlagError';
+}
+
+const HELP = `npm run simulate -- [flags]    seeded random faults on virtual time, every promise checked
+  --seeds COUNT    how many seeds to run (default: 100)
+  --seed SEED      the first of them (default: drawn at random)
+  --hours HOURS    run seeds until so many hours were simulated
+  --plan FILE      run the plan in this JSON file instead of seeds
+  --first          end at the first seed that breaks a promise, and do not shrink it
+  --wider          draw and judge also what the core does not yet keep
+  --jobs THREADS   threads to run them on (default: 2)
+  --out FOLDER     where the shrunk plans of failing seeds go (default: .)
+  --log            print every event of one seed, or of the plan
+
+npm run compare -- [flags]     renewal rules of well-known clients and our own through the same outages
+  --json           as JSON
+  --samples COUNT  outages at a random phase per rule, timeout and kind (default: 200)
+  --seed SEED      equal seeds give equal figures (default: 1)
+  --round-trip MS  round trip to the exchange, milliseconds (default: 100)`;
+
+const SEEDS = 100;
+const LAST_SEED = 2 ** 32 - 1;
+const HOUR_MS = 3_600_000;
+const PROGRESS_STEPS = 20;
+
+/** A first seed that nobody has run: known seeds hold long before fresh ones do. */
+export function freshSeed(): number {
+  return Math.floor(Math.random() * (LAST_SEED / 2));
+}
+
+/** Runs `simulate` or `compare` with its flags and resolves with the exit code. */
+export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
+  const [command, ...flags] = args;
+  try {
+    if (flags.includes('--help')) {
+      terminal.out(HELP);
+      return OK;
+    }
+    if (command === 'simulate') return await simulate(flags, terminal);
+    if (command === 'compare') {
+      compareCommand(readCompareFlags(flags), terminal.out);
+      return OK;
+    }
+    throw new FlagError(`the command is ${command ?? 'missing'}; allowed: simulate, compare`);
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    terminal.err(`${command}: ${error.message}`);
+    return USAGE;
+  }
+}
+
+function parse<Names extends string>(args: string[], texts: readonly Names[], switches: readonly string[]) {
+  const options = Object.fromEntries([
+    ...texts.map((name) => [name, { type: 'string' }] as const),
+    ...switches.map((name) => [name, { type: 'boolean' }] as const),
+  ]);
+  try {
+    const values: Readonly<Record<string, unknown>> = parseArgs({ args, options }).values;
+    return {
+      has: (name: string) => values[name] === true,
+      text: (name: Names) => (values[name] === undefined ? undefined : String(values[name])),
+      whole(name: Names, low: number, high: number): number | undefined {
+        const text = values[name];
+        if (text === undefined) return undefined;
+        const value = /^\d{1,10}$/.test(String(text)) ? Number(text) : Number.NaN;
+        if (value >= low && value <= high) return value;
+        throw new FlagError(`--${name} is ${String(text)}; allowed: a whole number from ${low} to ${high}`);
+      },
+    };
+  } catch (error) {
+    if (error instanceof FlagError) throw error;
+    throw new FlagError(whyNot(error).split('\n')[0] ?? '');
+  }
+}
+
+function readCompareFlags(args: string[]) {
+  const flags = parse(args, ['samples', 'seed', 'round-trip'], ['json']);
+  return {
+    json: flags.has('json'),
+    samples: flags.whole('samples', 1, 100_000) ?? 200,
+    seed: flags.whole('seed', 0, 2 ** 31) ?? 1,
+    roundTripMs: flags.whole('round-trip', 1, 400) ?? 100,
+  };
+}
+
+async function simulate(args: string[], terminal: Terminal): Promise<number> {
+  const flags = parse(args, ['seeds', 'seed', 'hours', 'plan', 'jobs', 'out'], ['first', 'wider', 'log']);
+  const seeds = flags.whole('seeds', 1, LAST_SEED);
+  const hours = readHours(flags.text('hours'));
+  const wider = flags.has('wider');
+  const plan = flags.text('plan');
+  const log = flags.has('log');
+  if (plan !== undefined) {
+    if (seeds !== undefined || hours !== undefined)
+      throw new FlagError('--plan runs one plan; leave out --seeds and --hours');
+    return runOne(`plan ${plan}`, { ...readPlan(plan), ...(wider ? { wider } : {}) }, log, terminal);
+  }
+  const firstSeed = flags.whole('seed', 0, LAST_SEED) ?? freshSeed();
+  if (log) {
+    if ((seeds ?? 1) > 1 || hours !== undefined)
+      throw new FlagError('--log prints the events of one seed; leave out --seeds and --hours');
+    return runOne(`seed ${firstSeed}`, planOf(firstSeed, wider), true, terminal);
+  }
+  if (flags.has('first')) return runUntilBroken(firstSeed, seeds ?? SEEDS, wider, terminal);
+  return runMany(
+    {
+      firstSeed,
+      seeds: Math.min(seeds ?? (hours === undefined ? SEEDS : LAST_SEED), LAST_SEED - firstSeed + 1),
+      simulatedMs: hours === undefined ? Number.POSITIVE_INFINITY : hours * HOUR_MS,
+      threads: flags.whole('jobs', 1, 256) ?? 2,
+      wider,
+    },
+    flags.text('out') ?? '.',
+    terminal,
+  );
+}
+
+function runOne(name: string, plan: Plan, log: boolean, { out }: Terminal): number {
+  const { violations, simulatedMs, requests } = runPlan(plan, log ? { onLine: out } : {});
+  for (const { invariant, atMs, text } of violations)
+    out(`BROKEN ${invariant} at ${inSeconds(atMs)}: ${text}`);
+  const held = violations.length === 0 ? 'every promise held' : `${violations.length} broken promises`;
+  out(`${name}: ${inSeconds(simulatedMs)} simulated, ${requests} requests, ${held}.`);
+  return violations.length === 0 ? OK : BROKEN;
+}
+
+function runUntilBroken(firstSeed: number, seeds: number, wider: boolean, { out }: Terminal): number {
+  for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) {
+    const [violation] = runPlan(planOf(seed, wider)).violations;
+    if (violation === undefined) continue;
+    out(`seed ${seed}: ${violation.invariant}, at ${inSeconds(violation.atMs)}: ${violation.text}`);
+    return BROKEN;
+  }
+  out(`${seeds} seeds from ${firstSeed} on: every promise held.`);
+  return OK;
+}
+
+interface Many {
+  readonly firstSeed: number;
+  readonly seeds: number;
+  readonly simulatedMs: number;
+  readonly threads: number;
+  readonly wider: boolean;
+}
+
+async function runMany(many: Many, folder: string, { out, err, watched }: Terminal): Promise<number> {
+  const onProgress = watched ? createProgressReport(many, err) : () => undefined;
+  const { seeds, simulatedMs, requests, cpuSeconds, failing } = await runSwarm({ ...many, onProgress });
+  const speed = simulatedMs / HOUR_MS / Math.max(cpuSeconds, 0.001);
+  out(
+    `${seeds} seeds from ${many.firstSeed} on, ${inHours(simulatedMs)} simulated, ${requests} requests to the exchange.`,
+  );
+  out(`${speed.toFixed(2)} simulated hours per CPU second.`);
+  out(failing.length === 0 ? 'Every promise held.' : `Seeds that broke a promise: ${failing.length}.`);
+  for (const one of failing) for (const line of describeFailing(one, many.wider, folder)) out(line);
+  return failing.length === 0 ? OK : BROKEN;
+}
+
+/** Says how far it is, a number of times in all. */
+function createProgressReport(many: Many, say: (line: string) => void): (progress: Progress) => void {
+  let said = 0;
+  return ({ seeds, simulatedMs, failing }) => {
+    const share = Math.max(seeds / many.seeds, simulatedMs / many.simulatedMs);
+    const step = Math.floor(share * PROGRESS_STEPS);
+    if (step <= said) return;
+    said = step;
+    const percent = `${Math.min(100, step * (100 / PROGRESS_STEPS))} %`.padStart(5);
+    say(`${percent}  ${seeds} seeds, ${inHours(simulatedMs)} simulated, ${failing} failing`);
+  };
+}
+
+function describeFailing({ seed, violation, shrunk }: Failing, wider: boolean, folder: string): string[] {
+  const { invariant, atMs, text } = violation;
+  const broken = `seed ${seed}: ${invariant}, at ${inSeconds(atMs)}: ${text}`;
+  const flag = wider ? ' --wider' : '';
+  if (shrunk === null)
+    return [
+      broken,
+      `  not shrunk, others came first; replay: npm run simulate -- --seed ${seed}${flag} --log`,
+    ];
+  const file = join(folder, `simulate-${seed}.json`);
+  const found = `Seed ${seed} broke ${shrunk.violation.invariant}: ${shrunk.violation.text}`;
+  write(file, printPlan({ found, ...shrunk.plan }));
+  const faults = shrunk.plan.faults.length;
+  return [
+    broken,
+    `  shrunk to ${faults} ${faults === 1 ? 'fault' : 'faults'} in ${shrunk.runs} runs: ${file}`,
+    `  replay: npm run simulate -- --plan ${file} --log`,
+  ];
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeFileSync(file, text);
+  } catch (error) {
+    throw new FlagError(`--out: cannot write ${file}: ${whyNot(error)}`);
+  }
+}
+
+function readPlan(file: string): Plan {
+  let input: unknown;
+  try {
+    input = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new FlagError(`--plan: cannot read ${file} as JSON: ${whyNot(error)}`);
+  }
+  const parsed = parsePlan(input);
+  if (!parsed.ok) throw new FlagError(`--plan: ${file}: ${parsed.problem}`);
+  return parsed.plan;
+}
+
+function readHours(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const value = /^\d{1,7}(\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
+  if (value > 0) return value;
+  throw new FlagError(`--hours is ${text}; allowed: a number of hours such as 0.5 or 24`);
+}
+
+function whyNot(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function inSeconds(ms: number): string {
+  return `${(ms / 1000).toFixed(3)} s`;
+}
+
+function inHours(ms: number): string {
+  return `${(ms / HOUR_MS).toFixed(1)} h`;
+}
+
+if (import.meta.main) {
+  process.exitCode = await main(process.argv.slice(2), {
+    out: (line) => process.stdout.write(`${line}\n`),
+    err: (line) => process.stderr.write(`${line}\n`),
+    watched: process.stderr.isTTY,
+  });
+}

@@ -1,0 +1,168 @@
+import type { Timeline } from '../../src/simulator/virtual-clock.ts';
+import type { Incarnation, Intent, Shared } from './court.ts';
+import type { Fleet } from './hosts.ts';
+import type { Judge } from './judge.ts';
+import { botName, type Plan, type PlannedMarket } from './plan.ts';
+
+/** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
+export interface Operators {
+  /** As this daemon sees them. */
+  readonly markets: (daemon: number) => Shared;
+  changeTimeout(market: number, timeoutSeconds: number): void;
+  /** Takes the market out of the configuration, and brings it back after `forMs`. */
+  remove(market: number, forMs: number): void;
+  /**
+   * Gives the market to one daemon alone, and back to all after `forMs`. The others learn of either one after the other,
+   * the last one after `lagMs`.
+   */
+  move(market: number, keeper: number, forMs: number, lagMs: number): void;
+  /** Takes the market out of guard, and arms it again after `forMs`; a pause ends by itself. */
+  hold(market: number, does: 'pause' | 'disarm' | 'trip', forMs: number): void;
+  /** Everything is configured, and what is held is armed, from now on. */
+  restore(): void;
+}
+
+interface Wish {
+  readonly planned: PlannedMarket;
+  timeoutSeconds: number;
+  outUntilMs: number;
+  heldUntilMs: number;
+  /** Until when each daemon takes it for another one's. */
+  readonly elsewhereUntilMs: Map<number, number>;
+}
+
+export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fleet: () => Fleet): Operators {
+  const wishes = plan.markets.map(wishFor);
+  const { nowMs } = timeline;
+  const tell = createTelling(fleet);
+  let restored = false;
+  const markets = (daemon: number) => sharedOf(wishes, daemon, nowMs());
+  const reload = (daemon?: number) =>
+    tell((host) => {
+      if (daemon === undefined || host.daemon === daemon) reloadHost(plan, host, markets(host.daemon), judge);
+    });
+  function command(wish: Wish, does: 'arm' | 'pause' | 'disarm' | 'trip', forMs: number): void {
+    const { market } = wish.planned;
+    tell((host) => {
+      const known = host.keeper.state.byName.get(market);
+      if (known === undefined || known.leaving) return;
+      const intent: Intent = does === 'arm' ? 'guard' : does;
+      // A pause of what was taken out of guard for good changes nothing.
+      if (intent !== 'pause' || known.hold === null || known.hold.why === 'paused')
+        judge.onIntent(host, market, intent);
+      void host.keeper.operate({ does, markets: [market], forMs }, 0);
+    });
+  }
+
+  return {
+    markets,
+    changeTimeout(index, timeoutSeconds) {
+      const wish = wishes[index];
+      if (wish === undefined) return;
+      wish.timeoutSeconds = timeoutSeconds;
+      judge.onTimeout(wish.planned.market, timeoutSeconds * 1000);
+      reload();
+    },
+    remove(index, forMs) {
+      const wish = wishes[index];
+      if (wish === undefined) return;
+      wish.outUntilMs = Math.max(wish.outUntilMs, nowMs() + forMs);
+      reload();
+      timeline.at(nowMs() + forMs, () => reload());
+    },
+    move(index, keeper, forMs, lagMs) {
+      const wish = wishes[index];
+      if (wish === undefined) return;
+      for (const { daemon, learnsMs } of learning(plan, keeper, nowMs(), lagMs)) {
+        timeline.at(learnsMs, () => {
+          if (!restored) lend(wish, daemon, learnsMs + forMs);
+          reload(daemon);
+        });
+        timeline.at(learnsMs + forMs, () => reload(daemon));
+      }
+    },
+    hold(index, does, forMs) {
+      const wish = wishes[index];
+      if (wish === undefined) return;
+      wish.heldUntilMs = Math.max(wish.heldUntilMs, nowMs() + forMs);
+      command(wish, does, forMs);
+      timeline.at(nowMs() + forMs, () => {
+        if (nowMs() >= wish.heldUntilMs) command(wish, 'arm', 0);
+      });
+    },
+    restore() {
+      // A market that waits for its slow probe is not helped along: it has to come right by itself.
+      const held = wishes.filter(({ heldUntilMs }) => heldUntilMs > nowMs());
+      for (const wish of wishes) fulfil(wish);
+      restored = true;
+      reload();
+      for (const wish of held) command(wish, 'arm', 0);
+    },
+  };
+}
+
+function wishFor(planned: PlannedMarket): Wish {
+  const { timeoutSeconds } = planned;
+  return { planned, timeoutSeconds, outUntilMs: 0, heldUntilMs: 0, elsewhereUntilMs: new Map() };
+}
+
+/** Configured everywhere, and not held. */
+function fulfil(wish: Wish): void {
+  wish.outUntilMs = 0;
+  wish.heldUntilMs = 0;
+  wish.elsewhereUntilMs.clear();
+}
+
+/** When each daemon but the one that keeps a market learns that it moves. */
+function learning({ daemons }: Plan, keeper: number, fromMs: number, lagMs: number) {
+  return [...daemons.keys()]
+    .filter((daemon) => daemon !== keeper)
+    .map((daemon) => ({ daemon, learnsMs: fromMs + (lagMs * (daemon + 1)) / daemons.length }));
+}
+
+/** The daemon takes the market for another one's until then. */
+function lend({ elsewhereUntilMs }: Wish, daemon: number, untilMs: number): void {
+  elsewhereUntilMs.set(daemon, Math.max(elsewhereUntilMs.get(daemon) ?? 0, untilMs));
+}
+
+function sharedOf(wishes: readonly Wish[], daemon: number, nowMs: number): Shared {
+  const all = wishes.filter(({ outUntilMs }) => outUntilMs <= nowMs);
+  const isElsewhere = ({ elsewhereUntilMs }: Wish) => (elsewhereUntilMs.get(daemon) ?? 0) > nowMs;
+  const configured = ({ planned, timeoutSeconds }: Wish) => ({ ...planned, timeoutSeconds });
+  return {
+    own: all.filter((wish) => !isElsewhere(wish)).map(configured),
+    elsewhere: all.filter(isElsewhere).map(configured),
+  };
+}
+
+/** A host that stands still is told when it runs again; one that stops is not told any more. */
+function createTelling(fleet: () => Fleet) {
+  return (run: (host: Incarnation) => void): void => {
+    for (const host of fleet().running.values()) {
+      host.clock.whenRunning(() => {
+        if (host.stoppingMs === null && fleet().running.get(host.daemon) === host) run(host);
+      });
+    }
+  };
+}
+
+function reloadHost(plan: Plan, host: Incarnation, shared: Shared, judge: Judge): void {
+  const { state } = host.keeper;
+  for (const { market: name } of plan.markets) {
+    const known = state.byName.get(name);
+    const guarded = known !== undefined && !known.leaving;
+    const isOne = ({ market }: PlannedMarket) => market === name;
+    const own = shared.own.some(isOne);
+    const elsewhere = shared.elsewhere.some(isOne);
+    if (known !== undefined && elsewhere) judge.onMove(host, name, true);
+    else if (guarded && own) judge.onMove(host, name, false);
+    else if (!own && (guarded || known?.movedUntilAwakeMs != null)) judge.onIntent(host, name, 'remove');
+    else if (own) {
+      judge.onMove(host, name, false);
+      judge.onIntent(host, name, 'guard');
+    }
+  }
+  const seen = [...shared.own, ...shared.elsewhere.filter(({ market }) => state.byName.has(market))];
+  for (const { bot } of seen) if (!state.bots.has(botName(bot))) judge.onIntroduced(host, bot);
+  host.keeper.reload(host.configure(shared));
+}

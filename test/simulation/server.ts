@@ -1,0 +1,167 @@
+import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
+import type { Reply } from '../../src/simulator/answer.ts';
+import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
+import { createHttpDate } from '../../src/simulator/exchange-clock.ts';
+import type { ApiKey } from '../../src/simulator/signed-request.ts';
+import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import type { Timeline } from '../../src/simulator/virtual-clock.ts';
+import type { Sent } from './court.ts';
+import type { Plan } from './plan.ts';
+
+/** Unix milliseconds of the exchange's clock at the start of every run. */
+export const EPOCH_MS = 1_700_000_000_000;
+/** The exchange counts requests against its limit over this. */
+export const LIMIT_WINDOW_MS = 10_000;
+
+/** The simulated exchange on the timeline of a run, with a clock of its own. */
+export interface SimulatedServer {
+  /** The exchange's clock, Unix milliseconds. */
+  readonly nowMs: () => number;
+  readonly toTrueMs: (serverMs: number) => number;
+  stepClock(byMs: number): void;
+  /** A moment of the exchange's clock as its `Date` header shows it. */
+  dateOf(serverMs: number): string;
+  handle(sent: Sent): Reply;
+  /** Answers as if the request were carried out. */
+  pretend(sent: Sent): Reply;
+  /** Somebody else with a key of the same account sets a timer, or deletes it with null. */
+  meddle(market: string, timeoutSeconds: number | null): void;
+  /** Somebody else makes a request that changes nothing and counts against the limit. */
+  knock(): void;
+  /** Gets every event together with the request that brought it about, if one did. */
+  onEvent(listener: (event: ExchangeEvent, arriving: Sent | null) => void): void;
+}
+
+export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
+  const rate = 1 + plan.serverDriftPpm * 1e-6;
+  let steppedMs = 0;
+  const nowMs = () => EPOCH_MS + steppedMs + timeline.nowMs() * rate;
+  const toTrueMs = (serverMs: number) => (serverMs - EPOCH_MS - steppedMs) / rate;
+  const exchange = createExchange(plan);
+  const actor = createActor(exchange);
+  const planFiring = createFiring(exchange, timeline, nowMs, toTrueMs);
+  let arriving: Sent | null = null;
+
+  function arrive(sent: Sent, pretend?: 'pretend'): Reply {
+    arriving = sent;
+    const reply = exchange.handle(sent.request, nowMs(), pretend);
+    arriving = null;
+    planFiring();
+    return reply;
+  }
+  return {
+    nowMs,
+    toTrueMs,
+    stepClock(byMs) {
+      steppedMs += byMs;
+      planFiring();
+    },
+    dateOf: createDates(),
+    handle: (sent) => arrive(sent),
+    pretend: (sent) => arrive(sent, 'pretend'),
+    meddle(market, timeoutSeconds) {
+      actor.sync(market, timeoutSeconds, nowMs());
+      planFiring();
+    },
+    knock: () => actor.knock(nowMs()),
+    onEvent(listener) {
+      exchange.log.subscribe((event) => listener(event, arriving));
+    },
+  };
+}
+
+function createExchange(plan: Plan): SimulatedExchange {
+  const keys = [...new Set(plan.daemons.map(({ key }) => key))].map((key) => ({
+    key: `key-${key}`,
+    secret: `secret-${key}`,
+    account: 'main',
+  }));
+  return createSimulatedExchange({
+    profile: plan.profile,
+    keys: [...keys, ACTOR_KEY],
+    startTimeRounding: plan.rounding,
+    cancellationDelayMs: plan.cancellationDelayMs,
+    limits: { 'kill-switch': { requests: plan.limitRequests, windowMs: LIMIT_WINDOW_MS } },
+    eventCapacity: 64,
+    // Half of the time of a run would go into checking what another test proves.
+    checkSignatures: plan.seed % 10 === 0,
+  });
+}
+
+const DAY_MS = 86_400_000;
+/** Length of `Sun, 06 Nov 1994 `, the part of an HTTP date before the time of day. */
+const DAY_LENGTH = 17;
+
+/** HTTP dates like those of the simulated server, which are dear to make, with the day made once. */
+function createDates(): (serverMs: number) => string {
+  const httpDate = createHttpDate();
+  let day = Number.NaN;
+  let text = '';
+  const twoDigits = (value: number) => String(value).padStart(2, '0');
+  return (serverMs) => {
+    const seconds = Math.floor((serverMs % DAY_MS) / 1000);
+    const today = Math.floor(serverMs / DAY_MS);
+    if (today !== day) {
+      day = today;
+      text = httpDate(serverMs).slice(0, DAY_LENGTH);
+    }
+    const time = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+    return `${text}${time.map(twoDigits).join(':')} GMT`;
+  };
+}
+
+/** Fires timers at their moment. The returned function looks up anew which comes first. */
+function createFiring(
+  exchange: SimulatedExchange,
+  timeline: Timeline,
+  nowMs: () => number,
+  toTrueMs: (serverMs: number) => number,
+): () => void {
+  let cancel = () => {};
+  let plannedMs: number | null = null;
+
+  return function planFiring() {
+    const dueMs = exchange.nextFiringMs();
+    const trueMs = dueMs === null ? null : toTrueMs(dueMs) + 0.01;
+    if (trueMs === plannedMs) return;
+    cancel();
+    plannedMs = trueMs;
+    if (trueMs === null) return;
+    cancel = timeline.at(trueMs, () => {
+      plannedMs = null;
+      exchange.advance(nowMs());
+      planFiring();
+    });
+  };
+}
+
+/** Somebody else with a key of the same account. */
+export const ACTOR_KEY: ApiKey = { key: 'key-actor', secret: 'secret-actor', account: 'main' };
+
+const PATH = '/api/v4/order/kill-switch';
+
+/** Changes timers behind the daemons' backs, by the same API that they use. */
+export function createActor(exchange: SimulatedExchange) {
+  let nonce = 1;
+
+  /** `timeoutSeconds` null deletes. `nowMs` is the exchange's clock, Unix milliseconds. */
+  function sync(market: string, timeoutSeconds: number | null, nowMs: number): void {
+    nonce += 1;
+    const timeout = timeoutSeconds === null ? null : String(timeoutSeconds);
+    const body = JSON.stringify({ request: PATH, nonce: String(nonce), market, timeout, types: null });
+    const payload = encodePayload(body);
+    const headers = {
+      'content-type': 'application/json',
+      'x-txc-apikey': ACTOR_KEY.key,
+      'x-txc-payload': payload,
+      'x-txc-signature': signPayload(payload, ACTOR_KEY.secret),
+    };
+    exchange.handle({ method: 'POST', path: PATH, headers, body }, nowMs);
+  }
+
+  return {
+    sync,
+    /** A request that changes nothing and counts against the limit. */
+    knock: (nowMs: number): void => sync('', null, nowMs),
+  };
+}
