@@ -25,7 +25,7 @@ beforeAll(() => {
   for (const timeoutSeconds of COMPARED_TIMEOUTS_SECONDS) {
     comparisons.set(timeoutSeconds, compareAt(timeoutSeconds, OPTIONS));
   }
-});
+}, 120_000);
 
 describe('at the worst moment our own rule survives an outage', () => {
   it.each([

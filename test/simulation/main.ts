@@ -81,15 +81,19 @@ function parse<Names extends string>(args: string[], texts: readonly Names[], sw
   ]);
   try {
     const values: Readonly<Record<string, unknown>> = parseArgs({ args, options }).values;
+    const text = (name: Names) => {
+      const value = values[name];
+      return typeof value === 'string' ? value : undefined;
+    };
     return {
       has: (name: string) => values[name] === true,
-      text: (name: Names) => (values[name] === undefined ? undefined : String(values[name])),
+      text,
       whole(name: Names, low: number, high: number): number | undefined {
-        const text = values[name];
-        if (text === undefined) return undefined;
-        const value = /^\d{1,10}$/.test(String(text)) ? Number(text) : Number.NaN;
+        const given = text(name);
+        if (given === undefined) return undefined;
+        const value = /^\d{1,10}$/.test(given) ? Number(given) : Number.NaN;
         if (value >= low && value <= high) return value;
-        throw new FlagError(`--${name} is ${String(text)}; allowed: a whole number from ${low} to ${high}`);
+        throw new FlagError(`--${name} is ${given}; allowed: a whole number from ${low} to ${high}`);
       },
     };
   } catch (error) {
