@@ -1,9 +1,11 @@
 import {
   ApiError,
   ArgumentError,
+  CredentialError,
   NetworkError,
   NonceError,
   NotFoundError,
+  OrderMismatchError,
   ProtocolError,
   PublicRefusedError,
   RefusedError,
@@ -28,7 +30,8 @@ export interface ApiFailure {
 export function describeFailure(error: unknown): ApiFailure {
   if (error instanceof ArgumentError) {
     const { name, message, argument } = error;
-    return { exitCode: EXIT.usage, sentence: message, error: { name, message, argument } };
+    const hint = argument === 'amountIn' ? '; name it with --amount-in or in the JSON' : '';
+    return { exitCode: EXIT.usage, sentence: `${message}${hint}`, error: { name, message, argument } };
   }
   if (!(error instanceof ApiError)) throw error;
   const { name, message, status, maybeApplied } = error;
@@ -41,6 +44,7 @@ function detailsOf(error: ApiError): Readonly<Record<string, unknown>> {
   if (error instanceof RefusedError) return { code: error.code, fields: error.fields };
   if (error instanceof PublicRefusedError) return { params: error.params };
   if (error instanceof NetworkError) return { reason: error.reason };
+  if (error instanceof OrderMismatchError) return { order: error.order };
   if (error instanceof UnknownOutcomeError) {
     const { operation, clientOrderId, uniqueId } = error;
     return { operation, clientOrderId, uniqueId };
@@ -53,6 +57,7 @@ const UNAVAILABLE = [NetworkError, TimeoutError, ServerError, NotFoundError, Thr
 function judge(error: ApiError): { readonly exitCode: ExitCode; readonly hint: string | null } {
   // It says itself what to look up.
   if (error instanceof UnknownOutcomeError) return { exitCode: EXIT.unconfirmed, hint: null };
+  if (error instanceof OrderMismatchError) return { exitCode: EXIT.internal, hint: 'nothing was undone' };
   if (error instanceof UnauthorisedError) {
     return { exitCode: EXIT.refused, hint: 'the exchange refuses the key, its permissions or the token' };
   }
@@ -62,6 +67,7 @@ function judge(error: ApiError): { readonly exitCode: ExitCode; readonly hint: s
   }
   const maybe = error.maybeApplied ? 'it may have been carried out all the same' : null;
   if (UNAVAILABLE.some((kind) => error instanceof kind)) return { exitCode: EXIT.unreachable, hint: maybe };
+  if (error instanceof CredentialError) return { exitCode: EXIT.config, hint: 'nothing was sent' };
   const hint = error instanceof ProtocolError ? maybe : 'not an answer that the API document knows';
   return { exitCode: EXIT.internal, hint };
 }

@@ -1,8 +1,9 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { checkArguments } from '../exchange/arguments.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
+import { checkUnit } from '../exchange/rules.ts';
+import { checkArguments } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { tidy } from '../util/redact.ts';
 import { type AccessFlags, findApiAccess } from './api-access.ts';
@@ -15,6 +16,7 @@ interface Flags extends AccessFlags {
   readonly list?: boolean;
   readonly yes?: boolean;
   readonly json?: boolean;
+  readonly amountIn?: string;
 }
 
 /** More than any request of the API is long. */
@@ -52,6 +54,7 @@ export function registerApi(program: Command, edge: Edge): void {
     .argument('[json]', 'its arguments as a JSON object; - reads them from standard input')
     .option('--list', 'show the operations and call none')
     .option('--yes', 'do it: needed where money is moved')
+    .option('--amount-in <unit>', 'quote or base: what the exchange counts the amount of a buy in')
     .option('--base-url <url>', 'base address of the exchange (KILLSWITCHD_BASE_URL)')
     .addOption(new Option('--access-token-file <file>', 'file with the OAuth 2.0 token for orderHistory'))
     .option('--json', 'errors as JSON on standard output, too; with --list the list as JSON')
@@ -69,7 +72,7 @@ async function call(
 ): Promise<ExitCode> {
   const name = readName(named);
   const operation: Operation<never> = OPERATIONS[name];
-  const given = await readArguments(name, json, edge);
+  const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
   const access = await findApiAccess(operation.authentication, flags, edge.env);
   const client = createClient({ ...access, clock: createSystemClock() });
   try {
@@ -116,6 +119,21 @@ async function readArguments(name: OperationName, json: string | undefined, edge
   return given;
 }
 
+/** The arguments with the unit of `--amount-in`. */
+function withUnit(name: OperationName, given: unknown, amountIn: string | undefined): unknown {
+  if (amountIn === undefined || typeof given !== 'object' || given === null) return given;
+  if (name !== 'createStockMarketOrder') {
+    throw new CommandError(EXIT.usage, `--amount-in: ${name} has no amount to be counted; leave it away`);
+  }
+  if ('amountIn' in given && given.amountIn !== amountIn) {
+    throw new CommandError(
+      EXIT.usage,
+      `--amount-in is ${tidy(amountIn)}, and amountIn in the JSON is another; give one`,
+    );
+  }
+  return { ...given, amountIn };
+}
+
 async function readInput(edge: Edge): Promise<string> {
   const bytes = (await edge.input?.(MOST_BYTES)) ?? null;
   if (bytes !== null) return bytes.toString('utf8');
@@ -142,9 +160,16 @@ function describeMove(name: OperationName, given: unknown): string {
     const { amount, ticker, address } = checkArguments(name, given as Given<'withdrawPay'>);
     return `${name} would send ${amount} ${ticker} to ${tidy(JSON.stringify(address))}, with the fee on top,`;
   }
-  const { side, amount, market } = checkArguments(name, given as Given<'createStockMarketOrder'>);
+  const order = checkUnit(checkArguments(name, given as Given<'createStockMarketOrder'>));
+  const { side, amount, amountIn, market } = order;
   const [base, quote] = market.split('_');
-  return `${name} would ${side} at the market price in ${market}, for ${amount} ${side === 'buy' ? quote : base},`;
+  const deal =
+    side === 'sell'
+      ? `sell ${amount} ${base}, for ${quote}`
+      : amountIn === 'quote'
+        ? `buy ${base} for ${amount} ${quote}`
+        : `buy ${amount} ${base}, whatever that costs in ${quote}`;
+  return `${name} would ${deal}, at the market price,`;
 }
 
 const EFFECTS = { reads: 'reads', changes: 'changes', 'moves-money': 'moves money' } as const;
@@ -158,28 +183,16 @@ function list(flags: Flags, edge: Edge): ExitCode {
     edge.out(JSON.stringify(rows, null, 2));
     return EXIT.ok;
   }
-  const column = (title: string, texts: readonly string[]): Column => {
-    return { title, texts, tones: null, right: false, keep: 100, least: null };
+  const column = (title: string, textOf: (row: (typeof rows)[number]) => string): Column => {
+    return { title, texts: rows.map(textOf), tones: null, right: false, keep: 100, least: null };
   };
+  const limitOf = (limit: Operation<never>['limit']) =>
+    limit === null ? 'not shown' : `${limit.requests} in ${limit.windowMs / 1000} s`;
   const columns = [
-    column(
-      'operation',
-      rows.map(({ name }) => name),
-    ),
-    column(
-      'request',
-      rows.map(({ method, path }) => `${method} ${path}`),
-    ),
-    column(
-      'limit',
-      rows.map(({ limit }) =>
-        limit === null ? 'not shown' : `${limit.requests} in ${limit.windowMs / 1000} s`,
-      ),
-    ),
-    column(
-      'effect',
-      rows.map(({ effect }) => EFFECTS[effect]),
-    ),
+    column('operation', ({ name }) => name),
+    column('request', ({ method, path }) => `${method} ${path}`),
+    column('limit', ({ limit }) => limitOf(limit)),
+    column('effect', ({ effect }) => EFFECTS[effect]),
   ];
   for (const line of layOut(columns, Number.POSITIVE_INFINITY)) {
     edge.out(paint(line, Number.POSITIVE_INFINITY, false));

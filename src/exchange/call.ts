@@ -1,19 +1,21 @@
+import pRetry from 'p-retry';
 import type { Redact } from '../util/redact.ts';
+import type { Reply } from './classify.ts';
 import {
   ApiError,
   ArgumentError,
   type Lookup,
   NetworkError,
   NonceError,
+  ServerError,
+  ThrottledError,
   TimeoutError,
   toError,
   UnknownOutcomeError,
 } from './errors.ts';
 import type { Access } from './exchange.ts';
+import { type Limits, onAbort, withdrawn } from './limits.ts';
 import type { Operation } from './operations.ts';
-import { repeat } from './repeat.ts';
-import type { Reply } from './reply.ts';
-import { onAbort, type Turns, withdrawn } from './turns.ts';
 import type { WireResult } from './wire.ts';
 
 export interface CallOptions {
@@ -22,7 +24,10 @@ export interface CallOptions {
    * an order or a withdrawal had already left.
    */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call; 10 000 where it is not given. Half of them may go by waiting for the limit. */
+  /**
+   * Milliseconds for the whole call; those of the client where it is not given. Half of them may go by waiting for the
+   * limit, and for the calls before where nonces rise.
+   */
   readonly timeoutMs?: number | undefined;
   /** Index into the base addresses; the first one where it is not given. */
   readonly base?: number | undefined;
@@ -49,15 +54,23 @@ export interface Answered<T> {
 /** Makes calls one by one, each with a deadline. */
 export type Caller = <Arguments, T>(call: Call<Arguments, T>, options: CallOptions) => Promise<Answered<T>>;
 
-const TIMEOUT_MS = 10_000;
 /** The longest that a timer of the runtime waits. */
 const LONGEST_MS = 2_147_483_647;
-/** A stale nonce is repeated at once with a new one: 1 s, 1 min and 1 h ahead if need be. */
-const NONCE_RETRIES = 3;
-/** A reading call whose connection was lost is repeated once: the server may have closed it for being idle. */
-const LOSS_RETRIES = 1;
 
-function timeoutOf({ timeoutMs = TIMEOUT_MS }: CallOptions): number {
+/** Waits of 0.1 to 0.2, 0.2 to 0.4 and 0.4 to 0.8 s. Every option is given: the defaults go on for 17 minutes. */
+const BACKOFF = {
+  retries: 3,
+  factor: 2,
+  minTimeout: 100,
+  maxTimeout: 1_000,
+  randomize: true,
+  unref: false,
+  onFailedAttempt: () => undefined,
+  shouldConsumeRetry: () => true,
+} as const;
+
+/** The time of a call in milliseconds. Throws an ArgumentError where no timer can wait for it. */
+export function checkTimeout(timeoutMs: number): number {
   if (Number.isFinite(timeoutMs) && timeoutMs > 0 && timeoutMs <= LONGEST_MS) return timeoutMs;
   const allowed = `allowed: milliseconds greater than 0, at most ${LONGEST_MS}`;
   throw new ArgumentError('timeoutMs', `timeoutMs is ${String(timeoutMs)}; ${allowed}`);
@@ -110,51 +123,60 @@ function attemptOnce<Arguments, T>(
   });
 }
 
-/** True where the same request over a new connection may well succeed. */
-function isLoss(error: Error): boolean {
-  return error instanceof TimeoutError || (error instanceof NetworkError && error.reason === 'network');
+/**
+ * True where the call may be sent again after this error. What moves money is sent once, whatever comes back: the
+ * document does not show how a rate limit is told, so that the answer of a stale nonce may be one. A stale nonce has
+ * changed nothing. What else is repeated only reads.
+ */
+function mayRepeat({ effect }: Operation<never>, error: Error): boolean {
+  if (effect === 'moves-money') return false;
+  if (error instanceof NonceError) return true;
+  if (effect !== 'reads') return false;
+  const isLost = error instanceof NetworkError && error.reason === 'network';
+  return isLost || error instanceof TimeoutError || error instanceof ServerError;
 }
 
-/**
- * Calls over one access, in turn of their limits. A stale nonce is certain to have changed nothing and is repeated with
- * a new one; what else is repeated only reads.
- */
-export function createCaller(access: Access, turns: Turns): Caller {
+/** Calls over one access, in turn of their limits. `defaultMs`: the time of a call that names none. */
+export function createCaller(access: Access, limits: Limits, defaultMs: number): Caller {
   const { clock, origins } = access;
 
   return async (call, options) => {
     const { operation, lookup = {}, firstShare = 1 } = call;
     const { signal } = options;
     const origin = originOf(origins, options);
-    const timeoutMs = timeoutOf(options);
+    const timeoutMs = checkTimeout(options.timeoutMs ?? defaultMs);
     const begunMs = clock.now().monoMs;
     const endMs = begunMs + timeoutMs;
-    const lossesAllowed = operation.effect === 'reads' ? LOSS_RETRIES : 0;
-    let losses = 0;
-    let staleNonces = 0;
 
-    const attempt = async () => {
-      await turns.take(operation, endMs - clock.now().monoMs, signal);
-      const untilMs = losses < lossesAllowed ? begunMs + timeoutMs * firstShare : endMs;
-      return attemptOnce(access, call, { origin, untilMs, fresh: losses > 0, signal });
-    };
-    const mayRepeat = (error: Error): boolean => {
-      if (clock.now().monoMs >= endMs) return false;
-      if (error instanceof NonceError) {
-        staleNonces += 1;
-        return staleNonces <= NONCE_RETRIES;
+    let lastError: unknown = null;
+    const attempt = async (number: number) => {
+      const waitMs = (endMs - clock.now().monoMs) / 2;
+      const untilMs = number === 1 ? begunMs + timeoutMs * firstShare : endMs;
+      const job = () => attemptOnce(access, call, { origin, untilMs, fresh: number > 1, signal });
+      try {
+        return await limits.run(operation, { waitMs, signal }, job);
+      } catch (error) {
+        // A repetition that had no turn says less than what it was to repeat.
+        const isUnsent = error instanceof ThrottledError && error.status === null;
+        lastError = isUnsent && lastError !== null ? lastError : error;
+        throw lastError;
       }
-      if (!isLoss(error)) return false;
-      losses += 1;
-      return losses <= lossesAllowed;
     };
 
     try {
-      return await repeat(attempt, { retries: NONCE_RETRIES + LOSS_RETRIES, mayRepeat });
+      if (operation.effect === 'moves-money') return await attempt(1);
+      return await pRetry(attempt, {
+        ...BACKOFF,
+        maxRetryTime: timeoutMs,
+        // What has changed something is told as done, also where it was withdrawn at the same time.
+        ...(operation.effect === 'reads' && signal !== undefined && { signal }),
+        shouldRetry: ({ error, retryDelay }) =>
+          mayRepeat(operation, error) && clock.now().monoMs + retryDelay < endMs,
+      });
     } catch (error) {
-      const movedMoney =
-        operation.effect === 'moves-money' && error instanceof ApiError && error.maybeApplied;
-      throw movedMoney ? new UnknownOutcomeError(operation.name, lookup, error) : error;
+      if (!(error instanceof ApiError)) throw withdrawn(signal, false) ?? error;
+      const isUnknown = operation.effect === 'moves-money' && error.maybeApplied;
+      throw isUnknown ? new UnknownOutcomeError(operation.name, lookup, error) : error;
     }
   };
 }

@@ -1,15 +1,88 @@
 import type { FailureReason, Outcome, ServerTimer } from '../core/outcome.ts';
 import type { PingOutcome } from '../ports.ts';
 import type { Redact } from '../util/redact.ts';
-import {
-  type ApiErrorBody,
-  decodeError,
-  decodePublicError,
-  decodeTimer,
-  isPong,
-  parseBody,
-} from './decode.ts';
+import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
 import type { WireHeaders, WireResult } from './wire.ts';
+
+/** The last second of the year 9999: times in milliseconds or nanoseconds do not pass as Unix seconds. */
+export const LAST_SECOND = 253_402_300_799;
+
+// Written by hand: a schema compiler would be a third of what the daemon loads at its start, for these few fields.
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isSecond(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LAST_SECOND;
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === 'string');
+}
+
+/** The error object of private endpoints. */
+export interface ApiErrorBody {
+  readonly code: number;
+  readonly message: string;
+  /** Messages by parameter name; empty where the exchange gave none. */
+  readonly fields: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The error object of public endpoints. */
+export interface PublicErrorBody {
+  readonly message: string;
+  readonly params: readonly unknown[];
+}
+
+/** The value of a JSON body, or undefined where it is not JSON. */
+export function parseBody(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8')) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A kill-switch timer, or null where the value is none. Fields beyond the documented ones are left out. Whether its
+ * times make sense is for the core to judge: the exchange's own example has both times equal.
+ */
+export function decodeTimer(value: unknown): ServerTimer | null {
+  if (!isFields(value)) return null;
+  const { market, startTime, cancellationTime, types } = value;
+  if (typeof market !== 'string' || !isSecond(startTime) || !isSecond(cancellationTime)) return null;
+  return types === null || isTexts(types) ? { market, startTime, cancellationTime, types } : null;
+}
+
+/** The error object of a private endpoint, or null where the value is none. `errors` may be an object, `[]` or missing. */
+export function decodeError(value: unknown): ApiErrorBody | null {
+  if (!isFields(value) || !Number.isInteger(value['code']) || typeof value['message'] !== 'string')
+    return null;
+  const { errors } = value;
+  const named = typeof errors === 'object' && errors !== null ? Object.entries(errors) : [];
+  const fields = named.map(([name, messages]: [string, unknown]): [string, string[]] => [
+    name,
+    (Array.isArray(messages) ? messages : [messages]).filter((text) => typeof text === 'string'),
+  ]);
+  return { code: value['code'] as number, message: value['message'], fields: Object.fromEntries(fields) };
+}
+
+/** The error object of a public endpoint, or null where the value is none. */
+export function decodePublicError(value: unknown): PublicErrorBody | null {
+  if (!isFields(value)) return null;
+  const { success, message, params } = value;
+  return success === false && typeof message === 'string' && Array.isArray(params)
+    ? { message, params }
+    : null;
+}
+
+/** True for `["pong"]`, the answer of a ping. */
+export function isPong(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 1 && value[0] === 'pong';
+}
 
 /** An outcome with what only a library user asks for: the code, the messages by parameter, the error underneath. */
 export type Verdict = Outcome & {
@@ -49,10 +122,6 @@ export function describeResponse(response: Response, value: unknown): string {
   if (publicError !== null) return `HTTP ${response.status}: ${publicError.message}`;
   const type = firstHeader(response.headers, 'content-type') ?? 'no content type';
   return `HTTP ${response.status} with ${response.body.length} bytes of ${type}`;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function judgeSuccess(response: Response, value: unknown, asked: Asked): Outcome {
@@ -111,7 +180,7 @@ const OF_LIMITS = /\b(rate|limit|limits|limited|throttled?|quota)\b/i;
  * of a limit is one.
  */
 function saysStaleNonce(value: unknown): boolean {
-  if (!isObject(value) || !('code' in value)) return false;
+  if (!isFields(value) || !('code' in value)) return false;
   const message = 'message' in value && typeof value.message === 'string' ? value.message : '';
   return /\bnonce\b/i.test(message) || !OF_LIMITS.test(message);
 }
@@ -184,4 +253,106 @@ export function classifyPing(result: WireResult, redact: Redact): PingVerdict {
   if (succeeded && isPong(value)) return { ok: true };
   const detail = `${describeResponse(result, value)}${succeeded ? ', expected ["pong"]' : ''}`;
   return { ok: false, reason: reasonOfStatus(result.status), detail: redact(detail) };
+}
+
+/** A rejection with what the error of the client tells of the answer. */
+export type Refusal = Rejection & {
+  /** HTTP status of the answer; null where none came. */
+  readonly status?: number | null;
+  /** `params` of the error object of a public endpoint. */
+  readonly params?: readonly unknown[];
+  /** True where the request could only read: whether it was carried out is all the same. */
+  readonly harmless?: boolean;
+};
+
+/** What an answer with success was found to hold: the reply, or what it should have been instead. */
+export type Decoded<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly expected: string };
+
+/** Reads the JSON value of an answer with success; undefined where it was no JSON. Never throws. */
+export type Decoder<T> = (value: unknown) => Decoded<T>;
+
+/** What became of one request of the client. */
+export type Reply<T> =
+  | {
+      readonly kind: 'answered';
+      readonly value: T;
+      /** Where the answer is a kill-switch timer, which shows the exchange's clock. */
+      readonly timer?: ServerTimer;
+    }
+  | Refusal;
+
+type Judged = Pick<Operation<never>, 'authentication' | 'effect'>;
+
+/** Precondition failed: with an error object of the API a second factor is missing, and nothing was carried out. */
+const PRECONDITION_FAILED = 412;
+
+/** The API's error object, of either shape, as a refusal after which nothing has changed; null where there is none. */
+function refusalIn(value: unknown, detail: string): Refusal | null {
+  const refusal = { kind: 'transient', reason: 'validation', detail, maybeApplied: false } as const;
+  const error = decodeError(value);
+  if (error !== null) return { ...refusal, code: error.code, fields: error.fields };
+  const publicError = decodePublicError(value);
+  return publicError === null ? null : { ...refusal, params: publicError.params };
+}
+
+function judgeReply<T>(response: Response, { authentication, effect }: Judged, read: Decoder<T>): Reply<T> {
+  const { status } = response;
+  const value = parseBody(response.body);
+  const detail = describeResponse(response, value);
+  if (isSuccess(status)) {
+    const decoded = read(value);
+    if (decoded.ok) return { kind: 'answered', value: decoded.value };
+    // The document leaves open with which status the error of a time range comes. What changes something is not
+    // believed to have failed while the status says that it was done.
+    const refusal = effect === 'reads' ? refusalIn(value, detail) : null;
+    return refusal ?? { kind: 'protocol', detail: `${detail}, expected ${decoded.expected}` };
+  }
+  const rejection = judgeRejection(response, value);
+  // Only a signed request has a nonce that can be stale.
+  if (rejection.kind === 'nonce' && authentication !== 'signed') return { kind: 'throttled', detail };
+  const isPublicError = authentication === 'none' && decodeError(value) === null;
+  return (isPublicError && (status === 400 || status === 422) ? refusalIn(value, detail) : null) ?? rejection;
+}
+
+function refusalOf(rejection: Refusal, result: WireResult, { effect }: Judged): Refusal {
+  if (rejection.kind === 'unauthorised') return rejection;
+  const { status = null } = result;
+  const harmless = effect === 'reads';
+  const lacksFactor = status === PRECONDITION_FAILED && rejection.code !== undefined;
+  return rejection.kind === 'transient' && lacksFactor
+    ? { ...rejection, maybeApplied: false, status, harmless }
+    : { ...rejection, status, harmless };
+}
+
+/**
+ * What became of a request of the client, by the table "Failures" of the design: by status first, then by body. Never
+ * throws, whatever the bytes. Every text in a refusal has passed `redact`; the value of an answer is as it came, and so
+ * are the `params` of a public endpoint's error: its request held no secret.
+ */
+export function classifyReply<T>(
+  result: WireResult,
+  operation: Judged,
+  read: Decoder<T>,
+  redact: Redact,
+): Reply<T> {
+  const reply: Reply<T> =
+    result.kind === 'failed' ? judgeFailed(result) : judgeReply(result, operation, read);
+  if (reply.kind === 'answered') return reply;
+  const { params } = reply;
+  const refusal: Refusal = redacted(reply, redact);
+  return refusalOf(params === undefined ? refusal : { ...refusal, params }, result, operation);
+}
+
+/** What became of a kill-switch request of the client. The value is null where the timer was deleted. */
+export function classifyTimer(
+  result: WireResult,
+  asked: KillSwitchArguments,
+  redact: Redact,
+): Reply<ServerTimer | null> {
+  const verdict = classifySync(result, asked, redact);
+  if (verdict.kind === 'deleted') return { kind: 'answered', value: null };
+  if (verdict.kind !== 'applied') return refusalOf(verdict, result, syncKillSwitch);
+  return { kind: 'answered', value: verdict.timer, timer: verdict.timer };
 }

@@ -1,15 +1,9 @@
 import type { ServerTimer } from '../core/outcome.ts';
-import {
-  checkAccessToken,
-  checkAddressType,
-  checkArguments,
-  checkBody,
-  checkProvider,
-  checkTimeRange,
-} from './arguments.ts';
-import { type Call, type CallOptions, createCaller } from './call.ts';
-import { errorOfReason } from './errors.ts';
-import { createAccess, type ExchangeOptions } from './exchange.ts';
+import { type Call, type CallOptions, checkTimeout, createCaller } from './call.ts';
+import { classifyReply, classifyTimer, type Decoder } from './classify.ts';
+import { CredentialError } from './errors.ts';
+import { CONNECTIONS, createAccess, type ExchangeOptions } from './exchange.ts';
+import { createLimits } from './limits.ts';
 import {
   createNewAddress,
   createStockMarketOrder,
@@ -22,40 +16,31 @@ import {
   syncKillSwitch,
   withdrawPay,
 } from './operations.ts';
-import {
-  type Codes,
-  type Decoder,
-  type Hashrate,
-  type MiningPool,
-  type NewAddress,
-  type OpenReply,
-  type Order,
-  orderDecoder,
-  readCodes,
-  readHashrate,
-  readHistory,
-  readMiningPool,
-  readNewAddress,
-  readPong,
-  readWithdrawal,
-} from './replies.ts';
-import { classifyReply, classifyTimer } from './reply.ts';
+import { checkAddressType, checkFilled, checkProvider, checkTimeRange, checkUnit, named } from './rules.ts';
 import type {
+  Codes,
   CodesRequest,
+  Hashrate,
   HashrateRequest,
   KillSwitchRequest,
+  MiningPool,
+  NewAddress,
   NewAddressRequest,
+  OpenReply,
+  Order,
   OrderHistoryRequest,
   StockMarketOrderRequest,
   WithdrawPayRequest,
-} from './requests.ts';
-import { createTurns } from './turns.ts';
+} from './schemas.ts';
+import { checkAccessToken, checkArguments, checkBody, decoderOf } from './validate.ts';
 
 export type { CallOptions, KillSwitchRequest };
 
 export interface ClientOptions extends ExchangeOptions {
   /** Asked before every order history request: an OAuth 2.0 access token. No other operation uses it. */
   readonly accessToken?: (() => string) | undefined;
+  /** Milliseconds for a call that names none; 10 000 where it is not given. */
+  readonly timeoutMs?: number | undefined;
 }
 
 export interface OrderHistoryOptions extends CallOptions {
@@ -72,12 +57,18 @@ export interface OrderHistoryOptions extends CallOptions {
  * that the document does not know are still there. What it leaves open is `unknown`. Only a kill-switch timer is reduced
  * to its four fields.
  *
- * Everything that fails rejects with an ApiError of `errors.ts` within `timeoutMs`. A stale nonce is repeated with a new
- * one, a reading call whose connection was lost once over another connection, and nothing else. Orders and withdrawals
- * of which nobody knows what became reject with an UnknownOutcomeError.
+ * Everything that fails rejects with a `ClientError` of `errors.ts` within `timeoutMs`. Reading calls are repeated after a
+ * lost connection, a 5xx or a stale nonce, with growing waits and within their time; a timer and an address after a
+ * stale nonce. Orders and withdrawals are sent once, whatever comes back. Where nobody knows what became of them they
+ * reject with an UnknownOutcomeError.
+ *
+ * With nonces that increase, signed requests go one after the other: a call waits for those before it.
  */
 export interface Client {
-  /** Places a market order. Give a `clientOrderId`: without one an order of unknown outcome can hardly be found. */
+  /**
+   * Places a market order. A buy names the unit that the exchange counts its amount in. An order that was carried out
+   * otherwise than it was asked for rejects with an OrderMismatchError.
+   */
   createStockMarketOrder(request: StockMarketOrderRequest, options?: CallOptions): Promise<Order>;
   /** The body is sent, and the answer given back, as it is: the document shows the fields of neither. */
   orderHistory(
@@ -98,7 +89,11 @@ export interface Client {
   ping(options?: CallOptions): Promise<number>;
   /** Ends what is in flight; calls afterwards reject. */
   close(): Promise<void>;
+  /** `close`, at the end of a block with `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
+
+const TIMEOUT_MS = 10_000;
 
 /** The first attempt of a ping may use half of the time, so that a second one on a fresh connection still fits. */
 const PING_SHARE = 0.5;
@@ -111,47 +106,53 @@ function tokenOf(call: OrderHistoryOptions, client: ClientOptions): string {
     token = client.accessToken?.();
   } catch (cause) {
     const detail = cause instanceof Error ? cause.message : 'unknown error';
-    throw errorOfReason('auth', `the access token could not be read: ${detail}`, {
-      maybeApplied: false,
-      cause,
-    });
+    throw new CredentialError(`the access token could not be read: ${detail}`, { cause });
   }
   return checkAccessToken(token);
 }
 
-/** A call whose answer with success is read by `read`. */
+/** A call whose answer with success is read by `read`; by the schema of the operation where it is not given. */
 function callOf<Arguments, T>(
   operation: Operation<Arguments>,
   given: Arguments,
-  read: Decoder<T>,
+  read: Decoder<T> = decoderOf<T>(operation.name),
 ): Call<Arguments, T> {
   return { operation, given, judge: (result, redact) => classifyReply(result, operation, read, redact) };
 }
 
 /** The client of the exchange for programs; the daemon uses `createExchange`. Throws where a base address is not allowed. */
 export function createClient(options: ClientOptions): Client {
+  const { clock, nonce, budget, connections = CONNECTIONS } = options;
+  const timeoutMs = checkTimeout(options.timeoutMs ?? TIMEOUT_MS);
   const access = createAccess(options);
-  const turns = createTurns(options.clock, options.budget);
-  const call = createCaller(access, turns);
+  const limits = createLimits({ clock, nonce, budget, concurrent: connections });
+  const call = createCaller(access, limits, timeoutMs);
   const valueOf = async <Arguments, T>(what: Call<Arguments, T>, given: CallOptions): Promise<T> =>
     (await call(what, given)).value;
 
+  async function close(): Promise<void> {
+    limits.close();
+    await access.close();
+  }
+
   return {
     async createStockMarketOrder(request, given = {}) {
-      const order = checkArguments('createStockMarketOrder', request);
+      const order = checkUnit(checkArguments('createStockMarketOrder', request));
       const { clientOrderId } = order;
-      const what = callOf(createStockMarketOrder, order, orderDecoder(order));
-      return valueOf({ ...what, lookup: { clientOrderId } }, given);
+      const what = callOf<typeof order, Order>(createStockMarketOrder, order, named(order));
+      return checkFilled(order, await valueOf({ ...what, lookup: { clientOrderId } }, given));
     },
     async orderHistory(request = {}, given = {}) {
-      const what = callOf(orderHistory, checkBody(request), readHistory);
+      const read = decoderOf<Readonly<Record<string, unknown>>>('orderHistory');
+      // The exchange writes an empty object as an empty list in other places, so that it counts as one.
+      const orEmpty: typeof read = (value) => read(Array.isArray(value) && value.length === 0 ? {} : value);
+      const what = callOf(orderHistory, checkBody(request), orEmpty);
       return valueOf({ ...what, bearer: tokenOf(given, options) }, given);
     },
     async withdrawPay(request, given = {}) {
-      const withdrawal = checkArguments('withdrawPay', request);
-      checkProvider(withdrawal);
-      const { uniqueId } = withdrawal;
-      return valueOf({ ...callOf(withdrawPay, withdrawal, readWithdrawal), lookup: { uniqueId } }, given);
+      const withdrawal = checkProvider(checkArguments('withdrawPay', request));
+      const what = callOf<typeof withdrawal, OpenReply>(withdrawPay, withdrawal);
+      return valueOf({ ...what, lookup: { uniqueId: withdrawal.uniqueId } }, given);
     },
     async syncKillSwitch(request, given = {}) {
       const { market, timeoutSeconds, types = null } = checkArguments('syncKillSwitch', request);
@@ -161,23 +162,19 @@ export function createClient(options: ClientOptions): Client {
       return valueOf({ operation: syncKillSwitch, given: timer, judge }, given);
     },
     myCodes: async (request = {}, given = {}) =>
-      valueOf(callOf(myCodes, checkArguments('myCodes', request), readCodes), given),
+      valueOf(callOf<CodesRequest, Codes>(myCodes, checkArguments('myCodes', request)), given),
     async miningHashrate(request = {}, given = {}) {
-      const range = checkArguments('miningHashrate', request);
-      checkTimeRange(range);
-      return valueOf(callOf(miningHashrate, range, readHashrate), given);
+      const range = checkTimeRange(checkArguments('miningHashrate', request));
+      return valueOf(callOf<HashrateRequest, Hashrate>(miningHashrate, range), given);
     },
     async createNewAddress(request, given = {}) {
-      const wanted = checkArguments('createNewAddress', request);
-      checkAddressType(wanted);
-      return valueOf(callOf(createNewAddress, wanted, readNewAddress), given);
+      const wanted = checkAddressType(checkArguments('createNewAddress', request));
+      return valueOf(callOf<NewAddressRequest, NewAddress>(createNewAddress, wanted), given);
     },
-    miningPool: async (given = {}) => valueOf(callOf(miningPool, null, readMiningPool), given),
+    miningPool: async (given = {}) => valueOf(callOf<null, MiningPool>(miningPool, null), given),
     ping: async (given = {}) =>
-      (await call({ ...callOf(ping, null, readPong), firstShare: PING_SHARE }, given)).latencyMs,
-    async close() {
-      turns.close();
-      await access.close();
-    },
+      (await call({ ...callOf<null, unknown>(ping, null), firstShare: PING_SHARE }, given)).latencyMs,
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }

@@ -1,6 +1,7 @@
 import type { FailureReason, Outcome } from '../core/outcome.ts';
 import { tidy } from '../util/redact.ts';
-import type { Refusal } from './reply.ts';
+import type { Refusal } from './classify.ts';
+import type { Order, StockMarketOrderRequest } from './schemas.ts';
 
 /** An outcome that is not a success. */
 export type Failure = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
@@ -157,6 +158,35 @@ export class UnknownOutcomeError extends ApiError {
   }
 }
 
+/**
+ * An order was carried out, but not as it was asked for: with the other side, with more than the amount, or with the
+ * amount counted in the other currency. `order` is the exchange's reply. Nothing is undone.
+ */
+export class OrderMismatchError extends ApiError {
+  override readonly name = 'OrderMismatchError';
+  readonly order: Order;
+  constructor(order: Order, asked: StockMarketOrderRequest) {
+    const [base = '', quote = ''] = asked.market.split('_');
+    const done =
+      order.side === 'sell' ? 'sold' : order.side === 'buy' ? 'bought' : `carried out (${tidy(order.side)})`;
+    const unit = asked.side === 'buy' && asked.amountIn === 'quote' ? quote : base;
+    const other = unit === base ? quote : base;
+    const deal = tidy(`${order.deal_stock} ${base} for ${order.deal_money} ${quote}`);
+    const wish = `${asked.side === 'buy' ? 'to buy for' : 'to sell'} ${asked.amount} ${unit}`;
+    const why = order.side === asked.side ? `; the exchange seems to count this amount in ${other}` : '';
+    super(`the exchange ${done} ${deal}, asked was ${wish}${why}`, { maybeApplied: true, status: 200 });
+    this.order = order;
+  }
+}
+
+/** The key, the secret or the access token could not be read. Nothing was sent. */
+export class CredentialError extends ApiError {
+  override readonly name = 'CredentialError';
+  constructor(message: string, { cause }: Pick<ApiErrorOptions, 'cause'> = {}) {
+    super(message, { maybeApplied: false, cause });
+  }
+}
+
 /** An argument that the API document does not allow; nothing was sent. */
 export class ArgumentError extends Error {
   override readonly name = 'ArgumentError';
@@ -167,6 +197,28 @@ export class ArgumentError extends Error {
   }
 }
 
+/** Everything that a call of the client rejects with; `name` tells them apart. */
+export type ClientError =
+  | ArgumentError
+  | CredentialError
+  | NetworkError
+  | NonceError
+  | NotFoundError
+  | OrderMismatchError
+  | ProtocolError
+  | PublicRefusedError
+  | RefusedError
+  | ServerError
+  | ThrottledError
+  | TimeoutError
+  | UnauthorisedError
+  | UnknownOutcomeError;
+
+/** True for what a call of the client rejects with; a `switch` over its `name` then knows the fields of each. */
+export function isClientError(error: unknown): error is ClientError {
+  return error instanceof ApiError || error instanceof ArgumentError;
+}
+
 /** The error of a failure that is told by its reason: what came of a request whose outcome may be unknown, or a ping. */
 export function errorOfReason(reason: FailureReason, message: string, options: ApiErrorOptions): ApiError {
   switch (reason) {
@@ -175,14 +227,14 @@ export function errorOfReason(reason: FailureReason, message: string, options: A
     case 'http_5xx':
       return new ServerError(message, options);
     case 'parse':
+    case 'validation':
       return new ProtocolError(message, options);
     case 'rate_limited':
       return new ThrottledError(message, options);
     case 'nonce':
       return new NonceError(message, options);
-    case 'validation':
     case 'auth':
-      return new ApiError(message, options);
+      return new CredentialError(message, options);
     case 'network':
     case 'dns':
     case 'tls':

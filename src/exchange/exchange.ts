@@ -1,11 +1,9 @@
 import type { Clock, Exchange } from '../ports.ts';
-import { createLimiter } from './limits.ts';
 import type { NonceMode } from './nonce.ts';
 import { type Limit, syncKillSwitch } from './operations.ts';
 import { originOf } from './origin.ts';
 import { startPing } from './ping.ts';
-import { type Credentials, createSession, type Session } from './session.ts';
-import { startSync } from './sync.ts';
+import { type Credentials, createSession, type Session, startSync } from './session.ts';
 import { createTransport } from './transport.ts';
 import type { Transport } from './wire.ts';
 
@@ -27,7 +25,7 @@ export interface ExchangeOptions {
   readonly transport?: Transport;
 }
 
-const CONNECTIONS = 64;
+export const CONNECTIONS = 64;
 const USER_AGENT = 'killswitchd';
 
 /** What all who use one API key share: its session, the wire under it, and the base addresses. */
@@ -58,24 +56,44 @@ export interface Controls {
   close(): Promise<void>;
 }
 
+/** A token bucket. The core counts the window itself, so that this only has to keep a burst from growing without end. */
+function createPermits(clock: Clock, budget: Limit): Pick<Exchange, 'acquire'> & Pick<Controls, 'rebudget'> {
+  let { requests, windowMs } = budget;
+  let stock = requests;
+  let atMs = clock.now().monoMs;
+  return {
+    acquire(permits, withinMs, granted) {
+      const { monoMs } = clock.now();
+      stock = Math.min(requests, stock + ((monoMs - atMs) * requests) / windowMs) - permits;
+      atMs = monoMs;
+      if (stock >= 0) {
+        granted('in-turn');
+        return () => undefined;
+      }
+      return clock.after(Math.min(withinMs, (-stock * windowMs) / requests), () => granted('in-turn'));
+    },
+    rebudget(next) {
+      ({ requests, windowMs } = next);
+      stock = Math.min(stock, requests);
+    },
+  };
+}
+
 /**
  * The exchange over HTTP. Throws at once where a base address is not allowed; afterwards nothing throws. `close` ends
- * all connections and drops what waits for a permit; it leaves nothing that keeps the process alive.
+ * all connections.
  */
 export function createExchange(options: ExchangeOptions): Exchange & Controls {
   const access = createAccess(options);
   const { session, clock, origins } = access;
-  const limiter = createLimiter(clock, options.budget ?? syncKillSwitch.limit);
+  const permits = createPermits(clock, options.budget ?? syncKillSwitch.limit);
   const originAt = (base: number) => origins[base] ?? `base address ${base}`;
 
   return {
     sync: (request, settled) => startSync(session, originAt(request.base), request, settled),
     ping: (base, timeoutMs, settled) => startPing(session, clock, originAt(base), timeoutMs, settled),
-    acquire: (permits, withinMs, granted) => limiter.acquire(permits, withinMs, granted),
-    rebudget: limiter.resize,
-    async close() {
-      limiter.close();
-      await access.close();
-    },
+    acquire: permits.acquire,
+    rebudget: permits.rebudget,
+    close: () => access.close(),
   };
 }

@@ -6,7 +6,7 @@ import type {
   OrderHistoryRequest,
   StockMarketOrderRequest,
   WithdrawPayRequest,
-} from './requests.ts';
+} from './schemas.ts';
 
 /** A documented limit: at most `requests` in any `windowMs`. */
 export interface Limit {
@@ -16,7 +16,7 @@ export interface Limit {
 
 /** One operation of the API document: everything that is needed to send it. */
 export interface Operation<Arguments> {
-  readonly name: string;
+  readonly name: OperationName;
   readonly method: 'GET' | 'POST';
   readonly path: string;
   /**
@@ -115,7 +115,7 @@ export const myCodes: Operation<CodesRequest> = {
   effect: 'reads',
   limit: LIMIT_OF_MOST,
   maxReplyBytes: LIST_BYTES,
-  fields: ({ limit, offset }) => ({ limit, offset }),
+  fields: (given) => ({ ...given }),
 };
 
 /** `POST /api/v4/mining/hashrate`: the hashrate of a mining account over time. */
@@ -127,7 +127,7 @@ export const miningHashrate: Operation<HashrateRequest> = {
   effect: 'reads',
   limit: LIMIT_OF_MOST,
   maxReplyBytes: LIST_BYTES,
-  fields: ({ account, from, to, interval }) => ({ account, from, to, interval }),
+  fields: (given) => ({ ...given }),
 };
 
 /** `POST /api/v4/main-account/create-new-address`: a new deposit address. Support must have enabled it. */
@@ -138,7 +138,7 @@ export const createNewAddress: Operation<NewAddressRequest> = {
   authentication: 'signed',
   effect: 'changes',
   limit: LIMIT_OF_MOST,
-  fields: ({ ticker, network, type }) => ({ ticker, network, type }),
+  fields: (given) => ({ ...given }),
 };
 
 /** `GET /api/v4/public/mining-pool`: the state of the mining pool. */

@@ -1,14 +1,12 @@
-import type { ServerTimer } from '../core/outcome.ts';
+import type { Outcome, ServerTimer } from '../core/outcome.ts';
 import type { Instant } from '../core/time.ts';
-import type { Cancel, Clock } from '../ports.ts';
+import type { Cancel, Clock, SyncRequest } from '../ports.ts';
+import { parseHttpDate } from '../util/date.ts';
 import { createRedaction, type Redact } from '../util/redact.ts';
-import { firstHeader, type Verdict } from './classify.ts';
-import { createHttpDates } from './http-date.ts';
-import { createNonceSource, type NonceMode, type NonceSource } from './nonce.ts';
-import type { Operation } from './operations.ts';
-import type { Reply } from './reply.ts';
-import { createServerClock } from './server-clock.ts';
-import { createSigner, encodePayload, type signPayload } from './sign.ts';
+import { classifySync, firstHeader, type Reply, type Verdict } from './classify.ts';
+import { createNonceSource, createServerClock, type NonceMode, type NonceSource } from './nonce.ts';
+import { type Operation, syncKillSwitch } from './operations.ts';
+import { encodePayload, signPayload } from './sign.ts';
 import type { Transport, WireResult } from './wire.ts';
 
 export interface Credentials {
@@ -77,7 +75,6 @@ function signedRequest<Arguments>(
   { key, secret }: Credentials,
   nonce: string,
   mode: NonceMode,
-  sign: typeof signPayload,
 ): Signed {
   const body = JSON.stringify({
     request: operation.path,
@@ -86,7 +83,7 @@ function signedRequest<Arguments>(
     ...operation.fields(given),
   });
   const payload = encodePayload(body);
-  const signature = sign(payload, secret);
+  const signature = signPayload(payload, secret);
   const headers = {
     'Content-type': 'application/json',
     'X-TXC-APIKEY': key,
@@ -119,8 +116,6 @@ export function createSession({
   ...given
 }: SessionOptions): Session {
   const serverClock = createServerClock();
-  const dateOf = createHttpDates();
-  const sign = createSigner();
   const nonces = given.nonces ?? createNonceSource(mode, serverClock);
 
   function prepare<Arguments>(
@@ -131,7 +126,7 @@ export function createSession({
   ): Signed {
     switch (operation.authentication) {
       case 'signed':
-        return signedRequest(operation, given, credentials(), nonces.next(now), mode, sign);
+        return signedRequest(operation, given, credentials(), nonces.next(now), mode);
       case 'bearer':
         return bearerRequest(operation, given, bearer);
       case 'none':
@@ -146,7 +141,7 @@ export function createSession({
     if (kind !== 'nonce' && mode === 'increasing') return;
     const now = clock.now();
     const header = result.kind === 'response' ? firstHeader(result.headers, 'date') : null;
-    const serverDateMs = header === null ? null : dateOf(header);
+    const serverDateMs = header === null ? null : parseHttpDate(header);
     const second = serverDateMs === null ? timer?.startTime : serverDateMs / 1000;
     if (second !== undefined) serverClock.observe(second, sent, now);
     if (nonce !== null && kind === 'nonce') nonces.refused(nonce, serverDateMs, now);
@@ -174,4 +169,24 @@ export function createSession({
       );
     },
   };
+}
+
+/**
+ * One renewal, trip or delete for the keeper, at the base address `base`. Calls `settled` as the port `Exchange.sync`
+ * says; the returned function gives up.
+ */
+export function startSync(
+  session: Session,
+  base: string,
+  request: SyncRequest,
+  settled: (outcome: Outcome) => void,
+): Cancel {
+  const { fresh, mayWrite } = request;
+  return session.call(
+    syncKillSwitch,
+    request,
+    { base, fresh, mayWrite },
+    (result, redact) => classifySync(result, request, redact),
+    settled,
+  );
 }

@@ -4,11 +4,13 @@
  * here imports it.
  */
 import { createSystemClock } from '../clock.ts';
+import { type Environment, readSecrets } from '../config/secrets.ts';
 import {
   type Client,
   createClient as createWith,
   type ClientOptions as Options,
 } from '../exchange/client.ts';
+import { ArgumentError } from '../exchange/errors.ts';
 
 export interface ClientOptions extends Omit<Options, 'clock' | 'nonce' | 'transport'> {
   /** Default `increasing`: each request waits for the one before it. `window`: many at a time. */
@@ -22,16 +24,45 @@ export function createClient({ clock, nonce = 'increasing', ...options }: Client
   return createWith({ ...options, nonce, clock: clock ?? createSystemClock() });
 }
 
+/**
+ * A client by the environment that the daemon and its commands read: `KILLSWITCHD_BASE_URL`, and key and secret in
+ * `KILLSWITCHD_API_KEY` and `KILLSWITCHD_API_SECRET` or in the files that these names with `_FILE` say. Files are read
+ * anew for every request, so that a key can be changed meanwhile. `options` go before the environment. Throws an
+ * ArgumentError that names what is missing or wrong, and shows no secret.
+ */
+export function createClientFromEnvironment(env: Environment, options: Partial<ClientOptions> = {}): Client {
+  const base = env['KILLSWITCHD_BASE_URL'];
+  const bases = options.bases ?? (base === undefined ? [] : [base]);
+  if (bases.length === 0) {
+    throw new ArgumentError(
+      'KILLSWITCHD_BASE_URL',
+      'KILLSWITCHD_BASE_URL is missing; allowed: https://HOST[:PORT]',
+    );
+  }
+  const credentials = () => {
+    const read = readSecrets(env, { demo: false });
+    if (read.kind === 'invalid') throw new ArgumentError('env', read.problems.join('; '));
+    return { key: read.secrets.apiKey.reveal(), secret: read.secrets.apiSecret.reveal() };
+  };
+  if (options.credentials === undefined) credentials();
+  return createClient({ credentials, ...options, bases });
+}
+
 export { createSystemClock } from '../clock.ts';
+export type { OrderType, ServerTimer } from '../core/outcome.ts';
 export type { CallOptions } from '../exchange/call.ts';
 export type { Client, OrderHistoryOptions } from '../exchange/client.ts';
 export {
   ApiError,
   ArgumentError,
+  type ClientError,
+  CredentialError,
   ERROR_CODES,
+  isClientError,
   NetworkError,
   NonceError,
   NotFoundError,
+  OrderMismatchError,
   ProtocolError,
   PublicRefusedError,
   RefusedError,
@@ -42,22 +73,25 @@ export {
   UnknownOutcomeError,
 } from '../exchange/errors.ts';
 export type {
+  AddressType,
+  AmountUnit,
   Code,
   Codes,
+  CodesRequest,
   Hashrate,
   HashratePoint,
-  MiningPool,
-  NewAddress,
-  OpenReply,
-  Order,
-} from '../exchange/replies.ts';
-export type {
-  CodesRequest,
   HashrateRequest,
   KillSwitchRequest,
+  MiningPool,
+  NewAddress,
   NewAddressRequest,
+  OpenReply,
+  Order,
   OrderHistoryRequest,
+  SelfTradeMode,
+  Side,
   StockMarketOrderRequest,
   WithdrawPayRequest,
-} from '../exchange/requests.ts';
+} from '../exchange/schemas.ts';
+export type { Credentials } from '../exchange/session.ts';
 export type { Clock } from '../ports.ts';

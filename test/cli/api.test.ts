@@ -44,7 +44,13 @@ async function api(args: readonly string[], setting: Setting = {}) {
   return { code, err, value: text === '' ? undefined : (JSON.parse(text) as unknown) };
 }
 
-const ORDER = { market: 'BTC_USDT', side: 'buy', amount: '60', clientOrderId: 'from-a-shell' };
+const ORDER = {
+  market: 'BTC_USDT',
+  side: 'buy',
+  amount: '60',
+  amountIn: 'quote',
+  clientOrderId: 'from-a-shell',
+};
 const withOrder = (order: object, ...flags: string[]) => [
   'createStockMarketOrder',
   JSON.stringify(order),
@@ -191,7 +197,32 @@ describe('api ends with 64 and sends nothing', () => {
     [
       'without --yes for an order, and says what it would do',
       withOrder(ORDER),
-      /would buy at the market price in BTC_USDT, for 60 USDT, at http:.*; add --yes to do it, nothing was sent$/,
+      /would buy BTC for 60 USDT, at the market price, at http:.*; add --yes to do it, nothing was sent$/,
+    ],
+    [
+      'without --yes for an order in the base currency, and says so',
+      withOrder({ ...ORDER, amountIn: undefined }, '--amount-in', 'base'),
+      /would buy 60 BTC, whatever that costs in USDT, at the market price, at http:/,
+    ],
+    [
+      'without --yes for a sell',
+      withOrder({ ...ORDER, amountIn: undefined, side: 'sell' }),
+      /would sell 60 BTC, for USDT, at the market price, at http:/,
+    ],
+    [
+      'for a buy that does not name its unit, even with --yes',
+      withOrder({ ...ORDER, amountIn: undefined }, '--yes'),
+      /amountIn is missing; allowed: quote, base: what the exchange counts a buy's amount in.*--amount-in/,
+    ],
+    [
+      'for two units',
+      withOrder(ORDER, '--amount-in', 'base', '--yes'),
+      /--amount-in is base, and amountIn in the JSON is another; give one$/,
+    ],
+    [
+      'for a unit where nothing is counted',
+      ['withdrawPay', JSON.stringify(WITHDRAWAL), '--amount-in', 'base', '--yes'],
+      /--amount-in: withdrawPay has no amount to be counted/,
     ],
     [
       'without --yes for a withdrawal, and says what it would do',
@@ -252,6 +283,18 @@ describe('api tells failures apart', () => {
   it("70 for an answer that is not the API's", async () => {
     fail({ kind: 'garbage' });
     expect(await api(['miningPool'])).toMatchObject({ code: 70 });
+  });
+
+  it('70 for an order that the exchange counted in the other currency, and says what was bought', async () => {
+    const order = { ...ORDER, amountIn: undefined, clientOrderId: 'other-unit' };
+    const { code, err, value } = await api(withOrder(order, '--amount-in', 'base', '--yes', '--json'));
+    expect(code).toBe(70);
+    expect(err[0]).toMatch(
+      /bought 0\.001 BTC for 60 USDT, asked was to buy for 60 BTC; .*; nothing was undone$/,
+    );
+    expect(value).toMatchObject({
+      error: { name: 'OrderMismatchError', order: { client_order_id: 'other-unit', deal_money: '60' } },
+    });
   });
 
   it('75 for an order of which nobody knows, and says what to look for', async () => {

@@ -58,10 +58,11 @@ const spell = (field: string): string => SPELLINGS[field as keyof typeof SPELLIN
 const spellBack = (argument: string): string =>
   Object.entries(SPELLINGS).find(([, spelling]) => spelling === argument)?.[0] ?? argument;
 
-/** Fields of the document as arguments of the client. */
-function argumentsOf(fields: Fields): Fields {
+/** Fields of the document as arguments of the client. The document counts a buy in the quote currency. */
+function argumentsOf(operation: OperationName, fields: Fields): Fields {
+  const isBuy = operation === 'createStockMarketOrder' && fields['side'] !== 'sell';
   return Object.fromEntries(
-    Object.entries(fields).map(([field, value]) => {
+    Object.entries(isBuy ? { ...fields, amountIn: 'quote' } : fields).map(([field, value]) => {
       const isSeconds = field === 'timeout' && typeof value === 'string';
       return [spell(field), isSeconds ? Number(value) : value];
     }),
@@ -110,7 +111,7 @@ export async function openClientSide(options: ExchangeOptions): Promise<ClientSi
       const isPublic = OPERATIONS[operation].authentication === 'none';
       const call = client[operation] as (request?: unknown) => Promise<unknown>;
       try {
-        return { kind: 'done', value: await (isPublic ? call() : call(argumentsOf(fields))) };
+        return { kind: 'done', value: await (isPublic ? call() : call(argumentsOf(operation, fields))) };
       } catch (error) {
         return outcomeOf(error);
       }

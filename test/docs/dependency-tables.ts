@@ -10,14 +10,16 @@ interface Locked {
 
 /** Why each package of `dependencies` is there. One without a reason should not be. */
 const REASONS: Readonly<Record<string, string>> = {
-  bottleneck: 'holds the permits of each documented limit; `src/exchange/lessor.ts`',
+  ajv: 'checks the arguments and the replies of the client; `src/exchange/validate.ts`',
+  bottleneck: 'the limits of the client, and the order of its rising nonces; `src/exchange/limits.ts`',
   commander: 'commands, flags and their help; `src/cli`',
   'env-schema': 'checks file and environment against their schemas, by AJV; `src/config/validate.ts`',
   fastify: 'the web and the control listener, the simulated exchange; `src/operator`, `src/simulator`',
-  'p-retry': 'repeats pings and the calls of the client; `src/exchange/repeat.ts`',
+  'p-retry': 'repeats pings and the reading calls of the client; `src/exchange/call.ts`',
   pino: 'the log; `src/telemetry/log.ts`',
   'prom-client': 'counters, gauges and histograms; `src/telemetry`',
-  typebox: 'the schemas, and the types that follow from them; `src/config/schema.ts`',
+  typebox:
+    'the schemas, and the types that follow from them; `src/config/schema.ts`, `src/exchange/schemas.ts`',
   undici: 'one connection with one request on it, and a last look before the write; `src/exchange`',
   yaml: 'the configuration file with the place of every value; `src/config/config-file.ts`',
 };

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ARGUMENTS } from '../../src/exchange/arguments.ts';
 import type { Client } from '../../src/exchange/client.ts';
 import { ArgumentError } from '../../src/exchange/errors.ts';
 import { OPERATIONS } from '../../src/exchange/operations.ts';
+import { ARGUMENTS, REPLIES } from '../../src/exchange/schemas.ts';
 import { errorOf, openClient } from './open.ts';
 import { SAMPLES } from './samples.ts';
 import { serveHttp } from './servers.ts';
@@ -32,7 +32,7 @@ async function refusal(operation: keyof Client, request: unknown): Promise<unkno
 
 const told = (argument: string, message: string) => ({ argument, message: expect.stringContaining(message) });
 
-const ORDER: Given = { market: 'BTC_USDT', side: 'buy', amount: '1' };
+const ORDER: Given = { market: 'BTC_USDT', side: 'buy', amount: '1', amountIn: 'quote' };
 const WITHDRAWAL: Given = { ticker: 'BTC', amount: '1', address: 'bc1', uniqueId: 'u1' };
 
 describe('a market order', () => {
@@ -70,7 +70,18 @@ describe('a market order', () => {
     [
       { client_order_id: 'x' },
       'client_order_id',
-      'createStockMarketOrder has no argument "client_order_id"; allowed: market, side, amount, clientOrderId, stp; did you mean clientOrderId?',
+      'createStockMarketOrder has no argument "client_order_id"; allowed: market, side, amount, amountIn, clientOrderId, stp; did you mean clientOrderId?',
+    ],
+    [
+      { amountIn: undefined },
+      'amountIn',
+      'amountIn is missing; allowed: quote, base: what the exchange counts',
+    ],
+    [{ amountIn: 'USDT' }, 'amountIn', 'amountIn is "USDT"; allowed: quote, base'],
+    [
+      { side: 'sell' },
+      'amountIn',
+      'amountIn is "quote"; allowed: base: a sell is counted in the base currency',
     ],
     [{ price: '1' }, 'price', 'createStockMarketOrder has no argument "price"; allowed: market, side'],
   ])('with %j is told before anything is sent', async (wrong, argument, message) => {
@@ -126,12 +137,7 @@ test.each<[keyof Client, unknown, string, string]>([
   ['miningHashrate', { to: '1700000000' }, 'to', 'to is "1700000000"'],
   ['miningHashrate', { to: 1_700_000_000_000 }, 'to', 'to is 1700000000000'],
   ['miningHashrate', { from: -1 }, 'from', 'from is -1'],
-  [
-    'miningHashrate',
-    { from: 2, to: 1 },
-    'from',
-    'from is 2, after to, which is 1; allowed: from not after to',
-  ],
+  ['miningHashrate', { from: 2, to: 1 }, 'from', 'from is 2; allowed: from not after to, which is 1'],
   [
     'miningHashrate',
     { interval: 'hourly' },
@@ -228,7 +234,7 @@ test('an access token that cannot be read is an error of its own, with its cause
   };
   const error = await errorOf(openClient('http://127.0.0.1:1', { accessToken }).orderHistory());
   expect(error).toMatchObject({
-    name: 'ApiError',
+    name: 'CredentialError',
     message: 'the access token could not be read: no such file',
     maybeApplied: false,
     cause: { message: 'no such file' },
@@ -240,6 +246,7 @@ test('a value of any length makes one short line', async () => {
   expect((error as Error).message).toMatch(/^ticker is "x{200,290}…; allowed: .{20,60}$/u);
 });
 
-test('every operation has its table of arguments', () => {
+test('every operation has a schema for its arguments and one for its reply', () => {
   expect(Object.keys(ARGUMENTS)).toEqual(Object.keys(OPERATIONS));
+  expect(Object.keys(REPLIES)).toEqual(Object.keys(OPERATIONS));
 });

@@ -184,14 +184,3 @@ test('a server that repeats key, payload and signature does not get them into th
   expect(outcome).toContain('rejected [redacted]');
   for (const secret of sent) expect(outcome).not.toContain(secret);
 });
-
-test('permits of the budget are granted in turn, and past it in time', async () => {
-  const server = await serveHttp((_request, response) => response.end('[]'));
-  const { exchange } = openExchange(server, { budget: { requests: 2, windowMs: 60_000 } });
-  const acquire = (withinMs: number) => new Promise((resolve) => exchange.acquire(1, withinMs, resolve));
-  expect([await acquire(2_000), await acquire(2_000), await acquire(50)]).toEqual([
-    'in-turn',
-    'in-turn',
-    'overdue',
-  ]);
-});

@@ -1,204 +1,167 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import { createLimiter, type Limiter } from '../../src/exchange/limits.ts';
-import type { Clock, Granted } from '../../src/ports.ts';
+import { createLimits, type LimitsOptions } from '../../src/exchange/limits.ts';
+import { ping, syncKillSwitch, withdrawPay } from '../../src/exchange/operations.ts';
+import { errorOf, openClient } from './open.ts';
+import { CODES, TIMER } from './samples.ts';
+import { serveHttp } from './servers.ts';
 
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+afterEach(() => void vi.useRealTimers());
 
-function open(requests: number, windowMs: number, clock: Clock = createSystemClock()): Limiter {
-  const limiter = createLimiter(clock, { requests, windowMs });
-  onTestFinished(() => limiter.close());
-  return limiter;
+const ARM = { market: 'BTC_USDT', timeoutSeconds: 60 } as const;
+
+/** Notes the warnings of Node until the test ends. */
+function listenForWarnings(): readonly string[] {
+  const warnings: string[] = [];
+  const note = ({ name }: Error) => void warnings.push(name);
+  process.on('warning', note);
+  onTestFinished(() => void process.off('warning', note));
+  return warnings;
 }
 
-interface Grant {
-  readonly how: Granted;
-  readonly afterMs: number;
-}
-
-function acquire(limiter: Limiter, permits: number, withinMs: number): Promise<Grant> {
-  const begun = performance.now();
-  return new Promise((resolve) => {
-    limiter.acquire(permits, withinMs, (how) => resolve({ how, afterMs: performance.now() - begun }));
+/** An exchange that takes rising nonces only, over a wire on which every request takes another time. */
+async function serveRising() {
+  const arrived: number[] = [];
+  let last = 0;
+  const server = await serveHttp((request, response, body) => {
+    const delayMs = (arrived.length * 7) % 13;
+    const nonce = Number((JSON.parse(body) as { nonce: string }).nonce);
+    arrived.push(nonce);
+    setTimeout(() => {
+      const stale = nonce <= last;
+      last = Math.max(last, nonce);
+      if (stale) response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
+      else response.end(JSON.stringify(request.url?.includes('codes') === true ? CODES : TIMER));
+    }, delayMs);
   });
+  return { base: server.base, arrived };
 }
 
-/** The real clock, and what the limiter has read off it last: the moment that it counts a request from. */
-function createReadClock() {
-  const clock = createSystemClock();
-  let lastMs = 0;
-  const now = () => {
-    const instant = clock.now();
-    lastMs = instant.monoMs;
-    return instant;
-  };
-  return { clock: { ...clock, now }, lastMs: () => lastMs };
-}
-
-/** Steps the clock that bottleneck reads, as an operator or NTP would. */
-function stepDate(byMs: number): void {
-  const real = Date.now.bind(Date);
-  vi.spyOn(Date, 'now').mockImplementation(() => real() + byMs);
-}
-
-test('permits in stock are granted in the call itself', async () => {
-  const limiter = open(100, 10_000);
-  expect((await acquire(limiter, 1, 2_000)).how).toBe('in-turn');
-  let how: Granted | null = null;
-  limiter.acquire(1, 2_000, (granted) => {
-    how = granted;
-  });
-  expect(how).toBe('in-turn');
-});
-
-test('whoever asks for a few at a time finds them in stock each time: more are fetched before the last are spent', async () => {
-  const limiter = open(10_000, 10_000);
-  await acquire(limiter, 1, 2_000);
-  let atOnce = 0;
-  for (let lot = 0; lot < 12; lot += 1) {
-    limiter.acquire(100, 2_000, (how) => {
-      expect(how).toBe('in-turn');
-      atOnce += 1;
-    });
-    expect(atOnce, 'lots granted in the call itself').toBe(lot + 1);
-    await sleep(150);
-  }
-});
-
-test('permits are granted in the order of asking', async () => {
-  const limiter = open(100, 10_000);
-  const order: number[] = [];
-  await Promise.all(
-    [5, 1, 20, 1, 3].map(
-      (permits, place) =>
-        new Promise<void>((resolve) => {
-          limiter.acquire(permits, 2_000, () => {
-            order.push(place);
-            resolve();
-          });
-        }),
-    ),
+test('a hundred parallel calls go one after the other where nonces rise, and none fails or warns', async () => {
+  const warnings = listenForWarnings();
+  const { base, arrived } = await serveRising();
+  const client = openClient(base);
+  const { signal } = new AbortController();
+  const calls = Array.from({ length: 100 }, (_, index) =>
+    index % 2 === 0 ? client.syncKillSwitch(ARM, { signal }) : client.myCodes({}, { signal }),
   );
-  expect(order).toEqual([0, 1, 2, 3, 4]);
+  await Promise.all(calls);
+  expect(arrived).toHaveLength(100);
+  expect(arrived.toSorted((one, other) => one - other)).toEqual(arrived);
+  expect(warnings).toEqual([]);
 });
 
-test('no sliding window sees more than the budget, and the whole budget can be used at once', async () => {
-  const { clock, lastMs } = createReadClock();
-  const limiter = open(20, 400, clock);
-  const times: number[] = [];
-  await new Promise<void>((resolve) => {
-    for (let request = 0; request < 90; request += 1) {
-      limiter.acquire(1, 10_000, (how) => {
-        times.push(lastMs());
-        expect(how).toBe('in-turn');
-        if (times.length === 90) resolve();
-      });
-    }
+test('in a nonce window many requests are under way at a time', async () => {
+  let [now, most] = [0, 0];
+  const server = await serveHttp((_request, response) => {
+    now += 1;
+    most = Math.max(most, now);
+    setTimeout(() => {
+      now -= 1;
+      response.end(JSON.stringify(CODES));
+    }, 50);
   });
-  expect((times[19] ?? 0) - (times[0] ?? 0)).toBeLessThan(200);
-  for (let first = 0; first + 20 < times.length; first += 1) {
-    expect((times[first + 20] ?? 0) - (times[first] ?? 0)).toBeGreaterThanOrEqual(399);
-  }
+  const client = openClient(server.base, { nonce: 'window' });
+  await Promise.all(Array.from({ length: 20 }, () => client.myCodes()));
+  expect(most).toBeGreaterThan(5);
 });
 
-test('a request that waited its time is granted as overdue, and counts', async () => {
-  const limiter = open(4, 60_000);
-  await acquire(limiter, 4, 2_000);
-  const { how, afterMs } = await acquire(limiter, 1, 80);
-  expect(how).toBe('overdue');
-  expect(afterMs).toBeGreaterThanOrEqual(75);
-  expect(afterMs).toBeLessThan(600);
-});
-
-test('more than the budget at once is granted as overdue and does not block what comes after', async () => {
-  const limiter = open(4, 300);
-  expect((await acquire(limiter, 9, 50)).how).toBe('overdue');
-  expect((await acquire(limiter, 1, 5_000)).how).toBe('in-turn');
-});
-
-test('a withdrawn request is not granted, and the next one has its turn', async () => {
-  const limiter = open(4, 60_000);
-  await acquire(limiter, 3, 2_000);
-  let granted = false;
-  const cancel = limiter.acquire(3, 300, () => {
-    granted = true;
+test('a timer goes before the reading calls that wait', async () => {
+  const paths: (string | undefined)[] = [];
+  const held: (() => void)[] = [];
+  const server = await serveHttp((request, response) => {
+    paths.push(request.url);
+    const answer = () =>
+      response.end(JSON.stringify(request.url?.includes('codes') === true ? CODES : TIMER));
+    if (paths.length === 1) held.push(answer);
+    else answer();
   });
-  const next = acquire(limiter, 1, 2_000);
-  cancel();
-  cancel();
-  expect((await next).how).toBe('in-turn');
-  await sleep(350);
-  expect(granted).toBe(false);
+  const client = openClient(server.base);
+  const reads = Array.from({ length: 6 }, () => client.myCodes());
+  await expect.poll(() => held.length).toBe(1);
+  const timer = client.syncKillSwitch(ARM);
+  // Its job has to have come as far as the queue of the others.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  held[0]?.();
+  await Promise.all([timer, ...reads]);
+  expect(paths[1]).toBe('/api/v4/order/kill-switch');
 });
 
-test.each([-3_600_000, 3_600_000])(
-  'after the wall clock steps by %i ms every request starts in time',
-  async (byMs) => {
-    const limiter = open(8, 60_000);
-    await acquire(limiter, 2, 2_000);
-    stepDate(byMs);
-    for (let request = 0; request < 6; request += 1) {
-      const { afterMs } = await acquire(limiter, 1, 100);
-      expect(afterMs).toBeLessThan(600);
-    }
-  },
-);
+const BUDGET = { requests: 4, windowMs: 1_000 };
 
-test('after a step back of an hour the limiter works again by itself, and forgets nothing it granted', async () => {
-  const limiter = open(8, 60_000);
-  await acquire(limiter, 2, 2_000);
-  stepDate(-3_600_000);
-  const grants: Granted[] = [];
-  // The first three wait in vain, however long; the others only for a lease.
-  for (const withinMs of [60, 60, 60, 1_000, 1_000, 1_000]) {
-    grants.push((await acquire(limiter, 1, withinMs)).how);
-  }
-  expect(grants.slice(0, 3)).toEqual(['overdue', 'overdue', 'overdue']);
-  expect(grants.slice(4)).toEqual(['in-turn', 'in-turn']);
-  // Eight permits of eight are spent by now.
-  expect((await acquire(limiter, 1, 60)).how).toBe('overdue');
+function open(options: Partial<LimitsOptions> = {}) {
+  const clock = createSystemClock();
+  const limits = createLimits({ clock, nonce: 'window', concurrent: 64, ...options });
+  onTestFinished(() => limits.close());
+  return limits;
+}
+
+test('no sliding window sees more than the limit, and half of it may go at once', async () => {
+  const limits = open({ budget: BUDGET });
+  const atMs: number[] = [];
+  const job = async () => void atMs.push(performance.now());
+  const runs = Array.from({ length: 8 }, () =>
+    limits.run(syncKillSwitch, { waitMs: 20_000, signal: undefined }, job),
+  );
+  await Promise.all(runs);
+  const begunMs = atMs[0] ?? 0;
+  expect(atMs.filter((ms) => ms < begunMs + 100)).toHaveLength(2);
+  for (const startMs of atMs)
+    expect(atMs.filter((ms) => ms >= startMs && ms < startMs + 1_000).length).toBeLessThanOrEqual(4);
 });
 
-test('an exhausted budget is not taken for a stalled limiter', async () => {
-  const limiter = open(4, 60_000);
-  await acquire(limiter, 4, 2_000);
-  for (let request = 0; request < 8; request += 1)
-    expect((await acquire(limiter, 1, 20)).how).toBe('overdue');
-});
-
-test('after closing nothing is granted any more', async () => {
-  const limiter = open(4, 60_000);
-  let granted = 0;
-  limiter.acquire(1, 50, () => {
-    granted += 1;
+test('whoever has no turn in half of its time is not sent, and takes no turn from the others', async () => {
+  let requests = 0;
+  const server = await serveHttp((_request, response) => {
+    requests += 1;
+    response.end(JSON.stringify(TIMER));
   });
-  limiter.close();
-  limiter.acquire(1, 50, () => {
-    granted += 1;
+  const client = openClient(server.base, { nonce: 'window', budget: { requests: 2, windowMs: 2_000 } });
+  await client.syncKillSwitch(ARM);
+  const refused = await errorOf(client.syncKillSwitch(ARM, { timeoutMs: 200 }));
+  expect(refused).toMatchObject({
+    name: 'ThrottledError',
+    maybeApplied: false,
+    status: null,
+    message: 'not sent: syncKillSwitch, with a limit of 10000 requests in 10 s, had no turn within 100 ms',
   });
-  await sleep(120);
-  expect(granted).toBe(0);
+  await client.syncKillSwitch(ARM, { timeoutMs: 10_000 });
+  expect(requests).toBe(2);
 });
 
-test('a smaller budget counts what was spent before, and a larger one lets go at once', async () => {
-  const limiter = open(100, 10_000);
-  expect((await acquire(limiter, 60, 2_000)).how).toBe('in-turn');
-  limiter.resize({ requests: 50, windowMs: 10_000 });
-  expect(limiter.spare()).toBe(-10);
-  expect((await acquire(limiter, 1, 100)).how).toBe('overdue');
-  limiter.resize({ requests: 200, windowMs: 10_000 });
-  expect(limiter.spare()).toBe(139);
-  expect((await acquire(limiter, 139, 2_000)).how).toBe('in-turn');
-  expect((await acquire(limiter, 1, 100)).how).toBe('overdue');
+test('what waits rejects when its signal fires, and when the client is closed', async () => {
+  const server = await serveHttp(() => undefined);
+  const client = openClient(server.base);
+  const stopping = new AbortController();
+  const hanging = errorOf(client.myCodes());
+  const withdrawn = errorOf(client.myCodes({}, { signal: stopping.signal }));
+  const closed = errorOf(client.myCodes());
+  stopping.abort(new Error('enough'));
+  expect(await withdrawn).toMatchObject({
+    reason: 'aborted',
+    cause: { message: 'enough' },
+    maybeApplied: false,
+  });
+  await client.close();
+  for (const error of [await hanging, await closed, await errorOf(client.myCodes())])
+    expect(error).toMatchObject({ name: 'NetworkError', reason: 'aborted' });
+  expect(await closed).toMatchObject({ message: 'the client was closed', maybeApplied: false });
 });
 
-test('permits of a smaller budget come back when the window has passed, and no more of them than it allows', async () => {
-  const limiter = open(100, 1_000);
-  expect((await acquire(limiter, 100, 2_000)).how).toBe('in-turn');
-  limiter.resize({ requests: 20, windowMs: 1_000 });
-  expect((await acquire(limiter, 20, 5_000)).how).toBe('in-turn');
-  expect(limiter.spare()).toBe(0);
+test('a step back of the wall clock by an hour holds nobody up', async () => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  const limits = open({ nonce: 'increasing' });
+  const run = (operation: typeof withdrawPay) =>
+    limits.run(operation, { waitMs: 2_000, signal: undefined }, async () => 'begun');
+  expect(await run(withdrawPay)).toBe('begun');
+  vi.setSystemTime(Date.now() - 3_600_000);
+  expect(await run(withdrawPay)).toBe('begun');
+  expect(await limits.run(ping, { waitMs: 2_000, signal: undefined }, async () => 'begun')).toBe('begun');
+});
+
+test('a job that throws rejects its own call and no other', async () => {
+  const limits = open();
+  const wait = { waitMs: 1_000, signal: undefined };
+  await expect(limits.run(ping, wait, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+  expect(await limits.run(ping, wait, async () => 1)).toBe(1);
 });

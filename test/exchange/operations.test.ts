@@ -84,7 +84,7 @@ test.each(SAMPLES)('$name goes to the base address that the call names', async (
 });
 
 test('what is left out is not sent', async () => {
-  const { base, seen } = await note({ ...ORDER, client_order_id: '' });
+  const { base, seen } = await note({ ...ORDER, side: 'sell', deal_stock: '0.5', client_order_id: '' });
   const client = openClient(base);
   await client.createStockMarketOrder({ market: 'BTC_USDT', side: 'sell', amount: 0.5, stp: undefined });
   expect(nonceless(seen[0]?.body)).toBe(

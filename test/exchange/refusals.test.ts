@@ -124,7 +124,9 @@ test.each(PUBLIC)('the error object of a public endpoint, to $name, keeps its pa
   });
 });
 
-describe.each(SAMPLES)('$name tells the statuses apart', ({ call, movesMoney, authentication }) => {
+const CHANGES = ['syncKillSwitch', 'createNewAddress'];
+
+describe.each(SAMPLES)('$name tells the statuses apart', ({ call, name, movesMoney, authentication }) => {
   test.each<[number, typeof ApiError | typeof UnauthorisedError | typeof NonceError, boolean]>([
     [401, UnauthorisedError, false],
     [403, UnauthorisedError, false],
@@ -136,12 +138,13 @@ describe.each(SAMPLES)('$name tells the statuses apart', ({ call, movesMoney, au
     for (const body of ['', '<html>', { code: 3, message: 'why', errors: {} }]) {
       if (status === 429 && typeof body === 'object') continue;
       const { base, requests } = await answer(status, body);
-      const error = await errorOf(call(openClient(base)));
+      const error = await errorOf(call(openClient(base), { timeoutMs: 400 }));
       const isUnknown = movesMoney && uncertain;
       expect(error).toBeInstanceOf(isUnknown ? UnknownOutcomeError : expected);
       expect(isUnknown ? (error as ApiError).cause : error).toBeInstanceOf(expected);
       expect(error).toMatchObject({ status });
-      expect(requests()).toBe(1);
+      // What only reads is asked again when the exchange is out of order.
+      if (status < 500 || movesMoney || CHANGES.includes(name)) expect(requests()).toBe(1);
     }
   });
 
@@ -151,7 +154,7 @@ describe.each(SAMPLES)('$name tells the statuses apart', ({ call, movesMoney, au
     const isSigned = authentication === 'signed';
     expect(error).toBeInstanceOf(isSigned ? NonceError : ThrottledError);
     expect(error).toMatchObject({ status: 429, maybeApplied: false });
-    expect(requests()).toBe(isSigned ? 4 : 1);
+    expect(requests()).toBe(isSigned && !movesMoney ? 4 : 1);
   });
 
   test('429 with an error object that speaks of a limit is told as such at once', async () => {
@@ -164,15 +167,18 @@ describe.each(SAMPLES)('$name tells the statuses apart', ({ call, movesMoney, au
   });
 });
 
-test.each(SIGNED)('$name has what it asked for when a stale nonce was the only trouble', async (sample) => {
-  let stale = 3;
-  const server = await serveHttp((_request, response) => {
-    stale -= 1;
-    if (stale < 0) response.end(JSON.stringify(sample.reply));
-    else response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
-  });
-  expect(await sample.call(openClient(server.base))).toEqual(sample.value ?? sample.reply);
-});
+test.each(SIGNED.filter(({ movesMoney }) => !movesMoney))(
+  '$name has what it asked for when a stale nonce was the only trouble',
+  async (sample) => {
+    let stale = 3;
+    const server = await serveHttp((_request, response) => {
+      stale -= 1;
+      if (stale < 0) response.end(JSON.stringify(sample.reply));
+      else response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
+    });
+    expect(await sample.call(openClient(server.base))).toEqual(sample.value ?? sample.reply);
+  },
+);
 
 test.each(SAMPLES)('$name ends in time, whether no answer comes or one that never ends', async (sample) => {
   const silent = await serveHttp(() => undefined);

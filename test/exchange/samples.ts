@@ -42,6 +42,7 @@ export const ORDER_REQUEST = {
   market: 'BTC_USDT',
   side: 'buy',
   amount: '50',
+  amountIn: 'quote',
   clientOrderId: 'bot-1.7_a',
   stp: 'cancel_new',
 } as const;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createServerClock } from '../../src/exchange/server-clock.ts';
+import { createServerClock } from '../../src/exchange/nonce.ts';
 import { createHandClock } from './servers.ts';
 
 const WALL_MS = 1_700_000_000_000;

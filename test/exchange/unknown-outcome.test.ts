@@ -1,6 +1,12 @@
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { NetworkError, NonceError, UnknownOutcomeError } from '../../src/exchange/errors.ts';
+import {
+  NetworkError,
+  NonceError,
+  ServerError,
+  ThrottledError,
+  UnknownOutcomeError,
+} from '../../src/exchange/errors.ts';
 import { errorOf, openClient } from './open.ts';
 import { ORDER, ORDER_REQUEST, SAMPLES } from './samples.ts';
 import { serveBytes, serveHttp } from './servers.ts';
@@ -97,22 +103,19 @@ describe.each(MONEY)('$name', ({ name, call }) => {
     expect(await errorOf(call(client))).toMatchObject({ reason: 'aborted', maybeApplied: false });
   });
 
-  test('is repeated after a stale nonce, but not when the repetition is lost', async () => {
-    const nonces: string[] = [];
-    const server = await serveHttp((_request, response, body) => {
-      nonces.push((JSON.parse(body) as { nonce: string }).nonce);
-      if (nonces.length > 1) response.destroy();
-      else response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
-    });
-    expect(await errorOf(call(openClient(server.base)))).toBeInstanceOf(UnknownOutcomeError);
-    expect(new Set(nonces).size).toBe(2);
-    expect(nonces).toHaveLength(2);
-  });
-
-  test('has no unknown outcome where every nonce was stale', async () => {
-    const stale = '{"code":0,"message":"Too many requests.","errors":{}}';
-    const { base } = await respond((socket) => socket.write(http('429 Too Many', stale)));
-    expect(await errorOf(call(openClient(base)))).toBeInstanceOf(NonceError);
+  test.each([
+    ['a stale nonce, or of a rate limit', 429, { code: 0, message: 'Too many requests.', errors: {} }],
+    ['a nonce out of its window', 400, { code: 0, message: 'Your nonce is too far.', errors: [] }],
+    ['a rate limit', 429, '<html>'],
+  ])('is sent once when the answer is that of %s, and nothing was done', async (_what, status, body) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    for (const nonce of ['increasing', 'window'] as const) {
+      const { base, requests } = await respond((socket) => socket.write(http(`${status} No`, text)));
+      const error = await errorOf(call(openClient(base, { nonce })));
+      expect(error).toBeInstanceOf(typeof body === 'string' ? ThrottledError : NonceError);
+      expect(error).toMatchObject({ status, maybeApplied: false });
+      expect(requests()).toBe(1);
+    }
   });
 });
 
@@ -126,7 +129,7 @@ test.each<[string, Record<string, unknown>, string]>([
   [
     'without an identifier',
     { order_id: undefined },
-    'expected an order (it must have required properties order_id)',
+    "expected an order (it must have required property 'order_id')",
   ],
   ['with an identifier that JSON has rounded', { order_id: 2 ** 60 }, 'order_id must be <= 9007199254740991'],
   ['with an amount as a number', { amount: 50 }, 'expected an order (amount must be string)'],
@@ -156,26 +159,44 @@ test.each(SAMPLES.filter(({ name }) => ['syncKillSwitch', 'createNewAddress'].in
   },
 );
 
-test.each(
-  SAMPLES.filter(({ name }) =>
-    ['orderHistory', 'myCodes', 'miningHashrate', 'miningPool', 'ping'].includes(name),
-  ),
-)(
-  '$name only reads: lost once it is asked again over a fresh connection, lost twice it fails',
+const READS = ['orderHistory', 'myCodes', 'miningHashrate', 'miningPool', 'ping'];
+
+test.each(SAMPLES.filter(({ name }) => READS.includes(name)))(
+  '$name only reads: it is repeated over fresh connections with growing waits, three times at most',
   async (sample) => {
-    let losses = 1;
-    let requests = 0;
+    let losses = 2;
+    const atMs: number[] = [];
     const server = await serveHttp((_request, response) => {
-      requests += 1;
+      atMs.push(performance.now());
       losses -= 1;
       if (losses < 0) response.end(JSON.stringify(sample.reply));
+      else if (losses === 0) response.writeHead(503).end();
       else response.destroy();
     });
     const client = openClient(server.base);
-    expect(await sample.call(client)).toEqual(sample.value ?? sample.reply);
-    expect([requests, server.connections()]).toEqual([2, 2]);
-    losses = 2;
-    expect(await errorOf(sample.call(client))).toMatchObject({ name: 'NetworkError', maybeApplied: false });
-    expect(requests).toBe(4);
+    const value = await sample.call(client);
+    if (sample.name !== 'ping') expect(value).toEqual(sample.value ?? sample.reply);
+    expect([atMs.length, server.connections()]).toEqual([3, 3]);
+    const [first = 0, second = 0, third = 0] = atMs;
+    expect(second - first).toBeGreaterThan(95);
+    expect(third - second).toBeGreaterThan(190);
+    losses = 9;
+    expect(await errorOf(sample.call(client))).toMatchObject({ maybeApplied: false });
+    expect(atMs.length).toBe(7);
   },
 );
+
+test('a wait between two attempts ends with the signal, and with the time of the call', async () => {
+  const server = await serveHttp((_request, response) => response.writeHead(503).end());
+  const client = openClient(server.base);
+  const stopping = new AbortController();
+  setTimeout(() => stopping.abort(new Error('enough')), 50);
+  expect(await errorOf(client.myCodes({}, { signal: stopping.signal }))).toMatchObject({
+    name: 'NetworkError',
+    reason: 'aborted',
+    cause: { message: 'enough' },
+  });
+  const begunMs = performance.now();
+  expect(await errorOf(client.myCodes({}, { timeoutMs: 250 }))).toBeInstanceOf(ServerError);
+  expect(performance.now() - begunMs).toBeLessThan(1_000);
+});

@@ -1,8 +1,7 @@
 import { type CoreSettings, LOOKS_PER_MS, type MarketSettings } from '../../src/core/settings.ts';
 import { view } from '../../src/core/view.ts';
 import { ping } from '../../src/exchange/operations.ts';
-import { createSession, type Session } from '../../src/exchange/session.ts';
-import { startSync } from '../../src/exchange/sync.ts';
+import { createSession, type Session, startSync } from '../../src/exchange/session.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Clock, Exchange, Observer } from '../../src/ports.ts';
 import { createHostClock, type Timeline } from '../../src/simulator/virtual-clock.ts';

@@ -1,0 +1,8 @@
+/** IMF-fixdate, the one form in which servers may send a date (RFC 9110 5.6.7). */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+/** Unix milliseconds of an HTTP `Date` header; null for anything else. */
+export function parseHttpDate(text: string): number | null {
+  const ms = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(ms) ? null : ms;
+}

@@ -1,0 +1,98 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import { OrderMismatchError } from '../../src/exchange/errors.ts';
+import type { StockMarketOrderRequest } from '../../src/exchange/schemas.ts';
+import { startSimulatedServer } from '../../src/simulator/server.ts';
+import type { ExchangeOptions } from '../../src/simulator/simulated-exchange.ts';
+import { errorOf, openClient } from './open.ts';
+import { ORDER } from './samples.ts';
+import { serveHttp } from './servers.ts';
+
+async function exchangeOf(exchange: ExchangeOptions) {
+  const clock = createSystemClock();
+  const listen = { host: '127.0.0.1', port: 0 };
+  const balances = { main: { USDT: '1000000', BTC: '10', EUR: '1000' } };
+  const server = await startSimulatedServer({ clock, listen, exchange: { balances, ...exchange } });
+  onTestFinished(() => server.close());
+  const credentials = () => ({ key: 'demo-key', secret: 'demo-secret' });
+  return { client: openClient(server.url, { credentials }), exchange: server.exchange };
+}
+
+const BUY = { market: 'BTC_USDT', side: 'buy', clientOrderId: 'u-1' } as const;
+
+test.each([
+  ['documented', 'quote', '60', '0.001', '60'],
+  ['live', 'base', '0.001', '0.001', '60'],
+] as const)(
+  'an exchange of profile %s counts a buy in %s',
+  async (profile, amountIn, amount, stock, money) => {
+    const { client } = await exchangeOf({ profile });
+    const order = await client.createStockMarketOrder({ ...BUY, amount, amountIn });
+    expect(order).toMatchObject({ deal_stock: stock, deal_money: money });
+    const sold = await client.createStockMarketOrder({ market: 'BTC_USDT', side: 'sell', amount: '0.01' });
+    expect(sold).toMatchObject({ deal_stock: '0.01', deal_money: '600' });
+  },
+);
+
+test.each([
+  [
+    'live',
+    'quote',
+    '6',
+    'the exchange bought 6 BTC for 360000 USDT, asked was to buy for 6 USDT; the exchange seems to count this amount in BTC',
+  ],
+  [
+    'documented',
+    'base',
+    '60',
+    'the exchange bought 0.001 BTC for 60 USDT, asked was to buy for 60 BTC; the exchange seems to count this amount in USDT',
+  ],
+] as const)(
+  'an exchange of profile %s that is said to count in %s has bought something else, which the error tells',
+  async (profile, amountIn, amount, message) => {
+    const { client, exchange } = await exchangeOf({ profile });
+    const error = await errorOf(client.createStockMarketOrder({ ...BUY, amount, amountIn }));
+    expect(error).toBeInstanceOf(OrderMismatchError);
+    expect(error).toMatchObject({ message, maybeApplied: true, order: { client_order_id: 'u-1' } });
+    expect(exchange.marketOrders()).toHaveLength(1);
+  },
+);
+
+type Deal = Partial<Record<'side' | 'deal_money' | 'deal_stock' | 'left', string>>;
+const asked = {
+  quote: { amount: '60', amountIn: 'quote' },
+  base: { amount: '60', amountIn: 'base' },
+} as const;
+
+test.each<[string, keyof typeof asked, Deal, boolean]>([
+  ['the whole amount', 'quote', { deal_money: '60', deal_stock: '0.001', left: '0' }, true],
+  ['all but a part of a step', 'quote', { deal_money: '59.2', deal_stock: '0.00098', left: '0.8' }, true],
+  ['a half, with the rest left', 'quote', { deal_money: '30', deal_stock: '0.0005', left: '30' }, true],
+  ['a half, with nothing left', 'quote', { deal_money: '30', deal_stock: '0.0005', left: '0' }, true],
+  ['nothing', 'quote', { deal_money: '0', deal_stock: '0', left: '60' }, true],
+  ['in the base currency', 'quote', { deal_money: '3600000', deal_stock: '60', left: '0' }, false],
+  [
+    'a cheap coin in the base currency',
+    'quote',
+    { deal_money: '0.0012', deal_stock: '60', left: '0' },
+    false,
+  ],
+  [
+    'a coin of 1.08 in the base currency',
+    'quote',
+    { deal_money: '64.8', deal_stock: '60', left: '0' },
+    false,
+  ],
+  ['a half in the base currency', 'quote', { deal_money: '1800000', deal_stock: '30', left: '30' }, false],
+  ['the whole amount', 'base', { deal_money: '3600000', deal_stock: '60', left: '0' }, true],
+  ['a half, with the rest left', 'base', { deal_money: '1800000', deal_stock: '30', left: '30' }, true],
+  ['in the quote currency', 'base', { deal_money: '59.9', deal_stock: '0.001', left: '0.1' }, false],
+  ['a sell', 'quote', { side: 'sell', deal_money: '60', deal_stock: '0.001', left: '0' }, false],
+])('a buy that filled %s, asked for in %s', async (_what, unit, deal, fits) => {
+  const reply = { ...ORDER, client_order_id: 'u-1', amount: '60', ...deal };
+  const { base } = await serveHttp((_request, response) => response.end(JSON.stringify(reply)));
+  const request: StockMarketOrderRequest = { ...BUY, ...asked[unit] };
+  const call = openClient(base).createStockMarketOrder(request);
+  if (fits) expect(await call).toEqual(reply);
+  else expect(await errorOf(call)).toMatchObject({ name: 'OrderMismatchError', order: reply });
+});

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createClientFromEnvironment, isClientError } from '../../src/library/client.ts';
+import { startSimulator } from '../../src/library/simulator.ts';
+
+async function open() {
+  const simulator = await startSimulator();
+  const folder = mkdtempSync(join(tmpdir(), 'killswitchd-environment-'));
+  onTestFinished(async () => {
+    rmSync(folder, { recursive: true });
+    await simulator.close();
+  });
+  const fileOf = (text: string) => {
+    const file = join(folder, 'secret');
+    writeFileSync(file, text, { mode: 0o600 });
+    return file;
+  };
+  return { simulator, fileOf };
+}
+
+test('a client takes base address, key and secret from the environment, and a file anew for every request', async () => {
+  const { simulator, fileOf } = await open();
+  const env = {
+    KILLSWITCHD_BASE_URL: simulator.url,
+    KILLSWITCHD_API_KEY: 'demo-key',
+    KILLSWITCHD_API_SECRET_FILE: fileOf('demo-secret\n'),
+  };
+  await using client = createClientFromEnvironment(env);
+  expect(await client.myCodes({ limit: 1 })).toMatchObject({ limit: 1 });
+  fileOf('another-secret');
+  await expect(client.myCodes()).rejects.toMatchObject({ name: 'UnauthorisedError' });
+  fileOf('');
+  const error: unknown = await client.myCodes().catch((failed: unknown) => failed);
+  if (!isClientError(error) || error.name !== 'CredentialError') expect.fail(String(error));
+  expect(error.message).toMatch(/^the API key could not be read: KILLSWITCHD_API_SECRET_FILE: in the file/);
+});
+
+test.each([
+  [{}, 'KILLSWITCHD_BASE_URL is missing; allowed: https://HOST[:PORT]'],
+  [
+    { KILLSWITCHD_BASE_URL: 'https://exchange.example' },
+    'KILLSWITCHD_API_KEY: missing; set KILLSWITCHD_API_KEY_FILE',
+  ],
+])('an environment of %j makes no client', (env, message) => {
+  expect(() => createClientFromEnvironment(env)).toThrow(message);
+});
+
+test('a client that was disposed of makes no calls, and its time holds for calls that name none', async () => {
+  const { simulator } = await open();
+  const env = {
+    KILLSWITCHD_BASE_URL: simulator.url,
+    KILLSWITCHD_API_KEY: 'demo-key',
+    KILLSWITCHD_API_SECRET: 'demo-secret',
+  };
+  const client = createClientFromEnvironment(env, { timeoutMs: 100 });
+  simulator.addFaults([{ kind: 'hang', mode: 'drop' }]);
+  const begunMs = performance.now();
+  await expect(client.myCodes()).rejects.toMatchObject({ name: 'TimeoutError' });
+  expect(performance.now() - begunMs).toBeLessThan(2_000);
+  await client[Symbol.asyncDispose]();
+  await expect(client.ping()).rejects.toMatchObject({ reason: 'aborted' });
+  expect(() => createClientFromEnvironment(env, { timeoutMs: 0 })).toThrow('timeoutMs is 0');
+});
