@@ -2,17 +2,27 @@ import { openSync, readFileSync, writeSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { checkWebListen } from '../config/addresses.ts';
+import { readTokenFile } from '../config/secrets.ts';
+import { PROFILES, type Profile } from '../simulator/answer.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
-import { PROFILES, type Profile } from '../simulator/exchange-state.ts';
-import { parseKeys } from '../simulator/key-input.ts';
-import { createMarketCheck, isMarketName } from '../simulator/markets.ts';
+import { isMarketName } from '../simulator/markets.ts';
 import { createNarrator } from '../simulator/narration.ts';
-import { parseOrders } from '../simulator/order-input.ts';
-import { DEMO_ORDERS, type OrderRequest } from '../simulator/resting-orders.ts';
-import { type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
-import type { ApiKey } from '../simulator/signed-request.ts';
-import { DEFAULT_ACCOUNT, DEMO_KEY, DEMO_TOKEN } from '../simulator/simulated-exchange.ts';
+import { EXTRAS, OPERATIONS } from '../simulator/operations.ts';
+import {
+  SetupError,
+  type SimulatedServer,
+  type SimulatedServerOptions,
+  startSimulatedServer,
+} from '../simulator/server.ts';
+import {
+  DEFAULT_ACCOUNT,
+  DEMO_KEY,
+  DEMO_TOKEN,
+  type ExchangeOptions,
+} from '../simulator/simulated-exchange.ts';
+import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { isLoopback } from '../util/loopback.ts';
+import { didYouMean } from '../util/nearest.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 
 /** Something that the caller must correct before the exchange can start. */
@@ -27,25 +37,25 @@ class StartError extends Error {
 }
 
 interface Plan {
-  readonly listen: { readonly host: string; readonly port: number };
-  readonly profile: Profile;
-  readonly markets: readonly string[] | 'any';
-  readonly orders: readonly OrderRequest[];
-  readonly seed: number;
-  readonly newAddresses: boolean;
+  readonly server: Omit<SimulatedServerOptions, 'clock'>;
   readonly key: ApiKey;
-  readonly moreKeys: readonly ApiKey[];
+  /** The files of flags, by the control endpoint that takes what is in them. */
+  readonly files: Readonly<Record<string, string>>;
   readonly append: (event: ExchangeEvent) => void;
 }
 
 interface Flags {
   readonly listen: string;
   readonly allowRemote?: boolean;
+  readonly tokenFile?: string;
   readonly profile: string;
   readonly markets?: string;
   readonly orders?: string;
   readonly keys?: string;
+  readonly balances?: string;
+  readonly limits?: string;
   readonly seed: string;
+  readonly manualTime?: boolean;
   readonly enableNewAddresses?: boolean;
   readonly eventLog?: string;
 }
@@ -61,6 +71,7 @@ export function registerExchange(program: Command, edge: Edge): void {
     .description('run the simulated exchange: to try the daemon, or to test a bot against')
     .option('--listen <host:port>', 'where to listen; port 0 takes a free one', '127.0.0.1:17480')
     .option('--allow-remote', 'allow an address that other hosts can reach')
+    .option('--token-file <file>', 'file with the token that opens /simulator to other hosts')
     .option('--profile <profile>', `whose answers to give: ${PROFILES.join(' or ')}`, 'documented')
     .option(
       '--markets <markets>',
@@ -74,7 +85,10 @@ export function registerExchange(program: Command, edge: Edge): void {
       '--keys <file>',
       'JSON file with API keys that are accepted besides: for several daemons, or for fewer permissions',
     )
+    .option('--balances <amounts>', 'what the account begins with: USDT=1000,BTC=2 (default: some of each)')
+    .option('--limits <limits>', 'requests in 10 s by operation: kill-switch=100,ping=10')
     .option('--seed <number>', 'seed of codes, addresses, hashrates and faults', '1')
+    .option('--manual-time', 'let the clock stand still but for POST /simulator/advance')
     .option('--enable-new-addresses', 'enable create-new-address for the account')
     .option('--event-log <file>', 'append every event to this file as a line of JSON')
     .action(async (flags: Flags) => {
@@ -100,17 +114,20 @@ async function runExchange(plan: Plan, edge: Edge): Promise<void> {
   edge.onSignal('SIGTERM', stop);
   edge.onSignal('SIGINT', stop);
   edge.out(server.url);
-  for (const line of introduce(plan, server.url)) edge.out(line);
+  for (const line of introduce(plan, server)) edge.out(line);
   log.subscribe(createNarrator(edge.out));
 }
 
-async function listen(plan: Plan): Promise<SimulatedServer> {
-  const { listen, profile, markets, orders, seed, newAddresses, key, moreKeys } = plan;
-  const exchange = { profile, markets, newAddresses, keys: [key, ...moreKeys] };
+async function listen({ server, files }: Plan): Promise<SimulatedServer> {
   try {
-    return await startSimulatedServer({ clock: createSystemClock(), listen, exchange, orders, seed });
+    return await startSimulatedServer({ clock: createSystemClock(), ...server });
   } catch (error) {
-    const at = `${listen.host}:${listen.port}`;
+    if (error instanceof SetupError) {
+      const { path, message } = error;
+      const flag = path.replace('/simulator/', '--');
+      throw new StartError(EXIT.usage, `${flag}: ${files[path] ?? ''}: ${message}`);
+    }
+    const at = `${server.listen.host}:${server.listen.port}`;
     const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
     throw new StartError(EXIT.unreachable, `cannot listen on ${at}: ${whyNot(error)}; ${advice}`);
   }
@@ -128,19 +145,21 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : null;
 }
 
-function introduce({ profile, key, moreKeys, orders }: Plan, url: string): string[] {
+function introduce({ key, server: { setup = [] } }: Plan, { exchange, url }: SimulatedServer): string[] {
   const pair =
     key === DEMO_KEY
       ? `the key ${DEMO_KEY.key} with the secret ${DEMO_KEY.secret}`
       : 'the key in KILLSWITCHD_API_KEY with the secret in KILLSWITCHD_API_SECRET';
+  const more = setup.flatMap(({ path, body }) => (path === '/simulator/keys' ? (body as ApiKey[]) : []));
+  const orders = exchange.orders();
   const markets = [...new Set(orders.map((order) => order.market))];
   const hang = '{"kind":"hang","mode":"hold","forMs":6000}';
   return [
-    `A simulated exchange, profile ${profile}: no real market, no real money.`,
-    ...(profile === 'documented'
+    `A simulated exchange, profile ${exchange.profile}: no real market, no real money.`,
+    ...(exchange.profile === 'documented'
       ? ['A library for the live exchange, such as ccxt, wants --profile live.']
       : []),
-    `It accepts ${pair}, ${moreKeys.length === 0 ? '' : `the keys ${listed(moreKeys.map((more) => more.key))}, `}and the access token ${DEMO_TOKEN.token} for the order history.`,
+    `It accepts ${pair}, ${more.length === 0 ? '' : `the keys ${listed(more.map(({ key: name }) => name))}, `}and the access token ${DEMO_TOKEN.token} for the order history.`,
     orders.length === 0
       ? 'No orders rest in its books.'
       : `Resting orders: ${orders.length}, in ${listed(markets)}. A timer that fires cancels those of its market and types.`,
@@ -158,20 +177,73 @@ function listed(names: readonly string[]): string {
 function readPlan(flags: Flags, edge: Edge): Plan {
   const markets = readMarkets(flags.markets);
   const key = readKey(edge.env);
-  return {
-    listen: readListen(flags.listen, flags.allowRemote === true),
+  const files = {
+    ...(flags.keys !== undefined && { '/simulator/keys': flags.keys }),
+    ...(flags.orders !== undefined && flags.orders !== 'none' && { '/simulator/orders': flags.orders }),
+  };
+  const isThere = (market: string) => markets === 'any' || markets.includes(market);
+  const balances = readAmounts('--balances', flags.balances);
+  const limits = readLimits(flags.limits);
+  const exchange: ExchangeOptions = {
     profile: readProfile(flags.profile),
     markets,
-    orders: readOrders(flags.orders, createMarketCheck(markets)),
-    seed: readSeed(flags.seed),
+    limits,
     newAddresses: flags.enableNewAddresses === true,
-    key,
-    moreKeys: readKeys(flags.keys, key),
-    append: openEventLog(flags.eventLog, edge),
+    keys: [key],
+    ...(balances !== null && { balances: { [key.account]: balances } }),
   };
+  const token = readToken(flags.tokenFile);
+  const server = {
+    listen: readListen(flags.listen, flags.allowRemote === true),
+    exchange,
+    orders: flags.orders === undefined ? DEMO_ORDERS.filter(({ market }) => isThere(market)) : [],
+    setup: Object.entries(files).map(([path, file]) => ({ path, body: readJson(path, file) })),
+    seed: readSeed(flags.seed),
+    time: flags.manualTime === true ? ('manual' as const) : ('running' as const),
+    ...(token !== null && { token }),
+  };
+  return { server, key, files, append: openEventLog(flags.eventLog, edge) };
 }
 
-function readListen(text: string, allowRemote: boolean): Plan['listen'] {
+function readToken(file: string | undefined): string | null {
+  if (file === undefined) return null;
+  const read = readTokenFile(file);
+  if (read.kind === 'wrong') throw new StartError(EXIT.usage, `--token-file: ${read.text}`);
+  return read.secret.reveal();
+}
+
+/** `NAME=AMOUNT` with commas between; null where the flag is not given. */
+function readAmounts(flag: string, text: string | undefined): Readonly<Record<string, string>> | null {
+  if (text === undefined) return null;
+  const pairs = text.split(',').map((pair) => /^([\w-]+)=(\d+(?:\.\d+)?)$/.exec(pair) ?? [pair]);
+  for (const [pair, name] of pairs) {
+    if (name !== undefined) continue;
+    throw new StartError(EXIT.usage, `${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
+  }
+  return Object.fromEntries(pairs.map(([, name = '', amount = '']) => [name, amount]));
+}
+
+function readLimits(text: string | undefined): NonNullable<ExchangeOptions['limits']> {
+  const names = [...OPERATIONS, ...EXTRAS].map(({ name }) => name);
+  const limits = Object.entries(readAmounts('--limits', text) ?? {});
+  for (const [name, amount] of limits) {
+    if (!names.includes(name)) {
+      const hint = didYouMean(name, names);
+      throw new StartError(EXIT.usage, `--limits: found "${name}"; allowed: ${names.join(', ')}${hint}`);
+    }
+    if (!/^[1-9]\d{0,6}$/.test(amount)) {
+      throw new StartError(
+        EXIT.usage,
+        `--limits: ${name} is ${amount}; allowed: a whole number from 1 to 9999999`,
+      );
+    }
+  }
+  return Object.fromEntries(
+    limits.map(([name, amount]) => [name, { requests: Number(amount), windowMs: 10_000 }]),
+  );
+}
+
+function readListen(text: string, allowRemote: boolean): SimulatedServerOptions['listen'] {
   const checked = checkWebListen(text);
   if (checked.kind === 'wrong') throw new StartError(EXIT.usage, `--listen: ${checked.text}`);
   if (checked.value.kind !== 'tcp') throw new StartError(EXIT.usage, '--listen: expected HOST:PORT');
@@ -207,26 +279,13 @@ function readMarkets(list: string | undefined): readonly string[] | 'any' {
   return markets;
 }
 
-function readOrders(file: string | undefined, hasMarket: (name: string) => boolean): readonly OrderRequest[] {
-  if (file === undefined) return DEMO_ORDERS.filter((order) => hasMarket(order.market));
-  if (file === 'none') return [];
-  const parsed = parseOrders(readJson('--orders', file), hasMarket);
-  if (!parsed.ok) throw new StartError(EXIT.usage, `--orders: ${file}: ${parsed.problem}`);
-  return parsed.orders;
-}
-
-function readKeys(file: string | undefined, usual: ApiKey): readonly ApiKey[] {
-  if (file === undefined) return [];
-  const parsed = parseKeys(readJson('--keys', file), usual);
-  if (!parsed.ok) throw new StartError(EXIT.usage, `--keys: ${file}: ${parsed.problem}`);
-  return parsed.keys;
-}
-
-function readJson(flag: string, file: string): unknown {
+/** `path`: of the control endpoint that takes what is in the file. */
+function readJson(path: string, file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
+    const flag = path.replace('/simulator/', '--');
     throw new StartError(EXIT.usage, `${flag}: cannot read ${file} as JSON: ${why}`);
   }
 }

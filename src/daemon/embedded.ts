@@ -1,7 +1,7 @@
 import type { Clock } from '../ports.ts';
 import { createNarrator } from '../simulator/narration.ts';
-import { DEMO_ORDERS } from '../simulator/resting-orders.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
+import { DEMO_ORDERS } from '../simulator/state.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Credentials } from './credentials.ts';
 

@@ -16,7 +16,7 @@ export type SimulatorOptions = Partial<SimulatedServerOptions>;
  * Starts a simulated exchange over HTTP, with `demo-key` and `demo-secret` unless told otherwise. Rejects with Node's
  * error where the address cannot be listened on. `close` it when the test ends.
  */
-export function startSimulator(options: SimulatorOptions = {}): Promise<SimulatedServer> {
+export function startExchange(options: SimulatorOptions = {}): Promise<SimulatedServer> {
   return startSimulatedServer({
     clock: createSystemClock(),
     listen: { host: '127.0.0.1', port: 0 },
@@ -24,18 +24,19 @@ export function startSimulator(options: SimulatorOptions = {}): Promise<Simulate
   });
 }
 
+/** The same under its first name. */
+export function startSimulator(options: SimulatorOptions = {}): Promise<SimulatedServer> {
+  return startExchange(options);
+}
+
 export { encodePayload, signPayload } from '../exchange/sign.ts';
-export type { Reply } from '../simulator/answer.ts';
-export type { Asset } from '../simulator/assets.ts';
-export type { AccessToken } from '../simulator/bearer-token.ts';
+export type { Profile, Reply } from '../simulator/answer.ts';
 export type { ExchangeEvent } from '../simulator/event-log.ts';
-export type { ExchangeRequest } from '../simulator/exchange-request.ts';
-export type { Profile } from '../simulator/exchange-state.ts';
 export type { ActiveFault, Fault } from '../simulator/faults.ts';
-export type { MarketTerms } from '../simulator/market-terms.ts';
-export type { OrderRequest, RestingOrder } from '../simulator/resting-orders.ts';
+export type { Asset } from '../simulator/holdings.ts';
+export type { MarketTerms } from '../simulator/markets.ts';
 export type { SimulatedServer } from '../simulator/server.ts';
-export type { ApiKey } from '../simulator/signed-request.ts';
+export type { AccessToken, ApiKey } from '../simulator/signed-request.ts';
 export {
   createSimulatedExchange,
   DEMO_KEY,
@@ -43,3 +44,5 @@ export {
   type ExchangeOptions,
   type SimulatedExchange,
 } from '../simulator/simulated-exchange.ts';
+export type { ExchangeRequest, OrderRequest, RestingOrder } from '../simulator/state.ts';
+export type { JournalledRequest } from '../simulator/traffic.ts';

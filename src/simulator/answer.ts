@@ -1,3 +1,10 @@
+/**
+ * `documented`: the API document to the letter. `live`: as the live exchange was observed to answer: `[]` on a
+ * delete, `types: null` for all types, whole-number timeouts accepted, and HTML pages where its gateway answers.
+ */
+export const PROFILES = ['documented', 'live'] as const;
+export type Profile = (typeof PROFILES)[number];
+
 /** What the simulated exchange sends back. Header names are lower case. */
 export interface Reply {
   readonly status: number;
@@ -32,19 +39,16 @@ export function refuse(
   return { kind: 'refused', status, code, message, errors, form: 'json' };
 }
 
-/** Responses are not cached, as the API document says. */
-const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
-const HTML_HEADERS = { 'content-type': 'text/html; charset=UTF-8' } as const;
-
 /** The page that the gateway of the live exchange sends where the exchange itself is not reached. */
 export function gatewayPage(status: number, title: string): Reply {
   const body = `<!DOCTYPE html>\n<html><head><title>${title}</title></head><body><center><h1>${status} ${title}</h1></center></body></html>\n`;
-  return { status, headers: HTML_HEADERS, body };
+  return { status, headers: { 'content-type': 'text/html; charset=UTF-8' }, body };
 }
 
-/** A reply with a JSON body. */
+/** A reply with a JSON body. Responses are not cached, as the API document says. */
 export function jsonReply(status: number, value: unknown): Reply {
-  return { status, headers: JSON_HEADERS, body: JSON.stringify(value) };
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
+  return { status, headers, body: JSON.stringify(value) };
 }
 
 /**
@@ -53,16 +57,113 @@ export function jsonReply(status: number, value: unknown): Reply {
  */
 export function renderAnswer(answer: Answer, audience: 'public' | 'private'): Reply {
   if (answer.kind === 'done') return jsonReply(answer.status, answer.value);
-  if (answer.form === 'empty') return { status: answer.status, headers: {}, body: '' };
-  if (answer.form === 'html') return gatewayPage(answer.status, answer.message);
-  if (audience === 'public') {
-    return jsonReply(answer.status, { success: false, message: answer.message, params: [] });
-  }
-  return jsonReply(answer.status, { code: answer.code, message: answer.message, errors: answer.errors });
+  const { status, code, message, errors, form } = answer;
+  if (form === 'empty') return { status, headers: {}, body: '' };
+  if (form === 'html') return gatewayPage(status, message);
+  return jsonReply(
+    status,
+    audience === 'public' ? { success: false, message, params: [] } : { code, message, errors },
+  );
 }
 
 /** One line that says why a request was refused, for the event log. */
 export function reasonOf(refusal: Refusal): string {
   const details = Object.values(refusal.errors).flat();
   return details.length === 0 ? refusal.message : `${refusal.message}: ${details.join(' ')}`;
+}
+
+/** Codes of the API document for order creation, and of the simulator's own operations where it shows none. */
+export const CODES = { field: 30, market: 31, amount: 32, clientOrderId: 36 } as const;
+
+/** What is wrong with one field of a body. `field` is spelled as in the API document. */
+export interface Flaw {
+  readonly field: string;
+  /** The code of the document, or that of order creation that fits best. */
+  readonly code: number;
+  /** The code of the live exchange where it has one of its own for this flaw. */
+  readonly liveCode?: number;
+  readonly messages: readonly string[];
+}
+
+/** `form`: a field is missing or not of its form. `inner`: well-formed, and not possible as things stand. */
+export type Stage = 'form' | 'inner';
+
+export function flaw(field: string, message: string, code: number = CODES.field): Flaw {
+  return { field, code, messages: [message] };
+}
+
+/** The live exchange spells `client_order_id` as `clientOrderId`. */
+export function spell(field: string, profile: Profile): string {
+  return profile === 'live' ? field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : field;
+}
+
+/** The value of a field; the live profile takes either spelling, because clients of the live exchange use theirs. */
+export function fieldOf(body: Readonly<Record<string, unknown>>, field: string, profile: Profile): unknown {
+  return body[spell(field, profile)] ?? body[field];
+}
+
+/** The messages begin with `The market` in the document and with `Market` at the live exchange. */
+export function inFull(field: string, problem: string, profile: Profile): string {
+  if (profile === 'documented') return `The ${field} ${problem}`;
+  const name = spell(field, profile);
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)} ${problem}`;
+}
+
+/**
+ * The refusal of an order: 422 for its form and 400 for what is inside, as the API document says. Of several codes the
+ * lowest counts, because the document lists it first.
+ */
+export function refuseOrder(stage: Stage, flaws: readonly Flaw[], profile: Profile): Refusal {
+  const code = Math.min(...flaws.map((one) => one.code));
+  return refuse(stage === 'form' ? 422 : 400, code, 'Validation failed', errorsOf(flaws, profile));
+}
+
+/**
+ * The refusal of an operation whose errors the document does not show. Documented profile: as for an order. Live
+ * profile: 400 with code 0 for the form, and 422 with its own codes for what is inside.
+ */
+export function refuseFields(stage: Stage, flaws: readonly Flaw[], profile: Profile): Refusal {
+  if (profile === 'documented') return refuseOrder(stage, flaws, profile);
+  const errors = errorsOf(flaws, profile);
+  if (stage === 'form') return refuse(400, 0, 'Validation failed', errors);
+  return refuse(422, Math.min(...flaws.map((one) => one.liveCode ?? 0)), 'Inner validation failed', errors);
+}
+
+/** `The unique_id` in the document is `The unique id` at the live exchange, whose key for it is `uniqueId`. */
+function errorsOf(flaws: readonly Flaw[], profile: Profile): Refusal['errors'] {
+  const inWords = (text: string, field: string) =>
+    text.replace(`The ${field} `, (name) => name.replaceAll('_', ' '));
+  return Object.fromEntries(
+    flaws.map(({ field, messages }) => [
+      spell(field, profile),
+      profile === 'live' ? messages.map((text) => inWords(text, field)) : messages,
+    ]),
+  );
+}
+
+/** What is wrong with a field that must be a text with something in it; null where nothing is. */
+export function textFlaw(field: string, value: unknown): Flaw | null {
+  if (value === undefined || value === null || value === '')
+    return flaw(field, `The ${field} field is required.`);
+  return typeof value === 'string' ? null : flaw(field, `The ${field} must be a string.`);
+}
+
+/** The same for a text that may be left out: then it is not required, whatever stands in its place. */
+export function optionalTextFlaw(field: string, value: unknown): Flaw | null {
+  if (value === undefined || (typeof value === 'string' && value !== '')) return null;
+  return flaw(field, `The ${field} ${value === '' ? 'must not be an empty string.' : 'must be a string.'}`);
+}
+
+/** What is wrong with a whole number from `min` to `max` that may be left out; null where nothing is. */
+export function integerFlaw(field: string, value: unknown, min: number, max: number): Flaw | null {
+  if (value === undefined) return null;
+  if (typeof value !== 'number' || !Number.isSafeInteger(value))
+    return flaw(field, `The ${field} must be an integer.`);
+  if (value < min) return flaw(field, `The ${field} must be at least ${min}.`);
+  return value > max ? flaw(field, `The ${field} may not be greater than ${max}.`) : null;
+}
+
+/** The flaws among what was looked at. */
+export function flawsAmong(found: readonly (Flaw | null)[]): readonly Flaw[] {
+  return found.filter((one) => one !== null);
 }

@@ -1,52 +1,44 @@
 import type { Cancel } from '../ports.ts';
 
+interface OfMarket {
+  readonly account: string;
+  readonly market: string;
+}
+
+/** A resting order, or one that was. Amounts and prices are decimal strings. */
+interface OfOrder extends OfMarket {
+  readonly orderId: number;
+  /** Of the kill-switch: `spot`, `margin` or `futures`. */
+  readonly type: string;
+}
+
 /** Something that happened at the simulated exchange. Times in Unix seconds where the API has them. */
 export type EventBody =
-  | {
+  | ({
       readonly kind: 'order-placed';
-      readonly account: string;
-      readonly orderId: number;
-      readonly market: string;
-      readonly type: string;
       readonly side: string;
       readonly amount: string;
       readonly price: string;
-    }
-  | {
-      readonly kind: 'order-cancelled';
-      readonly account: string;
-      readonly orderId: number;
-      readonly market: string;
-      readonly type: string;
-      readonly by: 'kill-switch';
-    }
-  | {
+    } & OfOrder)
+  | ({ readonly kind: 'order-cancelled'; readonly by: 'kill-switch' | 'request' } & OfOrder)
+  | ({
       readonly kind: 'timer-armed' | 'timer-updated';
-      readonly account: string;
-      readonly market: string;
       readonly timeoutSeconds: number;
       readonly startTime: number;
       readonly cancellationTime: number;
       /** Null where the timer covers all order types. */
       readonly types: readonly string[] | null;
-    }
-  | {
-      readonly kind: 'timer-deleted';
-      readonly account: string;
-      readonly market: string;
-      /** When the removed timer would have fired. */
-      readonly cancellationTime: number;
-    }
+    } & OfMarket)
+  /** `cancellationTime`: when the removed timer would have fired. */
+  | ({ readonly kind: 'timer-deleted'; readonly cancellationTime: number } & OfMarket)
   /** A delete found no timer. */
-  | { readonly kind: 'timer-delete-idle'; readonly account: string; readonly market: string }
-  | {
+  | ({ readonly kind: 'timer-delete-idle' } & OfMarket)
+  | ({
       readonly kind: 'timer-fired';
-      readonly account: string;
-      readonly market: string;
       readonly cancellationTime: number;
       readonly types: readonly string[] | null;
       readonly cancelledOrders: number;
-    }
+    } & OfMarket)
   | {
       readonly kind: 'request-refused';
       /** Null where no operation was found for the path. */
@@ -56,18 +48,16 @@ export type EventBody =
       readonly code: number;
       readonly why: string;
     }
-  /** A market order was filled. Amounts and price are decimal strings; the fee is in the quote currency. */
-  | {
+  /** A market order, or a limit order whose price was met. The fee is in the quote currency. */
+  | ({
       readonly kind: 'order-filled';
-      readonly account: string;
       readonly orderId: number;
-      readonly market: string;
       readonly side: 'buy' | 'sell';
       readonly dealStock: string;
       readonly dealMoney: string;
       readonly dealFee: string;
       readonly price: string;
-    }
+    } & OfMarket)
   | {
       readonly kind: 'withdrawal-created';
       readonly account: string;
@@ -87,7 +77,7 @@ export type EventBody =
       readonly type: string | null;
       readonly address: string;
     }
-  /** Somebody on this host set it. */
+  /** Somebody set it at a control endpoint. */
   | {
       readonly kind: 'balance-set';
       readonly account: string;
@@ -95,6 +85,9 @@ export type EventBody =
       readonly amount: string;
     }
   | { readonly kind: 'price-set'; readonly market: string; readonly price: string }
+  | { readonly kind: 'time-advanced'; readonly ms: number }
+  /** Everything is as it was at the start, or at a snapshot. */
+  | { readonly kind: 'reset'; readonly snapshot: number }
   | { readonly kind: 'fault-added'; readonly faultId: number; readonly fault: string }
   | {
       readonly kind: 'fault-applied';
@@ -106,35 +99,43 @@ export type EventBody =
   | { readonly kind: 'faults-cleared'; readonly faults: number };
 
 /** `seq` counts from 1 without gaps; `atMs` is the exchange's clock in Unix milliseconds. */
-export type ExchangeEvent = EventBody & { readonly seq: number; readonly atMs: number };
+export type ExchangeEvent = EventBody & Numbered;
 
-export interface EventLog {
-  append(event: EventBody, atMs: number): void;
-  /** Events whose `seq` is greater, oldest first; the oldest ones are gone where more than the capacity happened. */
-  since(seq: number): readonly ExchangeEvent[];
-  /** The `seq` of the newest event; 0 where nothing happened yet. */
-  lastSeq(): number;
-  /** Calls `listener` with every later event, synchronously. */
-  subscribe(listener: (event: ExchangeEvent) => void): Cancel;
+interface Numbered {
+  readonly seq: number;
+  readonly atMs: number;
 }
 
-/** An append-only log that keeps the newest `capacity` events. */
-export function createEventLog(capacity: number): EventLog {
-  const ring: ExchangeEvent[] = [];
-  const listeners = new Set<(event: ExchangeEvent) => void>();
+/** Entries in the order in which they came. */
+export interface Journal<Body, Entry> {
+  append(body: Body, atMs: number): void;
+  /** Entries whose `seq` is greater, oldest first; the oldest are gone where more than the capacity came. */
+  since(seq: number): readonly Entry[];
+  /** The `seq` of the newest entry; 0 where there is none yet. */
+  lastSeq(): number;
+  /** Calls `listener` with every later entry, synchronously. */
+  subscribe(listener: (entry: Entry) => void): Cancel;
+}
+
+export type EventLog = Journal<EventBody, ExchangeEvent>;
+
+/** An append-only log that keeps the newest `capacity` entries. */
+export function createJournal<Body extends object>(capacity: number): Journal<Body, Body & Numbered> {
+  const ring: (Body & Numbered)[] = [];
+  const listeners = new Set<(entry: Body & Numbered) => void>();
   let last = 0;
   return {
     append(body, atMs) {
-      const event = { seq: last + 1, atMs, ...body };
-      ring[last % capacity] = event;
+      const entry = { seq: last + 1, atMs, ...body };
+      ring[last % capacity] = entry;
       last += 1;
-      for (const listener of listeners) listener(event);
+      for (const listener of listeners) listener(entry);
     },
     since(seq) {
-      const found: ExchangeEvent[] = [];
+      const found: (Body & Numbered)[] = [];
       for (let next = Math.max(seq, last - capacity, 0); next < last; next += 1) {
-        const event = ring[next % capacity];
-        if (event !== undefined) found.push(event);
+        const entry = ring[next % capacity];
+        if (entry !== undefined) found.push(entry);
       }
       return found;
     },

@@ -18,6 +18,65 @@ export function createExchangeClock(clock: Clock, offsetMs: number): () => numbe
   };
 }
 
+/** A clock that can be moved ahead. */
+export interface SteeredClock extends Clock {
+  /** Moves it ahead by `ms`; everything that falls due on the way runs in its order, each at its own moment. */
+  advance(ms: number): void;
+}
+
+/** Follows `host`, or stands still where `isManual`, and is moved ahead on top of that. */
+export function createSteeredClock(host: Clock, isManual: boolean): SteeredClock {
+  interface Entry {
+    readonly atMs: number;
+    readonly run: () => void;
+  }
+  const start = host.now();
+  const waiting = new Set<Entry>();
+  let aheadMs = 0;
+
+  function now() {
+    const { monoMs, bootMs, wallMs } = isManual ? start : host.now();
+    return { monoMs: monoMs + aheadMs, bootMs: bootMs + aheadMs, wallMs: wallMs + aheadMs };
+  }
+  /** Of equal moments the one that was asked for first. */
+  function nextUntil(untilMs: number): Entry | null {
+    let next: Entry | null = null;
+    for (const entry of waiting) {
+      if (entry.atMs <= untilMs && (next === null || entry.atMs < next.atMs)) next = entry;
+    }
+    return next;
+  }
+  return {
+    now,
+    after(delayMs, run) {
+      let cancelHost = () => {};
+      const entry: Entry = {
+        atMs: now().monoMs + Math.max(0, delayMs),
+        run() {
+          waiting.delete(entry);
+          cancelHost();
+          run();
+        },
+      };
+      waiting.add(entry);
+      if (!isManual) cancelHost = host.after(delayMs, entry.run);
+      return () => {
+        waiting.delete(entry);
+        cancelHost();
+      };
+    },
+    advance(ms) {
+      const targetMs = aheadMs + ms;
+      const untilMs = now().monoMs + ms;
+      for (let next = nextUntil(untilMs); next !== null; next = nextUntil(untilMs)) {
+        aheadMs = Math.max(aheadMs, Math.min(targetMs, aheadMs + next.atMs - now().monoMs));
+        next.run();
+      }
+      aheadMs = targetMs;
+    },
+  };
+}
+
 const FORMAT = new Intl.DateTimeFormat('en-US', {
   timeZone: 'UTC',
   hourCycle: 'h23',

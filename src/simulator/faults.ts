@@ -1,4 +1,8 @@
-import type { RequestTarget } from './answering.ts';
+import { STATUS_CODES } from 'node:http';
+import { hashText } from '../util/hash.ts';
+import { gatewayPage, jsonReply } from './answer.ts';
+import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
+import { createRandom } from './random.ts';
 
 /** Which requests a fault hits, how often and how long. */
 interface FaultScope {
@@ -142,12 +146,299 @@ export const UNTOUCHED: Treatment = {
   hits: [],
 };
 
+/** One field of a control endpoint's body; `description` says in a message what is allowed. */
+type Shape = Readonly<Record<string, unknown>> & { readonly description: string };
+
+const MAX_MS = 86_400_000;
+const DURATION = {
+  type: 'number',
+  minimum: 0,
+  maximum: MAX_MS,
+  description: `milliseconds from 0 to ${MAX_MS}`,
+};
+const TEXT = { type: 'string', description: 'a string' };
+
+function oneOf(...values: readonly string[]): Shape {
+  return { enum: values, description: values.join(' or ') };
+}
+
+function whole(minimum: number, maximum?: number): Shape {
+  const description =
+    maximum === undefined
+      ? `a whole number of at least ${minimum}`
+      : `a whole number from ${minimum} to ${maximum}`;
+  return { type: 'integer', minimum, maximum: maximum ?? Number.MAX_SAFE_INTEGER, description };
+}
+
+const SCOPE: Readonly<Record<string, Shape>> = {
+  match: {
+    type: 'object',
+    properties: { operation: TEXT, market: TEXT, key: TEXT },
+    additionalProperties: false,
+    description: 'an object with operation, market and/or key as strings',
+  },
+  skip: whole(0),
+  probability: { type: 'number', minimum: 0, maximum: 1, description: 'a number from 0 to 1' },
+  count: whole(1),
+  forMs: DURATION,
+};
+
+/** The fields of each kind; an underscore before the name: required. */
+const FIELDS: Readonly<Record<FaultKind, Readonly<Record<string, Shape>>>> = {
+  latency: { _ms: DURATION, jitterMs: DURATION, when: oneOf('before', 'after') },
+  hang: { ms: DURATION, _mode: oneOf('drop', 'hold') },
+  reset: { _when: oneOf('before', 'after') },
+  status: { _status: whole(400, 599), body: oneOf('json', 'html') },
+  refusal: {
+    status: whole(400, 499),
+    code: whole(0),
+    message: TEXT,
+    errors: {
+      type: 'object',
+      additionalProperties: { type: 'array', items: TEXT },
+      description: 'an object with arrays of strings',
+    },
+  },
+  grant: { _seconds: whole(1, 86_400) },
+  cache: {},
+  throttle: {},
+  'stale-nonce': {},
+  maintenance: {},
+  garbage: {},
+  'cut-off': {},
+  oversize: {},
+  'wrong-shape': {},
+  unacknowledged: {},
+  lie: {},
+  'slow-body': { _ms: DURATION },
+  redirect: {
+    location: {
+      type: 'string',
+      pattern: '^[!-~]{1,2000}$',
+      description: 'an address without white space',
+    },
+  },
+  unauthorised: {},
+  forbidden: {},
+};
+
+/** Every kind of fault, for the pages and messages that list them. */
+export const FAULT_KINDS: readonly string[] = Object.keys(FIELDS);
+
+/** JSON Schema of a `Fault`. */
+export const FAULT_SCHEMA = {
+  type: 'object',
+  description: 'an object such as {"kind":"latency","ms":200}',
+  discriminator: { propertyName: 'kind' },
+  required: ['kind'],
+  properties: { kind: { enum: FAULT_KINDS, description: 'a kind of fault' } },
+  oneOf: Object.entries(FIELDS).map(([kind, fields]) => {
+    const names = Object.keys(fields);
+    const own = Object.entries(fields).map(([name, shape]) => [name.replace('_', ''), shape]);
+    return {
+      properties: { kind: { const: kind, description: kind }, ...Object.fromEntries(own), ...SCOPE },
+      required: ['kind', ...names.filter((name) => name.startsWith('_')).map((name) => name.slice(1))],
+      additionalProperties: false,
+    };
+  }),
+};
+
+/** The faults in force and what they do to each request. Times in Unix milliseconds of the exchange's clock. */
+export interface FaultPlan {
+  add(fault: Fault, nowMs: number): ActiveFault;
+  /** Ends every fault and returns how many there were. */
+  clear(): number;
+  active(nowMs: number): readonly ActiveFault[];
+  /** Decides what becomes of one request. Without a fault in force it need not be called. */
+  treat(target: RequestTarget, nowMs: number): Treatment;
+}
+
+interface Planned extends ActiveFault {
+  hits: number;
+  skipped: number;
+  readonly random: () => number;
+}
+
+/**
+ * A plan whose decisions depend on nothing but the seed, the faults and the requests. Each fault draws from a stream
+ * of its own, made from its content, so that adding or removing another fault changes nothing about its decisions.
+ */
+export function createFaultPlan(seed: number): FaultPlan {
+  let planned: readonly Planned[] = [];
+  const copies = new Map<string, number>();
+  let lastId = 0;
+
+  function prune(nowMs: number): void {
+    if (planned.some((fault) => isOver(fault, nowMs))) {
+      planned = planned.filter((fault) => !isOver(fault, nowMs));
+    }
+  }
+
+  return {
+    add(fault, nowMs) {
+      const content = JSON.stringify(fault);
+      const copy = copies.get(content) ?? 0;
+      copies.set(content, copy + 1);
+      lastId += 1;
+      const random = createRandom(hashText(`${seed} ${copy} ${content}`));
+      const endsAtMs = fault.forMs === undefined ? null : nowMs + fault.forMs;
+      const added: Planned = { id: lastId, fault, hits: 0, skipped: 0, endsAtMs, random };
+      planned = [...planned, added];
+      return added;
+    },
+    clear() {
+      const ended = planned.length;
+      planned = [];
+      return ended;
+    },
+    active(nowMs) {
+      prune(nowMs);
+      return planned.map(({ id, fault, hits, endsAtMs }) => ({ id, fault, hits, endsAtMs }));
+    },
+    treat(target, nowMs) {
+      prune(nowMs);
+      let treatment = UNTOUCHED;
+      for (const candidate of planned) {
+        if (!isMatch(candidate.fault, target)) continue;
+        if (candidate.skipped < (candidate.fault.skip ?? 0)) {
+          candidate.skipped += 1;
+          continue;
+        }
+        const chance = candidate.random();
+        const jitter = candidate.random();
+        if (chance >= (candidate.fault.probability ?? 1)) continue;
+        const next = applyFault(treatment, candidate, jitter, nowMs);
+        if (next === null) continue;
+        candidate.hits += 1;
+        treatment = next;
+      }
+      return treatment;
+    },
+  };
+}
+
+function isOver(planned: Planned, nowMs: number): boolean {
+  const { fault, hits, endsAtMs } = planned;
+  return (endsAtMs !== null && nowMs >= endsAtMs) || (fault.count !== undefined && hits >= fault.count);
+}
+
 /** Whether a fault's `match` admits a request. */
-export function isMatch(fault: Fault, target: RequestTarget): boolean {
+function isMatch(fault: Fault, target: RequestTarget): boolean {
   const { operation, market, key } = fault.match ?? {};
   return (
     (operation === undefined || operation === target.operation) &&
     (market === undefined || market === target.market) &&
     (key === undefined || key === target.key)
   );
+}
+
+type Verdict = Pick<Treatment, 'apply' | 'fate'>;
+
+const OWN: ReplyFate = { kind: 'own' };
+
+/**
+ * Adds what one fault does to what the faults before it did: delays add up; of two that decide what the client is
+ * told, the earlier one wins (null: this fault changes nothing). `random` is a number in [0, 1) for its jitter.
+ */
+function applyFault(
+  treatment: Treatment,
+  active: ActiveFault,
+  random: number,
+  nowMs: number,
+): Treatment | null {
+  const { fault, id } = active;
+  const hits = [...treatment.hits, { faultId: id, kind: fault.kind }];
+  if (fault.kind === 'latency') {
+    const ms = fault.ms + random * (fault.jitterMs ?? 0);
+    return fault.when === 'after'
+      ? { ...treatment, hits, replyWaitMs: treatment.replyWaitMs + ms }
+      : { ...treatment, hits, waitMs: treatment.waitMs + ms };
+  }
+  if (fault.kind === 'slow-body') return { ...treatment, hits, bodyMs: treatment.bodyMs + fault.ms };
+  if (fault.kind === 'grant') {
+    return treatment.grantSeconds === null ? { ...treatment, hits, grantSeconds: fault.seconds } : null;
+  }
+  if (fault.kind === 'hang') {
+    if (treatment.hang !== null) return null;
+    const leftMs = active.endsAtMs === null ? null : active.endsAtMs - nowMs;
+    const endsWithFault = leftMs !== null && leftMs <= (fault.ms ?? Number.POSITIVE_INFINITY);
+    const ms = endsWithFault ? leftMs : (fault.ms ?? null);
+    return { ...treatment, hits, hang: { faultId: id, ms, endsWithFault, mode: fault.mode } };
+  }
+  const decided = treatment.apply !== 'yes' || treatment.fate.kind !== 'own';
+  return decided ? null : { ...treatment, hits, ...verdictOf(fault, id) };
+}
+
+function verdictOf(
+  fault: Exclude<Fault, { kind: 'latency' | 'slow-body' | 'hang' | 'grant' }>,
+  id: number,
+): Verdict {
+  switch (fault.kind) {
+    case 'reset':
+      return { apply: fault.when === 'after' ? 'yes' : 'no', fate: { kind: 'reset' } };
+    case 'status':
+      return instead(statusReply(fault.status, fault.body ?? 'json'));
+    case 'refusal':
+      return instead(refusalReply(fault));
+    case 'cache':
+      return { apply: 'yes', fate: { kind: 'cached', faultId: id } };
+    case 'throttle':
+      return instead(gatewayPage(429, 'Too Many Requests'));
+    case 'stale-nonce':
+      return instead(jsonReply(429, { code: 0, message: 'Too many requests.', errors: {} }));
+    case 'maintenance':
+      return instead(gatewayPage(503, 'Service Temporarily Unavailable'));
+    case 'garbage':
+      return { apply: 'yes', fate: { kind: 'canned', reply: GARBAGE } };
+    case 'cut-off':
+      return { apply: 'yes', fate: { kind: 'cut-off' } };
+    case 'oversize':
+      return { apply: 'yes', fate: { kind: 'padded', bytes: MAX_BODY_BYTES + 1 } };
+    case 'wrong-shape':
+      return { apply: 'yes', fate: { kind: 'canned', reply: jsonReply(200, { code: 0 }) } };
+    case 'unacknowledged':
+      return { apply: 'yes', fate: { kind: 'canned', reply: statusReply(500, 'json') } };
+    case 'lie':
+      return { apply: 'pretend', fate: OWN };
+    case 'redirect':
+      return instead({
+        status: 302,
+        headers: { location: fault.location ?? '/api/v4/public/ping' },
+        body: '',
+      });
+    case 'unauthorised':
+      return instead(jsonReply(401, { code: 10, message: 'Unauthorized request.', errors: {} }));
+    case 'forbidden':
+      return instead(
+        jsonReply(403, {
+          code: 4,
+          message: 'This API Key is not authorized to perform this action.',
+          errors: {},
+        }),
+      );
+  }
+}
+
+const GARBAGE: CannedReply = {
+  status: 200,
+  headers: { 'content-type': 'application/json' },
+  body: Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x22, 0x9f, 0x3c, 0x0a]),
+};
+
+function instead(reply: CannedReply): Verdict {
+  return { apply: 'no', fate: { kind: 'canned', reply } };
+}
+
+/** The JSON from 500 on is what the live exchange sends with a 500. */
+function statusReply(status: number, body: 'json' | 'html'): CannedReply {
+  const title = STATUS_CODES[status] ?? (status < 500 ? 'Client Error' : 'Server Error');
+  if (body === 'html') return gatewayPage(status, title);
+  return status < 500
+    ? jsonReply(status, { code: 0, message: `${title}.`, errors: {} })
+    : jsonReply(status, { error: ['Internal server error.'] });
+}
+
+function refusalReply(fault: Extract<Fault, { kind: 'refusal' }>): CannedReply {
+  const { status = 422, code = 30, message = 'Validation failed', errors = {} } = fault;
+  return jsonReply(status, { code, message, errors });
 }

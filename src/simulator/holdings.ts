@@ -1,10 +1,90 @@
-import { type Asset, DEMO_ASSETS, DEMO_BALANCES } from './assets.ts';
-import { type Code, createCodeBook } from './codes.ts';
-import { type Amounts, createLedger, type Ledger } from './ledger.ts';
-import { createMarketBook, type MarketBook, type MarketTerms } from './market-terms.ts';
-import { createRecords, type Records } from './records.ts';
+import { add, compare, type Decimal, decimal, formatDecimal, subtract, ZERO } from './decimal.ts';
 
-/** An order of `order/stock_market`, filled when it was placed. Amounts and prices are decimal strings. */
+/** A currency at the exchange: what its asset status data says. Amounts are decimal strings. */
+export interface Asset {
+  readonly ticker: string;
+  /** The API document ties withdrawals to this, too. */
+  readonly canDeposit: boolean;
+  /** Networks of a cryptocurrency, the default one first; none for fiat. */
+  readonly networks: readonly string[];
+  /** Without a default, a request must name its network. Default true. */
+  readonly hasDefaultNetwork?: boolean;
+  /** Who moves a fiat currency; none for cryptocurrencies. */
+  readonly providers: readonly string[];
+  /** Digits after the point of an amount that can be withdrawn. */
+  readonly precision: number;
+  /** What a withdrawal costs. */
+  readonly withdrawFee: string;
+  readonly minDeposit: string;
+  /** Kinds of deposit address, the default one first; none where there is only one. */
+  readonly addressTypes?: readonly string[];
+  /** Its deposit addresses come with a memo. */
+  readonly hasMemo?: boolean;
+}
+
+const SEGWIT = { addressTypes: ['bech32', 'p2sh-segwit'] };
+
+function coin(
+  ticker: string,
+  networks: readonly string[],
+  precision: number,
+  withdrawFee: string,
+  more: Partial<Asset> = {},
+): Asset {
+  const minDeposit = withdrawFee;
+  return { ticker, canDeposit: true, networks, providers: [], precision, withdrawFee, minDeposit, ...more };
+}
+
+/**
+ * The currencies of the demonstration markets, and one for each rule: USDT has several networks and a default, USDC
+ * several and none, XRP a memo, EUR is fiat, XMR cannot be deposited.
+ */
+export const DEMO_ASSETS: readonly Asset[] = [
+  coin('BTC', ['BTC'], 8, '0.0004', SEGWIT),
+  coin('ETH', ['ERC20'], 8, '0.003'),
+  coin('USDT', ['ERC20', 'TRC20', 'OMNI'], 6, '3.2'),
+  coin('USDC', ['ERC20', 'SOL'], 6, '2.5', { hasDefaultNetwork: false }),
+  coin('SOL', ['SOL'], 8, '0.01'),
+  coin('XRP', ['XRP'], 6, '0.25', { hasMemo: true }),
+  coin('LTC', ['LTC'], 8, '0.001', SEGWIT),
+  coin('DBTC', ['DBTC'], 8, '0'),
+  coin('DUSDT', ['DUSDT'], 6, '0'),
+  coin('XMR', ['XMR'], 8, '0.0001', { canDeposit: false }),
+  coin('EUR', [], 2, '1.5', { providers: ['VISAMASTER', 'SEPA'] }),
+];
+
+/** Amounts by currency as decimal strings; currencies of which there is nothing are left out. */
+export type Amounts = Readonly<Record<string, string>>;
+
+/** What an account begins with unless told otherwise. */
+export const DEMO_BALANCES: Amounts = {
+  BTC: '10',
+  ETH: '100',
+  USDT: '1000000',
+  USDC: '10000',
+  SOL: '1000',
+  XRP: '100000',
+  LTC: '1000',
+  DBTC: '10',
+  DUSDT: '1000000',
+  XMR: '100',
+  EUR: '10000',
+};
+
+/** The network that `given` means, or the default one where nothing is given; null for fiat. Or what is wrong. */
+export function chooseNetwork(
+  { ticker, networks, hasDefaultNetwork = true }: Asset,
+  given: unknown,
+): { readonly network: string | null } | { readonly problem: string } {
+  const [first] = networks;
+  if (first === undefined) return { network: null };
+  const network = networks.find((known) => known === (given ?? (hasDefaultNetwork ? first : null)));
+  if (network !== undefined) return { network };
+  const problem = given === undefined ? 'Cannot extract default network' : 'Unsupported network';
+  return { problem: `${problem}. ${ticker} has: ${networks.join(', ')}.` };
+}
+
+/** An order that is no longer in the book. Amounts and prices are decimal strings. */
 export interface MarketOrder {
   readonly orderId: number;
   /** Empty where none was given. */
@@ -12,25 +92,30 @@ export interface MarketOrder {
   readonly account: string;
   readonly market: string;
   readonly side: 'buy' | 'sell';
-  /** The exchange's clock, Unix milliseconds. */
+  readonly type: 'stock market' | 'market' | 'limit' | 'margin limit';
+  readonly status: 'OPEN' | 'FILLED' | 'CANCELED';
+  /** When it came, and when it was filled or cancelled: the exchange's clock, Unix milliseconds. */
   readonly atMs: number;
+  readonly endedAtMs: number;
   readonly amount: string;
-  /** What the amount was too small for: less than one step of the base currency. */
+  /** What was not filled: of a market order less than one step of the base currency. */
   readonly left: string;
   readonly dealMoney: string;
   readonly dealStock: string;
   readonly dealFee: string;
   readonly price: string;
-  /** The share of the deal that the exchange took. */
+  /** The share of the deal that the exchange takes. */
   readonly feeRate: string;
   readonly stp: string;
+  readonly postOnly: boolean;
+  readonly ioc: boolean;
 }
 
 export interface Withdrawal {
   readonly uniqueId: string;
   readonly account: string;
   readonly ticker: string;
-  /** What the receiver gets; the fee was taken on top. */
+  /** What the receiver gets. */
   readonly amount: string;
   readonly fee: string;
   readonly address: string;
@@ -52,61 +137,88 @@ export interface DepositAddress {
   readonly memo: string | null;
 }
 
-export interface HoldingsOptions {
-  /** Seed of codes, addresses and hashrates; default 1. */
-  readonly seed?: number;
-  /** What accounts begin with; default: `DEMO_BALANCES` for each account that has a key or a token. */
-  readonly balances?: Readonly<Record<string, Amounts>>;
-  /** Prices, minima and fees by market, in place of those of the demonstration. */
-  readonly terms?: Readonly<Record<string, Partial<MarketTerms>>>;
-  /** The currencies that can be withdrawn and deposited; default `DEMO_ASSETS`. */
-  readonly assets?: readonly Asset[];
-  /** How many codes each account created; default 42. */
-  readonly codes?: number;
-  /** Who may use `create-new-address`: everybody, or the listed accounts. Default nobody. */
-  readonly newAddresses?: boolean | readonly string[];
-}
+/** What accounts did: by account, then by a name that finds the record again, oldest first. */
+export type Records<T> = Map<string, Map<string, T>>;
 
-/** Money, and what was done with it. */
-export interface Holdings {
-  readonly seed: number;
-  readonly ledger: Ledger;
-  readonly markets: MarketBook;
-  readonly assets: ReadonlyMap<string, Asset>;
-  readonly codesOf: (account: string) => readonly Code[];
-  readonly mayCreateAddresses: (account: string) => boolean;
-  /** By order id. */
-  readonly orders: Records<MarketOrder>;
-  /** Those that have one, by `client_order_id`. */
-  readonly namedOrders: Records<MarketOrder>;
-  /** By `unique_id`. */
-  readonly withdrawals: Records<Withdrawal>;
-  /** By address. */
-  readonly addresses: Records<DepositAddress>;
-}
-
-/** Records of each kind that are kept of each account. */
+/** Records of each kind that are kept of each account. The name of a forgotten one may be used anew. */
 const CAPACITY = 100_000;
 
-/** Throws a RangeError where an amount or a price of the options is no decimal. */
-export function createHoldings(
-  options: HoldingsOptions,
-  accounts: readonly string[],
-  hasMarket: (name: string) => boolean,
-): Holdings {
-  const { newAddresses = false } = options;
-  const everybody = Object.fromEntries(accounts.map((account) => [account, DEMO_BALANCES]));
+export function addRecord<T>(records: Records<T>, account: string, name: string, record: T): void {
+  const own = records.get(account) ?? new Map<string, T>();
+  records.set(account, own.set(name, record));
+  if (own.size > CAPACITY) own.delete(own.keys().next().value ?? name);
+}
+
+export function recordsOf<T>(records: Records<T>, account: string): readonly T[] {
+  return [...(records.get(account)?.values() ?? [])];
+}
+
+export function allRecords<T>(records: Records<T>): readonly T[] {
+  return [...records.values()].flatMap((own) => [...own.values()]);
+}
+
+/**
+ * Where money can be, beside the accounts by their names. MARKET: the other side of every trade, which may owe. FEES:
+ * what the exchange earned. WITHDRAWN: what left. OUTSIDE: where deposits come from; it owes what was ever paid in.
+ */
+export const [MARKET, FEES, WITHDRAWN, OUTSIDE] = [' market', ' fees', ' withdrawn', ' outside'] as const;
+
+/** Money by purse and currency. It only ever moves, so that none comes or goes by mistake. */
+export type Purses = Map<string, Map<string, Decimal>>;
+
+/** All the money there is: per currency, `accounts`, `market`, `fees` and `withdrawn` add up to `deposited`. */
+export interface Books {
+  readonly accounts: Readonly<Record<string, Amounts>>;
+  readonly market: Amounts;
+  readonly fees: Amounts;
+  readonly withdrawn: Amounts;
+  readonly deposited: Amounts;
+}
+
+export function balanceOf(purses: Purses, purse: string, currency: string): Decimal {
+  return purses.get(purse)?.get(currency) ?? ZERO;
+}
+
+/** Takes `amount` out of one purse and puts it into another. */
+export function move(purses: Purses, from: string, to: string, currency: string, amount: Decimal): void {
+  for (const [purse, change] of [
+    [from, subtract(ZERO, amount)],
+    [to, amount],
+  ] as const) {
+    const own = purses.get(purse) ?? new Map<string, Decimal>();
+    purses.set(purse, own.set(currency, add(own.get(currency) ?? ZERO, change)));
+  }
+}
+
+/** Deposits or takes out what is missing or too much. */
+export function setBalance(purses: Purses, account: string, currency: string, amount: Decimal): void {
+  move(purses, OUTSIDE, account, currency, subtract(amount, balanceOf(purses, account, currency)));
+}
+
+/** Throws a RangeError where an amount is no decimal. */
+export function createPurses(balances: Readonly<Record<string, Amounts>>): Purses {
+  const purses: Purses = new Map();
+  for (const [account, amounts] of Object.entries(balances)) {
+    for (const [currency, amount] of Object.entries(amounts)) {
+      setBalance(purses, account, currency, decimal(amount));
+    }
+  }
+  return purses;
+}
+
+export function booksOf(purses: Purses): Books {
+  const amountsOf = (purse: string, sign = 1): Amounts =>
+    Object.fromEntries(
+      [...(purses.get(purse) ?? [])]
+        .filter(([, amount]) => compare(amount, ZERO) !== 0)
+        .map(([currency, amount]) => [currency, formatDecimal(sign === 1 ? amount : subtract(ZERO, amount))]),
+    );
+  const accounts = [...purses.keys()].filter((purse) => !purse.startsWith(' '));
   return {
-    seed: options.seed ?? 1,
-    ledger: createLedger(options.balances ?? everybody),
-    markets: createMarketBook(hasMarket, options.terms),
-    assets: new Map((options.assets ?? DEMO_ASSETS).map((asset) => [asset.ticker, asset])),
-    codesOf: createCodeBook(options.seed ?? 1, options.codes ?? 42),
-    mayCreateAddresses: (account) =>
-      typeof newAddresses === 'boolean' ? newAddresses : newAddresses.includes(account),
-    orders: createRecords(CAPACITY),
-    namedOrders: createRecords(CAPACITY),
-    withdrawals: createRecords(CAPACITY),
-    addresses: createRecords(CAPACITY),
+    accounts: Object.fromEntries(accounts.map((account) => [account, amountsOf(account)])),
+    market: amountsOf(MARKET),
+    fees: amountsOf(FEES),
+    withdrawn: amountsOf(WITHDRAWN),
+    deposited: amountsOf(OUTSIDE, -1),
   };
 }

@@ -1,8 +1,15 @@
 import { ORDER_TYPES, type OrderType } from '../core/outcome.ts';
-import { type Answer, done, type Refusal, refuse } from './answer.ts';
-import type { Call, ExchangeState, Profile, Rounding } from './exchange-state.ts';
-import type { KillSwitchTimer } from './timer-table.ts';
-import { DEFAULT_VALIDATION, inFull, MARKET_VALIDATION } from './wording.ts';
+import { type Answer, CODES, done, inFull, type Profile, type Refusal, refuse } from './answer.ts';
+import { recordCancelled } from './orders.ts';
+import {
+  bookOf,
+  type Call,
+  type ExchangeState,
+  type KillSwitchTimer,
+  type RestingOrder,
+  type Rounding,
+  takeResting,
+} from './state.ts';
 
 const MIN_TIMEOUT_SECONDS = 5;
 const MAX_TIMEOUT_SECONDS = 600;
@@ -33,29 +40,51 @@ function armTimer(call: Call, order: SyncOrder, timeoutSeconds: number): Answer 
   const dueMs = cancellationTime * 1000 + state.cancellationDelayMs;
   const timer = { account, market, startTime, cancellationTime, types, dueMs };
   if (call.apply) {
-    const kind = state.timers.get(account, market) === undefined ? 'timer-armed' : 'timer-updated';
-    state.timers.set(timer);
-    state.log.append({ kind, account, market, timeoutSeconds, startTime, cancellationTime, types }, nowMs);
+    const { data, log } = state;
+    const kind = data.timers.has(bookOf(account, market)) ? 'timer-updated' : 'timer-armed';
+    data.timers.set(bookOf(account, market), timer);
+    data.soonestMs = Math.min(data.soonestMs, dueMs);
+    log.append({ kind, account, market, timeoutSeconds, startTime, cancellationTime, types }, nowMs);
   }
   return done(timerReply(timer, state.profile));
 }
 
-function deleteTimer(call: Call, order: SyncOrder): Answer {
-  const { account, nowMs, state } = call;
-  const { market } = order;
-  const timer = state.timers.get(account, market);
-  if (call.apply && timer !== undefined) {
-    state.timers.remove(account, market);
-    const { cancellationTime } = timer;
-    state.log.append({ kind: 'timer-deleted', account, market, cancellationTime }, nowMs);
+function deleteTimer({ account, nowMs, state, apply }: Call, { market }: SyncOrder): Answer {
+  const { profile, data, log } = state;
+  const timer = data.timers.get(bookOf(account, market));
+  if (apply) {
+    data.timers.delete(bookOf(account, market));
+    if (timer === undefined) log.append({ kind: 'timer-delete-idle', account, market }, nowMs);
+    else {
+      const { cancellationTime } = timer;
+      log.append({ kind: 'timer-deleted', account, market, cancellationTime }, nowMs);
+    }
   }
-  if (call.apply && timer === undefined) {
-    state.log.append({ kind: 'timer-delete-idle', account, market }, nowMs);
-  }
-  if (state.profile === 'live') return done([]);
-  if (timer !== undefined) return done(timerReply(timer, state.profile));
+  if (profile === 'live') return done([]);
+  if (timer !== undefined) return done(timerReply(timer, profile));
   const startTime = wholeSeconds(nowMs, state.startTimeRounding);
   return done({ market, startTime, cancellationTime: startTime, types: null });
+}
+
+/**
+ * Fires the timers that are due, earliest first: each cancels the resting orders of its market and types, then is gone.
+ * A renewal leaves `soonestMs` alone, so that it costs nothing; the look at every timer is due when that moment comes.
+ */
+export function fireDueTimers(state: ExchangeState, nowMs: number): void {
+  const { data, log } = state;
+  if (nowMs < data.soonestMs) return;
+  const due = [...data.timers.values()].filter(({ dueMs }) => dueMs <= nowMs);
+  for (const { account, market } of due) data.timers.delete(bookOf(account, market));
+  data.soonestMs = Number.POSITIVE_INFINITY;
+  for (const { dueMs } of data.timers.values()) data.soonestMs = Math.min(data.soonestMs, dueMs);
+  for (const timer of due.toSorted((one, other) => one.dueMs - other.dueMs)) {
+    const { account, market, cancellationTime, types } = timer;
+    const isHit = ({ type }: RestingOrder) => types === null || types.includes(type);
+    const cancelled = takeResting(state, account, market, isHit);
+    const cancelledOrders = cancelled.length;
+    log.append({ kind: 'timer-fired', account, market, cancellationTime, types, cancelledOrders }, nowMs);
+    for (const order of cancelled) recordCancelled(state, order, 'kill-switch', nowMs);
+  }
 }
 
 function timerReply(timer: Omit<KillSwitchTimer, 'account' | 'dueMs'>, profile: Profile): unknown {
@@ -87,7 +116,7 @@ function readOrder(body: Call['body'], state: ExchangeState): SyncOrder | Refusa
     };
   }
   const isMarketAlone = !isMarketMissing && timeoutMessage === null && typesMessage === null;
-  return refuse(422, isMarketAlone ? MARKET_VALIDATION : DEFAULT_VALIDATION, 'Validation failed', {
+  return refuse(422, isMarketAlone ? CODES.market : CODES.field, 'Validation failed', {
     ...(marketMessage !== null && { market: [marketMessage] }),
     ...(timeoutMessage !== null && { timeout: [timeoutMessage] }),
     ...(typesMessage !== null && { types: [typesMessage] }),

@@ -1,33 +1,17 @@
-import { type Answer, done } from './answer.ts';
-import type { Asset } from './assets.ts';
-import { decimal, formatDecimal, multiply } from './decimal.ts';
-import type { Call } from './exchange-state.ts';
-import { PLAIN_TERMS } from './market-terms.ts';
-import type { Operation } from './operations.ts';
+import { type Answer, done, refuse } from './answer.ts';
+import { add, decimal, formatDecimal, multiply, stepOf, subtract } from './decimal.ts';
+import { type Asset, balanceOf } from './holdings.ts';
+import { PLAIN_TERMS } from './markets.ts';
+import { availableOf, type Call, type ExchangeState, frozenOf } from './state.ts';
 
-const GENERAL_LIMIT = { requests: 2000, windowMs: 10_000 };
 const PERCENT = decimal('100');
 
-/**
- * What the API document does not have, and libraries of the live exchange ask for before they do anything else: which
- * markets and currencies there are, and the time. Public, and only read. The fields are those of the live exchange.
- */
-export const LISTINGS: readonly Operation[] = [
-  listing('markets', listMarkets),
-  listing('assets', listAssets),
-  listing('time', ({ nowMs }) => done({ time: Math.floor(nowMs / 1000) })),
-];
-
-function listing(name: string, run: Operation['run']): Operation {
-  const path = `/api/v4/public/${name}`;
-  return { name, method: 'GET', path, auth: { kind: 'none' }, limit: GENERAL_LIMIT, run };
-}
-
-function listMarkets({ state }: Call): Answer {
+/** `GET /api/v4/public/markets`. This and what follows has the fields of the live exchange. */
+export function listMarkets({ state }: Call): Answer {
   return done(
     state.listedMarkets.map((name) => {
       const [stock = '', money = ''] = name.split('_');
-      const terms = state.holdings.markets.terms(name);
+      const terms = state.termsOf(name);
       const { stockPrecision, moneyPrecision } = terms ?? PLAIN_TERMS;
       const fee = formatDecimal(multiply(terms?.feeRate ?? decimal(PLAIN_TERMS.feeRate), PERCENT));
       return {
@@ -50,10 +34,9 @@ function listMarkets({ state }: Call): Answer {
   );
 }
 
-function listAssets({ state }: Call): Answer {
-  return done(
-    Object.fromEntries(Array.from(state.holdings.assets, ([ticker, asset]) => [ticker, assetEntry(asset)])),
-  );
+/** `GET /api/v4/public/assets`. */
+export function listAssets({ state }: Call): Answer {
+  return done(Object.fromEntries(Array.from(state.assets, ([ticker, asset]) => [ticker, assetEntry(asset)])));
 }
 
 /** Withdrawals need what the API document ties them to: `can_deposit`. */
@@ -84,4 +67,58 @@ function assetEntry(asset: Asset): unknown {
     currency_precision: precision,
     is_memo: asset.hasMemo === true,
   };
+}
+
+/** `GET /api/v4/public/time`. */
+export function readTime({ nowMs }: Call): Answer {
+  return done({ time: Math.floor(nowMs / 1000) });
+}
+
+/** `GET /api/v1/public/ticker?market=`: the price, with bid and ask a step beside it. Nothing else is ever traded. */
+export function readTicker({ body, state }: Call): Answer {
+  const terms = state.termsOf(String(body['market']));
+  if (terms === null) return refuse(422, 31, 'Market is not available');
+  const step = stepOf(terms.moneyPrecision);
+  const last = formatDecimal(terms.price);
+  const bid = formatDecimal(subtract(terms.price, step));
+  const ask = formatDecimal(add(terms.price, step));
+  const traded = { volume: '0', deal: '0', change: '0' };
+  const result = { bid, ask, open: last, high: last, low: last, last, ...traded };
+  return done({ success: true, message: '', result });
+}
+
+/** `GET /api/v4/public/ticker`: the prices of all listed spot markets. */
+export function readTickers({ state }: Call): Answer {
+  const entries = state.listedMarkets.flatMap((market) => {
+    const terms = state.termsOf(market);
+    if (terms === null) return [];
+    const traded = { quote_volume: '0', base_volume: '0', isFrozen: false, change: '0' };
+    return [[market, { last_price: formatDecimal(terms.price), ...traded }] as const];
+  });
+  return done(Object.fromEntries(entries));
+}
+
+/** `POST /api/v4/trade-account/balance`: what can be spent, and what orders in the book hold back. */
+export function readTradeBalance({ account, body, state }: Call): Answer {
+  const balanceFor = (currency: string) => ({
+    available: formatDecimal(availableOf(state, account, currency)),
+    freeze: formatDecimal(frozenOf(state, account, currency)),
+  });
+  return readBalances(state, body, balanceFor);
+}
+
+/** `POST /api/v4/main-account/balance`: the same money. The simulator has no transfers between two balances. */
+export function readMainBalance({ account, body, state }: Call): Answer {
+  const { purses } = state.data;
+  const total = (currency: string) => ({ main_balance: formatDecimal(balanceOf(purses, account, currency)) });
+  return readBalances(state, body, total);
+}
+
+function readBalances(
+  { assets }: ExchangeState,
+  { ticker }: Call['body'],
+  balanceFor: (currency: string) => object,
+): Answer {
+  if (typeof ticker === 'string') return done(balanceFor(ticker));
+  return done(Object.fromEntries([...assets.keys()].map((name) => [name, balanceFor(name)])));
 }

@@ -1,3 +1,5 @@
+import { compare, type Decimal, decimal, ZERO } from './decimal.ts';
+
 /** Markets that the demonstration has orders in and that the pages name. */
 export const DEMO_MARKETS = [
   'BTC_USDT',
@@ -18,9 +20,99 @@ export function isMarketName(name: string): boolean {
   return FORM.test(name);
 }
 
-/** Says which markets there are: those listed, or any well-formed name. */
-export function createMarketCheck(markets: readonly string[] | 'any'): (name: string) => boolean {
-  if (markets === 'any') return isMarketName;
-  const listed = new Set(markets);
-  return (name) => listed.has(name);
+/** On what terms market orders of a market are filled. Amounts and prices are decimal strings. */
+export interface MarketTerms {
+  /** What one unit of the base currency costs, in the quote currency. */
+  readonly price: string;
+  /** The smallest amount of the base currency. */
+  readonly minAmount: string;
+  /** The smallest amount of the quote currency. */
+  readonly minTotal: string;
+  /** Digits after the point of amounts in the base currency: the minimum amount step. */
+  readonly stockPrecision: number;
+  /** The same of amounts in the quote currency. */
+  readonly moneyPrecision: number;
+  /** The share of the deal that the exchange takes, in the quote currency. */
+  readonly feeRate: string;
+}
+
+/** The same, read. */
+export interface Terms {
+  readonly base: string;
+  readonly quote: string;
+  readonly price: Decimal;
+  readonly minAmount: Decimal;
+  readonly minTotal: Decimal;
+  readonly stockPrecision: number;
+  readonly moneyPrecision: number;
+  readonly feeRate: Decimal;
+}
+
+/** The terms of a market that has none of its own. */
+export const PLAIN_TERMS: MarketTerms = {
+  price: '100',
+  minAmount: '0.001',
+  minTotal: '5',
+  stockPrecision: 6,
+  moneyPrecision: 2,
+  feeRate: '0.001',
+};
+
+const DEMO_PRICES: Readonly<Record<string, Partial<MarketTerms>>> = {
+  BTC_USDT: { price: '60000', minAmount: '0.0001' },
+  ETH_USDT: { price: '2500' },
+  SOL_USDT: { price: '150', minAmount: '0.01' },
+  XRP_USDT: { price: '0.5', minAmount: '10', stockPrecision: 2, moneyPrecision: 4 },
+  LTC_USDT: { price: '80', minAmount: '0.01' },
+  ETH_BTC: { price: '0.04', minTotal: '0.0001', moneyPrecision: 8 },
+  DBTC_DUSDT: { price: '60000', minAmount: '0.0001' },
+};
+
+/** The price around which the orders of the demonstration rest; futures have that of their plain market. */
+export function demoPrice(market: string): Decimal {
+  return decimal(DEMO_PRICES[market.replace('_PERP', '_USDT')]?.price ?? PLAIN_TERMS.price);
+}
+
+/** Null where the market does not exist, or has no stock side: futures end with `_PERP`. */
+export type TermsOf = (market: string) => Terms | null;
+
+/**
+ * The terms by market. `given` adds to those of the demonstration markets, or replaces parts of them; a market without
+ * either has `PLAIN_TERMS`. `named` are the markets with terms of their own. Throws a RangeError where `given` has no
+ * decimal in it, or a price that is not above zero.
+ */
+export function createTerms(
+  hasMarket: (name: string) => boolean,
+  given: Readonly<Record<string, Partial<MarketTerms>>> = {},
+): { readonly termsOf: TermsOf; readonly named: ReadonlyMap<string, Terms> } {
+  const named = new Map<string, Terms>();
+  for (const [market, terms] of Object.entries({ ...DEMO_PRICES, ...given })) {
+    if (hasMarket(market)) named.set(market, readTerms(market, { ...DEMO_PRICES[market], ...terms }));
+  }
+  return {
+    named,
+    termsOf(market) {
+      if (!hasMarket(market) || market.endsWith('_PERP')) return null;
+      return named.get(market) ?? readTerms(market, {});
+    },
+  };
+}
+
+function readTerms(market: string, given: Partial<MarketTerms>): Terms {
+  const terms = { ...PLAIN_TERMS, ...given };
+  const [base = '', quote = ''] = market.split('_');
+  const price = decimal(terms.price);
+  if (compare(price, ZERO) <= 0)
+    throw new RangeError(`price of ${market}: found "${terms.price}"; expected more than 0`);
+  const { stockPrecision, moneyPrecision } = terms;
+  return {
+    base,
+    quote,
+    price,
+    minAmount: decimal(terms.minAmount),
+    minTotal: decimal(terms.minTotal),
+    stockPrecision,
+    moneyPrecision,
+    feeRate: decimal(terms.feeRate),
+  };
 }

@@ -1,16 +1,19 @@
 import { hashText } from '../util/hash.ts';
-import { type Answer, done, type Refusal, refuse } from './answer.ts';
-import type { Call } from './exchange-state.ts';
-import { createRandom } from './random.ts';
 import {
-  DEFAULT_VALIDATION,
+  type Answer,
+  done,
   type Flaw,
+  flaw,
   flawsAmong,
   integerFlaw,
   optionalTextFlaw,
+  type Refusal,
+  refuse,
   refuseFields,
   textFlaw,
-} from './wording.ts';
+} from './answer.ts';
+import { createRandom } from './random.ts';
+import type { Call } from './state.ts';
 
 const HOUR_SECONDS = 3600;
 const DAY_SECONDS = 86_400;
@@ -51,7 +54,7 @@ export function readHashrate(call: Call): Answer {
   }
   const hashrate: Point[] = [];
   for (let timestamp = first; timestamp <= last; timestamp += step) {
-    hashrate.push({ timestamp, hashrate: rateAt(`${state.holdings.seed} ${String(account)}`, timestamp) });
+    hashrate.push({ timestamp, hashrate: rateAt(`${state.seed} ${String(account)}`, timestamp) });
   }
   return done({ data: { account, hashrate } });
 }
@@ -83,7 +86,7 @@ function intervalFlaw(interval: unknown, step: number, isLive: boolean): Flaw | 
   const allowed = isLive
     ? `one of ${LIVE_INTERVALS.join(', ')}`
     : 'minutes, hours or days, such as 5m, 1h or 1d';
-  return { field: 'interval', code: DEFAULT_VALIDATION, messages: [`The interval must be ${allowed}.`] };
+  return flaw('interval', `The interval must be ${allowed}.`);
 }
 
 /**
@@ -91,7 +94,7 @@ function intervalFlaw(interval: unknown, step: number, isLive: boolean): Flaw | 
  * the rates of the last seven days are one point for each full day.
  */
 export function readMiningPool({ nowMs, state }: Call): Answer {
-  const { seed } = state.holdings;
+  const { seed } = state;
   const now = Math.floor(nowMs / 1000);
   const hour = now - (now % HOUR_SECONDS);
   const today = now - (now % DAY_SECONDS);

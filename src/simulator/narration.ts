@@ -34,7 +34,9 @@ function describeEvent(event: ExchangeEvent): string | null {
     case 'timer-fired':
       return `${event.market}: THE TIMER FIRED; orders cancelled: ${event.cancelledOrders}`;
     case 'order-cancelled':
-      return `${event.market}: ${event.type} order ${event.orderId} cancelled by the kill-switch`;
+      return event.by === 'request'
+        ? null
+        : `${event.market}: ${event.type} order ${event.orderId} cancelled by the kill-switch`;
     case 'request-refused': {
       const { operation, market, status, code, why } = event;
       const what = [operation ?? 'unknown path', market].filter((part) => part !== null).join(' ');
@@ -55,6 +57,10 @@ function describeEvent(event: ExchangeEvent): string | null {
       return `fault ${event.faultId} added: ${event.fault}`;
     case 'faults-cleared':
       return `faults cleared: ${event.faults}`;
+    case 'time-advanced':
+      return `time advanced by ${event.ms / 1000} s`;
+    case 'reset':
+      return event.snapshot === 0 ? 'everything reset' : `everything reset to snapshot ${event.snapshot}`;
     case 'order-placed':
     case 'timer-updated':
     case 'balance-set':

@@ -1,17 +1,18 @@
 import { hashText } from '../util/hash.ts';
-import { type Answer, done, refuse } from './answer.ts';
-import { type Asset, chooseNetwork } from './assets.ts';
-import type { Call, ExchangeState } from './exchange-state.ts';
-import type { DepositAddress } from './holdings.ts';
-import { createRandom, randomHex } from './random.ts';
 import {
-  DEFAULT_VALIDATION,
+  type Answer,
+  done,
   type Flaw,
+  flaw,
   flawsAmong,
   optionalTextFlaw,
+  refuse,
   refuseFields,
   textFlaw,
-} from './wording.ts';
+} from './answer.ts';
+import { type Asset, addRecord, chooseNetwork, type DepositAddress, recordsOf } from './holdings.ts';
+import { createRandom, randomHex } from './random.ts';
+import type { Call } from './state.ts';
 
 /** As the live exchange words it; the document says only that the endpoint is disabled by default. */
 const DISABLED = refuse(403, 4, "You don't have permission to use this endpoint.");
@@ -33,37 +34,48 @@ const PREFIXES: Readonly<Record<string, string>> = {
  * memo is there for currencies that use one.
  */
 export function createNewAddress(call: Call): Answer {
+  if (!call.state.mayCreateAddresses(call.account)) return DISABLED;
+  return giveAddress(call, true);
+}
+
+/** `POST /api/v4/main-account/address` of the live exchange: the newest address, or a first one; for every account. */
+export function readAddress(call: Call): Answer {
+  return giveAddress(call, false);
+}
+
+function giveAddress(call: Call, isNew: boolean): Answer {
   const { account, body, nowMs, state } = call;
-  const { profile, holdings } = state;
-  if (!holdings.mayCreateAddresses(account)) return DISABLED;
-  const { ticker, network: givenNetwork, type: givenType } = body;
+  const { profile, data } = state;
+  const { ticker, network, type } = body;
   const form = flawsAmong([
     textFlaw('ticker', ticker),
-    optionalTextFlaw('network', givenNetwork),
-    optionalTextFlaw('type', givenType),
+    optionalTextFlaw('network', network),
+    optionalTextFlaw('type', type),
   ]);
   if (form.length > 0) return refuseFields('form', form, profile);
-  const asset = holdings.assets.get(String(ticker));
+  const asset = state.assets.get(String(ticker));
   if (asset === undefined)
-    return refuseFields('inner', [flawOf('ticker', 'The selected ticker is invalid.')], profile);
-  const network = chooseNetwork(asset, givenNetwork);
+    return refuseFields('inner', [flaw('ticker', 'The selected ticker is invalid.')], profile);
+  const chosen = chooseNetwork(asset, network);
   const flaws = flawsAmong([
     depositFlaw(asset),
-    network.kind === 'wrong' ? flawOf('network', network.problem) : null,
-    typeFlaw(asset, givenType),
+    'problem' in chosen ? flaw('network', chosen.problem) : null,
+    typeFlaw(asset, type),
   ]);
-  const name = network.kind === 'wrong' ? null : network.network;
+  const name = 'problem' in chosen ? null : chosen.network;
   if (flaws.length > 0 || name === null) return refuseFields('inner', flaws, profile);
-  const made = makeAddress(account, asset, name, givenType, state);
-  if (call.apply) {
-    holdings.addresses.add(account, made.address, made);
-    const { type, address } = made;
-    state.log.append(
-      { kind: 'address-created', account, ticker: asset.ticker, network: name, type, address },
-      nowMs,
-    );
+  const known = recordsOf(data.addresses, account).findLast(
+    (one) => one.ticker === asset.ticker && one.network === name,
+  );
+  const made = isNew || known === undefined ? makeAddress(call, asset, name) : known;
+  if (call.apply && made !== known) {
+    data.lastAddress += 1;
+    addRecord(data.addresses, account, made.address, made);
+    const { type: kind, address } = made;
+    const event = { account, ticker: asset.ticker, network: name, type: kind, address };
+    state.log.append({ kind: 'address-created', ...event }, nowMs);
   }
-  return done(recordOf(made, asset), profile === 'live' ? 201 : 200);
+  return done(recordOf(made, asset), profile === 'live' && isNew ? 201 : 200);
 }
 
 function recordOf({ address, memo }: DepositAddress, asset: Asset): unknown {
@@ -82,40 +94,26 @@ function recordOf({ address, memo }: DepositAddress, asset: Asset): unknown {
  * The word in the middle has letters that no alphabet of addresses has all of: whoever sends real money there is told
  * so by the wallet.
  */
-function makeAddress(
-  account: string,
-  asset: Asset,
-  network: string,
-  givenType: unknown,
-  { holdings }: ExchangeState,
-): DepositAddress {
+function makeAddress({ account, body, state }: Call, asset: Asset, network: string): DepositAddress {
   const { ticker, addressTypes = [] } = asset;
-  const type = addressTypes.find((known) => known === givenType) ?? addressTypes[0] ?? null;
+  const type = addressTypes.find((known) => known === body['type']) ?? addressTypes[0] ?? null;
   const kind = type === null ? network : `${network} ${type}`;
-  const serial = holdings.addresses.added(account);
-  const random = createRandom(hashText(`${holdings.seed} address ${account} ${ticker} ${kind} ${serial}`));
+  const serial = state.data.lastAddress + 1;
+  const random = createRandom(hashText(`${state.seed} address ${account} ${ticker} ${kind} ${serial}`));
   const address = `${PREFIXES[kind] ?? ''}simulated${randomHex(random, 24)}`;
   const memo = asset.hasMemo === true ? String(Math.floor(random() * 2 ** 32)) : null;
   return { account, ticker, network, type, address, memo };
 }
 
-function flawOf(field: string, message: string): Flaw {
-  return { field, code: DEFAULT_VALIDATION, messages: [message] };
-}
-
 function depositFlaw(asset: Asset): Flaw | null {
-  if (!asset.canDeposit) return flawOf('ticker', 'Currency is not depositable');
-  return asset.networks.length > 0
-    ? null
-    : flawOf('ticker', 'Fiat currencies are unavailable for this action');
+  if (!asset.canDeposit) return flaw('ticker', 'Currency is not depositable');
+  if (asset.networks.length > 0) return null;
+  return flaw('ticker', 'Fiat currencies are unavailable for this action');
 }
 
 function typeFlaw({ ticker, addressTypes = [] }: Asset, given: unknown): Flaw | null {
   if (given === undefined || addressTypes.some((type) => type === given)) return null;
-  return flawOf(
-    'type',
-    addressTypes.length === 0
-      ? `${ticker} has one type of address; type must not be given.`
-      : `The type may hold only ${addressTypes.join(' or ')}.`,
-  );
+  const problem = `${ticker} has one type of address; type must not be given.`;
+  const allowed = `The type may hold only ${addressTypes.join(' or ')}.`;
+  return flaw('type', addressTypes.length === 0 ? problem : allowed);
 }

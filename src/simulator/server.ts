@@ -4,16 +4,16 @@ import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
 import { registerControl } from './control.ts';
-import { createExchangeClock } from './exchange-clock.ts';
-import { createFaultPlan } from './fault-plan.ts';
-import type { ActiveFault, Fault } from './faults.ts';
-import type { OrderRequest } from './resting-orders.ts';
+import { createJournal } from './event-log.ts';
+import { createExchangeClock, createSteeredClock } from './exchange-clock.ts';
+import { type ActiveFault, createFaultPlan, type Fault, type FaultPlan } from './faults.ts';
 import {
   createSimulatedExchange,
   type ExchangeOptions,
   type SimulatedExchange,
 } from './simulated-exchange.ts';
-import { createTraffic, type Traffic } from './traffic.ts';
+import type { OrderRequest } from './state.ts';
+import { createTraffic, type JournalledRequest, type RequestBody, type Traffic } from './traffic.ts';
 
 export interface SimulatedServerOptions {
   readonly clock: Clock;
@@ -26,6 +26,12 @@ export interface SimulatedServerOptions {
   readonly seed?: number;
   /** How far the exchange's clock is ahead of this host's wall clock, milliseconds; default 0. */
   readonly clockOffsetMs?: number;
+  /** `manual`: the exchange's clock stands still and only `advance` moves it. Default `running`. */
+  readonly time?: 'running' | 'manual';
+  /** Bodies for control endpoints that accept them before the exchange listens, such as `/simulator/keys`. */
+  readonly setup?: readonly { readonly path: string; readonly body: unknown }[];
+  /** With it other hosts reach `/simulator`; default: no other host does. */
+  readonly token?: string;
 }
 
 export interface SimulatedServer {
@@ -34,9 +40,17 @@ export interface SimulatedServer {
   readonly exchange: SimulatedExchange;
   /** The exchange's clock, Unix milliseconds. */
   readonly nowMs: () => number;
+  /** Moves the exchange's clock ahead by `ms`: timers fire, and what faults delay or hold goes on, each at its moment. */
+  advance(ms: number): void;
   addFaults(faults: readonly Fault[]): readonly ActiveFault[];
   /** Ends every fault, lets go of what they hold, and returns how many there were. */
   clearFaults(): number;
+  /** The last 10,000 requests to the exchange, oldest first, each when it was answered; later than `since` if given. */
+  requests(since?: number): readonly JournalledRequest[];
+  /** Remembers everything but the clock, the events and the requests. Returns the number of what `reset` goes back to. */
+  snapshot(): number;
+  /** Everything is as it was at the start, or at a snapshot; false where there is no such snapshot. Ends every fault. */
+  reset(snapshot?: number): boolean;
   /** Destroys every open connection at once and stops listening. */
   close(): Promise<void>;
 }
@@ -45,49 +59,97 @@ export interface SimulatedServer {
 const KEEP_ALIVE_MS = 75_000;
 
 const CONTROL_BODY_BYTES = 8 * 1024 * 1024;
+const REQUESTS_KEPT = 10_000;
+
+/** A control endpoint refused what the options give to it. */
+export class SetupError extends Error {
+  override readonly name = 'SetupError';
+  /** Of the endpoint. */
+  readonly path: string;
+
+  constructor(path: string, message: string) {
+    super(message);
+    this.path = path;
+  }
+}
 
 /**
- * Runs a simulated exchange over HTTP and fires its timers by the clock. Rejects with Node's error where the address
- * cannot be listened on (`code` EADDRINUSE, EACCES, EADDRNOTAVAIL).
+ * Runs a simulated exchange over HTTP and fires its timers by the clock. Rejects with a SetupError, or with Node's error
+ * where the address cannot be listened on (`code` EADDRINUSE, EACCES, EADDRNOTAVAIL).
  */
 export async function startSimulatedServer(options: SimulatedServerOptions): Promise<SimulatedServer> {
-  const { clock } = options;
+  const clock = createSteeredClock(options.clock, options.time === 'manual');
   const nowMs = createExchangeClock(clock, options.clockOffsetMs ?? 0);
-  const seed = options.seed ?? 1;
+  const { seed = 1, token = null } = options;
   const exchange = createSimulatedExchange({ seed, ...options.exchange });
   for (const order of options.orders ?? []) exchange.placeOrder(order, nowMs());
   const plan = createFaultPlan(seed);
+  const requests = createJournal<RequestBody>(REQUESTS_KEPT);
   const firing = createFiring(clock, exchange, nowMs);
-  const traffic = createTraffic({ clock, nowMs, exchange, plan, onHandled: firing.plan });
-
-  const addFaults = (faults: readonly Fault[]) =>
-    faults.map((fault) => {
-      const added = plan.add(fault, nowMs());
-      exchange.log.append({ kind: 'fault-added', faultId: added.id, fault: fault.kind }, nowMs());
-      return added;
-    });
-  const clearFaults = () => {
-    const cleared = plan.clear();
-    exchange.log.append({ kind: 'faults-cleared', faults: cleared }, nowMs());
-    traffic.releaseHeld();
-    return cleared;
-  };
+  const traffic = createTraffic({ clock, nowMs, exchange, plan, requests, onHandled: firing.plan });
+  const snapshots: (() => void)[] = [];
 
   const app = createApp(traffic);
+  const tools: Tools = {
+    requests: (since = 0) => requests.since(since),
+    advance(ms) {
+      exchange.log.append({ kind: 'time-advanced', ms }, nowMs());
+      clock.advance(ms);
+    },
+    snapshot: () => snapshots.push(exchange.save()) - 1,
+    reset(snapshot = 0) {
+      const bringBack = snapshots[snapshot];
+      if (bringBack === undefined) return false;
+      tools.clearFaults();
+      bringBack();
+      exchange.log.append({ kind: 'reset', snapshot }, nowMs());
+      firing.plan();
+      return true;
+    },
+    ...createFaultTools(plan, exchange, nowMs, traffic),
+  };
   const activeFaults = () => plan.active(nowMs());
-  registerControl(app, { clock, nowMs, exchange, activeFaults, addFaults, clearFaults });
+  registerControl(app, { clock: options.clock, nowMs, exchange, token, activeFaults, ...tools });
+  for (const { path, body } of options.setup ?? []) {
+    const reply = await app.inject({ method: 'POST', url: path, payload: body as object });
+    if (reply.statusCode >= 300) throw new SetupError(path, reply.json<{ error: string }>().error);
+  }
+  tools.snapshot();
   await app.listen({ ...options.listen });
   return {
     url: urlOf(app.server),
     exchange,
     nowMs,
-    addFaults,
-    clearFaults,
+    ...tools,
     async close() {
       traffic.stop();
       firing.stop();
       app.server.closeAllConnections();
       await app.close();
+    },
+  };
+}
+
+type Tools = Omit<SimulatedServer, 'url' | 'exchange' | 'nowMs' | 'close'>;
+
+function createFaultTools(
+  plan: FaultPlan,
+  { log }: SimulatedExchange,
+  nowMs: () => number,
+  traffic: Traffic,
+): Pick<Tools, 'addFaults' | 'clearFaults'> {
+  return {
+    addFaults: (faults) =>
+      faults.map((fault) => {
+        const added = plan.add(fault, nowMs());
+        log.append({ kind: 'fault-added', faultId: added.id, fault: fault.kind }, nowMs());
+        return added;
+      }),
+    clearFaults() {
+      const cleared = plan.clear();
+      log.append({ kind: 'faults-cleared', faults: cleared }, nowMs());
+      traffic.releaseHeld();
+      return cleared;
     },
   };
 }
@@ -126,6 +188,15 @@ function createApp(traffic: Traffic): FastifyInstance {
   return fastify({
     forceCloseConnections: true,
     bodyLimit: CONTROL_BODY_BYTES,
+    ajv: {
+      customOptions: {
+        allErrors: true,
+        coerceTypes: false,
+        removeAdditional: false,
+        discriminator: true,
+        strict: false,
+      },
+    },
     clientErrorHandler: refuseMalformed,
     serverFactory(control) {
       const serve = (request: IncomingMessage, response: ServerResponse): void => {

@@ -2,22 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { timingSafeEqual } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { signPayload } from '../exchange/sign.ts';
-import { type Refusal, refuse } from './answer.ts';
-import type { Profile } from './exchange-state.ts';
-import type { NonceBook } from './nonce-book.ts';
-import { FORBIDDEN, type Permission } from './permissions.ts';
+import { type Profile, type Refusal, refuse } from './answer.ts';
+import type { Data, Headers, Permission } from './state.ts';
 
-/** A key that the exchange knows. Several keys may belong to one account and then share its timers and orders. */
-export interface ApiKey {
-  readonly key: string;
-  readonly secret: string;
-  readonly account: string;
-  /** What it may be used for; default everything. */
-  readonly permissions?: readonly Permission[];
-}
-
-/** Header names in lower case, as Node gives them. */
-export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+export type { ApiKey } from './state.ts';
 
 export interface Accepted {
   readonly kind: 'accepted';
@@ -25,16 +13,23 @@ export interface Accepted {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-export interface SignatureRules {
+/** An OAuth 2.0 access token that the exchange gave out, and whose account it opens. */
+export interface AccessToken {
+  readonly token: string;
+  readonly account: string;
+}
+
+export interface AccessRules {
   readonly profile: Profile;
-  readonly keys: ReadonlyMap<string, ApiKey>;
-  readonly nonces: NonceBook;
+  readonly tokens: ReadonlyMap<string, AccessToken>;
   readonly checkSignatures: boolean;
 }
 
-export const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
-export const INVALID_PAYLOAD = refuse(400, 9, 'Invalid payload.');
+const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
+const INVALID_PAYLOAD = refuse(400, 9, 'Invalid payload.');
 
+/** As the live exchange answers a key that may not do what it asks for. */
+export const FORBIDDEN = refuse(403, 4, 'This API Key is not authorized to perform this action.');
 const NO_CONTENT_TYPE = refuse(400, 9, 'Content-type must be application/json.');
 
 /**
@@ -49,7 +44,8 @@ export function checkSignedRequest(
     readonly headers: Headers;
     readonly body: Buffer;
   },
-  rules: SignatureRules,
+  rules: AccessRules,
+  data: Data,
   nowMs: number,
 ): Accepted | Refusal {
   const payload = headerOf(request.headers, 'x-txc-payload');
@@ -63,19 +59,19 @@ export function checkSignedRequest(
   const body =
     rules.profile === 'live' ? payloadLive(payload, request.body) : payloadOf(payload, request.body);
   if (body === null) return INVALID_PAYLOAD;
-  const known = rules.keys.get(key);
+  const known = data.keys.get(key);
   if (known === undefined) return UNAUTHORISED;
   if (rules.checkSignatures && !isSame(signature, signPayload(payload, known.secret))) return UNAUTHORISED;
   const problem = checkRequestPath(body['request'], request.path);
   if (problem !== null) return problem;
   const { permission } = request;
   if (permission !== null && known.permissions?.includes(permission) === false) return FORBIDDEN;
-  const staleness = rules.nonces.judge(key, body['nonce'], body['nonceWindow'], nowMs);
+  const staleness = judgeNonce(data, key, body, rules.profile, nowMs);
   return staleness ?? { kind: 'accepted', account: known.account, body };
 }
 
 /** The API document asks for the header with every private request; libraries of the live exchange also go without. */
-export function checkContentType(headers: Headers, profile: Profile): Refusal | null {
+function checkContentType(headers: Headers, profile: Profile): Refusal | null {
   if (profile === 'live' || /^application\/json *(;|$)/i.test(headerOf(headers, 'content-type'))) return null;
   return NO_CONTENT_TYPE;
 }
@@ -136,4 +132,117 @@ function isSame(given: string, expected: string): boolean {
   const a = Buffer.from(given, 'utf8');
   const b = Buffer.from(expected, 'utf8');
   return a.length === b.length && timingSafeEqual(a, b);
+}
+
+/** The form of RFC 6750: the word in any case, one space or more, the token. */
+const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
+
+/**
+ * The checks of an operation with a bearer token: the token, and a JSON object as body. Neither signature nor nonce nor
+ * `request` is asked for. The document shows no errors of it; these are those of signed requests.
+ */
+export function checkBearerRequest(
+  request: { readonly headers: Headers; readonly body: Buffer },
+  { tokens, profile }: AccessRules,
+): Accepted | Refusal {
+  const { authorization } = request.headers;
+  const [, token = ''] = typeof authorization === 'string' ? (BEARER.exec(authorization) ?? []) : [];
+  const known = tokens.get(token);
+  if (known === undefined) return UNAUTHORISED;
+  const untyped = checkContentType(request.headers, profile);
+  if (untyped !== null) return untyped;
+  const body = objectIn(request.body);
+  return body === null ? INVALID_PAYLOAD : { kind: 'accepted', account: known.account, body };
+}
+
+/** Nonces beside the exchange's clock further than this are refused in a nonce window (the live exchange: 5 s). */
+const NONCE_WINDOW_MS = 5000;
+
+/** Digits longer than this are no nonce: far more than nanoseconds since 1970 need. */
+const MAX_DIGITS = 32;
+
+/** The API document calls a nonce a unique request identifier: any text may be one, up to this length. */
+const MAX_TEXT = 255;
+
+/** So many texts are remembered per key; the oldest could then be used again. */
+const TEXTS_KEPT = 100_000;
+
+const STALE = refuse(429, 0, 'Too many requests.');
+
+const MISSING = refuse(400, 9, 'Nonce not provided.');
+const NOT_TEXT = refuse(400, 9, 'Nonce must be a string.');
+const TOO_LONG = refuse(400, 9, `Nonce may not be longer than ${MAX_TEXT} characters.`);
+
+/**
+ * The nonce rules of the live exchange, per API key: strictly greater than the last accepted one, or, with
+ * `nonceWindow: true`, within 5 s of the exchange's clock and never used before. The API document has less: a nonce is
+ * a string and unique. So the documented profile refuses numbers, and takes text that is no digits once. Returns null
+ * and remembers the nonce where it is accepted.
+ */
+function judgeNonce(
+  { nonces }: Data,
+  key: string,
+  { nonce, nonceWindow: window }: Accepted['body'],
+  profile: Profile,
+  nowMs: number,
+): Refusal | null {
+  const problem = profile === 'documented' ? textProblem(nonce) : null;
+  if (problem !== null) return problem;
+  const own = nonces.get(key) ?? { lastAccepted: '', used: new Set(), texts: new Set() };
+  nonces.set(key, own);
+  const digits = nonceDigits(nonce);
+  if (digits === null) {
+    const isText = profile === 'documented' && typeof nonce === 'string' && window !== true;
+    return isText ? judgeText(own.texts, nonce) : MISSING;
+  }
+  if (window !== undefined && typeof window !== 'boolean') return refuse(400, 9, 'Invalid nonceWindow.');
+  if (window === true) return judgeInWindow(own.used, digits, nowMs);
+  if (!isGreater(digits, own.lastAccepted)) return STALE;
+  own.lastAccepted = digits;
+  return null;
+}
+
+function textProblem(nonce: unknown): Refusal | null {
+  if (nonce === undefined || nonce === null || nonce === '') return MISSING;
+  if (typeof nonce !== 'string') return NOT_TEXT;
+  return nonce.length > MAX_TEXT ? TOO_LONG : null;
+}
+
+function judgeText(texts: Set<string>, nonce: string): Refusal | null {
+  if (texts.has(nonce)) return STALE;
+  texts.add(nonce);
+  for (const oldest of texts) {
+    if (texts.size <= TEXTS_KEPT) break;
+    texts.delete(oldest);
+  }
+  return null;
+}
+
+function judgeInWindow(used: Set<string>, digits: string, nowMs: number): Refusal | null {
+  const aheadMs = Number(digits) - nowMs;
+  if (aheadMs < -NONCE_WINDOW_MS) {
+    return refuse(400, 0, 'Your nonce is more than 5 seconds lesser than the current nonce.');
+  }
+  if (aheadMs > NONCE_WINDOW_MS) {
+    return refuse(400, 0, 'Your nonce is more than 5 seconds greater than the current nonce.');
+  }
+  if (used.has(digits)) return STALE;
+  for (const old of used) {
+    if (Number(old) >= nowMs - NONCE_WINDOW_MS) break;
+    used.delete(old);
+  }
+  used.add(digits);
+  return null;
+}
+
+/** The nonce without leading zeros; null where it is neither a string of digits nor a whole number. */
+function nonceDigits(nonce: unknown): string | null {
+  if (typeof nonce === 'number') return Number.isSafeInteger(nonce) && nonce >= 0 ? String(nonce) : null;
+  if (typeof nonce !== 'string' || nonce.length > MAX_DIGITS || !/^\d+$/.test(nonce)) return null;
+  return nonce.replace(/^0+(?=\d)/, '');
+}
+
+/** Compares digits as numbers of any length. */
+function isGreater(digits: string, than: string): boolean {
+  return digits.length === than.length ? digits > than : digits.length > than.length;
 }

@@ -1,28 +1,41 @@
 import type { ServerTimer } from '../core/outcome.ts';
-import type { Reply } from './answer.ts';
-import { createAnswerer, createRoutes, type RequestTarget, targetOf } from './answering.ts';
-import type { AccessToken } from './bearer-token.ts';
+import type { Profile, Reply } from './answer.ts';
 import { decimal, formatDecimal } from './decimal.ts';
-import { createEventLog, type EventLog } from './event-log.ts';
-import type { ExchangeRequest } from './exchange-request.ts';
-import { type ExchangeState, fireDueTimers, type Profile, type Rounding } from './exchange-state.ts';
+import { createJournal, type EventBody, type EventLog } from './event-log.ts';
 import {
-  createHoldings,
+  type Amounts,
+  type Asset,
+  allRecords,
+  type Books,
+  booksOf,
+  createPurses,
+  DEMO_ASSETS,
+  DEMO_BALANCES,
   type DepositAddress,
-  type HoldingsOptions,
   type MarketOrder,
+  setBalance,
   type Withdrawal,
 } from './holdings.ts';
-import type { Books } from './ledger.ts';
-import { createMarketCheck, DEMO_MARKETS } from './markets.ts';
-import { createNonceBook } from './nonce-book.ts';
-import { createOrderNumbers } from './order-numbers.ts';
-import type { RateLimit } from './rate-window.ts';
-import { createRestingOrders, type OrderRequest, type RestingOrder } from './resting-orders.ts';
-import type { ApiKey } from './signed-request.ts';
-import { createTimerTable, type KillSwitchTimer } from './timer-table.ts';
+import { fireDueTimers } from './kill-switch.ts';
+import { fillMetOrders } from './limit-order.ts';
+import { createTerms, DEMO_MARKETS, isMarketName, type MarketTerms } from './markets.ts';
+import { createAnswerer, type RequestTarget, targetOf } from './operations.ts';
+import type { AccessToken } from './signed-request.ts';
+import {
+  type ApiKey,
+  addResting,
+  type Data,
+  type ExchangeRequest,
+  type ExchangeState,
+  type KillSwitchTimer,
+  type OrderRequest,
+  type RateLimit,
+  type RestingOrder,
+  type Rounding,
+  restingOrders,
+} from './state.ts';
 
-export type { ExchangeRequest } from './exchange-request.ts';
+export type { ExchangeRequest } from './state.ts';
 
 /** Keys, timers and orders belong to this account unless told otherwise. */
 export const DEFAULT_ACCOUNT = 'main';
@@ -32,7 +45,7 @@ export const DEMO_KEY: ApiKey = { key: 'demo-key', secret: 'demo-secret', accoun
 export const DEMO_TOKEN: AccessToken = { token: 'demo-token', account: DEFAULT_ACCOUNT };
 
 /** Amounts and prices are decimal strings. */
-export interface ExchangeOptions extends HoldingsOptions {
+export interface ExchangeOptions {
   /** Default `documented`. */
   readonly profile?: Profile;
   /** Default: `demo-key` with `demo-secret`. */
@@ -51,6 +64,18 @@ export interface ExchangeOptions extends HoldingsOptions {
   readonly checkSignatures?: boolean;
   /** How many events the log keeps; default 100,000. */
   readonly eventCapacity?: number;
+  /** Seed of codes, addresses and hashrates; default 1. */
+  readonly seed?: number;
+  /** What accounts begin with; default: `DEMO_BALANCES` for each account that has a key or a token. */
+  readonly balances?: Readonly<Record<string, Amounts>>;
+  /** Prices, minima and fees by market, in place of those of the demonstration. */
+  readonly terms?: Readonly<Record<string, Partial<MarketTerms>>>;
+  /** The currencies that can be withdrawn and deposited; default `DEMO_ASSETS`. */
+  readonly assets?: readonly Asset[];
+  /** How many codes each account created; default 42. */
+  readonly codes?: number;
+  /** Who may use `create-new-address`: everybody, or the listed accounts. Default nobody. */
+  readonly newAddresses?: boolean | readonly string[];
 }
 
 export interface SimulatedExchange {
@@ -72,8 +97,11 @@ export interface SimulatedExchange {
   target(request: ExchangeRequest): RequestTarget;
   /** Fires the timers that are due at `nowMs`, Unix milliseconds. */
   advance(nowMs: number): void;
-  /** Unix milliseconds of the next firing; null where no timer is armed. */
+  /** No timer fires before this moment, Unix milliseconds; null where none is armed. */
   nextFiringMs(): number | null;
+  /** A key that is accepted from now on. Its account begins with `DEMO_BALANCES` where it is new. */
+  addKey(key: ApiKey): void;
+  hasKey(name: string): boolean;
   placeOrder(order: OrderRequest, nowMs: number, account?: string): RestingOrder;
   orders(): readonly RestingOrder[];
   timers(): readonly (ServerTimer & Pick<KillSwitchTimer, 'account' | 'dueMs'>)[];
@@ -83,13 +111,18 @@ export interface SimulatedExchange {
   setBalance(account: string, currency: string, amount: string, nowMs: number): void;
   /** The prices at which market orders are filled, by market; those of other markets are 100. */
   prices(): Readonly<Record<string, string>>;
-  /** Throws a RangeError where `price` is no decimal string. A market without a stock side is left alone. */
+  /**
+   * Sets a price and fills the limit orders that it meets. Throws a RangeError where `price` is no decimal string. A
+   * market without a stock side is left alone.
+   */
   setPrice(market: string, price: string, nowMs: number): void;
-  /** The market orders that were filled, of each account the oldest first. */
+  /** The orders that were filled, of each account the oldest first. */
   marketOrders(): readonly MarketOrder[];
   withdrawals(): readonly Withdrawal[];
   /** The deposit addresses that were created. */
   addresses(): readonly DepositAddress[];
+  /** Remembers everything but the log. Returns what brings it back. */
+  save(): () => void;
 }
 
 /**
@@ -97,82 +130,138 @@ export interface SimulatedExchange {
  * on real and on virtual time alike, and equal inputs give equal bytes.
  */
 export function createSimulatedExchange(options: ExchangeOptions = {}): SimulatedExchange {
-  const markets = options.markets ?? 'any';
-  const keys = new Map((options.keys ?? [DEMO_KEY]).map((key) => [key.key, key]));
+  const { markets = 'any', limits = {}, checkSignatures = true } = options;
   const tokens = new Map((options.tokens ?? [DEMO_TOKEN]).map((token) => [token.token, token]));
-  const hasMarket = createMarketCheck(markets);
-  const numbers = createOrderNumbers();
-  const accounts = [...new Set([...keys.values(), ...tokens.values()].map(({ account }) => account))];
+  const listed = new Set(markets === 'any' ? [] : markets);
+  const hasMarket = markets === 'any' ? isMarketName : (name: string) => listed.has(name);
+  const state = createState(options, [...tokens.values()], hasMarket);
+  const { profile, log } = state;
+  const answer = createAnswerer(state, { profile, tokens, checkSignatures }, limits);
+  return {
+    profile,
+    markets,
+    hasMarket,
+    hasStockSide: (name) => state.termsOf(name) !== null,
+    get accounts() {
+      const owners = [...state.data.keys.values(), ...tokens.values()];
+      return [...new Set(owners.map(({ account }) => account))];
+    },
+    log,
+    handle(request, nowMs, pretend, grantSeconds = null) {
+      fireDueTimers(state, nowMs);
+      return answer(request, nowMs, { apply: pretend === undefined, grantSeconds });
+    },
+    target: targetOf,
+    advance: (nowMs) => fireDueTimers(state, nowMs),
+    nextFiringMs: () => (state.data.timers.size === 0 ? null : state.data.soonestMs),
+    ...controls(state),
+  };
+}
+
+function createState(
+  options: ExchangeOptions,
+  tokens: readonly AccessToken[],
+  hasMarket: (name: string) => boolean,
+): ExchangeState {
+  const { markets = 'any', newAddresses = false, keys = [DEMO_KEY] } = options;
+  const { named, termsOf } = createTerms(hasMarket, options.terms);
+  const demo = [...keys, ...tokens].map(({ account }) => [account, DEMO_BALANCES] as const);
+  const data: Data = {
+    keys: new Map(keys.map((key) => [key.key, key])),
+    nonces: new Map(),
+    windows: new Map(),
+    timers: new Map(),
+    soonestMs: Number.POSITIVE_INFINITY,
+    books: new Map(),
+    lastOrderId: 0,
+    lastAddress: 0,
+    purses: createPurses(options.balances ?? Object.fromEntries(demo)),
+    orders: new Map(),
+    clientOrderIds: new Map(),
+    withdrawals: new Map(),
+    addresses: new Map(),
+    prices: new Map(Array.from(named, ([market, { price }]) => [market, price])),
+  };
+  const anyMarkets = [...new Set([...DEMO_MARKETS, ...Object.keys(options.terms ?? {})])].filter(hasMarket);
   const state: ExchangeState = {
     profile: options.profile ?? 'documented',
     startTimeRounding: options.startTimeRounding ?? 'floor',
     cancellationDelayMs: options.cancellationDelayMs ?? 0,
     hasMarket,
-    listedMarkets: markets === 'any' ? namedMarkets(options.terms).filter(hasMarket) : markets,
-    timers: createTimerTable(),
-    orders: createRestingOrders(numbers),
-    numbers,
-    holdings: createHoldings(options, accounts, hasMarket),
-    log: createEventLog(options.eventCapacity ?? 100_000),
-  };
-  const routes = createRoutes(options.limits ?? {});
-  const checkSignatures = options.checkSignatures ?? true;
-  const { profile } = state;
-  const nonces = createNonceBook(profile);
-  const answer = createAnswerer(state, routes, { profile, keys, tokens, nonces, checkSignatures });
-  return {
-    profile: state.profile,
-    markets,
-    hasMarket,
-    hasStockSide: (name) => state.holdings.markets.terms(name) !== null,
-    accounts,
-    log: state.log,
-    handle(request, nowMs, pretend, grantSeconds = null) {
-      fireDueTimers(state, nowMs);
-      return answer(request, nowMs, { apply: pretend === undefined, grantSeconds });
+    listedMarkets: markets === 'any' ? anyMarkets : markets,
+    termsOf(market) {
+      const terms = termsOf(market);
+      const price = state.data.prices.get(market);
+      return terms === null || price === undefined ? terms : { ...terms, price };
     },
-    target: (request) => targetOf(request, routes),
-    advance: (nowMs) => fireDueTimers(state, nowMs),
-    nextFiringMs: () => state.timers.nextDueMs(),
-    placeOrder(request, nowMs, account = DEFAULT_ACCOUNT) {
-      const order = state.orders.place(account, request);
-      const { id: orderId, market, type, side, amount, price } = order;
-      state.log.append({ kind: 'order-placed', account, orderId, market, type, side, amount, price }, nowMs);
-      return order;
-    },
-    orders: () => state.orders.all(),
-    timers: () => state.timers.all(),
-    ...overview(state),
+    assets: new Map((options.assets ?? DEMO_ASSETS).map((asset) => [asset.ticker, asset])),
+    seed: options.seed ?? 1,
+    codes: options.codes ?? 42,
+    mayCreateAddresses: (account) =>
+      typeof newAddresses === 'boolean' ? newAddresses : newAddresses.includes(account),
+    log: createJournal<EventBody>(options.eventCapacity ?? 100_000),
+    data,
   };
+  return state;
 }
 
-/** Where any market is there: those of the demonstration and those with terms of their own. */
-function namedMarkets(terms: ExchangeOptions['terms'] = {}): readonly string[] {
-  return [...new Set([...DEMO_MARKETS, ...Object.keys(terms)])];
-}
-
-type Overview = Pick<
+type Controls = Omit<
   SimulatedExchange,
-  'books' | 'setBalance' | 'prices' | 'setPrice' | 'marketOrders' | 'withdrawals' | 'addresses'
+  | 'profile'
+  | 'markets'
+  | 'hasMarket'
+  | 'hasStockSide'
+  | 'accounts'
+  | 'log'
+  | 'handle'
+  | 'target'
+  | 'advance'
+  | 'nextFiringMs'
 >;
 
-/** Money from the outside: what people and tests look at and set. */
-function overview({ holdings, log }: ExchangeState): Overview {
-  const { ledger, markets, orders, withdrawals, addresses } = holdings;
+/** What people and tests look at and set. */
+function controls(state: ExchangeState): Controls {
+  const { log } = state;
   return {
-    books: () => ledger.books(),
+    addKey(key) {
+      const { keys, purses } = state.data;
+      keys.set(key.key, key);
+      if (purses.has(key.account)) return;
+      for (const [currency, amount] of Object.entries(DEMO_BALANCES)) {
+        setBalance(purses, key.account, currency, decimal(amount));
+      }
+    },
+    hasKey: (name) => state.data.keys.has(name),
+    placeOrder({ market, type, side, amount, price }, nowMs, account = DEFAULT_ACCOUNT) {
+      state.data.lastOrderId += 1;
+      const id = state.data.lastOrderId;
+      const order = { id, account, market, type, side, amount, price, placed: null };
+      addResting(state, order, nowMs);
+      return order;
+    },
+    orders: () => restingOrders(state),
+    timers: () => [...state.data.timers.values()],
+    books: () => booksOf(state.data.purses),
     setBalance(account, currency, amount, nowMs) {
-      ledger.set(account, currency, decimal(amount));
+      setBalance(state.data.purses, account, currency, decimal(amount));
       log.append({ kind: 'balance-set', account, currency, amount }, nowMs);
     },
     prices: () =>
-      Object.fromEntries(Array.from(markets.prices(), ([market, price]) => [market, formatDecimal(price)])),
+      Object.fromEntries(Array.from(state.data.prices, ([market, price]) => [market, formatDecimal(price)])),
     setPrice(market, price, nowMs) {
-      markets.setPrice(market, decimal(price));
+      const value = decimal(price);
+      if (state.termsOf(market) !== null) state.data.prices.set(market, value);
       log.append({ kind: 'price-set', market, price }, nowMs);
+      fillMetOrders(state, market, nowMs);
     },
-    marketOrders: () => orders.all(),
-    withdrawals: () => withdrawals.all(),
-    addresses: () => addresses.all(),
+    marketOrders: () => allRecords(state.data.orders).filter(({ status }) => status === 'FILLED'),
+    withdrawals: () => allRecords(state.data.withdrawals),
+    addresses: () => allRecords(state.data.addresses),
+    save() {
+      const saved = structuredClone(state.data);
+      return () => {
+        state.data = structuredClone(saved);
+      };
+    },
   };
 }

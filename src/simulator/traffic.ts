@@ -1,13 +1,36 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '../ports.ts';
+import type { Cancel, Clock } from '../ports.ts';
 import type { Reply } from './answer.ts';
-import { deliver } from './delivery.ts';
+import type { Journal } from './event-log.ts';
 import { createHttpDate } from './exchange-clock.ts';
-import { type ExchangeRequest, MAX_BODY_BYTES } from './exchange-request.ts';
-import type { FaultPlan } from './fault-plan.ts';
-import { type Treatment, UNTOUCHED } from './faults.ts';
+import {
+  type CannedReply,
+  type FaultKind,
+  type FaultPlan,
+  type ReplyFate,
+  type Treatment,
+  UNTOUCHED,
+} from './faults.ts';
+import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
 import type { SimulatedExchange } from './simulated-exchange.ts';
-import { createWaitingRoom } from './waiting-room.ts';
+import type { ExchangeRequest } from './state.ts';
+
+/** What one request asked for, and what its client was told. */
+export interface RequestBody extends RequestTarget {
+  readonly method: string;
+  readonly path: string;
+  /** The JSON of the body; its text where it is none, and null where there is none. */
+  readonly body: unknown;
+  /** Null where the connection was ended without an answer. */
+  readonly status: number | null;
+  /** The first 2,000 characters of the answer. */
+  readonly reply: string;
+  /** Kinds of the faults that hit it. */
+  readonly faults: readonly FaultKind[];
+}
+
+/** `seq` counts from 1 without gaps; `atMs`: when it was answered, the exchange's clock in Unix milliseconds. */
+export type JournalledRequest = RequestBody & { readonly seq: number; readonly atMs: number };
 
 export interface TrafficParts {
   readonly clock: Clock;
@@ -15,6 +38,7 @@ export interface TrafficParts {
   readonly nowMs: () => number;
   readonly exchange: SimulatedExchange;
   readonly plan: FaultPlan;
+  readonly requests: Journal<RequestBody, JournalledRequest>;
   /** Called after the exchange answered a request, when the moment of the next firing may have changed. */
   readonly onHandled: () => void;
 }
@@ -29,12 +53,14 @@ export interface Traffic {
 }
 
 const NOTHING: Reply = { status: 200, headers: {}, body: '' };
+const REPLY_SHOWN = 2000;
+/** A slow body is sent in at most this many pieces. */
+const MAX_PIECES = 20;
 
 export function createTraffic(parts: TrafficParts): Traffic {
   const { clock, nowMs, exchange, plan } = parts;
   const { later, hold, releaseHeld, stop } = createWaitingRoom(clock);
   const httpDate = createHttpDate();
-
   const cached = new Map<string, Reply>();
 
   /** What the exchange answers, or what a cache before it repeats. */
@@ -50,12 +76,18 @@ export function createTraffic(parts: TrafficParts): Traffic {
     return own;
   }
 
+  function note(request: ExchangeRequest, told: CannedReply | null, { hits }: Treatment): void {
+    const faults = hits.map(({ kind }) => kind);
+    parts.requests.append({ ...exchange.target(request), ...seenOf(request, told), faults }, nowMs());
+  }
+
   function answer(request: ExchangeRequest, response: ServerResponse, treatment: Treatment): void {
     const { fate, bodyMs, replyWaitMs } = treatment;
-    const own = ownReply(request, treatment);
+    const told = replyFor(ownReply(request, treatment), fate);
+    note(request, told, treatment);
     later(replyWaitMs, () => {
       response.setHeader('date', httpDate(nowMs()));
-      deliver(response, own, fate, bodyMs, later);
+      deliver(response, told, fate.kind === 'cut-off', bodyMs, later);
     });
   }
 
@@ -73,10 +105,14 @@ export function createTraffic(parts: TrafficParts): Traffic {
 
   function treat(request: ExchangeRequest, response: ServerResponse): void {
     const treatment = decide(request);
-    const go = () => later(treatment.waitMs, () => answer(request, response, treatment));
-    const { hang } = treatment;
+    const { hang, waitMs } = treatment;
+    const go = () => later(waitMs, () => answer(request, response, treatment));
+    const drop = () => {
+      note(request, null, treatment);
+      response.destroy();
+    };
     if (hang === null) go();
-    else hold(hang, hang.mode === 'hold' ? go : () => response.destroy());
+    else hold(hang, hang.mode === 'hold' ? go : drop);
   }
 
   return {
@@ -91,6 +127,24 @@ export function createTraffic(parts: TrafficParts): Traffic {
   };
 }
 
+/** What the journal keeps of a request and its answer. */
+function seenOf(
+  { method, path, body }: ExchangeRequest,
+  told: CannedReply | null,
+): Pick<RequestBody, 'method' | 'path' | 'body' | 'status' | 'reply'> {
+  const reply = String(told?.body ?? '').slice(0, REPLY_SHOWN);
+  return { method, path, body: readJson(body), status: told?.status ?? null, reply };
+}
+
+function readJson(body: string | Buffer): unknown {
+  const text = body.toString();
+  try {
+    return text === '' ? null : JSON.parse(text);
+  } catch {
+    return text.slice(0, REPLY_SHOWN);
+  }
+}
+
 /** Reads to the end, so that the connection stays usable, but keeps little more than the exchange would accept. */
 function readBody(request: IncomingMessage, whole: (body: Buffer) => void): void {
   const chunks: Buffer[] = [];
@@ -101,4 +155,116 @@ function readBody(request: IncomingMessage, whole: (body: Buffer) => void): void
   });
   request.on('end', () => whole(Buffer.concat(chunks)));
   request.on('error', () => request.destroy());
+}
+
+type Later = (delayMs: number, run: () => void) => void;
+
+/** Requests that a fault delays or holds. */
+function createWaitingRoom(clock: Clock): Pick<Traffic, 'releaseHeld' | 'stop'> & {
+  /** Runs at once where there is no delay. */
+  readonly later: Later;
+  /** Runs `ended` when the hang is over. */
+  readonly hold: (hang: NonNullable<Treatment['hang']>, ended: () => void) => void;
+} {
+  const waiting = new Set<Cancel>();
+  const held = new Map<number, Set<() => void>>();
+
+  const later: Later = (delayMs, run) => {
+    if (delayMs <= 0) {
+      run();
+      return;
+    }
+    const cancel = clock.after(delayMs, () => {
+      waiting.delete(cancel);
+      run();
+    });
+    waiting.add(cancel);
+  };
+
+  /** What one fault holds is let go in the order of its arrival, so that nonces stay in order. */
+  function release(faultId: number): void {
+    const ends = held.get(faultId) ?? [];
+    held.delete(faultId);
+    for (const end of ends) end();
+  }
+
+  return {
+    later,
+    hold(hang, ended) {
+      const { faultId } = hang;
+      const ends = held.get(faultId) ?? new Set();
+      held.set(faultId, ends.add(ended));
+      if (hang.ms === null) return;
+      later(hang.ms, () => {
+        if (hang.endsWithFault) release(faultId);
+        else if (held.get(faultId)?.delete(ended) === true) ended();
+      });
+    },
+    releaseHeld() {
+      for (const faultId of held.keys()) release(faultId);
+    },
+    stop() {
+      for (const cancel of waiting) cancel();
+      waiting.clear();
+      held.clear();
+    },
+  };
+}
+
+/** What the client is told; null where its connection is reset. */
+function replyFor(own: Reply, fate: ReplyFate): CannedReply | null {
+  switch (fate.kind) {
+    case 'reset':
+      return null;
+    case 'canned':
+      return fate.reply;
+    case 'padded':
+      return { ...own, body: `${own.body}${' '.repeat(fate.bytes)}` };
+    case 'cut-off':
+    case 'cached':
+    case 'own':
+      return own;
+  }
+}
+
+/** Sends a reply, half of it where it is cut off. Does nothing where the client has gone. */
+function deliver(
+  response: ServerResponse,
+  reply: CannedReply | null,
+  isCutOff: boolean,
+  bodyMs: number,
+  later: Later,
+): void {
+  // Not that of the response: it has none while the reply to an earlier request of the connection is under way.
+  const { socket } = response.req;
+  if (response.destroyed || socket.destroyed) return;
+  if (reply === null) {
+    socket.resetAndDestroy();
+    return;
+  }
+  const body = Buffer.from(reply.body);
+  const length = isCutOff ? Math.max(1, body.length) : body.length;
+  response.writeHead(reply.status, { ...reply.headers, 'content-length': length });
+  if (isCutOff) {
+    response.flushHeaders();
+    response.write(body.subarray(0, Math.floor(body.length / 2)), () => response.destroy());
+  } else if (bodyMs <= 0) response.end(body);
+  else sendSlowly(response, body, bodyMs, later);
+}
+
+function sendSlowly(response: ServerResponse, body: Buffer, bodyMs: number, later: Later): void {
+  response.flushHeaders();
+  const pieces = Math.max(1, Math.min(MAX_PIECES, body.length));
+  const cut = (piece: number) => Math.floor((body.length * piece) / pieces);
+  const sendFrom = (piece: number) => {
+    if (response.destroyed) return;
+    const part = body.subarray(cut(piece), cut(piece + 1));
+    if (piece + 1 < pieces) {
+      response.write(part);
+      later(bodyMs / pieces, () => sendFrom(piece + 1));
+    } else {
+      response.end(part);
+    }
+  };
+  later(bodyMs / pieces, () => sendFrom(0));
 }

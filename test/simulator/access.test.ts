@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { OPERATIONS } from '../../src/simulator/operations.ts';
-import { PERMISSIONS, type Permission } from '../../src/simulator/permissions.ts';
+import { PERMISSIONS, type Permission } from '../../src/simulator/state.ts';
 import { createTrader, PATHS, START_MS, type Trader } from './trader.ts';
 
 const { stockMarket, history, withdrawPay, killSwitch, codes, hashrate, newAddress, miningPool, ping } =

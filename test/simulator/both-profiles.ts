@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import type { Profile } from '../../src/simulator/exchange-state.ts';
+import type { Profile } from '../../src/simulator/answer.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
 import { hostClock, type Sent, send } from './raw-client.ts';
 

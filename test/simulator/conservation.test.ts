@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { PROFILES } from '../../src/simulator/answer.ts';
 import {
   add,
   compare,
@@ -9,8 +10,7 @@ import {
   subtract,
   ZERO,
 } from '../../src/simulator/decimal.ts';
-import { PROFILES } from '../../src/simulator/exchange-state.ts';
-import type { Books } from '../../src/simulator/ledger.ts';
+import type { Books } from '../../src/simulator/holdings.ts';
 import { createTrader, PATHS, type Trader } from './trader.ts';
 
 const CURRENCIES = ['BTC', 'ETH', 'USDT', 'XRP', 'EUR'];

@@ -72,19 +72,19 @@ test('faults are added and cleared', async () => {
 });
 
 test.each([
-  ['/faults', { kind: 'latncy', ms: 1 }, /^fault: kind is "latncy"; allowed: latency, hang, reset/],
+  [
+    '/faults',
+    { kind: 'latncy', ms: 1 },
+    /^fault: kind is "latncy"; allowed: latency, hang, reset.*did you mean latency\?/,
+  ],
   [
     '/faults',
     [{ kind: 'lie' }, { kind: 'latency' }],
     /^fault 2: ms is missing; expected milliseconds from 0/,
   ],
   ['/faults', { kind: 'latency', ms: -1 }, /^fault: ms is -1; expected milliseconds/],
-  [
-    '/faults',
-    { kind: 'lie', ms: 1 },
-    /^fault: unknown field "ms"; allowed for "lie": match, skip, probability/,
-  ],
-  ['/faults', { kind: 'reset', when: 'later' }, /^fault: when is "later"; expected before or after/],
+  ['/faults', { kind: 'lie', ms: 1 }, /^fault: unknown field "ms"; allowed for "lie": kind, match, skip/],
+  ['/faults', { kind: 'reset', when: 'later' }, /^fault: when is "later"; allowed: before, after/],
   [
     '/faults',
     { kind: 'status', status: 399 },
@@ -103,7 +103,11 @@ test.each([
     /^fault: location is "a\\r\\nb"; expected an address/,
   ],
   ['/faults', 'lie', /^fault: expected an object such as/],
-  ['/orders', { market: 'btc' }, /^order: market is "btc"; expected an available market such as BTC_USDT/],
+  [
+    '/orders',
+    { market: 'btc', type: 'spot', side: 'buy' },
+    /^order: market is "btc"; expected an available market such as BTC_USDT/,
+  ],
   ['/orders', { market: 'A_B', type: 'stock' }, /^order: type is "stock"; allowed: spot, margin, futures/],
   ['/orders', { market: 'A_B', type: 'spot' }, /^order: side is missing; allowed: buy, sell/],
   [

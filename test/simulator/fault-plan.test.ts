@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createFaultPlan } from '../../src/simulator/fault-plan.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
+import { createFaultPlan } from '../../src/simulator/faults.ts';
 
 const target = { operation: 'kill-switch', market: 'BTC_USDT', key: 'one' };
 

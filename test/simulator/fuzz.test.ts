@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { signPayload } from '../../src/exchange/sign.ts';
-import { parseFaults } from '../../src/simulator/fault-input.ts';
-import { parseOrders } from '../../src/simulator/order-input.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { hostClock, KILL_SWITCH, nextNonce, PING, send, signedText } from './raw-client.ts';
+import { control, hostClock, KILL_SWITCH, nextNonce, PING, send, signedText } from './raw-client.ts';
 
 let server: SimulatedServer;
 
@@ -121,13 +119,18 @@ test('any fields of a rightly signed kill-switch request are carried out or refu
   );
 });
 
-test('anything posted as a fault or an order is read or refused with a sentence', () => {
-  fc.assert(
-    fc.property(fc.jsonValue(), fc.constantFrom('latency', 'hang', 'lie', 'toString', 1), (value, kind) => {
+test('anything posted to a control endpoint is carried out or refused with a sentence', async () => {
+  const kinds = fc.constantFrom('latency', 'hang', 'lie', 'toString', 1);
+  await fc.assert(
+    fc.asyncProperty(fc.jsonValue(), kinds, async (value, kind) => {
       const wrapped = typeof value === 'object' && !Array.isArray(value) ? { ...value, kind } : value;
-      for (const parsed of [parseFaults(wrapped), parseOrders(wrapped, () => true)]) {
-        expect(parsed.ok || parsed.problem.length > 0).toBe(true);
+      for (const path of ['faults', 'orders', 'balances', 'prices', 'keys', 'reset']) {
+        const answer = await control(server.url, 'POST', `/simulator/${path}`, wrapped);
+        const { error } = answer.value as { error?: string };
+        expect(answer.status < 300 || (answer.status === 400 && (error ?? '').length > 0)).toBe(true);
       }
     }),
+    { numRuns: 50 },
   );
+  server.clearFaults();
 });

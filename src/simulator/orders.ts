@@ -1,0 +1,234 @@
+import { CODES, type Flaw, fieldOf, flaw, flawsAmong, inFull, type Profile } from './answer.ts';
+import { type Decimal, decimal, decimalOfNumber, formatDecimal, parseDecimal } from './decimal.ts';
+import { addRecord, FEES, MARKET, type MarketOrder, move } from './holdings.ts';
+import { PLAIN_TERMS, type Terms } from './markets.ts';
+import type { Call, ExchangeState, RestingOrder } from './state.ts';
+
+/** Modes of self trade prevention in the document, and what the live exchange calls them. */
+const STP_MODES: Readonly<Record<string, string>> = {
+  no: 'no',
+  cancel_both: 'cb',
+  cancel_new: 'cn',
+  cancel_old: 'co',
+};
+
+/** What `stp` may hold. The live exchange takes its own short names, too. */
+function stpValues(profile: Profile): readonly string[] {
+  const names = Object.keys(STP_MODES);
+  return profile === 'live' ? [...new Set([...Object.values(STP_MODES), ...names])] : names;
+}
+
+/** The fields that a market order and a limit order share. */
+export interface OrderFields {
+  readonly market: string;
+  readonly side: 'buy' | 'sell';
+  readonly amount: Decimal;
+  readonly clientOrderId: string;
+  /** As the profile's replies name it. */
+  readonly stp: string;
+}
+
+/** Reads the fields that all orders share, or says what is wrong with their form. `more` flaws come on top. */
+export function readOrderFields(
+  body: Call['body'],
+  profile: Profile,
+  more: readonly (Flaw | null)[] = [],
+): OrderFields | { readonly flaws: readonly Flaw[] } {
+  const { market, side, stp } = body;
+  const amount = readAmount(body['amount']);
+  const clientOrderId = fieldOf(body, 'client_order_id', profile);
+  const flaws = flawsAmong([
+    requiredFlaw('market', market, profile) ?? marketFormFlaw(market, profile),
+    requiredFlaw('side', side, profile) ?? sideFlaw(side, profile),
+    requiredFlaw('amount', body['amount'], profile) ??
+      (amount === null ? notNumeric('amount', profile) : null),
+    ...more,
+    clientOrderIdFlaw(clientOrderId, profile),
+    stpFlaw(stp, profile),
+  ]);
+  if (flaws.length > 0 || amount === null) return { flaws };
+  const mode = typeof stp === 'string' ? stp : 'no';
+  return {
+    market: String(market),
+    side: side === 'buy' ? 'buy' : 'sell',
+    amount,
+    clientOrderId: typeof clientOrderId === 'string' ? clientOrderId : '',
+    stp: profile === 'live' ? (STP_MODES[mode] ?? mode) : mode,
+  };
+}
+
+export function readAmount(value: unknown): Decimal | null {
+  if (typeof value === 'number') return decimalOfNumber(value);
+  return typeof value === 'string' ? parseDecimal(value) : null;
+}
+
+export function requiredFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
+  if (value !== undefined && value !== null) return null;
+  return flaw(field, inFull(field, 'field is required.', profile));
+}
+
+function marketFormFlaw(market: unknown, profile: Profile): Flaw | null {
+  if (typeof market !== 'string') return flaw('market', 'Market must be a string.', CODES.market);
+  if (market !== '') return null;
+  const isLive = profile === 'live';
+  const message = isLive ? 'Market field should not be empty string.' : 'Market must not be an empty string.';
+  return flaw('market', message, CODES.market);
+}
+
+function sideFlaw(side: unknown, profile: Profile): Flaw | null {
+  if (side === 'buy' || side === 'sell') return null;
+  const problem =
+    profile === 'live' ? "field should contain only 'buy' or 'sell' values." : 'may hold only buy or sell.';
+  return flaw('side', inFull('side', problem, profile));
+}
+
+export function notNumeric(field: string, profile: Profile): Flaw {
+  const problem =
+    profile === 'live' ? 'field should be numeric string or number.' : 'must be a numeric string or number.';
+  return flaw(field, inFull(field, problem, profile), CODES.amount);
+}
+
+/** An empty text stands for none given, as it does in the reply. */
+function clientOrderIdFlaw(value: unknown, profile: Profile): Flaw | null {
+  const isLive = profile === 'live';
+  const allowed = 'letters, dashes, digits, dots and underscores';
+  const say = (problem: string) =>
+    flaw('client_order_id', inFull('client_order_id', problem, profile), CODES.clientOrderId);
+  if (value === undefined) return null;
+  if (typeof value !== 'string') return say(isLive ? 'field should be a string.' : 'must be a string.');
+  if (/^[\w.-]*$/.test(value)) return null;
+  return say(isLive ? `field should contain only ${allowed}.` : `may contain only ${allowed}.`);
+}
+
+function stpFlaw(stp: unknown, profile: Profile): Flaw | null {
+  if (stp === undefined || stpValues(profile).some((value) => value === stp)) return null;
+  return flaw('stp', inFull('stp', `may hold only ${stpValues(profile).join(', ')}.`, profile));
+}
+
+/** At the live exchange an identifier is free again as soon as its order is no longer in the book. */
+export function repeatFlaw({ clientOrderId }: OrderFields, { account, state }: Call): Flaw | null {
+  if (clientOrderId === '') return null;
+  const id = state.data.clientOrderIds.get(account)?.get(clientOrderId);
+  const isGone = id !== undefined && state.data.orders.get(account)?.has(String(id)) === true;
+  if (id === undefined || (isGone && state.profile === 'live')) return null;
+  const message = 'This client_order_id is already used by the account.';
+  return flaw('client_order_id', message, CODES.clientOrderId);
+}
+
+/** Remembers that an account used a `client_order_id`. */
+export function useClientOrderId(state: ExchangeState, account: string, name: string, id: number): void {
+  if (name !== '') addRecord(state.data.clientOrderIds, account, name, id);
+}
+
+/** What an order comes to. Money and fee in the quote currency. */
+export interface Deal {
+  readonly stock: Decimal;
+  readonly money: Decimal;
+  readonly fee: Decimal;
+}
+
+/** Moves the money of a filled order, and puts it into the history. */
+export function settle(order: MarketOrder, { stock, money, fee }: Deal, terms: Terms, state: ExchangeState) {
+  const { account, orderId, market, side, dealStock, dealMoney, dealFee, price, endedAtMs } = order;
+  const { purses, orders } = state.data;
+  const [buyer, seller] = side === 'buy' ? [account, MARKET] : [MARKET, account];
+  move(purses, seller, buyer, terms.base, stock);
+  move(purses, buyer, seller, terms.quote, money);
+  move(purses, account, FEES, terms.quote, fee);
+  addRecord(orders, account, String(orderId), order);
+  const deal = { dealStock, dealMoney, dealFee, price };
+  state.log.append({ kind: 'order-filled', account, orderId, market, side, ...deal }, endedAtMs);
+}
+
+/** Puts an order that left the book without being filled into the log, and into the history if a bot placed it. */
+export function recordCancelled(
+  state: ExchangeState,
+  order: RestingOrder,
+  by: 'kill-switch' | 'request',
+  nowMs: number,
+): void {
+  const { account, id: orderId, market, type, placed } = order;
+  if (placed !== null) {
+    const ended: MarketOrder = { ...viewOf(state, order), status: 'CANCELED', endedAtMs: nowMs };
+    addRecord(state.data.orders, account, String(orderId), ended);
+  }
+  state.log.append({ kind: 'order-cancelled', account, orderId, market, type, by }, nowMs);
+}
+
+/** A resting order as replies show it. */
+export function viewOf(state: ExchangeState, order: RestingOrder): MarketOrder {
+  const { id: orderId, account, market, type, side, amount, price, placed } = order;
+  const { clientOrderId = '', atMs = 0, stp = 'no', postOnly = false } = placed ?? {};
+  return {
+    orderId,
+    clientOrderId,
+    account,
+    market,
+    side,
+    type: type === 'spot' ? 'limit' : 'margin limit',
+    status: 'OPEN',
+    atMs,
+    endedAtMs: atMs,
+    amount,
+    left: amount,
+    dealMoney: '0',
+    dealStock: '0',
+    dealFee: '0',
+    price,
+    feeRate: formatDecimal(state.termsOf(market)?.feeRate ?? decimal(PLAIN_TERMS.feeRate)),
+    stp,
+    postOnly,
+    ioc: false,
+  };
+}
+
+/**
+ * An Order of the API document, or as the live exchange spells it and its libraries read it: with rates of fees, the
+ * price 0 of a market order, and no position side, which orders on the spot market do not have there. The document
+ * shows no values for `type` and `positionSide`.
+ */
+export function orderReply(order: MarketOrder, profile: Profile): Readonly<Record<string, unknown>> {
+  const { orderId, clientOrderId, market, side, type, atMs, amount, left, feeRate, status, stp } = order;
+  const { dealMoney, dealStock, dealFee, price, postOnly, ioc } = order;
+  const timestamp = atMs / 1000;
+  const flags = { postOnly, ioc, status, stp };
+  if (profile === 'live') {
+    const rates = { takerFee: feeRate, makerFee: feeRate, left, dealFee, feeAsset: quoteOf(market) };
+    const deal = { dealMoney, dealStock, amount, ...rates, price: shownPrice(order) };
+    return { orderId, clientOrderId, market, side, type, timestamp, ...deal, ...flags, rpi: false };
+  }
+  return {
+    order_id: orderId,
+    client_order_id: clientOrderId,
+    market,
+    side,
+    type,
+    timestamp,
+    deal_money: dealMoney,
+    deal_stock: dealStock,
+    amount,
+    left,
+    deal_fee: dealFee,
+    price,
+    ...flags,
+    positionSide: 'BOTH',
+    rpi: false,
+  };
+}
+
+/** A record of the live exchange's history, which shows no price of a market order. */
+export function historyRecord(order: MarketOrder): Readonly<Record<string, unknown>> {
+  const { orderId: id, clientOrderId, market, side, type, amount, status, postOnly, ioc } = order;
+  const { dealMoney, dealStock, dealFee } = order;
+  const times = { ctime: order.atMs / 1000, ftime: order.endedAtMs / 1000 };
+  const deal = { dealFee, dealStock, dealMoney, postOnly, ioc, status, feeAsset: quoteOf(market) };
+  return { amount, price: shownPrice(order), type, id, clientOrderId, side, ...times, ...deal, rpi: false };
+}
+
+function shownPrice({ type, price }: MarketOrder): string {
+  return type.endsWith('market') ? '0' : price;
+}
+
+function quoteOf(market: string): string {
+  return market.slice(market.indexOf('_') + 1);
+}

@@ -1,0 +1,219 @@
+import { ORDER_TYPES, type OrderType } from '../core/outcome.ts';
+import type { Profile } from './answer.ts';
+import { add, type Decimal, decimal, formatDecimal, multiply, subtract, ZERO } from './decimal.ts';
+import type { EventLog } from './event-log.ts';
+import {
+  type Asset,
+  balanceOf,
+  type DepositAddress,
+  type MarketOrder,
+  type Purses,
+  type Records,
+  type Withdrawal,
+} from './holdings.ts';
+import { DEMO_MARKETS, demoPrice, type TermsOf } from './markets.ts';
+
+/** How the exchange makes whole seconds of its clock for `startTime`. */
+export type Rounding = 'floor' | 'round' | 'ceil';
+
+/** What an API key may be used for. The API document says that there are permissions and not what they are called. */
+export const PERMISSIONS = ['info', 'trade', 'deposit', 'withdraw'] as const;
+export type Permission = (typeof PERMISSIONS)[number];
+
+/** A key that the exchange knows. Several keys may belong to one account and then share its timers and orders. */
+export interface ApiKey {
+  readonly key: string;
+  readonly secret: string;
+  readonly account: string;
+  /** What it may be used for; default everything. */
+  readonly permissions?: readonly Permission[];
+}
+
+/** Header names in lower case, as Node gives them. */
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** One HTTP request. `path` may carry a query; header names are lower case. */
+export interface ExchangeRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Headers;
+  readonly body: string | Buffer;
+}
+
+/** A limit of the API document: so many requests in any stretch of `windowMs`. */
+export interface RateLimit {
+  readonly requests: number;
+  readonly windowMs: number;
+}
+
+/** A kill-switch timer. `startTime` and `cancellationTime` in whole Unix seconds, `dueMs` in Unix milliseconds. */
+export interface KillSwitchTimer {
+  readonly account: string;
+  readonly market: string;
+  readonly startTime: number;
+  readonly cancellationTime: number;
+  /** Null means all order types. */
+  readonly types: readonly OrderType[] | null;
+  /** When it fires. */
+  readonly dueMs: number;
+}
+
+/** An order to place. `amount` in the base currency and `price` in the quote currency, both decimal strings. */
+export interface OrderRequest {
+  readonly market: string;
+  readonly type: OrderType;
+  readonly side: 'buy' | 'sell';
+  readonly amount: string;
+  readonly price: string;
+}
+
+/** An order in the book. */
+export interface RestingOrder extends OrderRequest {
+  readonly id: number;
+  readonly account: string;
+  /** Placed through the API: it holds its money back and is filled when the price meets it. Others never are. */
+  readonly placed: Pick<MarketOrder, 'clientOrderId' | 'atMs' | 'stp' | 'postOnly'> | null;
+}
+
+/** The nonces of one key. */
+export interface KeyNonces {
+  lastAccepted: string;
+  /** Nonces used in a window, in order of use. */
+  readonly used: Set<string>;
+  /** Nonces that are no digits, in order of use. */
+  readonly texts: Set<string>;
+}
+
+/** Everything that changes, as plain data, so that it can be copied and put back. */
+export interface Data {
+  readonly keys: Map<string, ApiKey>;
+  readonly nonces: Map<string, KeyNonces>;
+  /** The moments of accepted requests by operation and account, as a ring. */
+  readonly windows: Map<string, { readonly accepted: number[]; oldest: number }>;
+  /** By account and market; in the order of their first arming. */
+  readonly timers: Map<string, KillSwitchTimer>;
+  /** No timer fires before this, Unix milliseconds. */
+  soonestMs: number;
+  /** Resting orders by account and market, oldest first. */
+  readonly books: Map<string, RestingOrder[]>;
+  lastOrderId: number;
+  lastAddress: number;
+  readonly purses: Purses;
+  /** By order id. */
+  readonly orders: Records<MarketOrder>;
+  /** Order ids by `client_order_id`. */
+  readonly clientOrderIds: Records<number>;
+  /** By `unique_id`. */
+  readonly withdrawals: Records<Withdrawal>;
+  /** By address. */
+  readonly addresses: Records<DepositAddress>;
+  /** At which market orders are filled, by market. */
+  readonly prices: Map<string, Decimal>;
+}
+
+/** What operations read and change. */
+export interface ExchangeState {
+  readonly profile: Profile;
+  readonly startTimeRounding: Rounding;
+  /** How long after its cancellationTime a timer fires, milliseconds. */
+  readonly cancellationDelayMs: number;
+  readonly hasMarket: (name: string) => boolean;
+  /** Those that the listing of markets names; there may be more. */
+  readonly listedMarkets: readonly string[];
+  readonly termsOf: TermsOf;
+  readonly assets: ReadonlyMap<string, Asset>;
+  /** Seed of codes, addresses and hashrates. */
+  readonly seed: number;
+  /** How many codes each account created. */
+  readonly codes: number;
+  readonly mayCreateAddresses: (account: string) => boolean;
+  readonly log: EventLog;
+  data: Data;
+}
+
+/** How a request is carried out. */
+export interface CallRules {
+  /** False: answer as if the request were carried out, and change nothing. */
+  readonly apply: boolean;
+  /** Timers are armed for this many seconds; null: as asked for. */
+  readonly grantSeconds: number | null;
+}
+
+/** One request that passed every check but those of its operation. */
+export interface Call extends CallRules {
+  /** Empty for public operations. */
+  readonly account: string;
+  /** The JSON of the body, or the query of a GET. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The exchange's clock, Unix milliseconds. */
+  readonly nowMs: number;
+  readonly state: ExchangeState;
+}
+
+/** Names a timer or a book. No account and no market has white space in it. */
+export function bookOf(account: string, market: string): string {
+  return `${account} ${market}`;
+}
+
+export function restingOrders({ data }: ExchangeState): readonly RestingOrder[] {
+  return [...data.books.values()].flat().toSorted((one, other) => one.id - other.id);
+}
+
+export function addResting({ data, log }: ExchangeState, order: RestingOrder, nowMs: number): void {
+  const { account, market, id: orderId, type, side, amount, price } = order;
+  const book = data.books.get(bookOf(account, market)) ?? [];
+  data.books.set(bookOf(account, market), book);
+  book.push(order);
+  log.append({ kind: 'order-placed', account, orderId, market, type, side, amount, price }, nowMs);
+}
+
+/** Takes the orders that `isHit` out of a book and returns them, oldest first. */
+export function takeResting(
+  { data }: ExchangeState,
+  account: string,
+  market: string,
+  isHit: (order: RestingOrder) => boolean,
+): readonly RestingOrder[] {
+  const name = bookOf(account, market);
+  const book = data.books.get(name) ?? [];
+  const kept = book.filter((order) => !isHit(order));
+  if (kept.length === 0) data.books.delete(name);
+  else if (kept.length < book.length) data.books.set(name, kept);
+  return book.filter(isHit);
+}
+
+/** What an order of the spot market takes out of the balance when it is filled: a buy with its fee. */
+export function costOf(
+  { termsOf }: ExchangeState,
+  { market, side, amount, price }: Pick<OrderRequest, 'market' | 'side' | 'amount' | 'price'>,
+): { readonly currency: string; readonly cost: Decimal } {
+  const [base = '', quote = ''] = market.split('_');
+  const stock = decimal(amount);
+  if (side === 'sell') return { currency: base, cost: stock };
+  const money = multiply(stock, decimal(price));
+  return { currency: quote, cost: add(money, multiply(money, termsOf(market)?.feeRate ?? ZERO)) };
+}
+
+/** What the account's resting orders hold back of a currency. */
+export function frozenOf(state: ExchangeState, account: string, currency: string): Decimal {
+  const held = [...state.data.books.values()]
+    .flat()
+    .filter((order) => order.account === account && order.placed !== null && order.type === 'spot')
+    .map((order) => costOf(state, order));
+  return held.filter((one) => one.currency === currency).reduce((sum, { cost }) => add(sum, cost), ZERO);
+}
+
+/** What the account can spend or withdraw. */
+export function availableOf(state: ExchangeState, account: string, currency: string): Decimal {
+  return subtract(balanceOf(state.data.purses, account, currency), frozenOf(state, account, currency));
+}
+
+/** A buy and a sell order of each type that suits the market, for every demonstration market, around its price. */
+export const DEMO_ORDERS: readonly OrderRequest[] = DEMO_MARKETS.flatMap((market) => {
+  const types = ORDER_TYPES.filter((type) => (type === 'futures') === market.endsWith('_PERP'));
+  const times = (factor: string) => formatDecimal(multiply(demoPrice(market), decimal(factor)));
+  return types.flatMap((type): OrderRequest[] => [
+    { market, type, side: 'buy', amount: '0.5', price: times('0.9') },
+    { market, type, side: 'sell', amount: '0.5', price: times('1.1') },
+  ]);
+});
