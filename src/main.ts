@@ -5,6 +5,7 @@ import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { isoTime } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
+import { openNonBlocking } from './telemetry/sink.ts';
 
 /**
  * How often, 10 ms at a time, a reader that is slow is waited for in all: long for what a command was asked for, short
@@ -13,6 +14,30 @@ import { findServiceManager } from './telemetry/notify-socket.ts';
 const patience = { out: 3000, err: 20 };
 
 let outIsGone = false;
+/** A terminal that is stopped must not hold the last words of a daemon. */
+const stderr = openNonBlocking(2);
+
+const whenExiting: (() => void)[] = [];
+process.on('exit', () => {
+  for (const run of whenExiting.splice(0)) run();
+});
+
+/** Work of libuv's threads, as Node names it. Any of these may hang: on a dead file system, or a terminal that is stopped. */
+const WORK_OF_THREADS = /^(FSReq|FileHandle|GetAddrInfo|GetNameInfo)/;
+
+/**
+ * Node waits for its threads at the end, without a limit. Where one may hang, the process is replaced by one that has
+ * no others: the kernel ends all threads for it, and the exit code stays what it is.
+ */
+function exitNow(code: number): void {
+  for (const run of whenExiting.splice(0)) run();
+  if (
+    process.execve !== undefined &&
+    process.getActiveResourcesInfo().some((name) => WORK_OF_THREADS.test(name))
+  )
+    process.execve(process.execPath, [process.execPath, '-e', `process.exit(${code})`], {});
+  process.exit(code);
+}
 
 /** Writes all of the text without ever throwing: a reader that went away must not take the daemon with it. */
 function write(descriptor: number, text: string, reader: 'out' | 'err'): void {
@@ -39,7 +64,7 @@ async function ask(question: string): Promise<string | null> {
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise((resolve) => {
     const onClose = () => {
-      write(2, '\n', 'err');
+      write(stderr, '\n', 'err');
       resolve(null);
     };
     reader.once('close', onClose);
@@ -76,7 +101,7 @@ const terminal = isatty(1);
 const edge: Edge = {
   env: process.env,
   out: (line) => write(1, `${line}\n`, 'out'),
-  err: (line) => write(2, `${line}\n`, 'err'),
+  err: (line) => write(stderr, `${line}\n`, 'err'),
   terminal,
   ...(terminal ? { screen } : {}),
   ...(isatty(0) && isatty(2) ? { ask } : {}),
@@ -114,9 +139,8 @@ const edge: Edge = {
   finish(code: ExitCode) {
     process.exitCode = code;
   },
-  exitNow(code: number) {
-    process.exit(code);
-  },
+  onExit: (run) => void whenExiting.push(run),
+  exitNow,
 };
 
 await runProgram(process.argv, edge);

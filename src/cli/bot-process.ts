@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, delimiter, join, resolve } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { botsOf } from '../daemon/evidence.ts';
+import type { Clock } from '../ports.ts';
+import type { Log } from '../telemetry/log.ts';
 import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
 import type { Edge, Signal } from './edge.ts';
-import { isShell, membersOf } from './process-group.ts';
 
 /** What shells exit with for a program that is not there, and for one that cannot be run. */
 const NOT_FOUND = 127;
@@ -142,7 +143,7 @@ export interface BotProcess {
   /** Resolves when the process has ended. */
   readonly ended: Promise<BotEnd>;
   /** What runs of its group, itself or what it started; none where it shares the group of this process. */
-  readonly members: () => Promise<readonly number[]>;
+  readonly members: () => readonly number[];
   /** Sends a signal to all of the group. */
   readonly signalAll: (signal: Signal | 'SIGKILL') => boolean;
 }
@@ -180,7 +181,7 @@ export function startBot(
       signal: (signal) => (signal === 'SIGKILL' || isShell(command) ? signalAll(signal) : child.kill(signal)),
       exists: () => child.kill(0),
       ended,
-      members: async () => (signalGroup === undefined ? [] : membersOf(pid)),
+      members: () => (signalGroup === undefined ? [] : membersOf(pid)),
       signalAll,
     };
     child.once('spawn', () => resolveStart({ kind: 'started', bot }));
@@ -200,4 +201,99 @@ function failed(program: string, error: unknown): Started {
     code: code === 'ENOENT' ? NOT_FOUND : CANNOT_RUN,
     why: text[code] ?? `${program}: ${code}`,
   };
+}
+
+/** What a bot has started ends with it, as the reader of a pipe does, a moment later. */
+const MOMENT_MS = 1000;
+const LOOK_EVERY_MS = 100;
+
+export interface RestOptions {
+  readonly clock: Clock;
+  readonly logger: Log['logger'];
+  /** How long they have to end by themselves once they were asked to, milliseconds. */
+  readonly withinMs: number;
+}
+
+/**
+ * Ends what a bot that has ended left in its process group: it may be the bot itself, behind a shell that is gone, and
+ * trade on without protection. Resolves with whether there was anything; a moment is given first.
+ */
+export async function endRest(bot: BotProcess, { clock, logger, withinMs }: RestOptions): Promise<boolean> {
+  if (await isGone(bot, clock, MOMENT_MS)) return false;
+  const pids = bot.members();
+  logger.error(
+    { event: 'process-left-behind', pids },
+    `THE BOT HAS ENDED AND LEFT ${pids.length === 1 ? 'A PROCESS' : 'PROCESSES'} BEHIND (${pids.join(', ')}), which may be the bot itself: asked to end, and killed after ${withinMs / 1000} s. The timers are not deleted.`,
+  );
+  bot.signalAll('SIGTERM');
+  if (!(await isGone(bot, clock, withinMs))) bot.signalAll('SIGKILL');
+  return true;
+}
+
+async function isGone(bot: BotProcess, clock: Clock, withinMs: number): Promise<boolean> {
+  const untilMs = clock.now().monoMs + withinMs;
+  for (;;) {
+    if (bot.members().length === 0) return true;
+    if (clock.now().monoMs >= untilMs) return false;
+    await new Promise<void>((resolve) => {
+      clock.after(LOOK_EVERY_MS, resolve);
+    });
+  }
+}
+
+/** Places in /proc/PID/stat after the command's name, which stands in brackets and may hold anything: proc(5). */
+const STATE = 0;
+const GROUP = 2;
+/** Dead, and waiting for somebody to ask how they ended. */
+const GONE: readonly (string | undefined)[] = ['Z', 'X'];
+
+/**
+ * The numbers of the processes that run in this process group; none where there is no /proc to tell. Reading /proc never
+ * waits for a disk, and needs no thread that may hang.
+ */
+function membersOf(group: number): number[] {
+  return numbersIn('/proc')
+    .filter((entry) => {
+      const text = textOf(`/proc/${entry}/stat`);
+      const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+      return Number(fields[GROUP]) === group && !GONE.includes(fields[STATE]);
+    })
+    .map(Number);
+}
+
+function numbersIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((entry) => /^\d+$/.test(entry));
+  } catch {
+    return [];
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+const SHELLS: readonly string[] = ['sh', 'ash', 'bash', 'busybox', 'dash', 'ksh', 'zsh'];
+/** They start the bot by a process of their own, and pass signals on to it. */
+const RUNNERS: readonly string[] = ['npm', 'npx', 'pnpm', 'yarn'];
+
+/** A shell dies of a signal and leaves alone what it started. */
+function isShell([program = '']: readonly string[]): boolean {
+  return SHELLS.includes(basename(program));
+}
+
+/**
+ * The name of a program that stays between this process and the bot, so that its life says nothing of the bot's; null
+ * for a bot that is started itself, and for a shell that makes way for it: `sh -c 'exec bot'`.
+ */
+export function findWrapper(command: readonly string[]): string | null {
+  const name = basename(command[0] ?? '');
+  if (RUNNERS.includes(name)) return name;
+  if (!isShell(command)) return null;
+  const script = command[command.findIndex((argument) => /^-\w*c$/.test(argument)) + 1] ?? '';
+  return /^\s*exec\s[^;&|\n]*$/.test(script) ? null : name;
 }

@@ -30,6 +30,7 @@ export function watchForCrash(edge: Edge, also: () => string = () => ''): CrashW
   edge.onCrash(crash);
   daemon.promise.then((started) => {
     log = started.log;
+    edge.onExit?.(() => started.cut());
   }, crash);
   return { daemon, crash };
 }

@@ -7,7 +7,7 @@ import { loadConfig } from '../config/load.ts';
 import { readSecrets } from '../config/secrets.ts';
 import { boundsOf } from '../core/promise.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
-import { lookAtProc } from '../liveness/process-look.ts';
+import { lookAtProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
 import { DEMO_KEY } from '../simulator/simulated-exchange.ts';

@@ -62,6 +62,11 @@ export interface Edge {
   readonly onCrash: (run: (error: unknown) => void) => Cancel;
   /** Sets the exit code and lets the event loop run empty. */
   readonly finish: (code: ExitCode) => void;
-  /** Ends the process now, whatever is still open. The code may be another program's: `exec` passes its bot's on. */
+  /** Called once right before the process ends by `exitNow` or by itself. A signal that kills comes without it. */
+  readonly onExit?: (run: () => void) => void;
+  /**
+   * Ends the process now, whatever is still open, also where a thread hangs in the kernel. The code may be another
+   * program's: `exec` passes its bot's on.
+   */
   readonly exitNow: (code: number) => void;
 }

@@ -5,23 +5,23 @@ import { loadConfig } from '../config/load.ts';
 import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
-import { createSignalLook, lookAtProc } from '../liveness/process-look.ts';
+import { createSignalLook, lookAtProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
-import { openSharedStderr } from '../telemetry/sink.ts';
+import { openShared } from '../telemetry/sink.ts';
 import { VERSION } from '../version.ts';
 import {
   type BotProcess,
   describeEnd,
+  endRest,
   environmentFor,
   exitCodeOf,
   findObstacle,
+  findWrapper,
   startBot,
 } from './bot-process.ts';
-import { endRest } from './bot-rest.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { watchForCrash } from './crash.ts';
 import { type Edge, EXIT, type Signal } from './edge.ts';
-import { findWrapper } from './process-group.ts';
 
 /**
  * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent every signal, and
@@ -70,7 +70,7 @@ export function registerExec(program: Command, edge: Edge): void {
           lookAtProcess: lookFor(run),
           rereadSecrets: () => readSecrets(edge.env, { demo: loaded.config.embeddedExchange }),
           // Standard output is the bot's.
-          write: openSharedStderr(),
+          write: openShared(2),
         });
         daemon.resolve(started);
         guardBot(run, { daemon: started, clock, command, edge }).catch(crash);

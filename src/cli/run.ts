@@ -4,7 +4,7 @@ import { loadConfig } from '../config/load.ts';
 import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import { type Daemon, startDaemon } from '../daemon/daemon.ts';
-import { lookAtProc } from '../liveness/process-look.ts';
+import { lookAtProc } from '../liveness/process.ts';
 import { VERSION } from '../version.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { watchForCrash } from './crash.ts';

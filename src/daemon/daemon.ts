@@ -69,13 +69,17 @@ export interface Daemon {
   reload(): Promise<ReloadReport>;
   /**
    * Ends the timers as the configured policy says, or leaves them with `keep`; then everything else in the reverse order
-   * of its start.
+   * of its start. Once the timers have ended, the rest has 3 s: what hangs then is left behind.
    */
   stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]>;
+  /** Resets every connection to the exchange at once: no request that was given up may arrive after the end. */
+  cut(): void;
 }
 
 /** How long the end waits for a slow reader of the log. */
 const FLUSH_MS = 500;
+/** How long everything but the timers has to end: the last word to a service manager takes 2 s at most. */
+const CLOSE_MS = 3000;
 
 /**
  * Builds every part and starts it: log, embedded exchange, exchange client, keeper, listeners, evidence. The listeners
@@ -99,8 +103,16 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await embedded?.close();
   };
   const pages = { snapshot: keeper.snapshot, metrics: telling.metrics, recentEvents: telling.recent.list };
-  const listeners = await openListeners(config, { ...pages, version, clock }, secrets, (status) =>
-    createControlSources({ ...service, clock, version, keeper, ...telling, status }),
+  const listeners = await openListeners(
+    config,
+    { ...pages, version, clock },
+    secrets,
+    (status) => createControlSources({ ...service, clock, version, keeper, ...telling, status }),
+    (limit, most) =>
+      log.logger.warn(
+        { event: 'few-descriptors', limit, most },
+        `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
+      ),
   ).catch(async (error: unknown) => {
     await closeExchange();
     await log.flush(FLUSH_MS);
@@ -133,12 +145,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
       known = left;
       stopService();
-      await listeners.close();
-      await closeExchange();
-      await supervision.stopped(left);
-      await log.flush(FLUSH_MS);
+      const close = async () => {
+        await Promise.all([listeners.close(), closeExchange(), supervision.stopped(left)]);
+        await log.flush(FLUSH_MS);
+      };
+      await Promise.race([close(), new Promise<void>((resolve) => void clock.after(CLOSE_MS, resolve))]);
       return left;
     },
+    cut: () => void guard.close(),
   };
 }
 

@@ -87,6 +87,7 @@ export function createGuard(options: GuardOptions): Guard {
     clock,
     budget: settings.budget,
     connections: settings.connections,
+    requestLifetimeMs: settings.requestLifetimeMs,
     userAgent: `killswitchd/${version}`,
   });
   const reread = createReread(options, () => keeper.credentialsChanged());

@@ -1,8 +1,31 @@
+import { readFileSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import { startWeb, type WebOptions } from '../operator/web.ts';
 import type { SecretsInForce } from './credentials.ts';
+
+/** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
+const RESERVED = 192;
+/** No listener uses more connections than this. */
+const MOST_USED = 512;
+
+/** How many files and connections the system lets this process open; null where it does not tell. */
+export function descriptorLimit(): number | null {
+  try {
+    const limit = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+    return limit === undefined ? null : Number(limit);
+  } catch {
+    return null;
+  }
+}
+
+/** The connections that each of so many listeners may have, so that renewals never want for a descriptor. */
+export function connectionsPerListener(limit: number | null, listeners: number): number | undefined {
+  if (limit === null || listeners === 0) return undefined;
+  const each = Math.floor((limit - RESERVED) / listeners);
+  return each >= MOST_USED ? undefined : Math.max(2, each);
+}
 
 /** Everything that listens, bound. */
 export interface Listeners {
@@ -13,16 +36,25 @@ export interface Listeners {
   close(): Promise<void>;
 }
 
-/** Opens the read-only listeners, then those that change state. Rejects where one cannot be bound; then none is open. */
+/**
+ * Opens the read-only listeners, then those that change state. Rejects where one cannot be bound; then none is open.
+ * `onFew` is told of a limit of descriptors that is low, and how many connections each listener has then.
+ */
 export async function openListeners(
   { web, control }: Config,
   pages: Omit<WebOptions, 'listen'>,
   { token, hide }: Pick<SecretsInForce, 'token' | 'hide'>,
   sourcesWith: (status: ControlSources['status']) => ControlSources,
+  onFew: (limit: number | null, most: number) => void,
 ): Promise<Listeners> {
-  const opened = await startWeb({ ...pages, listen: web.listen.map(({ text }) => text) });
+  const limit = descriptorLimit();
+  const most = connectionsPerListener(limit, web.listen.length + control.listen.length);
+  if (most !== undefined) onFew(limit, most);
+  const capped = most === undefined ? {} : { mostConnections: most };
+  const opened = await startWeb({ ...pages, ...capped, listen: web.listen.map(({ text }) => text) });
   try {
     const taken = await startControl({
+      ...capped,
       listen: control.listen.map(({ text }) => text),
       access: control.access,
       token,

@@ -1,7 +1,10 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { type LookupAddress, Resolver } from 'node:dns';
+import { readFileSync } from 'node:fs';
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
 import type { FailureReason } from '../core/outcome.ts';
+import type { Clock } from '../ports.ts';
 
 /** A connection that could not be opened; nothing was sent over it. */
 export class ConnectError extends Error {
@@ -13,15 +16,162 @@ export class ConnectError extends Error {
   }
 }
 
+/** Resolves host names without a thread of libuv's pool. */
+export interface Names {
+  readonly lookup: LookupFunction;
+  /** Ends the lookups that are under way. */
+  close(): void;
+}
+
+/** Known addresses are dialled at once; when they are older than this they are looked up again meanwhile. */
+const FRESH_MS = 10_000;
+/** A lookup that failed is repeated by the next dial, but not sooner than this. */
+const AGAIN_MS = 1000;
+/** A server of names that does not answer is asked again after this long, and after twice as long once more. */
+const RESEND_MS = 500;
+const TRIES = 3;
+/** An answer for one family waits this long for the other. */
+const OTHER_FAMILY_MS = 50;
+
+type Resolved = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void;
+
+interface Name {
+  known: readonly LookupAddress[];
+  freshUntilMs: number;
+  busy: boolean;
+  readonly waiting: Resolved[];
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function wordsOf(path: string): string[][] {
+  return readText(path)
+    .split('\n')
+    .map((line) =>
+      line
+        .replace(/[#;].*/, '')
+        .trim()
+        .split(/\s+/),
+    );
+}
+
+function inHosts(host: string): LookupAddress[] {
+  return wordsOf('/etc/hosts')
+    .filter(([, ...names]) => names.some((name) => name.toLowerCase() === host.toLowerCase()))
+    .map(([address = '']) => ({ address, family: isIP(address) }))
+    .filter(({ family }) => family !== 0);
+}
+
+/** The full names that a name may stand for, as resolv.conf(5) orders them: `search` and `options ndots`. */
+function fullNames(host: string): string[] {
+  if (host.endsWith('.')) return [host];
+  const lines = wordsOf('/etc/resolv.conf');
+  const search = lines.findLast(([key]) => key === 'search' || key === 'domain')?.slice(1) ?? [];
+  const options = lines.filter(([key]) => key === 'options').flat();
+  const ndots = Number(options.findLast((option) => option.startsWith('ndots:'))?.slice(6) ?? 1);
+  const suffixed = search.map((domain) => `${host}.${domain}`);
+  return host.split('.').length > ndots ? [host, ...suffixed] : [...suffixed, host];
+}
+
+function ask(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddress[]> {
+  return new Promise((resolve, reject) => {
+    const found: LookupAddress[] = [];
+    let open = 2;
+    const takeIn = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses: string[]) => {
+      open -= 1;
+      if (error === null) found.push(...addresses.map((address) => ({ address, family })));
+      const end = () => resolve(found.toSorted((one, other) => one.family - other.family));
+      if (open === 0 && found.length === 0) reject(error);
+      else if (open === 0) end();
+      else if (found.length > 0) clock.after(OTHER_FAMILY_MS, end);
+    };
+    resolver.resolve4(host, takeIn(4));
+    resolver.resolve6(host, takeIn(6));
+  });
+}
+
+/** The addresses of the first of the full names that has any; all are asked for at once. */
+async function askAll(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddress[]> {
+  const answers = await Promise.allSettled(fullNames(host).map((name) => ask(resolver, clock, name)));
+  const found = answers.find((answer) => answer.status === 'fulfilled');
+  if (found !== undefined) return found.value;
+  throw answers.map((answer) => (answer.status === 'rejected' ? answer.reason : null)).at(-1);
+}
+
+/**
+ * Names by `/etc/hosts` and DNS. Other sources of nsswitch.conf are not asked: they need threads, and a name that does
+ * not answer holds its thread for many seconds. The last good addresses are kept and used at once, so that only the first
+ * dial of all waits for a lookup. One lookup per name is under way at a time.
+ */
+export function createNames(clock: Clock): Names {
+  const names = new Map<string, Name>();
+  const resolvers = new Set<Resolver>();
+
+  function lookUp(host: string, name: Name): void {
+    name.busy = true;
+    const end: Resolved = (error, addresses) => {
+      name.busy = false;
+      name.freshUntilMs = clock.now().monoMs + (error === null ? FRESH_MS : AGAIN_MS);
+      if (error === null) name.known = addresses;
+      for (const done of name.waiting.splice(0)) done(error, addresses);
+    };
+    const listed = inHosts(host);
+    if (listed.length > 0) {
+      queueMicrotask(() => end(null, listed));
+      return;
+    }
+    // A new one each time, because it reads the addresses of the servers of names when it is made.
+    const resolver = new Resolver({ timeout: RESEND_MS, tries: TRIES });
+    resolvers.add(resolver);
+    askAll(resolver, clock, host)
+      .finally(() => {
+        resolver.cancel();
+        resolvers.delete(resolver);
+      })
+      .then(
+        (addresses) => end(null, addresses),
+        (error: NodeJS.ErrnoException) => end(error, []),
+      );
+  }
+  return {
+    lookup(host, { all }, callback) {
+      const name = names.get(host) ?? { known: [], freshUntilMs: 0, busy: false, waiting: [] };
+      names.set(host, name);
+      const done: Resolved = (error, addresses) => {
+        const [first] = addresses;
+        if (error !== null || first === undefined) callback(error, []);
+        else if (all === true) callback(null, [...addresses]);
+        else callback(null, first.address, first.family);
+      };
+      if (name.known.length === 0) name.waiting.push(done);
+      else queueMicrotask(() => done(null, name.known));
+      const isDue = name.waiting.length > 0 || clock.now().monoMs >= name.freshUntilMs;
+      if (isDue && !name.busy) lookUp(host, name);
+    },
+    close() {
+      for (const resolver of resolvers) resolver.cancel();
+    },
+  };
+}
+
 /** Opens the socket of one connection. */
 export interface Dialler {
   readonly connect: buildConnector.connector;
-  /** Gives up a socket that is still being opened. */
-  abandon(): void;
+  /** A request is about to be written: the head of its answer comes next. */
+  expectAnswer(): void;
+  /** Closes the socket with a reset, so that the kernel drops what it has not sent yet, and sends nothing again. */
+  reset(): void;
 }
 
 /** What the connections to one address share. */
 export interface DiallerOptions {
+  readonly names: Names;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
   readonly ca?: string | undefined;
   /** The last TLS session, so that a further connection needs one round trip less. */
@@ -30,11 +180,62 @@ export interface DiallerOptions {
 
 /** How long a connection rests before the operating system checks that the other side still exists. */
 const TCP_KEEPALIVE_MS = 15_000;
+const CONTINUE = 'HTTP/1.1 100 ';
+const MAX_HEAD_CHARS = 16_384;
 
-function openTls(host: string, port: number, { ca, sessions }: DiallerOptions): TLSSocket {
-  const socket = connectTls({
+/**
+ * Opens sockets for undici in its place: this way an attempt that hangs can be given up at once (undici would leave it
+ * to its own timer), what was written is not sent again after that, and a failure says whether name resolution, the
+ * network or TLS was the cause.
+ */
+export function createDialler(options: DiallerOptions): Dialler {
+  let tcp: Socket | null = null;
+  let expectAnswer = (): void => undefined;
+  return {
+    connect({ protocol, hostname, port }, callback) {
+      const secure = protocol === 'https:';
+      const host = hostname.replace(/^\[|\]$/g, '');
+      const number = Number(port) || (secure ? 443 : 80);
+      const socket = connectTcp({ host, port: number, lookup: options.names.lookup, noDelay: true });
+      tcp = socket;
+      let over = false;
+      let reached = false;
+      const succeed = (ready: Socket | TLSSocket) => {
+        over = true;
+        expectAnswer = passContinueOver(ready);
+        callback(null, ready);
+      };
+      // Listens for the life of the socket: an error after the connection is undici's to handle, not to crash on.
+      const onError = (error: NodeJS.ErrnoException) => {
+        if (over || tcp !== socket) return;
+        over = true;
+        const reason = error.syscall?.startsWith('query') === true ? 'dns' : reached ? 'tls' : 'network';
+        callback(new ConnectError(reason, error), null);
+      };
+      socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
+      socket.on('error', onError);
+      socket.once('connect', () => {
+        reached = true;
+        if (!secure) return succeed(socket);
+        const ready = startTls(socket, host, options);
+        ready.on('error', onError);
+        ready.once('secureConnect', () => succeed(ready));
+      });
+    },
+    expectAnswer: () => expectAnswer(),
+    reset() {
+      // Node puts off the reset of a socket that still connects. That one has sent nothing.
+      if (tcp?.connecting === true) tcp.destroy();
+      else tcp?.resetAndDestroy();
+      tcp = null;
+    },
+  };
+}
+
+function startTls(socket: Socket, host: string, { ca, sessions }: DiallerOptions): TLSSocket {
+  const secure = connectTls({
+    socket,
     host,
-    port,
     // The name extension of TLS carries names only; an address is checked against the certificate all the same.
     servername: isIP(host) === 0 ? host : '',
     ALPNProtocols: ['http/1.1'],
@@ -43,49 +244,35 @@ function openTls(host: string, port: number, { ca, sessions }: DiallerOptions): 
     ...(ca === undefined ? {} : { ca }),
     ...(sessions.last === undefined ? {} : { session: sessions.last }),
   });
-  socket.on('session', (session) => {
+  secure.on('session', (session) => {
     sessions.last = session;
   });
-  return socket;
+  return secure;
 }
 
 /**
- * Opens sockets for undici in its place: this way an attempt that hangs can be given up at once (undici would leave it
- * to its own timer), and a failure says whether name resolution, the network or TLS was the cause.
+ * Cuts out a `100 Continue` that nobody asked for: some gateways send it, and undici takes it for a broken answer. The
+ * returned function says that the head of an answer comes next.
  */
-export function createDialler(options: DiallerOptions): Dialler {
-  let opening: Socket | null = null;
-
-  return {
-    connect({ protocol, hostname, port }, callback) {
-      const secure = protocol === 'https:';
-      const number = Number(port) || (secure ? 443 : 80);
-      const socket = secure
-        ? openTls(hostname, number, options)
-        : connectTcp({ host: hostname, port: number });
-      opening = socket;
-      let reached = false;
-      socket.setNoDelay(true);
-      socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
-      socket.once('connect', () => {
-        reached = true;
-      });
-      socket.once(secure ? 'secureConnect' : 'connect', () => {
-        if (opening !== socket) return;
-        opening = null;
-        callback(null, socket);
-      });
-      // Stays for the life of the socket: an error after the connection is undici's to handle, not to crash on.
-      socket.on('error', (error: NodeJS.ErrnoException) => {
-        if (opening !== socket) return;
-        opening = null;
-        const reason = error.syscall === 'getaddrinfo' ? 'dns' : reached ? 'tls' : 'network';
-        callback(new ConnectError(reason, error), null);
-      });
-    },
-    abandon() {
-      opening?.destroy();
-      opening = null;
-    },
+function passContinueOver(socket: Socket): () => void {
+  const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
+  let expecting = false;
+  let held = '';
+  socket.read = (size?: number): Buffer | null => {
+    const chunk = read(size);
+    if (!expecting || chunk === null) return chunk;
+    held += chunk.toString('latin1');
+    for (let end = 0; held.startsWith(CONTINUE) && end !== -1; ) {
+      end = held.indexOf('\r\n\r\n');
+      if (end !== -1) held = held.slice(end + 4);
+    }
+    const isWhole = !held.startsWith(CONTINUE) && !CONTINUE.startsWith(held);
+    if (!isWhole && held.length < MAX_HEAD_CHARS) return null;
+    expecting = false;
+    return Buffer.from(held, 'latin1');
+  };
+  return () => {
+    expecting = true;
+    held = '';
   };
 }

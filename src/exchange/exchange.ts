@@ -20,6 +20,8 @@ export interface ExchangeOptions {
   readonly connections?: number;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
   readonly ca?: string | undefined;
+  /** A request without an answer is given up this long after it was written; without it never. */
+  readonly requestLifetimeMs?: number | undefined;
   readonly userAgent?: string;
   /** Replaces the wire, for a simulation. */
   readonly transport?: Transport;
@@ -43,7 +45,13 @@ export function createAccess(options: ExchangeOptions): Access {
   const origins = options.bases.map(originOf);
   const transport =
     options.transport ??
-    createTransport({ bases: origins, connections: options.connections ?? CONNECTIONS, ca: options.ca });
+    createTransport({
+      clock,
+      bases: origins,
+      connections: options.connections ?? CONNECTIONS,
+      ca: options.ca,
+      lifetimeMs: options.requestLifetimeMs,
+    });
   const userAgent = options.userAgent ?? USER_AGENT;
   const session = createSession({ transport, clock, credentials, nonce, userAgent });
   return { session, clock, origins, close: () => transport.close() };

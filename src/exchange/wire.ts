@@ -15,6 +15,8 @@ export interface WireRequest {
   readonly mayWrite: () => boolean;
   /** The most of the answer's body that is read; 64 KiB where it is not given. */
   readonly maxBodyBytes?: number | undefined;
+  /** Only the status matters: the body is not kept, and an answer counts once `maxBodyBytes` of it have come. */
+  readonly dropsBody?: boolean;
 }
 
 /** Header names in lower case. */

@@ -13,8 +13,8 @@ import { codeOf } from './listen-address.ts';
 
 /** Connections that are served. */
 const MAX_CONNECTIONS = 256;
-/** Connections that are told so; beyond these they are closed without a word: file descriptors are for the renewals. */
-const MAX_REFUSED_CONNECTIONS = 256;
+/** Connections that are open, with those that are told so; beyond, they are closed without a word. */
+const MAX_OPEN_CONNECTIONS = 2 * MAX_CONNECTIONS;
 /** Requests that one connection may send ahead without waiting for their replies. */
 const MAX_PIPELINED = 16;
 /** Of the headers, and of the whole request. */
@@ -68,7 +68,9 @@ export function createControlServer(
   clock: Clock,
   serve: RequestListener,
   onRefused: OnRefused,
+  mostOpen = MAX_OPEN_CONNECTIONS,
 ): ControlServer {
+  const mostServed = Math.min(MAX_CONNECTIONS, Math.ceil(mostOpen / 2));
   const talks = new Map<Socket, Talk>();
   /** Of them, those that have asked for something: silent ones take no place but their own. */
   let speaking = 0;
@@ -92,21 +94,21 @@ export function createControlServer(
     if (talk.unanswered.size > MAX_PIPELINED) {
       const text = `more than ${MAX_PIPELINED} requests were sent ahead; wait for their replies`;
       refuse(talk, response, new ControlRefusal('too_many_requests', text));
-    } else if (talk.surplus && speaking > MAX_CONNECTIONS) {
-      const text = `more than ${MAX_CONNECTIONS} connections are open; close some, and try again`;
+    } else if (talk.surplus && speaking > mostServed) {
+      const text = `more than ${mostServed} connections are open; close some, and try again`;
       refuse(talk, response, new ControlRefusal('too_many_connections', text));
     } else {
       serve(request, response);
     }
   };
-  const server = createLimitedServer(answer);
+  const server = createLimitedServer(answer, Math.min(MAX_OPEN_CONNECTIONS, mostOpen));
   server.on('drop', () => {
     onRefused('too_many_connections');
     endIdle(talks, clock.now().monoMs);
   });
   server.on('connection', (socket: Socket) => {
-    if (talks.size >= MAX_CONNECTIONS) endIdle(talks, clock.now().monoMs);
-    const surplus = talks.size >= MAX_CONNECTIONS;
+    if (talks.size >= mostServed) endIdle(talks, clock.now().monoMs);
+    const surplus = talks.size >= mostServed;
     const usedMs = clock.now().monoMs;
     talks.set(socket, { surplus, unanswered: new Map(), over: false, requests: 0, usedMs });
     socket.once('close', () => {
@@ -129,7 +131,7 @@ export function createControlServer(
   return { server, begin };
 }
 
-function createLimitedServer(answer: RequestListener): Server {
+function createLimitedServer(answer: RequestListener, mostOpen: number): Server {
   const server = createServer(
     {
       requireHostHeader: false,
@@ -142,7 +144,7 @@ function createLimitedServer(answer: RequestListener): Server {
     answer,
   );
   server.setTimeout(IDLE_MS);
-  server.maxConnections = MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS;
+  server.maxConnections = mostOpen;
   // A connection that cannot be accepted, for want of file descriptors, is no reason to end.
   server.on('error', () => {});
   return server;

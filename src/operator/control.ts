@@ -17,6 +17,8 @@ export { REFUSALS } from './control-refusal.ts';
 export interface ControlOptions {
   /** Addresses as `unix:/PATH`, or as `HOST:PORT` of the loopback; all of them answer the same. */
   readonly listen: readonly string[];
+  /** Connections that each of them may have, those that are refused included; 512 where it is not given. */
+  readonly mostConnections?: number;
   /** Who may connect to the Unix sockets; the user of this process unless given. */
   readonly access?: SocketAccess;
   /** The bearer token that requests over loopback need, asked for at each of them; null where none is configured. */
@@ -100,7 +102,7 @@ function createListener(shared: Shared, address: ControlAddress): FastifyInstanc
     forceCloseConnections: true,
     bodyLimit: BODY_BYTES,
     serverFactory: (serve) => {
-      const made = createControlServer(sources.clock, serve, sources.onRefused);
+      const made = createControlServer(sources.clock, serve, sources.onRefused, shared.mostConnections);
       begin = made.begin;
       return made.server;
     },

@@ -8,6 +8,8 @@ import { addRoutes, createPages, type Pages, type WebSources } from './routes.ts
 export interface WebOptions extends WebSources {
   /** Addresses as `host:port` or `[v6]:port`; all of them answer the same. */
   readonly listen: readonly string[];
+  /** Connections that each of them may have; 256 where it is not given, and never more. */
+  readonly mostConnections?: number;
 }
 
 /** The read-only listeners. */
@@ -48,7 +50,11 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     await Promise.all(apps.map((app) => app.close()));
   };
   for (const { text, host, port } of parsed) {
-    const app = createListener(pages, host);
+    const app = createListener(
+      pages,
+      host,
+      Math.min(MAX_CONNECTIONS, options.mostConnections ?? MAX_CONNECTIONS),
+    );
     apps.push(app);
     try {
       await app.listen({ host, port });
@@ -83,7 +89,7 @@ function urlOf(host: string, { port }: AddressInfo): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-function createListener(pages: Pages, listenHost: string): FastifyInstance {
+function createListener(pages: Pages, listenHost: string, mostConnections: number): FastifyInstance {
   const loopback = isLoopback(listenHost);
   const app = fastify({
     logger: false,
@@ -97,7 +103,7 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
       void (reply as FastifyReply).code(400).headers(HEADERS).type(TEXT).send('bad request\n');
     },
   });
-  app.server.maxConnections = MAX_CONNECTIONS;
+  app.server.maxConnections = mostConnections;
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(HEADERS).type(TEXT);
     if (request.method !== 'GET' && request.method !== 'HEAD') {

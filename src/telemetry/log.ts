@@ -4,7 +4,7 @@ import { hideSecrets, REDACTED } from '../util/redact.ts';
 import { describeNotice, type EventContext, type EventLevel, levelOf } from './events.ts';
 import { isoTime, localTime } from './moment.ts';
 import { hideSecretFields, SECRET_BINDINGS } from './secret-fields.ts';
-import { createSink, openStdout, type Write } from './sink.ts';
+import { createSink, openShared, openStdout, type Sink, type Write } from './sink.ts';
 
 export const LOG_FORMATS = ['json', 'journal', 'text'] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
@@ -15,6 +15,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 const JOURNAL_PRIORITY: Readonly<Record<number, string>> = { 60: '<2>', 50: '<3>', 40: '<4>', 30: '<6>' };
 const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR  ', 40: 'warning  ' };
 
+/** pino's number. */
+const ERROR_LEVEL = 50;
+
 /** This many lines of one event in a window are written; further ones are counted. */
 const BURST = 50;
 const BURST_WINDOW_MS = 10_000;
@@ -23,11 +26,11 @@ export interface LogOptions {
   readonly level: LogLevel;
   readonly format: LogFormat;
   readonly clock: Clock;
-  /** Where the bytes go; standard output unless given. */
+  /** Where the bytes go; standard output unless given. Without it errors go to standard error while they cannot. */
   readonly write?: Write;
   /** Told the level of each line, for the metrics. */
   readonly onLine?: (level: string) => void;
-  /** Told of each line that was dropped because the output is slow or gone. */
+  /** Told of each line that was dropped because the output is slow, full or gone. */
   readonly onDrop?: () => void;
   /** The secrets in use: should one turn up in a line after all, it is blotted out. */
   readonly secrets?: () => readonly string[];
@@ -55,16 +58,18 @@ interface MetadataStream extends DestinationStream {
 
 /** A log that neither blocks nor throws, however slow or gone its reader is. */
 export function createLog(options: LogOptions): Log {
-  const {
-    level,
-    format,
+  const { level, format, clock, write, onLine, onDrop = () => {}, secrets = () => [] } = options;
+  const sink = createSink({
     clock,
-    write = openStdout(),
-    onLine,
-    onDrop = () => {},
-    secrets = () => [],
-  } = options;
-  const sink = createSink({ clock, write, onDrop });
+    write: write ?? openStdout(),
+    onDrop,
+    onRoom: (lines) =>
+      logger.warn(
+        { event: 'log-dropped', lines },
+        `${lines} lines of the log were lost: its output was full or slow.`,
+      ),
+  });
+  const errors = write === undefined ? createErrorSink(clock) : null;
   const lineOf = (json: string, levelNumber: number, said: string | undefined): string => {
     if (format === 'json') return json;
     if (format === 'journal') return `${JOURNAL_PRIORITY[levelNumber] ?? '<7>'}${json}`;
@@ -75,7 +80,9 @@ export function createLog(options: LogOptions): Log {
     lastLevel: 30,
     write(json) {
       onLine?.(pino.levels.labels[stream.lastLevel] ?? 'info');
-      sink.write(hideSecrets(lineOf(json, stream.lastLevel, stream.lastMsg), secrets()));
+      const line = hideSecrets(lineOf(json, stream.lastLevel, stream.lastMsg), secrets());
+      sink.write(line);
+      if (stream.lastLevel >= ERROR_LEVEL && sink.isFailing()) errors?.().write(line);
     },
   };
   const logger = pino(
@@ -98,6 +105,15 @@ export function createLog(options: LogOptions): Log {
       logger.level = next;
     },
     flush: (withinMs) => sink.flush(withinMs),
+  };
+}
+
+/** Standard error, opened when it is needed for the first time. */
+function createErrorSink(clock: Clock): () => Sink {
+  let opened: Sink | null = null;
+  return () => {
+    opened ??= createSink({ clock, write: openShared(2), onDrop: () => {} });
+    return opened;
   };
 }
 

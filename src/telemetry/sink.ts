@@ -6,55 +6,56 @@ import type { Cancel, Clock } from '../ports.ts';
 const LIMIT_CHARS = 1024 * 1024;
 /** A full pipe is tried again after this long. */
 const AGAIN_MS = 50;
+/** An output that fails, as one on a full disk, is tried again after this long. */
+const AGAIN_AFTER_ERROR_MS = 1000;
+/** Nobody reads any more, and nobody ever will. */
+const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'EBADF']);
 
 /** Writes bytes somewhere and says how many were taken. `done` is called exactly once, never synchronously. */
-export interface Write {
-  (bytes: Uint8Array, done: (error: NodeJS.ErrnoException | null, taken: number) => void): void;
-  /** Ends a write that may hold a thread: with one of those the process could not exit. Nothing is written any more. */
-  readonly release?: (released: () => void) => void;
-}
+export type Write = (
+  bytes: Uint8Array,
+  done: (error: NodeJS.ErrnoException | null, taken: number) => void,
+) => void;
 
-/** A bounded queue of lines in front of an output that may be slow or gone. */
+/** A bounded queue of lines in front of an output that may be slow, full or gone. */
 export interface Sink {
   /** Takes a line with its newline. Never blocks and never throws: it is dropped where there is no room. */
   write(line: string): void;
+  /** Whether the last write failed, or lines were dropped that nobody was told of yet. */
+  isFailing(): boolean;
   /** Resolves once every line is written, or after `withinMs`: then the rest is dropped and nothing is written any more. */
   flush(withinMs: number): Promise<void>;
 }
 
 /**
- * Writes to standard output. A pipe or socket is made non-blocking first, as libuv does with everything it opens as a
- * stream: a write that blocks would hold a thread of the pool, and the process could not even exit.
+ * Writes to standard output. What can wait for a reader is made non-blocking first: a write that blocks would hold a
+ * thread, and four of them all threads that there are.
  */
 export function openStdout(): Write {
   const status = fstatSync(1);
-  if (status.isFIFO() || status.isSocket()) new Socket({ fd: 1, readable: false, writable: true }).unref();
+  if (!status.isFIFO() && !status.isSocket()) return openShared(1);
+  // As libuv does with everything that it opens as a stream.
+  new Socket({ fd: 1, readable: false, writable: true }).unref();
   return (bytes, done) => writeFd(1, bytes, done);
 }
 
 /**
- * Writes to standard error while a child has it as well. Whether writes block is a flag that both would share, and a
- * child is started with blocking ones: a pipe is therefore opened anew, with a flag of its own. A socket, such as that of
- * journald, cannot be opened anew and is shared: there a reader that does not read holds up one thread until the end.
+ * Writes to standard output (1) or standard error (2) while others have it as well: a child, or the shell of a terminal.
+ * Whether writes block is a flag that all would share, so that a pipe or a terminal is opened anew, with a flag of its
+ * own. A socket, such as that of journald, cannot be opened anew: there a reader that does not read holds up one thread.
  */
-export function openSharedStderr(): Write {
-  const status = fstatSync(2);
-  const descriptor = status.isFIFO() ? openAnew(2) : 2;
-  const write: Write = (bytes, done) => writeFd(descriptor, bytes, done);
-  return status.isSocket() ? Object.assign(write, { release: shutDownStderr }) : write;
+export function openShared(descriptor: 1 | 2): Write {
+  const opened = openNonBlocking(descriptor);
+  return (bytes, done) => writeFd(opened, bytes, done);
 }
 
-/** Wakes whoever waits for room in the socket. The bot, who shares it, has ended, or is told here that all is over. */
-function shutDownStderr(released: () => void): void {
-  const socket = new Socket({ fd: 2, readable: false, writable: true });
-  socket.on('error', () => released());
-  socket.end(released);
-}
-
-function openAnew(descriptor: number): number {
-  const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
+/** A descriptor of the same pipe or terminal that does not block; the given one where that cannot be had. */
+export function openNonBlocking(descriptor: 1 | 2): number {
+  const { O_WRONLY, O_APPEND, O_NONBLOCK, O_NOCTTY } = constants;
   try {
-    return openSync(`/proc/self/fd/${descriptor}`, O_WRONLY | O_APPEND | O_NONBLOCK);
+    const status = fstatSync(descriptor);
+    if (!status.isFIFO() && !status.isCharacterDevice()) return descriptor;
+    return openSync(`/proc/self/fd/${descriptor}`, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
   } catch {
     return descriptor;
   }
@@ -63,26 +64,30 @@ function openAnew(descriptor: number): number {
 export interface SinkOptions {
   readonly clock: Clock;
   readonly write: Write;
+  /** Told of each line that is dropped. */
   readonly onDrop: () => void;
+  /** Told how many were dropped, once there is room again. */
+  readonly onRoom?: (dropped: number) => void;
   readonly limitChars?: number;
 }
 
-/** Writes all of it, waiting where a pipe is full. The returned function gives up waiting. */
+/** Writes all of it, however often that has to be tried. The returned function gives up waiting. */
 function writeAll(
   { clock, write }: SinkOptions,
   bytes: Uint8Array,
-  done: (error: NodeJS.ErrnoException | null) => void,
+  failed: (error: NodeJS.ErrnoException) => void,
+  done: () => void,
 ): Cancel {
   let givenUp = false;
   let cancelWait: Cancel = () => {};
   const push = (rest: Uint8Array): void =>
     write(rest, (error, taken) => {
-      if (error === null && taken >= rest.length) done(null);
-      else if (givenUp) return;
-      else if (error === null) push(rest.subarray(taken));
-      else if (error.code === 'EAGAIN' || error.code === 'EINTR') {
-        cancelWait = clock.after(AGAIN_MS, () => push(rest));
-      } else done(error);
+      if (error === null && taken >= rest.length) return done();
+      if (givenUp) return;
+      if (error === null) return push(rest.subarray(taken));
+      const isFull = error.code === 'EAGAIN' || error.code === 'EINTR';
+      if (!isFull) failed(error);
+      if (!givenUp) cancelWait = clock.after(isFull ? AGAIN_MS : AGAIN_AFTER_ERROR_MS, () => push(rest));
     });
   push(bytes);
   return () => {
@@ -91,13 +96,15 @@ function writeAll(
   };
 }
 
-/** A sink with one write on its way at a time. After an error other than a full pipe it drops everything. */
+/** A sink with one write on its way at a time. Only an output whose reader is gone is given up. */
 export function createSink(options: SinkOptions): Sink {
-  const { clock, onDrop, limitChars = LIMIT_CHARS } = options;
+  const { clock, onDrop, onRoom = () => {}, limitChars = LIMIT_CHARS } = options;
   let waiting: string[] = [];
   let waitingChars = 0;
   let cancelWrite: Cancel | null = null;
-  let broken = false;
+  let isGone = false;
+  let isFailing = false;
+  let dropped = 0;
   let whenIdle: (() => void)[] = [];
 
   const takeWaiting = (): string[] => {
@@ -106,44 +113,49 @@ export function createSink(options: SinkOptions): Sink {
     waitingChars = 0;
     return lines;
   };
+  const drop = (): void => {
+    dropped += 1;
+    onDrop();
+  };
+  const becomeIdle = (): void => {
+    cancelWrite = null;
+    for (const resolve of whenIdle.splice(0)) resolve();
+  };
   const giveUp = (): void => {
-    broken = true;
+    isGone = true;
     cancelWrite?.();
-    for (const _line of takeWaiting()) onDrop();
+    for (const _line of takeWaiting()) drop();
+    becomeIdle();
+  };
+  const onError = ({ code }: NodeJS.ErrnoException): void => {
+    isFailing = true;
+    if (GONE.has(code)) giveUp();
   };
   const next = (): void => {
-    cancelWrite = writeAll(options, Buffer.from(takeWaiting().join('')), (error) => {
+    cancelWrite = writeAll(options, Buffer.from(takeWaiting().join('')), onError, () => {
       cancelWrite = null;
-      if (error !== null) giveUp();
-      if (waiting.length > 0) {
-        next();
-        return;
+      isFailing = false;
+      if (dropped > 0 && !isGone) {
+        const lost = dropped;
+        dropped = 0;
+        onRoom(lost);
       }
-      for (const resolve of whenIdle) resolve();
-      whenIdle = [];
+      if (waiting.length === 0) becomeIdle();
+      else if (cancelWrite === null) next();
     });
   };
   return {
     write(line) {
-      if (broken || waitingChars + line.length > limitChars) {
-        onDrop();
-        return;
-      }
+      if (isGone || waitingChars + line.length > limitChars) return drop();
       waiting.push(line);
       waitingChars += line.length;
       if (cancelWrite === null) next();
     },
+    isFailing: () => isFailing || dropped > 0,
     flush: (withinMs) =>
       new Promise((resolve) => {
-        if (cancelWrite === null) {
-          resolve();
-          return;
-        }
-        const cancel = clock.after(withinMs, () => {
-          giveUp();
-          if (options.write.release === undefined) resolve();
-          else options.write.release(resolve);
-        });
+        if (cancelWrite === null) return resolve();
+        const cancel = clock.after(withinMs, giveUp);
         whenIdle.push(() => {
           cancel();
           resolve();

@@ -83,7 +83,7 @@ export async function openClientSide(options: ExchangeOptions): Promise<ClientSi
   const clock = createSystemClock();
   const listen = { host: '127.0.0.1', port: 0 };
   const server = await startSimulatedServer({ clock, listen, exchange: options });
-  const wire = createTransport({ bases: [server.url], connections: 4 });
+  const wire = createTransport({ clock: createSystemClock(), bases: [server.url], connections: 4 });
   const sent: WireRequest[] = [];
   let key = 'demo-key';
   const client = createClient({

@@ -12,7 +12,12 @@ export const SECRET = 'secret-0123456789';
 
 /** A transport to one address, closed when the test ends. */
 export function openTransport(base: string, options: Partial<TransportOptions> = {}) {
-  const transport = createTransport({ bases: [base], connections: 4, ...options });
+  const transport = createTransport({
+    clock: createSystemClock(),
+    bases: [base],
+    connections: 4,
+    ...options,
+  });
   onTestFinished(() => transport.close());
   const request = (given: Partial<WireRequest> = {}): WireRequest => ({
     base,

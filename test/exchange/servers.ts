@@ -58,8 +58,9 @@ function listening(server: Server | TcpServer): Promise<AddressInfo> {
 /** Answers a request whose body has been read. */
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => unknown;
 
-function withBody(handler: Handler): RequestListener {
+function withBody(handler: Handler, paths: string[]): RequestListener {
   return (request, response) => {
+    paths.push(request.url ?? '');
     let body = '';
     request.on('data', (chunk: Buffer) => {
       body += chunk.toString();
@@ -73,6 +74,8 @@ export interface TestServer {
   readonly port: number;
   /** Connections accepted so far. */
   readonly connections: () => number;
+  /** The paths that were asked for, of an HTTP server only. */
+  readonly paths: readonly string[];
   /** Bytes received so far, of a TCP server only. */
   readonly received: () => string;
 }
@@ -80,7 +83,8 @@ export interface TestServer {
 /** A real HTTP server on the loopback, closed when the test ends. */
 export async function serveHttp(handler: Handler): Promise<TestServer> {
   let connections = 0;
-  const server = createServer(withBody(handler));
+  const paths: string[] = [];
+  const server = createServer(withBody(handler, paths));
   server.on('connection', () => {
     connections += 1;
   });
@@ -89,14 +93,21 @@ export async function serveHttp(handler: Handler): Promise<TestServer> {
     server.close();
     server.closeAllConnections();
   });
-  return { base: `http://127.0.0.1:${port}`, port, connections: () => connections, received: () => '' };
+  return {
+    base: `http://127.0.0.1:${port}`,
+    port,
+    connections: () => connections,
+    paths,
+    received: () => '',
+  };
 }
 
 /** A real HTTPS server whose certificate no authority has signed. */
 export async function serveTls(handler: Handler): Promise<TestServer & { readonly ca: string }> {
   const { key, certificate } = selfSigned();
   let connections = 0;
-  const server = createTlsServer({ key, cert: certificate }, withBody(handler));
+  const paths: string[] = [];
+  const server = createTlsServer({ key, cert: certificate }, withBody(handler, paths));
   server.on('secureConnection', () => {
     connections += 1;
   });
@@ -107,11 +118,11 @@ export async function serveTls(handler: Handler): Promise<TestServer & { readonl
     server.closeAllConnections();
   });
   const base = `https://127.0.0.1:${port}`;
-  return { base, port, ca: certificate, connections: () => connections, received: () => '' };
+  return { base, port, ca: certificate, connections: () => connections, paths, received: () => '' };
 }
 
 /** A TCP server that answers with whatever bytes `answer` writes once a whole request is there. */
-export async function serveBytes(answer: (socket: Socket) => void): Promise<TestServer> {
+export async function serveBytes(answer: (socket: Socket) => unknown): Promise<TestServer> {
   const sockets = new Set<Socket>();
   let received = '';
   let connections = 0;
@@ -138,7 +149,7 @@ export async function serveBytes(answer: (socket: Socket) => void): Promise<Test
     for (const socket of sockets) socket.destroy();
   });
   const base = `http://127.0.0.1:${port}`;
-  return { base, port, connections: () => connections, received: () => received };
+  return { base, port, connections: () => connections, paths: [], received: () => received };
 }
 
 function der(tag: number, ...parts: Uint8Array[]): Buffer {
@@ -148,8 +159,11 @@ function der(tag: number, ...parts: Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from([tag, 0x82, length >> 8, length & 0xff]), content]);
 }
 
-/** A key and a certificate for 127.0.0.1 that it signed itself, made anew so that no key lies in the repository. */
-export function selfSigned(): { key: string; certificate: string } {
+/**
+ * A key and a certificate that it signed itself, made anew so that no key lies in the repository; for 127.0.0.1, or for
+ * one DNS name.
+ */
+export function selfSigned(dnsName?: string): { key: string; certificate: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const ecdsaWithSha256 = der(0x30, Buffer.from('06082a8648ce3d040302', 'hex'));
   const commonName = der(0x30, Buffer.from('0603550403', 'hex'), der(0x0c, Buffer.from('test')));
@@ -159,7 +173,9 @@ export function selfSigned(): { key: string; certificate: string } {
     der(0x17, Buffer.from('200101000000Z')),
     der(0x17, Buffer.from('491231235959Z')),
   );
-  const address = der(0x30, der(0x87, Buffer.from([127, 0, 0, 1])));
+  const subject =
+    dnsName === undefined ? der(0x87, Buffer.from([127, 0, 0, 1])) : der(0x82, Buffer.from(dnsName));
+  const address = der(0x30, subject);
   const altName = der(0x30, Buffer.from('0603551d11', 'hex'), der(0x04, address));
   const constraints = der(
     0x30,

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createTransport } from '../../src/exchange/transport.ts';
 import { openTransport } from './open.ts';
 import { serveBytes, serveHttp, serveTls } from './servers.ts';
 
@@ -47,7 +46,7 @@ test('a fresh request does not wait behind connections that hang', async () => {
   expect(await hanging.result).toMatchObject({ kind: 'failed', reason: 'timeout', maybeApplied: true });
 });
 
-test('after a time-out no connection of that time is used again', async () => {
+test('after a time-out no connection is used over which nothing was heard since', async () => {
   let hang = false;
   let arrived = 0;
   const server = await serveHttp((_request, response) => {
@@ -243,6 +242,93 @@ test('a header that HTTP does not allow is never sent and not repeated', async (
   expect(JSON.stringify(result)).not.toContain('two');
 });
 
-test('an address that is not allowed is refused before any connection exists', () => {
-  expect(() => createTransport({ bases: ['http://exchange.example'], connections: 1 })).toThrow('plain http');
+test.each([
+  ['plain', serveHttp],
+  ['TLS', serveTls],
+])(
+  'giving up resets a %s connection: the kernel must not send again what nobody stands for',
+  async (_what, serve) => {
+    const ends: unknown[] = [];
+    let arrived = 0;
+    const server = await serve((request) => {
+      arrived += 1;
+      request.socket.on('error', (error: NodeJS.ErrnoException) => ends.push(error.code));
+      request.socket.on('end', () => ends.push('closed'));
+    });
+    const { transport, start } = openTransport(server.base, 'ca' in server ? { ca: String(server.ca) } : {});
+    const first = start();
+    await expect.poll(() => arrived).toBe(1);
+    first.cancel();
+    await first.result;
+    await expect.poll(() => ends).toEqual(['ECONNRESET']);
+    const second = start();
+    await expect.poll(() => arrived).toBe(2);
+    await transport.close();
+    await second.result;
+    await expect.poll(() => ends).toEqual(['ECONNRESET', 'ECONNRESET']);
+  },
+);
+
+test('a request without an answer is given up at the end of its lifetime, which counts from its first byte', async () => {
+  const server = await serveHttp(() => undefined);
+  const { start } = openTransport(server.base, { lifetimeMs: 200 });
+  const begunMs = performance.now();
+  expect(await start().result).toMatchObject({ reason: 'timeout', maybeApplied: true });
+  expect(performance.now() - begunMs).toBeGreaterThan(195);
+});
+
+test('a slow request that is given up leaves alone the connections that have answered since', async () => {
+  const slow: (() => void)[] = [];
+  const server = await serveHttp((request, response) => {
+    if (request.url === '/slow') slow.push(() => response.end('[]'));
+    else setTimeout(() => response.end('[]'), 20);
+  });
+  const { start, send } = openTransport(server.base);
+  await Promise.all([send(), send(), send()]);
+  const hanging = start({ path: '/slow' });
+  await expect.poll(() => slow.length).toBe(1);
+  // One of the two idle connections is used again meanwhile, and one is not.
+  await send();
+  hanging.cancel();
+  await hanging.result;
+  await Promise.all([send(), send()]);
+  expect(server.connections()).toBe(4);
+});
+
+test('what was allowed when the request was handed over is not written when it no longer is', async () => {
+  const server = await serveHttp((_request, response) => response.end('[]'));
+  const { start, send } = openTransport(server.base);
+  for (const kind of ['new', 'used']) {
+    let allowed = true;
+    const attempt = start({ path: `/${kind}`, mayWrite: () => allowed });
+    allowed = false;
+    expect(await attempt.result, kind).toMatchObject({ reason: 'aborted', maybeApplied: false });
+    await send();
+  }
+  expect(server.paths).toEqual(['/api/v4/order/kill-switch', '/api/v4/order/kill-switch']);
+});
+
+test.each([
+  ['in one piece', ['HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]']],
+  ['before the answer', ['HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]']],
+  [
+    'in pieces, twice, with headers',
+    [
+      'HTTP/1.',
+      '1 100 Continue\r\nx: y\r\n\r',
+      '\nHTTP/1.1 100 \r\n\r\nHTT',
+      'P/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]',
+    ],
+  ],
+])('a `100 Continue` that nobody asked for is passed over: %s', async (_what, pieces) => {
+  const server = await serveBytes(async (socket) => {
+    for (const piece of pieces) {
+      socket.write(piece);
+      await sleep(20);
+    }
+  });
+  const { send } = openTransport(server.base);
+  for (let round = 0; round < 2; round += 1)
+    expect(await send()).toMatchObject({ kind: 'response', status: 200, body: Buffer.from('[]') });
+  expect(server.connections()).toBe(1);
 });

@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createProcessEvidence, type LookAtProcess, type ProcessState } from '../../src/liveness/process.ts';
-import { createSignalLook, lookAtProc, readProcStat } from '../../src/liveness/process-look.ts';
+import {
+  createProcessEvidence,
+  createSignalLook,
+  type LookAtProcess,
+  lookAtProc,
+  type ProcessState,
+  readProcStat,
+} from '../../src/liveness/process.ts';
 import { createReal } from './real.ts';
 import { startProcess, until } from './started.ts';
 

@@ -13,6 +13,8 @@ const COMPILE_CACHE = join(tmpdir(), 'killswitchd-process-tests');
 export interface RunOptions {
   /** Replaces the environment, but for PATH. */
   readonly env?: Readonly<Record<string, string>>;
+  /** A command that starts the program and becomes it: `ip netns exec NAME`, `prlimit ...`. */
+  readonly prefix?: readonly string[];
   /** Modules that Node loads before the program. */
   readonly preload?: readonly string[];
   /** A descriptor that takes the place of standard output; a pipe that is read where it is not given. */
@@ -80,7 +82,8 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
   const preload = (options.preload ?? []).flatMap((module) => ['--import', module]);
   const startedAtMs = Date.now();
   const startedMs = performance.now();
-  const child = spawn(process.execPath, [...preload, 'src/main.ts', ...args], {
+  const command = [...(options.prefix ?? []), process.execPath, ...preload, 'src/main.ts', ...args];
+  const child = spawn(command[0] ?? '', command.slice(1), {
     cwd: ROOT,
     env: {
       PATH: process.env['PATH'],

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFile, readFileSync } from 'node:fs';
 
 /**
  * What can be done to a daemon from within. This module is loaded into it before everything else (`--import`); at
@@ -9,6 +10,8 @@ export type Sabotage =
   | { readonly kind: 'step-clock'; readonly byMs: number }
   /** Something keeps the event loop for so long. */
   | { readonly kind: 'block'; readonly ms: number }
+  /** Every thread of libuv waits for a pipe that nobody writes, as for a file system that is dead. */
+  | { readonly kind: 'hang-threads'; readonly pipe: string }
   /** A fault of the program itself: an error that nobody catches, or a promise that nobody handles. */
   | { readonly kind: 'throw' | 'reject' };
 
@@ -27,6 +30,10 @@ function carryOut(sabotage: Sabotage): void {
       return;
     case 'block':
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, sabotage.ms);
+      return;
+    case 'hang-threads':
+      execFileSync('mkfifo', [sabotage.pipe]);
+      for (let thread = 0; thread < 4; thread += 1) readFile(sabotage.pipe, () => undefined);
       return;
     case 'throw':
       setTimeout(() => {

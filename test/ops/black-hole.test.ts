@@ -1,0 +1,136 @@
+import { expect, type TestContext, test } from 'vitest';
+import type { DaemonOptions } from '../process/daemon.ts';
+import { stageFor } from '../process/harness.ts';
+import { eventually, sleep } from '../process/program.ts';
+import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
+import { createNetwork } from './netns.ts';
+
+const MARKETS = ['AAA_USDT', 'BBB_USDT'];
+/** Enough to keep every thread busy that looks up names. */
+const MORE = Array.from({ length: 10 }, (_, index) => `M${index}_USDT`);
+/** The kernel sends what was not acknowledged again for about this long. */
+const SENT_AGAIN_MS = 15_000;
+
+async function play(context: TestContext, options: Partial<DaemonOptions> = {}) {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const network = await createNetwork(context, stage.directory, exchange.url);
+  const daemon = await stage.daemon({
+    exchange: network.exchange,
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds: 60 })),
+    ...network.near,
+    ...options,
+    config: {
+      exchange: { baseUrls: [network.exchange], requestLifetimeSeconds: 3 },
+      defaults: { renewEverySeconds: 1 },
+      shutdown: { budgetSeconds: 3 },
+      ...options.config,
+    },
+  });
+  for (const market of MARKETS)
+    await exchange.event('timer-armed', 20_000, (event) => event.market === market);
+  const renewals = async () => {
+    const events = await exchange.events();
+    return MARKETS.flatMap((market) => renewalsOf(events, market)).sort((one, other) => one - other);
+  };
+  return { stage, exchange, network, daemon, renewals };
+}
+
+test.for([
+  ['is stopped', 75, (daemon: { signal: (name: NodeJS.Signals) => void }) => daemon.signal('SIGTERM')],
+  [
+    'is ended by a second signal',
+    75,
+    async (daemon: { signal: (name: NodeJS.Signals) => void }) => {
+      daemon.signal('SIGTERM');
+      await sleep(300);
+      daemon.signal('SIGTERM');
+    },
+  ],
+  [
+    'crashes',
+    70,
+    (daemon: { sabotage: (sabotage: { kind: 'throw' }) => void }) => daemon.sabotage({ kind: 'throw' }),
+  ],
+] as const)(
+  'a daemon that %s in a black hole leaves nothing behind that arms a timer later',
+  async ([_how, code, end], context) => {
+    const { network, daemon, exchange, renewals } = await play(context, { canSabotage: true });
+    await sleep(2000);
+    network.drop(true);
+    await sleep(1800);
+    const fromMs = await exchange.nowMs();
+    await end(daemon);
+    expect(await daemon.exit(10_000)).toMatchObject({ code });
+    await sleep(2000);
+    network.drop(false);
+    await sleep(SENT_AGAIN_MS);
+    expect((await renewals()).filter((atMs) => atMs > fromMs)).toEqual([]);
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toEqual([]);
+  },
+);
+
+test('a renewal that was given up in a black hole does not arrive after the bot has died', async (context) => {
+  const lifetimeMs = 3000;
+  const ttlMs = 3000;
+  const { network, exchange, daemon, renewals } = await play(context, {
+    config: {
+      liveness: { mode: 'file', file: '/dev/null', ttlSeconds: ttlMs / 1000, startupGraceSeconds: 6 },
+    },
+  });
+  await sleep(1000);
+  network.drop(true);
+  // No file is ever touched: the grace of the start is all the evidence that there is.
+  await eventually('the bot to be given up', 20_000, () =>
+    daemon.logged('bot-stale').length + daemon.logged('bot-missing').length > 0 ? true : null,
+  );
+  const deadMs = await exchange.nowMs();
+  await sleep(lifetimeMs);
+  network.drop(false);
+  await sleep(SENT_AGAIN_MS);
+  expect((await renewals()).filter((atMs) => atMs > deadMs + lifetimeMs)).toEqual([]);
+});
+
+test('a black hole that swallows lookups as well costs no longer than itself', async (context) => {
+  const { network, exchange } = await play(context, {
+    markets: [...MARKETS, ...MORE].map((market) => ({ market, timeoutSeconds: 12 })),
+  });
+  await sleep(3000);
+  network.drop(true);
+  await sleep(7500);
+  network.drop(false);
+  await sleep(6000);
+  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+});
+
+test("a bot whose name does not resolve takes nothing from another bot's evidence, nor from renewals", async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const network = await createNetwork(context, stage.directory, exchange.url);
+  const silent = Array.from({ length: 6 }, (_, index) => `silent${index}`);
+  const daemon = await stage.daemon({
+    exchange: network.exchange,
+    ...network.near,
+    markets: [
+      { market: 'AAA_USDT', timeoutSeconds: 10, bot: 'alive' },
+      ...silent.map((bot, index) => ({ market: `S${index}_USDT`, timeoutSeconds: 10, bot })),
+    ],
+    config: {
+      exchange: { baseUrls: [network.exchange] },
+      liveness: {
+        mode: 'http',
+        ttlSeconds: 4,
+        startupGraceSeconds: 5,
+        probeEverySeconds: 1,
+        url: 'http://{bot}.internal:8080/',
+      },
+    },
+  });
+  await exchange.event('timer-armed', 20_000, ({ market }) => market === 'AAA_USDT');
+  await sleep(15_000);
+  const events = await exchange.events();
+  expect(ofKind(events, 'timer-fired', 'AAA_USDT')).toEqual([]);
+  expect(ofKind(events, 'timer-fired').length).toBeGreaterThan(0);
+  daemon.signal('SIGTERM');
+  expect(await daemon.exit()).toMatchObject({ code: expect.any(Number) });
+});

@@ -1,0 +1,38 @@
+// The other end of the network that `netns.ts` makes: an exchange behind TLS, bots with URLs, and a server of names.
+import { createSocket } from 'node:dgram';
+import { createServer as createHttp } from 'node:http';
+import { connect } from 'node:net';
+import { createServer as createTls } from 'node:tls';
+
+const { address, exchange, key, certificate } = JSON.parse(process.env.FAR_SIDE);
+
+/** What arrives for the exchange goes on over a Unix socket, which knows no network namespaces. */
+createTls({ key, cert: certificate }, (from) => {
+  const to = connect(exchange);
+  for (const socket of [from, to]) socket.on('error', () => undefined);
+  from.on('close', () => to.destroy()).pipe(to);
+  to.on('close', () => from.destroy()).pipe(from);
+}).listen(443, address);
+
+createHttp((_request, response) => response.setHeader('connection', 'close').end('alive')).listen(
+  8080,
+  address,
+);
+
+/** Answers every name with this address, but for those that begin with `silent`. */
+const names = createSocket('udp4');
+names.on('message', (query, { port, address: asker }) => {
+  const name = [];
+  let at = 12;
+  for (; query[at] !== 0; at += query[at] + 1)
+    name.push(query.toString('latin1', at + 1, at + 1 + query[at]));
+  const isA = query.readUInt16BE(at + 1) === 1;
+  if (name[0].startsWith('silent')) return;
+  const head = Buffer.from(query.subarray(0, 12));
+  head.writeUInt16BE(0x8180, 2);
+  head.writeUInt16BE(isA ? 1 : 0, 6);
+  head.fill(0, 8, 12);
+  const answer = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...address.split('.').map(Number)]);
+  names.send(Buffer.concat([head, query.subarray(12, at + 5), isA ? answer : Buffer.alloc(0)]), port, asker);
+});
+names.bind(53, address, () => process.stdout.write('up\n'));

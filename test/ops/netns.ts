@@ -1,0 +1,89 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { TestContext } from 'vitest';
+import { selfSigned } from '../exchange/servers.ts';
+import type { RunOptions } from '../process/program.ts';
+
+const FAR = '10.231.2.2';
+const FAR_SIDE = fileURLToPath(new URL('./far-side.mjs', import.meta.url));
+const BUILT = 'ksd';
+
+/** A daemon's network of its own, and an exchange, bots and a server of names behind a router. */
+export interface Network {
+  /** Where the exchange is, by its name. */
+  readonly exchange: string;
+  /** Starts a program on the near side. */
+  readonly near: Pick<RunOptions, 'prefix' | 'env'>;
+  /** While true, the router drops every packet to the far side without a word. */
+  readonly drop: (drops: boolean) => void;
+}
+
+function ip(...args: readonly string[]): void {
+  execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+}
+
+/** Three network namespaces: near, router, far. They end with the test. `exchangeUrl` is what stands behind the far side. */
+export async function createNetwork(
+  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+  directory: string,
+  exchangeUrl: string,
+): Promise<Network> {
+  const [near, router, far] = ['n', 'r', 'f'].map((side) => `${BUILT}${process.pid}${side}`) as [
+    string,
+    string,
+    string,
+  ];
+  const ends: (() => void)[] = [];
+  onTestFinished(() => {
+    for (const end of ends.toReversed()) end();
+  });
+  for (const name of [near, router, far]) {
+    ip('netns', 'add', name);
+    ends.push(() => ip('netns', 'del', name));
+    ip('-n', name, 'link', 'set', 'lo', 'up');
+  }
+  const join2 = (side: string, net: string, to: string) => {
+    ip('link', 'add', 'up0', 'netns', side, 'type', 'veth', 'peer', 'name', to, 'netns', router);
+    ip('-n', side, 'addr', 'add', `10.231.${net}.2/24`, 'dev', 'up0');
+    ip('-n', router, 'addr', 'add', `10.231.${net}.1/24`, 'dev', to);
+    ip('-n', side, 'link', 'set', 'up0', 'up');
+    ip('-n', router, 'link', 'set', to, 'up');
+    ip('-n', side, 'route', 'add', 'default', 'via', `10.231.${net}.1`);
+  };
+  join2(near, '1', 'near0');
+  join2(far, '2', 'far0');
+  execFileSync('ip', ['netns', 'exec', router, 'sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward']);
+  // `ip netns exec` puts these files over those of the host.
+  const own = `/etc/netns/${near}`;
+  mkdirSync(own, { recursive: true });
+  ends.push(() => rmSync(own, { recursive: true, force: true }));
+  writeFileSync(join(own, 'resolv.conf'), `nameserver ${FAR}\n`);
+
+  const { key, certificate } = selfSigned('exchange.test');
+  const ca = join(directory, 'ca.pem');
+  writeFileSync(ca, certificate);
+  const socket = join(directory, 'exchange.sock');
+  const { hostname, port } = new URL(exchangeUrl);
+  const relay = createServer((from) => {
+    const to = connect(Number(port), hostname);
+    for (const one of [from, to]) one.on('error', () => undefined);
+    from.on('close', () => to.destroy()).pipe(to);
+    to.on('close', () => from.destroy()).pipe(from);
+  }).listen(socket);
+  ends.push(() => void relay.close());
+  const side = spawn('ip', ['netns', 'exec', far, process.execPath, FAR_SIDE], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, FAR_SIDE: JSON.stringify({ address: FAR, exchange: socket, key, certificate }) },
+  });
+  ends.push(() => void side.kill('SIGKILL'));
+  await new Promise<void>((resolve) => side.stdout.once('data', () => resolve()));
+  const hole = ['-n', router, 'route'];
+  return {
+    exchange: 'https://exchange.test',
+    near: { prefix: ['ip', 'netns', 'exec', near], env: { NODE_EXTRA_CA_CERTS: ca } },
+    drop: (drops) => ip(...hole, drops ? 'add' : 'del', 'blackhole', `${FAR}/32`),
+  };
+}

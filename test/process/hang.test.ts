@@ -1,0 +1,142 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { controlsOf } from './control.ts';
+import { stageFor } from './harness.ts';
+import { eventually, ROOT, sleep } from './program.ts';
+import { longestGapMs, ofKind } from './simulated-exchange.ts';
+
+/** It is sent the signal for the sabotage as well, and ends well when it is asked to. */
+const BOT =
+  "process.on('SIGUSR2', () => {}).on('SIGTERM', () => process.exit(0)); setInterval(() => {}, 1000)";
+const MARKETS = ['AAA_USDT', 'BBB_USDT'];
+
+describe.concurrent('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
+  test.for(['run', 'exec'] as const)(
+    'when every thread hangs in the kernel: %s',
+    async (command, context) => {
+      const stage = stageFor(context);
+      const exchange = await stage.exchange();
+      const daemon = await stage.daemon({
+        exchange: exchange.url,
+        markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
+        canSabotage: true,
+        ...(command === 'exec'
+          ? { bot: [process.execPath, '-e', BOT], config: { liveness: { mode: 'process', ttlSeconds: 2 } } }
+          : {}),
+      });
+      await daemon.ready();
+      if (command === 'exec')
+        await eventually('the bot', 10_000, () => daemon.logged('process-started')[0] ?? null);
+      daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
+      const fromMs = await exchange.nowMs();
+      await sleep(5000);
+      const toMs = await exchange.nowMs();
+      const events = await exchange.events();
+      expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 3000)).toEqual([]);
+      daemon.signal('SIGTERM');
+      expect(await daemon.exit(10_000)).toMatchObject({ code: 0 });
+      const deleted = ofKind(await exchange.events(), 'timer-deleted').map(({ market }) => market);
+      expect(deleted.sort()).toEqual(MARKETS);
+    },
+  );
+
+  test('when the terminal that it writes to is stopped', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const { configFile, ...parked } = await stage.daemon({
+      exchange: exchange.url,
+      markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
+      config: { log: { level: 'debug' }, shutdown: { budgetSeconds: 3 } },
+    });
+    await parked.ready();
+    parked.signal('SIGTERM');
+    await parked.exit();
+    const program = `exec "${process.execPath}" src/main.ts run --config "${configFile}"`;
+    const folder = join(configFile, '..');
+    const terminal = spawn('script', ['-qfc', program, '/dev/null'], {
+      cwd: ROOT,
+      stdio: ['pipe', 'pipe', 'ignore'],
+      env: {
+        ...process.env,
+        KILLSWITCHD_API_KEY_FILE: join(folder, 'api-key'),
+        KILLSWITCHD_API_SECRET_FILE: join(folder, 'api-secret'),
+      },
+    });
+    context.onTestFinished(() => void terminal.kill('SIGKILL'));
+    let output = '';
+    terminal.stdout.on('data', (text) => {
+      output += String(text);
+    });
+    await eventually('the timers', 15_000, () => (output.includes('is armed') ? true : null));
+    const children = readFileSync(`/proc/${terminal.pid}/task/${terminal.pid}/children`, 'utf8').trim();
+    expect(children).toMatch(/^\d+$/);
+    terminal.stdin.write('\x13');
+    const fromMs = await exchange.nowMs();
+    await sleep(3000);
+    const said = output.length;
+    await sleep(1500);
+    expect(output.length).toBe(said);
+    const toMs = await exchange.nowMs();
+    const events = await exchange.events();
+    expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 3000)).toEqual([]);
+    // The exchange goes away: the last words are for standard error, which is the same terminal.
+    await exchange.addFaults({ kind: 'hang', mode: 'drop' });
+    process.kill(Number(children), 'SIGTERM');
+    const stillThere = () => {
+      try {
+        return process.kill(Number(children), 0);
+      } catch {
+        return false;
+      }
+    };
+    await eventually('the end of the daemon', 8000, () => (stillThere() ? null : true));
+  });
+});
+
+test('clients that fill every listener do not take the descriptors of renewals', async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    prefix: ['prlimit', '--nofile=512:512'],
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
+    config: {
+      control: { listen: [`unix:${join(stage.directory, 'control.sock')}`] },
+    },
+  });
+  await daemon.ready();
+  expect(daemon.logged('few-descriptors')).toHaveLength(1);
+  const [unix = ''] = await controlsOf(daemon, 1);
+  const web = new URL(await daemon.web());
+  const sockets: Socket[] = [];
+  let over = false;
+  context.onTestFinished(() => {
+    over = true;
+    for (const socket of sockets) socket.destroy();
+  });
+  const keepOpen = (open: () => Socket): void => {
+    if (over) return;
+    const socket = open();
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    // Asks for something and does not read the answer, and comes back whenever it is sent away.
+    socket.write('GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    socket.once('close', () => setTimeout(() => keepOpen(open), 200));
+  };
+  for (let client = 0; client < 600; client += 1) {
+    keepOpen(() => connect(Number(web.port), web.hostname));
+    keepOpen(() => connect(unix.replace('unix:', '')));
+  }
+  const fromMs = await exchange.nowMs();
+  await sleep(2000);
+  // New connections are needed.
+  await exchange.addFaults({ kind: 'reset', when: 'before', count: 6 });
+  await sleep(6000);
+  const toMs = await exchange.nowMs();
+  const events = await exchange.events();
+  expect(ofKind(events, 'timer-fired')).toEqual([]);
+  expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 3500)).toEqual([]);
+});
