@@ -1,8 +1,7 @@
 import { checkBaseUrl } from '../config/addresses.ts';
-import { checkLayer } from '../config/layer.ts';
-import { listProblems, type Path, type Place } from '../config/problem.ts';
+import { listProblems, type Path, type Place, type Tree } from '../config/problem.ts';
 import { readAccessTokenFile, readSecrets } from '../config/secrets.ts';
-import type { Tree } from '../config/validate.ts';
+import { checkLayer } from '../config/validate.ts';
 import type { ClientOptions } from '../exchange/client.ts';
 import type { Operation } from '../exchange/operations.ts';
 import { CommandError } from './command-error.ts';
@@ -52,7 +51,7 @@ interface ExchangeSection {
 async function readExchange(name: string | null): Promise<ExchangeSection> {
   if (name === null) return { values: {}, place: () => ({ label: '', rank: 0, offset: 0 }) };
   // The parser costs more time than all the rest of a command.
-  const { readConfigFile } = await import('../config/config-file.ts');
+  const { readConfigFile } = await import('../config/file.ts');
   const file = readConfigFile(name);
   if (file.values === null) throw new CommandError(EXIT.config, listProblems(file.problems).join('\n'));
   const { exchange } = file.values;

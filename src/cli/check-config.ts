@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Config } from '../config/config.ts';
-import { toCoreSettings } from '../config/core-settings.ts';
+import { toCoreSettings } from '../config/config.ts';
 import { type Loaded, loadConfig } from '../config/load.ts';
 import { printConfig } from '../config/print.ts';
 import { describePromise } from '../core/promise.ts';
@@ -36,7 +36,7 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
       const asJson = options['format'] === 'json';
       if (loaded.kind === 'invalid') {
         if (asJson) edge.out(JSON.stringify({ ok: false, problems: loaded.problems }, null, 2));
-        for (const problem of loaded.problems) edge.err(problem);
+        for (const problem of loaded.shown) edge.err(problem);
         edge.finish(EXIT.config);
         return;
       }

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { Flags } from '../config/variables.ts';
+import type { Flags } from '../config/environment.ts';
 
 /** The flags that `run`, `exec` and `check-config` share. Their values are checked with the rest of the configuration. */
 export function addConfigFlags(command: Command): Command {

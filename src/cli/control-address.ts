@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Checked, checkControlListen, checkWebListen, type ListenAddress } from '../config/addresses.ts';
-import { describe } from '../config/wording.ts';
+import { describe } from '../config/problem.ts';
 import { CommandError } from './command-error.ts';
 import { type Edge, EXIT } from './edge.ts';
 
@@ -197,7 +197,7 @@ type FileValue = (
 
 async function readFile(name: string): Promise<FileValue> {
   // The parser costs more time than all the rest of a command.
-  const { readConfigFile } = await import('../config/config-file.ts');
+  const { readConfigFile } = await import('../config/file.ts');
   const file = readConfigFile(name);
   if (file.values === null) {
     const lines = file.problems.map(({ place, text }) => `${place.label}: ${text}`);

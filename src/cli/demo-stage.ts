@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { toCoreSettings } from '../config/core-settings.ts';
+import { toCoreSettings } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { readSecrets } from '../config/secrets.ts';
 import { boundsOf } from '../core/promise.ts';

@@ -1,4 +1,4 @@
-import { describe } from '../config/wording.ts';
+import { describe } from '../config/problem.ts';
 import { CommandError } from './command-error.ts';
 import { EXIT } from './edge.ts';
 

@@ -41,7 +41,7 @@ export function registerExec(program: Command, edge: Edge): void {
       const options = { env: edge.env, flags, command: 'exec' } as const;
       const loaded = loadConfig(options);
       if (loaded.kind === 'invalid') {
-        for (const problem of loaded.problems) edge.err(problem);
+        for (const problem of loaded.shown) edge.err(problem);
         edge.finish(EXIT.config);
         return;
       }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { describe } from '../config/wording.ts';
+import { describe } from '../config/problem.ts';
 import { LOG_LEVELS } from '../operator/control-sources.ts';
 import type { Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';

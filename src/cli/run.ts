@@ -23,7 +23,7 @@ export function registerRun(program: Command, edge: Edge): void {
       const options = { env: edge.env, flags, command: 'run' } as const;
       const loaded = loadConfig(options);
       if (loaded.kind === 'invalid') {
-        for (const problem of loaded.problems) edge.err(problem);
+        for (const problem of loaded.shown) edge.err(problem);
         edge.finish(EXIT.config);
         return;
       }

@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
+import { publishedEnvironmentSchema } from '../config/environment.ts';
 import { publishedSchema } from '../config/schema.ts';
-import { publishedEnvironmentSchema } from '../config/variables.ts';
 import { type Edge, EXIT } from './edge.ts';
 
 /** `schema [config|env]`: prints the JSON Schema of the configuration file or of the environment. */

@@ -1,7 +1,8 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { isLoopback } from '../util/loopback.ts';
 import { suggest } from '../util/nearest.ts';
-import { describe } from './wording.ts';
+import { fillInBot } from './config.ts';
+import { describe } from './problem.ts';
 
 export type Checked<T> =
   | { readonly kind: 'ok'; readonly value: T }
@@ -65,14 +66,6 @@ function isPrivate(host: string): boolean {
   if (isIPv4(host)) return PRIVATE_ADDRESSES.check(host, 'ipv4');
   if (isIPv6(host)) return PRIVATE_ADDRESSES.check(host, 'ipv6');
   return !host.includes('.') || PRIVATE_NAMES.test(host);
-}
-
-/** Stands for the name of a bot in `liveness.file` and `liveness.url`. */
-export const BOT_PLACE = '{bot}';
-
-/** A file name or an address with the name of a bot in the place of `{bot}`. */
-export function fillInBot(template: string, bot: string): string {
-  return template.replaceAll(BOT_PLACE, () => bot);
 }
 
 /**

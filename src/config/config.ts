@@ -1,11 +1,9 @@
 import type { OrderType } from '../core/outcome.ts';
-import type { CoreSettings } from '../core/settings.ts';
+import { type CoreSettings, LOOKS_PER_MS } from '../core/settings.ts';
+import { hashText } from '../util/hash.ts';
 import type { ListenAddress } from './addresses.ts';
-import { DEFAULT_BOT } from './market-schema.ts';
-import type { FileValues } from './schema.ts';
-import type { Secret } from './secret.ts';
-import type { Secrets } from './secrets.ts';
-import type { Shard } from './shard.ts';
+import { DEFAULT_BOT, type FileValues } from './schema.ts';
+import type { Secret, Secrets, Shard } from './secrets.ts';
 
 /** One market with everything that it inherits filled in. */
 export interface MarketConfig {
@@ -121,4 +119,139 @@ export function settleMarkets(
       bot: own.bot ?? DEFAULT_BOT,
     };
   });
+}
+
+/** The markets of one shard, in the order given. */
+export function marketsOf(
+  { index, count }: Shard,
+  markets: readonly MarketConfig[],
+): readonly MarketConfig[] {
+  return count === 1 && index === 0
+    ? markets
+    : markets.filter(({ market }) => ownerOf(market, count) === index);
+}
+
+/**
+ * The shard that a market belongs to, from 0. Rendezvous hashing: the shard with the highest weight for this market.
+ * Growing from N to N + 1 shards moves the markets that the new one gets, 1 in N + 1, and no other; shrinking likewise.
+ * Every version must give the same owner, or a rolling update would leave markets without one.
+ */
+export function ownerOf(market: string, count: number): number {
+  const seed = hashText(market);
+  let owner = 0;
+  let highest = -1;
+  for (let index = 0; index < count; index += 1) {
+    const weight = mix(seed ^ mix(index + 1));
+    if (weight > highest) {
+      highest = weight;
+      owner = index;
+    }
+  }
+  return owner;
+}
+
+/** The finalizer of MurmurHash3: every bit of the input reaches every bit of the output. */
+function mix(value: number): number {
+  let mixed = value ^ (value >>> 16);
+  mixed = Math.imul(mixed, 0x85ebca6b);
+  mixed ^= mixed >>> 13;
+  mixed = Math.imul(mixed, 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}
+
+/** Documented limit of the kill-switch operation. */
+const DOCUMENTED_REQUESTS = 10_000;
+const WINDOW_MS = 10_000;
+/** A ping that takes longer says nothing about the route's health any more. */
+const LONGEST_PING_MS = 3000;
+
+/** How many requests in how many milliseconds this daemon may write: its share, or its shard's part of it. */
+export function budgetOf(
+  { budgetShare }: Pick<Config['exchange'], 'budgetShare'>,
+  { index, count, budget }: Pick<Config['shard'], 'index' | 'count' | 'budget'>,
+): CoreSettings['budget'] {
+  // One that is not counted any more still hands its markets over.
+  const parts = budget === 'shared' ? Math.max(count, index + 1) : 1;
+  return {
+    requests: Math.max(1, Math.floor((DOCUMENTED_REQUESTS * budgetShare) / parts)),
+    windowMs: WINDOW_MS,
+  };
+}
+
+/** Durations in milliseconds, as the core counts. */
+export function toMarketSettings(market: MarketConfig): CoreSettings['markets'][number] {
+  return {
+    market: market.market,
+    timeoutMs: market.timeoutSeconds * 1000,
+    types: market.types,
+    renewEveryMs: market.renewEverySeconds === null ? null : market.renewEverySeconds * 1000,
+    bot: market.bot,
+  };
+}
+
+/**
+ * What the core must know. `bases` are the addresses in use: `config.exchange.baseUrls`, or that of the embedded
+ * exchange. The seed follows from addresses and markets, so that a run can be repeated and two daemons differ.
+ */
+export function toCoreSettings(config: Config, bases: readonly string[]): CoreSettings {
+  const { exchange, shard, liveness, shutdown, ping } = config;
+  const own = new Set(config.markets.map(({ market }) => market));
+  return {
+    markets: config.markets.map(toMarketSettings),
+    nonce: exchange.nonce,
+    bases,
+    sameAccount: exchange.sameAccount,
+    budget: budgetOf(exchange, shard),
+    connections: exchange.connections,
+    liveness: {
+      mode: liveness.mode,
+      ttlMs: liveness.ttlSeconds * 1000,
+      startupGraceMs: liveness.startupGraceSeconds * 1000,
+      onStale: liveness.onStale,
+    },
+    onLapse: config.onLapse,
+    shutdown: { policy: shutdown.policy, budgetMs: shutdown.budgetSeconds * 1000 },
+    ping: {
+      everyMs: ping.everySeconds * 1000,
+      timeoutMs: Math.min(ping.everySeconds * 1000, LONGEST_PING_MS),
+    },
+    cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
+    requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
+    handover: {
+      elsewhere: config.fleet.filter(({ market }) => !own.has(market)).map(toMarketSettings),
+      forMs: 0,
+    },
+    looksPerMs: LOOKS_PER_MS,
+    seed: hashText([...bases, ...config.markets.map(({ market }) => market)].join(' ')),
+  };
+}
+
+/** Stands for the name of a bot in `liveness.file` and `liveness.url`. */
+export const BOT_PLACE = '{bot}';
+
+/** A file name or an address with the name of a bot in the place of `{bot}`. */
+export function fillInBot(template: string, bot: string): string {
+  return template.replaceAll(BOT_PLACE, () => bot);
+}
+
+/** The file of each bot with mode file, `{bot}` filled in. None with another mode. */
+export function filesOfBots({
+  liveness,
+  markets,
+}: Config): { readonly bot: string; readonly path: string }[] {
+  const { mode, file } = liveness;
+  if (mode !== 'file' || file === null) return [];
+  return botsOf(markets).map((bot) => ({ bot, path: fillInBot(file, bot) }));
+}
+
+/** The address of each bot with mode http, `{bot}` filled in. None with another mode. */
+export function urlsOfBots({ liveness, markets }: Config): { readonly bot: string; readonly url: string }[] {
+  const { mode, url } = liveness;
+  if (mode !== 'http' || url === null) return [];
+  return botsOf(markets).map((bot) => ({ bot, url: fillInBot(url, bot) }));
+}
+
+/** Each bot once, in the order of the markets. */
+export function botsOf(markets: readonly MarketConfig[]): string[] {
+  return [...new Set(markets.map(({ bot }) => bot))];
 }

@@ -1,24 +1,23 @@
 import { hideSecrets } from '../util/redact.ts';
-import type { Config, Settled } from './config.ts';
-import { readConfigFile } from './config-file.ts';
+import { type Config, marketsOf, type Settled } from './config.ts';
+import { type Flags, readEnvironment, readFlags } from './environment.ts';
+import { readConfigFile } from './file.ts';
+import { type Command, checkMeaning, findWarnings, type Meaning } from './meaning.ts';
+import { findSources, type Sources } from './print.ts';
 import {
-  checkLayer,
-  defaultLayer,
-  type Layer,
-  layerOf,
-  mergeLayers,
-  readEnvironment,
-  readFlags,
-} from './layer.ts';
-import type { Command } from './liveness.ts';
-import { checkMeaning, type Meaning } from './meaning.ts';
-import { formatPath, listProblems, type Path, type Place, type Problem, RANK } from './problem.ts';
-import type { Secret } from './secret.ts';
-import { type Environment, findSecrets, findSharedKey, readTokenFile } from './secrets.ts';
-import { marketsOf } from './shard.ts';
-import { findSources, type Sources } from './sources.ts';
-import type { Flags } from './variables.ts';
-import { findWarnings } from './warnings.ts';
+  formatPath,
+  isTree,
+  listProblems,
+  type Path,
+  type Place,
+  type Problem,
+  RANK,
+  showProblems,
+  type Tree,
+} from './problem.ts';
+import { FileSchema, type SchemaNode } from './schema.ts';
+import { type Environment, findSecrets, findSharedKey, readTokenFile, type Secret } from './secrets.ts';
+import { checkLayer, type Layer, layerOf } from './validate.ts';
 
 export type Loaded =
   | {
@@ -31,8 +30,13 @@ export type Loaded =
       /** Which source each value came from, by its path: `markets[0].timeoutSeconds`. */
       readonly sources: Sources;
     }
-  /** One line per mistake: where, what was found, what is allowed, what was probably meant. Never a secret. */
-  | { readonly kind: 'invalid'; readonly problems: readonly string[] };
+  | {
+      readonly kind: 'invalid';
+      /** One line per mistake: where, what was found, what is allowed, what was probably meant. Never a secret. */
+      readonly problems: readonly string[];
+      /** The same for a terminal: with the line of the file, and a mark under what is wrong. */
+      readonly shown: readonly string[];
+    };
 
 export interface LoadOptions {
   readonly env: Environment;
@@ -83,11 +87,36 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     return invalid(problems, [...known, token.secret], env);
   }
 
-  const config: Config = {
-    file: name,
+  const config = settle(values, meaning, {
+    name,
     embeddedExchange,
-    exchange: { ...values.exchange, baseUrls: meaning.baseUrls },
+    liveness,
     secrets: { apiKey, apiSecret },
+    token: token.secret,
+  });
+  const isWritten = (path: Path) => (layerOf(layers, path)?.source ?? 'default') !== 'default';
+  const warnings = [
+    ...secrets.warnings,
+    ...token.warnings,
+    ...findWarnings(config, isWritten, command ?? null),
+  ];
+  return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, sources: findSources(config, layers) };
+}
+
+interface Given {
+  readonly name: string | null;
+  readonly embeddedExchange: boolean;
+  readonly liveness: Config['liveness'];
+  readonly secrets: Config['secrets'];
+  readonly token: Secret | null;
+}
+
+function settle(values: Settled, meaning: Meaning, given: Given): Config {
+  return {
+    file: given.name,
+    embeddedExchange: given.embeddedExchange,
+    exchange: { ...values.exchange, baseUrls: meaning.baseUrls },
+    secrets: given.secrets,
     defaults: {
       timeoutSeconds: values.defaults.timeoutSeconds,
       types: values.defaults.types ?? null,
@@ -96,7 +125,7 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     markets: marketsOf(values.shard, meaning.markets),
     fleet: meaning.markets,
     shard: values.shard,
-    liveness,
+    liveness: given.liveness,
     onLapse: values.onLapse,
     shutdown: values.shutdown,
     ping: values.ping,
@@ -105,13 +134,11 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
       access: values.control.access,
       listen: meaning.controlListen,
       tokenFile: values.control.tokenFile ?? null,
-      token: token.secret,
+      token: given.token,
     },
     reload: values.reload,
     log: values.log,
   };
-  const warnings = [...secrets.warnings, ...token.warnings, ...findWarnings(config, layers, command ?? null)];
-  return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, sources: findSources(config, layers) };
 }
 
 const TOKEN_FILE: Path = ['control', 'tokenFile'];
@@ -161,5 +188,43 @@ function invalid(
     env.KILLSWITCHD_API_KEY,
     env.KILLSWITCHD_API_SECRET,
   ].filter((secret) => secret !== undefined);
-  return { kind: 'invalid', problems: listProblems(problems).map((line) => hideSecrets(line, known)) };
+  const hide = (line: string) => hideSecrets(line, known);
+  return {
+    kind: 'invalid',
+    problems: listProblems(problems).map(hide),
+    shown: showProblems(problems).map(hide),
+  };
+}
+
+/** What holds where nobody says otherwise: the defaults that the schema states. */
+function defaultLayer(): Layer {
+  return {
+    source: 'default',
+    values: defaultsOf(FileSchema),
+    problems: [],
+    mistaken: [],
+    place: (path) => ({ label: formatPath(path), rank: RANK.missing, offset: 0 }),
+  };
+}
+
+function defaultsOf(node: SchemaNode): Tree {
+  const values: Tree = {};
+  for (const [key, property] of Object.entries(node.properties ?? {})) {
+    if (property.default !== undefined) values[key] = structuredClone(property.default);
+    else if (property.properties !== undefined) values[key] = defaultsOf(property);
+  }
+  return values;
+}
+
+/** One tree out of several, the first of which wins key by key. Lists are replaced whole. */
+function mergeLayers(layers: readonly Layer[]): Tree {
+  const merge = (lower: Tree, upper: Tree): Tree => {
+    const merged = { ...lower };
+    for (const [key, value] of Object.entries(upper)) {
+      const below = merged[key];
+      merged[key] = isTree(value) && isTree(below) ? merge(below, value) : value;
+    }
+    return merged;
+  };
+  return layers.map(({ values }) => values).reduceRight((lower, upper) => merge(lower, upper), {});
 }

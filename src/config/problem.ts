@@ -1,5 +1,24 @@
+import { didYouMean } from '../util/nearest.ts';
+import type { SchemaNode } from './schema.ts';
+
+/** A tree of plain values, as YAML or JSON gives it. */
+export type Tree = Record<string, unknown>;
+
+/** A map of keys, neither a list nor null. */
+export function isTree(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Keys and list positions that lead to a value: `['markets', 1, 'timeoutSeconds']`. */
 export type Path = readonly (string | number)[];
+
+/** What is wrong with a value: what was found, what is allowed and what was probably meant. */
+export interface Mistake {
+  readonly path: Path;
+  readonly text: string;
+  /** Nobody knows what the value is: it may be a secret. */
+  readonly keyOnly?: boolean;
+}
 
 /** Where a value stands, for a message and for the order of messages. */
 export interface Place {
@@ -9,12 +28,15 @@ export interface Place {
   readonly rank: number;
   /** Order within the rank: position in the file, or in the table of variables. */
   readonly offset: number;
+  /** The line of the file with a mark under the value, for a terminal. */
+  readonly excerpt?: (keyOnly: boolean) => readonly string[];
 }
 
-/** One mistake of a configuration. `text` says what was found, what is allowed and what was probably meant. */
+/** One mistake of a configuration with its place. */
 export interface Problem {
   readonly place: Place;
   readonly text: string;
+  readonly keyOnly?: boolean | undefined;
 }
 
 export const RANK = { flag: 0, environment: 1, file: 2, missing: 3 } as const;
@@ -27,10 +49,83 @@ export function formatPath(path: Path): string {
   }, '');
 }
 
-/** The messages, one line each, in the order of their places; the same message only once. */
-export function listProblems(problems: readonly Problem[]): string[] {
-  const ordered = [...problems].sort(
+function inOrder(problems: readonly Problem[]): Problem[] {
+  return [...problems].sort(
     (one, other) => one.place.rank - other.place.rank || one.place.offset - other.place.offset,
   );
-  return [...new Set(ordered.map(({ place, text }) => `${place.label}: ${text}`))];
+}
+
+/** The messages, one line each, in the order of their places; the same message only once. */
+export function listProblems(problems: readonly Problem[]): string[] {
+  return [...new Set(inOrder(problems).map(({ place, text }) => `${place.label}: ${text}`))];
+}
+
+/** The same for a terminal: under each message the line of the file that it is about. */
+export function showProblems(problems: readonly Problem[]): string[] {
+  const shown = inOrder(problems).map(({ place, text, keyOnly = false }) =>
+    [`${place.label}: ${text}`, ...(place.excerpt?.(keyOnly) ?? [])].join('\n'),
+  );
+  return [...new Set(shown)];
+}
+
+/** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
+const LONGEST_SHOWN = 60;
+
+/** A value as a message shows it: short texts quoted, everything else named. */
+export function describe(value: unknown): string {
+  if (value === undefined || value === null) return 'nothing';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object') return 'a section with keys';
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value !== 'string') return `a ${typeof value}`;
+  if (value === '') return 'an empty text';
+  return value.length > LONGEST_SHOWN ? `a text of ${value.length} characters` : JSON.stringify(value);
+}
+
+/** What a schema node allows, in words. */
+export function describeAllowed(node: SchemaNode): string {
+  if (node.enum !== undefined) return node.enum.join(', ');
+  if (node.anyOf !== undefined) return node.anyOf.map(describeAllowed).join(', or ');
+  const { minimum, maximum } = node;
+  const bounds = minimum === undefined || maximum === undefined ? '' : ` from ${minimum} to ${maximum}`;
+  switch (node.type) {
+    case 'integer':
+      return `a whole number${bounds}`;
+    case 'number':
+      return `a number${bounds}`;
+    case 'boolean':
+      return 'true or false';
+    case 'array':
+      return node.items?.enum === undefined
+        ? `a list such as ${JSON.stringify(node.examples?.[0])}`
+        : `a list of one or more of ${describeAllowed(node.items)}`;
+    case 'object':
+      return `a section with the keys ${Object.keys(node.properties ?? {}).join(', ')}`;
+    default:
+      return `a text such as ${String(node.examples?.[0])}`;
+  }
+}
+
+const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { '': 1, s: 1, sec: 1, m: 60, min: 60, h: 3600 };
+
+/**
+ * What to write instead of `value`, as the last part of a message, or an empty text where nothing suggests itself:
+ * a number for `"60s"`, `true` for `"yes"`, the nearest of an enumeration.
+ */
+export function suggestInstead(value: unknown, node: SchemaNode): string {
+  if (value === null || value === undefined) return '; write a value or leave the key out';
+  if (typeof value !== 'string') return '';
+  if (node.enum !== undefined) return didYouMean(value, node.enum.map(String));
+  if (node.type === 'boolean') {
+    if (/^(yes|on|true)$/i.test(value)) return '; write true';
+    return /^(no|off|false)$/i.test(value) ? '; write false' : '';
+  }
+  if (node.type !== 'integer' && node.type !== 'number') return '';
+  const [, number, unit] = /^\s*(\d+(?:\.\d+)?)\s*(|s|sec|m|min|h)\s*$/.exec(value) ?? [];
+  const seconds = Number(number) * (SECONDS_OF_UNIT[unit ?? ''] ?? Number.NaN);
+  const fits =
+    seconds >= (node.minimum ?? Number.NEGATIVE_INFINITY) &&
+    seconds <= (node.maximum ?? Number.POSITIVE_INFINITY) &&
+    (node.type === 'number' || Number.isInteger(seconds));
+  return fits ? `; write ${seconds}` : '';
 }

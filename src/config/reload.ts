@@ -1,5 +1,5 @@
 import type { Config, MarketConfig } from './config.ts';
-import type { Secret } from './secret.ts';
+import type { Secret } from './secrets.ts';
 
 /** What a reload would do. */
 export interface ConfigDiff {

@@ -1,248 +1,441 @@
-import type { Static } from 'typebox';
-import { Type } from './json-schema.ts';
-import { LivenessSchema } from './liveness-schema.ts';
-import { DefaultsSchema, MarketsSchema } from './market-schema.ts';
-import { ShardSchema } from './shard.ts';
+import type { XStatic } from 'typebox/schema';
+import { ORDER_TYPES } from '../core/outcome.ts';
 
-const strict = { additionalProperties: false };
+/** What the checks and messages read of a JSON Schema node. */
+export interface SchemaNode {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly items?: SchemaNode;
+  readonly anyOf?: readonly SchemaNode[];
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly default?: unknown;
+  readonly examples?: readonly unknown[];
+  readonly description?: string;
+}
 
-const addressList = (description: string, defaults: string[], example: string) =>
-  Type.Array(Type.String({ examples: [example] }), {
-    description,
-    default: defaults,
-    examples: [[example]],
-  });
+/** How the daemon may know that the bot lives. */
+export const LIVENESS_MODES = ['beat', 'file', 'http', 'process', 'none'] as const;
+/** What a market may be called: base and quote currency, upper case, joined by an underscore. */
+export const MARKET_PATTERN = '^[A-Z0-9]+_[A-Z0-9]+$';
+/** What a bot may be called: it becomes the value of a metric's label, and part of a path, where dots alone lead elsewhere. */
+export const BOT_PATTERN = '^(?!\\.+$)[A-Za-z0-9_.-]{1,64}$';
+/** The bot of a market that names none. */
+export const DEFAULT_BOT = 'default';
+/** More daemons than this share no list of markets. */
+export const MOST_SHARDS = 1000;
 
-const exchange = Type.Object(
-  {
-    baseUrls: Type.Optional(
-      Type.Array(
-        Type.String({ pattern: '^[Hh][Tt][Tt][Pp][Ss]?://', examples: ['https://exchange.example'] }),
-        {
-          description:
-            'Base addresses of the exchange: https://HOST[:PORT], or http:// to this host only. The first is used; the others only with sameAccount.',
-          minItems: 1,
-          examples: [['https://exchange.example']],
+const renewEverySeconds = {
+  type: 'number',
+  description:
+    'Seconds between two renewals. Leave it out: the cadence then follows from the timeout and the budget. At least three renewals must fit into the timeout.',
+  minimum: 1,
+  maximum: 200,
+  examples: [5],
+} as const;
+
+const orderTypes = {
+  type: 'array',
+  items: { enum: ORDER_TYPES },
+  description:
+    'Order types that the timer cancels. Leave it out for all of them; that includes orders placed by hand.',
+  minItems: 1,
+  uniqueItems: true,
+  examples: [['spot', 'margin']],
+} as const;
+
+const marketName = {
+  type: 'string',
+  description: 'Name of the market at the exchange: BASE_QUOTE.',
+  pattern: MARKET_PATTERN,
+  examples: ['BTC_USDT'],
+} as const;
+
+const exchange = {
+  type: 'object',
+  properties: {
+    baseUrls: {
+      type: 'array',
+      items: { type: 'string', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://', examples: ['https://exchange.example'] },
+      description:
+        'Base addresses of the exchange: https://HOST[:PORT], or http:// to this host only. The first is used; the others only with sameAccount.',
+      minItems: 1,
+      examples: [['https://exchange.example']],
+    },
+    sameAccount: {
+      type: 'boolean',
+      description:
+        'True only where all base addresses serve the same account and the same timers: renewals may then go to any of them.',
+      default: false,
+      examples: [true],
+    },
+    nonce: {
+      enum: ['increasing', 'window'],
+      description:
+        'increasing: each request waits for the one before it, as nonces must arrive in order. window: many at a time; the exchange accepts nonces within a few seconds of its clock.',
+      default: 'increasing',
+      examples: ['window'],
+    },
+    budgetShare: {
+      type: 'number',
+      description:
+        'Share of the documented limit of 10000 kill-switch requests in 10 seconds that this daemon may use. The rest is for whoever else uses the same key or address.',
+      default: 0.5,
+      minimum: 0.01,
+      maximum: 1,
+      examples: [0.8],
+    },
+    connections: {
+      type: 'integer',
+      description: 'Most requests in flight at a time with nonce: window.',
+      default: 64,
+      minimum: 1,
+      maximum: 1024,
+      examples: [16],
+    },
+    cancellationDelaySeconds: {
+      type: 'number',
+      description:
+        'How long the exchange may take to cancel orders after a timer ran out. Added to every promise about the latest moment.',
+      default: 0,
+      minimum: 0,
+      maximum: 60,
+      examples: [1],
+    },
+    requestLifetimeSeconds: {
+      type: 'number',
+      description: 'How long a request that was written can still be on its way and then be carried out.',
+      default: 10,
+      minimum: 0,
+      maximum: 60,
+      examples: [5],
+    },
+  },
+  additionalProperties: false,
+  description: 'The exchange. Key and secret never stand in this file.',
+} as const;
+
+const defaults = {
+  type: 'object',
+  properties: {
+    timeoutSeconds: {
+      type: 'integer',
+      description: 'Timeout of the timers of markets that give none, whole seconds.',
+      default: 60,
+      minimum: 5,
+      maximum: 600,
+      examples: [60],
+    },
+    renewEverySeconds: renewEverySeconds,
+    types: orderTypes,
+  },
+  additionalProperties: false,
+  description: 'What a market gets that does not say otherwise.',
+} as const;
+
+const markets = {
+  type: 'array',
+  items: {
+    anyOf: [
+      marketName,
+      {
+        type: 'object',
+        required: ['market'],
+        properties: {
+          market: marketName,
+          timeoutSeconds: {
+            type: 'integer',
+            description: 'Timeout of this market, whole seconds; else defaults.timeoutSeconds.',
+            minimum: 5,
+            maximum: 600,
+            examples: [60],
+          },
+          types: orderTypes,
+          renewEverySeconds: renewEverySeconds,
+          bot: {
+            type: 'string',
+            description: 'Name of the bot that trades this market, where several share the daemon.',
+            default: DEFAULT_BOT,
+            pattern: BOT_PATTERN,
+            examples: ['maker'],
+          },
         },
-      ),
-    ),
-    sameAccount: Type.Optional(
-      Type.Boolean({
-        description:
-          'True only where all base addresses serve the same account and the same timers: renewals may then go to any of them.',
-        default: false,
-        examples: [true],
-      }),
-    ),
-    nonce: Type.Optional(
-      Type.Enum(['increasing', 'window'], {
-        description:
-          'increasing: each request waits for the one before it, as nonces must arrive in order. window: many at a time; the exchange accepts nonces within a few seconds of its clock.',
-        default: 'increasing',
-        examples: ['window'],
-      }),
-    ),
-    budgetShare: Type.Optional(
-      Type.Number({
-        description:
-          'Share of the documented limit of 10000 kill-switch requests in 10 seconds that this daemon may use. The rest is for whoever else uses the same key or address.',
-        default: 0.5,
-        minimum: 0.01,
-        maximum: 1,
-        examples: [0.8],
-      }),
-    ),
-    connections: Type.Optional(
-      Type.Integer({
-        description: 'Most requests in flight at a time with nonce: window.',
-        default: 64,
-        minimum: 1,
-        maximum: 1024,
-        examples: [16],
-      }),
-    ),
-    cancellationDelaySeconds: Type.Optional(
-      Type.Number({
-        description:
-          'How long the exchange may take to cancel orders after a timer ran out. Added to every promise about the latest moment.',
-        default: 0,
-        minimum: 0,
-        maximum: 60,
-        examples: [1],
-      }),
-    ),
-    requestLifetimeSeconds: Type.Optional(
-      Type.Number({
-        description: 'How long a request that was written can still be on its way and then be carried out.',
-        default: 10,
-        minimum: 0,
-        maximum: 60,
-        examples: [5],
-      }),
-    ),
+        additionalProperties: false,
+        description: 'A market with settings of its own.',
+      },
+    ],
   },
-  { ...strict, description: 'The exchange. Key and secret never stand in this file.' },
-);
+  description: 'The markets whose timers are kept armed.',
+  minItems: 1,
+  examples: [['BTC_USDT', { market: 'ETH_USDT', timeoutSeconds: 30 }]],
+} as const;
 
-const shutdown = Type.Object(
-  {
-    policy: Type.Optional(
-      Type.Enum(['delete', 'keep', 'handoff'], {
-        description:
-          'What a deliberate stop does with the timers: delete removes them, keep lets them run out, handoff renews them once more in full for the next process.',
-        default: 'delete',
-        examples: ['handoff'],
-      }),
-    ),
-    budgetSeconds: Type.Optional(
-      Type.Number({
-        description: 'How long a stop may take. Stay below what the service manager allows.',
-        default: 8,
-        minimum: 1,
-        maximum: 300,
-        examples: [20],
-      }),
-    ),
+const shard = {
+  type: 'object',
+  properties: {
+    index: {
+      type: 'integer',
+      description:
+        'Which shard this daemon is, counted from 0. One that is not below the count guards nothing and waits for a larger count.',
+      default: 0,
+      minimum: 0,
+      maximum: 999,
+      examples: [2],
+    },
+    count: {
+      type: 'integer',
+      description:
+        'How many daemons share the markets of this configuration. Each market belongs to one of them; a change of the count moves only the markets that it must.',
+      default: 1,
+      minimum: 1,
+      maximum: 1000,
+      examples: [4],
+    },
+    handoverSeconds: {
+      type: 'number',
+      description:
+        'How long a market that goes to another shard is still renewed here as well: longer than the other daemons take to learn of the new count.',
+      default: 120,
+      minimum: 0,
+      maximum: 3600,
+      examples: [300],
+    },
+    budget: {
+      enum: ['shared', 'own'],
+      description:
+        'shared: the shards divide exchange.budgetShare among them. own: each has an address of its own, and the whole of it. Each has a key of its own either way.',
+      default: 'shared',
+      examples: ['own'],
+    },
   },
-  { ...strict, description: 'What happens on SIGTERM and SIGINT.' },
-);
+  additionalProperties: false,
+  description: 'This daemon as one of several that share the markets.',
+} as const;
 
-const ping = Type.Object(
-  {
-    everySeconds: Type.Optional(
-      Type.Number({
-        description: 'Seconds between two pings of each base address.',
-        default: 5,
-        minimum: 1,
-        maximum: 60,
-        examples: [10],
-      }),
-    ),
+const liveness = {
+  type: 'object',
+  properties: {
+    mode: {
+      enum: LIVENESS_MODES,
+      description:
+        'How the daemon knows that the bot lives. There is no default. beat: the bot says so at control.listen. file: the bot touches liveness.file. http: liveness.url answers with 2xx. process: the bot runs as a child of killswitchd exec. none: it does not know; timers are renewed for as long as the daemon runs.',
+      examples: ['beat'],
+    },
+    file: {
+      type: 'string',
+      description:
+        'For mode file: the file that the bot touches. {bot} stands for the name of the bot, and must be there where several bots share the daemon.',
+      minLength: 1,
+      examples: ['/run/bots/{bot}.alive'],
+    },
+    url: {
+      type: 'string',
+      description:
+        'For mode http: the address of the bot that is asked, http or https, on this host or in a private network. {bot} stands for the name of the bot, as in liveness.file.',
+      minLength: 1,
+      examples: ['http://127.0.0.1:8080/{bot}/alive'],
+    },
+    probeEverySeconds: {
+      type: 'number',
+      description:
+        'For modes file, http and process: seconds between two looks at the bot, less than a third of ttlSeconds. Left out, 5 for http and 1 for the others, but no more than a quarter of ttlSeconds.',
+      minimum: 0.25,
+      maximum: 200,
+      examples: [2],
+    },
+    ttlSeconds: {
+      type: 'number',
+      description: 'How long one sign of life counts.',
+      default: 15,
+      minimum: 1,
+      maximum: 600,
+      examples: [15],
+    },
+    startupGraceSeconds: {
+      type: 'number',
+      description: 'How long the bot may take to give its first sign of life after the daemon started.',
+      default: 60,
+      minimum: 0,
+      maximum: 3600,
+      examples: [120],
+    },
+    onStale: {
+      enum: ['expire', 'trip'],
+      description:
+        'When the bot is silent: expire stops renewing and lets the timers run out; trip sets them to 5 seconds.',
+      default: 'expire',
+      examples: ['trip'],
+    },
   },
-  { ...strict, description: 'The watch over the base addresses. A ping never decides about a renewal.' },
-);
+  additionalProperties: false,
+  description: 'Evidence that the bot lives.',
+} as const;
 
-const reload = Type.Object(
-  {
-    pollSeconds: Type.Optional(
-      Type.Integer({
-        description:
-          'Seconds between two looks at whether the configuration has changed, as a ConfigMap does; 0 looks never. SIGHUP and the command reload work either way.',
-        default: 0,
-        minimum: 0,
-        maximum: 3600,
-        examples: [30],
-      }),
-    ),
-    allowRemoval: Type.Optional(
-      Type.Boolean({
-        description:
-          'True where a reload may take out more than half of the markets at once. Otherwise such a file is refused: it is rather cut off than meant, and the timers would be deleted.',
-        default: false,
-        examples: [true],
-      }),
-    ),
+const shutdown = {
+  type: 'object',
+  properties: {
+    policy: {
+      enum: ['delete', 'keep', 'handoff'],
+      description:
+        'What a deliberate stop does with the timers: delete removes them, keep lets them run out, handoff renews them once more in full for the next process.',
+      default: 'delete',
+      examples: ['handoff'],
+    },
+    budgetSeconds: {
+      type: 'number',
+      description: 'How long a stop may take. Stay below what the service manager allows.',
+      default: 8,
+      minimum: 1,
+      maximum: 300,
+      examples: [20],
+    },
   },
-  { ...strict, description: 'How the daemon learns that its configuration has changed.' },
-);
+  additionalProperties: false,
+  description: 'What happens on SIGTERM and SIGINT.',
+} as const;
 
-const log = Type.Object(
-  {
-    level: Type.Optional(
-      Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'], {
-        description: 'The least important lines that are written.',
-        default: 'info',
-        examples: ['debug'],
-      }),
-    ),
-    format: Type.Optional(
-      Type.Enum(['json', 'journal', 'text'], {
-        description:
-          'json: one object per line. journal: the same with the priority that the systemd journal reads. text: plain words for a terminal.',
-        default: 'json',
-        examples: ['text'],
-      }),
-    ),
+const ping = {
+  type: 'object',
+  properties: {
+    everySeconds: {
+      type: 'number',
+      description: 'Seconds between two pings of each base address.',
+      default: 5,
+      minimum: 1,
+      maximum: 60,
+      examples: [10],
+    },
   },
-  { ...strict, description: 'The log on standard output.' },
-);
+  additionalProperties: false,
+  description: 'The watch over the base addresses. A ping never decides about a renewal.',
+} as const;
+
+const web = {
+  type: 'object',
+  properties: {
+    listen: {
+      type: 'array',
+      items: { type: 'string', examples: ['127.0.0.1:17477'] },
+      description:
+        'Where status page, health and metrics are served: HOST:PORT. Read-only; port 0 takes any free one, an empty list serves none.',
+      default: ['127.0.0.1:17477'],
+      examples: [['127.0.0.1:17477']],
+    },
+  },
+  additionalProperties: false,
+  description: 'The read-only listener.',
+} as const;
+
+const control = {
+  type: 'object',
+  properties: {
+    listen: {
+      type: 'array',
+      items: { type: 'string', examples: ['unix:/run/killswitchd/control.sock'] },
+      description:
+        'Where beats and commands are taken: unix:/PATH, or HOST:PORT of this host only. An empty list takes none.',
+      default: [],
+      examples: [['unix:/run/killswitchd/control.sock']],
+    },
+    access: {
+      enum: ['owner', 'group'],
+      description:
+        "Who may use the unix: socket beside root: owner is the daemon's user alone (mode 0600), group also every member of the daemon's group (mode 0660). Whoever may use it may send every command.",
+      default: 'owner',
+      examples: ['group'],
+    },
+    tokenFile: {
+      type: 'string',
+      description:
+        'Name of a file that holds a token of at least 16 characters. At HOST:PORT everybody must then show it as a bearer token; the socket is guarded by its mode alone.',
+      minLength: 1,
+      examples: ['/run/secrets/control-token'],
+    },
+  },
+  additionalProperties: false,
+  description: 'The listener that changes state.',
+} as const;
+
+const reload = {
+  type: 'object',
+  properties: {
+    pollSeconds: {
+      type: 'integer',
+      description:
+        'Seconds between two looks at whether the configuration has changed, as a ConfigMap does; 0 looks never. SIGHUP and the command reload work either way.',
+      default: 0,
+      minimum: 0,
+      maximum: 3600,
+      examples: [30],
+    },
+    allowRemoval: {
+      type: 'boolean',
+      description:
+        'True where a reload may take out more than half of the markets at once. Otherwise such a file is refused: it is rather cut off than meant, and the timers would be deleted.',
+      default: false,
+      examples: [true],
+    },
+  },
+  additionalProperties: false,
+  description: 'How the daemon learns that its configuration has changed.',
+} as const;
+
+const log = {
+  type: 'object',
+  properties: {
+    level: {
+      enum: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'],
+      description: 'The least important lines that are written.',
+      default: 'info',
+      examples: ['debug'],
+    },
+    format: {
+      enum: ['json', 'journal', 'text'],
+      description:
+        'json: one object per line. journal: the same with the priority that the systemd journal reads. text: plain words for a terminal.',
+      default: 'json',
+      examples: ['text'],
+    },
+  },
+  additionalProperties: false,
+  description: 'The log on standard output.',
+} as const;
 
 /** The shape of the configuration file: what is checked, what `--print` shows and what is published. */
-export const FileSchema = Type.Object(
-  {
-    $schema: Type.Optional(
-      Type.String({
-        description: 'For editors; the daemon does not read it.',
-        examples: ['./killswitchd.schema.json'],
-      }),
-    ),
-    exchange: Type.Optional(exchange),
-    defaults: Type.Optional(DefaultsSchema),
-    markets: Type.Optional(MarketsSchema),
-    shard: Type.Optional(ShardSchema),
-    liveness: Type.Optional(LivenessSchema),
-    onLapse: Type.Optional(
-      Type.Enum(['rearm', 'hold'], {
-        description:
-          'After a timer ran out against all efforts: rearm makes a new one at once, hold leaves the market alone until an operator arms it.',
-        default: 'rearm',
-        examples: ['hold'],
-      }),
-    ),
-    shutdown: Type.Optional(shutdown),
-    ping: Type.Optional(ping),
-    web: Type.Optional(
-      Type.Object(
-        {
-          listen: Type.Optional(
-            addressList(
-              'Where status page, health and metrics are served: HOST:PORT. Read-only; port 0 takes any free one, an empty list serves none.',
-              ['127.0.0.1:17477'],
-              '127.0.0.1:17477',
-            ),
-          ),
-        },
-        { ...strict, description: 'The read-only listener.' },
-      ),
-    ),
-    control: Type.Optional(
-      Type.Object(
-        {
-          listen: Type.Optional(
-            addressList(
-              'Where beats and commands are taken: unix:/PATH, or HOST:PORT of this host only. An empty list takes none.',
-              [],
-              'unix:/run/killswitchd/control.sock',
-            ),
-          ),
-          access: Type.Optional(
-            Type.Enum(['owner', 'group'], {
-              description:
-                "Who may use the unix: socket beside root: owner is the daemon's user alone (mode 0600), group also every member of the daemon's group (mode 0660). Whoever may use it may send every command.",
-              default: 'owner',
-              examples: ['group'],
-            }),
-          ),
-          tokenFile: Type.Optional(
-            Type.String({
-              description:
-                'Name of a file that holds a token of at least 16 characters. At HOST:PORT everybody must then show it as a bearer token; the socket is guarded by its mode alone.',
-              minLength: 1,
-              examples: ['/run/secrets/control-token'],
-            }),
-          ),
-        },
-        { ...strict, description: 'The listener that changes state.' },
-      ),
-    ),
-    reload: Type.Optional(reload),
-    log: Type.Optional(log),
+export const FileSchema = {
+  type: 'object',
+  properties: {
+    $schema: {
+      type: 'string',
+      description: 'For editors; the daemon does not read it.',
+      examples: ['./killswitchd.schema.json'],
+    },
+    exchange,
+    defaults,
+    markets,
+    shard,
+    liveness,
+    onLapse: {
+      enum: ['rearm', 'hold'],
+      description:
+        'After a timer ran out against all efforts: rearm makes a new one at once, hold leaves the market alone until an operator arms it.',
+      default: 'rearm',
+      examples: ['hold'],
+    },
+    shutdown,
+    ping,
+    web,
+    control,
+    reload,
+    log,
   },
-  { ...strict, description: 'Configuration of killswitchd.' },
-);
+  additionalProperties: false,
+  description: 'Configuration of killswitchd.',
+} as const;
 
 /** A configuration file's values; every key may be missing. */
-export type FileValues = Static<typeof FileSchema>;
+export type FileValues = XStatic<typeof FileSchema>;
 
 /** The JSON Schema (draft-07, which editors read) of the configuration file, as `config/killswitchd.schema.json`. */
 export function publishedSchema(): object {

@@ -1,15 +1,18 @@
-import envSchema, { type EnvSchemaOpt } from 'env-schema';
+import { Ajv } from 'ajv';
+import envSchema from 'env-schema';
 import { nearest, suggest } from '../util/nearest.ts';
-import type { Path } from './problem.ts';
-import { describe, describeAllowed, type SchemaNode, suggestInstead } from './wording.ts';
-
-/** A tree of plain values, as YAML or JSON gives it. */
-export type Tree = Record<string, unknown>;
-
-export interface Mistake {
-  readonly path: Path;
-  readonly text: string;
-}
+import {
+  describe,
+  describeAllowed,
+  isTree,
+  type Mistake,
+  type Path,
+  type Place,
+  type Problem,
+  suggestInstead,
+  type Tree,
+} from './problem.ts';
+import { FileSchema, type SchemaNode } from './schema.ts';
 
 export interface Validated {
   /** What is left when every mistake is taken out: keys deleted, list entries undefined. Coerced where asked for. */
@@ -39,11 +42,11 @@ interface Violation {
 }
 
 /**
- * Checks values against a schema by env-schema and says everything that is wrong. Violations of `pattern` are left to
+ * Checks values against a schema, the environment's by env-schema, and says everything that is wrong. Violations of `pattern` are left to
  * the checks of meaning, which know what to write instead.
  */
 export function validate(values: Tree, rules: Rules): Validated {
-  const first = runEnvSchema(values, rules);
+  const first = check(values, rules);
   if (first.violations.length === 0) return { values: first.values, mistakes: [] };
   const left = structuredClone(values);
   const mistakes: Mistake[] = [];
@@ -53,48 +56,29 @@ export function validate(values: Tree, rules: Rules): Validated {
     mistakes.push(mistake);
     takeOut(left, mistake.path);
   }
-  return { values: rules.coerce ? runEnvSchema(left, rules).values : left, mistakes };
+  return { values: rules.coerce ? check(left, rules).values : left, mistakes };
 }
 
-type Ajv = Parameters<Extract<EnvSchemaOpt['ajv'], { customOptions: unknown }>['customOptions']>[0];
+const OPTIONS = { allErrors: true, verbose: true, allowUnionTypes: true, addUsedSchema: false } as const;
+/** Compiling the rules for schemas takes longer than compiling ours, which a test holds against them. */
+const file = new Ajv({ ...OPTIONS, validateSchema: false });
+const environment = new Ajv({ ...OPTIONS, validateSchema: false, coerceTypes: true });
 
-/** One checker for text that may mean a number and one for values that must not. Making one takes longest of all. */
-const checkers = new Map<boolean, Ajv>();
-
-function checkerFor(coerceTypes: boolean): NonNullable<EnvSchemaOpt['ajv']> {
-  return (
-    checkers.get(coerceTypes) ?? {
-      customOptions: (made) => {
-        // The library's own default drops unknown keys silently, and a typo would then mean the default timeout.
-        Object.assign(made.opts, {
-          removeAdditional: false,
-          coerceTypes,
-          useDefaults: false,
-          allErrors: true,
-          verbose: true,
-          // Compiling the rules for schemas takes longer than compiling ours, which a test holds against them.
-          validateSchema: false,
-        });
-        checkers.set(coerceTypes, made);
-        return made;
-      },
-    }
-  );
-}
-
-function runEnvSchema(values: Tree, rules: Rules): { values: Tree; violations: Violation[] } {
+/** The values, with numbers for text where that is allowed, and what is wrong with them. */
+function check(data: Tree, { schema, coerce }: Rules): { values: Tree; violations: Violation[] } {
+  if (!coerce) {
+    const isRight = file.validate(schema, data);
+    return { values: data, violations: isRight ? [] : ((file.errors ?? []) as unknown as Violation[]) };
+  }
   try {
-    const checked = envSchema<Tree>({
-      schema: rules.schema as Record<string, unknown>,
-      env: false,
-      data: [values],
-      ajv: checkerFor(rules.coerce),
-    });
-    return { values: checked, violations: [] };
+    return {
+      values: envSchema<Tree>({ schema: schema as Tree, env: false, data, ajv: environment }),
+      violations: [],
+    };
   } catch (error) {
     const violations = (error as { errors?: Violation[] }).errors;
     if (violations === undefined) throw error;
-    return { values, violations };
+    return { values: data, violations };
   }
 }
 
@@ -130,7 +114,7 @@ function explain(violation: Violation, rules: Rules, values: Tree): Mistake | nu
       return null;
     case 'additionalProperties': {
       const name = String(params.additionalProperty);
-      return { path: [...path, name], text: explainUnknown(name, node, rules) };
+      return { path: [...path, name], text: explainUnknown(name, node, rules), keyOnly: true };
     }
     case 'required': {
       const name = String(params.missingProperty);
@@ -149,6 +133,8 @@ function explain(violation: Violation, rules: Rules, values: Tree): Mistake | nu
 
 function explainUnknown(name: string, node: SchemaNode, rules: Rules): string {
   const names = Object.keys(node.properties ?? {});
+  if (name === '<<')
+    return 'unknown key; merge keys are not read here: write the keys out, or give the whole section by its alias';
   if (rules.noun === 'key' && /token/i.test(name)) {
     return 'unknown key; a token never stands in this file: name the file that holds it in control.tokenFile';
   }
@@ -189,7 +175,50 @@ function takeOut(values: Tree, path: Path): void {
   else if (isTree(at)) delete at[last];
 }
 
-/** A map of keys, neither a list nor null. */
-export function isTree(value: unknown): value is Tree {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+export type Source = 'flag' | 'environment' | 'file' | 'default';
+
+/** What one source says, in the shape of the file, with every mistake taken out and told. */
+export interface Layer {
+  readonly source: Source;
+  readonly values: Tree;
+  readonly problems: readonly Problem[];
+  /** Paths at which something was written that is wrong. */
+  readonly mistaken: readonly Path[];
+  readonly place: (path: Path) => Place;
+}
+
+const FILE_RULES: Rules = {
+  schema: FileSchema,
+  coerce: false,
+  noun: 'key',
+  prefix: '',
+  elsewhere: findElsewhere,
+};
+
+/** Checks values in the shape of the file. */
+export function checkLayer(source: Source, values: Tree, place: (path: Path) => Place): Layer {
+  const checked = validate(values, FILE_RULES);
+  return {
+    source,
+    values: checked.values,
+    problems: checked.mistakes.map(({ path, text, keyOnly }) => ({ place: place(path), text, keyOnly })),
+    mistaken: checked.mistakes.map(({ path }) => path),
+    place,
+  };
+}
+
+function findElsewhere(name: string): string | null {
+  const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
+  if (Object.hasOwn(sections, name)) return `${name} at the top of the file`;
+  const section = Object.keys(sections).find((key) => Object.hasOwn(sections[key]?.properties ?? {}, name));
+  return section === undefined ? null : `${section}.${name}`;
+}
+
+/** The first layer that has a value at `path`. */
+export function layerOf(layers: readonly Layer[], path: Path): Layer | undefined {
+  return layers.find(({ values }) => {
+    let at: unknown = values;
+    for (const step of path) at = isTree(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
+    return at !== undefined;
+  });
 }

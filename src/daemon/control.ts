@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { ownerOf } from '../config/shard.ts';
+import { ownerOf } from '../config/config.ts';
 import type { Keeper } from '../keeper.ts';
 import type { Beats } from '../liveness/beats.ts';
 import type { ControlSources } from '../operator/control-sources.ts';

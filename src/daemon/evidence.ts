@@ -1,5 +1,4 @@
-import type { Config } from '../config/config.ts';
-import { filesOfBots, urlsOfBots } from '../config/liveness.ts';
+import { type Config, filesOfBots, urlsOfBots } from '../config/config.ts';
 import { createTransport } from '../exchange/transport.ts';
 import { createFileEvidence } from '../liveness/file.ts';
 import { createFileLook } from '../liveness/file-look.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/config.ts';
-import { lookAtConfigFile } from '../config/config-file.ts';
+import { lookAtConfigFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
 import { diffConfig } from '../config/reload.ts';
 import type { Progress } from '../core/operate.ts';

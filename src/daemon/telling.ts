@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { toMarketSettings } from '../config/core-settings.ts';
+import { toMarketSettings } from '../config/config.ts';
 import type { OnProblem } from '../liveness/problems.ts';
 import { REFUSALS } from '../operator/control.ts';
 import type { Clock, Observer } from '../ports.ts';

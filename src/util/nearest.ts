@@ -22,7 +22,8 @@ export function nearest(word: string, candidates: readonly string[]): string | n
   for (const candidate of candidates.slice(0, MOST_CANDIDATES)) {
     if (candidate.length > LONGEST_WORD) continue;
     const known = candidate.toLowerCase();
-    const distance = isPartOf(given, known) || isPartOf(known, given) ? 1 : editDistance(given, known);
+    const isPart = isPartOf(given, known) || isPartOf(known, given) || isFirstWordOf(word, candidate);
+    const distance = isPart ? 1 : editDistance(given, known);
     if (distance < bestDistance && distance < known.length) {
       best = candidate;
       bestDistance = distance;
@@ -34,6 +35,11 @@ export function nearest(word: string, candidates: readonly string[]): string | n
 /** `/beat` of `/v1/beat`, `timeout` of `timeoutSeconds`. */
 function isPartOf(part: string, whole: string): boolean {
   return part.length > 3 && (whole.startsWith(part) || whole.endsWith(part));
+}
+
+/** `ttl` of `ttlSeconds`. */
+function isFirstWordOf(word: string, name: string): boolean {
+  return word.length > 1 && name.startsWith(word) && /^[A-Z_.-]/.test(name.slice(word.length));
 }
 
 /** Insertions, deletions, replacements and swapped neighbours, each counted once. */

@@ -7,10 +7,10 @@ import { type LiveCheck, registerCheckConfig } from '../../src/cli/check-config.
 import { addConfigFlags, flagsFrom } from '../../src/cli/config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from '../../src/cli/edge.ts';
 import { registerSchema } from '../../src/cli/schema.ts';
-import { toCoreSettings } from '../../src/config/core-settings.ts';
+import { toCoreSettings } from '../../src/config/config.ts';
+import { publishedEnvironmentSchema } from '../../src/config/environment.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { publishedSchema } from '../../src/config/schema.ts';
-import { publishedEnvironmentSchema } from '../../src/config/variables.ts';
 import { createState } from '../../src/core/create.ts';
 import { describe as describeState } from '../../src/core/describe.ts';
 import { SECRETS } from './fixture.ts';

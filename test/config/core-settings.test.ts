@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { toCoreSettings } from '../../src/config/core-settings.ts';
+import { toCoreSettings } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { SECRETS } from './fixture.ts';
 
@@ -40,7 +40,6 @@ describe('what the core is told', () => {
       requestLifetimeMs: 10_000,
       handover: { elsewhere: [], forMs: 0 },
       looksPerMs: 400,
-      flaw: null,
     });
     expect(Number.isInteger(seed)).toBe(true);
   });

@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import type { Command } from '../../src/config/liveness.ts';
+import type { Flags } from '../../src/config/environment.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
-import type { Flags } from '../../src/config/variables.ts';
+import type { Command } from '../../src/config/meaning.ts';
 
 /** Key and secret of a daemon whose configuration file is under test. */
 export const SECRETS = {
@@ -43,6 +43,12 @@ export function expectedOf(path: string): string[] {
   return lines
     .filter((line) => line.startsWith('# expect: '))
     .map((line) => line.slice('# expect: '.length).replace(/\bFILE:/g, `${path}:`));
+}
+
+/** The lines under the messages that a fixture's `# shown:` comments ask for. */
+export function shownOf(path: string): string[] {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  return lines.filter((line) => line.startsWith('# shown: ')).map((line) => line.slice('# shown: '.length));
 }
 
 /** A whole configuration as a file. */

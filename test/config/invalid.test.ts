@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { expectedOf, loadFixture } from './fixture.ts';
+import { expectedOf, loadFixture, shownOf } from './fixture.ts';
 
 const FOLDER = 'test/config';
 const fixtures = readdirSync(FOLDER).filter((name) => name.startsWith('invalid-') && !name.endsWith('.ts'));
@@ -11,7 +11,8 @@ describe('a configuration with a mistake is refused, and the message says where,
     const expected = expectedOf(path);
     expect(expected.length, 'the fixture says what it expects').toBeGreaterThan(0);
     const loaded = loadFixture(path);
-    expect(loaded).toEqual({ kind: 'invalid', problems: expected });
+    expect(loaded).toMatchObject({ kind: 'invalid', problems: expected });
+    for (const line of shownOf(path)) expect(loaded).toHaveProperty('shown', [expect.stringContaining(line)]);
     expect(JSON.stringify(loaded), 'no password is shown').not.toMatch(/must.never.be.shown/);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { filesOfBots, urlsOfBots } from '../../src/config/liveness.ts';
+import { filesOfBots, urlsOfBots } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { printConfig } from '../../src/config/print.ts';
 import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { SchemaNode } from '../../src/config/schema.ts';
 import { FileSchema } from '../../src/config/schema.ts';
-import type { SchemaNode } from '../../src/config/wording.ts';
 import { ENVIRONMENT, FILE, load, loadWell, problemsOf, SECRETS } from './fixture.ts';
 
 describe('where a value comes from', () => {

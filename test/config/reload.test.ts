@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Flags } from '../../src/config/environment.ts';
 import { diffConfig } from '../../src/config/reload.ts';
+import type { SchemaNode } from '../../src/config/schema.ts';
 import { FileSchema } from '../../src/config/schema.ts';
-import type { Flags } from '../../src/config/variables.ts';
-import type { SchemaNode } from '../../src/config/wording.ts';
 import { loadWell, shardSecrets } from './fixture.ts';
 
 let folder = '';

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import envSchema from 'env-schema';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { publishedEnvironmentSchema } from '../../src/config/environment.ts';
 import { publishedSchema } from '../../src/config/schema.ts';
-import { publishedEnvironmentSchema } from '../../src/config/variables.ts';
 import { ENVIRONMENT, loadWell, SECRETS } from './fixture.ts';
 
 const EXAMPLE = 'config/killswitchd.example.yaml';

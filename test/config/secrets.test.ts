@@ -5,8 +5,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { printConfig } from '../../src/config/print.ts';
-import { makeSecret } from '../../src/config/secret.ts';
-import { readSecrets } from '../../src/config/secrets.ts';
+import { makeSecret, readSecrets } from '../../src/config/secrets.ts';
 import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
 
 let folder = '';

@@ -2,9 +2,8 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { toCoreSettings } from '../../src/config/core-settings.ts';
+import { ownerOf, toCoreSettings } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { ownerOf } from '../../src/config/shard.ts';
 import { loadWell, problemsOf, SECRETS, shardSecrets } from './fixture.ts';
 
 const KEYS = shardSecrets();

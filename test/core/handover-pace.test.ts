@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ownerOf } from '../../src/config/shard.ts';
+import { ownerOf } from '../../src/config/config.ts';
 import { coreSettings, marketOf } from './core-settings.ts';
 import { createDriver } from './driver.ts';
 

@@ -10,10 +10,10 @@ interface Locked {
 
 /** Why each package of `dependencies` is there. One without a reason should not be. */
 const REASONS: Readonly<Record<string, string>> = {
-  ajv: 'checks the arguments and the replies of the client; `src/exchange/validate.ts`',
+  ajv: 'checks the configuration file, and the arguments and the replies of the client; `src/config/validate.ts`, `src/exchange/validate.ts`',
   bottleneck: 'the limits of the client, and the order of its rising nonces; `src/exchange/limits.ts`',
   commander: 'commands, flags and their help; `src/cli`',
-  'env-schema': 'checks file and environment against their schemas, by AJV; `src/config/validate.ts`',
+  'env-schema': 'checks the environment against its schema; `src/config/validate.ts`',
   fastify: 'the web and the control listener, the simulated exchange; `src/operator`, `src/simulator`',
   'p-retry': 'repeats pings and the reading calls of the client; `src/exchange/call.ts`',
   pino: 'the log; `src/telemetry/log.ts`',
@@ -21,7 +21,7 @@ const REASONS: Readonly<Record<string, string>> = {
   typebox:
     'the schemas, and the types that follow from them; `src/config/schema.ts`, `src/exchange/schemas.ts`',
   undici: 'one connection with one request on it, and a last look before the write; `src/exchange`',
-  yaml: 'the configuration file with the place of every value; `src/config/config-file.ts`',
+  yaml: 'the configuration file with the place of every value; `src/config/file.ts`',
 };
 
 /** The production tree: what was chosen, with the reason, and what comes with it. */

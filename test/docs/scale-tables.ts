@@ -1,4 +1,4 @@
-import { budgetOf } from '../../src/config/core-settings.ts';
+import { budgetOf } from '../../src/config/config.ts';
 import { plannedPerSecond } from '../../src/core/rate.ts';
 import { coreSettings } from '../core/core-settings.ts';
 import { table } from './markdown.ts';

@@ -1,6 +1,6 @@
-import { FileSchema } from '../../src/config/schema.ts';
-import { EnvironmentSchema, SETTINGS } from '../../src/config/variables.ts';
-import { describeAllowed, type SchemaNode } from '../../src/config/wording.ts';
+import { EnvironmentSchema, SETTINGS } from '../../src/config/environment.ts';
+import { describeAllowed } from '../../src/config/problem.ts';
+import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
 import { code, table } from './markdown.ts';
 
 interface Node extends SchemaNode {

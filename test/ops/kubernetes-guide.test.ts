@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { EnvironmentSchema } from '../../src/config/variables.ts';
+import { EnvironmentSchema } from '../../src/config/environment.ts';
 import { ROOT } from '../process/program.ts';
 import { commandsUnder } from './deploy-guide.ts';
 import {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { EnvironmentSchema } from '../../src/config/variables.ts';
+import { EnvironmentSchema } from '../../src/config/environment.ts';
 import { ROOT } from '../process/program.ts';
 import {
   containersOf,

@@ -1,4 +1,4 @@
-import { toCoreSettings } from '../../src/config/core-settings.ts';
+import { toCoreSettings } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import type { CoreSettings } from '../../src/core/settings.ts';

@@ -28,6 +28,7 @@ describe('the name that was meant', () => {
     ['only its end', '/beat', '/v1/beat'],
     ['only its beginning', 'timeout', 'timeoutSeconds'],
     ['something behind it', 'timeoutSecondsOfAll', 'timeoutSeconds'],
+    ['only its first word', 'ttl', 'ttlSeconds'],
   ])('is found where it was written with %s', (_what, word, name) => {
     expect(nearest(word, [name])).toBe(name);
     expect(nearest(word, ['quite_another', name, 'and_one_more'])).toBe(name);

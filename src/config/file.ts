@@ -10,10 +10,17 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
-import { formatPath, type Path, type Place, type Problem, RANK } from './problem.ts';
-import { readSmallFile } from './small-file.ts';
-import { isTree, type Tree } from './validate.ts';
-import { describe } from './wording.ts';
+import { readSmallFile } from '../util/small-file.ts';
+import {
+  describe,
+  formatPath,
+  isTree,
+  type Path,
+  type Place,
+  type Problem,
+  RANK,
+  type Tree,
+} from './problem.ts';
 
 const MOST_BYTES = 1024 * 1024;
 /** A file may use an anchor a few times; more is a "billion laughs" bomb and not a configuration. */
@@ -80,22 +87,26 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
     uniqueKeys: true,
     logLevel: 'error',
   });
-  const at = (offset: number, path: Path): Place => {
+  const at = (offset: number, path: Path, length: number): Place => {
     const { line, col } = lines.linePos(offset);
     const key = path.length === 0 ? '' : ` ${formatPath(path)}`;
-    return { label: `${name}:${line}:${col}${key}`, rank: RANK.file, offset };
+    const excerpt = (keyOnly: boolean) => excerptOf(text, { offset, line, col }, keyOnly ? null : length);
+    return { label: `${name}:${line}:${col}${key}`, rank: RANK.file, offset, excerpt };
   };
-  const place = (path: Path): Place => at(offsetOf(document, path), path);
+  const place = (path: Path): Place => {
+    const { offset, end } = find(document, path);
+    return at(offset, path, end - offset);
+  };
   const aliases = findAliases(document);
   const unresolved = aliases.filter(({ resolved }) => !resolved);
   if (aliases.length > MOST_ALIASES) throw new ReferenceError('more aliases than a configuration needs');
   const problems = [
     ...[...document.errors, ...document.warnings].map((error) => ({
-      place: at(error.pos[0], []),
+      place: at(error.pos[0], [], error.code === 'DUPLICATE_KEY' ? keyAt(error, text).length : 1),
       text: explainSyntax(error, text),
     })),
     ...unresolved.map(({ offset, name: alias }) => ({
-      place: at(offset, []),
+      place: at(offset, [], alias.length + 1),
       text: `found *${alias}, an alias of nothing; allowed: the name of an anchor that stands before it`,
     })),
   ];
@@ -106,10 +117,47 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   if (isTree(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
   const found = isTree(values) ? 'the key __proto__' : describe(values);
   problems.push({
-    place: at(offsetOf(document, []), []),
+    place: at(find(document, []).offset, [], 1),
     text: `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`,
   });
   return { values: null, problems, place };
+}
+
+/** Characters of a line that are shown on either side of a mark. */
+const SHOWN_AROUND = 60;
+/** A name that is followed by a colon, and what stands behind it. */
+const SECRET_VALUE =
+  /([\w.-]*(?:secret|passw|token|key|auth|cred)[\w.-]*["']?\s*:\s*)("[^"]*"?|'[^']*'?|[^\s,}\]][^,}\]]*)/gi;
+/** A user and a password in an address, what is asked of it, and a text that is as long as a key. */
+const SECRET_TEXT = /(?<=\/\/|["'])[^"']*@|(?<=\?)[^\s"',}\]]+|[\w+/=-]{40,}/g;
+
+/**
+ * The line with a mark under `length` characters of it; null means the key alone, and nothing behind it is shown. What may be a secret in the wrong place is not shown: the mark
+ * then ends before it.
+ */
+function excerptOf(
+  text: string,
+  { offset, line, col }: { readonly offset: number; readonly line: number; readonly col: number },
+  given: number | null,
+): string[] {
+  const start = offset - col + 1;
+  const end = text.indexOf('\n', start);
+  const full = text.slice(start, end === -1 ? undefined : end).replaceAll(/\t|\r/g, ' ');
+  const length = given ?? /^[^\s:]*/.exec(full.slice(col - 1))?.[0].length ?? 1;
+  const whole = given === null ? `${full.slice(0, col - 1 + length)}: ...` : full;
+  const hide = (part: string) => part.replace(SECRET_VALUE, '$1...').replace(SECRET_TEXT, '...');
+  // Hidden in one piece: a value must not be cut off from its key by the mark.
+  const marked = whole.slice(0, col - 1 + length);
+  const before = hide(marked).slice(0, col - 1);
+  if (before !== whole.slice(0, col - 1)) return [];
+  const shown = hide(whole);
+  const from = Math.max(0, col - 1 - SHOWN_AROUND);
+  const number = String(line);
+  const most = Math.max(1, Math.min(length, hide(marked).length - col + 1, SHOWN_AROUND));
+  return [
+    `  ${number} | ${shown.slice(from, col - 1 + SHOWN_AROUND).trimEnd()}`,
+    `  ${' '.repeat(number.length)} | ${' '.repeat(col - 1 - from)}${'^'.repeat(most)}`,
+  ];
 }
 
 interface AliasUse {
@@ -138,33 +186,72 @@ function findAliases(document: Document.Parsed): AliasUse[] {
   return aliases;
 }
 
+/** What somebody who does not know the parser's terms can do about a mistake, by a part of the parser's message. */
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [
+    /Sequence item without - indicator|Unexpected block-seq-ind/,
+    'write each entry of a list on a line of its own, with a dash and a space in front: "- BTC_USDT"',
+  ],
+  [
+    /All mapping items must start at the same column/,
+    'write all keys of a section in the same column, and a dash in front of each entry of a list',
+  ],
+  [
+    /Nested mappings are not allowed in compact/,
+    'put a text with ": " in it into quotes, or write the section on lines of its own',
+  ],
+  [
+    /Block collections are not allowed within flow|must be sufficiently indented and end with/,
+    'close every [ and {, and put a comma between two entries',
+  ],
+  [
+    /Implicit map keys need to be followed/,
+    'write a colon and a space behind the key, or a dash and a space in front of an entry of a list',
+  ],
+  [/Tabs are not allowed/, 'use spaces'],
+  [/Missing closing/, 'close the quote'],
+  [/Plain value cannot start with/, 'put the text into quotes'],
+];
+
 function explainSyntax(error: YAMLError, text: string): string {
   if (error.message.includes('call stack')) return NESTED;
   if (error.code === 'MULTIPLE_DOCS') return 'found a second YAML document; allowed: one';
   if (error.code === 'DUPLICATE_KEY') {
-    const key = /^[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] ?? '';
-    return `${key}: found the same key a second time; allowed: each key once`;
+    return `${keyAt(error, text)}: found the same key a second time; allowed: each key once`;
   }
-  return `not valid YAML: ${error.message.split('\n')[0]}`;
+  const [first = ''] = error.message.split('\n');
+  const hint = HINTS.find(([pattern]) => pattern.test(first))?.[1];
+  return `not valid YAML: ${first}${hint === undefined ? '' : `; ${hint}`}`;
 }
 
-/** Offset of the key (or list entry) that `path` leads to, or of the last one on the way that exists. */
-function offsetOf(document: Document.Parsed, path: Path): number {
+function keyAt(error: YAMLError, text: string): string {
+  return /^[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] ?? '';
+}
+
+type Ranged = { readonly range?: readonly [number, number, number] | null };
+
+/** Where the key (or list entry) stands that `path` leads to, or the last one on the way that exists. */
+function find(document: Document.Parsed, path: Path): { readonly offset: number; readonly end: number } {
   let node: unknown = document.contents;
   let offset = document.contents?.range[0] ?? 0;
+  let end = offset + 1;
   for (const step of path) {
     if (isAlias(node)) node = node.resolve(document);
+    let own: Ranged;
     if (isMap(node)) {
       const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(step));
       if (pair === undefined || !isScalar(pair.key)) break;
-      offset = pair.key.range?.[0] ?? offset;
+      own = pair.key;
       node = pair.value;
     } else if (isSeq(node)) {
       const item: unknown = node.items[Number(step)];
       if (item === undefined) break;
-      offset = (item as { range?: [number, number, number] }).range?.[0] ?? offset;
+      own = item as Ranged;
       node = item;
     } else break;
+    offset = own.range?.[0] ?? offset;
+    // A value is marked with its key; a section by its key alone.
+    end = (isScalar(node) ? (node as Ranged) : own).range?.[1] ?? offset + 1;
   }
-  return offset;
+  return { offset, end };
 }
