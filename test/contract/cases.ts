@@ -1,15 +1,269 @@
-import { ACCOUNT_CASES } from './cases-accounts.ts';
-import { GENERAL_CASES } from './cases-general.ts';
-import { ORDER_CASES } from './cases-orders.ts';
-import { REPEAT_CASES } from './cases-repeats.ts';
-import { TIMER_CASES } from './cases-timers.ts';
-import type { Case } from './steps.ts';
+import { expect } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import type { OperationName } from '../../src/exchange/operations.ts';
+import { startSimulatedServer } from '../../src/simulator/server.ts';
+import type { ExchangeOptions } from '../../src/simulator/simulated-exchange.ts';
+import { send } from '../simulator/raw-client.ts';
+import { WIRE_CASES } from './cases-wire.ts';
+import { EXAMPLES, type Example, rowId } from './document.ts';
+import { type AnySide, but, type Case, done, type Fields, requestOf } from './sides.ts';
+
+const ORDER = 'createStockMarketOrder';
+const SWITCH = 'syncKillSwitch';
+const OPTIONS: ExchangeOptions = { newAddresses: true, markets: ['BTC_USDT', 'ETH_USDT'] };
+
+type Expected = Extract<Example['expected'], { kind: 'refusal' }>;
+
+/** The exchange refuses it so, and changes no balance; the client does not even send it where it can know. */
+async function refuses(side: AnySide, operation: OperationName, fields: Fields, expected: Expected) {
+  const { status, code, field, says, sent } = expected;
+  const before = side.exchange.books();
+  const outcome = await side.ask(operation, fields);
+  if (side.kind === 'client' && !sent) return expect(outcome).toEqual({ kind: 'not-sent', field });
+  expect(outcome).toMatchObject({ kind: 'refused', status, code });
+  if (outcome.kind !== 'refused') return expect.fail('not refused');
+  if (operation === ORDER || operation === SWITCH) expect(outcome.message).toContain('Validation failed');
+  expect((outcome.errors[field] ?? []).join(' ')).toMatch(says);
+  expect(side.exchange.books()).toEqual(before);
+}
+
+const repeated = (field: string, code: number): Expected => ({
+  kind: 'refusal',
+  status: 400,
+  code,
+  field,
+  says: /./,
+  sent: true,
+});
+
+const examples: readonly Case[] = EXAMPLES.map(({ row, text, fields, expected }) => {
+  const operation = row.operation ?? expect.fail('an example is one of an operation');
+  const given = but(operation, fields);
+  const hasMessage = expected.kind === 'refusal' && (operation === ORDER || operation === SWITCH);
+  return {
+    title: `${operation} ${text}`,
+    rows: [rowId(row), ...(hasMessage ? [`${operation} rule message`] : [])],
+    options: OPTIONS,
+    async check(side) {
+      if (expected.kind === 'refusal') return refuses(side, operation, given, expected);
+      expect(JSON.stringify(await done(side, operation, given))).toMatch(expected.says);
+    },
+  };
+});
+
+type Check = (side: AnySide, ask: (fields?: Fields) => Promise<unknown>) => Promise<unknown>;
+
+/** What the exchange does for the sample of an operation with other fields. `rows` are those of the operation. */
+function does(
+  operation: OperationName,
+  [title, rows]: readonly [title: string, rows: string],
+  check: Check,
+  options: ExchangeOptions = OPTIONS,
+): Case {
+  return {
+    title,
+    rows: rows.split(', ').map((row) => `${operation} ${row}`),
+    options,
+    async check(side) {
+      await check(side, (fields = {}) => done(side, operation, but(operation, fields)));
+    },
+  };
+}
+
+const balances = (side: AnySide) => side.exchange.books().accounts['main'];
+const BOOKS = (feeRate: string): ExchangeOptions => ({
+  balances: { main: { BTC: '1', USDT: '1000' } },
+  terms: { BTC_USDT: { feeRate } },
+});
+const BUY = { side: 'buy', amount: '600', client_order_id: 'buy' };
+const SELL = { side: 'sell', amount: '0.01', client_order_id: 'sell' };
+
+const ORDERS: readonly Case[] = [
+  does(
+    ORDER,
+    [
+      'a buy counts its amount in the quote currency, a sell in the base currency',
+      'request amount, status 200',
+    ],
+    async (side, ask) => {
+      await ask(BUY);
+      expect(balances(side)).toEqual({ BTC: '1.01', USDT: '400' });
+      await ask(SELL);
+      expect(balances(side)).toEqual({ BTC: '1', USDT: '1000' });
+    },
+    BOOKS('0'),
+  ),
+  does(
+    ORDER,
+    ['a filled order costs its fee, in the quote currency, and is FILLED', 'reply deal_fee, state FILLED'],
+    async (side, ask) => {
+      const filled = { deal_fee: '6', left: '0', status: 'FILLED' };
+      expect(await ask(BUY)).toMatchObject(filled);
+      expect(balances(side)).toEqual({ BTC: '1.01', USDT: '394' });
+      expect(await ask(SELL)).toMatchObject(filled);
+      expect(balances(side)).toEqual({ BTC: '1', USDT: '988' });
+    },
+    BOOKS('0.01'),
+  ),
+  does(ORDER, ['client_order_id is unique', 'limit client_order_id'], async (side, ask) => {
+    await ask();
+    await refuses(side, ORDER, but(ORDER, {}), repeated('client_order_id', 36));
+  }),
+  does(ORDER, ['an exchange that is unavailable answers an order with 503', 'status 503'], async () => {
+    // The exchange itself never is: its server says so for it.
+    const listen = { host: '127.0.0.1', port: 0 };
+    const server = await startSimulatedServer({ clock: createSystemClock(), listen });
+    try {
+      server.addFaults([{ kind: 'maintenance' }]);
+      expect(await send(server.url, requestOf(ORDER, but(ORDER, {})))).toMatchObject({ status: 503 });
+    } finally {
+      await server.close();
+    }
+  }),
+];
+
+interface Timer {
+  readonly startTime: number;
+  readonly cancellationTime: number;
+}
+
+const fires = (row: string, types: readonly string[] | null, left: readonly string[]) =>
+  does(
+    SWITCH,
+    [`a timer with types ${JSON.stringify(types)} cancels those`, `state ${row}`],
+    async (side, ask) => {
+      const order = { side: 'buy', amount: '1', price: '1', market: 'BTC_USDT' } as const;
+      for (const type of ['spot', 'margin', 'futures'] as const)
+        side.exchange.placeOrder({ ...order, type }, Date.now());
+      side.exchange.placeOrder({ ...order, market: 'ETH_USDT', type: 'spot' }, Date.now());
+      side.exchange.advance(((await ask({ types })) as Timer).cancellationTime * 1000);
+      const resting = side.exchange.orders().map(({ market, type }) => `${market} ${type}`);
+      expect(resting).toEqual([...left, 'ETH_USDT spot']);
+    },
+  );
+
+const TIMERS: readonly Case[] = [
+  does(
+    SWITCH,
+    [
+      'a timer ends 5 to 600 s after its start, and another request updates it',
+      'limit timeout, state none to active, state active to active',
+    ],
+    async (side, ask) => {
+      for (const timeout of ['600', '5', '60']) {
+        const { startTime, cancellationTime } = (await ask({ timeout })) as Timer;
+        expect(cancellationTime - startTime).toBe(Number(timeout));
+        expect(side.exchange.timers()).toMatchObject([{ market: 'BTC_USDT', startTime, cancellationTime }]);
+      }
+    },
+  ),
+  does(
+    SWITCH,
+    ['a timeout of null deletes the timer of the market and no other', 'state active to none'],
+    async (side, ask) => {
+      await ask({ market: 'ETH_USDT' });
+      await ask();
+      await ask({ timeout: null });
+      expect(side.exchange.timers()).toMatchObject([{ market: 'ETH_USDT' }]);
+    },
+  ),
+  fires('fires for all types', null, []),
+  fires('fires for its types', ['spot'], ['BTC_USDT margin', 'BTC_USDT futures']),
+  does(
+    SWITCH,
+    ['the timeout is sent as a string, and a number is refused', 'request timeout'],
+    async (side, ask) => {
+      if (side.kind === 'raw')
+        return expect(await side.ask(SWITCH, but(SWITCH, { timeout: 60 }))).toMatchObject({
+          status: 422,
+          code: 30,
+        });
+      await ask();
+      return expect(JSON.parse(String(side.sent[0]?.body))).toMatchObject({ timeout: '60' });
+    },
+  ),
+];
+
+const ACCOUNTS: readonly Case[] = [
+  does(
+    'withdrawPay',
+    ['the receiver gets the amount, and the fee comes on top', 'rule fee on top, request amount, status 200'],
+    async (side, ask) => {
+      if (side.kind === 'client') await ask();
+      else expect(side.send(requestOf('withdrawPay', but('withdrawPay', {}))).status).toBe(200);
+      expect(side.exchange.withdrawals()).toMatchObject([{ amount: '10', fee: '3.2', address: 'TXyz' }]);
+      expect(balances(side)).toEqual({ USDT: '86.8' });
+    },
+    { balances: { main: { USDT: '100' } } },
+  ),
+  does(
+    'withdrawPay',
+    [
+      'a withdrawal goes over its network, for USDT ERC20, or through its provider',
+      'request network, request provider',
+    ],
+    async (side, ask) => {
+      await ask({ network: undefined });
+      await ask({ unique_id: 'w-2', network: 'OMNI' });
+      await ask({ unique_id: 'w-3', ticker: 'EUR', provider: 'SEPA', network: undefined });
+      const ways = side.exchange.withdrawals().map(({ network, provider }) => network ?? provider);
+      expect(ways).toEqual(['ERC20', 'OMNI', 'SEPA']);
+    },
+  ),
+  does('withdrawPay', ['a unique_id makes one withdrawal', 'limit unique_id'], async (side, ask) => {
+    await ask();
+    await refuses(side, 'withdrawPay', but('withdrawPay', {}), repeated('unique_id', 30));
+  }),
+  does(
+    'myCodes',
+    [
+      'limit and offset choose the page of the codes, and a code is Activated',
+      'request offset, state Activated',
+    ],
+    async (_side, ask) => {
+      const page = async (limit: number, offset: number) =>
+        (await ask({ limit, offset })) as { total: number; data: readonly object[] };
+      const all = await page(100, 0);
+      expect([all.total, all.data.length]).toEqual([150, 100]);
+      for (const code of all.data) expect(code).toMatchObject({ status: 'Activated' });
+      expect((await page(1, 7)).data).toEqual([all.data[7]]);
+      expect((await page(100, 100)).data).toHaveLength(50);
+      expect((await page(1, 10_000)).data).toEqual([]);
+    },
+    { codes: 150 },
+  ),
+  does(
+    'miningHashrate',
+    ['a hashrate is one point for each interval of the account', 'request account, request from, request to'],
+    async (_side, ask) => {
+      const timesOf = async (interval: string) => {
+        const reply = (await ask({ interval })) as { data: { hashrate: { timestamp: number }[] } };
+        expect(reply.data).toMatchObject({ account: 'rig' });
+        return reply.data.hashrate.map(({ timestamp }) => timestamp);
+      };
+      expect(await timesOf('1h')).toEqual([1_700_002_800, 1_700_006_400]);
+      expect(await timesOf('30m')).toHaveLength(4);
+    },
+  ),
+  does(
+    'createNewAddress',
+    ['nobody may create addresses before it is enabled for the account', 'rule disabled by default'],
+    async (side) => {
+      const outcome = await side.ask('createNewAddress', but('createNewAddress', {}));
+      expect(outcome).toMatchObject({ kind: 'refused', status: 403 });
+      expect(side.exchange.addresses()).toEqual([]);
+    },
+    {},
+  ),
+  does(
+    'createNewAddress',
+    ['every request makes another address', 'rule even when unused'],
+    async (side, ask) => {
+      for (let times = 0; times < 3; times += 1) await ask();
+      expect(new Set(side.exchange.addresses().map((made) => made.address)).size).toBe(3);
+    },
+  ),
+];
 
 /** Every case of the contract suite, in the order of the table in `docs/api.md`. */
-export const CASES: readonly Case[] = [
-  ...GENERAL_CASES,
-  ...REPEAT_CASES,
-  ...ORDER_CASES,
-  ...TIMER_CASES,
-  ...ACCOUNT_CASES,
-];
+export const CASES: readonly Case[] = [...WIRE_CASES, ...examples, ...ORDERS, ...TIMERS, ...ACCOUNTS];

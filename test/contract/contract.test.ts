@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { CASES } from './cases.ts';
 import { ROWS, rowId } from './document.ts';
-import { openClientSide, openRawSide, type Side } from './sides.ts';
+import { type AnySide, openClientSide, openRawSide } from './sides.ts';
 
 const cases = CASES.map((one) => [one.title, one] as const);
 
 /** Answers in which the exchange said that it is itself at fault: there must be none, whatever was asked. */
-function faultsOf({ exchange }: Side) {
+function faultsOf({ exchange }: AnySide) {
   const refusals = exchange.log.since(0).filter((event) => event.kind === 'request-refused');
   return refusals.filter(({ status }) => status >= 500);
 }

@@ -105,30 +105,9 @@ const NET: Sender = {
   }),
 };
 
-function recorded(
-  { library, headers, write }: Sender,
-  does: string,
-  path: string,
-  [fields, status, reads]: readonly [fields: string, status: number, reads: unknown],
-): Recorded {
-  return { library, does, path, headers, ...write(path, fields), status, reads };
-}
-
-const {
-  stockMarket: ORDER,
-  killSwitch: SWITCH,
-  withdrawPay: WITHDRAW,
-  codes: CODES,
-  hashrate: HASHRATE,
-  history: HISTORY,
-  newAddress: ADDRESS,
-} = PATHS;
-
-const order = (side: string, clientOrderId: string) => ({
+const ORDER = {
   orderId: Number,
-  clientOrderId,
   market: 'BTC_USDT',
-  side,
   type: 'stock market',
   timestamp: Number,
   dealMoney: '600',
@@ -140,117 +119,107 @@ const order = (side: string, clientOrderId: string) => ({
   dealFee: '0.6',
   price: String,
   status: 'FILLED',
-});
-const timer = (types: readonly string[] | null) => ({
-  market: 'BTC_USDT',
-  startTime: Number,
-  cancellationTime: Number,
-  types,
-});
-const codes = { total: Number, data: Array, limit: 2, offset: 0 };
-const hashrate = { data: { account: 'rig', hashrate: Array } };
+};
 
-const buy = (rest: string) => `,"market":"BTC_USDT","side":"buy","amount":"0.01"${rest}`;
-const sync = (rest: string) => `,"market":"BTC_USDT",${rest}`;
-const withdrawal = (uniqueId: string) =>
-  `,"ticker":"USDT","amount":"5","address":"Tx","uniqueId":"${uniqueId}","network":"TRC20"`;
+/** What is read of a reply, by the word that stands for it in the table. */
+function readsOf([what, ...words]: readonly string[]): unknown {
+  const [side, clientOrderId = ''] = words;
+  switch (what) {
+    case 'order':
+      return { ...ORDER, side, clientOrderId };
+    case 'flags':
+      return { ...ORDER, side, clientOrderId, postOnly: false, ioc: false };
+    case 'timer':
+      return {
+        market: 'BTC_USDT',
+        startTime: Number,
+        cancellationTime: Number,
+        types: JSON.parse(words.join('')) as unknown,
+      };
+    case 'codes':
+      return { total: Number, data: Array, limit: 2, offset: 0 };
+    case 'hashrate':
+      return { data: { account: 'rig', hashrate: Array } };
+    case 'address':
+      return { account: { address: String } };
+    default:
+      return [];
+  }
+}
 
-export const RECORDED: readonly Recorded[] = [
-  recorded(CCXT, 'buys at the market', ORDER, [
-    buy(',"clientOrderId":"ccxt0a7a35b6c4cb8725"'),
-    200,
-    order('buy', 'ccxt0a7a35b6c4cb8725'),
-  ]),
-  recorded(CCXT, 'sells at the market', ORDER, [
-    ',"market":"BTC_USDT","side":"sell","amount":"0.01","clientOrderId":"mine-1"',
-    200,
-    order('sell', 'mine-1'),
-  ]),
-  recorded(CCXT, 'sets the timer', SWITCH, [sync('"timeout":"60"'), 200, timer(null)]),
-  recorded(CCXT, 'sets the timer of some types', SWITCH, [
-    sync('"timeout":"60","types":["spot"]'),
-    200,
-    timer(['spot']),
-  ]),
-  recorded(CCXT, 'deletes the timer with null of its user', SWITCH, [sync('"timeout":null'), 200, []]),
-  recorded(CCXT, 'deletes the timer with the text null', SWITCH, [sync('"timeout":"null"'), 200, []]),
-  recorded(CCXT, 'makes a deposit address', ADDRESS, [
-    ',"ticker":"USDT","network":"TRC20"',
-    201,
-    { account: { address: String } },
-  ]),
-  recorded(CCXT, 'withdraws', WITHDRAW, [withdrawal('u1'), 201, []]),
-  recorded(CCXT, 'lists codes', CODES, [',"limit":2', 201, codes]),
-  recorded(CCXT, 'reads the hashrate', HASHRATE, [',"account":"rig","interval":"1h"', 200, hashrate]),
-  recorded(PYTHON, 'buys at the market', ORDER, [buy(''), 200, order('buy', '')]),
-  recorded(PYTHON, 'sells a number', ORDER, [
-    ',"market":"BTC_USDT","side":"sell","amount":0.01,"clientOrderId":"py-1"',
-    200,
-    order('sell', 'py-1'),
-  ]),
-  recorded(PYTHON, 'sets the timer', SWITCH, [sync('"timeout":"60","types":["spot"]'), 200, timer(['spot'])]),
-  recorded(PYTHON, 'deletes the timer', SWITCH, [sync('"timeout":null'), 200, []]),
-  recorded(PYTHON, 'lists codes', CODES, [',"limit":2', 201, codes]),
-  {
-    library: "the exchange's own library for Python with a token",
-    does: 'reads the order history',
-    path: HISTORY,
-    headers: {
-      'x-fern-language': 'Python',
-      authorization: 'Bearer demo-token',
-      'content-type': 'application/json',
-      'user-agent': 'python-httpx/0.28.1',
-    },
-    payload: '{"limit": 2}',
-    status: 200,
-    reads: {},
+const SENDERS: Readonly<Record<string, Sender>> = { CCXT, PYTHON, CLI, AIOHTTP, GO, PHP, NET };
+
+/** What the words in the table stand for. */
+const FIELDS: Readonly<Record<string, string>> = {
+  BUY: ',"market":"BTC_USDT","side":"buy","amount":"0.01"',
+  SELL: ',"market":"BTC_USDT","side":"sell","amount":"0.01"',
+  SELL_NUMBER: ',"market":"BTC_USDT","side":"sell","amount":0.01',
+  TO: ',"ticker":"USDT","amount":"5","address":"Tx","network":"TRC20"',
+  SYNC: ',"market":"BTC_USDT"',
+};
+
+/** Sender, what its user called, operation, fields, status, and what is read of the reply. */
+const TABLE = `
+CCXT | buys at the market | stockMarket | BUY,"clientOrderId":"c-1" | 200 | order buy c-1
+CCXT | sells at the market | stockMarket | SELL,"clientOrderId":"c-2" | 200 | order sell c-2
+CCXT | sets the timer | killSwitch | SYNC,"timeout":"60" | 200 | timer null
+CCXT | sets the timer of types | killSwitch | SYNC,"timeout":"60","types":["spot"] | 200 | timer ["spot"]
+CCXT | deletes the timer with null of its user | killSwitch | SYNC,"timeout":null | 200 | empty
+CCXT | deletes the timer with the text null | killSwitch | SYNC,"timeout":"null" | 200 | empty
+CCXT | makes an address | newAddress | ,"ticker":"USDT","network":"TRC20" | 201 | address
+CCXT | withdraws | withdrawPay | TO,"uniqueId":"u1" | 201 | empty
+CCXT | lists codes | codes | ,"limit":2 | 201 | codes
+CCXT | reads the hashrate | hashrate | ,"account":"rig","interval":"1h" | 200 | hashrate
+PYTHON | buys at the market | stockMarket | BUY | 200 | order buy
+PYTHON | sells a number | stockMarket | SELL_NUMBER,"clientOrderId":"py-1" | 200 | order sell py-1
+PYTHON | sets the timer | killSwitch | SYNC,"timeout":"60","types":["spot"] | 200 | timer ["spot"]
+PYTHON | deletes the timer | killSwitch | SYNC,"timeout":null | 200 | empty
+PYTHON | lists codes | codes | ,"limit":2 | 201 | codes
+CLI | buys at the market | stockMarket | BUY | 200 | order buy
+CLI | sets the timer with a number | killSwitch | SYNC,"timeout":60 | 200 | timer null
+CLI | makes an address | newAddress | ,"ticker":"USDT","network":"TRC20" | 201 | address
+CLI | withdraws | withdrawPay | TO,"uniqueId":"cli-1" | 201 | empty
+CLI | lists codes | codes | ,"limit":2 | 201 | codes
+CLI | reads the hashrate | hashrate | ,"account":"rig" | 200 | hashrate
+AIOHTTP | buys at the market | stockMarket | BUY,"clientOrderId":"aio-1" | 200 | order buy aio-1
+GO | buys at the market | stockMarket | BUY | 200 | flags buy
+GO | sets the timer | killSwitch | SYNC,"timeout":"120","types":["spot"] | 200 | timer ["spot"]
+GO | lists codes | codes | ,"limit":2 | 201 | codes
+PHP | buys at the market | stockMarket | BUY,"clientOrderId":"php-1" | 200 | flags buy php-1
+PHP | sets the timer without types | killSwitch | SYNC,"timeout":"60","types":[] | 200 | timer null
+PHP | makes an address | newAddress | ,"ticker":"BTC","type":"bech32" | 201 | address
+PHP | lists codes | codes | ,"limit":2 | 201 | codes
+PHP | withdraws | withdrawPay | TO,"uniqueId":"php-1" | 201 | empty
+NET | buys at the market | stockMarket | BUY,"clientOrderId":"net-1" | 200 | order buy net-1
+NET | sets the timer | killSwitch | SYNC,"timeout":"60","types":null | 200 | timer null
+NET | deletes the timer | killSwitch | SYNC,"timeout":null,"types":null | 200 | empty
+NET | makes an address | newAddress | ,"ticker":"USDT","network":"TRC20" | 201 | address
+NET | withdraws | withdrawPay | TO,"uniqueId":"net-1" | 201 | empty
+`;
+
+/** It signs nothing: a token goes with the request. */
+const WITH_TOKEN: Recorded = {
+  library: "the exchange's own library for Python with a token",
+  does: 'reads the order history',
+  path: PATHS.history,
+  headers: {
+    'x-fern-language': 'Python',
+    authorization: 'Bearer demo-token',
+    'content-type': 'application/json',
+    'user-agent': 'python-httpx/0.28.1',
   },
-  recorded(CLI, 'buys at the market', ORDER, [buy(''), 200, order('buy', '')]),
-  recorded(CLI, 'sets the timer with a number', SWITCH, [sync('"timeout":60'), 200, timer(null)]),
-  recorded(CLI, 'makes a deposit address', ADDRESS, [
-    ',"ticker":"USDT","network":"TRC20"',
-    201,
-    { account: { address: String } },
-  ]),
-  recorded(CLI, 'withdraws', WITHDRAW, [withdrawal('cli-1'), 201, []]),
-  recorded(CLI, 'lists codes', CODES, [',"limit":2', 201, codes]),
-  recorded(CLI, 'reads the hashrate', HASHRATE, [',"account":"rig"', 200, hashrate]),
-  recorded(AIOHTTP, 'buys at the market', ORDER, [
-    buy(',"clientOrderId":"aio-1"'),
-    200,
-    order('buy', 'aio-1'),
-  ]),
-  recorded(GO, 'buys at the market', ORDER, [
-    ',"market":"BTC_USDT","amount":"0.01","side":"buy"',
-    200,
-    { ...order('buy', ''), postOnly: false, ioc: false },
-  ]),
-  recorded(GO, 'sets the timer', SWITCH, [sync('"timeout":"120","types":["spot"]'), 200, timer(['spot'])]),
-  recorded(GO, 'lists codes', CODES, [',"limit":2', 201, codes]),
-  recorded(PHP, 'buys at the market', ORDER, [
-    ',"market":"BTC_USDT","side":"buy","clientOrderId":"php-1","amount":"0.01"',
-    200,
-    { ...order('buy', 'php-1'), postOnly: false, ioc: false },
-  ]),
-  recorded(PHP, 'sets the timer without naming types', SWITCH, [
-    sync('"timeout":"60","types":[]'),
-    200,
-    timer(null),
-  ]),
-  recorded(PHP, 'makes a deposit address', ADDRESS, [
-    ',"ticker":"BTC","type":"bech32"',
-    201,
-    { account: { address: String } },
-  ]),
-  recorded(PHP, 'lists codes', CODES, [',"limit":2', 201, codes]),
-  recorded(PHP, 'withdraws', WITHDRAW, [withdrawal('php-1'), 201, []]),
-  recorded(NET, 'buys at the market', ORDER, [buy(',"clientOrderId":"net-1"'), 200, order('buy', 'net-1')]),
-  recorded(NET, 'sets the timer', SWITCH, [sync('"timeout":"60","types":null'), 200, timer(null)]),
-  recorded(NET, 'deletes the timer', SWITCH, [sync('"timeout":null,"types":null'), 200, []]),
-  recorded(NET, 'makes a deposit address', ADDRESS, [
-    ',"ticker":"USDT","network":"TRC20"',
-    201,
-    { account: { address: String } },
-  ]),
-  recorded(NET, 'withdraws', WITHDRAW, [withdrawal('net-1'), 201, []]),
-];
+  payload: '{"limit": 2}',
+  status: 200,
+  reads: {},
+};
+
+export const RECORDED: readonly Recorded[] = [WITH_TOKEN, ...TABLE.trim().split('\n').map(readLine)];
+
+function readLine(line: string): Recorded {
+  const [sender = '', does = '', name = '', given = '', status, reads = ''] = line.split(' | ');
+  const { library, headers, write } = SENDERS[sender] ?? CCXT;
+  const path = PATHS[name as keyof typeof PATHS];
+  const fields = given.replace(/^[A-Z_]+/, (word) => FIELDS[word] ?? word);
+  const reply = readsOf(reads.split(' '));
+  return { library, does, path, headers, ...write(path, fields), status: Number(status), reads: reply };
+}

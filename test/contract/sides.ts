@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { type Client, createClient } from '../../src/exchange/client.ts';
 import { ApiError, ArgumentError, RefusedError } from '../../src/exchange/errors.ts';
@@ -15,21 +16,21 @@ import { type Sent, signed } from '../simulator/raw-client.ts';
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** What came of a request, told alike for both sides. */
-export type Outcome =
+type Outcome =
   | { readonly kind: 'done'; readonly value: unknown }
   | {
       readonly kind: 'refused';
       readonly status: number | null;
       /** Null where the answer has none. */
       readonly code: number | null;
+      readonly message: string;
       readonly errors: Readonly<Record<string, readonly string[]>>;
     }
   /** The client has not sent it: an argument, in the document's spelling, is not allowed. */
   | { readonly kind: 'not-sent'; readonly field: string };
 
 /** One way to use the exchange. Fields are written as the document writes them. */
-export interface Side {
-  readonly kind: 'client' | 'raw';
+interface Side {
   readonly exchange: SimulatedExchange;
   readonly ask: (operation: OperationName, fields?: Fields, key?: string) => Promise<Outcome>;
 }
@@ -49,14 +50,19 @@ export interface RawSide extends Side {
   readonly send: (sent: Sent) => { readonly status: number; readonly value: unknown };
 }
 
-const SPELLINGS = {
-  client_order_id: 'clientOrderId',
-  unique_id: 'uniqueId',
-  timeout: 'timeoutSeconds',
-} as const;
-const spell = (field: string): string => SPELLINGS[field as keyof typeof SPELLINGS] ?? field;
-const spellBack = (argument: string): string =>
-  Object.entries(SPELLINGS).find(([, spelling]) => spelling === argument)?.[0] ?? argument;
+export type AnySide = ClientSide | RawSide;
+
+/** One test, which is run on both sides. */
+export interface Case {
+  /** A sentence; no two cases have the same. */
+  readonly title: string;
+  /** Ids of the rows that it checks. */
+  readonly rows: readonly string[];
+  readonly options?: ExchangeOptions;
+  readonly check: (side: AnySide) => Promise<void>;
+}
+
+const SPELLINGS = { client_order_id: 'clientOrderId', unique_id: 'uniqueId', timeout: 'timeoutSeconds' };
 
 /** Fields of the document as arguments of the client. The document counts a buy in the quote currency. */
 function argumentsOf(operation: OperationName, fields: Fields): Fields {
@@ -64,26 +70,31 @@ function argumentsOf(operation: OperationName, fields: Fields): Fields {
   return Object.fromEntries(
     Object.entries(isBuy ? { ...fields, amountIn: 'quote' } : fields).map(([field, value]) => {
       const isSeconds = field === 'timeout' && typeof value === 'string';
-      return [spell(field), isSeconds ? Number(value) : value];
+      return [SPELLINGS[field as keyof typeof SPELLINGS] ?? field, isSeconds ? Number(value) : value];
     }),
   );
 }
 
 function outcomeOf(error: unknown): Outcome {
-  if (error instanceof ArgumentError) return { kind: 'not-sent', field: spellBack(error.argument) };
+  if (error instanceof ArgumentError) {
+    const { argument } = error;
+    const field = Object.entries(SPELLINGS).find(([, spelling]) => spelling === argument)?.[0] ?? argument;
+    return { kind: 'not-sent', field };
+  }
   if (!(error instanceof ApiError)) throw error;
-  const { status } = error;
-  if (error instanceof RefusedError)
-    return { kind: 'refused', status, code: error.code, errors: error.fields };
-  return { kind: 'refused', status, code: null, errors: {} };
+  const { status, message } = error;
+  const { code, errors } =
+    error instanceof RefusedError ? { code: error.code, errors: error.fields } : { code: null, errors: {} };
+  return { kind: 'refused', status, code, message, errors };
 }
+
+const LISTEN = { host: '127.0.0.1', port: 0 };
 
 /** The client over real HTTP. */
 export async function openClientSide(options: ExchangeOptions): Promise<ClientSide> {
   const clock = createSystemClock();
-  const listen = { host: '127.0.0.1', port: 0 };
-  const server = await startSimulatedServer({ clock, listen, exchange: options });
-  const wire = createTransport({ clock: createSystemClock(), bases: [server.url], connections: 4 });
+  const server = await startSimulatedServer({ clock, listen: LISTEN, exchange: options });
+  const wire = createTransport({ clock, bases: [server.url], connections: 4 });
   const sent: WireRequest[] = [];
   let key = 'demo-key';
   const client = createClient({
@@ -137,8 +148,7 @@ export function openRawSide(options: ExchangeOptions): RawSide {
     async ask(operation, fields = {}, key = 'demo-key') {
       const { status, value } = send(requestOf(operation, fields, key));
       if (status < 300) return { kind: 'done', value };
-      const { code = null, errors = {} } = value as { code?: number; errors?: Record<string, string[]> };
-      return { kind: 'refused', status, code, errors };
+      return { kind: 'refused', status, code: null, message: '', errors: {}, ...(value as object) };
     },
   };
 }
@@ -150,4 +160,54 @@ export function requestOf(operation: OperationName, fields: Fields = {}, key = '
   if (authentication === 'signed') return signed(fields, { path, key });
   const headers = { authorization: 'Bearer demo-token', 'content-type': 'application/json' };
   return { method, path, headers, body: JSON.stringify(fields) };
+}
+
+/** Asks one client with two base addresses, of which the first one is `url`, for a timer at each. */
+export async function twoBases(url: string): Promise<void> {
+  const clock = createSystemClock();
+  const eu = await startSimulatedServer({ clock, listen: LISTEN });
+  const credentials = () => ({ key: 'demo-key', secret: 'demo-secret' });
+  const client = createClient({ bases: [url, eu.url], credentials, nonce: 'increasing', clock });
+  try {
+    const timer = { market: 'BTC_USDT', timeoutSeconds: 60 };
+    await client.syncKillSwitch(timer, { base: 0 });
+    expect(eu.exchange.timers()).toHaveLength(0);
+    await client.syncKillSwitch(timer, { base: 1 });
+    expect(eu.exchange.timers()).toHaveLength(1);
+  } finally {
+    await client.close();
+    await eu.close();
+  }
+}
+
+/** A request of each operation with all that it can be given, and which the exchange carries out. */
+export const SAMPLES: Readonly<Record<OperationName, Fields>> = {
+  createStockMarketOrder: {
+    market: 'BTC_USDT',
+    side: 'buy',
+    amount: '60',
+    client_order_id: 'bot-1.7_a',
+    stp: 'cancel_new',
+  },
+  orderHistory: { market: 'BTC_USDT', limit: 10 },
+  withdrawPay: { ticker: 'USDT', amount: '10', address: 'TXyz', unique_id: 'w-1', network: 'TRC20' },
+  syncKillSwitch: { market: 'BTC_USDT', timeout: '60', types: ['spot', 'margin'] },
+  myCodes: { limit: 2, offset: 1 },
+  miningHashrate: { account: 'rig', from: 1_700_000_000, to: 1_700_007_200, interval: '1h' },
+  createNewAddress: { ticker: 'XRP', network: 'XRP' },
+  miningPool: {},
+  ping: {},
+};
+
+/** The sample of the operation with other fields; undefined leaves one out. */
+export function but(operation: OperationName, fields: Fields): Fields {
+  const all = Object.entries({ ...SAMPLES[operation], ...fields });
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+}
+
+/** The value of a request that is carried out; fails the test where it is not. */
+export async function done(side: AnySide, operation: OperationName, fields: Fields = {}): Promise<unknown> {
+  const outcome = await side.ask(operation, fields);
+  if (outcome.kind === 'done') return outcome.value;
+  return expect.fail(`${operation} ${JSON.stringify(fields)}: ${JSON.stringify(outcome)}`);
 }
