@@ -14,6 +14,8 @@ export function easeCadence(state: CoreState, out: Effect[]): void {
   const { monoMs } = state.now;
   if (monoMs < state.nextReplanMs) return;
   state.nextReplanMs = monoMs + REPLAN_MS;
+  state.fastestBeforeMs = state.fastestMs;
+  state.fastestMs = Number.POSITIVE_INFINITY;
   if (state.cadenceFactor > 1 && monoMs - state.lastThrottledMs > RECOVERY_MS) {
     state.cadenceFactor = Math.max(1, state.cadenceFactor - RECOVERY_STEP);
   }
@@ -30,8 +32,9 @@ export function easeCadence(state: CoreState, out: Effect[]): void {
 /** Renewals a second that the rate limit and, where requests go one after the other, the round trip allow. */
 export function carriedPerSecond(state: CoreState): number {
   const limitPerSecond = plannedPerSecond(state.settings, state.roundTripMs);
-  if (state.settings.nonce === 'window' || state.roundTripMs === null) return limitPerSecond;
-  return Math.min(limitPerSecond, (SERIAL_SHARE * 1000) / Math.max(state.roundTripMs, 0.1));
+  if (state.roundTripMs === null) return limitPerSecond;
+  const lanes = state.settings.nonce === 'window' ? state.settings.connections : 1;
+  return Math.min(limitPerSecond, (lanes * SERIAL_SHARE * 1000) / Math.max(state.roundTripMs, 0.1));
 }
 
 /** Gives every configured market its period and its place on the grid. `moved`: some period changed noticeably. */

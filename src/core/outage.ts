@@ -7,6 +7,8 @@ import type { Attempt, BaseState, CoreState, MarketState } from './state.ts';
 const FAILURES = 3;
 /** While an address is down it is pinged this often, so that its recovery is seen at once. */
 const RECOVERY_PING_MS = 500;
+/** An attempt that is unanswered for this long, and for eight round trips, is silent. */
+const SILENT_MS = 500;
 
 /** Something of the API itself answered: the address works, whatever it said. */
 export function heardFrom(state: CoreState, base: BaseState, out: Effect[]): void {
@@ -17,6 +19,8 @@ export function heardFrom(state: CoreState, base: BaseState, out: Effect[]): voi
   if (base.outage === null) return;
   const { sinceMs, attempts } = base.outage;
   base.outage = null;
+  // The order of the last plan left out those that had failed.
+  state.plannedEpoch = -1;
   const lastedMs = state.now.monoMs - sinceMs;
   out.push({ kind: 'notice', notice: { kind: 'outage-ended', base: base.index, lastedMs, attempts } });
   for (const market of state.markets) {
@@ -47,22 +51,33 @@ export function failedAt(
  * several markets unanswered for much longer than a round trip, and nobody answered since, are an outage too.
  */
 export function judgeSilence(state: CoreState, out: Effect[]): void {
-  const silentMs = Math.max(500, 8 * (state.roundTripMs ?? 100));
   for (const base of state.bases) {
     let count = 0;
     let first: MarketState | null = null;
     let several = false;
     for (const attempt of state.attempts.values()) {
       if (attempt.base !== base.index || attempt.writtenMs < base.lastAnswerMs) continue;
-      if (state.now.monoMs - attempt.writtenMs < silentMs) continue;
+      if (state.now.monoMs - attempt.writtenMs < silentMs(state, attempt.market)) continue;
       count += 1;
       several ||= first !== null && first !== attempt.market;
       first ??= attempt.market;
     }
     if (count >= FAILURES && several) {
-      beginOutage(state, base, `${count} requests unanswered for ${Math.round(silentMs)} ms or more`, out);
+      beginOutage(state, base, `${count} requests unanswered for ${SILENT_MS} ms or more`, out);
     }
   }
+}
+
+/** Unanswered for longer than this is silent. */
+function silentMs(state: CoreState, { roundTrip }: MarketState): number {
+  return Math.max(SILENT_MS, 8 * (roundTrip?.meanMs ?? state.roundTripMs ?? 100));
+}
+
+/** The market itself has failed, or is silent: during an outage the canaries stand for it. */
+export function isFailing(state: CoreState, market: MarketState): boolean {
+  if (market.streak > 0 || market.timedOut) return true;
+  const [oldest] = market.inFlight;
+  return oldest !== undefined && state.now.monoMs - oldest.writtenMs >= silentMs(state, market);
 }
 
 function beginOutage(state: CoreState, base: BaseState, detail: string, out: Effect[]): void {

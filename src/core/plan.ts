@@ -1,10 +1,10 @@
 import { dueUntil, isEnding } from './due.ts';
 import type { Effect } from './events.ts';
 import { dueExits, tripDone } from './exit.ts';
-import { routeFor, routeOf, usableBases } from './outage.ts';
+import { isFailing, routeFor, routeOf, usableBases } from './outage.ts';
 import { TRIP_MS } from './promise.ts';
 import { isThrottled, reserved, roomInWindow } from './rate.ts';
-import { type Candidate, release, releaseNext } from './release.ts';
+import { type Candidate, longestAnswerMs, outlivesLane, release, releaseNext } from './release.ts';
 import {
   awakeMs,
   awakeSlackMs,
@@ -95,7 +95,7 @@ export function plan(state: CoreState, out: Effect[]): void {
   state.plannedRoundTripMs = state.roundTripMs ?? 0;
   switch (state.phase.kind) {
     case 'running':
-      release(state, dueWhileRunning(state), out);
+      release(state, dueWhileRunning(state, out), out);
       break;
     case 'stopping':
       release(state, dueWhileStopping(state), out);
@@ -113,7 +113,7 @@ function dueWhileStopping(state: CoreState): Candidate[] {
   return probe === undefined ? [] : [{ ...probe, detached: true }];
 }
 
-function dueWhileRunning(state: CoreState): Candidate[] {
+function dueWhileRunning(state: CoreState, out: Effect[]): Candidate[] {
   // While a timer can be saved, a refused key is a failure like any other: it is tried again in time for the deadline.
   if (state.unauthorised !== null && !canSaveAny(state)) return keyProbe(state, state.unauthorised);
   const route = routeOf(state);
@@ -127,19 +127,20 @@ function dueWhileRunning(state: CoreState): Candidate[] {
     // Most are neither due nor the next one: nothing else about them needs to be looked at.
     if ((atMs > dueMs && atMs >= state.nextDueMs) || market === undefined) continue;
     if (isEnding(market)) ending.push(market);
-    if (route === null || !isWanted(state, market) || isBusy(market)) continue;
+    if (!isWanted(state, market) || (route === null && isGated(state, market))) continue;
+    if (market.nextMs <= dueMs) makePlace(state, market, out);
+    if (isBusy(market)) continue;
     if (market.nextMs <= dueMs) due.push(market);
     else state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
   }
   // A trip or a delete has no deadline: it waits until the key is accepted.
   const trips = state.unauthorised === null ? dueTrips(state, ending) : [];
   const exits = state.unauthorised === null ? dueExits(state, ending) : [];
-  if (route === null) return [...trips, ...canaries(state, () => true), ...exits];
   const { markets: inOrder, pressingUntilMs } = orderOf(state, due, MOST_PLANNED);
   // Those behind are found by the next plan.
   if (inOrder.length < due.length) state.nextDueMs = state.now.monoMs;
   // An address that is pinged well again is tried beside the one that stands in for it.
-  const returning = canaries(state, ({ pingUp }) => pingUp === true);
+  const returning = canaries(state, ({ pingUp }) => route === null || pingUp === true);
   const others =
     returning.length === 0
       ? inOrder
@@ -148,9 +149,19 @@ function dueWhileRunning(state: CoreState): Candidate[] {
   const withTime = others.findIndex((market) => rankOf(state, market, pressingUntilMs) > RANK.presses);
   const pressing = withTime < 0 ? others.length : withTime;
   const renewals = others.map((market, place) =>
-    renewal(market, routeFor(state, market), market.timedOut, place >= pressing),
+    renewal(
+      market,
+      routeFor(state, market),
+      market.timedOut || outlivesLane(state, market),
+      place >= pressing,
+    ),
   );
   return [...trips, ...returning, ...renewals.slice(0, pressing), ...exits, ...renewals.slice(pressing)];
+}
+
+/** Every address is out, and the canaries stand for this market: it has failed itself, or would show a refused key. */
+function isGated(state: CoreState, market: MarketState): boolean {
+  return state.unauthorised !== null || isFailing(state, market);
 }
 
 /** Trips, and then what exits want to write. */
@@ -232,6 +243,19 @@ function canaries(state: CoreState, allowed: (base: BaseState) => boolean): Cand
     chosen.push({ ...renewal(market, base.index, true), onWrite });
   }
   return chosen;
+}
+
+/**
+ * A new attempt needs the place of one that will hardly be answered any more. The oldest stays: it shows how long an
+ * answer takes.
+ */
+function makePlace(state: CoreState, market: MarketState, out: Effect[]): void {
+  const [, second] = market.inFlight;
+  if (second === undefined || market.inFlight.length < MOST_IN_FLIGHT) return;
+  if (market.inFlight.some(({ aborted, purpose }) => aborted || purpose !== 'renew')) return;
+  if (state.now.monoMs - second.writtenMs < longestAnswerMs(state, market)) return;
+  second.aborted = true;
+  out.push({ kind: 'abort', attempt: second.id });
 }
 
 /** Nothing more for this market now: enough is in flight, or a trip is, which a renewal must not overtake. */

@@ -206,11 +206,29 @@ function placed(state: CoreState, market: MarketState, slack: number, gapMs: num
   return gapToLastChanceMs(slack, gapMs, roundTripMs * (opens ? 1.5 : 0.25));
 }
 
+/** What the market's answers take at most, as far as it is known. */
+export function longestAnswerMs(state: CoreState, { roundTrip }: MarketState): number {
+  if (roundTrip !== null) return roundTrip.meanMs + 4 * roundTrip.deviationMs;
+  return (state.roundTripMs ?? 100) + 4 * state.roundTripDeviationMs;
+}
+
+/** An answer that is known to take long is waited for, but no longer than a period: a retry would say nothing new. */
+function expectedMs({ roundTrip, periodMs, timedOut }: MarketState): number {
+  return roundTrip === null || timedOut ? 0 : Math.min(roundTrip.meanMs, periodMs);
+}
+
+/** The market's answers take longer than anybody waits for a lane: it holds none. */
+export function outlivesLane(state: CoreState, { roundTrip }: MarketState): boolean {
+  // In a nonce window the lanes are connections, and each request needs one.
+  const { nonce } = state.settings;
+  return nonce === 'increasing' && roundTrip !== null && roundTrip.meanMs > lanePatienceMs(state);
+}
+
 function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   const { market, purpose, base, detached } = candidate;
   const { monoMs, wallMs } = state.now;
   const slack = slackMs(state, market);
-  const longestRoundTripMs = (state.roundTripMs ?? 100) + 4 * state.roundTripDeviationMs;
+  const longestRoundTripMs = longestAnswerMs(state, market);
   const attempt: Attempt = {
     id: state.nextAttemptId,
     market,
@@ -226,6 +244,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     timeoutMs: purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs,
     epoch: state.epoch,
     aborted: false,
+    overdue: false,
   };
   state.nextAttemptId += 1;
   state.attempts.push(attempt);
@@ -233,7 +252,10 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
   market.lastWrittenMs = monoMs;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
   const throttled = isThrottled(state);
-  const gapMs = purpose === 'renew' ? retryGapMs(slack, throttled) : retryGapMs(0, throttled);
+  const gapMs =
+    purpose === 'renew'
+      ? Math.max(retryGapMs(slack, throttled), expectedMs(market))
+      : retryGapMs(0, throttled);
   const jitteredMs = jittered(gapMs, state.settings.seed + market.index, attempt.id);
   const gapToNextMs = purpose === 'renew' ? placed(state, market, slack, jitteredMs) : jitteredMs;
   dueAt(state, market, monoMs + gapToNextMs);
@@ -254,7 +276,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     timeoutSeconds: purpose === 'delete' ? null : Math.round(attempt.timeoutMs / 1000),
     types: market.settings.types,
     base,
-    fresh: detached,
+    fresh: detached && !(outlivesLane(state, market) && !market.timedOut),
   });
   candidate.onWrite?.();
 }

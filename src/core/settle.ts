@@ -18,6 +18,7 @@ import {
   type BaseState,
   type CoreState,
   type MarketState,
+  type RoundTrip,
   slackMs,
 } from './state.ts';
 import { LEAST_ATTEMPTS } from './timing.ts';
@@ -52,7 +53,7 @@ export function settle(state: CoreState, id: number, outcome: Outcome, out: Effe
 
 /** A good answer: the address works, the key is good, the market is known. */
 function answered(state: CoreState, base: BaseState, attempt: Attempt, out: Effect[]): void {
-  measureRoundTrip(state, state.now.monoMs - attempt.writtenMs);
+  measureRoundTrip(state, attempt.market, state.now.monoMs - attempt.writtenMs);
   heardFrom(state, base, out);
   acceptKey(state, out);
   const { market } = attempt;
@@ -127,7 +128,13 @@ function planNext(state: CoreState, { market, writtenMs }: Attempt): void {
   // Whoever had to wait for a turn keeps it: turns are spread as evenly as the budget asks for.
   if (market.waitedForTurn) market.phaseMs = (writtenMs - state.startedMs) % periodOf(state, market);
   market.waitedForTurn = false;
-  let nextMs = nextOnGrid(state, market, writtenMs);
+  // A newer renewal that is on its way has been that point's.
+  const newestMs = market.inFlight.reduce(
+    (latest, other) =>
+      other.purpose === 'renew' && !other.overdue ? Math.max(latest, other.writtenMs) : latest,
+    writtenMs,
+  );
+  let nextMs = nextOnGrid(state, market, newestMs);
   // What waited for this answer waits no longer.
   if (market.tripWanted || market.exit !== null) nextMs = monoMs;
   const slackNow = slackMs(state, market);
@@ -204,13 +211,30 @@ export function periodOf(state: CoreState, market: MarketState): number {
   );
 }
 
-/** RFC 6298 smoothing: an eighth of each new sample, a quarter of its deviation. */
-function measureRoundTrip(state: CoreState, sampleMs: number): void {
-  if (state.roundTripMs === null) {
-    state.roundTripMs = sampleMs;
-    state.roundTripDeviationMs = sampleMs / 2;
-    return;
+/** RFC 6298: an eighth of each new sample, a quarter of its deviation. */
+function smoothed(known: RoundTrip | null, sampleMs: number): RoundTrip {
+  if (known === null) return { meanMs: sampleMs, deviationMs: sampleMs / 2 };
+  const { meanMs, deviationMs } = known;
+  return {
+    meanMs: meanMs + (sampleMs - meanMs) / 8,
+    deviationMs: deviationMs + (Math.abs(sampleMs - meanMs) - deviationMs) / 4,
+  };
+}
+
+/** Each market has answer times of its own; those of all are told by the fast ones. */
+function measureRoundTrip(state: CoreState, market: MarketState, sampleMs: number): void {
+  market.roundTrip = smoothed(market.roundTrip, sampleMs);
+  if (market === state.fastest) {
+    // It was the measure of all, and has become slower, or faster.
+    state.fastestMs = sampleMs;
+    state.fastestBeforeMs = sampleMs;
+  } else if (sampleMs < state.fastestMs) {
+    state.fastestMs = sampleMs;
+    state.fastest = market;
   }
-  state.roundTripDeviationMs += (Math.abs(sampleMs - state.roundTripMs) - state.roundTripDeviationMs) / 4;
-  state.roundTripMs += (sampleMs - state.roundTripMs) / 8;
+  if (sampleMs > 2 * Math.min(state.fastestMs, state.fastestBeforeMs) + 50) return;
+  const { roundTripMs: meanMs, roundTripDeviationMs: deviationMs } = state;
+  const next = smoothed(meanMs === null ? null : { meanMs, deviationMs }, sampleMs);
+  state.roundTripMs = next.meanMs;
+  state.roundTripDeviationMs = next.deviationMs;
 }

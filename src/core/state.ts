@@ -23,6 +23,8 @@ export interface Attempt {
   /** Goes over a connection of its own and holds no lane: its market, or its base, is known to hang. */
   readonly detached: boolean;
   aborted: boolean;
+  /** Unanswered for longer than it should: whatever follows takes a fresh connection. It is listened to all the same. */
+  overdue: boolean;
 }
 
 /** What is believed about a market's timer at the exchange. The truth lies between the two ends. */
@@ -121,11 +123,19 @@ export interface MarketState {
   lastConfirmedMs: number;
   lastWrittenMs: number;
   lastDurationMs: number | null;
+  /** Its own smoothed round trip and mean deviation; null before its first answer. */
+  roundTrip: RoundTrip | null;
   slackHistory: number[];
   renewals: number;
   failures: number;
   lapses: number;
   lastProblem: string | null;
+}
+
+/** Milliseconds, smoothed as in RFC 6298. */
+export interface RoundTrip {
+  readonly meanMs: number;
+  readonly deviationMs: number;
 }
 
 export interface BaseState {
@@ -244,9 +254,13 @@ export interface CoreState {
   /** Before this awake time no pause ends. */
   pauseOverAwakeMs: number;
   readonly pace: Pace;
-  /** Smoothed round trip and its mean deviation. */
+  /** Smoothed round trip and its mean deviation, of the markets that are answered fastest: a slow one is slow by itself. */
   roundTripMs: number | null;
   roundTripDeviationMs: number;
+  /** The fastest answer since the last replan, and since the one before it; and whose it was. */
+  fastest: MarketState | null;
+  fastestMs: number;
+  fastestBeforeMs: number;
   capacityPerSecond: number;
   /** 1, or more after throttling: periods are this many times longer. */
   cadenceFactor: number;

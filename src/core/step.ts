@@ -13,6 +13,7 @@ import { takePermits } from './release.ts';
 import { endHandovers, forgetGone, reload } from './reload.ts';
 import { settle } from './settle.ts';
 import {
+  type Attempt,
   attemptOf,
   awakeMs,
   awakeSlackMs,
@@ -22,7 +23,7 @@ import {
   slackMs,
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
-import { TICK_MS } from './timing.ts';
+import { LONGEST_LISTEN_MS, TICK_MS } from './timing.ts';
 import { isSalvageable } from './urgency.ts';
 
 /** What becomes due within this is released together: at scale wake-ups cost more than requests. */
@@ -103,7 +104,8 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
  */
 export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   const attempt = attemptOf(state, id);
-  if (attempt === undefined || attempt.aborted || attempt.epoch !== state.epoch) return false;
+  if (attempt === undefined || attempt.aborted || attempt.overdue || attempt.epoch !== state.epoch)
+    return false;
   // The host stood still since this was prepared, and the core has not been told yet.
   if (now.monoMs - state.wakeAtMs > TICK_MS) return false;
   if (attempt.purpose === 'trip') return attempt.market.tripWanted;
@@ -195,10 +197,18 @@ function passTime(state: CoreState, now: Instant, out: Effect[]): void {
 /** What time alone brings about. */
 function sweep(state: CoreState, out: Effect[]): void {
   const { monoMs } = state.now;
+  // Those that are listened to longer than an answer should take leave connections for the others.
+  let listening = 0;
   for (const attempt of state.attempts) {
     if (attempt.aborted || monoMs < attempt.deadlineMs) continue;
-    attempt.aborted = true;
-    out.push({ kind: 'abort', attempt: attempt.id });
+    if (mayListenOn(state, attempt) && listening < state.settings.connections / 2) {
+      listening += 1;
+      if (!attempt.overdue) attempt.market.timedOut = true;
+      attempt.overdue = true;
+    } else {
+      attempt.aborted = true;
+      out.push({ kind: 'abort', attempt: attempt.id });
+    }
   }
   if (state.phase.kind === 'running') {
     judgeSilence(state, out);
@@ -208,6 +218,15 @@ function sweep(state: CoreState, out: Effect[]): void {
     pingBases(state, out);
     easeCadence(state, out);
   }
+}
+
+/**
+ * An exchange may just be slow: the oldest attempt of a market is listened to for longer than an answer should take, or
+ * nobody would ever learn that it takes so long.
+ */
+function mayListenOn(state: CoreState, { market, id, writtenMs }: Attempt): boolean {
+  if (state.phase.kind !== 'running' || market.inFlight[0]?.id !== id) return false;
+  return state.now.monoMs - writtenMs < LONGEST_LISTEN_MS;
 }
 
 /** The last attempt is placed to arrive just in time: its answer is waited for before anything is said. */
@@ -289,7 +308,7 @@ function setWake(state: CoreState): void {
   const { monoMs } = state.now;
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
   for (const attempt of state.attempts) {
-    if (!attempt.aborted) wakeMs = Math.min(wakeMs, attempt.deadlineMs);
+    if (!attempt.aborted && !attempt.overdue) wakeMs = Math.min(wakeMs, attempt.deadlineMs);
   }
   if (state.phase.kind === 'running') {
     for (const base of state.bases) wakeMs = Math.min(wakeMs, base.nextPingMs);

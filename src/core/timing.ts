@@ -144,12 +144,16 @@ export function gapToLastChanceMs(slackMs: number, gapMs: number, needsMs: numbe
   return lastMs >= SHORTEST_GAP_MS && lastMs - gapMs < SHORTEST_GAP_MS ? lastMs : gapMs;
 }
 
+/** An attempt is listened to for so long at most, as long as nothing else needs its place. */
+export const LONGEST_LISTEN_MS = 10_000;
+
 /**
  * How long one attempt may stay unanswered. Three always fit into the slack. Where the round trip is long the bound
  * follows it: a deadline below the round trip would never see an answer.
  */
 export function attemptDeadlineMs(slackMs: number, roundTripMs: number): number {
-  const least = clamp(3 * roundTripMs, 500, 3000);
+  const least = clamp(3 * roundTripMs, 500, LONGEST_LISTEN_MS);
+  if (least > 3000) return least;
   return slackMs <= 0 ? Math.max(1500, least) : clamp(slackMs / 3, least, 3000);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { dueAt } from '../../src/core/due.ts';
-import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT, SERVER_EPOCH, type Write } from './driver.ts';
+import { createDriver, type Driver, HTTP_500, NOT_SENT, SERVER_EPOCH, type Write } from './driver.ts';
 
 const names = (writes: readonly Write[]) => writes.map(({ market }) => market);
 const of = (driver: Driver, market: string) => driver.writes.filter((write) => write.market === market);
@@ -103,37 +103,19 @@ describe('without an answer', () => {
     expect(driver.writes.length - before).toBeLessThanOrEqual(140);
   });
 
-  test('an attempt is given up at its deadline, and the one after it takes a fresh connection', () => {
+  test('an attempt is listened to after its deadline, and the one after it takes a fresh connection', () => {
     const driver = createDriver({ markets: ['AAA:60'] });
     driver.arm();
     driver.wait(6000);
     const hung = driver.takeOne();
     expect(hung.fresh).toBe(false);
-    driver.wait(2990);
-    expect(driver.effects).not.toContainEqual({ kind: 'abort', attempt: hung.attempt });
-    driver.wait(20);
-    expect(driver.effects.filter((one) => one.kind === 'abort')).toEqual([
-      { kind: 'abort', attempt: hung.attempt },
-    ]);
-    driver.settle(hung, LOST);
-    driver.wait(3000);
+    driver.wait(3010);
+    const aborts = () => driver.effects.filter((one) => one.kind === 'abort');
+    expect(aborts()).toEqual([]);
+    while (driver.writes.length === 2) driver.wait(10);
     expect(driver.takeOne().fresh).toBe(true);
-  });
-
-  test('an attempt with little time left is given up to the millisecond, not at the next tick', () => {
-    const driver = createDriver({ markets: ['AAA:30'] });
-    driver.arm();
-    driver.wait(1000);
-    const market = driver.market('AAA');
-    market.belief.notBeforeLifeMs = driver.state.lifeMs + 6100;
-    dueAt(driver.state, market, driver.state.now.monoMs);
-    driver.wait(0);
-    driver.tick();
-    const hung = driver.takeOne();
-    const deadlineMs = driver.state.attempts.find(({ id }) => id === hung.attempt)?.deadlineMs ?? 0;
-    expect(deadlineMs % 250).not.toBe(0);
-    while (!driver.effects.some(({ kind }) => kind === 'abort')) driver.wait(1);
-    expect(driver.now().monoMs - deadlineMs).toBeLessThanOrEqual(2);
+    while (aborts().length === 0) driver.wait(10);
+    expect(driver.now().monoMs - (hung.atMs + 5000)).toBeGreaterThan(5000);
   });
 
   test('a connection that failed at once is no reason for a fresh one', () => {

@@ -172,7 +172,8 @@ test.each([
   [-1, 20, 1500],
   // Over a long way an attempt is never given up before an answer could be there.
   [300, 400, 1200],
-  [300, 5000, 3000],
+  [300, 2000, 6000],
+  [60_000, 5000, 10_000],
   [0, 800, 2400],
 ])(
   'with %i ms of slack and a round trip of %i ms an attempt may stay unanswered for %i ms',
@@ -231,9 +232,4 @@ test('durations read as people write them', () => {
 
 test('a timer of 20 s is renewed more often than ten times: rounding and the last gap cost it more', () => {
   expect(planCadence([market(20)], 1000).periodsMs).toEqual([1750]);
-});
-
-test('no attempt waits longer than 3 s for its answer, however long the round trip is', () => {
-  expect(attemptDeadlineMs(0, 5000)).toBe(3000);
-  expect(attemptDeadlineMs(60_000, 5000)).toBe(3000);
 });

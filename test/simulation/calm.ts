@@ -54,5 +54,6 @@ export function renewalOf(market: MarketState): Attempt {
     epoch: 0,
     detached: false,
     aborted: false,
+    overdue: false,
   };
 }
