@@ -9,13 +9,30 @@ interface Trader {
   readonly fetchStatus: () => Promise<{ status: string }>;
   readonly createOrder: (
     symbol: string,
-    type: 'market',
+    type: 'market' | 'limit',
     side: 'buy' | 'sell',
     amount: number,
-    price?: undefined,
+    price?: number,
     params?: object,
   ) => Promise<object>;
   readonly cancelAllOrdersAfter: (timeoutMs: number, params: object) => Promise<unknown>;
+  readonly createMarketBuyOrderWithCost: (symbol: string, cost: number) => Promise<object>;
+  readonly fetchTicker: (symbol: string) => Promise<object>;
+  readonly fetchTickers: () => Promise<Record<string, object>>;
+  readonly fetchBalance: () => Promise<Record<string, object>>;
+  readonly fetchOpenOrders: (symbol?: string) => Promise<readonly { id: string }[]>;
+  readonly fetchClosedOrders: (symbol?: string) => Promise<readonly { id: string }[]>;
+  readonly fetchOrder: (id: string, symbol: string) => Promise<object>;
+  readonly cancelOrder: (id: string, symbol: string) => Promise<object>;
+  readonly cancelAllOrders: (symbol: string) => Promise<unknown>;
+  readonly fetchDepositAddress: (code: string, params?: object) => Promise<object>;
+  readonly withdraw: (
+    code: string,
+    amount: number,
+    address: string,
+    tag?: string,
+    params?: object,
+  ) => Promise<object>;
   readonly createDepositAddress: (code: string, params: object) => Promise<object>;
   readonly v4PrivatePostMainAccountWithdrawPay: (params: object) => Promise<unknown>;
   readonly v4PrivatePostMainAccountCodesMy: (params: object) => Promise<unknown>;
@@ -45,6 +62,40 @@ const refusal = async (call: Promise<unknown>): Promise<string> =>
   );
 const symbol = 'BTC/USDT';
 const markets = Object.keys(await trader.loadMarkets());
+const idOf = (order: object): string => (order as { id: string }).id;
+const ids = async (orders: Promise<readonly { id: string }[]>) => (await orders).map(({ id }) => id);
+
+/** What a bot with limit orders does before it is done. */
+async function makeMarkets(): Promise<object> {
+  const low = await trader.createOrder(symbol, 'limit', 'buy', 0.01, 50_000);
+  const high = await trader.createOrder(symbol, 'limit', 'sell', 0.02, 70_000);
+  const held = await trader.fetchBalance();
+  const open = await ids(trader.fetchOpenOrders(symbol));
+  const cancelled = await trader.cancelOrder(idOf(low), symbol);
+  const one = await trader.fetchOrder(idOf(high), symbol);
+  const gone = await refusal(trader.cancelOrder(idOf(low), symbol));
+  await trader.cancelAllOrders(symbol);
+  return {
+    low,
+    heldQuote: held['USDT'],
+    heldBase: held['BTC'],
+    isOpen: [open.includes(idOf(low)), open.includes(idOf(high))],
+    cancelled,
+    one,
+    gone,
+    openAfter: await ids(trader.fetchOpenOrders(symbol)),
+    closed: (await ids(trader.fetchClosedOrders(symbol))).length,
+    crossing: await trader.createOrder(symbol, 'limit', 'buy', 0.01, 65_000),
+    maker: await trader.createOrder(symbol, 'limit', 'sell', 0.01, 61_000, { postOnly: true }),
+    withCost: await trader.createMarketBuyOrderWithCost(symbol, 120),
+    ticker: await trader.fetchTicker(symbol),
+    tickers: Object.keys(await trader.fetchTickers()),
+    depositAddress: await trader.fetchDepositAddress('XRP'),
+    withdrawal: await trader.withdraw('USDT', 20, 'TXyz', undefined, { network: 'TRC20' }),
+    tooDear: await refusal(trader.createOrder(symbol, 'limit', 'buy', 100, 59_000)),
+  };
+}
+
 const results = {
   markets,
   status: await trader.fetchStatus(),
@@ -65,6 +116,7 @@ const results = {
   codes: await trader.v4PrivatePostMainAccountCodesMy({ limit: 2 }),
   hashrate: await trader.v4PrivatePostMiningHashrate({ account: 'rig' }),
   pool: await trader.v4PublicGetMiningPool(),
+  ...(await makeMarkets()),
   tooMuch: await refusal(trader.createOrder(symbol, 'market', 'sell', 1000)),
   tooShort: await refusal(trader.cancelAllOrdersAfter(1000, { symbol })),
 };
