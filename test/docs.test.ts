@@ -141,6 +141,7 @@ describe('no document names what does not exist', () => {
 
 /** Flags of vitest and node that the documents name. */
 const OTHER_FLAGS = [
+  '--experimental-vm-modules',
   '--unix-socket',
   '--coverage',
   '--pack-destination',

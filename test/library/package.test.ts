@@ -138,6 +138,7 @@ describe('the packed library', () => {
       "balances { USDT: '899.9', BTC: '0.002' }",
       'UnknownOutcomeError',
       'orders 2',
+      'fired true',
       '',
     ]);
   }, 60_000);
