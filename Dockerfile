@@ -10,7 +10,10 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
-RUN node node_modules/typescript/bin/tsc -p tsconfig.build.json && npm ci --omit=dev --ignore-scripts
+ARG REVISION=unknown
+RUN node node_modules/typescript/bin/tsc -p tsconfig.build.json \
+  && printf '%s\n' "$REVISION" >dist/revision.txt \
+  && npm ci --omit=dev --ignore-scripts
 
 FROM ${RUNTIME_IMAGE}
 ARG VERSION=0.1.0

@@ -187,7 +187,7 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets, s
     load: options.load,
     hide: secrets.hide,
     async apply(next) {
-      await telling.metrics.reconfigure(meteredOf(next));
+      telling.metrics.reconfigure(meteredOf(next));
       inForce = next;
       handover.follow(next);
       levels.configured(levelOf(next));

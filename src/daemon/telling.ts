@@ -1,5 +1,4 @@
 import type { Config } from '../config/config.ts';
-import { toMarketSettings } from '../config/config.ts';
 import type { OnProblem } from '../liveness/problems.ts';
 import { REFUSALS } from '../operator/control.ts';
 import type { Clock, Observer } from '../ports.ts';
@@ -8,6 +7,7 @@ import { createMetrics, type Metered, type Metrics } from '../telemetry/metrics.
 import { createOperations, type Operations } from '../telemetry/operations.ts';
 import { createRecentEvents, type RecentEvents } from '../telemetry/recent-events.ts';
 import type { Write } from '../telemetry/sink.ts';
+import { REVISION } from '../version.ts';
 import { botsOf } from './evidence.ts';
 import { hashOf } from './reloading.ts';
 
@@ -64,7 +64,7 @@ export function createTelling(options: TellingOptions): Telling {
   const { log } = counted;
   const metrics = createMetrics({
     version,
-    revision: 'unknown',
+    revision: REVISION,
     nodeVersion,
     clock,
     bases,
@@ -92,18 +92,11 @@ export function createTelling(options: TellingOptions): Telling {
   };
 }
 
-/** What of the configuration the metrics show. */
+/** What the metrics show of the configuration and no snapshot has. */
 export function meteredOf(config: Config): Metered {
   return {
-    markets: config.markets.map(toMarketSettings).map(({ market, bot, types, timeoutMs }) => ({
-      market,
-      bot,
-      types,
-      timeoutSeconds: timeoutMs / 1000,
-    })),
     bots: botsOf(config.markets),
     shard: { ...config.shard, markets: config.markets.length, fleet: config.fleet.length },
-    policy: config.shutdown.policy,
   };
 }
 

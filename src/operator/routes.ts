@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Snapshot } from '../core/snapshot.ts';
 import type { Clock } from '../ports.ts';
-import { takesGzip } from './accept-encoding.ts';
 import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-stream.ts';
 import { type Check, describeChecks, describeOk, liveChecks, readyChecks } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
@@ -13,21 +12,10 @@ import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from
 /** A body in pieces: text, or bytes. */
 type Body = Iterable<string | Uint8Array>;
 
-/** A body that comes either way. */
-interface TwoWays {
-  /** As one gzip member. */
-  gzip(): Iterable<Uint8Array>;
-  /** The same as text in UTF-8. */
-  text(): Iterable<Uint8Array>;
-}
-
 /** The metrics page, as the listener needs it. */
 export interface MetricsPage {
-  readonly contentType: string;
-  /** Takes over what the next page shows as state. */
-  refresh(snapshot: Snapshot, now: StatusInput['now']): void;
-  /** The page, built without holding the event loop. Any number of readers may read it, at any pace. */
-  renderPage(): Promise<TwoWays>;
+  /** In pieces, built without holding the event loop; in OpenMetrics with `open`. */
+  render(snapshot: Snapshot, now: StatusInput['now'], open: boolean): Promise<readonly string[]>;
 }
 
 /** What the routes read. Nothing here can change anything. */
@@ -43,12 +31,12 @@ export interface WebSources {
 export interface Pages {
   readonly live: () => Promise<Verdict>;
   readonly ready: () => Promise<Verdict>;
-  readonly metrics: () => Promise<TwoWays>;
+  readonly metrics: () => Promise<readonly string[]>;
+  readonly openMetrics: () => Promise<readonly string[]>;
   readonly status: () => Promise<readonly string[]>;
   readonly briefStatus: () => Promise<readonly string[]>;
   readonly page: () => Promise<readonly string[]>;
   readonly events: EventStream;
-  readonly metricsType: string;
   readonly send: ReturnType<typeof createSender>;
 }
 
@@ -61,6 +49,8 @@ interface Verdict {
 /** Bodies on their way at one time; each of slow readers' holds memory. */
 const MAX_BODIES = 32;
 const TEXT = 'text/plain; charset=utf-8';
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** Builds each body once for however many ask for it. */
@@ -80,15 +70,12 @@ export function createPages(sources: WebSources): Pages {
   return {
     live: verdict('livez', (seen) => ({ ok: seen.live, checks: liveChecks(seen) })),
     ready: verdict('readyz', (seen) => ({ ok: seen.ready, checks: readyChecks(seen) })),
-    metrics: shareWhileFresh(clock, async () => {
-      metrics.refresh(sources.snapshot(), clock.now());
-      return metrics.renderPage();
-    }),
+    metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), false)),
+    openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), true)),
     status: shareWhileFresh(clock, () => renderStatus(input(), Number.POSITIVE_INFINITY, clock)),
     briefStatus,
     page: shareWhileFresh(clock, () => [renderPage(describeStatus(input(), PAGE_MARKETS))]),
     events: createEventStream({ clock, status: briefStatus, lastStatus, breathe }),
-    metricsType: metrics.contentType,
     send: createSender(breathe),
   };
 }
@@ -126,16 +113,11 @@ function sendVerdict(reply: FastifyReply, { name, ok, checks }: Verdict, verbose
     .send(verbose ? describeChecks(name, ok, checks) : brief);
 }
 
-/** Compressed for whoever takes that, and inflated piece by piece for the others. */
-function sendMetrics(request: FastifyRequest, reply: FastifyReply, { send, metrics, metricsType }: Pages) {
-  const gzip = takesGzip(request.headers['accept-encoding']);
-  return send(reply, metricsType, async () => {
-    const page = await metrics();
-    void reply.header('vary', 'accept-encoding');
-    if (!gzip) return page.text();
-    void reply.header('content-encoding', 'gzip');
-    return page.gzip();
-  });
+/** As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else. */
+function sendMetrics(request: FastifyRequest, reply: FastifyReply, { send, metrics, openMetrics }: Pages) {
+  void reply.header('vary', 'accept');
+  const open = request.headers.accept?.includes('application/openmetrics-text') === true;
+  return send(reply, open ? OPENMETRICS_TYPE : METRICS_TYPE, open ? openMetrics : metrics);
 }
 
 /** Adds the read-only routes to one listener. */

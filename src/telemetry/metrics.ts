@@ -1,43 +1,46 @@
+import {
+  Histogram,
+  type Metric,
+  type OpenMetricsContentType,
+  type PrometheusContentType,
+  Registry,
+} from 'prom-client';
+import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
 import { FAILURE_REASONS } from '../core/outcome.ts';
-import type { MarketSnapshot, Snapshot } from '../core/snapshot.ts';
+import type { Snapshot } from '../core/snapshot.ts';
 import type { Instant } from '../core/time.ts';
 import type { Clock, Observer } from '../ports.ts';
-import { BOT_SHARDS, type BotCounters, type SeenBot } from './bot-metrics.ts';
-import { countDaemonNotice, countMarketNotice, REMOVALS, STALL_KINDS } from './count.ts';
-import { type DaemonFamilies, declareDaemonFamilies } from './daemon-metrics.ts';
-import { type Breathe, createFleet, type Fleet } from './fleet.ts';
 import {
-  type LabelledMarket,
-  MARKET_SHARDS,
-  type MarketCounters,
-  type MeteredMarket,
-} from './market-metrics.ts';
-import { createPageMaker, type Page } from './render.ts';
+  BOT_STATES,
+  declareFamilies,
+  type Families,
+  PURPOSES,
+  REMOVALS,
+  type Seen,
+  STALL_KINDS,
+} from './families.ts';
 
-/** A scrape, or a reload, gives the event loop back after this long, so that no renewal waits for it. */
+/** A scrape gives the event loop back after this long, so that no renewal waits for it. */
 const SLICE_MS = 3;
+const PIECE_LINES = 500;
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug'] as const;
-/** What refused requests are counted under whose reason was not announced. */
+/** Requests that were refused for a reason that was not announced. */
 const OTHER_REASON = 'other';
 /** A double holds 53 bits exactly; Alertmanager shows the first 48 of its hash, too. */
 const HASH_DIGITS = 48 / 4;
 
-/** What a reload can change of what the metrics show. */
-export interface MeteredShard {
-  readonly index: number;
-  readonly count: number;
-  /** Markets of this shard, and of all together. */
-  readonly markets: number;
-  readonly fleet: number;
-}
-
+/** What a reload can change, and no snapshot shows. */
 export interface Metered {
-  readonly markets: readonly MeteredMarket[];
   readonly bots: readonly string[];
-  readonly policy: Snapshot['shutdownPolicy'];
   /** This daemon's part of the markets. */
-  readonly shard: MeteredShard;
+  readonly shard: {
+    readonly index: number;
+    readonly count: number;
+    /** Markets of this shard, and of all together. */
+    readonly markets: number;
+    readonly fleet: number;
+  };
 }
 
 export interface MetricsOptions extends Metered {
@@ -54,21 +57,15 @@ export interface MetricsOptions extends Metered {
 }
 
 export interface Metrics {
-  /** Counts what happened. Costs a few microseconds; notices about markets and bots that are gone are ignored. */
+  /** Counts what happened. Notices about bots that are gone are ignored. */
   readonly observe: Observer;
-  /** Takes over what the next scrape shows as state. Cheap: the series are set while the page is built. */
-  refresh(snapshot: Snapshot, now: Instant): void;
   /**
-   * Takes a new configuration over; to be awaited before the keeper is told of it, so that nothing is missed that
-   * happens to a new market. What is configured anew has every series with 0, what stays goes on counting, and what has
-   * left keeps its series until its `removed` notice, or a snapshot without it. Calls follow one another. Never rejects.
+   * The page in pieces, a metric each, of the state that `snapshot` shows; OpenMetrics with `open`. The event loop is
+   * given back between two metrics.
    */
-  reconfigure(metered: Metered): Promise<void>;
-  /** The page; the event loop is given back while it is made. */
-  renderPage(): Promise<Page>;
-  /** Its text in one piece. */
-  render(): Promise<string>;
-  readonly contentType: string;
+  render(snapshot: Snapshot, now: Instant, open?: boolean): Promise<string[]>;
+  /** Takes a new configuration over. Bots that are new have every series with 0; those that have left lose them. */
+  reconfigure(metered: Metered): void;
   /** The keeper's loop woke up so many milliseconds later than it had asked for. */
   readonly wokeUp: (lateMs: number) => void;
   /** Counts one log line, or one that was dropped. */
@@ -80,133 +77,132 @@ export interface Metrics {
   reloadFailed(): void;
   /** Counts a refused request. Returns the reason that it is counted under: `other` for one that was not announced. */
   controlRefused(reason: string): string;
-  /** Counts a beat that counted, or one that did not. Names that no configured or leaving bot has are ignored. */
+  /** Counts a beat that counted, or one that did not. Names that no configured bot has are ignored. */
   beatHeard(bot: string): void;
   beatRefused(bot: string): void;
 }
 
-/** Declares every metric and creates every series of the configured markets, base addresses and bots. */
+/** Declares every metric, and creates every series whose labels are known from the start with the value 0. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const { clock, bases, controlReasons = [] } = options;
-  const daemon = declareDaemonFamilies();
-  const markets = createFleet(MARKET_SHARDS);
-  const bots = createFleet(BOT_SHARDS);
-  createDaemonSeries(daemon, options);
-  for (const market of labelled(options)) markets.add(market);
-  for (const bot of options.bots) bots.add(bot);
-
-  const makePage = createPageMaker(daemon.registry, [bots.shards, markets.shards]);
-  const renderPage = async (): Promise<Page> => {
-    const breathe = createBreather(clock);
-    await markets.refresh(breathe);
-    await bots.refresh(breathe);
-    return makePage(breathe);
-  };
-  /** Monotonic milliseconds of the last beat of each bot. */
-  const lastBeatMs = new Map<string, number>();
-  let reconfigured = Promise.resolve();
+  let seen: Seen | null = null;
+  const families = declareFamilies(() => seen);
+  createSeries(families, options);
+  const bots = createBots(families, clock);
+  bots.configure(options.bots);
   return {
     observe: (notice) => {
-      if ('market' in notice) {
-        const counters = markets.counters(notice.market);
-        if (counters !== undefined) countMarketNotice(daemon, counters, notice);
-        if (notice.kind === 'removed') {
-          daemon.marketsRemoved.inc({ how: notice.how });
-          markets.gone(notice.market);
-        }
-      } else if (notice.kind === 'bot') {
-        bots.counters(notice.bot)?.changes.inc({ bot: notice.bot, state: notice.state });
-      } else {
-        countDaemonNotice(daemon, bases, notice);
-      }
+      if (notice.kind === 'bot') bots.changed(notice.bot, notice.state);
+      else if ('market' in notice) countMarketNotice(families, notice);
+      else countDaemonNotice(families, bases, notice);
     },
-    refresh: (snapshot, now) => {
-      refreshDaemon(daemon, snapshot);
-      seeMembers(markets, bots, snapshot, now);
+    render: (snapshot, now, open = false) => {
+      seen = { snapshot, wallMs: now.wallMs };
+      return render(families.registry, clock, open);
     },
     reconfigure: (metered) => {
-      const apply = async (): Promise<void> => {
-        showShard(daemon, metered.shard);
-        const breathe = createBreather(clock);
-        await markets.configure(labelled(metered), breathe);
-        await bots.configure(metered.bots, breathe);
-        const named = new Set(metered.bots);
-        for (const bot of lastBeatMs.keys()) if (!named.has(bot)) lastBeatMs.delete(bot);
-      };
-      reconfigured = reconfigured.then(apply);
-      return reconfigured;
+      showShard(families, metered.shard);
+      bots.configure(metered.bots);
     },
-    renderPage,
-    render: async () => Buffer.concat([...(await renderPage()).text()]).toString(),
-    contentType: daemon.registry.contentType,
-    wokeUp: (lateMs) => daemon.wakeDelay.observe(Math.max(0, lateMs) / 1000),
-    countLogLine: (level) => daemon.logMessages.inc({ level }),
-    countDroppedLogLine: () => daemon.logDropped.inc(),
-    ...countReloads(daemon, clock),
-    controlRefused: (said) => {
-      const reason = controlReasons.includes(said) ? said : OTHER_REASON;
-      daemon.controlRefused.inc({ reason });
-      return reason;
-    },
-    ...countBeats(daemon, bots, clock, lastBeatMs),
-  };
-}
-
-function labelled({ markets, policy }: Metered): LabelledMarket[] {
-  return markets.map((market) => ({ ...market, policy }));
-}
-
-function seeMembers(
-  markets: Fleet<LabelledMarket, MarketSnapshot, MarketCounters>,
-  bots: Fleet<string, SeenBot, BotCounters>,
-  snapshot: Snapshot,
-  { wallMs }: Instant,
-): void {
-  const marketsNow = new Map(snapshot.markets.map((market) => [market.market, market]));
-  markets.see((name) => marketsNow.get(name));
-  const botsNow = new Map(snapshot.bots.map((bot) => [bot.bot, bot]));
-  bots.see((name) => {
-    const bot = botsNow.get(name);
-    return bot === undefined ? undefined : { ...bot, seenWallMs: wallMs };
-  });
-}
-
-function countReloads(
-  daemon: DaemonFamilies,
-  clock: Clock,
-): Pick<Metrics, 'reloadSucceeded' | 'reloadFailed'> {
-  return {
+    wokeUp: (lateMs) => families.wakeDelay.observe(Math.max(0, lateMs) / 1000),
+    countLogLine: (level) => families.logMessages.inc({ level }),
+    countDroppedLogLine: () => families.logDropped.inc(),
     reloadSucceeded: (hash) => {
-      daemon.reloads.inc();
-      daemon.reloadOk.set(1);
-      daemon.reloadTime.set(clock.now().wallMs / 1000);
-      daemon.configHash.set(hashNumber(hash));
+      families.reloads.inc();
+      families.reloadOk.set(1);
+      families.reloadTime.set(clock.now().wallMs / 1000);
+      families.configHash.set(hashNumber(hash));
     },
     reloadFailed: () => {
-      daemon.reloads.inc();
-      daemon.reloadFailures.inc();
-      daemon.reloadOk.set(0);
+      families.reloads.inc();
+      families.reloadFailures.inc();
+      families.reloadOk.set(0);
     },
+    controlRefused: (said) => {
+      const reason = controlReasons.includes(said) ? said : OTHER_REASON;
+      families.controlRefused.inc({ reason });
+      return reason;
+    },
+    beatHeard: (bot) => bots.heard(bot),
+    beatRefused: (bot) => bots.refused(bot),
   };
 }
 
-function countBeats(
-  daemon: DaemonFamilies,
-  bots: Fleet<string, SeenBot, BotCounters>,
-  clock: Clock,
-  lastMs: Map<string, number>,
-): Pick<Metrics, 'beatHeard' | 'beatRefused'> {
+async function render(registry: Registry, clock: Clock, open: boolean): Promise<string[]> {
+  const pieces: string[] = [];
+  let sliceStartMs = clock.now().monoMs;
+  for (const metric of registry.getMetricsAsArray() as unknown as Metric[]) {
+    for await (const piece of linesOf(metric, open)) {
+      pieces.push(piece);
+      if (clock.now().monoMs - sliceStartMs < SLICE_MS) continue;
+      await new Promise<void>((resolve) => clock.after(0, resolve));
+      sliceStartMs = clock.now().monoMs;
+    }
+  }
+  if (open) pieces.push('# EOF\n');
+  return pieces;
+}
+
+/**
+ * The lines of one metric as the library writes them, at most `PIECE_LINES` at a time. In OpenMetrics a counter is named
+ * without `_total`. The library would rename the metric itself for that, and could make no page of text any more.
+ */
+async function* linesOf(metric: Metric, open: boolean): AsyncGenerator<string> {
+  const { values, ...described } = await metric.get();
+  const isCounter = String(described.type) === 'counter';
+  const name = open && isCounter ? described.name.replace(/_total$/, '') : described.name;
+  const pieceLines = metric instanceof Histogram ? Number.POSITIVE_INFINITY : PIECE_LINES;
+  for (let start = 0; start === 0 || start < values.length; start += pieceLines) {
+    const some = { ...described, name, values: values.slice(start, start + pieceLines) };
+    const writer = new Registry<OpenMetricsContentType | PrometheusContentType>();
+    if (open) writer.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+    writer.registerMetric({ name, get: async () => some } as never);
+    const text = await writer.getSingleMetricAsString(name);
+    yield `${start === 0 ? text : withoutHeader(text)}\n`;
+  }
+}
+
+/** Without the lines HELP and TYPE, which a metric may have only once. */
+function withoutHeader(text: string): string {
+  return text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1);
+}
+
+function createBots(families: Families, clock: Clock) {
+  const { beats, beatsRefused, botChanges, beatGap } = families;
+  /** Monotonic milliseconds of the last beat of each bot; null before the first. */
+  const lastMs = new Map<string, number | null>();
   return {
-    beatHeard: (bot) => {
-      const counters = bots.counters(bot);
-      if (counters === undefined) return;
-      counters.beats.inc({ bot });
-      const { monoMs } = clock.now();
+    configure(names: readonly string[]): void {
+      for (const bot of names) {
+        if (lastMs.has(bot)) continue;
+        lastMs.set(bot, null);
+        beats.inc({ bot }, 0);
+        beatsRefused.inc({ bot }, 0);
+        for (const state of BOT_STATES) botChanges.inc({ bot, state }, 0);
+      }
+      const named = new Set(names);
+      for (const bot of lastMs.keys()) {
+        if (named.has(bot)) continue;
+        lastMs.delete(bot);
+        beats.remove({ bot });
+        beatsRefused.remove({ bot });
+        for (const state of BOT_STATES) botChanges.remove({ bot, state });
+      }
+    },
+    changed(bot: string, state: string): void {
+      if (lastMs.has(bot)) botChanges.inc({ bot, state });
+    },
+    heard(bot: string): void {
       const before = lastMs.get(bot);
-      if (before !== undefined) daemon.beatGap.observe((monoMs - before) / 1000);
+      if (before === undefined) return;
+      beats.inc({ bot });
+      const { monoMs } = clock.now();
+      if (before !== null) beatGap.observe((monoMs - before) / 1000);
       lastMs.set(bot, monoMs);
     },
-    beatRefused: (bot) => bots.counters(bot)?.beatsRefused.inc({ bot }),
+    refused(bot: string): void {
+      if (lastMs.has(bot)) beatsRefused.inc({ bot });
+    },
   };
 }
 
@@ -214,56 +210,142 @@ function hashNumber(hash: string): number {
   return Number.parseInt(hash.slice(0, HASH_DIGITS), 16);
 }
 
-/** Waits for the next turn of the event loop where this one has been held for long enough. */
-function createBreather(clock: Clock): Breathe {
-  let sliceStartMs = clock.now().monoMs;
-  return async () => {
-    if (clock.now().monoMs - sliceStartMs < SLICE_MS) return;
-    await new Promise<void>((resolve) => clock.after(0, resolve));
-    sliceStartMs = clock.now().monoMs;
-  };
-}
-
-function createDaemonSeries(daemon: DaemonFamilies, options: MetricsOptions): void {
+function createSeries(families: Families, options: MetricsOptions): void {
   const { version, revision, nodeVersion, bases, controlReasons = [], configHash } = options;
-  daemon.buildInfo.set({ version, revision, node_version: nodeVersion }, 1);
-  daemon.authorised.set(1);
-  showShard(daemon, options.shard);
-  daemon.cadenceFactor.set(1);
-  daemon.reloadOk.set(1);
-  daemon.reloadTime.set(options.clock.now().wallMs / 1000);
-  if (configHash !== undefined) daemon.configHash.set(hashNumber(configHash));
-  for (const level of LOG_LEVELS) daemon.logMessages.inc({ level }, 0);
-  for (const reason of controlReasons) daemon.controlRefused.inc({ reason }, 0);
-  for (const how of REMOVALS) daemon.marketsRemoved.inc({ how }, 0);
-  for (const kind of Object.values(STALL_KINDS)) daemon.stalls.inc({ kind }, 0);
-  for (const kind of ['stall', 'suspend']) daemon.stallDuration.zero({ kind });
+  families.buildInfo.set({ version, revision, node_version: nodeVersion }, 1);
+  showShard(families, options.shard);
+  families.reloadOk.set(1);
+  families.reloadTime.set(options.clock.now().wallMs / 1000);
+  if (configHash !== undefined) families.configHash.set(hashNumber(configHash));
+  for (const level of LOG_LEVELS) families.logMessages.inc({ level }, 0);
+  for (const reason of controlReasons) families.controlRefused.inc({ reason }, 0);
+  for (const how of REMOVALS) families.marketsRemoved.inc({ how }, 0);
+  for (const reason of HOLDS) families.holds.inc({ reason }, 0);
+  for (const reason of SUSPENSIONS) families.suspensions.inc({ reason }, 0);
+  for (const reason of FIRINGS) families.fired.inc({ reason }, 0);
+  for (const certainty of CERTAINTIES) families.lapses.inc({ certainty }, 0);
+  for (const purpose of PURPOSES) {
+    families.requests.inc({ purpose }, 0);
+    for (const reason of FAILURE_REASONS) families.requestFailures.inc({ purpose, reason }, 0);
+  }
+  for (const kind of Object.values(STALL_KINDS)) families.stalls.inc({ kind }, 0);
+  for (const kind of ['stall', 'suspend']) families.stallDuration.zero({ kind });
   for (const base of bases) {
-    daemon.apiUp.set({ base }, 0);
-    daemon.pings.inc({ base }, 0);
-    daemon.outageActive.set({ base }, 0);
-    daemon.outages.inc({ base }, 0);
-    daemon.pingDuration.zero({ base });
-    daemon.outageDuration.zero({ base });
-    for (const reason of FAILURE_REASONS) daemon.pingFailures.inc({ base, reason }, 0);
+    families.pings.inc({ base }, 0);
+    families.outages.inc({ base }, 0);
+    families.pingDuration.zero({ base });
+    families.outageDuration.zero({ base });
+    for (const reason of FAILURE_REASONS) families.pingFailures.inc({ base, reason }, 0);
   }
 }
 
-function showShard(daemon: DaemonFamilies, shard: MeteredShard): void {
-  daemon.shardIndex.set(shard.index);
-  daemon.shardCount.set(shard.count);
-  daemon.shardMarkets.set(shard.markets);
-  daemon.fleetMarkets.set(shard.fleet);
+function showShard(families: Families, { index, count, markets, fleet }: Metered['shard']): void {
+  families.shardIndex.set(index);
+  families.shardCount.set(count);
+  families.shardMarkets.set(markets);
+  families.fleetMarkets.set(fleet);
 }
 
-function refreshDaemon(daemon: DaemonFamilies, snapshot: Snapshot): void {
-  daemon.ready.set(snapshot.ready ? 1 : 0);
-  daemon.live.set(snapshot.live ? 1 : 0);
-  daemon.authorised.set(snapshot.authorised ? 1 : 0);
-  daemon.capacity.set(snapshot.capacityPerSecond);
-  daemon.cadenceFactor.set(snapshot.cadenceFactor);
-  for (const base of snapshot.bases) {
-    daemon.outageActive.set({ base: base.url }, base.outage ? 1 : 0);
-    if (base.up !== null) daemon.apiUp.set({ base: base.url }, base.up ? 1 : 0);
+type MarketNotice = Extract<Notice, { market: string }>;
+type DaemonNotice = Exclude<Notice, MarketNotice | { kind: 'bot' }>;
+
+/** Counts what happened to a market in the counters of the daemon; its own series are read off the snapshot. */
+function countMarketNotice(families: Families, notice: MarketNotice): void {
+  switch (notice.kind) {
+    case 'attempt':
+      families.requests.inc({ purpose: notice.purpose });
+      if (notice.purpose !== 'delete') families.delay.observe(notice.delayMs / 1000);
+      return;
+    case 'renewed':
+      families.duration.observe(notice.durationMs / 1000);
+      families.cycle.observe(notice.cycleMs / 1000);
+      if (notice.slackRatio !== null) families.slack.observe(notice.slackRatio);
+      families.skew.set(notice.skewMs / 1000);
+      return;
+    case 'tripped':
+      families.trips.inc();
+      families.tripDuration.observe(notice.durationMs / 1000);
+      return;
+    case 'attempt-failed':
+      families.requestFailures.inc({ purpose: notice.purpose, reason: notice.reason });
+      return;
+    case 'overdue':
+      families.overdue.inc();
+      return;
+    case 'lapsed':
+      families.lapses.inc({ certainty: notice.certainty });
+      return;
+    case 'fired':
+      families.fired.inc({ reason: notice.why });
+      return;
+    case 'refused':
+      families.refusals.inc();
+      return;
+    case 'altered':
+      families.alterations.inc();
+      return;
+    case 'suspended':
+      families.suspensions.inc({ reason: notice.why });
+      return;
+    case 'held':
+      families.holds.inc({ reason: notice.why });
+      return;
+    case 'deleted':
+      families.deletes.inc();
+      return;
+    case 'removed':
+      families.marketsRemoved.inc({ how: notice.how });
+      return;
+    case 'recovered':
+    case 'accepted-again':
+    case 'resumed':
+    case 'released':
+      return;
   }
+}
+
+/** Counts what happened to the daemon and around it; `bases` names the base addresses in order. */
+function countDaemonNotice(families: Families, bases: readonly string[], notice: DaemonNotice): void {
+  switch (notice.kind) {
+    case 'unauthorised':
+      families.unauthorised.inc();
+      return;
+    case 'outage-began':
+      families.outages.inc({ base: nameOf(bases, notice.base) });
+      return;
+    case 'outage-ended':
+      families.outageDuration.observe({ base: nameOf(bases, notice.base) }, notice.lastedMs / 1000);
+      return;
+    case 'throttled':
+      families.throttled.inc();
+      return;
+    case 'stall': {
+      const kind = STALL_KINDS[notice.what];
+      families.stalls.inc({ kind });
+      if (kind !== 'clock_step') families.stallDuration.observe({ kind }, notice.byMs / 1000);
+      return;
+    }
+    case 'limiter-bypassed':
+      families.bypasses.inc(notice.permits);
+      return;
+    case 'pinged': {
+      const base = nameOf(bases, notice.base);
+      families.pings.inc({ base });
+      if (notice.ok) families.pingDuration.observe({ base }, notice.latencyMs / 1000);
+      else families.pingFailures.inc({ base, reason: notice.reason ?? 'network' });
+      return;
+    }
+    case 'authorised-again':
+    case 'cadence':
+    case 'reloaded':
+    case 'handed-over':
+    case 'all-armed':
+    case 'stopping':
+    case 'stopped':
+      return;
+  }
+}
+
+function nameOf(bases: readonly string[], index: number): string {
+  return bases[index] ?? `#${index}`;
 }

@@ -1,15 +1,17 @@
-import type { Registry } from 'prom-client';
-import { CERTAINTIES, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
+import { CERTAINTIES, FIRINGS, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import { FAILURE_REASONS } from '../../src/core/outcome.ts';
 import { MARKET_STATES } from '../../src/core/snapshot.ts';
 import { REFUSALS } from '../../src/operator/control-refusal.ts';
-import { BOT_SHARDS, BOT_STATES } from '../../src/telemetry/bot-metrics.ts';
-import { REMOVALS, STALL_KINDS } from '../../src/telemetry/count.ts';
-import { declareDaemonFamilies } from '../../src/telemetry/daemon-metrics.ts';
 import { describeNotice } from '../../src/telemetry/events.ts';
-import { MARKET_SHARDS } from '../../src/telemetry/market-metrics.ts';
+import {
+  BOT_STATES,
+  declareFamilies,
+  NOT_HELD,
+  PURPOSES,
+  REMOVALS,
+  STALL_KINDS,
+} from '../../src/telemetry/families.ts';
 import { describeOperation } from '../../src/telemetry/operations.ts';
-import { createShard } from '../../src/telemetry/shard.ts';
 import { EVERY_NOTICE, EVERY_OPERATION, OTHER_NOTICES } from '../telemetry/every-notice.ts';
 import { code, table } from './markdown.ts';
 
@@ -18,14 +20,6 @@ interface Family {
   readonly help: string;
   readonly type: string;
   readonly labels: readonly string[];
-}
-
-async function familiesOf(registry: Registry): Promise<Family[]> {
-  const described = await registry.getMetricsAsJSON();
-  return described.map(({ name, help, type }) => {
-    const { labelNames = [] } = registry.getSingleMetric(name) as unknown as { labelNames?: string[] };
-    return { name, help, type: String(type), labels: labelNames };
-  });
 }
 
 interface Declared {
@@ -37,13 +31,21 @@ interface Declared {
 
 /** The metrics of the program itself, in the order of the page, and those of the runtime. */
 async function declaredFamilies(): Promise<Declared> {
-  const all = await familiesOf(declareDaemonFamilies().registry);
+  const { registry } = declareFamilies(() => null);
+  const all = (await registry.getMetricsAsJSON()).map(({ name, help, type }): Family => {
+    const { labelNames = [] } = registry.getSingleMetric(name) as unknown as { labelNames?: string[] };
+    return { name, help, type: String(type), labels: labelNames };
+  });
   const isOwn = ({ name }: Family) => name.startsWith('killswitch_');
+  const own = all.filter(isOwn);
+  const of = (label: string) => own.filter(({ labels }) => labels.includes(label));
+  const market = of('market');
+  const bot = of('bot').filter((family) => !market.includes(family));
   return {
-    daemon: all.filter(isOwn),
+    market,
+    bot,
+    daemon: own.filter((family) => !market.includes(family) && !bot.includes(family)),
     runtime: all.filter((family) => !isOwn(family)),
-    bot: [...createShard(BOT_SHARDS).metrics],
-    market: [...createShard(MARKET_SHARDS).metrics],
   };
 }
 
@@ -53,25 +55,32 @@ const metricsTable = (families: readonly Family[]) =>
     families.map(({ name, type, labels, help }) => [code(name), type, labels.map(code).join(', '), help]),
   );
 
-/** Every label of our own whose values are a closed set, with the metrics that carry it. */
+/** Every label of this program whose values are a closed set, with the metrics that have it. */
 export const CLOSED_LABELS: readonly {
   readonly label: string;
   readonly of: readonly string[];
   readonly values: readonly string[];
 }[] = [
   { label: 'state', of: ['killswitch_market_state'], values: MARKET_STATES },
+  { label: 'reason', of: ['killswitch_market_held'], values: [NOT_HELD, ...HOLDS] },
+  { label: 'reason', of: ['killswitch_holds_total'], values: HOLDS },
+  {
+    label: 'purpose',
+    of: ['killswitch_requests_total', 'killswitch_request_failures_total'],
+    values: PURPOSES,
+  },
   {
     label: 'reason',
-    of: ['killswitch_renewal_failures_total', 'killswitch_ping_failures_total'],
+    of: ['killswitch_request_failures_total', 'killswitch_ping_failures_total'],
     values: FAILURE_REASONS,
   },
   { label: 'reason', of: ['killswitch_suspensions_total'], values: SUSPENSIONS },
-  { label: 'reason', of: ['killswitch_market_held', 'killswitch_holds_total'], values: HOLDS },
-  { label: 'reason', of: ['killswitch_control_refused_total'], values: REFUSALS },
+  { label: 'reason', of: ['killswitch_fired_total'], values: FIRINGS },
   { label: 'how', of: ['killswitch_markets_removed_total'], values: REMOVALS },
   { label: 'state', of: ['killswitch_bot_state', 'killswitch_bot_changes_total'], values: BOT_STATES },
-  { label: 'certainty', of: ['killswitch_lapses_total'], values: CERTAINTIES },
+  { label: 'certainty', of: ['killswitch_lapses_by_certainty_total'], values: CERTAINTIES },
   { label: 'kind', of: ['killswitch_stalls_total'], values: Object.values(STALL_KINDS) },
+  { label: 'reason', of: ['killswitch_control_refused_total'], values: REFUSALS },
 ];
 
 const labelsTable = () =>

@@ -1,11 +1,10 @@
 import { request } from 'node:http';
-import { afterEach, expect } from 'vitest';
+import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/snapshot.ts';
 import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';
 import type { Clock } from '../../src/ports.ts';
-import { deflatedPiece, gzipOf, plainPiece, textOf } from '../../src/telemetry/gzip.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -31,32 +30,16 @@ export async function start(
   page: readonly string[] = ['metric_a 1\n', 'metric_b 2\n'],
   itsClock: Clock = clock,
 ): Promise<Web> {
-  let refreshed = false;
   const web = await startWeb({
     listen,
     snapshot,
-    metrics: {
-      contentType: CONTENT_TYPE,
-      refresh: () => {
-        refreshed = true;
-      },
-      renderPage: async () => {
-        expect(refreshed).toBe(true);
-        return pageOf(page);
-      },
-    },
+    metrics: { render: async (_, __, open) => (open ? [...page, '# EOF\n'] : [...page]) },
     recentEvents: () => [LAPSE],
     version: '1.2.3',
     clock: itsClock,
   });
   open.add(web);
   return web;
-}
-
-/** A page of metrics, of texts that are pieces each: every other one is compressed. */
-function pageOf(texts: readonly string[]) {
-  const pieces = texts.map((text, index) => (index % 2 === 0 ? plainPiece(text) : deflatedPiece(text)));
-  return { gzip: () => gzipOf(pieces), text: () => textOf(pieces) };
 }
 
 export interface Reply {

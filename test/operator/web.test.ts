@@ -9,6 +9,17 @@ describe('web listener', () => {
     expect(reply.headers['content-type']).toBe(CONTENT_TYPE);
   });
 
+  test('metrics are OpenMetrics for whoever asks for that, as Prometheus does', async () => {
+    const accept =
+      'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+    const web = await start();
+    const open = await ask(web, '/metrics', 'GET', { accept });
+    expect(open.body).toBe('metric_a 1\nmetric_b 2\n# EOF\n');
+    expect(open.headers['content-type']).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+    expect(open.headers['vary']).toBe('accept');
+    expect((await ask(web, '/metrics', 'GET', { accept: '*/*' })).body).toBe('metric_a 1\nmetric_b 2\n');
+  });
+
   test.each(['/livez', '/-/healthy'])('%s says only whether the keeper makes progress', async (path) => {
     const down = await start(() => sampleSnapshot({ ready: false, authorised: false, markets: [] }));
     expect(await ask(down, path)).toMatchObject({ status: 200, body: 'ok\n' });

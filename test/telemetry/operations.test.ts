@@ -26,13 +26,8 @@ function start(level: LogLevel = 'info') {
     version: '1',
     revision: 'abc',
     nodeVersion: 'v24',
-    markets: [
-      { market: 'BTC_USDT', bot: 'maker', types: null, timeoutSeconds: 60 },
-      { market: 'ETH_USDT', bot: 'maker', types: null, timeoutSeconds: 60 },
-    ],
     bases: CONTEXT.bases,
     bots: ['maker'],
-    policy: 'delete',
     shard: { index: 0, count: 1, markets: 2, fleet: 2 },
     controlReasons: ['foreign_origin', 'no_token'],
     configHash: '0000000000ff0000',
@@ -192,7 +187,7 @@ describe('what an operator brings about', () => {
     daemon.observe(EVERY_NOTICE.suspended, daemon.now());
     expect(await daemon.lines()).toHaveLength(1);
     const samples = await scrape(daemon.metrics);
-    expect(samples.get('killswitch_suspensions_total{market="BTC_USDT",reason="bot_stale"}')).toBe(1);
+    expect(samples.get('killswitch_suspensions_total{reason="bot_stale"}')).toBe(1);
     expect(samples.get('killswitch_log_messages_total{level="warn"}')).toBe(1);
   });
 });

@@ -1,0 +1,498 @@
+import {
+  Counter,
+  type CounterConfiguration,
+  collectDefaultMetrics,
+  Gauge,
+  type GaugeConfiguration,
+  Histogram,
+  Registry,
+} from 'prom-client';
+import type { Notice } from '../core/notice.ts';
+import type { BotSnapshot, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
+
+const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const SLACK_BUCKETS = [0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
+/** Attempts that are due within 25 ms are written together, so the bounds lie close around that. */
+const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.03, 0.04, 0.06, 0.1, 0.25, 0.5, 1, 5];
+/**
+ * Bots beat in round intervals. A bound on a round number would put beats of 1.0 s into the bucket above it, and a
+ * quantile would then read as if they were 2.5 s apart; so each bound lies a tenth above a round number.
+ */
+const BEAT_GAP_BUCKETS = [0.11, 0.22, 0.33, 0.55, 0.8, 1.1, 1.6, 2.2, 3.3, 5.5, 8, 11, 16, 22, 33, 66, 132];
+const STALL_BUCKETS = [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600];
+const OUTAGE_BUCKETS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
+
+/** Gauges of prom-client whose names end in `_total`, which `promtool check metrics` objects to. */
+const BADLY_NAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
+
+/**
+ * Node's sampling of the event loop's delay wakes the process a hundred times a second. Its figures are left out, and it
+ * is asked for one sample an hour; `killswitch_wake_delay_seconds` shows how late the loop is.
+ */
+const SAMPLE_EVERY_MS = 3_600_000;
+
+export const BOT_STATES = [
+  'starting',
+  'alive',
+  'stale',
+  'goodbye',
+  'failed',
+] as const satisfies readonly BotSnapshot['state'][];
+
+/** Label values of `killswitch_stalls_total` by what a notice calls them. */
+export const STALL_KINDS = { stall: 'stall', suspend: 'suspend', 'clock-step': 'clock_step' } as const;
+
+/** What became of the timer of a market that a reload took out. */
+export const REMOVALS = ['deleted', 'kept', 'handed_off', 'fired'] as const satisfies readonly Extract<
+  Notice,
+  { kind: 'removed' }
+>['how'][];
+
+export const PURPOSES = ['renew', 'trip', 'delete'] as const;
+/** `killswitch_market_held` has this reason, and the value 0, where nobody holds the market. */
+export const NOT_HELD = 'none';
+
+/** What a scrape shows as state: the snapshot, and Unix milliseconds of when it was taken. */
+export interface Seen {
+  readonly snapshot: Snapshot;
+  readonly wallMs: number;
+}
+
+/** Every metric of the program, declared once. */
+export type Families = ReturnType<typeof declareFamilies>;
+
+/**
+ * Declares every metric in a registry of its own. What the core knows anyway is read off `seen()` at the moment of the
+ * scrape, so that a renewal costs no label lookup; `seen()` is null until the first scrape. No histogram has a label
+ * `market` or `bot`: that many series would make every scrape slow.
+ */
+export function declareFamilies(seen: () => Seen | null) {
+  const registry = new Registry();
+  const declare = createDeclarer(registry, seen);
+  declareMarkets(declare);
+  const families = {
+    registry,
+    ...declareBots(declare),
+    ...declareDaemon(declare),
+    ...declareOperations(declare),
+    ...declareRenewals(declare),
+    ...declareExceptions(declare),
+    ...declareExchange(declare),
+  };
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: SAMPLE_EVERY_MS });
+  for (const { name } of registry.getMetricsAsArray())
+    if (BADLY_NAMED.includes(name) || name.startsWith('nodejs_eventloop_lag_'))
+      registry.removeSingleMetric(name);
+  return families;
+}
+
+type Declare = ReturnType<typeof createDeclarer>;
+
+function createDeclarer(registry: Registry, seen: () => Seen | null) {
+  const registers = [registry];
+  const markets = () => seen()?.snapshot.markets ?? [];
+  const gauge = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: L[] = [],
+    collect?: NonNullable<GaugeConfiguration<L>['collect']>,
+  ) => new Gauge<L>({ name, help, labelNames, registers, ...(collect === undefined ? {} : { collect }) });
+  const counter = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: L[] = [],
+    collect?: NonNullable<CounterConfiguration<L>['collect']>,
+  ) => new Counter<L>({ name, help, labelNames, registers, ...(collect === undefined ? {} : { collect }) });
+  return {
+    gauge,
+    counter,
+    histogram: <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
+      new Histogram<L>({ name, help, buckets: [...buckets], labelNames, registers }),
+    /** A number of the daemon that the snapshot has. */
+    shown: (name: string, help: string, read: (snapshot: Snapshot) => number) =>
+      gauge(name, help, [], function collect() {
+        const now = seen();
+        if (now !== null) this.set(read(now.snapshot));
+      }),
+    marketGauge: (name: string, help: string, read: (market: MarketSnapshot) => number) =>
+      gauge(name, help, ['market'], function collect() {
+        this.reset();
+        for (const market of markets()) this.set({ market: market.market }, read(market));
+      }),
+    marketCounter: (name: string, help: string, read: (market: MarketSnapshot) => number) =>
+      counter(name, help, ['market'], function collect() {
+        this.reset();
+        for (const market of markets()) this.inc({ market: market.market }, read(market));
+      }),
+    /** One series for each market; `read` gives its further labels and its value. */
+    marketLabels: <L extends string>(
+      name: string,
+      help: string,
+      labels: L[],
+      read: (market: MarketSnapshot, snapshot: Snapshot) => { labels: Record<L, string>; value: number },
+    ) =>
+      gauge<L | 'market'>(name, help, ['market', ...labels], function collect() {
+        this.reset();
+        const snapshot = seen()?.snapshot;
+        for (const market of snapshot?.markets ?? []) {
+          const { labels: own, value } = read(market, snapshot as Snapshot);
+          this.set({ ...own, market: market.market } as Record<L | 'market', string>, value);
+        }
+      }),
+    botGauge: (name: string, help: string, read: (bot: BotSnapshot, wallMs: number) => number) =>
+      gauge(name, help, ['bot'], function collect() {
+        this.reset();
+        const now = seen();
+        for (const bot of now?.snapshot.bots ?? []) this.set({ bot: bot.bot }, read(bot, now?.wallMs ?? 0));
+      }),
+    bots: () => seen()?.snapshot.bots ?? [],
+    bases: () => seen()?.snapshot.bases ?? [],
+  };
+}
+
+/** Ten series for each market, and never more. */
+function declareMarkets({ marketGauge, marketCounter, marketLabels }: Declare): void {
+  marketGauge(
+    'killswitch_timer_expiry_timestamp_seconds',
+    'Unix time at which the timer ends, counted from the writing of its last renewal; 0 while no timer is armed.',
+    ({ expiryWallMs }) => (expiryWallMs ?? 0) / 1000,
+  );
+  marketGauge(
+    'killswitch_market_armed_desired',
+    '1 while the timer should be armed: nobody holds the market, and its bot is alive.',
+    ({ wanted }) => (wanted ? 1 : 0),
+  );
+  marketLabels(
+    'killswitch_market_state',
+    'Always 1; the label is the state that the market is in.',
+    ['state'],
+    ({ state }) => ({ labels: { state }, value: 1 }),
+  );
+  marketLabels(
+    'killswitch_market_held',
+    `1 while the market is held, with the reason; else 0 with the reason "${NOT_HELD}".`,
+    ['reason'],
+    ({ hold }) => ({ labels: { reason: hold?.why ?? NOT_HELD }, value: hold === null ? 0 : 1 }),
+  );
+  marketGauge(
+    'killswitch_timer_timeout_seconds',
+    'Configured timeout of the timer.',
+    ({ timeoutMs }) => timeoutMs / 1000,
+  );
+  marketGauge(
+    'killswitch_renewal_last_slack_ratio',
+    'Slack at the last confirmed renewal, as a share of the timeout; 1 before the first one.',
+    ({ lastSlackRatio }) => lastSlackRatio ?? 1,
+  );
+  marketCounter(
+    'killswitch_renewals_total',
+    'Renewals that the exchange confirmed.',
+    ({ renewals }) => renewals,
+  );
+  marketCounter(
+    'killswitch_renewal_failures_total',
+    'Requests about the timer that failed: renewals, trips and deletes.',
+    ({ failures }) => failures,
+  );
+  marketCounter(
+    'killswitch_lapses_total',
+    'Timers that fired, or may have fired, although they should not have.',
+    ({ lapses }) => lapses,
+  );
+  marketLabels(
+    'killswitch_market_info',
+    'Always 1; what is configured for the market.',
+    ['bot', 'order_types', 'policy'],
+    ({ bot, types }, { shutdownPolicy }) => ({
+      labels: { bot, order_types: types?.join('+') ?? 'all', policy: shutdownPolicy },
+      value: 1,
+    }),
+  );
+}
+
+function declareBots({ gauge, counter, histogram, botGauge, bots }: Declare) {
+  gauge(
+    'killswitch_bot_info',
+    'Always 1; how the bot proves that it lives; mode none: not at all.',
+    ['bot', 'mode'],
+    function collect() {
+      this.reset();
+      for (const { bot, mode } of bots()) this.set({ bot, mode }, 1);
+    },
+  );
+  gauge(
+    'killswitch_bot_state',
+    '1 for the state the bot is in, 0 for every other state.',
+    ['bot', 'state'],
+    function collect() {
+      this.reset();
+      for (const seen of bots())
+        for (const state of BOT_STATES) this.set({ bot: seen.bot, state }, state === seen.state ? 1 : 0);
+    },
+  );
+  botGauge('killswitch_bot_alive', '1 while the bot gives evidence that it lives.', ({ state }) =>
+    state === 'alive' ? 1 : 0,
+  );
+  botGauge(
+    'killswitch_bot_last_evidence_timestamp_seconds',
+    'Unix time of the last evidence that the bot lives; 0 where there was none.',
+    ({ evidenceAgeMs }, wallMs) => (evidenceAgeMs === null ? 0 : (wallMs - evidenceAgeMs) / 1000),
+  );
+  botGauge(
+    'killswitch_bot_evidence_ttl_seconds',
+    'How long one piece of evidence of the bot counts; 0 where nobody watches it.',
+    ({ ttlMs }) => (ttlMs ?? 0) / 1000,
+  );
+  return {
+    botChanges: counter('killswitch_bot_changes_total', 'Times that the bot came into the state.', [
+      'bot',
+      'state',
+    ]),
+    beats: counter('killswitch_bot_beats_total', 'Beats of the bot that counted.', ['bot']),
+    beatsRefused: counter(
+      'killswitch_bot_beats_refused_total',
+      'Beats of the bot that did not count: copies of older ones, or of a mode that listens to no beats.',
+      ['bot'],
+    ),
+    beatGap: histogram(
+      'killswitch_bot_beat_gap_seconds',
+      'Time between a beat that counted and the one before it of the same bot.',
+      BEAT_GAP_BUCKETS,
+    ),
+  };
+}
+
+function declareDaemon({ gauge, counter, shown }: Declare) {
+  shown('killswitch_ready', '1 while every wanted market is confirmed armed.', ({ ready }) => +ready);
+  shown('killswitch_live', "1 while the keeper's loop makes progress.", ({ live }) => +live);
+  shown(
+    'killswitch_authorised',
+    '0 while the exchange refuses the API key.',
+    ({ authorised }) => +authorised,
+  );
+  shown(
+    'killswitch_survivable_outage_seconds',
+    'An outage of the exchange shorter than this lapses no wanted timer; 0 while none is wanted.',
+    (snapshot) => least(snapshot, 0, ({ survivesMs }) => survivesMs / 1000),
+  );
+  shown(
+    'killswitch_survivable_outage_ratio',
+    'The same as a share of the timeout, of the wanted market where it is least; 1 while none is wanted.',
+    (snapshot) => least(snapshot, 1, ({ survivesMs, timeoutMs }) => survivesMs / timeoutMs),
+  );
+  return {
+    buildInfo: gauge('killswitch_build_info', 'Always 1; what is running.', [
+      'version',
+      'revision',
+      'node_version',
+    ]),
+    shardIndex: gauge('killswitch_shard_index', 'Which shard this daemon is, counted from 0.'),
+    shardCount: gauge('killswitch_shards', 'How many daemons share the markets.'),
+    shardMarkets: gauge('killswitch_shard_markets', "Markets of this daemon's shard."),
+    fleetMarkets: gauge('killswitch_fleet_markets', 'Markets of all shards together.'),
+    unauthorised: counter(
+      'killswitch_unauthorised_total',
+      'Times that the exchange began to refuse the API key.',
+    ),
+    logMessages: counter('killswitch_log_messages_total', 'Log lines by level.', ['level']),
+    logDropped: counter(
+      'killswitch_log_dropped_total',
+      'Log lines that were dropped because standard output was slow or closed.',
+    ),
+  };
+}
+
+/** Over the markets that should be armed; `none` where there is no such market. */
+function least({ markets }: Snapshot, none: number, read: (market: MarketSnapshot) => number): number {
+  const found = markets.filter(({ wanted, leaving }) => wanted && !leaving).map(read);
+  return found.length === 0 ? none : found.reduce((one, other) => Math.min(one, other));
+}
+
+/** What operators bring about. */
+function declareOperations({ gauge, counter }: Declare) {
+  return {
+    reloadOk: gauge(
+      'killswitch_config_last_reload_successful',
+      '1 where the last attempt to load the configuration was successful.',
+    ),
+    reloadTime: gauge(
+      'killswitch_config_last_reload_success_timestamp_seconds',
+      'Unix time of the last successful load of the configuration.',
+    ),
+    configHash: gauge(
+      'killswitch_config_hash',
+      'The first 48 bits of the hash of the configuration in force, as a number; 0 where it is not known.',
+    ),
+    reloads: counter(
+      'killswitch_config_reloads_total',
+      'Times that the configuration was read again, with those that were rejected.',
+    ),
+    reloadFailures: counter(
+      'killswitch_config_reload_failures_total',
+      'Times that the configuration was read again and rejected, so that nothing changed.',
+    ),
+    marketsRemoved: counter(
+      'killswitch_markets_removed_total',
+      'Markets that a reload took out, by what became of the timer.',
+      ['how'],
+    ),
+    holds: counter(
+      'killswitch_holds_total',
+      'Times that an operator, or a lapse with onLapse: hold, put a market on hold.',
+      ['reason'],
+    ),
+    controlRefused: counter(
+      'killswitch_control_refused_total',
+      'Requests to the control listener that were refused.',
+      ['reason'],
+    ),
+  };
+}
+
+function declareRenewals({ gauge, counter, histogram, shown }: Declare) {
+  shown(
+    'killswitch_cadence_factor',
+    'How much longer than planned the renewal periods are; 1 is as planned.',
+    ({ cadenceFactor }) => cadenceFactor,
+  );
+  shown(
+    'killswitch_capacity_requests_per_second',
+    'Renewals a second that the rate limit and the connection can carry.',
+    ({ capacityPerSecond }) => capacityPerSecond,
+  );
+  return {
+    requests: counter(
+      'killswitch_requests_total',
+      'Requests about timers that were written: renewals, trips and deletes.',
+      ['purpose'],
+    ),
+    requestFailures: counter(
+      'killswitch_request_failures_total',
+      'Requests about timers that failed, by what they were for and why they failed.',
+      ['purpose', 'reason'],
+    ),
+    duration: histogram(
+      'killswitch_renewal_duration_seconds',
+      'Confirmed renewals: from writing the request to its reply.',
+      DURATION_BUCKETS,
+    ),
+    tripDuration: histogram(
+      'killswitch_trip_duration_seconds',
+      'Confirmed trips: from writing the request to its reply.',
+      DURATION_BUCKETS,
+    ),
+    cycle: histogram(
+      'killswitch_renewal_cycle_duration_seconds',
+      'Confirmed renewals: from when it was due to its confirmation, with waiting and retries.',
+      DURATION_BUCKETS,
+    ),
+    slack: histogram(
+      'killswitch_renewal_slack_ratio',
+      'Slack when a renewal was confirmed, as a share of the timeout.',
+      SLACK_BUCKETS,
+    ),
+    delay: histogram(
+      'killswitch_schedule_delay_seconds',
+      'From when an attempt was due to when it was written.',
+      DELAY_BUCKETS,
+    ),
+    wakeDelay: histogram(
+      'killswitch_wake_delay_seconds',
+      "From when the keeper's loop was to wake up to when it did.",
+      DELAY_BUCKETS,
+    ),
+    bypasses: counter(
+      'killswitch_limiter_bypasses_total',
+      'Requests that started without a permit because the limiter had not given one in time.',
+    ),
+    throttled: counter('killswitch_throttled_total', 'Times that the exchange slowed the daemon down.'),
+    skew: gauge(
+      'killswitch_clock_skew_seconds',
+      "The exchange's clock minus the clock of this host, in whole seconds of the exchange.",
+    ),
+  };
+}
+
+/** What happens to timers besides renewals. */
+function declareExceptions({ counter }: Declare) {
+  return {
+    lapses: counter(
+      'killswitch_lapses_by_certainty_total',
+      'Lapses of all markets, by how sure it is that the timer fired.',
+      ['certainty'],
+    ),
+    fired: counter(
+      'killswitch_fired_total',
+      'Timers that fired while nobody wanted them renewed, by the reason for that.',
+      ['reason'],
+    ),
+    overdue: counter(
+      'killswitch_overdue_total',
+      'Times that the guarantee for a wanted timer ran out; it was not known then whether the timer fired.',
+    ),
+    refusals: counter(
+      'killswitch_refusals_total',
+      "Times that the exchange began to refuse a market's timer.",
+    ),
+    alterations: counter(
+      'killswitch_altered_replies_total',
+      'Confirmations that named another timeout or other order types than asked for.',
+    ),
+    suspensions: counter(
+      'killswitch_suspensions_total',
+      'Times that renewing a market stopped because of its bot.',
+      ['reason'],
+    ),
+    trips: counter(
+      'killswitch_trips_total',
+      'Trips that the exchange confirmed: the timer was cut to its shortest, which cancels the orders.',
+    ),
+    deletes: counter('killswitch_deletes_total', 'Deletions of timers that the exchange confirmed.'),
+  };
+}
+
+function declareExchange({ gauge, counter, histogram, bases }: Declare) {
+  gauge(
+    'killswitch_outage_active',
+    '1 while renewals at the base address are in outage.',
+    ['base'],
+    function collect() {
+      for (const { url, outage } of bases()) this.set({ base: url }, outage ? 1 : 0);
+    },
+  );
+  gauge('killswitch_api_up', '1 while the base address answers pings.', ['base'], function collect() {
+    for (const { url, up } of bases()) this.set({ base: url }, up === true ? 1 : 0);
+  });
+  return {
+    pings: counter('killswitch_ping_attempts_total', 'Pings of the base address.', ['base']),
+    pingFailures: counter('killswitch_ping_failures_total', 'Pings that failed.', ['base', 'reason']),
+    pingDuration: histogram(
+      'killswitch_ping_duration_seconds',
+      'Answered pings: from request to reply.',
+      DURATION_BUCKETS,
+      'base',
+    ),
+    outages: counter('killswitch_outages_total', 'Outages that began.', ['base']),
+    outageDuration: histogram(
+      'killswitch_outage_seconds',
+      'How long the outages that ended lasted.',
+      OUTAGE_BUCKETS,
+      'base',
+    ),
+    stalls: counter(
+      'killswitch_stalls_total',
+      'Times that the process stood still, the host was suspended, or the clock stepped.',
+      ['kind'],
+    ),
+    stallDuration: histogram(
+      'killswitch_stall_seconds',
+      'How long the process or the host stood still.',
+      STALL_BUCKETS,
+      'kind',
+    ),
+  };
+}
