@@ -2,16 +2,18 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { configOf, DEFAULTS } from '../../deploy/mixin/config.ts';
+import { mixinFiles } from '../../deploy/mixin/main.ts';
 import { isThere, read, resolveLink } from '../docs/documents.ts';
 import { anchorsOf, linksOf } from '../docs/markdown.ts';
 import { CLOSED_LABELS, telemetryTables } from '../docs/telemetry-tables.ts';
 import { DASHBOARDS, expressionsOf, labelQueryOf, readDashboard } from './dashboards.ts';
 import { exampleListen } from './example-config.ts';
 import { nameChecker, namedIn, TARGET_LABELS } from './promql.ts';
-import { alertsOf, deployed, RULES, readDeployed, rulesOf } from './rules.ts';
+import { alertsOf, deployed, RULES, type RuleFile, readDeployed, rulesOf } from './rules.ts';
 
 const RUNBOOKS = 'docs/runbooks.md';
-const RUNBOOKS_URL = 'https://killswitchd.example/docs/runbooks.md';
+const RULE_OBJECT = 'prometheus/killswitchd.prometheusrule.yaml';
 const PROMETHEUS = 'prometheus/prometheus.yaml';
 const KUBERNETES = 'prometheus/scrape-kubernetes.yaml';
 const ALERTMANAGER = 'prometheus/alertmanager.yaml';
@@ -31,10 +33,64 @@ function filesIn(folder: string): string[] {
 test('every file for Prometheus and Grafana is looked at here and named in deploy/README.md', () => {
   const files = [...filesIn('prometheus'), ...filesIn('grafana')].toSorted();
   expect(files).toEqual(
-    [RULES, PROMETHEUS, KUBERNETES, ALERTMANAGER, DATA_SOURCE, PROVIDER, ...DASHBOARDS].toSorted(),
+    [
+      RULES,
+      RULE_OBJECT,
+      PROMETHEUS,
+      KUBERNETES,
+      ALERTMANAGER,
+      DATA_SOURCE,
+      PROVIDER,
+      ...DASHBOARDS,
+    ].toSorted(),
   );
   const text = readDeployed('README.md');
   expect(files.filter((path) => !text.includes(path))).toEqual([]);
+});
+
+describe('the mixin', () => {
+  test('wrote the files that are here (else: npm run mixin)', () => {
+    for (const [path, text] of mixinFiles(DEFAULTS)) expect(readDeployed(path) === text, path).toBe(true);
+  });
+
+  test('puts the selector, severities, labels and addresses that it is given into every rule', () => {
+    const given = {
+      selector: 'job="timers", env="prod"',
+      severities: { critical: 'page' },
+      alertLabels: { team: 'trading' },
+      ruleObjectLabels: { release: 'monitoring' },
+      runbookUrl: 'https://wiki.example/kill',
+      grafanaUrl: 'https://dash.example',
+    };
+    const files = mixinFiles(configOf(given));
+    const { groups } = parse(files.get(RULES) ?? '') as RuleFile;
+    const rules = groups.flatMap((group) => group.rules);
+    for (const rule of rules) {
+      const plain = namedIn(rule.expr).selectors.filter(
+        ({ metric, matchers }) => !metric.includes(':') && !matchers.some(({ label }) => label === 'env'),
+      );
+      expect(plain, rule.expr).toEqual([]);
+      if (!('alert' in rule)) continue;
+      expect(rule.labels).toEqual({
+        severity: expect.stringMatching(/^(page|warning|info)$/),
+        team: 'trading',
+      });
+      expect(rule.annotations['runbook_url']).toMatch(/^https:\/\/wiki\.example\/kill#killswitch/);
+      expect(rule.annotations['dashboard_url']).toMatch(/^https:\/\/dash\.example\/d\/killswitchd-/);
+    }
+    expect(parse(files.get(RULE_OBJECT) ?? '')).toMatchObject({
+      kind: 'PrometheusRule',
+      metadata: { labels: { release: 'monitoring' } },
+      spec: { groups },
+    });
+    expect(files.get(DASHBOARDS[0])).toContain('https://wiki.example/kill');
+  });
+
+  test('refuses keys that it does not have, and values of another type', () => {
+    expect(() => configOf({ selctor: 'x', severities: 'critical' })).toThrow(
+      /^selctor: allowed are selector, .*\nseverities: found "critical"; the default is \{/,
+    );
+  });
 });
 
 describe('nothing is asked for that does not exist', () => {
@@ -88,7 +144,7 @@ describe('nothing is asked for that does not exist', () => {
     const asked = alerts.flatMap(({ annotations }) => [
       ...JSON.stringify(annotations).matchAll(/\beq \$labels\.(\w+) \\"(\w+)\\"/g),
     ]);
-    expect(asked.length).toBeGreaterThan(1);
+    expect(asked.length).toBeGreaterThan(0);
     const values = ({ label }: { label: string }) =>
       CLOSED_LABELS.filter((set) => set.label === label).flatMap((set) => set.values);
     const strange = asked.filter(([, label = '', value = '']) => !values({ label }).includes(value));
@@ -113,17 +169,18 @@ describe('every alert', () => {
     const anchors = anchorsOf(runbooks);
     for (const { alert, labels, annotations } of alerts) {
       const { runbook_url: url, summary, description } = annotations;
-      expect(url).toBe(`${RUNBOOKS_URL}#${alert.toLowerCase()}`);
+      expect(url).toBe(`${DEFAULTS.runbookUrl}#${alert.toLowerCase()}`);
       expect(anchors).toContain(alert.toLowerCase());
-      expect(['page', 'ticket']).toContain(labels['severity']);
+      expect(['critical', 'warning', 'info']).toContain(labels['severity']);
+      expect(annotations['dashboard_url']).toMatch(/\/d\/killswitchd-(bot|fleet)/);
       expect([summary, description].filter((text) => (text ?? '').length < 20)).toEqual([]);
     }
   });
 
   test('stands in the runbooks under its severity', () => {
-    const [pages = '', tickets = ''] = runbooks.split('\n## Tickets\n');
+    const [pages = '', others = ''] = runbooks.split('\n## Warnings and information\n');
     for (const { alert, labels } of alerts) {
-      expect(labels['severity'] === 'page' ? pages : tickets, alert).toContain(`\n### ${alert}\n`);
+      expect(labels['severity'] === 'critical' ? pages : others, alert).toContain(`\n### ${alert}\n`);
     }
   });
 
@@ -188,7 +245,7 @@ describe('the examples', () => {
     expect(alternatives.length).toBeGreaterThan(8);
     const idle = alternatives.filter((one) => named([one]).length === 0);
     expect(idle).toEqual([]);
-    expect(matchers).toContain('severity="page"');
+    expect(matchers).toContain('severity="critical"');
   });
 
   test('group and compare alerts by labels that they have', async () => {
@@ -221,6 +278,7 @@ describe('the examples', () => {
     expect(told).toEqual([
       ['pager', 'http://127.0.0.1:9095/page'],
       ['tickets', 'http://127.0.0.1:9095/ticket'],
+      ['watchdog', 'http://127.0.0.1:9095/watchdog'],
     ]);
   });
 

@@ -18,7 +18,7 @@ export interface Recording {
   readonly expr: string;
 }
 
-interface RuleFile {
+export interface RuleFile {
   readonly groups: readonly { readonly rules: readonly (Alert | Recording)[] }[];
 }
 

@@ -30,17 +30,25 @@ test('a daemon is killed, and somebody is paged within the time that the runbook
 
   const killedMs = performance.now();
   daemon.signal('SIGKILL');
-  const page = await eventually('a page', 120_000, () => receiver.messages[0] ?? null);
+  const pages = () => receiver.messages.filter(({ path }) => path === '/page');
+  const page = await eventually('a page', 120_000, () => pages()[0] ?? null);
   expect(page.atMs - killedMs).toBeLessThan(PAGED_WITHIN_MS);
   expect(page).toMatchObject({ path: '/page', status: 'firing' });
   expect(page.alerts.map(({ labels }) => labels)).toEqual([
-    { alertname: 'KillswitchDown', severity: 'page', job: 'killswitchd', account: 'main', instance: host },
+    {
+      alertname: 'KillswitchDown',
+      severity: 'critical',
+      job: 'killswitchd',
+      account: 'main',
+      instance: host,
+    },
   ]);
   const [alert] = page.alerts;
   expect(alert?.annotations).toEqual({
     summary: `killswitchd at ${host} does not answer.`,
     description: expect.stringContaining('cancels the orders') as string,
     runbook_url: 'https://killswitchd.example/docs/runbooks.md#killswitchdown',
+    dashboard_url: 'https://grafana.example/d/killswitchd-fleet',
   });
 
   // The timer of the dead daemon runs out, and the market is named.
@@ -54,6 +62,9 @@ test('a daemon is killed, and somebody is paged within the time that the runbook
   );
   expect(unarmed.labels).toMatchObject({ market: 'AAA_USDT', account: 'main' });
   expect(unarmed.annotations['description']).toContain('its time was up at 20');
+  // That alerting works was said all the while, to somebody else.
+  const others = receiver.messages.filter(({ path }) => path !== '/page');
+  expect(new Set(others.map(({ path }) => path))).toEqual(new Set(['/watchdog']));
   expect(readDeployed('../docs/runbooks.md')).toMatch(/paged\s+within\s+a\s+minute/);
 });
 
@@ -67,4 +78,33 @@ test('nothing of what the daemon exposes displeases promtool', async (context) =
   await daemon.ready();
   const { body } = await daemon.get('/metrics');
   expect(execFileSync('promtool', ['check', 'metrics'], { input: body, encoding: 'utf8' })).toBe('');
+  const { revision } = /killswitch_build_info\{.*revision="(?<revision>[^"]*)"/.exec(body)?.groups ?? {};
+  expect(revision).toMatch(/^([0-9a-f]{40}|unknown)$/);
+});
+
+test('a refused key holds back what follows from it, for its own account only', async (context) => {
+  const stage = stageFor(context);
+  const receiver = await startReceiver(context);
+  const url = `http://${await startAlertmanager(context, stage.directory, receiver.url)}/api/v2/alerts`;
+  const alert = (alertname: string, account: string, more: Readonly<Record<string, string>> = {}) => ({
+    labels: { alertname, severity: 'critical', job: 'killswitchd', account, ...more },
+  });
+  const market = { market: 'BTC_USDT' };
+  const body = JSON.stringify([
+    alert('KillswitchKeyRefused', 'main', { instance: 'a' }),
+    alert('KillswitchTimerRunningOut', 'main', { instance: 'a', ...market }),
+    alert('KillswitchUnarmed', 'main', market),
+    alert('KillswitchLapsed', 'main', { instance: 'a', ...market }),
+    alert('KillswitchUnarmed', 'other', market),
+  ]);
+  const headers = { 'content-type': 'application/json' };
+  expect((await fetch(url, { method: 'POST', headers, body })).status).toBe(200);
+  const told = await eventually('the accounts to be told of', 30_000, () => {
+    const pages = receiver.messages.flatMap(({ alerts }) => alerts.map(({ labels }) => labels));
+    return new Set(pages.map(({ account }) => account)).size === 2 ? pages : null;
+  });
+  expect(told.map(({ account, alertname }) => `${account} ${alertname}`).toSorted()).toEqual([
+    'main KillswitchKeyRefused',
+    'other KillswitchUnarmed',
+  ]);
 });

@@ -1,5 +1,5 @@
 import { HOLDS } from '../../src/core/notice.ts';
-import { BOT_STATES } from '../../src/telemetry/bot-metrics.ts';
+import { BOT_STATES, PURPOSES } from '../../src/telemetry/families.ts';
 
 /** Seconds between two scrapes, and between two evaluations of the rules. */
 export const STEP_SECONDS = 5;
@@ -18,9 +18,12 @@ export const flat =
   () =>
     value;
 
+/** A series that is not there. */
+const never: Values = () => '_';
+
 /** One value until the trouble, another from then on. */
 export const turns =
-  (before: number, then: number): Values =>
+  (before: Sample, then: Sample): Values =>
   (scrape) =>
     scrape < TROUBLE ? before : then;
 
@@ -42,6 +45,7 @@ export interface Target {
 }
 
 const BASE = 'https://exchange.example';
+const COUNTERS = ['overdue_total', 'altered_replies_total'];
 const SLACK_BUCKETS = ['0.5', '0.8', '0.9', '+Inf'];
 
 const labelled = (name: string, labels: Readonly<Record<string, string | undefined>>): string => {
@@ -67,11 +71,16 @@ export function daemon(target: Target, change: Readonly<Record<string, Values>> 
   add('up', {}, flat(1));
   add('process_start_time_seconds', {}, flat(1));
   add('killswitch_build_info', { version: '1.2.3', revision: 'abc', node_version: 'v24' }, flat(1));
-  for (const name of ['live', 'authorised', 'config_last_reload_successful', 'cadence_factor']) {
+  for (const name of ['live', 'ready', 'authorised', 'config_last_reload_successful', 'cadence_factor']) {
     add(`killswitch_${name}`, {}, flat(1));
   }
-  for (const name of ['limiter_bypasses_total', 'log_dropped_total', 'clock_skew_seconds']) {
+  for (const name of ['limiter_bypasses_total', 'log_dropped_total', 'clock_skew_seconds', ...COUNTERS]) {
     add(`killswitch_${name}`, {}, flat(0));
+  }
+  add('killswitch_survivable_outage_ratio', {}, flat(0.87));
+  for (const purpose of PURPOSES) {
+    add('killswitch_requests_total', { purpose }, (scrape) => (purpose === 'renew' ? scrape : 0));
+    add('killswitch_request_failures_total', { purpose, reason: 'timeout' }, flat(0));
   }
   add('killswitch_api_up', { base: BASE }, flat(1));
   add('killswitch_outage_active', { base: BASE }, flat(0));
@@ -95,16 +104,11 @@ function addMarket(
   add('killswitch_market_armed_desired', {}, flat(1));
   add('killswitch_timer_expiry_timestamp_seconds', {}, renewed);
   add('killswitch_timer_timeout_seconds', {}, flat(60));
-  add('killswitch_survivable_outage_seconds', {}, flat(52));
   add('killswitch_market_state', { state: 'armed' }, flat(1));
-  add('killswitch_market_state', { state: 'rejected' }, flat(0));
-  for (const reason of HOLDS) add('killswitch_market_held', { reason }, flat(0));
-  add('killswitch_renewal_attempts_total', {}, (scrape) => scrape);
-  add('killswitch_renewal_failures_total', { reason: 'timeout' }, flat(0));
-  for (const certainty of ['certain', 'possible']) add('killswitch_lapses_total', { certainty }, flat(0));
-  for (const name of ['overdue', 'trip_failures', 'delete_failures', 'altered_replies']) {
-    add(`killswitch_${name}_total`, {}, flat(0));
-  }
+  add('killswitch_market_state', { state: 'rejected' }, never);
+  add('killswitch_market_held', { reason: 'none' }, flat(0));
+  for (const reason of HOLDS) add('killswitch_market_held', { reason }, never);
+  add('killswitch_lapses_total', {}, flat(0));
 }
 
 /** The world from the scrape `from` on, as one that begins there: counters at 0, times going on. */

@@ -2,7 +2,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import {
   DASHBOARDS,
   type Dashboard,
+  expressionOf,
   expressionsOf,
+  filledIn,
   labelQueryOf,
   readDashboard,
 } from '../deploy/dashboards.ts';
@@ -16,14 +18,6 @@ const NEVER = new Map([
   ],
   ['annotation Starts', 'one process lives through the whole play; the series is there'],
 ]);
-
-/** What Grafana puts in before it asks Prometheus. */
-function filledIn(text: string, values: ReadonlyMap<string, string>): string {
-  return text
-    .replaceAll('$__rate_interval', '10s')
-    .replaceAll('$__range', '120s')
-    .replaceAll(/\$(\w+)/g, (name, variable: string) => values.get(variable) ?? name);
-}
 
 /** The values of the variables with everything chosen, found in their order as Grafana does. */
 async function chooseAll({ templating }: Dashboard, { prometheus }: Played): Promise<Map<string, string>> {
@@ -68,8 +62,7 @@ describe('Grafana', () => {
   test('a dead daemon does not turn the first panels green', async () => {
     const dashboard = readDashboard('grafana/dashboards/killswitchd-bot.json');
     const values = await chooseAll(dashboard, played);
-    const [armed] = dashboard.panels;
-    const expr = filledIn(armed?.targets?.[0]?.expr ?? '', values);
+    const expr = filledIn(expressionOf(DASHBOARDS[0], 'Is every timer armed?'), values);
     const [result] = await played.prometheus.range(expr, played.to, played.to, 1);
     expect(result?.values.map(([, value]) => value)).toEqual(['-1']);
   });

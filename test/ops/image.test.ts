@@ -104,7 +104,8 @@ describe('the image holds', () => {
       'package.json',
     ]);
     const sources = filesIn('/app/dist').filter((name) => !/\.(js|d\.ts)$/.test(name));
-    expect(sources).toEqual([]);
+    expect(sources).toEqual(['/app/dist/revision.txt']);
+    expect(readFileSync(join(image.root, 'app/dist/revision.txt'), 'utf8')).toBe(`${REVISION}\n`);
     expect(filesIn('/app/dist')).not.toContain('/app/dist/stale.js');
     const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, { dev?: boolean; optional?: boolean }>;

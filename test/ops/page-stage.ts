@@ -70,11 +70,7 @@ export function createStage(): Stage {
       web = await startWeb({
         listen: [`127.0.0.1:${port}`],
         snapshot: () => snapshotOf(stage),
-        metrics: {
-          contentType: 'text/plain',
-          refresh: () => undefined,
-          renderPage: async () => ({ gzip: () => [], text: () => [] }),
-        },
+        metrics: { render: async () => [] },
         recentEvents: () => stage.events,
         version: '0.1.0',
         clock,
