@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { createKeeper } from '../src/keeper.ts';
-import { createHostClock, createTimeline } from '../src/simulator/virtual-clock.ts';
 import { coreSettings } from './core/core-settings.ts';
 import { LOST } from './core/driver.ts';
 import { createStage } from './keeper-stage.ts';
+import { createHostClock, createTimeline } from './simulation/virtual-clock.ts';
 
 test('an error in a step ends the process, and is not left to whoever told the keeper something', () => {
   const timeline = createTimeline(0);

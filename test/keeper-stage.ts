@@ -2,8 +2,8 @@ import type { Notice } from '../src/core/notice.ts';
 import type { Outcome } from '../src/core/outcome.ts';
 import { createKeeper } from '../src/keeper.ts';
 import type { Exchange, Granted, PingOutcome, SyncRequest } from '../src/ports.ts';
-import { createHostClock, createTimeline } from '../src/simulator/virtual-clock.ts';
 import { coreSettings, type SettingsOptions } from './core/core-settings.ts';
+import { createHostClock, createTimeline } from './simulation/virtual-clock.ts';
 
 interface Call {
   readonly request: SyncRequest;

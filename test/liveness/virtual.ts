@@ -5,7 +5,7 @@ import {
   createTimeline,
   type HostClock,
   type Timeline,
-} from '../../src/simulator/virtual-clock.ts';
+} from '../simulation/virtual-clock.ts';
 
 /** One thing that a source said. True milliseconds; `datedMs` is the moment that it claims to speak of. */
 export interface Said {

@@ -3,8 +3,8 @@ import type { Notice } from '../../src/core/notice.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Clock, Exchange, Granted, SyncRequest } from '../../src/ports.ts';
-import { createHostClock, createTimeline } from '../../src/simulator/virtual-clock.ts';
 import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
+import { createHostClock, createTimeline } from '../simulation/virtual-clock.ts';
 import { createBook } from './book.ts';
 import { watchBelief } from './watch-belief.ts';
 

@@ -1,6 +1,6 @@
 import type { OrderType, Outcome } from '../../src/core/outcome.ts';
 import type { CoreSettings } from '../../src/core/settings.ts';
-import type { Timeline } from '../../src/simulator/virtual-clock.ts';
+import type { Timeline } from '../simulation/virtual-clock.ts';
 import type { Write } from './bench.ts';
 
 interface Timer {

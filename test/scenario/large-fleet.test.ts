@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Exchange } from '../../src/ports.ts';
-import { createHostClock, createTimeline } from '../../src/simulator/virtual-clock.ts';
 import { coreSettings } from '../core/core-settings.ts';
+import { createHostClock, createTimeline } from '../simulation/virtual-clock.ts';
 
 const ROUND_TRIP_MS = 20;
 const MARKETS = Array.from({ length: 2000 }, (_, index) => `M${index}_USDT`);

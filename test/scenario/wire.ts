@@ -6,8 +6,8 @@ import type { Exchange } from '../../src/ports.ts';
 import type { Reply } from '../../src/simulator/answer.ts';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { createSimulatedExchange, type ExchangeOptions } from '../../src/simulator/simulated-exchange.ts';
-import { createHostClock, createTimeline, type HostClock } from '../../src/simulator/virtual-clock.ts';
 import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
+import { createHostClock, createTimeline, type HostClock } from '../simulation/virtual-clock.ts';
 
 export const EPOCH_MS = 1_700_000_000_000;
 const BASE = 'https://exchange.example';

@@ -3,11 +3,11 @@ import { createFileEvidence } from '../../src/liveness/file.ts';
 import { createHttpEvidence } from '../../src/liveness/http.ts';
 import { createProcessEvidence } from '../../src/liveness/process.ts';
 import type { Evidence } from '../../src/ports.ts';
-import type { Timeline } from '../../src/simulator/virtual-clock.ts';
 import type { Incarnation } from './court.ts';
 import type { Fleet } from './hosts.ts';
 import type { Judge } from './judge.ts';
 import { botName, type Plan } from './plan.ts';
+import type { Timeline } from './virtual-clock.ts';
 
 /** The simulated bots: each gives signs of life to every daemon, unless it is silent. */
 export interface Bots {

@@ -5,8 +5,8 @@ import type { CoreSettings } from '../../src/core/settings.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Clock, Exchange } from '../../src/ports.ts';
 import { createRandom } from '../../src/simulator/random.ts';
-import { createHostClock, createTimeline, type Timeline } from '../../src/simulator/virtual-clock.ts';
 import { DOCUMENTED_RULES, type Rule, type RuleWorld } from './rules.ts';
+import { createHostClock, createTimeline, type Timeline } from './virtual-clock.ts';
 
 /**
  * How an outage shows. `refused`: every request is turned down at once, as a gateway does with its 503. `black hole`:

@@ -3,8 +3,8 @@ import type { CoreSettings } from '../../src/core/settings.ts';
 import type { CoreView } from '../../src/core/view.ts';
 import type { Keeper } from '../../src/keeper.ts';
 import type { ExchangeRequest } from '../../src/simulator/simulated-exchange.ts';
-import type { HostClock } from '../../src/simulator/virtual-clock.ts';
 import { type Plan, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
+import type { HostClock } from './virtual-clock.ts';
 
 /** One request on the simulated wire, as faults and judges see it. */
 export interface Sent {

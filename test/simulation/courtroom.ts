@@ -3,11 +3,11 @@ import type { MarketState } from '../../src/core/state.ts';
 import { view } from '../../src/core/view.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { EventBody, ExchangeEvent } from '../../src/simulator/event-log.ts';
-import { createHostClock, createTimeline } from '../../src/simulator/virtual-clock.ts';
 import { coreSettings } from '../core/core-settings.ts';
 import type { Incarnation, Sent } from './court.ts';
 import { createJudge } from './judge.ts';
 import type { Plan } from './plan.ts';
+import { createHostClock, createTimeline } from './virtual-clock.ts';
 
 type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
 

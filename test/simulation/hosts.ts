@@ -4,7 +4,6 @@ import { ping } from '../../src/exchange/operations.ts';
 import { createSession, type Session, startSync } from '../../src/exchange/session.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Clock, Exchange, Observer } from '../../src/ports.ts';
-import { createHostClock, type Timeline } from '../../src/simulator/virtual-clock.ts';
 import {
   BUDGET_MS,
   GRACE_MS,
@@ -18,6 +17,7 @@ import type { Judge } from './judge.ts';
 import { createNetwork, createWireFaults, type Halt, type NetworkOptions } from './network.ts';
 import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
 import { EPOCH_MS, type SimulatedServer } from './server.ts';
+import { createHostClock, type Timeline } from './virtual-clock.ts';
 
 export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'roundTripMs'> {
   readonly plan: Plan;

@@ -1,10 +1,10 @@
 import type { Transport, WireRequest, WireResult } from '../../src/exchange/wire.ts';
 import { gatewayPage, jsonReply, type Reply } from '../../src/simulator/answer.ts';
-import type { HostClock, Timeline } from '../../src/simulator/virtual-clock.ts';
 import { hashText } from '../../src/util/hash.ts';
 import type { Sent } from './court.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 import type { SimulatedServer } from './server.ts';
+import type { HostClock, Timeline } from './virtual-clock.ts';
 
 /** The faults of the wire: which of them hit a request, and every draw that a request needs. */
 export interface WireFaults {

@@ -1,8 +1,8 @@
-import type { Timeline } from '../../src/simulator/virtual-clock.ts';
 import type { Incarnation, Intent, Shared } from './court.ts';
 import type { Fleet } from './hosts.ts';
 import type { Judge } from './judge.ts';
 import { botName, type Plan, type PlannedMarket } from './plan.ts';
+import type { Timeline } from './virtual-clock.ts';
 
 /** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
 export interface Operators {

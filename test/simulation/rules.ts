@@ -1,6 +1,6 @@
 import { createRandom } from '../../src/simulator/random.ts';
-import type { Timeline } from '../../src/simulator/virtual-clock.ts';
 import type { SingleTimer } from './compare.ts';
+import type { Timeline } from './virtual-clock.ts';
 
 /** What a renewal rule is put into. Milliseconds; `seed` feeds whatever the rule draws. */
 export interface RuleWorld {

@@ -1,4 +1,3 @@
-import { createTimeline, type Timeline } from '../../src/simulator/virtual-clock.ts';
 import { type Bots, createBots } from './bots.ts';
 import type { Incarnation, Violation } from './court.ts';
 import { createFleet, type Fleet } from './hosts.ts';
@@ -6,6 +5,7 @@ import { createJudge, type Judge } from './judge.ts';
 import { createOperators, type Operators } from './operators.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 import { createServer, LIMIT_WINDOW_MS, type SimulatedServer } from './server.ts';
+import { createTimeline, type Timeline } from './virtual-clock.ts';
 
 export interface RunOptions {
   /** Gets every line of the event log, in order: notices of the daemons and events of the exchange. */

@@ -4,9 +4,9 @@ import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { createHttpDate } from '../../src/simulator/exchange-clock.ts';
 import type { ApiKey } from '../../src/simulator/signed-request.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
-import type { Timeline } from '../../src/simulator/virtual-clock.ts';
 import type { Sent } from './court.ts';
 import type { Plan } from './plan.ts';
+import type { Timeline } from './virtual-clock.ts';
 
 /** Unix milliseconds of the exchange's clock at the start of every run. */
 export const EPOCH_MS = 1_700_000_000_000;

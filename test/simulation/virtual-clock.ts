@@ -1,5 +1,5 @@
-import type { Instant } from '../core/time.ts';
-import type { Cancel, Clock } from '../ports.ts';
+import type { Instant } from '../../src/core/time.ts';
+import type { Cancel, Clock } from '../../src/ports.ts';
 
 interface Entry extends Due {
   run: (() => void) | null;
