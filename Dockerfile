@@ -4,6 +4,8 @@ ARG BUILD_IMAGE=node:24-bookworm-slim
 ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs24-debian13:nonroot
 
 FROM ${BUILD_IMAGE} AS build
+# Process 1 of a container has to reap what others leave behind, which Node does not do.
+RUN test -x /usr/bin/tini-static || (apt-get update && apt-get install -y --no-install-recommends tini)
 WORKDIR /app
 COPY package.json package-lock.json ./
 # No install script is needed: the image brings the runtime that the `node` dev dependency pins elsewhere.
@@ -24,6 +26,7 @@ LABEL org.opencontainers.image.title="killswitchd" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 WORKDIR /app
+COPY --from=build /usr/bin/tini-static /tini
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
@@ -39,5 +42,6 @@ STOPSIGNAL SIGTERM
 # Whether its loop makes progress, and not whether the exchange is well: that is no reason to start it again.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
   CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck"]
-ENTRYPOINT ["/nodejs/bin/node", "/app/dist/main.js"]
+# In a pod whose containers share their processes it is not process 1, and reaps all the same (-s).
+ENTRYPOINT ["/tini", "-s", "--", "/nodejs/bin/node", "/app/dist/main.js"]
 CMD ["run"]

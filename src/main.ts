@@ -113,6 +113,7 @@ const edge: Edge = {
       pid: process.pid,
       monotonicUs: () => process.hrtime.bigint() / 1000n,
     }),
+  isInit: process.pid === 1,
   sharesTerminal: [0, 1, 2].some((descriptor) => isatty(descriptor)),
   nodeVersion: process.versions.node,
   nodePath: process.execPath,

@@ -48,6 +48,8 @@ export interface Edge {
   readonly readerGone?: () => boolean;
   /** Whoever supervises this process and wants to be told how it is; null where nobody does. */
   readonly serviceManager?: () => ServiceManager | null;
+  /** This is process 1 of a container: orphans come to it, and it does not reap them. */
+  readonly isInit?: boolean;
   /** A terminal's Ctrl-C reaches the children of this process as well. */
   readonly sharesTerminal?: boolean;
   readonly nodeVersion: string;

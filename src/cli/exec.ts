@@ -110,17 +110,19 @@ const LAST_WORDS_MS = 100;
  * the third ends this process at once. Other signals are the bot's alone.
  */
 function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (error: unknown) => void): void {
+  let started: Daemon | null = null;
+  void daemon.then((running) => {
+    started = running;
+  });
   const exitAtOnce = (signal: Signal) => {
     const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
     const exit = () => edge.exitNow(EXIT.unconfirmed);
-    daemon
-      .then((started) => {
-        const left = started.left();
-        if (left !== null && run.codeOf !== null) return edge.exitNow(run.codeOf(left));
-        started.log.logger.error({ event: 'exit-at-once' }, text);
-        return started.log.flush(LAST_WORDS_MS);
-      })
-      .then(exit, exit);
+    const left = started?.left() ?? null;
+    if (started === null) edge.err(`killswitchd exec: ${text}`);
+    else if (left !== null && run.codeOf !== null) return edge.exitNow(run.codeOf(left));
+    else started.log.logger.error({ event: 'exit-at-once' }, text);
+    if (started === null) return exit();
+    return void started.log.flush(LAST_WORDS_MS).then(exit, exit);
   };
   const stopWithoutBot = async (signal: Signal) => {
     run.over = true;
@@ -186,6 +188,12 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
     `The bot runs as process ${bot.pid}: ${command[0]}.`,
   );
   warnOfWrapper(guarded);
+  if (edge.isInit === true) {
+    logger.warn(
+      { event: 'process-without-init' },
+      'killswitchd is process 1 here, and does not reap what the bot leaves behind: start it with an init (docker run --init, or shareProcessNamespace in a pod).',
+    );
+  }
   const end = await bot.ended;
   // A bad end is one whatever is left; a good one is none while the bot may run on behind it.
   if (end.code !== 0) daemon.child.ended(end.code);

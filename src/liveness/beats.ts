@@ -35,11 +35,11 @@ interface Shown {
   /** Of words that carry a number and no session. */
   readonly nameless: Count;
   /** Sessions that others have followed, oldest first. */
-  readonly past: string[];
+  readonly past: Set<string>;
 }
 
-/** A bot that starts more often than this while one of its words is on its way does not exist. */
-const SESSIONS_KEPT = 8;
+/** About 1 MB for a bot that starts anew every minute, and a week of such starts. */
+const SESSIONS_KEPT = 10_000;
 
 const IN_PLACE_OF_BEATS = {
   none: 'nobody watches the bots',
@@ -50,7 +50,8 @@ const IN_PLACE_OF_BEATS = {
 
 /**
  * Takes in what bots say, and sorts out copies: a word counts once, and not after a newer one. Within a session the
- * numbers must rise, and a session that another one has followed is over. A new session starts anew, as a bot does.
+ * numbers must rise, and a session that another one has followed is over. A new session starts anew, as a bot does. What
+ * the bot sends as a session is not repeated in any answer: it may be a secret by mistake.
  * Words without either always count, unless the bot has numbered its words in the same session before. Nothing is kept
  * beyond the daemon's life: a session that this process never heard of is taken for a new one.
  */
@@ -64,7 +65,7 @@ export function createBeats(options: BeatsOptions): Beats {
     if (known !== undefined) return known;
     const names = new Set(bots());
     for (const other of shownBy.keys()) if (!names.has(other)) shownBy.delete(other);
-    const made: Shown = { session: null, count: { last: null }, nameless: { last: null }, past: [] };
+    const made: Shown = { session: null, count: { last: null }, nameless: { last: null }, past: new Set() };
     shownBy.set(bot, made);
     return made;
   }
@@ -96,12 +97,12 @@ function refuse(why: string): Heard {
 
 /** Why a word is not a new one, or null where it is; what it shows is then kept. */
 function whyNot(shown: Shown, { session, seq }: BeatProof): string | null {
-  if (session !== null && shown.past.includes(session)) {
-    return `session ${quote(session)} is over: the bot has begun session ${quote(shown.session ?? '')} since`;
+  if (session !== null && shown.past.has(session)) {
+    return 'this session is over: the bot has begun another one since';
   }
   if (session !== null && session !== shown.session) begin(shown, session);
   const count = session === null ? shown.nameless : shown.count;
-  const where = session === null ? '' : ` in session ${quote(session)}`;
+  const where = session === null ? '' : ' in this session';
   if (seq === null) {
     if (count.last === null) return null;
     return `seq is missing: the bot has numbered its words${where} before, the last was ${count.last}`;
@@ -115,12 +116,9 @@ function whyNot(shown: Shown, { session, seq }: BeatProof): string | null {
 }
 
 function begin(shown: Shown, session: string): void {
-  if (shown.session !== null) shown.past.push(shown.session);
-  if (shown.past.length > SESSIONS_KEPT) shown.past.shift();
+  if (shown.session !== null) shown.past.add(shown.session);
+  const [oldest] = shown.past;
+  if (shown.past.size > SESSIONS_KEPT && oldest !== undefined) shown.past.delete(oldest);
   shown.session = session;
   shown.count = { last: null };
-}
-
-function quote(session: string): string {
-  return JSON.stringify(session);
 }

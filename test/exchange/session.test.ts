@@ -153,3 +153,20 @@ test('in increasing mode a restart after the clock was set back an hour recovers
   expect((await sync(remove)).kind).toBe('deleted');
   expect(requests).toHaveLength(5);
 });
+
+test('a refused key shows nothing of a nonce: the tries after it still reach an hour ahead', async () => {
+  let lastAccepted = WALL_MS + 3_600_000;
+  let refusesKey = true;
+  const { clock, sync } = createBench('increasing', (request) => {
+    if (refusesKey) return response(401, { code: 2, errors: {}, message: 'Unauthorized request.' });
+    if (nonceOf(request) <= lastAccepted) return response(429, STALE, clock.now().wallMs);
+    lastAccepted = nonceOf(request);
+    return response(200, []);
+  });
+  const remove = { market: 'BTC_USDT', timeoutSeconds: null, types: null };
+  expect((await sync(remove)).kind).toBe('unauthorised');
+  refusesKey = false;
+  const kinds: string[] = [];
+  for (let attempt = 0; attempt < 4; attempt += 1) kinds.push((await sync(remove)).kind);
+  expect(kinds).toEqual(['nonce', 'nonce', 'nonce', 'deleted']);
+});

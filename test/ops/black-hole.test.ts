@@ -103,7 +103,7 @@ test('a black hole that swallows lookups as well costs no longer than itself', a
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 });
 
-test("a bot whose name does not resolve takes nothing from another bot's evidence, nor from renewals", async (context) => {
+test('a bot whose name does not resolve takes nothing from bots whose names are found by search and in the hosts file, nor from renewals', async (context) => {
   const stage = stageFor(context);
   const exchange = await stage.exchange();
   const network = await createNetwork(context, stage.directory, exchange.url);
@@ -113,6 +113,7 @@ test("a bot whose name does not resolve takes nothing from another bot's evidenc
     ...network.near,
     markets: [
       { market: 'AAA_USDT', timeoutSeconds: 10, bot: 'alive' },
+      { market: 'BBB_USDT', timeoutSeconds: 10, bot: 'hosted' },
       ...silent.map((bot, index) => ({ market: `S${index}_USDT`, timeoutSeconds: 10, bot })),
     ],
     config: {
@@ -122,14 +123,17 @@ test("a bot whose name does not resolve takes nothing from another bot's evidenc
         ttlSeconds: 4,
         startupGraceSeconds: 5,
         probeEverySeconds: 1,
-        url: 'http://{bot}.internal:8080/',
+        url: 'http://{bot}:8080/',
       },
     },
   });
   await exchange.event('timer-armed', 20_000, ({ market }) => market === 'AAA_USDT');
   await sleep(15_000);
   const events = await exchange.events();
-  expect(ofKind(events, 'timer-fired', 'AAA_USDT')).toEqual([]);
+  for (const market of MARKETS) {
+    expect(ofKind(events, 'timer-armed', market)).toHaveLength(1);
+    expect(ofKind(events, 'timer-fired', market)).toEqual([]);
+  }
   expect(ofKind(events, 'timer-fired').length).toBeGreaterThan(0);
   daemon.signal('SIGTERM');
   expect(await daemon.exit()).toMatchObject({ code: expect.any(Number) });

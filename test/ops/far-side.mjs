@@ -19,7 +19,7 @@ createHttp((_request, response) => response.setHeader('connection', 'close').end
   address,
 );
 
-/** Answers every name with this address, but for those that begin with `silent`. */
+/** Answers names with this address, but for those that begin with `silent`; single labels and `hosted` are unknown. */
 const names = createSocket('udp4');
 names.on('message', (query, { port, address: asker }) => {
   const name = [];
@@ -29,10 +29,15 @@ names.on('message', (query, { port, address: asker }) => {
   const isA = query.readUInt16BE(at + 1) === 1;
   if (name[0].startsWith('silent')) return;
   const head = Buffer.from(query.subarray(0, 12));
-  head.writeUInt16BE(0x8180, 2);
-  head.writeUInt16BE(isA ? 1 : 0, 6);
+  const isKnown = name.length > 1 && name[0] !== 'hosted';
+  head.writeUInt16BE(isKnown ? 0x8180 : 0x8183, 2);
+  head.writeUInt16BE(isKnown && isA ? 1 : 0, 6);
   head.fill(0, 8, 12);
   const answer = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...address.split('.').map(Number)]);
-  names.send(Buffer.concat([head, query.subarray(12, at + 5), isA ? answer : Buffer.alloc(0)]), port, asker);
+  names.send(
+    Buffer.concat([head, query.subarray(12, at + 5), isKnown && isA ? answer : Buffer.alloc(0)]),
+    port,
+    asker,
+  );
 });
 names.bind(53, address, () => process.stdout.write('up\n'));

@@ -67,7 +67,7 @@ describe('the image tells', () => {
     const { User, Entrypoint, Cmd, StopSignal, WorkingDir } = image.config;
     expect({ User, Entrypoint, Cmd, StopSignal, WorkingDir }).toEqual({
       User: '65532:65532',
-      Entrypoint: ['/nodejs/bin/node', '/app/dist/main.js'],
+      Entrypoint: ['/tini', '-s', '--', '/nodejs/bin/node', '/app/dist/main.js'],
       Cmd: ['run'],
       StopSignal: 'SIGTERM',
       WorkingDir: '/app',
@@ -77,7 +77,7 @@ describe('the image tells', () => {
   it('the port of the status page, and a health check without a shell that waits longer than the command', () => {
     expect(Object.keys(image.config.ExposedPorts)).toEqual(['17477/tcp']);
     const { Test, Timeout, Interval } = image.config.Healthcheck;
-    expect(Test).toEqual(['CMD', ...image.config.Entrypoint, 'healthcheck']);
+    expect(Test).toEqual(['CMD', '/nodejs/bin/node', '/app/dist/main.js', 'healthcheck']);
     expect([Timeout, Interval]).toEqual([5e9, 10e9]);
   });
 
@@ -181,6 +181,23 @@ describe('a container of the image', () => {
     expect(await checked.exit(), checked.output()).toBe(0);
     expect(checked.output()).toContain('BTC_USDT');
     expect(await command('run')).toEqual({ code: 78, output: expect.stringContaining('exchange.baseUrls') });
+  });
+
+  it('reaps what a bot leaves behind', async () => {
+    const orphan = 'setTimeout(() => process.exit(), 200)';
+    const parent = `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(orphan)}], { detached: true }).unref()`;
+    const bot = `
+      const { spawnSync } = require('node:child_process');
+      const { readdirSync, readFileSync } = require('node:fs');
+      for (let count = 0; count < 5; count += 1) spawnSync(process.execPath, ['-e', ${JSON.stringify(parent)}]);
+      setTimeout(() => {
+        const states = readdirSync('/proc').filter(Number).map((pid) => /\\) (.)/.exec(readFileSync('/proc/' + pid + '/stat', 'latin1'))[1]);
+        console.log('left behind: ' + states.filter((state) => state === 'Z').length + ' of ' + states.length);
+      }, 1500);`;
+    const flags = ['--embedded-exchange', '--markets', 'BTC_USDT', '--liveness-mode', 'process'];
+    const exec = start([...image.config.Entrypoint, 'exec', ...flags, '--', '/nodejs/bin/node', '-e', bot]);
+    expect(await exec.exit(30_000), exec.output()).toBe(0);
+    expect(exec.output()).toContain('left behind: 0 of 3');
   });
 
   it('guards a market as process 1, says that it is healthy, and deletes the timer on its stop signal', async () => {

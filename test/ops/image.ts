@@ -109,6 +109,7 @@ function fillBuilder(root: string): void {
   addProgram(root, NODE, '/usr/local/bin/node');
   addProgram(root, '/bin/sh', '/bin/sh');
   addProgram(root, '/usr/bin/env', '/usr/bin/env');
+  addFile(root, '/usr/bin/tini-static');
   const npm = realpathSync(execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim());
   const modules = join(root, 'usr/local/lib/node_modules/npm');
   cpSync(dirname(dirname(npm)), modules, { recursive: true });
@@ -125,6 +126,11 @@ function addProgram(root: string, from: string, to: string): void {
     mkdirSync(dirname(place), { recursive: true });
     if (!existsSync(place)) cpSync(realpathSync(source), place);
   }
+}
+
+function addFile(root: string, path: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  cpSync(path, join(root, path));
 }
 
 function addPeople(root: string): void {

@@ -60,7 +60,8 @@ export async function createNetwork(
   const own = `/etc/netns/${near}`;
   mkdirSync(own, { recursive: true });
   ends.push(() => rmSync(own, { recursive: true, force: true }));
-  writeFileSync(join(own, 'resolv.conf'), `nameserver ${FAR}\n`);
+  writeFileSync(join(own, 'resolv.conf'), `nameserver ${FAR}\nsearch internal\n`);
+  writeFileSync(join(own, 'hosts'), `127.0.0.1 localhost\n${FAR} other hosted # by hand\n`);
 
   const { key, certificate } = selfSigned('exchange.test');
   const ca = join(directory, 'ca.pem');

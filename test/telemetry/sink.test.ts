@@ -75,6 +75,26 @@ describe('log output', () => {
     expect(dropped).toBe(99);
   });
 
+  test('an output that fails is tried again: what fitted in memory comes out, and how much did not is told', async () => {
+    let isFull = true;
+    let out = '';
+    const disk: Write = (bytes, done) => {
+      if (!isFull) out += Buffer.from(bytes).toString();
+      setImmediate(() => (isFull ? done(broken('ENOSPC'), 0) : done(null, bytes.length)));
+    };
+    const told: number[] = [];
+    const options = { clock, write: disk, onDrop: () => {}, onRoom: (lines: number) => told.push(lines) };
+    const sink = createSink({ ...options, limitChars: 8 });
+    for (const line of ['one\n', 'two\n', 'six\n', 'lost\n']) sink.write(line);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(sink.isFailing()).toBe(true);
+    isFull = false;
+    await sink.flush(5000);
+    expect(out).toBe('one\ntwo\nsix\n');
+    expect(told).toEqual([1]);
+    expect(sink.isFailing()).toBe(false);
+  });
+
   test('an output that is gone drops everything after', async () => {
     let dropped = 0;
     const gone: Write = (_, done) => void setImmediate(() => done(broken('EPIPE'), 0));
