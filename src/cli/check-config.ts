@@ -1,23 +1,22 @@
 import { type Command, Option } from 'commander';
-import type { Config } from '../config/config.ts';
-import { toCoreSettings } from '../config/config.ts';
+import { ASSUMED_ROUND_TRIP_MS, type Config, carriedPerSecond, toCoreSettings } from '../config/config.ts';
 import { type Loaded, loadConfig } from '../config/load.ts';
 import { printConfig } from '../config/print.ts';
 import { describePromise } from '../core/promise.ts';
-import { plannedPerSecond } from '../core/rate.ts';
 import { planCadence, seconds } from '../core/timing.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
-import { checkLive } from './live-check.ts';
+import { checkHost } from './host-check.ts';
+import { checkLive, type LiveResult } from './live-check.ts';
 
 /** Asks the exchange itself about a configuration that is right on paper. */
-export type LiveCheck = (config: Config, edge: Edge) => Promise<ExitCode>;
+export type LiveCheck = (config: Config, edge: Pick<Edge, 'out' | 'err'>) => Promise<LiveResult>;
 
 type LoadedOk = Loaded & { readonly kind: 'ok' };
 
 /**
  * `check-config`: says what is wrong with the configuration (on standard error, exit 78), or what it means. Without
- * `--live` it opens no connection.
+ * `--live` it opens no connection; a port is bound for a moment.
  */
 export function registerCheckConfig(program: Command, edge: Edge, live: LiveCheck = checkLive): void {
   addConfigFlags(program.command('check-config'))
@@ -27,7 +26,10 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
       'check as for run --embedded-exchange: base address, key and secret may be missing',
     )
     .option('--print', 'show the merged configuration with the source of every value')
-    .option('--live', 'also ask the exchange whether it answers and accepts the key; touches no timer')
+    .option(
+      '--live',
+      'also ask the exchange whether it answers, accepts the key and knows the markets; touches no timer',
+    )
     .addOption(
       new Option('--format <format>', 'how to show the result').choices(['text', 'json']).default('text'),
     )
@@ -41,10 +43,30 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
         return;
       }
       const print = options['print'] === true;
-      if (asJson) edge.out(JSON.stringify(toJson(loaded, print), null, 2));
-      else for (const line of toText(loaded, print)) edge.out(line);
-      edge.finish(options['live'] === true ? await live(loaded.config, edge) : EXIT.ok);
+      // What is asked of the exchange stands beside a document for programs, and not in it.
+      const asked =
+        options['live'] === true
+          ? await live(loaded.config, asJson ? { ...edge, out: edge.err } : edge)
+          : null;
+      const found: Found = { roundTripMs: asked?.roundTripMs ?? null, host: await checkHost(loaded.config) };
+      if (asJson) edge.out(JSON.stringify(toJson(loaded, found, print), null, 2));
+      else for (const line of toText(loaded, found, print)) edge.out(line);
+      edge.finish(exitCodeOf(asked, found));
     });
+}
+
+/** What was found out beside the configuration itself. */
+interface Found {
+  /** As it was measured; null where it was not. */
+  readonly roundTripMs: number | null;
+  /** What `run` would refuse on this host now. */
+  readonly host: readonly string[];
+}
+
+/** Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs. */
+function exitCodeOf(asked: LiveResult | null, { host }: Found): ExitCode {
+  if (asked === null) return EXIT.ok;
+  return asked.code === EXIT.ok && host.length > 0 ? EXIT.config : asked.code;
 }
 
 interface MarketReport {
@@ -56,9 +78,9 @@ interface MarketReport {
   readonly promise: readonly string[];
 }
 
-function reportMarkets(config: Config): MarketReport[] {
+function reportMarkets(config: Config, { roundTripMs }: Found): MarketReport[] {
   const settings = toCoreSettings(config, config.exchange.baseUrls);
-  const { periodsMs } = planCadence(settings.markets, plannedPerSecond(settings, null));
+  const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, roundTripMs));
   return config.markets.map(({ market, timeoutSeconds, types, bot }, index) => {
     const periodMs = periodsMs[index] ?? 0;
     const promise = describePromise(settings, index, periodMs);
@@ -66,12 +88,15 @@ function reportMarkets(config: Config): MarketReport[] {
   });
 }
 
-function toJson({ config, warnings, sources }: LoadedOk, print: boolean): object {
+function toJson({ config, warnings, sources }: LoadedOk, found: Found, print: boolean): object {
   return {
     ok: true,
     file: config.file,
-    warnings,
-    markets: reportMarkets(config),
+    warnings: [...warnings, ...warnOfPace(config, found)],
+    host: found.host,
+    roundTripMs: found.roundTripMs ?? ASSUMED_ROUND_TRIP_MS,
+    roundTripMeasured: found.roundTripMs !== null,
+    markets: reportMarkets(config, found),
     ...(print ? { config, sources: Object.fromEntries(sources) } : {}),
   };
 }
@@ -98,15 +123,46 @@ function describeLiveness({ liveness, control }: Config): string {
   return `Bot: liveness mode ${mode}: it ${how}; ${lifetime}.`;
 }
 
-function toText({ config, warnings, sources }: LoadedOk, print: boolean): string[] {
+/** Where requests wait for each other: for which round trip the figures hold. */
+function describePace({ exchange }: Config, { roundTripMs }: Found): string[] {
+  if (exchange.nonce === 'window') return [];
+  const how =
+    roundTripMs === null
+      ? `${ASSUMED_ROUND_TRIP_MS} ms, which is assumed; --live measures it`
+      : `${roundTripMs.toFixed(0)} ms, as measured`;
+  return [`One request waits for the one before it. All periods and bounds hold for a round trip of ${how}.`];
+}
+
+/** What so many requests one after the other are too slow for. */
+function warnOfPace(config: Config, { roundTripMs }: Found): string[] {
+  const { exchange, shutdown, markets } = config;
+  if (exchange.nonce === 'window') return [];
+  const settings = toCoreSettings(config, exchange.baseUrls);
+  const perSecond = carriedPerSecond(settings, roundTripMs);
+  const { problems } = planCadence(settings.markets, perSecond);
+  const stopSeconds = (markets.length * (roundTripMs ?? ASSUMED_ROUND_TRIP_MS)) / 1000;
+  const mind = 'a shorter way to the exchange, fewer markets, or nonce: window';
+  return [
+    ...problems.slice(0, 1).map((problem) => `exchange.nonce: increasing: ${problem}; ${mind}`),
+    ...(stopSeconds > shutdown.budgetSeconds && shutdown.policy !== 'keep'
+      ? [
+          `shutdown.budgetSeconds: a stop writes ${markets.length} requests one after the other, which takes ${seconds(stopSeconds * 1000)}; ${shutdown.budgetSeconds} s leave timers armed; raise it`,
+        ]
+      : []),
+  ];
+}
+
+function toText({ config, warnings, sources }: LoadedOk, found: Found, print: boolean): string[] {
   const { exchange, web, control, shutdown } = config;
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
-  const markets = reportMarkets(config);
+  const markets = reportMarkets(config, found);
   const listen = (addresses: Config['web']['listen']) =>
     addresses.length === 0 ? 'none' : addresses.map(({ text }) => text).join(', ');
   return [
     `${config.file ?? 'The environment alone'}: the configuration is right.`,
+    ...found.host.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
+    ...describePace(config, found),
     ...(config.shard.count > 1
       ? [
           `Shard ${config.shard.index} of ${config.shard.count}, counted from 0: ${markets.length} of ${config.fleet.length} markets.`,
@@ -120,7 +176,7 @@ function toText({ config, warnings, sources }: LoadedOk, print: boolean): string
       `  ${market} (bot ${bot}): cancels ${types === null ? 'orders of all types, also those placed by hand' : `${types.join(' and ')} orders`}`,
       ...promise.map((sentence) => `    ${sentence}`),
     ]),
-    ...warnings.map((warning) => `Warning: ${warning}`),
+    ...[...warnings, ...warnOfPace(config, found)].map((warning) => `Warning: ${warning}`),
     ...(print ? ['', ...printConfig(config, sources)] : []),
   ];
 }

@@ -1,52 +1,116 @@
 import { createSystemClock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
-import { createClient } from '../exchange/client.ts';
-import { ERROR_CODES, RefusedError, UnauthorisedError } from '../exchange/errors.ts';
+import type { OrderType } from '../core/outcome.ts';
+import type { Verdict } from '../exchange/classify.ts';
+import { createExchange } from '../exchange/exchange.ts';
+import type { Exchange } from '../ports.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 
-/** No exchange has this market: asking about it proves the key and can arm nothing. */
+export interface LiveResult {
+  readonly code: ExitCode;
+  /** Of the first base address, as pings found it; null where nothing was asked. */
+  readonly roundTripMs: number | null;
+}
+
+/** No exchange has this market. */
 const NO_MARKET = 'KILLSWITCHD_CHECK';
+/** The first one opens the connection. */
+const PINGS = 5;
+const PING_TIMEOUT_MS = 5000;
+const ANSWER_WITHIN_MS = 10_000;
 
 /**
- * `check-config --live`: pings every base address and shows the key to the first one, with the delete of a timer of a
- * market that does not exist: a good key is refused for the market, a bad one for itself. Nothing is armed, nothing of
- * the account is touched. 69 where an address cannot be reached, 77 where the key is refused.
+ * `check-config --live`: pings every base address, shows the key to the first one, and asks it about every market. What
+ * it sends is refused by the API document whatever the market is, a timer of 1 s of an order type that there is not: no
+ * timer is touched. 69 where an address cannot be reached, 77 where the key is refused, 78 for an unknown market.
  */
-export async function checkLive(config: Config, edge: Edge): Promise<ExitCode> {
+export async function checkLive(config: Config, edge: Pick<Edge, 'out' | 'err'>): Promise<LiveResult> {
   if (config.embeddedExchange) {
     edge.out('Live: nothing to ask, the exchange is embedded.');
-    return EXIT.ok;
+    return { code: EXIT.ok, roundTripMs: null };
   }
   const bases = config.exchange.baseUrls;
-  const client = createClient({
+  const exchange = createExchange({
     bases,
     credentials: () => ({ key: config.secrets.apiKey.reveal(), secret: config.secrets.apiSecret.reveal() }),
     nonce: config.exchange.nonce,
     clock: createSystemClock(),
   });
+  const markets = config.markets.map(({ market }) => market);
   try {
+    const measured: number[] = [];
     for (const [base, url] of bases.entries()) {
-      const latencyMs = await client.ping({ base });
+      const latencyMs = await measure(exchange, base);
+      measured.push(latencyMs);
       edge.out(`Live: ${url} answers a ping in ${latencyMs.toFixed(0)} ms.`);
     }
-    await showKey(() => client.syncKillSwitch({ market: NO_MARKET, timeoutSeconds: null }));
+    const roundTripMs = measured[0] ?? null;
+    const told = await ask(exchange, NO_MARKET);
+    if (told.kind === 'unauthorised') return refuse(edge, EXIT.refused, roundTripMs, told.detail);
+    if (told.kind !== 'refused') return refuse(edge, EXIT.unreachable, roundTripMs, detailOf(told));
     edge.out('Live: the exchange accepts the key.');
-    return EXIT.ok;
+    if (!tellsOfMarket(told)) {
+      edge.out('Live: the exchange does not say whether it knows a market.');
+      return { code: EXIT.ok, roundTripMs };
+    }
+    const unknown: string[] = [];
+    for (const market of markets) if (tellsOfMarket(await ask(exchange, market))) unknown.push(market);
+    for (const market of unknown) edge.err(`Live: the exchange does not know the market ${market}.`);
+    if (unknown.length > 0) return { code: EXIT.config, roundTripMs };
+    edge.out(
+      `Live: the exchange knows ${markets.length === 1 ? 'the market' : `all ${markets.length} markets`}.`,
+    );
+    return { code: EXIT.ok, roundTripMs };
   } catch (error) {
-    edge.err(`Live: ${error instanceof Error ? error.message : String(error)}`);
-    return error instanceof UnauthorisedError ? EXIT.refused : EXIT.unreachable;
+    return refuse(edge, EXIT.unreachable, null, error instanceof Error ? error.message : String(error));
   } finally {
-    await client.close();
+    await exchange.close();
   }
 }
 
-/** What the exchange says of a request whose key it has accepted. */
-const KEY_ACCEPTED: readonly number[] = [ERROR_CODES.validation, ERROR_CODES.market];
+function refuse(
+  edge: Pick<Edge, 'err'>,
+  code: ExitCode,
+  roundTripMs: number | null,
+  why: string,
+): LiveResult {
+  edge.err(`Live: ${why}`);
+  return { code, roundTripMs };
+}
 
-async function showKey(call: () => Promise<unknown>): Promise<void> {
-  try {
-    await call();
-  } catch (error) {
-    if (!(error instanceof RefusedError && KEY_ACCEPTED.includes(error.code))) throw error;
+/** The median of some pings, in milliseconds. Rejects where one is not answered. */
+async function measure(exchange: Exchange, base: number): Promise<number> {
+  const latencies: number[] = [];
+  for (let pings = 0; pings < PINGS; pings += 1) {
+    const latencyMs = await new Promise<number>((resolve, reject) => {
+      exchange.ping(base, PING_TIMEOUT_MS, (outcome) => {
+        if (outcome.ok) resolve(outcome.latencyMs);
+        else reject(new Error(outcome.detail));
+      });
+    });
+    if (pings > 0) latencies.push(latencyMs);
   }
+  return latencies.toSorted((one, other) => one - other)[Math.floor(latencies.length / 2)] ?? 0;
+}
+
+/** Sends what is refused for every market, and resolves with the refusal. */
+function ask(exchange: Exchange, market: string): Promise<Verdict> {
+  const types = ['none'] as unknown as readonly OrderType[];
+  const request = { market, timeoutSeconds: 1, types, base: 0, fresh: false, mayWrite: () => true };
+  return new Promise((resolve) => {
+    const giveUp = exchange.sync(request, (outcome) => {
+      end();
+      resolve(outcome);
+    });
+    const end = createSystemClock().after(ANSWER_WITHIN_MS, giveUp);
+  });
+}
+
+/** Of all that is wrong with such a request the exchange names the market, too. */
+function tellsOfMarket(told: Verdict): boolean {
+  return told.kind === 'refused' && (told.code === 31 || 'market' in (told.fields ?? {}));
+}
+
+function detailOf(told: Verdict): string {
+  return 'detail' in told ? told.detail : `the exchange carried out what it must refuse: ${told.kind}`;
 }

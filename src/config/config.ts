@@ -1,4 +1,5 @@
 import type { OrderType } from '../core/outcome.ts';
+import { plannedPerSecond } from '../core/rate.ts';
 import { type CoreSettings, LOOKS_PER_MS } from '../core/settings.ts';
 import { hashText } from '../util/hash.ts';
 import type { ListenAddress } from './addresses.ts';
@@ -176,6 +177,24 @@ export function budgetOf(
     requests: Math.max(1, Math.floor((DOCUMENTED_REQUESTS * budgetShare) / parts)),
     windowMs: WINDOW_MS,
   };
+}
+
+/** A round trip as it is reckoned with before one was measured, milliseconds. */
+export const ASSUMED_ROUND_TRIP_MS = 100;
+/** Share of the time that requests which follow one another are planned to take. */
+const SERIAL_SHARE = 0.8;
+
+/**
+ * Renewals a second that this configuration can carry: what the rate limit allows, and with rising nonces, where one
+ * request waits for the one before it, no more than the round trip lets through.
+ */
+export function carriedPerSecond(
+  settings: Pick<CoreSettings, 'budget' | 'nonce'>,
+  roundTripMs: number | null,
+): number {
+  const limit = plannedPerSecond(settings, roundTripMs);
+  if (settings.nonce === 'window') return limit;
+  return Math.min(limit, (SERIAL_SHARE * 1000) / Math.max(roundTripMs ?? ASSUMED_ROUND_TRIP_MS, 0.1));
 }
 
 /** Durations in milliseconds, as the core counts. */

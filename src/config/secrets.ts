@@ -212,6 +212,10 @@ export function readAccessTokenFile(file: string): SecretFile {
 function findFlaw(text: string, what: string): string | null {
   const allowed = `allowed: the ${what} alone, in printable ASCII without spaces`;
   if (text === '') return `found an empty text; ${allowed}`;
+  if (text.startsWith('\ufeff')) return `found a byte order mark in front; ${allowed}`;
+  if (/^["'].*["']$/s.test(text)) return `found quotes around the ${what}; ${allowed}`;
+  if (/^(export\s+)?\w*(key|secret|token)\w*=./i.test(text))
+    return `found NAME= in front of the ${what}; ${allowed}`;
   const at = text.search(/[^\x21-\x7e]/);
   if (at === -1) return null;
   const character = text[at] ?? '';

@@ -1,6 +1,5 @@
-import type { Config } from '../config/config.ts';
+import { ASSUMED_ROUND_TRIP_MS, type Config, carriedPerSecond } from '../config/config.ts';
 import { describePromise } from '../core/promise.ts';
-import { plannedPerSecond } from '../core/rate.ts';
 import type { CoreSettings } from '../core/settings.ts';
 import { planCadence } from '../core/timing.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -38,7 +37,11 @@ export function introduce(
     );
   }
   for (const warning of warnings) logger.warn({ event: 'config-warning' }, `${warning}.`);
-  const { periodsMs } = planCadence(settings.markets, plannedPerSecond(settings, null));
+  const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, null));
+  if (settings.nonce === 'increasing' && markets > 1) {
+    const holds = `One request waits for the one before it: what follows holds for a round trip of ${ASSUMED_ROUND_TRIP_MS} ms.`;
+    logger.info({ event: 'promise', promise: [holds] }, holds);
+  }
   for (const [index, { market }] of settings.markets.slice(0, NAMED_MARKETS).entries()) {
     const promise = describePromise(settings, index, periodsMs[index] ?? 0);
     logger.info({ event: 'promise', market, promise }, promise.join(' '));

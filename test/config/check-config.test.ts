@@ -1,18 +1,22 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type LiveCheck, registerCheckConfig } from '../../src/cli/check-config.ts';
 import { addConfigFlags, flagsFrom } from '../../src/cli/config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from '../../src/cli/edge.ts';
+import { checkLive } from '../../src/cli/live-check.ts';
 import { registerSchema } from '../../src/cli/schema.ts';
+import { createSystemClock } from '../../src/clock.ts';
 import { toCoreSettings } from '../../src/config/config.ts';
 import { publishedEnvironmentSchema } from '../../src/config/environment.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { publishedSchema } from '../../src/config/schema.ts';
 import { createState } from '../../src/core/create.ts';
 import { describe as describeState } from '../../src/core/describe.ts';
+import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { SECRETS } from './fixture.ts';
 
 const EXAMPLE = 'config/killswitchd.example.yaml';
@@ -142,7 +146,7 @@ describe('check-config', () => {
   it('asks the exchange only with --live, and exits with its answer', async () => {
     const { code } = await run(['check-config', '--config', EXAMPLE, '--live'], SECRETS, (config) => {
       expect(config.markets).toHaveLength(2);
-      return Promise.resolve(EXIT.refused);
+      return Promise.resolve({ code: EXIT.refused, roundTripMs: 20 });
     });
     expect(code).toBe(EXIT.refused);
   });
@@ -150,6 +154,118 @@ describe('check-config', () => {
   it('does not ask the exchange about a configuration with a mistake', async () => {
     const { code } = await run(['check-config', '--config', EXAMPLE, '--live', '--log-level', 'loud']);
     expect(code).toBe(EXIT.config);
+  });
+
+  describe('with rising nonces', () => {
+    const markets = Array.from({ length: 100 }, (_, index) => `M${index}_USDT:5`).join();
+    const args = ['check-config', '--markets', markets, '--liveness-mode', 'none', '--live'];
+    const env = { ...SECRETS, KILLSWITCHD_BASE_URL: 'https://exchange.example' };
+    const measured = (roundTripMs: number) =>
+      run(args, env, () => Promise.resolve({ code: EXIT.ok, roundTripMs }));
+
+    it('computes with the round trip that was measured', async () => {
+      const { out } = await measured(5);
+      expect(out).toContain('hold for a round trip of 5 ms, as measured');
+      expect(out).toContain('M0_USDT: renewed every 1 s, timer of 5 s.');
+      expect((await measured(10)).out).toContain('M0_USDT: renewed every 1.25 s, timer of 5 s.');
+    });
+
+    it('says which one it assumes, and what that is too slow for', async () => {
+      const { out, code } = await run(args.slice(0, -1), env);
+      expect(code).toBe(EXIT.ok);
+      expect(out).toContain('hold for a round trip of 100 ms, which is assumed; --live measures it');
+      expect(out).toContain(
+        '100 markets need 60.0 renewals a second to fit 3 attempts into every timeout, 8.0 can be carried',
+      );
+      expect(out).toContain(
+        'a stop writes 100 requests one after the other, which takes 10 s; 8 s leave timers armed',
+      );
+    });
+  });
+
+  describe('on a host', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'check-host-'));
+    afterAll(() => rmSync(folder, { recursive: true }));
+    const env = {
+      ...SECRETS,
+      KILLSWITCHD_BASE_URL: 'https://exchange.example',
+      KILLSWITCHD_MARKETS: 'BTC_USDT',
+      KILLSWITCHD_LIVENESS_MODE: 'none',
+    };
+
+    it('says what run would refuse there, and ends with 78 where --live asks about it', async () => {
+      const taken = createServer();
+      await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+      onTestFinished(() => void taken.close());
+      const web = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+      const control = `unix:${folder}/missing/control.sock`;
+      const args = ['check-config', '--web-listen', web];
+      const found = await run(args, { ...env, KILLSWITCHD_CONTROL_LISTEN: control });
+      expect(found.out.split('\n').filter((line) => line.startsWith('On this host'))).toEqual([
+        `On this host, run would refuse to start now: web.listen: ${web}: the address is in use by another process, perhaps by a killswitchd that runs`,
+        `On this host, run would refuse to start now: control.listen: ${control}: the directory ${folder}/missing does not exist; make it, or set control.listen to another path`,
+      ]);
+      expect(found.code).toBe(EXIT.ok);
+      const live = () => Promise.resolve({ code: EXIT.ok, roundTripMs: 5 });
+      expect((await run([...args, '--live'], env, live)).code).toBe(EXIT.config);
+    });
+
+    it('says nothing where the ports are free and the directory is there', async () => {
+      const { out } = await run(['check-config', '--web-listen', '127.0.0.1:0'], {
+        ...env,
+        KILLSWITCHD_CONTROL_LISTEN: `unix:${folder}/control.sock`,
+      });
+      expect(out).not.toContain('On this host');
+    });
+  });
+
+  describe('--live', () => {
+    const ask = async (markets: string, key: string = SECRETS.KILLSWITCHD_API_KEY) => {
+      const exchange = await startSimulatedServer({
+        clock: createSystemClock(),
+        listen: { host: '127.0.0.1', port: 0 },
+        exchange: {
+          keys: [{ key, secret: SECRETS.KILLSWITCHD_API_SECRET, account: 'main' }],
+          markets: ['BTC_USDT', 'ETH_USDT'],
+        },
+      });
+      const kinds: string[] = [];
+      exchange.exchange.log.subscribe(({ kind }) => kinds.push(kind));
+      const env = { ...SECRETS, KILLSWITCHD_BASE_URL: exchange.url, KILLSWITCHD_LIVENESS_MODE: 'none' };
+      const args = ['check-config', '--markets', markets, '--web-listen', '127.0.0.1:0', '--live'];
+      const found = await run(args, env, checkLive);
+      await exchange.close();
+      return { ...found, events: kinds };
+    };
+
+    it('pings, shows the key, and asks about every market without touching a timer', async () => {
+      const { out, code, events } = await ask('BTC_USDT,ETH_USDT');
+      expect(out).toMatch(
+        /^Live: http:\S+ answers a ping in \d+ ms\.\nLive: the exchange accepts the key\.\nLive: the exchange knows all 2 markets\.\n/,
+      );
+      expect(code).toBe(EXIT.ok);
+      expect(new Set(events)).toEqual(new Set(['request-refused']));
+    });
+
+    it('names the markets that the exchange does not know, and ends with 78', async () => {
+      const { err, code } = await ask('BTC_USDT,BCT_USDT');
+      expect([err, code]).toEqual([['Live: the exchange does not know the market BCT_USDT.'], EXIT.config]);
+    });
+
+    it('ends with 77 where the key is refused', async () => {
+      const { err, code } = await ask('BTC_USDT', 'another-key-of-the-test');
+      expect([code, err.join()]).toEqual([EXIT.refused, expect.stringMatching(/^Live: HTTP 401/)]);
+    });
+
+    it('ends with 69 where nobody answers', async () => {
+      const env = {
+        ...SECRETS,
+        KILLSWITCHD_BASE_URL: 'http://127.0.0.1:1',
+        KILLSWITCHD_LIVENESS_MODE: 'none',
+      };
+      const { code } = await run(['check-config', '--markets', 'BTC_USDT', '--live'], env, checkLive);
+      expect(code).toBe(EXIT.unreachable);
+    });
   });
 
   it('checks the file of npm start as run --embedded-exchange would', async () => {
