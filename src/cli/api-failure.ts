@@ -1,20 +1,4 @@
-import {
-  ApiError,
-  ArgumentError,
-  CredentialError,
-  NetworkError,
-  NonceError,
-  NotFoundError,
-  OrderMismatchError,
-  ProtocolError,
-  PublicRefusedError,
-  RefusedError,
-  ServerError,
-  ThrottledError,
-  TimeoutError,
-  UnauthorisedError,
-  UnknownOutcomeError,
-} from '../exchange/errors.ts';
+import { type ClientError, isClientError } from '../exchange/errors.ts';
 import { EXIT, type ExitCode } from './edge.ts';
 
 /** How `api` ends after a call that failed. Nothing in it is a secret. */
@@ -26,48 +10,47 @@ export interface ApiFailure {
   readonly error: Readonly<Record<string, unknown>>;
 }
 
+const REFUSED = 'the exchange refused what was asked, nothing was changed';
+const MAYBE = 'it may have been carried out all the same';
+
+/** Exit code and hint by the kind of error. MAYBE is said only where it holds; some say all by themselves. */
+const ENDS: Readonly<Record<ClientError['name'], readonly [ExitCode, string | null]>> = {
+  ArgumentError: [EXIT.usage, null],
+  CredentialError: [EXIT.config, 'nothing was sent'],
+  NetworkError: [EXIT.unreachable, MAYBE],
+  NonceError: [EXIT.unreachable, MAYBE],
+  NotFoundError: [EXIT.unreachable, MAYBE],
+  OrderMismatchError: [EXIT.internal, 'nothing was undone'],
+  ProtocolError: [EXIT.internal, MAYBE],
+  PublicRefusedError: [EXIT.usage, REFUSED],
+  RefusedError: [EXIT.usage, REFUSED],
+  ServerError: [EXIT.unreachable, MAYBE],
+  ThrottledError: [EXIT.unreachable, MAYBE],
+  TimeoutError: [EXIT.unreachable, MAYBE],
+  UnauthorisedError: [EXIT.refused, 'the exchange refuses the key, its permissions or the token'],
+  UnknownOutcomeError: [EXIT.unconfirmed, null],
+};
+
+/** What an error tells beside its name and message. */
+const DETAILS =
+  'status maybeApplied argument code fields params reason operation clientOrderId uniqueId order';
+
 /** What is not a failed call of the client is thrown on. */
 export function describeFailure(error: unknown): ApiFailure {
-  if (error instanceof ArgumentError) {
-    const { name, message, argument } = error;
-    const hint = argument === 'amountIn' ? '; name it with --amount-in or in the JSON' : '';
-    return { exitCode: EXIT.usage, sentence: `${message}${hint}`, error: { name, message, argument } };
-  }
-  if (!(error instanceof ApiError)) throw error;
-  const { name, message, status, maybeApplied } = error;
-  const { exitCode, hint } = judge(error);
-  const sentence = hint === null ? message : `${message}; ${hint}`;
-  return { exitCode, sentence, error: { name, message, status, maybeApplied, ...detailsOf(error) } };
+  if (!isClientError(error)) throw error;
+  const { name, message } = error;
+  const details = Object.entries(error).filter(([key]) => DETAILS.split(' ').includes(key));
+  const [exitCode, said] = ENDS[name];
+  return {
+    exitCode,
+    sentence: [message, hintOf(error, said)].filter((part) => part !== null).join('; '),
+    error: { name, message, ...Object.fromEntries(details) },
+  };
 }
 
-function detailsOf(error: ApiError): Readonly<Record<string, unknown>> {
-  if (error instanceof RefusedError) return { code: error.code, fields: error.fields };
-  if (error instanceof PublicRefusedError) return { params: error.params };
-  if (error instanceof NetworkError) return { reason: error.reason };
-  if (error instanceof OrderMismatchError) return { order: error.order };
-  if (error instanceof UnknownOutcomeError) {
-    const { operation, clientOrderId, uniqueId } = error;
-    return { operation, clientOrderId, uniqueId };
-  }
-  return {};
-}
-
-const UNAVAILABLE = [NetworkError, TimeoutError, ServerError, NotFoundError, ThrottledError, NonceError];
-
-function judge(error: ApiError): { readonly exitCode: ExitCode; readonly hint: string | null } {
-  // It says itself what to look up.
-  if (error instanceof UnknownOutcomeError) return { exitCode: EXIT.unconfirmed, hint: null };
-  if (error instanceof OrderMismatchError) return { exitCode: EXIT.internal, hint: 'nothing was undone' };
-  if (error instanceof UnauthorisedError) {
-    return { exitCode: EXIT.refused, hint: 'the exchange refuses the key, its permissions or the token' };
-  }
-  if (error instanceof RefusedError || error instanceof PublicRefusedError) {
-    const code = error instanceof RefusedError ? ` with code ${error.code}` : '';
-    return { exitCode: EXIT.usage, hint: `the exchange refused what was asked${code}, nothing was changed` };
-  }
-  const maybe = error.maybeApplied ? 'it may have been carried out all the same' : null;
-  if (UNAVAILABLE.some((kind) => error instanceof kind)) return { exitCode: EXIT.unreachable, hint: maybe };
-  if (error instanceof CredentialError) return { exitCode: EXIT.config, hint: 'nothing was sent' };
-  const hint = error instanceof ProtocolError ? maybe : 'not an answer that the API document knows';
-  return { exitCode: EXIT.internal, hint };
+function hintOf(error: ClientError, said: string | null): string | null {
+  if (error.name === 'ArgumentError')
+    return error.argument === 'amountIn' ? 'name it with --amount-in or in the JSON' : null;
+  if (error.name === 'RefusedError') return REFUSED.replace(',', ` with code ${error.code},`);
+  return said === MAYBE && !error.maybeApplied ? null : said;
 }

@@ -16,7 +16,6 @@ import {
   syncKillSwitch,
   withdrawPay,
 } from './operations.ts';
-import { checkAddressType, checkFilled, checkProvider, checkTimeRange, checkUnit, named } from './rules.ts';
 import type {
   Codes,
   CodesRequest,
@@ -32,7 +31,18 @@ import type {
   StockMarketOrderRequest,
   WithdrawPayRequest,
 } from './schemas.ts';
-import { checkAccessToken, checkArguments, checkBody, decoderOf } from './validate.ts';
+import {
+  checkAccessToken,
+  checkAddressType,
+  checkArguments,
+  checkBody,
+  checkFilled,
+  checkProvider,
+  checkTimeRange,
+  checkUnit,
+  decoderOf,
+  named,
+} from './validate.ts';
 
 export type { CallOptions, KillSwitchRequest };
 

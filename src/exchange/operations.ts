@@ -34,10 +34,12 @@ export interface Operation<Arguments> {
   readonly fields: (given: Arguments) => Readonly<Record<string, unknown>>;
 }
 
-/** For answers with lists, whose length the document leaves open. */
-const LIST_BYTES = 1_048_576;
 const LIMIT_OF_ORDERS: Limit = { requests: 10_000, windowMs: 10_000 };
 const LIMIT_OF_MOST: Limit = { requests: 1_000, windowMs: 10_000 };
+const SIGNED = { method: 'POST', authentication: 'signed', limit: LIMIT_OF_MOST } as const;
+const PUBLIC = { method: 'GET', authentication: 'none', effect: 'reads', fields: () => ({}) } as const;
+/** For answers with lists, whose length the document leaves open. */
+const LISTS = { effect: 'reads', maxReplyBytes: 1_048_576 } as const;
 
 export interface KillSwitchArguments {
   readonly market: string;
@@ -47,24 +49,22 @@ export interface KillSwitchArguments {
   readonly types: readonly OrderType[] | null;
 }
 
-/** `POST /api/v4/order/kill-switch`: creates, updates or deletes the timer of a market. */
+/** Creates, updates or deletes the timer of a market. */
 export const syncKillSwitch: Operation<KillSwitchArguments> & { readonly limit: Limit } = {
+  ...SIGNED,
   name: 'syncKillSwitch',
-  method: 'POST',
   path: '/api/v4/order/kill-switch',
-  authentication: 'signed',
   effect: 'changes',
   limit: LIMIT_OF_ORDERS,
   fields: ({ market, timeoutSeconds, types }) =>
     timeoutSeconds === null ? { market, timeout: null } : { market, timeout: String(timeoutSeconds), types },
 };
 
-/** `POST /api/v4/order/stock_market`: places a market order. */
+/** Places a market order. */
 export const createStockMarketOrder: Operation<StockMarketOrderRequest> = {
+  ...SIGNED,
   name: 'createStockMarketOrder',
-  method: 'POST',
   path: '/api/v4/order/stock_market',
-  authentication: 'signed',
   effect: 'moves-money',
   limit: LIMIT_OF_ORDERS,
   fields: ({ market, side, amount, clientOrderId, stp }) => ({
@@ -76,26 +76,23 @@ export const createStockMarketOrder: Operation<StockMarketOrderRequest> = {
   }),
 };
 
-/** `POST /api/v4/accounts/orders`: order history. Fields of the body and its limit are not shown in the document. */
+/** Fields of the body and its limit are not shown in the document. */
 export const orderHistory: Operation<OrderHistoryRequest> = {
+  ...LISTS,
   name: 'orderHistory',
   method: 'POST',
   path: '/api/v4/accounts/orders',
   authentication: 'bearer',
-  effect: 'reads',
   limit: null,
-  maxReplyBytes: LIST_BYTES,
   fields: (given) => given,
 };
 
-/** `POST /api/v4/main-account/withdraw-pay`: a withdrawal with the fee on top of the amount. */
+/** A withdrawal with the fee on top of the amount. */
 export const withdrawPay: Operation<WithdrawPayRequest> = {
+  ...SIGNED,
   name: 'withdrawPay',
-  method: 'POST',
   path: '/api/v4/main-account/withdraw-pay',
-  authentication: 'signed',
   effect: 'moves-money',
-  limit: LIMIT_OF_MOST,
   fields: ({ ticker, amount, address, uniqueId, provider, network }) => ({
     ticker,
     amount: String(amount),
@@ -106,62 +103,48 @@ export const withdrawPay: Operation<WithdrawPayRequest> = {
   }),
 };
 
-/** `POST /api/v4/main-account/codes/my`: the codes that the account has created. */
+/** The codes that the account has created. */
 export const myCodes: Operation<CodesRequest> = {
+  ...SIGNED,
+  ...LISTS,
   name: 'myCodes',
-  method: 'POST',
   path: '/api/v4/main-account/codes/my',
-  authentication: 'signed',
-  effect: 'reads',
-  limit: LIMIT_OF_MOST,
-  maxReplyBytes: LIST_BYTES,
   fields: (given) => ({ ...given }),
 };
 
-/** `POST /api/v4/mining/hashrate`: the hashrate of a mining account over time. */
+/** The hashrate of a mining account over time. */
 export const miningHashrate: Operation<HashrateRequest> = {
+  ...SIGNED,
+  ...LISTS,
   name: 'miningHashrate',
-  method: 'POST',
   path: '/api/v4/mining/hashrate',
-  authentication: 'signed',
-  effect: 'reads',
-  limit: LIMIT_OF_MOST,
-  maxReplyBytes: LIST_BYTES,
   fields: (given) => ({ ...given }),
 };
 
-/** `POST /api/v4/main-account/create-new-address`: a new deposit address. Support must have enabled it. */
+/** A new deposit address. Support must have enabled it. */
 export const createNewAddress: Operation<NewAddressRequest> = {
+  ...SIGNED,
   name: 'createNewAddress',
-  method: 'POST',
   path: '/api/v4/main-account/create-new-address',
-  authentication: 'signed',
   effect: 'changes',
-  limit: LIMIT_OF_MOST,
   fields: (given) => ({ ...given }),
 };
 
-/** `GET /api/v4/public/mining-pool`: the state of the mining pool. */
+/** The state of the mining pool. */
 export const miningPool: Operation<null> = {
+  ...PUBLIC,
+  ...LISTS,
   name: 'miningPool',
-  method: 'GET',
   path: '/api/v4/public/mining-pool',
-  authentication: 'none',
-  effect: 'reads',
   limit: LIMIT_OF_MOST,
-  maxReplyBytes: LIST_BYTES,
-  fields: () => ({}),
 };
 
-/** `GET /api/v4/public/ping`: answers `["pong"]`. Limit: that of public endpoints in general. */
+/** Answers `["pong"]`. Its limit is that of public endpoints in general. */
 export const ping: Operation<null> = {
+  ...PUBLIC,
   name: 'ping',
-  method: 'GET',
   path: '/api/v4/public/ping',
-  authentication: 'none',
-  effect: 'reads',
   limit: { requests: 2_000, windowMs: 10_000 },
-  fields: () => ({}),
 };
 
 /** The nine operations in the order of the document, by the name of the client's method. */

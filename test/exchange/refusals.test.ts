@@ -51,33 +51,6 @@ describe.each(PRIVATE)('the error object of a private endpoint, to $name', ({ ca
   );
 });
 
-test('a caller can switch over the documented codes', () => {
-  const meaning = ({ code }: Pick<RefusedError, 'code'>): string => {
-    switch (code) {
-      case ERROR_CODES.validation:
-        return 'argument';
-      case ERROR_CODES.market:
-        return 'market';
-      case ERROR_CODES.amount:
-        return 'amount';
-      case ERROR_CODES.clientOrderId:
-        return 'client order id';
-      case ERROR_CODES.timeRange:
-        return 'time range';
-      default:
-        return 'other';
-    }
-  };
-  expect([30, 31, 32, 36, 422, 7].map((code) => meaning({ code }))).toEqual([
-    'argument',
-    'market',
-    'amount',
-    'client order id',
-    'time range',
-    'other',
-  ]);
-});
-
 test('an error object in place of an order history is a refusal, whatever its status', async () => {
   const { base } = await answer(200, {
     code: 30,

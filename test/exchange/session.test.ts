@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { classifySync, type Verdict } from '../../src/exchange/classify.ts';
 import type { NonceMode } from '../../src/exchange/nonce.ts';
-import { type KillSwitchArguments, ping, syncKillSwitch } from '../../src/exchange/operations.ts';
+import { type KillSwitchArguments, syncKillSwitch } from '../../src/exchange/operations.ts';
 import { type Credentials, createSession } from '../../src/exchange/session.ts';
 import type { Transport, WireRequest, WireResult } from '../../src/exchange/wire.ts';
 import { createHandClock } from './servers.ts';
@@ -45,7 +45,7 @@ function createBench(mode: NonceMode, answer: (request: WireRequest) => WireResu
         settled,
       );
     });
-  return { clock, requests, session, sync, credentials };
+  return { clock, requests, sync, credentials };
 }
 
 function response(status: number, value: unknown, dateMs?: number): WireResult {
@@ -59,42 +59,6 @@ const STALE = { code: 0, errors: {}, message: 'Too many requests.' };
 function nonceOf(request: WireRequest | undefined): number {
   return Number((JSON.parse(request?.body ?? '{}') as { nonce: string }).nonce);
 }
-
-test('arming sends the body, payload and signature of the published test vector', async () => {
-  const { requests, sync } = createBench('increasing', () => response(200, []));
-  await sync(ARM);
-  expect(requests[0]).toMatchObject({
-    method: 'POST',
-    path: '/api/v4/order/kill-switch',
-    body: '{"request":"/api/v4/order/kill-switch","nonce":"1700000000000","market":"BTC_USDT","timeout":"60","types":["spot"]}',
-    headers: {
-      'Content-type': 'application/json',
-      'User-Agent': 'killswitchd',
-      'X-TXC-APIKEY': 'test-key',
-      'X-TXC-SIGNATURE':
-        '2f6c3076902cebb8156a3ca03520ea44672290b3847e2c0022fc269f139469e1c43f7a5945aa871c239874efce01a448caf70d939856561b77ffb079d9792a48',
-    },
-  });
-  expect(requests[0]?.headers['X-TXC-PAYLOAD']).toBe(Buffer.from(requests[0]?.body ?? '').toString('base64'));
-});
-
-test('deleting sends JSON null, and all order types are asked for as JSON null', async () => {
-  const { requests, sync } = createBench('increasing', () => response(200, []));
-  await sync({ market: 'BTC_USDT', timeoutSeconds: null, types: ['spot'] });
-  await sync({ market: 'BTC_USDT', timeoutSeconds: 60, types: null });
-  expect(requests.map(({ body }) => body)).toEqual([
-    '{"request":"/api/v4/order/kill-switch","nonce":"1700000000000","market":"BTC_USDT","timeout":null}',
-    '{"request":"/api/v4/order/kill-switch","nonce":"1700000000001","market":"BTC_USDT","timeout":"60","types":null}',
-  ]);
-});
-
-test('a public request carries neither key nor signature', async () => {
-  const { requests, session } = createBench('increasing', () => response(200, ['pong']));
-  const delivery = { base: 'https://exchange.example', fresh: false, mayWrite: () => true };
-  await new Promise((resolve) => session.call(ping, null, delivery, () => ({ kind: 'ping' }), resolve));
-  expect(requests[0]).toMatchObject({ method: 'GET', body: null, headers: { 'User-Agent': 'killswitchd' } });
-  expect(Object.keys(requests[0]?.headers ?? {})).toEqual(['User-Agent']);
-});
 
 test('a key that was changed meanwhile is used from the next request on', async () => {
   const { requests, sync, credentials } = createBench('increasing', () => response(200, []));
