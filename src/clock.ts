@@ -52,8 +52,3 @@ export function createSystemClock(): Clock {
     },
   };
 }
-
-/** A moment in Unix milliseconds as ISO 8601, UTC. */
-export function isoTime(wallMs: number): string {
-  return new Date(wallMs).toISOString();
-}

@@ -3,9 +3,9 @@ import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
-import { isoTime } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
 import { openNonBlocking } from './telemetry/sink.ts';
+import { isoTime } from './util/date.ts';
 
 /**
  * How often, 10 ms at a time, a reader that is slow is waited for in all: long for what a command was asked for, short

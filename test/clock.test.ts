@@ -2,7 +2,8 @@ import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createSystemClock, isoTime } from '../src/clock.ts';
+import { createSystemClock } from '../src/clock.ts';
+import { isoTime } from '../src/util/date.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();

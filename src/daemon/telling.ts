@@ -2,10 +2,16 @@ import type { Config } from '../config/config.ts';
 import type { OnProblem } from '../liveness/problems.ts';
 import { REFUSALS } from '../operator/control.ts';
 import type { Clock, Observer } from '../ports.ts';
-import { createLog, type Log, type LogLevel, logNotices } from '../telemetry/log.ts';
+import {
+  createLog,
+  createRecentEvents,
+  type Log,
+  type LogLevel,
+  type RecentEvents,
+  tellNotices,
+} from '../telemetry/log.ts';
 import { createMetrics, type Metered, type Metrics } from '../telemetry/metrics.ts';
 import { createOperations, type Operations } from '../telemetry/operations.ts';
-import { createRecentEvents, type RecentEvents } from '../telemetry/recent-events.ts';
 import type { Write } from '../telemetry/sink.ts';
 import { REVISION } from '../version.ts';
 import { botsOf } from './evidence.ts';
@@ -73,8 +79,8 @@ export function createTelling(options: TellingOptions): Telling {
     ...meteredOf(config),
   });
   counted.countIn(metrics);
-  const recent = createRecentEvents({ bases });
-  const observers = [metrics.observe, logNotices(log.logger, { bases }), recent.observe];
+  const recent = createRecentEvents();
+  const observers = [metrics.observe, tellNotices(log.logger, recent, { bases })];
   return {
     metrics,
     recent,

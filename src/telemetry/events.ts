@@ -1,16 +1,7 @@
-import type { Notice } from '../core/notice.ts';
+import type { Firing, LeftArmed, Notice, Suspension } from '../core/notice.ts';
+import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
-import { durationText, momentText } from './moment.ts';
-import {
-  describeFiring,
-  describeHold,
-  describeLapse,
-  describeReload,
-  describeRemoval,
-  describeStop,
-  describeSuspension,
-  listed,
-} from './sentences.ts';
+import { isoTime } from '../util/date.ts';
 
 export type EventLevel = 'error' | 'warn' | 'info' | 'debug';
 
@@ -44,18 +35,18 @@ interface EventRule<N extends Notice> {
 const base = (context: EventContext, index: number): string =>
   context.bases[index] ?? `base address ${index}`;
 
-const PURPOSE = { renew: 'renewal', trip: 'shortening', delete: 'deletion' } as const;
+const PURPOSE = { renew: 'renewal', trip: 'trip', delete: 'delete' } as const;
 const STANDSTILL = {
-  stall: 'This process stood still',
+  stall: 'This process did not run',
   suspend: 'This host was suspended',
-  'clock-step': 'The clock of this host stepped',
+  'clock-step': 'The clock of this host was set',
 } as const;
 const BOT = {
-  starting: 'has not given evidence yet; the grace of the start runs',
-  alive: 'gives evidence that it lives',
-  stale: 'gives no evidence any more: its timers are not renewed any more',
-  goodbye: 'said goodbye: its timers are not renewed any more',
-  failed: 'says that it failed: its timers are not renewed any more',
+  starting: 'has given no evidence yet: its timers are renewed during the start-up grace',
+  alive: 'is alive',
+  stale: 'is silent: its timers are no longer renewed',
+  goodbye: 'said goodbye: its timers are no longer renewed',
+  failed: 'has failed: its timers are no longer renewed',
 } as const;
 
 /** The codes of the log: one rule for each kind of notice. */
@@ -77,18 +68,18 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     event: 'attempt-failed',
     say: (n) =>
       `${n.market}: a ${PURPOSE[n.purpose]} failed after ${durationText(n.durationMs)} (${n.reason}: ${n.detail}). ` +
-      `It is tried again; repeats are counted.`,
+      `It is retried; repeats are counted.`,
   },
   recovered: {
     level: 'info',
     event: 'recovered',
-    say: (n) => `${n.market} is confirmed again after ${count(n.failures, 'failed attempt')}.`,
+    say: (n) => `${n.market} is renewed again after ${count(n.failures, 'failed attempt')}.`,
   },
   overdue: {
     level: 'error',
     event: 'overdue',
     say: (n, _, now) =>
-      `${n.market} MAY BE UNARMED: no renewal was confirmed in time, and its timer is due at ${momentText(n.expiryWallMs, now.wallMs)}. ` +
+      `${n.market} MAY BE UNARMED: no renewal was confirmed in time. Its timer fires at about ${momentText(n.expiryWallMs, now.wallMs)}. ` +
       `Its orders may be cancelled at any moment; renewals are still tried.`,
   },
   lapsed: { level: 'error', event: 'lapsed', say: describeLapse },
@@ -98,7 +89,7 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     event: 'refused',
     say: (n) =>
       `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). No new timer protects its orders; ` +
-      `one that still stands will fire. Other markets go on. Asked again in ${durationText(n.probeInMs)}.`,
+      `an armed one fires when its time is up. Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
   },
   'accepted-again': {
     level: 'info',
@@ -109,8 +100,8 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     level: 'error',
     event: 'unauthorised',
     say: (n) =>
-      `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: every armed timer fires when its ` +
-      `time is up and its orders are cancelled. Check the key, its permissions and its IP list; ` +
+      `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its ` +
+      `time is up, and its orders are cancelled. Check the key, its permissions and its IP list; ` +
       `the secret files are read every second. Asked again in time for every armed timer, ` +
       `then every ${durationText(n.probeInMs)}.`,
   },
@@ -129,7 +120,7 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     event: 'outage-began',
     say: (n, context) =>
       `NO RENEWAL GETS THROUGH to ${base(context, n.base)} (${n.detail}). The timers run on at the exchange and fire if this ` +
-      `lasts. One market is tried without pause; the first success renews the others, the most urgent first.`,
+      `lasts. One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
   },
   'outage-ended': {
     level: 'info',
@@ -152,7 +143,7 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     level: 'warn',
     event: (n) => n.what,
     say: (n) =>
-      `${STANDSTILL[n.what]} ${n.what === 'clock-step' ? 'by' : 'for'} ${signedDuration(n.byMs)}; everything is judged and renewed anew.`,
+      `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. Every bot is checked, and every timer is renewed.`,
   },
   suspended: {
     level: (n) => (n.why === 'bot_stale' || n.why === 'bot_failed' ? 'warn' : 'info'),
@@ -162,7 +153,7 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   resumed: {
     level: 'info',
     event: 'resumed',
-    say: (n) => `${n.market} is not suspended any more: its bot gives evidence that it lives.`,
+    say: (n) => `The bot of ${n.market} is alive: its timer is renewed again.`,
   },
   held: {
     level: (n) => (n.why === 'tripped' || n.why === 'lapsed' ? 'warn' : 'info'),
@@ -173,20 +164,20 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     level: 'info',
     event: 'released',
     say: (n) =>
-      `${n.market} is under guard again: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
+      `${n.market} is no longer on hold: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
   },
   tripped: {
     level: 'warn',
     event: 'tripped',
     say: (n, _, now) =>
-      `${n.market}: its timer is cut short, as the exchange confirmed; ` +
+      `The exchange cut the timer of ${n.market} short: ` +
       `its orders are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`,
   },
   reloaded: { level: 'info', event: 'reloaded', say: describeReload },
   'handed-over': {
     level: 'info',
     event: 'handed-over',
-    say: (n) => `Another shard has taken over by now: ${listed(n.markets)}.`,
+    say: (n) => `Another shard renews these markets now: ${listed(n.markets)}.`,
   },
   removed: {
     level: (n) => (n.how === 'fired' ? 'warn' : 'info'),
@@ -229,8 +220,8 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     event: 'deleted',
     say: (n) =>
       n.mayHaveFired
-        ? `${n.market}: there is no timer any more, as the exchange confirmed. It may have fired before it was deleted: check which orders are left.`
-        : `${n.market}: the timer is deleted, as the exchange confirmed; its orders stay.`,
+        ? `${n.market} has no timer any more: the exchange deleted it, or it had fired before. Check which orders are left.`
+        : `The exchange deleted the timer of ${n.market}: its orders stay.`,
   },
   stopped: {
     level: (n) =>
@@ -255,10 +246,6 @@ function decimal(value: number): string {
   return String(Number(value.toFixed(2)));
 }
 
-function signedDuration(ms: number): string {
-  return ms < 0 ? `-${durationText(-ms)}` : durationText(ms);
-}
-
 /** The rule of a notice's own kind, which the type of the table cannot express. */
 function ruleOf(notice: Notice): EventRule<Notice> {
   return EVENTS[notice.kind] as EventRule<Notice>;
@@ -279,6 +266,196 @@ export function describeNotice(notice: Notice, context: EventContext, now: Insta
     event: typeof rule.event === 'function' ? rule.event(notice) : rule.event,
     market: 'market' in notice ? notice.market : null,
     msg: rule.say(notice, context, now),
-    fields: 'base' in notice ? { ...fields, base: base(context, notice.base) } : fields,
+    fields: boundLists('base' in notice ? { ...fields, base: base(context, notice.base) } : fields),
   };
+}
+
+/** Lists of more than twenty are cut, with their length in another field: ten thousand markets would make a megabyte. */
+export function boundLists(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const bounded: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    const isLong = Array.isArray(value) && value.length > NAMED_MARKETS;
+    bounded[name] = isLong ? value.slice(0, NAMED_MARKETS) : value;
+    if (isLong) bounded[`${name}Count`] = value.length;
+  }
+  return bounded;
+}
+
+/** Timers named in one line of `left-armed`. */
+const LEFT_IN_LINE = 100;
+
+/** All timers that a stop left armed, where the line of the stop has no room for them; the first that fires first. */
+export function describeLeft({ left }: Of<'stopped'>, now: Instant): EventLine[] {
+  if (left.length <= NAMED_MARKETS) return [];
+  const sorted = left.toSorted((one, other) => one.firesByWallMs - other.firesByWallMs);
+  return Array.from({ length: Math.ceil(sorted.length / LEFT_IN_LINE) }, (_, index) => {
+    const some = sorted.slice(index * LEFT_IN_LINE, (index + 1) * LEFT_IN_LINE);
+    return {
+      level: some.some(({ why }) => why === 'unconfirmed') ? 'error' : 'warn',
+      event: 'left-armed',
+      market: null,
+      msg: `Left armed: ${namesAndMoments(some, now)}.`,
+      fields: { left: some },
+    };
+  });
+}
+
+/** More markets than this are counted in a line instead of named. */
+const NAMED_MARKETS = 20;
+
+const SUSPENDED: { readonly [S in Suspension]: string } = {
+  bot_stale: 'Its bot is silent',
+  bot_goodbye: 'Its bot said goodbye',
+  bot_failed: 'Its bot failed',
+};
+
+/** What a trader who is woken up has to know: what happened to the orders, since when, and what stands now. */
+function describeLapse(notice: Of<'lapsed'>): string {
+  const { market, certainty, gapMs, unresolved, rearms } = notice;
+  const what =
+    certainty === 'certain'
+      ? `${market} LAPSED: its timer fired and the exchange cancelled its orders.`
+      : `${market} MAY HAVE LAPSED: its timer fired, unless a renewal whose answer was lost came in time.`;
+  const gap = gapMs > 0 ? ` No renewal was confirmed for ${durationText(gapMs)}.` : '';
+  const lost =
+    unresolved > 0 ? ` ${unresolved} ${unresolved === 1 ? 'answer is' : 'answers are'} missing.` : '';
+  const next = rearms
+    ? ' The daemon arms it again. Check which orders the bot has now.'
+    : ' It is NOT armed again (onLapse: hold): arm it when the bot has been checked.';
+  return what + gap + lost + next;
+}
+
+function describeSuspension(
+  { market, why, firesByWallMs }: Of<'suspended'>,
+  _: unknown,
+  now: Instant,
+): string {
+  const fires =
+    firesByWallMs === null
+      ? 'It has no timer.'
+      : `Its orders are cancelled by ${momentText(firesByWallMs, now.wallMs)}.`;
+  const ends = why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : fires;
+  return `${SUSPENDED[why]}: ${market} is no longer renewed. ${ends}`;
+}
+
+const FIRED: { readonly [F in Firing]: string } = {
+  bot_stale: 'its bot was silent',
+  bot_failed: 'its bot failed',
+  kept: 'it was left to run out',
+  tripped: 'an operator tripped it',
+  disarmed: 'it was disarmed or paused while its bot was dead',
+};
+
+/** The end of a timer that nobody renewed: what became of the orders. */
+function describeFiring({ market, why, firedByWallMs }: Of<'fired'>, _: unknown, now: Instant): string {
+  return (
+    `The timer of ${market} has fired: its orders were cancelled by ${momentText(firedByWallMs, now.wallMs)} at the latest, ` +
+    `because ${FIRED[why]}.`
+  );
+}
+
+/** Who took a market out of guard, until when, and what that means for its orders. */
+function describeHold({ market, why, untilWallMs }: Of<'held'>, _: unknown, now: Instant): string {
+  switch (why) {
+    case 'paused': {
+      const until = untilWallMs === null ? '' : ` until ${momentText(untilWallMs, now.wallMs)}`;
+      return `${market} is paused${until}: it is not renewed, and new orders are not guarded. The pause ends by itself.`;
+    }
+    case 'disarmed':
+      return `${market} is disarmed: it is not renewed, and new orders are not guarded until somebody arms it.`;
+    case 'tripped':
+      return (
+        `${market} is TRIPPED by an operator: its timer is cut to ${durationText(TRIP_MS)}, and the exchange cancels ` +
+        'its orders. It is not armed again until somebody arms it.'
+      );
+    case 'lapsed':
+      return `${market} is NOT armed again after its lapse (onLapse: hold), until somebody arms it.`;
+  }
+}
+
+const REMOVED = {
+  deleted: 'the exchange deleted its timer, or it had none.',
+  kept: 'its timer is left armed, and fires unless somebody renews it.',
+  handed_off: 'its timer was renewed once more in full, and fires unless somebody else renews it.',
+  fired:
+    'its timer was not deleted in time. If it had one, it has fired and the exchange has cancelled its orders.',
+} as const;
+
+function describeRemoval({ market, how }: Of<'removed'>): string {
+  return `${market} has left the configuration: ${REMOVED[how]}`;
+}
+
+/** Which markets a reload touched. */
+function describeReload({ added, removed, changed, moved }: Of<'reloaded'>): string {
+  const parts = [
+    { what: 'added', markets: added },
+    { what: 'changed', markets: changed },
+    { what: 'removed', markets: removed },
+    { what: 'moved to another shard, and renewed here as well for a while,', markets: moved },
+  ].filter(({ markets }) => markets.length > 0);
+  if (parts.length === 0) return 'The new configuration is in force; its markets are the same.';
+  const said = parts.map(({ what, markets }) => `${what} ${listed(markets)}`);
+  return `The new configuration is in force: ${said.join('; ')}.`;
+}
+
+/** What a stop left behind at the exchange, and until when. */
+function describeStop(notice: Of<'stopped'>, _context: unknown, now: Instant): string {
+  const { left } = notice;
+  if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
+  const unconfirmed = left.filter(({ why }) => why === 'unconfirmed');
+  const unrenewed = left.filter(({ why }) => why === 'unrenewed');
+  const policy = left.filter(({ why }) => why === 'policy');
+  const parts = ['Stopped.'];
+  if (unconfirmed.length > 0) {
+    parts.push(
+      `NOT CONFIRMED DELETED: ${namesAndMoments(unconfirmed, now)}. ` +
+        'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',
+    );
+  }
+  if (unrenewed.length > 0) {
+    parts.push(
+      `NOT RENEWED ONCE MORE: ${namesAndMoments(unrenewed, now)}. ` +
+        'The orders are cancelled by then, or sooner, unless the successor renews the timer in time.',
+    );
+  }
+  if (policy.length > 0) {
+    parts.push(
+      `Left armed on purpose: ${namesAndMoments(policy, now)}. ` +
+        'The orders are cancelled by then unless somebody renews the timer.',
+    );
+  }
+  return parts.join(' ');
+}
+
+function namesAndMoments(left: readonly LeftArmed[], now: Instant): string {
+  return listed(
+    left,
+    ({ market, firesByWallMs }) => `${market} fires by ${momentText(firesByWallMs, now.wallMs)}`,
+  );
+}
+
+export function listed<T>(items: readonly T[], say: (item: T) => string = String): string {
+  const named = items.slice(0, NAMED_MARKETS).map(say).join(', ');
+  const others = items.length - NAMED_MARKETS;
+  return others > 0 ? `${named} and ${others} more` : named;
+}
+
+/** A moment as a person wants it: `14:03:22 UTC (in 52 s)`, or `(12 s ago)` where it has passed. */
+export function momentText(wallMs: number, nowWallMs: number): string {
+  const awayMs = wallMs - nowWallMs;
+  const away = awayMs < 0 ? `${durationText(-awayMs)} ago` : `in ${durationText(awayMs)}`;
+  return `${isoTime(wallMs).slice(11, 19)} UTC (${away})`;
+}
+
+/** Milliseconds as `12 ms`, `2.5 s`, `52 s`, `4 min 10 s` or `2 h 5 min`. */
+function durationText(ms: number): string {
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 9950) return `${Number((ms / 1000).toFixed(1))} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 120) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`;
+  return minutes % 60 === 0
+    ? `${Math.floor(minutes / 60)} h`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

@@ -1,9 +1,17 @@
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
+import type { Instant } from '../core/time.ts';
 import type { Clock, Observer } from '../ports.ts';
+import { isoTime, localTime } from '../util/date.ts';
 import { hideSecrets, REDACTED } from '../util/redact.ts';
-import { describeNotice, type EventContext, type EventLevel, levelOf } from './events.ts';
-import { isoTime, localTime } from './moment.ts';
-import { hideSecretFields, SECRET_BINDINGS } from './secret-fields.ts';
+import {
+  describeLeft,
+  describeNotice,
+  type EventContext,
+  type EventLevel,
+  type EventLine,
+  levelOf,
+  listed,
+} from './events.ts';
 import { createSink, openShared, openStdout, type Sink, type Write } from './sink.ts';
 
 export const LOG_FORMATS = ['json', 'journal', 'text'] as const;
@@ -18,9 +26,11 @@ const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR
 /** pino's number. */
 const ERROR_LEVEL = 50;
 
-/** This many lines of one event in a window are written; further ones are counted. */
-const BURST = 50;
+/** This many lines of one event in a window are written; what further ones are about is collected in one line. */
+const BURST = 10;
 const BURST_WINDOW_MS = 10_000;
+/** Markets named in one line of `repeats`. */
+const COLLECTED = 500;
 
 export interface LogOptions {
   readonly level: LogLevel;
@@ -122,36 +132,160 @@ function oneLine(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, ' ');
 }
 
+/** Names of fields that never come out, in lower case and without separators. */
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
+  'key',
+  'apikey',
+  'secret',
+  'apisecret',
+  'payload',
+  'signature',
+  'authorization',
+  'xtxcapikey',
+  'xtxcpayload',
+  'xtxcsignature',
+]);
+/** The same for the bindings of a child logger, which pass by `hideSecretFields`. */
+const SECRET_BINDINGS = ['key', 'apiKey', 'secret', 'apiSecret', 'payload', 'signature', 'authorization'];
+/** Deeper than this an object is not written at all. */
+const MAX_DEPTH = 5;
+
 /**
- * Turns notices into lines: the first failure and every change of state, not each renewal. A flood of one event (ten
- * thousand markets that fail together) is cut off after fifty lines in ten seconds and summed up; errors never are.
+ * A line's object without its secrets, at every depth and however the names are spelt. The `redact` option of pino does
+ * the same with wildcard paths, but takes 0.2 ms a line for these names and three levels.
  */
-export function logNotices(logger: Logger, context: EventContext): Observer {
-  const floods = new Map<string, { sinceMs: number; lines: number }>();
-  const sumUp = (nowMs: number): void => {
+function hideSecretFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const clean: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) clean[name] = hideField(name, value, 0);
+  return clean;
+}
+
+function hideField(name: string, value: unknown, depth: number): unknown {
+  if (SECRET_FIELDS.has(name.toLowerCase().replaceAll(/[-_]/g, ''))) return REDACTED;
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth >= MAX_DEPTH) return '[deep]';
+  if (value instanceof Error) return errorFields(value, depth);
+  if (Array.isArray(value)) return value.map((item) => hideField('', item, depth + 1));
+  const clean: Record<string, unknown> = {};
+  for (const [inner, innerValue] of Object.entries(value)) {
+    clean[inner] = hideField(inner, innerValue, depth + 1);
+  }
+  return clean;
+}
+
+/** Only what describes an error: its other properties may hold the request with its headers. */
+function errorFields(error: Error, depth: number): Record<string, unknown> {
+  const { name, message, stack, cause } = error;
+  const code = 'code' in error && typeof error.code === 'string' ? { code: error.code } : {};
+  const under = cause === undefined ? {} : { cause: hideField('', cause, depth + 1) };
+  return { name, message, stack, ...code, ...under };
+}
+
+/** An event as the status page and the status document show it. */
+export interface RecentEvent {
+  /** Unix milliseconds. */
+  readonly atWallMs: number;
+  readonly level: EventLevel;
+  readonly event: string;
+  readonly market: string | null;
+  readonly text: string;
+}
+
+export interface RecentEvents {
+  readonly add: (line: EventLine, now: Instant) => void;
+  /** The newest first. */
+  readonly list: () => readonly RecentEvent[];
+}
+
+/** Keeps the last events that a person would want to read (level info and above). */
+export function createRecentEvents(capacity = 100): RecentEvents {
+  const events: RecentEvent[] = [];
+  return {
+    add({ level, event, market, msg }, now) {
+      if (level === 'debug') return;
+      events.unshift({ atWallMs: now.wallMs, level, event, market, text: msg });
+      if (events.length > capacity) events.pop();
+    },
+    list: () => [...events],
+  };
+}
+
+/** What is left out of a flood of one event. */
+interface Flood {
+  readonly sinceMs: number;
+  lines: number;
+  more: number;
+  level: EventLevel;
+  markets: string[];
+}
+
+const LOUDNESS: readonly EventLevel[] = ['debug', 'info', 'warn', 'error'];
+
+/**
+ * Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal.
+ * Of a flood of one event (a thousand markets that lapse together) ten lines in ten seconds are written, and then one
+ * that names the markets of the others, so that an outage takes tens of lines and no lapsed market goes unnamed.
+ */
+export function tellNotices(logger: Logger, recent: RecentEvents, context: EventContext): Observer {
+  const floods = new Map<string, Flood>();
+  const write = ({ level, event, msg, fields }: EventLine): void => logger[level]({ event, ...fields }, msg);
+  const tell = (line: EventLine, now: Instant): void => {
+    write(line);
+    recent.add(line, now);
+  };
+  const sumUp = (event: string, flood: Flood, now: Instant): void => {
+    const { more, markets, level } = flood;
+    if (more > 0) tell(repeatsOf(event, level, more, markets), now);
+    Object.assign(flood, { more: 0, markets: [], level: 'debug' });
+  };
+  const sumUpAll = (now: Instant, isOver: (flood: Flood) => boolean): void => {
     for (const [event, flood] of floods) {
-      if (nowMs - flood.sinceMs < BURST_WINDOW_MS) continue;
+      if (!isOver(flood)) continue;
+      sumUp(event, flood, now);
       floods.delete(event);
-      const more = flood.lines - BURST;
-      if (more > 0)
-        logger.warn({ event: 'repeats', of: event, more }, `${more} more lines of ${event} were left out.`);
     }
   };
-  const isFlooded = (event: string, nowMs: number): boolean => {
-    const flood = floods.get(event) ?? { sinceMs: nowMs, lines: 0 };
-    flood.lines += 1;
+  /** Whether the line is one too many, and was collected. */
+  const isCollected = ({ event, level, market }: EventLine, now: Instant): boolean => {
+    const flood = floods.get(event) ?? {
+      sinceMs: now.monoMs,
+      lines: 0,
+      more: 0,
+      level: 'debug',
+      markets: [],
+    };
     floods.set(event, flood);
-    return flood.lines > BURST;
+    flood.lines += 1;
+    if (flood.lines <= BURST) return false;
+    flood.more += 1;
+    if (LOUDNESS.indexOf(level) > LOUDNESS.indexOf(flood.level)) flood.level = level;
+    if (market !== null) flood.markets.push(market);
+    if (flood.markets.length >= COLLECTED) sumUp(event, flood, now);
+    return true;
   };
   return (notice, now) => {
-    if (floods.size > 0) sumUp(now.monoMs);
-    const level: EventLevel = levelOf(notice);
-    if (!logger.isLevelEnabled(level)) return;
-    const { event, msg, fields } = describeNotice(notice, context, now);
-    if ((level === 'warn' || level === 'info') && isFlooded(event, now.monoMs)) {
-      logger.debug({ event, ...fields }, msg);
-      return;
+    if (floods.size > 0) sumUpAll(now, ({ sinceMs }) => now.monoMs - sinceMs >= BURST_WINDOW_MS);
+    const level = levelOf(notice);
+    // Most notices are renewals: no sentence is made for them.
+    if (level === 'debug' && !logger.isLevelEnabled(level)) return;
+    if (notice.kind === 'stopped') {
+      sumUpAll(now, () => true);
+      for (const line of describeLeft(notice, now)) write(line);
     }
-    logger[level]({ event, ...fields }, msg);
+    const line = describeNotice(notice, context, now);
+    if (level === 'debug') write(line);
+    else if (isCollected(line, now)) write({ ...line, level: 'debug' });
+    else tell(line, now);
+  };
+}
+
+function repeatsOf(event: string, level: EventLevel, more: number, markets: readonly string[]): EventLine {
+  const named = markets.length > 0 ? `: ${listed(markets)}` : '';
+  return {
+    level,
+    event: 'repeats',
+    market: null,
+    msg: `${event}: ${more} more lines of it within ${BURST_WINDOW_MS / 1000} s${named}.`,
+    fields: { of: event, more, markets },
   };
 }

@@ -1,10 +1,9 @@
 import type { Instant } from '../core/time.ts';
 import type { Clock } from '../ports.ts';
 import type { EventLevel, EventLine } from './events.ts';
-import type { Log, LogLevel } from './log.ts';
+import { momentText } from './events.ts';
+import type { Log, LogLevel, RecentEvents } from './log.ts';
 import type { Metrics } from './metrics.ts';
-import { momentText } from './moment.ts';
-import type { RecentEvents } from './recent-events.ts';
 
 /** What made the daemon read its configuration again: SIGHUP, an operator's command, or a look that found it changed. */
 export type ReloadTrigger = 'signal' | 'command' | 'poll';

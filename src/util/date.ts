@@ -6,3 +6,13 @@ export function parseHttpDate(text: string): number | null {
   const ms = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(ms) ? null : ms;
 }
+
+/** Unix milliseconds as `2026-11-20T14:03:22.123Z`. */
+export function isoTime(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}
+
+/** Unix milliseconds as `14:03:22` in the time zone of this host. */
+export function localTime(wallMs: number): string {
+  return new Date(wallMs).toTimeString().slice(0, 8);
+}

@@ -41,7 +41,7 @@ export function playTrouble(): Stage {
   play.say(
     'error',
     'lapsed',
-    'XRP_USDT LAPSED: its timer ran out and the exchange cancelled its orders.',
+    'XRP_USDT LAPSED: its timer fired and the exchange cancelled its orders.',
     90_000_000,
   );
   play.say('warn', 'attempt-failed', 'SOL_USDT: a renewal failed after 1.5 s (timeout: no answer).');

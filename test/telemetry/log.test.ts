@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
+import type { Notice } from '../../src/core/notice.ts';
 import type { Clock } from '../../src/ports.ts';
-import { createLog, type LogOptions, logNotices } from '../../src/telemetry/log.ts';
+import { createLog, createRecentEvents, type LogOptions, tellNotices } from '../../src/telemetry/log.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from './every-notice.ts';
 
 const real = createSystemClock();
@@ -34,7 +35,8 @@ function record(options: Partial<LogOptions> = {}) {
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
-  return { ...log, read, lines, observe: logNotices(log.logger, CONTEXT) };
+  const recent = createRecentEvents(50);
+  return { ...log, read, lines, recent, observe: tellNotices(log.logger, recent, CONTEXT) };
 }
 
 describe('log', () => {
@@ -51,21 +53,6 @@ describe('log', () => {
       expect(line['msg']).toMatch(/^\S.*[.]$/);
       expect(line['msg']).not.toMatch(/undefined|NaN|\[object/);
     }
-  });
-
-  test('an on-call trader can act on what the worst lines say', async () => {
-    const log = record();
-    for (const kind of ['lapsed', 'outage-began', 'unauthorised', 'refused', 'stopped'] as const) {
-      log.observe(EVERY_NOTICE[kind], clock.now());
-    }
-    const said = (await log.lines()).map(({ level, msg }) => `${String(level)}: ${String(msg)}`);
-    expect(said).toEqual([
-      'error: BTC_USDT LAPSED: its timer ran out and the exchange cancelled its orders. No renewal was confirmed for 12 s. The daemon arms it again. Check which orders the bot has now.',
-      'error: NO RENEWAL GETS THROUGH to http://127.0.0.1:1 (no answer after 3 s). The timers run on at the exchange and fire if this lasts. One market is tried without pause; the first success renews the others, the most urgent first.',
-      'error: THE API KEY IS REFUSED (invalid key). No timer can be renewed: every armed timer fires when its time is up and its orders are cancelled. Check the key, its permissions and its IP list; the secret files are read every second. Asked again in time for every armed timer, then every 60 s.',
-      'error: BTC_USDT is REFUSED by the exchange (code 31: market not available). No new timer protects its orders; one that still stands will fire. Other markets go on. Asked again in 60 s.',
-      'error: Stopped. NOT CONFIRMED DELETED: BTC_USDT fires by 11:07:43 UTC (in 63 s). Expect the orders to be cancelled by then unless the timer is deleted or renewed. Left armed on purpose: ETH_USDT fires by 11:07:10 UTC (in 30 s). The orders are cancelled by then unless somebody renews the timer.',
-    ]);
   });
 
   test('a handoff says which timers it had no time to renew once more', async () => {
@@ -119,23 +106,23 @@ describe('log', () => {
       ({ level, event, msg }) => `${String(level)} ${String(event)}: ${String(msg)}`,
     );
     expect(said).toEqual([
-      'info held: BTC_USDT is paused until 11:16:40 UTC (in 10 min): it is not renewed, and nothing new guards its orders. The pause ends by itself.',
-      'info held: BTC_USDT is disarmed: it is not renewed, and nothing new guards its orders until somebody arms it.',
+      'info held: BTC_USDT is paused until 11:16:40 UTC (in 10 min): it is not renewed, and new orders are not guarded. The pause ends by itself.',
+      'info held: BTC_USDT is disarmed: it is not renewed, and new orders are not guarded until somebody arms it.',
       'warn held: BTC_USDT is TRIPPED by an operator: its timer is cut to 5 s, and the exchange cancels its orders. It is not armed again until somebody arms it.',
       'warn held: BTC_USDT is NOT armed again after its lapse (onLapse: hold), until somebody arms it.',
-      'info released: BTC_USDT is under guard again: its pause is over.',
-      'info released: BTC_USDT is under guard again: an operator asked for it.',
-      'warn tripped: BTC_USDT: its timer is cut short, as the exchange confirmed; its orders are cancelled by 11:06:46 UTC (in 6 s).',
-      'info reloaded: The markets of the new configuration are in force: added SOL_USDT; changed BTC_USDT; removed ETH_USDT; moved to another shard, and guarded here as well for a while, XRP_USDT.',
-      `info reloaded: The markets of the new configuration are in force: added ${many.slice(0, 20).join(', ')} and 10 more.`,
+      'info released: BTC_USDT is no longer on hold: its pause is over.',
+      'info released: BTC_USDT is no longer on hold: an operator asked for it.',
+      'warn tripped: The exchange cut the timer of BTC_USDT short: its orders are cancelled by 11:06:46 UTC (in 6 s).',
+      'info reloaded: The new configuration is in force: added SOL_USDT; changed BTC_USDT; removed ETH_USDT; moved to another shard, and renewed here as well for a while, XRP_USDT.',
+      `info reloaded: The new configuration is in force: added ${many.slice(0, 20).join(', ')} and 10 more.`,
       'info reloaded: The new configuration is in force; its markets are the same.',
-      'info handed-over: Another shard has taken over by now: XRP_USDT.',
-      'info removed: ETH_USDT has left the configuration: its timer is deleted, as the exchange confirmed, or there was none.',
-      'info removed: ETH_USDT has left the configuration: its timer is left as it is, and fires unless somebody renews it.',
+      'info handed-over: Another shard renews these markets now: XRP_USDT.',
+      'info removed: ETH_USDT has left the configuration: the exchange deleted its timer, or it had none.',
+      'info removed: ETH_USDT has left the configuration: its timer is left armed, and fires unless somebody renews it.',
       'info removed: ETH_USDT has left the configuration: its timer was renewed once more in full, and fires unless somebody else renews it.',
-      'warn removed: ETH_USDT has left the configuration: its time was up before its timer was deleted. If it had a timer, the exchange has cancelled its orders.',
-      'info deleted: BTC_USDT: the timer is deleted, as the exchange confirmed; its orders stay.',
-      'warn deleted: BTC_USDT: there is no timer any more, as the exchange confirmed. It may have fired before it was deleted: check which orders are left.',
+      'warn removed: ETH_USDT has left the configuration: its timer was not deleted in time. If it had one, it has fired and the exchange has cancelled its orders.',
+      'info deleted: The exchange deleted the timer of BTC_USDT: its orders stay.',
+      'warn deleted: BTC_USDT has no timer any more: the exchange deleted it, or it had fired before. Check which orders are left.',
     ]);
   });
 
@@ -162,20 +149,67 @@ describe('log', () => {
     expect((await log.lines()).map(({ event }) => event)).toEqual(['armed', 'renewed']);
   });
 
-  test('ten thousand markets that fail together do not flood the log, but every lapse is named', async () => {
+  test('an outage of a thousand markets takes tens of lines, and every market that lapsed is named', async () => {
     const log = record({ level: 'info' });
-    const now = clock.now();
-    for (let index = 0; index < 1000; index += 1) {
-      const market = `M${index}_USDT`;
-      log.observe({ ...EVERY_NOTICE['attempt-failed'], market }, now);
-      log.observe({ ...EVERY_NOTICE.lapsed, market }, now);
-    }
-    log.observe(EVERY_NOTICE['authorised-again'], { ...now, monoMs: now.monoMs + 10_001 });
+    const start = clock.now();
+    const names = Array.from({ length: 1000 }, (_, index) => `M${index}_USDT`);
+    const each = (afterMs: number, ...kinds: (keyof typeof EVERY_NOTICE)[]) => {
+      for (const [index, market] of names.entries())
+        for (const kind of kinds)
+          log.observe({ ...EVERY_NOTICE[kind], market, first: true } as Notice, {
+            ...start,
+            monoMs: start.monoMs + afterMs + index * 6,
+          });
+    };
+    log.observe(EVERY_NOTICE['outage-began'], start);
+    each(0, 'attempt-failed');
+    each(50_000, 'overdue');
+    each(75_000, 'lapsed', 'recovered', 'renewed');
+    log.observe(EVERY_NOTICE['outage-ended'], { ...start, monoMs: start.monoMs + 100_000 });
     const lines = await log.lines();
-    const count = (code: string) => lines.filter(({ event }) => event === code).length;
-    expect(count('attempt-failed')).toBe(50);
-    expect(count('lapsed')).toBe(1000);
-    expect(lines.find(({ event }) => event === 'repeats')).toMatchObject({ of: 'attempt-failed', more: 950 });
+    expect(lines.length).toBeLessThan(70);
+    const lapsed = lines.flatMap(({ event, of, market, markets, level }) => {
+      if (event === 'lapsed') return [String(market)];
+      if (of !== 'lapsed') return [];
+      expect(level).toBe('error');
+      return markets as string[];
+    });
+    expect(lapsed.toSorted()).toEqual(names.toSorted());
+    expect(Math.max(...lines.map((line) => JSON.stringify(line).length))).toBeLessThan(10_000);
+    expect(log.recent.list().map(({ event }) => event)).toContain('outage-ended');
+  });
+
+  test('a stop that leaves ten thousand timers names each, in lines that a journal takes', async () => {
+    const log = record({ level: 'info' });
+    const left = Array.from({ length: 10_000 }, (_, index) => ({
+      market: `M${index}_USDT`,
+      firesByWallMs: AT + 60_000 - index,
+      why: index === 0 ? ('unconfirmed' as const) : ('policy' as const),
+    }));
+    for (const { market } of left.slice(0, 30)) log.observe({ ...EVERY_NOTICE.deleted, market }, clock.now());
+    log.observe({ kind: 'stopped', left }, clock.now());
+    const lines = await log.lines();
+    expect(Math.max(...lines.map((line) => JSON.stringify(line).length))).toBeLessThan(16_000);
+    expect(lines.at(-1)).toMatchObject({ event: 'stopped', level: 'error', leftCount: 10_000 });
+    expect(lines.find(({ of }) => of === 'deleted')).toMatchObject({ level: 'info', more: 20 });
+    const named = lines.flatMap(({ event, left: some }) =>
+      event === 'left-armed' ? (some as typeof left) : [],
+    );
+    expect(named).toEqual(left.toReversed());
+  });
+
+  test('recent events are what a person wants to read, the newest first, and no more than fit', () => {
+    const log = record();
+    for (const [index, notice] of Object.values(EVERY_NOTICE).entries())
+      log.observe(notice, { ...clock.now(), wallMs: index });
+    for (let index = 0; index < 100; index += 1) log.observe(EVERY_NOTICE.renewed, clock.now());
+    const events = log.recent.list();
+    expect(events[0]).toMatchObject({ event: 'stopped', level: 'error', market: null });
+    expect(events[1]).toMatchObject({ event: 'deleted', level: 'info', market: 'BTC_USDT' });
+    expect(events.filter(({ level }) => level === 'debug')).toEqual([]);
+    for (let index = 0; index < 100; index += 1)
+      log.observe(EVERY_NOTICE.lapsed, { ...clock.now(), monoMs: index * 20_000 });
+    expect(log.recent.list()).toHaveLength(50);
   });
 
   test('secrets do not come out, however they get into a line', async () => {
