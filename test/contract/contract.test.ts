@@ -3,15 +3,13 @@ import { CASES } from './cases.ts';
 import { ROWS, rowId } from './document.ts';
 import { type AnySide, openClientSide, openRawSide } from './sides.ts';
 
-const cases = CASES.map((one) => [one.title, one] as const);
-
 /** Answers in which the exchange said that it is itself at fault: there must be none, whatever was asked. */
 function faultsOf({ exchange }: AnySide) {
   const refusals = exchange.log.since(0).filter((event) => event.kind === 'request-refused');
   return refusals.filter(({ status }) => status >= 500);
 }
 
-describe.each(cases)('%s', (_title, { check, options = {} }) => {
+describe.each(CASES)('$title', ({ check, options = {} }) => {
   it('for the client over HTTP', async () => {
     const side = await openClientSide(options);
     try {

@@ -1,4 +1,4 @@
-import { PATHS } from '../simulator/trader.ts';
+import { PATHS } from './trader.ts';
 
 /**
  * A private request as a library for the live exchange sends it: recorded from the library itself, or written down from
@@ -27,14 +27,14 @@ interface Sender {
   readonly write: (path: string, fields: string) => Pick<Recorded, 'payload' | 'body'>;
 }
 
+const headersOf = (text: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(text.split(' | ').map((line) => line.split(': ')));
+
 const CCXT: Sender = {
   library: 'ccxt 4.5.84 for JavaScript',
-  headers: {
-    connection: 'keep-alive',
-    'user-agent': 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko)',
-    'content-type': 'application/json',
-    'accept-encoding': 'gzip, deflate, br',
-  },
+  headers: headersOf(
+    'connection: keep-alive | user-agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) | content-type: application/json | accept-encoding: gzip, deflate, br',
+  ),
   write: (path, fields) => ({
     payload: `{"request":"${path}","nonce":"NONCE","nonceWindow":false${fields}}`,
   }),
@@ -43,13 +43,9 @@ const CCXT: Sender = {
 /** It signs JSON without white space and lets the library below it write the body, which has some. */
 const PYTHON: Sender = {
   library: "the exchange's own library for Python",
-  headers: {
-    'user-agent': 'python-sdk',
-    'accept-encoding': 'gzip, deflate',
-    accept: '*/*',
-    connection: 'keep-alive',
-    'content-type': 'application/json',
-  },
+  headers: headersOf(
+    'user-agent: python-sdk | accept-encoding: gzip, deflate | accept: */* | connection: keep-alive | content-type: application/json',
+  ),
   write(path, fields) {
     const payload = `{${fields.slice(1)},"request":"${path}","nonce":NONCE,"nonceWindow":true}`;
     return { payload, body: payload.replaceAll('":', '": ').replaceAll(',"', ', "') };
@@ -58,39 +54,31 @@ const PYTHON: Sender = {
 
 const CLI: Sender = {
   library: "the exchange's own command line",
-  headers: {
-    connection: 'keep-alive',
-    accept: 'application/json',
-    'user-agent': 'cli/1.0.0',
-    'content-type': 'application/json',
-    'accept-language': '*',
-    'sec-fetch-mode': 'cors',
-    'accept-encoding': 'gzip, deflate',
-  },
+  headers: headersOf(
+    'connection: keep-alive | accept: application/json | user-agent: cli/1.0.0 | content-type: application/json | accept-language: * | sec-fetch-mode: cors | accept-encoding: gzip, deflate',
+  ),
   write: (path, fields) => ({ payload: `{"request":"${path}","nonce":NONCE,"nonceWindow":true${fields}}` }),
 };
 
 /** It leaves the window out and sends the nonce as text. */
 const AIOHTTP: Sender = {
   library: 'an asynchronous library for Python',
-  headers: { accept: '*/*', 'content-type': 'application/json', 'user-agent': 'Python/3.11 aiohttp/3.14' },
+  headers: headersOf('accept: */* | content-type: application/json | user-agent: Python/3.11 aiohttp/3.14'),
   write: (path, fields) => ({ payload: `{"request":"${path}","nonce":"NONCE"${fields}}` }),
 };
 
 const GO: Sender = {
   library: "the exchange's own library for Go",
-  headers: {
-    'user-agent': 'Go-http-client/1.1',
-    'content-type': 'application/json',
-    'accept-encoding': 'gzip',
-  },
+  headers: headersOf(
+    'user-agent: Go-http-client/1.1 | content-type: application/json | accept-encoding: gzip',
+  ),
   write: (path, fields) => ({ payload: `{"request":"${path}","nonce":NONCE,"nonceWindow":true${fields}}` }),
 };
 
 /** Its body is the JSON that it has signed, with the slashes escaped. */
 const PHP: Sender = {
   library: "the exchange's own library for PHP",
-  headers: { 'user-agent': 'GuzzleHttp/7', 'content-type': 'application/json' },
+  headers: headersOf('user-agent: GuzzleHttp/7 | content-type: application/json'),
   write(path, fields) {
     const payload = `{${fields.slice(1)},"request":"${path}","nonce":NONCE,"nonceWindow":true}`;
     return { payload, body: payload.replaceAll('/', '\\/') };
@@ -99,7 +87,7 @@ const PHP: Sender = {
 
 const NET: Sender = {
   library: 'a library for .NET',
-  headers: { accept: 'application/json', 'content-type': 'application/json; charset=utf-8' },
+  headers: headersOf('accept: application/json | content-type: application/json; charset=utf-8'),
   write: (path, fields) => ({
     payload: `{${fields.slice(1)},"request":"${path}","nonce":"NONCE","nonceWindow":false}`,
   }),
@@ -202,12 +190,9 @@ const WITH_TOKEN: Recorded = {
   library: "the exchange's own library for Python with a token",
   does: 'reads the order history',
   path: PATHS.history,
-  headers: {
-    'x-fern-language': 'Python',
-    authorization: 'Bearer demo-token',
-    'content-type': 'application/json',
-    'user-agent': 'python-httpx/0.28.1',
-  },
+  headers: headersOf(
+    'x-fern-language: Python | authorization: Bearer demo-token | content-type: application/json | user-agent: python-httpx/0.28.1',
+  ),
   payload: '{"limit": 2}',
   status: 200,
   reads: {},

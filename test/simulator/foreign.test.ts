@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { hostClock, send } from '../simulator/raw-client.ts';
 import { RECORDED, type Recorded } from './foreign-requests.ts';
+import { hostClock, send } from './raw-client.ts';
 
 let server: SimulatedServer;
 
