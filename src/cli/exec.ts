@@ -1,14 +1,11 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { loadConfig } from '../config/load.ts';
-import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
-import { type Daemon, startDaemon } from '../daemon/daemon.ts';
+import type { Daemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import { openShared } from '../telemetry/sink.ts';
-import { VERSION } from '../version.ts';
 import {
   type BotProcess,
   describeEnd,
@@ -19,9 +16,9 @@ import {
   findWrapper,
   startBot,
 } from './bot-process.ts';
-import { addConfigFlags, flagsFrom } from './config-flags.ts';
-import { watchForCrash } from './crash.ts';
+import { addConfigFlags } from './config-flags.ts';
 import { type Edge, EXIT, type Signal } from './edge.ts';
+import { loadFor, startFor, watchForCrash } from './start.ts';
 
 /**
  * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent every signal, and
@@ -37,14 +34,8 @@ export function registerExec(program: Command, edge: Edge): void {
     .argument('<command...>', 'the bot: a program and its arguments, after --')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
     .action(async (command: string[], given: Record<string, unknown>) => {
-      const flags = flagsFrom(given);
-      const options = { env: edge.env, flags, command: 'exec' } as const;
-      const loaded = loadConfig(options);
-      if (loaded.kind === 'invalid') {
-        for (const problem of loaded.shown) edge.err(problem);
-        edge.finish(EXIT.config);
-        return;
-      }
+      const loaded = loadFor(edge, 'exec', given);
+      if (loaded === null) return;
       const obstacle = findObstacle(command[0] ?? '', edge.env['PATH']);
       if (obstacle !== null) {
         edge.err(`killswitchd exec: cannot start the bot: ${obstacle.why}; no timer was armed`);
@@ -56,28 +47,16 @@ export function registerExec(program: Command, edge: Edge): void {
       // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
       passSignalsOn(run, daemon.promise, edge, crash);
       const clock = createSystemClock();
-      try {
-        const started = await startDaemon({
-          config: loaded.config,
-          warnings: loaded.warnings,
-          fileHash: loaded.fileHash,
-          clock,
-          version: VERSION,
-          nodeVersion: edge.nodeVersion,
-          manager: edge.serviceManager?.() ?? null,
-          load: () => loadConfig(options),
-          ownsBot: true,
-          lookAtProcess: lookFor(run),
-          rereadSecrets: () => readSecrets(edge.env, { demo: loaded.config.embeddedExchange }),
-          // Standard output is the bot's.
-          write: openShared(2),
-        });
-        daemon.resolve(started);
-        guardBot(run, { daemon: started, clock, command, edge }).catch(crash);
-      } catch (error) {
-        edge.err(`killswitchd exec: ${error instanceof Error ? error.message : String(error)}`);
-        edge.exitNow(EXIT.config);
-      }
+      const started = await startFor(edge, loaded, {
+        clock,
+        ownsBot: true,
+        lookAtProcess: lookFor(run),
+        // Standard output is the bot's.
+        write: openShared(2),
+      });
+      if (started === null) return;
+      daemon.resolve(started);
+      guardBot(run, { daemon: started, clock, command, edge }).catch(crash);
     });
 }
 

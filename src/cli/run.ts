@@ -1,14 +1,11 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { loadConfig } from '../config/load.ts';
-import { readSecrets } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
-import { type Daemon, startDaemon } from '../daemon/daemon.ts';
+import type { Daemon } from '../daemon/daemon.ts';
 import { lookAtProc } from '../liveness/process.ts';
-import { VERSION } from '../version.ts';
-import { addConfigFlags, flagsFrom } from './config-flags.ts';
-import { watchForCrash } from './crash.ts';
+import { addConfigFlags } from './config-flags.ts';
 import { type Edge, EXIT } from './edge.ts';
+import { loadFor, startFor, watchForCrash } from './start.ts';
 
 /**
  * `run`: the daemon. Exits 0 after a clean stop, 75 where timers stayed armed that were to be deleted, 78 for a
@@ -19,36 +16,13 @@ export function registerRun(program: Command, edge: Edge): void {
     .description('keep the timers of the configured markets armed')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
     .action(async (given: Record<string, unknown>) => {
-      const flags = flagsFrom(given);
-      const options = { env: edge.env, flags, command: 'run' } as const;
-      const loaded = loadConfig(options);
-      if (loaded.kind === 'invalid') {
-        for (const problem of loaded.shown) edge.err(problem);
-        edge.finish(EXIT.config);
-        return;
-      }
-      const demo = loaded.config.embeddedExchange;
+      const loaded = loadFor(edge, 'run', given);
+      if (loaded === null) return;
       const { daemon, crash } = watchForCrash(edge);
       // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
       stopOnSignals(daemon.promise, edge, crash);
-      try {
-        const started = await startDaemon({
-          config: loaded.config,
-          warnings: loaded.warnings,
-          fileHash: loaded.fileHash,
-          clock: createSystemClock(),
-          version: VERSION,
-          nodeVersion: edge.nodeVersion,
-          manager: edge.serviceManager?.() ?? null,
-          load: () => loadConfig(options),
-          lookAtProcess: lookAtProc,
-          rereadSecrets: () => readSecrets(edge.env, { demo }),
-        });
-        daemon.resolve(started);
-      } catch (error) {
-        edge.err(`killswitchd run: ${error instanceof Error ? error.message : String(error)}`);
-        edge.exitNow(EXIT.config);
-      }
+      const started = await startFor(edge, loaded, { clock: createSystemClock(), lookAtProcess: lookAtProc });
+      if (started !== null) daemon.resolve(started);
     });
 }
 

@@ -1,10 +1,9 @@
 import { type Config, filesOfBots, urlsOfBots } from '../config/config.ts';
 import { createTransport } from '../exchange/transport.ts';
-import { createFileEvidence } from '../liveness/file.ts';
-import { createFileLook } from '../liveness/file-look.ts';
+import { createFileEvidence, createFileLook } from '../liveness/file.ts';
 import { createHttpEvidence, type Prober } from '../liveness/http.ts';
-import type { OnProblem } from '../liveness/problems.ts';
 import { createProcessEvidence, type LookAtProcess, type ProcessEvidence } from '../liveness/process.ts';
+import type { OnProblem } from '../liveness/rounds.ts';
 import type { Clock, Evidence } from '../ports.ts';
 
 export interface EvidenceOptions {

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import type { OnProblem } from '../liveness/problems.ts';
+import type { OnProblem } from '../liveness/rounds.ts';
 import { REFUSALS } from '../operator/control.ts';
 import type { Clock, Observer } from '../ports.ts';
 import {

@@ -1,6 +1,5 @@
 import type { Clock, Evidence } from '../ports.ts';
-import { createProblems, type OnProblem } from './problems.ts';
-import { startRounds } from './rounds.ts';
+import { createProblems, type OnProblem, startRounds } from './rounds.ts';
 
 export type ProbeAnswer =
   | { readonly kind: 'answered'; readonly status: number }

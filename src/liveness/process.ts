@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { BotWord } from '../core/events.ts';
 import type { Clock, Evidence, Hear } from '../ports.ts';
-import { createProblems, type OnProblem } from './problems.ts';
-import { startRounds } from './rounds.ts';
+import { createProblems, type OnProblem, startRounds } from './rounds.ts';
 
 /** A process as the operating system shows it. */
 export interface ProcessState {

@@ -18,3 +18,25 @@ export function startRounds(clock: Clock, everyMs: () => number, round: () => vo
     cancel();
   };
 }
+
+/** Told why a bot's evidence cannot be had, in a few words for the log, and null once it can be had again. */
+export type OnProblem = (bot: string, problem: string | null) => void;
+
+/** Passes on what changed, so that a probe that fails every second is told of once. */
+export interface Problems {
+  say(bot: string, problem: string | null): void;
+  forget(bot: string): void;
+}
+
+export function createProblems(onProblem: OnProblem): Problems {
+  const last = new Map<string, string>();
+  return {
+    say(bot, problem) {
+      if ((last.get(bot) ?? null) === problem) return;
+      if (problem === null) last.delete(bot);
+      else last.set(bot, problem);
+      onProblem(bot, problem);
+    },
+    forget: (bot) => last.delete(bot),
+  };
+}

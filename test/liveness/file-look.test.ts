@@ -2,8 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createFileEvidence, type FileLook } from '../../src/liveness/file.ts';
-import { createFileLook } from '../../src/liveness/file-look.ts';
+import { createFileEvidence, createFileLook, type FileLook } from '../../src/liveness/file.ts';
 import { createReal } from './real.ts';
 import { until } from './started.ts';
 

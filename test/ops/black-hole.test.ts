@@ -36,7 +36,7 @@ async function play(context: TestContext, options: Partial<DaemonOptions> = {}) 
   return { stage, exchange, network, daemon, renewals };
 }
 
-test.for([
+test.concurrent.for([
   ['is stopped', 75, (daemon: { signal: (name: NodeJS.Signals) => void }) => daemon.signal('SIGTERM')],
   [
     'is ended by a second signal',
@@ -70,7 +70,7 @@ test.for([
   },
 );
 
-test('a renewal that was given up in a black hole does not arrive after the bot has died', async (context) => {
+test.concurrent('a renewal that was given up in a black hole does not arrive after the bot has died', async (context) => {
   const lifetimeMs = 3000;
   const ttlMs = 3000;
   const { network, exchange, daemon, renewals } = await play(context, {
@@ -91,7 +91,7 @@ test('a renewal that was given up in a black hole does not arrive after the bot 
   expect((await renewals()).filter((atMs) => atMs > deadMs + lifetimeMs)).toEqual([]);
 });
 
-test('a black hole that swallows lookups as well costs no longer than itself', async (context) => {
+test.concurrent('a black hole that swallows lookups as well costs no longer than itself', async (context) => {
   const { network, exchange } = await play(context, {
     markets: [...MARKETS, ...MORE].map((market) => ({ market, timeoutSeconds: 12 })),
   });
@@ -103,7 +103,7 @@ test('a black hole that swallows lookups as well costs no longer than itself', a
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 });
 
-test('a bot whose name does not resolve takes nothing from bots whose names are found by search and in the hosts file, nor from renewals', async (context) => {
+test.concurrent('a bot whose name does not resolve takes nothing from bots whose names are found by search and in the hosts file, nor from renewals', async (context) => {
   const stage = stageFor(context);
   const exchange = await stage.exchange();
   const network = await createNetwork(context, stage.directory, exchange.url);

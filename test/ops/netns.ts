@@ -9,7 +9,7 @@ import type { RunOptions } from '../process/program.ts';
 
 const FAR = '10.231.2.2';
 const FAR_SIDE = fileURLToPath(new URL('./far-side.mjs', import.meta.url));
-const BUILT = 'ksd';
+let built = 0;
 
 /** A daemon's network of its own, and an exchange, bots and a server of names behind a router. */
 export interface Network {
@@ -31,7 +31,8 @@ export async function createNetwork(
   directory: string,
   exchangeUrl: string,
 ): Promise<Network> {
-  const [near, router, far] = ['n', 'r', 'f'].map((side) => `${BUILT}${process.pid}${side}`) as [
+  built += 1;
+  const [near, router, far] = ['near', 'router', 'far'].map((side) => `${side}${process.pid}-${built}`) as [
     string,
     string,
     string,

@@ -13,8 +13,8 @@ const BOT =
   "process.on('SIGUSR2', () => {}).on('SIGTERM', () => process.exit(0)); setInterval(() => {}, 1000)";
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 
-describe.concurrent('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
-  test.for(['run', 'exec'] as const)(
+describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
+  test.concurrent.for(['run', 'exec'] as const)(
     'when every thread hangs in the kernel: %s',
     async (command, context) => {
       const stage = stageFor(context);
@@ -43,7 +43,7 @@ describe.concurrent('renewals go on, and a stop ends the process,', { timeout: 6
     },
   );
 
-  test('when the terminal that it writes to is stopped', async (context) => {
+  test.concurrent('when the terminal that it writes to is stopped', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
     const { configFile, ...parked } = await stage.daemon({
@@ -96,7 +96,7 @@ describe.concurrent('renewals go on, and a stop ends the process,', { timeout: 6
   });
 });
 
-test('clients that fill every listener do not take the descriptors of renewals', async (context) => {
+test.concurrent('clients that fill every listener do not take the descriptors of renewals', async (context) => {
   const stage = stageFor(context);
   const exchange = await stage.exchange();
   const daemon = await stage.daemon({

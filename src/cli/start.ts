@@ -1,0 +1,83 @@
+import { loadConfig } from '../config/load.ts';
+import { readSecrets } from '../config/secrets.ts';
+import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
+import { VERSION } from '../version.ts';
+import { flagsFrom } from './config-flags.ts';
+import { type Edge, EXIT } from './edge.ts';
+
+/** The configuration that `run` or `exec` is to guard by, and how it is read again. */
+export interface Loaded {
+  readonly command: 'run' | 'exec';
+  readonly options: Parameters<typeof loadConfig>[0];
+  readonly found: Extract<ReturnType<typeof loadConfig>, { kind: 'ok' }>;
+}
+
+/** Reads the configuration. Where it cannot be used, says why, ends with 78 and returns null. */
+export function loadFor(edge: Edge, command: 'run' | 'exec', given: Record<string, unknown>): Loaded | null {
+  const options = { env: edge.env, flags: flagsFrom(given), command } as const;
+  const found = loadConfig(options);
+  if (found.kind === 'ok') return { command, options, found };
+  for (const problem of found.shown) edge.err(problem);
+  edge.finish(EXIT.config);
+  return null;
+}
+
+/** Starts the daemon. Where an address cannot be bound, says so, ends with 78 and returns null. */
+export async function startFor(
+  edge: Edge,
+  { command, options, found }: Loaded,
+  own: Pick<DaemonOptions, 'clock' | 'lookAtProcess' | 'ownsBot' | 'write'>,
+): Promise<Daemon | null> {
+  const { config, warnings, fileHash } = found;
+  try {
+    return await startDaemon({
+      ...own,
+      config,
+      warnings,
+      fileHash,
+      version: VERSION,
+      nodeVersion: edge.nodeVersion,
+      manager: edge.serviceManager?.() ?? null,
+      load: () => loadConfig(options),
+      rereadSecrets: () => readSecrets(edge.env, { demo: config.embeddedExchange }),
+    });
+  } catch (error) {
+    edge.err(`killswitchd ${command}: ${error instanceof Error ? error.message : String(error)}`);
+    edge.exitNow(EXIT.config);
+    return null;
+  }
+}
+
+/** How long a slow reader of the log is waited for. */
+const FLUSH_MS = 500;
+
+export interface CrashWatch {
+  /** To be resolved with the daemon once it has started. */
+  readonly daemon: PromiseWithResolvers<Daemon>;
+  /** Ends the process because of an error of its own. */
+  readonly crash: (error: unknown) => void;
+}
+
+/**
+ * An error that nobody caught leaves nothing to rely on: the process ends at once and touches no timer, so that the
+ * exchange fires them. Install it before anything is started. `also` adds what else is left behind.
+ */
+export function watchForCrash(edge: Edge, also: () => string = () => ''): CrashWatch {
+  const daemon = Promise.withResolvers<Daemon>();
+  let log: Daemon['log'] | null = null;
+  const crash = (error: unknown) => {
+    const text = `Internal error: the process ends and leaves all timers alone; the exchange will fire them.${also()}`;
+    const stack = error instanceof Error ? error.stack : String(error);
+    if (log === null) edge.err(`${text} ${stack}`);
+    else log.logger.fatal({ event: 'crashed', stack }, text);
+    const exit = () => edge.exitNow(EXIT.internal);
+    if (log === null) exit();
+    else log.flush(FLUSH_MS).then(exit, exit);
+  };
+  edge.onCrash(crash);
+  daemon.promise.then((started) => {
+    log = started.log;
+    edge.onExit?.(() => started.cut());
+  }, crash);
+  return { daemon, crash };
+}
