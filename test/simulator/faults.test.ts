@@ -212,3 +212,59 @@ test('every request that a fault hits is in the event log', async () => {
   const events = server.exchange.log.since(since).map(({ kind }) => kind);
   expect(events).toEqual(['fault-added', 'fault-applied', 'timer-armed']);
 });
+
+/** How many of 60 pings a plan of faults hits, and which. */
+async function hitsOf(seed: number, faults: readonly Fault[]): Promise<string> {
+  const own = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 }, seed });
+  own.addFaults(faults);
+  const statuses: number[] = [];
+  for (let sent = 0; sent < 60; sent += 1) statuses.push((await send(own.url, ping)).status);
+  await own.close();
+  return statuses.map((status) => (status === 200 ? '-' : 'x')).join('');
+}
+
+test('what is left to chance follows from the seed and the fault, and other faults change nothing about it', async () => {
+  const half: Fault = { kind: 'throttle', probability: 0.5 };
+  const first = await hitsOf(1, [half]);
+  expect(first.replaceAll('-', '').length).toBeGreaterThan(15);
+  expect(first.replaceAll('-', '').length).toBeLessThan(45);
+  expect(await hitsOf(1, [{ kind: 'slow-body', ms: 0, probability: 0.3 }, half])).toBe(first);
+  expect(await hitsOf(2, [half])).not.toBe(first);
+});
+
+test.each<[string, readonly Fault[], string]>([
+  ['is spent after its count', [{ kind: 'throttle', count: 2 }], 'xx--'],
+  ['lets the first so many through', [{ kind: 'throttle', skip: 1, count: 1 }], '-x--'],
+  [
+    'comes after the one before it in a sequence',
+    [
+      { kind: 'throttle', count: 1 },
+      { kind: 'maintenance', count: 1 },
+      { kind: 'stale-nonce', skip: 3 },
+    ],
+    'xx-x',
+  ],
+  ['leaves other keys alone', [{ kind: 'throttle', match: { key: 'another' } }], '----'],
+  ['leaves other operations alone', [{ kind: 'throttle', match: { operation: 'hashrate' } }], '----'],
+])('a fault %s', async (_name, faults, pattern) => {
+  expect((await hitsOf(1, faults)).slice(0, pattern.length)).toBe(pattern);
+});
+
+test('a fault of one key hits its requests, and ends after its time', async () => {
+  server.addFaults([{ kind: 'maintenance', match: { key: 'demo-key' }, forMs: 3_600_000 }]);
+  const ask = async () => (await send(server.url, signed({ market: 'KEY_USDT', timeout: '60' }))).status;
+  expect([await ask(), (await send(server.url, ping)).status]).toEqual([503, 200]);
+  server.advance(3_600_000);
+  expect(await ask()).toBe(200);
+});
+
+test('delays add up, and of two faults that decide what the client is told the earlier one counts', async () => {
+  const seen = await arm(
+    { kind: 'latency', ms: 60 },
+    { kind: 'latency', ms: 60, jitterMs: 1, when: 'after' },
+    { kind: 'reset', when: 'after' },
+    { kind: 'throttle' },
+  );
+  expect(seen).toMatchObject({ outcome: 'ECONNRESET', isArmed: true });
+  expect(seen.tookMs).toBeGreaterThan(110);
+});

@@ -1,122 +1,142 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { signPayload } from '../../src/exchange/sign.ts';
+import { EXTRAS, OPERATIONS } from '../../src/simulator/operations.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { control, hostClock, KILL_SWITCH, nextNonce, PING, send, signedText } from './raw-client.ts';
+import { control, hostClock, nextNonce, type Sent, send, signedText } from './raw-client.ts';
+import { createTrader, PATHS, START_MS } from './trader.ts';
 
 let server: SimulatedServer;
 
 beforeAll(async () => {
-  server = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 } });
+  const listen = { host: '127.0.0.1', port: 0 };
+  const exchange = { newAddresses: true };
+  server = await startSimulatedServer({ clock: hostClock, listen, exchange });
 });
 afterAll(() => server.close());
 
-const DOCUMENTED = [200, 400, 401, 404, 405, 413, 422, 429];
-const headerText = fc.stringMatching(/^[ -~]{0,80}$/);
-const path = fc.constantFrom(
-  KILL_SWITCH,
-  PING,
-  `${KILL_SWITCH}?a=1`,
-  '/',
+const anyPath = fc.constantFrom(
+  ...[...OPERATIONS, ...EXTRAS].map(({ path }) => path),
   '//',
   '/api/v4/%zz',
   '/simulatorx',
 );
+const PRIVATE = [...OPERATIONS, ...EXTRAS].filter(({ method }) => method === 'POST').map(({ path }) => path);
+const SIGNED = PRIVATE.filter((path) => path !== PATHS.history);
+const KNOWN_STATUS = [200, 201, 400, 401, 403, 404, 405, 413, 422, 429];
 
 /** What is not of the document in an answer: an unknown status, or a body of no documented shape. */
-function undocumented(status: number, body: string): string | null {
-  if (!DOCUMENTED.includes(status)) return `status ${status}`;
-  if (status === 200) return null;
-  const names = Object.keys(JSON.parse(body) as object)
-    .toSorted()
-    .join();
-  return ['code,errors,message', 'message,params,success'].includes(names) ? null : names;
+function complaint(path: string, status: number, text: string): string | null {
+  if (!KNOWN_STATUS.includes(status)) return `status ${status}`;
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== 'object' || value === null) return 'neither object nor array';
+  if (status < 300) return null;
+  const names = Object.keys(value).toSorted().join();
+  return names === (path.includes('/public/') ? 'message,params,success' : 'code,errors,message')
+    ? null
+    : names;
 }
 
-test('any method, path, headers and bytes get a documented answer', async () => {
+const NUMBERS = [1e308, 1e-308, -0, 0, 1, 100, 1_700_000_000, Number.MAX_SAFE_INTEGER];
+
+const ODD: readonly unknown[] = [
+  null,
+  true,
+  [],
+  {},
+  ['spot'],
+  '',
+  '9'.repeat(5000),
+  `0.${'0'.repeat(5000)}1`,
+];
+
+/** Values that mean something to at least one field. */
+const likely = fc.constantFrom<unknown>(
+  ...'BTC_USDT BTC_PERP buy sell 10 0.001 -1 BTC USDT EUR __proto__ constructor ERC20 SEPA bech32 1h x 60 5'.split(
+    ' ',
+  ),
+  ...NUMBERS,
+  ...ODD,
+);
+const FIELDS = (
+  'market side amount price client_order_id clientOrderId stp ticker address unique_id provider network type limit ' +
+  'offset account from to interval timeout types order_id orderId postOnly ioc nonceWindow __proto__ toString'
+).split(' ');
+const anyFields = fc.dictionary(fc.constantFrom(...FIELDS), fc.oneof(likely, likely, fc.jsonValue()), {
+  maxKeys: 10,
+});
+
+test('any fields of a request with a good key are carried out or refused as documented, and change a balance only with a 2xx', () => {
+  for (const profile of ['documented', 'live'] as const) {
+    const { exchange } = createTrader({ profile, newAddresses: true });
+    fc.assert(
+      fc.property(fc.constantFrom(...PRIVATE), anyFields, (path, fields) => {
+        const body = JSON.stringify({ ...fields, request: path, nonce: nextNonce() });
+        const sent = signedText(body, { path });
+        const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
+        const before = exchange.books();
+        const reply = exchange.handle({ ...sent, headers }, START_MS);
+        expect(complaint(path, reply.status, reply.body)).toBeNull();
+        if (reply.status >= 300) expect(exchange.books()).toEqual(before);
+      }),
+      { numRuns: 2000 },
+    );
+  }
+});
+
+test.each(PRIVATE)('%s takes fields nested as deep as a body allows', (path) => {
+  const { exchange } = createTrader({ newAddresses: true });
+  const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`;
+  for (const field of FIELDS) {
+    const sent = signedText(`{"${field}":${deep},"request":"${path}","nonce":"${nextNonce()}"}`, { path });
+    const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
+    const { status, body } = exchange.handle({ ...sent, headers }, START_MS);
+    expect(complaint(path, status, body)).toBeNull();
+  }
+});
+
+test('any method, headers and bytes over HTTP get a documented answer and change nothing', async () => {
+  const before = server.exchange.books();
+  const headerText = fc.stringMatching(/^[ -~]{0,80}$/);
+  const names = ['content-type', 'x-txc-apikey', 'x-txc-payload', 'x-txc-signature', 'authorization'];
   await fc.assert(
     fc.asyncProperty(
-      fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND'),
-      path,
-      fc.dictionary(
-        fc.constantFrom('content-type', 'x-txc-apikey', 'x-txc-payload', 'x-txc-signature', 'authorization'),
-        headerText,
-      ),
-      fc.uint8Array({ maxLength: 2000 }),
-      async (method, target, headers, bytes) => {
-        const { status, body } = await send(server.url, {
-          method,
-          path: target,
-          headers,
-          body: Buffer.from(bytes),
-        });
-        const complaint = target === '/' ? null : undocumented(status, body);
-        expect(complaint).toBeNull();
-        expect(status).toBeLessThan(500);
+      fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'),
+      anyPath,
+      fc.dictionary(fc.constantFrom(...names), headerText),
+      fc.oneof(fc.uint8Array({ maxLength: 2000 }), fc.uint8Array({ minLength: 66_000, maxLength: 70_000 })),
+      async (method, path, headers, bytes) => {
+        const received = await send(server.url, { method, path, headers, body: Buffer.from(bytes) });
+        expect(complaint(path, received.status, received.body)).toBeNull();
       },
     ),
     { numRuns: 150 },
   );
+  expect(server.exchange.books()).toEqual(before);
 });
 
-test('any JSON that is rightly signed gets a documented answer', async () => {
+test('any JSON that is rightly signed or comes with a token gets a documented answer over HTTP', async () => {
+  const before = server.exchange.books();
   await fc.assert(
-    fc.asyncProperty(fc.json({ maxDepth: 4 }), async (text) => {
-      const { status, body } = await send(server.url, signedText(text));
-      expect(undocumented(status, body)).toBeNull();
-    }),
-    { numRuns: 100 },
-  );
-});
-
-test('any bytes that are rightly signed get a documented answer', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.uint8Array({ maxLength: 500 }), async (bytes) => {
-      const sent = Buffer.from(bytes);
-      const payload = sent.toString('base64');
-      const headers = {
-        'x-txc-apikey': 'demo-key',
-        'x-txc-payload': payload,
-        'x-txc-signature': signPayload(payload, 'demo-secret'),
-      };
-      const { status, body } = await send(server.url, {
-        method: 'POST',
-        path: KILL_SWITCH,
-        headers,
-        body: sent,
-      });
-      expect(undocumented(status, body)).toBeNull();
-    }),
-    { numRuns: 50 },
-  );
-});
-
-test('any fields of a rightly signed kill-switch request are carried out or refused with code 30 or 31', async () => {
-  const anything = fc.oneof(
-    fc.jsonValue(),
-    fc.constantFrom(
-      'BTC_USDT',
-      '5',
-      '600',
-      '60',
-      60,
-      null,
-      ['spot'],
-      ['spot', 'spot', 'spot', 'spot'],
-      '__proto__',
-    ),
-  );
-  const fields = fc.dictionary(fc.constantFrom('market', 'timeout', 'types', 'extra', '__proto__'), anything);
-  await fc.assert(
-    fc.asyncProperty(fields, async (given) => {
-      const body = JSON.stringify({ ...given, request: KILL_SWITCH, nonce: nextNonce() });
-      const received = await send(server.url, signedText(body));
-      expect(undocumented(received.status, received.body)).toBeNull();
-      const { code } = JSON.parse(received.body) as { code?: number };
-      expect(received.status === 200 || (received.status === 422 && (code === 30 || code === 31))).toBe(true);
+    fc.asyncProperty(fc.constantFrom(...PRIVATE), fc.json({ maxDepth: 4 }), async (path, text) => {
+      const sent = signedText(text, { path });
+      const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
+      const { status, body } = await send(server.url, { ...sent, headers });
+      expect(complaint(path, status, body)).toBeNull();
     }),
     { numRuns: 150 },
   );
+  expect(server.exchange.books()).toEqual(before);
+});
+
+test('a request that is signed for one operation is refused by every other', async () => {
+  for (const path of SIGNED) {
+    const others = SIGNED.filter((other) => other !== path);
+    const sent: Sent = signedText(JSON.stringify({ request: path, nonce: nextNonce() }), { path });
+    for (const other of others) {
+      const { status, body } = await send(server.url, { ...sent, path: other });
+      expect([status, JSON.parse(body)]).toMatchObject([400, { code: 9, message: 'Invalid request.' }]);
+    }
+  }
 });
 
 test('anything posted to a control endpoint is carried out or refused with a sentence', async () => {

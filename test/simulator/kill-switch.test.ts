@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest';
-import { startSimulatedServer } from '../../src/simulator/server.ts';
-import { refusal, runBothProfiles } from './both-profiles.ts';
-import { hostClock, send, signed } from './raw-client.ts';
+import { encodePayload } from '../../src/exchange/sign.ts';
+import { createNarrator } from '../../src/simulator/narration.ts';
+import {
+  createSimulatedExchange,
+  type ExchangeOptions,
+  type SimulatedExchange,
+} from '../../src/simulator/simulated-exchange.ts';
+import { runBothProfiles } from './both-profiles.ts';
+import { KILL_SWITCH, nextNonce, signed } from './raw-client.ts';
+import { START_MS } from './trader.ts';
 
 const { server, ask } = runBothProfiles();
 
@@ -44,96 +51,6 @@ test('a delete answers the removed timer as the document says, and [] as the liv
   }
 });
 
-test('a delete of a timer that does not exist is answered with 200', async () => {
-  const documented = await ask(signed({ market: 'NONE_USDT', timeout: null }));
-  const { startTime } = documented.value as { startTime: number };
-  expect(documented).toEqual({
-    status: 200,
-    value: { market: 'NONE_USDT', startTime, cancellationTime: startTime, types: null },
-  });
-  expect(await ask(signed({ market: 'NONE_USDT', timeout: null }), 'live')).toEqual({
-    status: 200,
-    value: [],
-  });
-});
-
-test.each<[Record<string, unknown>, number, object]>([
-  [{}, 30, { market: ['The market field is required.'], timeout: ['The timeout field is required.'] }],
-  [{ market: null, timeout: '5' }, 30, { market: ['The market field is required.'] }],
-  [{ market: 'BTC_USDT' }, 30, { timeout: ['The timeout field is required.'] }],
-  [{ market: 'BTC_USDT', timeout: '4' }, 30, { timeout: ['The timeout should be at least 5.'] }],
-  [{ market: 'BTC_USDT', timeout: '-60' }, 30, { timeout: ['The timeout should be at least 5.'] }],
-  [{ market: 'BTC_USDT', timeout: '601' }, 30, { timeout: ['The timeout should be at most 600.'] }],
-  [
-    { market: 'BTC_USDT', timeout: '5.5' },
-    30,
-    { timeout: ['The timeout should be a whole number of seconds.'] },
-  ],
-  ...['600.00000000000001', '4.99999999999999999'].map(
-    (timeout): [Record<string, unknown>, number, object] => [
-      { market: 'BTC_USDT', timeout },
-      30,
-      { timeout: ['The timeout should be a whole number of seconds.'] },
-    ],
-  ),
-  [
-    { market: 'BTC_USDT', timeout: 'null' },
-    30,
-    { timeout: ['The timeout must be a numeric string or null: "null" in quotes is a string.'] },
-  ],
-  ...['60s', '', ' 60', '1e2', '0x10', 60, true, {}, ['60']].map(
-    (timeout): [Record<string, unknown>, number, object] => [
-      { market: 'BTC_USDT', timeout },
-      30,
-      { timeout: ['The timeout must be a numeric string or null.'] },
-    ],
-  ),
-  [
-    { market: 'BTC_USDT', timeout: '5', types: 'spot' },
-    30,
-    { types: ['The types must be an array or null.'] },
-  ],
-  [
-    { market: 'BTC_USDT', timeout: '5', types: [] },
-    30,
-    { types: ['The types should have from 1 to 3 items, or be null for all order types.'] },
-  ],
-  [
-    { market: 'BTC_USDT', timeout: '5', types: ['spot', 'options'] },
-    30,
-    { types: ['The types may contain only: spot, margin, futures.'] },
-  ],
-  [{ market: '', timeout: '5' }, 31, { market: ['Market must not be an empty string.'] }],
-  [{ market: 7, timeout: '5' }, 31, { market: ['Market must be a string.'] }],
-  [{ market: 'BTCUSDT', timeout: '5' }, 31, { market: ['Market is not available.'] }],
-  [{ market: 'btc_usdt', timeout: null }, 31, { market: ['Market is not available.'] }],
-  [
-    { market: 'nope', timeout: '4' },
-    30,
-    { market: ['Market is not available.'], timeout: ['The timeout should be at least 5.'] },
-  ],
-])('the fields %j are refused with code %i', async (fields, code, errors) => {
-  const before = server('documented').exchange.timers();
-  expect(await ask(signed(fields))).toEqual({
-    status: 422,
-    value: refusal(code, 'Validation failed', errors),
-  });
-  expect(server('documented').exchange.timers()).toEqual(before);
-});
-
-test('the live profile words the messages as the live exchange does, and takes the number that clients send', async () => {
-  expect(await ask(signed({ timeout: '4' }), 'live')).toEqual({
-    status: 422,
-    value: refusal(30, 'Validation failed', {
-      market: ['Market field is required.'],
-      timeout: ['Timeout should be at least 5.'],
-    }),
-  });
-  const taken = await ask(signed({ market: 'BTC_USDT', timeout: 60 }), 'live');
-  expect(taken.status).toBe(200);
-  expect((await ask(signed({ market: 'BTC_USDT', timeout: 5.5 }), 'live')).status).toBe(422);
-});
-
 test('the live profile takes the text null, which libraries send, as the null that deletes a timer', async () => {
   const armed = await ask(signed({ market: 'TEXT_USDT', timeout: '60' }), 'live');
   expect(armed.status).toBe(200);
@@ -150,14 +67,253 @@ test('the live profile takes an empty list of types, which libraries send, as al
   expect({ status, value }).toMatchObject({ status: 200, value: { market: 'EMPTY_USDT', types: null } });
 });
 
-test('only the listed markets exist where there is a list', async () => {
-  const strict = await startSimulatedServer({
-    clock: hostClock,
-    listen: { host: '127.0.0.1', port: 0 },
-    exchange: { markets: ['BTC_USDT'] },
+function sync(
+  exchange: SimulatedExchange,
+  nowMs: number,
+  fields: Readonly<Record<string, unknown>>,
+  pretend?: 'pretend',
+) {
+  const reply = exchange.handle(signed(fields), nowMs, pretend);
+  return { status: reply.status, value: JSON.parse(reply.body) as unknown };
+}
+
+function kinds(exchange: SimulatedExchange): string[] {
+  return exchange.log.since(0).map((event) => event.kind);
+}
+
+function withOrders(options: ExchangeOptions = {}): SimulatedExchange {
+  const exchange = createSimulatedExchange(options);
+  for (const type of ['spot', 'margin', 'futures'] as const) {
+    exchange.placeOrder({ market: 'BTC_USDT', type, side: 'buy', amount: '1', price: '90' }, START_MS);
+    exchange.placeOrder({ market: 'ETH_USDT', type, side: 'sell', amount: '1', price: '110' }, START_MS);
+  }
+  return exchange;
+}
+
+test('a timer that nobody renews cancels every order of its market, and of no other', () => {
+  const exchange = withOrders();
+  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' });
+  exchange.advance(START_MS + 4999);
+  expect(exchange.orders()).toHaveLength(6);
+  exchange.advance(START_MS + 5000);
+  expect(exchange.orders().map((order) => order.market)).toEqual(['ETH_USDT', 'ETH_USDT', 'ETH_USDT']);
+  expect(exchange.timers()).toEqual([]);
+  expect(exchange.log.since(7)).toEqual([
+    {
+      seq: 8,
+      atMs: START_MS + 5000,
+      kind: 'timer-fired',
+      account: 'main',
+      market: 'BTC_USDT',
+      cancellationTime: START_MS / 1000 + 5,
+      types: null,
+      cancelledOrders: 3,
+    },
+    ...[1, 3, 5].map((orderId, index) => ({
+      seq: 9 + index,
+      atMs: START_MS + 5000,
+      kind: 'order-cancelled',
+      account: 'main',
+      orderId,
+      market: 'BTC_USDT',
+      type: ['spot', 'margin', 'futures'][index],
+      by: 'kill-switch',
+    })),
+  ]);
+});
+
+test('a spot-only timer leaves margin and futures orders alone', () => {
+  const exchange = withOrders();
+  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5', types: ['spot'] });
+  exchange.advance(START_MS + 5000);
+  const left = exchange.orders().filter((order) => order.market === 'BTC_USDT');
+  expect(left.map((order) => order.type)).toEqual(['margin', 'futures']);
+});
+
+test('an update replaces timeout and types of the timer', () => {
+  const exchange = withOrders();
+  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5', types: ['spot'] });
+  sync(exchange, START_MS + 1000, { market: 'BTC_USDT', timeout: '10', types: ['margin'] });
+  exchange.advance(START_MS + 10_999);
+  expect(exchange.orders()).toHaveLength(6);
+  exchange.advance(START_MS + 11_000);
+  const left = exchange.orders().filter((order) => order.market === 'BTC_USDT');
+  expect(left.map((order) => order.type)).toEqual(['spot', 'futures']);
+});
+
+test('a renewal that comes after the firing makes a new timer and is still answered with 200', () => {
+  const exchange = withOrders();
+  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' });
+  const late = sync(exchange, START_MS + 7000, { market: 'BTC_USDT', timeout: '5' });
+  expect(late).toMatchObject({ status: 200, value: { startTime: START_MS / 1000 + 7 } });
+  expect(kinds(exchange).filter((kind) => kind.startsWith('timer'))).toEqual([
+    'timer-armed',
+    'timer-fired',
+    'timer-armed',
+  ]);
+});
+
+test.each([
+  ['floor', 0],
+  ['round', 1],
+  ['ceil', 1],
+] as const)(
+  'with rounding %s a timer set at a fraction of .600 starts %i s after the whole second',
+  (rounding, plus) => {
+    const exchange = createSimulatedExchange({ startTimeRounding: rounding });
+    const { value } = sync(exchange, START_MS + 600, { market: 'BTC_USDT', timeout: '5' });
+    const startTime = START_MS / 1000 + plus;
+    expect(value).toMatchObject({ startTime, cancellationTime: startTime + 5 });
+  },
+);
+
+test('a cancellation delay puts off the firing, not the reported cancellationTime', () => {
+  const exchange = createSimulatedExchange({ cancellationDelayMs: 700 });
+  const { value } = sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' });
+  expect(value).toMatchObject({ cancellationTime: START_MS / 1000 + 5 });
+  expect(exchange.nextFiringMs()).toBe(START_MS + 5700);
+});
+
+test('two keys of one account share its timers, a key of another account does not', () => {
+  const keys = [
+    { key: 'a1', secret: 's', account: 'a' },
+    { key: 'a2', secret: 's', account: 'a' },
+    { key: 'b1', secret: 's', account: 'b' },
+  ];
+  const exchange = createSimulatedExchange({ keys });
+  for (const { key } of keys) {
+    exchange.handle(signed({ market: 'BTC_USDT', timeout: '5' }, { key, secret: 's' }), START_MS);
+  }
+  expect(kinds(exchange)).toEqual(['timer-armed', 'timer-updated', 'timer-armed']);
+  expect(exchange.timers().map((timer) => timer.account)).toEqual(['a', 'b']);
+});
+
+test('a pretended request is answered like a real one and changes nothing', () => {
+  const exchange = withOrders();
+  const before = exchange.log.lastSeq();
+  const pretended = sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' }, 'pretend');
+  expect(pretended).toMatchObject({ status: 200, value: { cancellationTime: START_MS / 1000 + 5 } });
+  expect(exchange.timers()).toEqual([]);
+  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' });
+  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: null }, 'pretend');
+  expect(exchange.timers()).toHaveLength(1);
+  expect(kinds(exchange).slice(before)).toEqual(['timer-armed']);
+});
+
+test('the event log keeps the newest events, numbered without gaps', () => {
+  const exchange = createSimulatedExchange({ eventCapacity: 3 });
+  for (let index = 0; index < 5; index += 1) sync(exchange, START_MS, { market: 'bad name', timeout: '5' });
+  expect(exchange.log.since(0).map((event) => event.seq)).toEqual([3, 4, 5]);
+  expect(exchange.log.since(4).map((event) => event.seq)).toEqual([5]);
+  expect(exchange.log.since(99)).toEqual([]);
+  expect(exchange.log.lastSeq()).toBe(5);
+});
+
+test('equal requests at equal times give equal bytes and equal events', () => {
+  const requests = Array.from({ length: 50 }, (_, index) => ({
+    request: signed({
+      market: `M${index % 7}_USDT`,
+      timeout: index % 11 === 0 ? null : '5',
+      types: ['spot'],
+    }),
+    atMs: START_MS + index * 400,
+  }));
+  const run = () => {
+    const exchange = withOrders();
+    const replies = requests.map(({ request, atMs }) => exchange.handle(request, atMs));
+    return JSON.stringify([replies, exchange.log.since(0)]);
+  };
+  expect(run()).toBe(run());
+});
+
+test('10,000 generated markets can be armed and fire in time', () => {
+  const exchange = createSimulatedExchange({ checkSignatures: false });
+  for (let index = 0; index < 10_000; index += 1) {
+    const timeout = String(5 + (index % 10));
+    const fields = { request: KILL_SWITCH, nonce: nextNonce(), market: `M${index}_USDT`, timeout };
+    const body = JSON.stringify(fields);
+    const headers = {
+      'content-type': 'application/json',
+      'x-txc-apikey': 'demo-key',
+      'x-txc-payload': encodePayload(body),
+      'x-txc-signature': 'unchecked',
+    };
+    exchange.handle({ method: 'POST', path: KILL_SWITCH, headers, body }, START_MS);
+  }
+  exchange.advance(START_MS + 9_000);
+  expect(exchange.timers()).toHaveLength(5000);
+  exchange.advance(START_MS + 14_000);
+  expect(exchange.timers()).toEqual([]);
+  expect(exchange.nextFiringMs()).toBeNull();
+});
+
+test('a request over the limit gets JSON in the documented profile and a page of the gateway in the live one', () => {
+  const limits = {
+    'kill-switch': { requests: 1, windowMs: 10_000 },
+    ping: { requests: 1, windowMs: 10_000 },
+  };
+  const bodies = (['documented', 'live'] as const).map((profile) => {
+    const exchange = createSimulatedExchange({ profile, limits });
+    const requests = [
+      signed({ market: 'BTC_USDT', timeout: '60' }),
+      signed({ market: 'BTC_USDT', timeout: '60' }),
+    ];
+    return requests.map((request) => exchange.handle(request, START_MS)).at(-1);
   });
-  const known = await send(strict.url, signed({ market: 'BTC_USDT', timeout: '5' }));
-  const unknown = await send(strict.url, signed({ market: 'ETH_USDT', timeout: '5' }));
-  expect([known.status, unknown.status]).toEqual([200, 422]);
-  await strict.close();
+  expect(JSON.parse(bodies[0]?.body ?? '')).toEqual({
+    code: 0,
+    message: 'Rate limit exceeded: 1 requests per 10 seconds.',
+    errors: {},
+  });
+  expect(bodies[1]).toMatchObject({ status: 429, headers: { 'content-type': 'text/html; charset=UTF-8' } });
+  expect(bodies[1]?.body).toContain('429 Too Many Requests');
+});
+
+test('a refused request is in the event log with its reason and without its key', () => {
+  const exchange = createSimulatedExchange();
+  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '4' });
+  exchange.handle(signed({ market: 'BTC_USDT', timeout: '5' }, { key: 'wrong-key' }), START_MS);
+  expect(exchange.log.since(0)).toMatchObject([
+    {
+      kind: 'request-refused',
+      operation: 'kill-switch',
+      market: 'BTC_USDT',
+      status: 422,
+      code: 30,
+      why: 'Validation failed: The timeout should be at least 5.',
+    },
+    { kind: 'request-refused', status: 401, code: 10, why: 'Unauthorized request.' },
+  ]);
+  expect(JSON.stringify(exchange.log.since(0))).not.toContain('wrong-key');
+});
+
+const NOON_MS = Date.UTC(2026, 0, 2, 12, 0, 0);
+
+function narrated(): { exchange: SimulatedExchange; lines: string[] } {
+  const lines: string[] = [];
+  const exchange = createSimulatedExchange();
+  exchange.log.subscribe(createNarrator((line) => lines.push(line)));
+  return { exchange, lines };
+}
+
+test('a firing timer and each order that it cancels are told with their time', () => {
+  const { exchange, lines } = narrated();
+  exchange.placeOrder({ market: 'BTC_USDT', type: 'spot', side: 'buy', amount: '1', price: '1' }, NOON_MS);
+  exchange.handle(signed({ market: 'BTC_USDT', timeout: '5' }), NOON_MS);
+  exchange.advance(NOON_MS + 5000);
+  expect(lines).toEqual([
+    '12:00:00Z BTC_USDT: timer armed for 5 s; unless it is renewed it cancels all orders at 12:00:05Z',
+    '12:00:05Z BTC_USDT: THE TIMER FIRED; orders cancelled: 1',
+    '12:00:05Z BTC_USDT: spot order 1 cancelled by the kill-switch',
+  ]);
+});
+
+test('a refusal that repeats is told once, and its text cannot control the terminal', () => {
+  const { exchange, lines } = narrated();
+  for (let times = 0; times < 3; times += 1) {
+    exchange.handle(signed({ market: 'A\u001b[2J', timeout: '5' }), NOON_MS);
+  }
+  expect(lines).toEqual([
+    '12:00:00Z kill-switch A?[2J: refused with 422, code 31: Validation failed: Market is not available.',
+  ]);
 });

@@ -81,11 +81,6 @@ test.each([
   expect(await ask(signedText(body()))).toEqual({ status: 400, value: refusal(9, 'Invalid payload.') });
 });
 
-test('white space inside a string is not spaced JSON', async () => {
-  const { value } = await ask(signed({ market: 'BTC USDT', timeout: '5' }));
-  expect(value).toMatchObject({ code: 31 });
-});
-
 test('an unknown key and a wrong signature are refused alike with 401', async () => {
   const fields = { market: 'BTC_USDT', timeout: '60' };
   const unauthorised = { status: 401, value: refusal(10, 'Unauthorized request.') };
