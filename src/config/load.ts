@@ -77,14 +77,16 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     isMistaken: (path) => mistaken.some((one) => isOnSameBranch(one, path)),
   });
   problems.push(...placeMeaning(meaning, layers));
-  const token = readToken(values.control.tokenFile);
-  if (token.text !== null) problems.push({ place: placeIn(layers, TOKEN_FILE), text: token.text });
+  const { tokenFile } = values.control;
+  const token = tokenFile === undefined ? null : readTokenFile(tokenFile);
+  if (token?.kind === 'wrong') problems.push({ place: placeIn(layers, TOKEN_FILE), text: token.text });
+  const tokenSecret = token?.kind === 'ok' ? token.secret : null;
   const shared = findSharedKey(secrets, values.shard, env);
   if (shared !== null) problems.push(shared);
   const { apiKey, apiSecret } = secrets;
   const { liveness } = meaning;
   if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {
-    return invalid(problems, [...known, token.secret], env);
+    return invalid(problems, [...known, tokenSecret], env);
   }
 
   const config = settle(values, meaning, {
@@ -92,12 +94,12 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     embeddedExchange,
     liveness,
     secrets: { apiKey, apiSecret },
-    token: token.secret,
+    token: tokenSecret,
   });
   const isWritten = (path: Path) => (layerOf(layers, path)?.source ?? 'default') !== 'default';
   const warnings = [
     ...secrets.warnings,
-    ...token.warnings,
+    ...(token?.kind === 'ok' && token.warning !== null ? [`control.tokenFile: ${token.warning}`] : []),
     ...findWarnings(config, isWritten, command ?? null),
   ];
   return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, sources: findSources(config, layers) };
@@ -142,21 +144,6 @@ function settle(values: Settled, meaning: Meaning, given: Given): Config {
 }
 
 const TOKEN_FILE: Path = ['control', 'tokenFile'];
-
-interface TokenRead {
-  readonly secret: Secret | null;
-  /** What is wrong with the file. */
-  readonly text: string | null;
-  readonly warnings: readonly string[];
-}
-
-function readToken(file: string | undefined): TokenRead {
-  if (file === undefined) return { secret: null, text: null, warnings: [] };
-  const read = readTokenFile(file);
-  if (read.kind === 'wrong') return { secret: null, text: read.text, warnings: [] };
-  const warnings = read.warning === null ? [] : [`${formatPath(TOKEN_FILE)}: ${read.warning}`];
-  return { secret: read.secret, text: null, warnings };
-}
 
 function placeMeaning(meaning: Meaning, layers: readonly Layer[]): Problem[] {
   return [

@@ -63,13 +63,7 @@ export function checkMeaning(values: Settled, before: Before): Meaning {
   );
   const markets = settleMarkets(values.markets ?? [], values.defaults);
   const marketMistakes = checkMarkets(values.markets ?? [], before.labelOf);
-  const liveness = checkLiveness(values, {
-    command: before.command,
-    markets,
-    // One that is wrong is told about, and not missing.
-    controlListeners: values.control.listen.length,
-    isMistaken: before.isMistaken,
-  });
+  const liveness = checkLiveness(values, { ...before, markets });
   const cadenceIsSettled =
     marketMistakes.length === 0 &&
     ![['markets'], ['defaults'], ['shard'], ['exchange', 'budgetShare']].some(before.isMistaken);
@@ -200,23 +194,7 @@ export type LivenessMode = Config['liveness']['mode'];
 /** The commands that keep timers armed. `exec` starts the bot itself. */
 export type Command = 'run' | 'exec';
 
-/** What `checkLiveness` must know beside the values of the section. */
-export interface Surroundings {
-  /** Null where the configuration is only looked at. */
-  readonly command: Command | null;
-  readonly markets: readonly MarketConfig[];
-  /** How many addresses take beats. */
-  readonly controlListeners: number;
-  /** Something at, above or below the path was already found wrong. */
-  readonly isMistaken: (path: Path) => boolean;
-}
-
-export interface CheckedLiveness {
-  readonly mistakes: readonly Mistake[];
-  readonly missing: readonly Mistake[];
-  /** Null where no mode is given. */
-  readonly liveness: Config['liveness'] | null;
-}
+type Surroundings = Pick<Before, 'command' | 'isMistaken'> & { readonly markets: readonly MarketConfig[] };
 
 /** Modes that `killswitchd exec` can do: it watches the bot itself, or leaves that to the bot's beats. */
 const MODES_OF_EXEC: readonly LivenessMode[] = ['process', 'beat'];
@@ -229,8 +207,10 @@ const TTL: Path = ['liveness', 'ttlSeconds'];
 const CONTROL: Path = ['control', 'listen'];
 
 /** Checks mode, file, address and pace of the evidence against each other, the bots and the command. */
-export function checkLiveness(values: Settled, around: Surroundings): CheckedLiveness {
-  const { liveness: given } = values;
+function checkLiveness(
+  { liveness: given, control }: Settled,
+  around: Surroundings,
+): Pick<Meaning, 'mistakes' | 'missing' | 'liveness'> {
   const mistakes: Mistake[] = [];
   const missing: Mistake[] = [];
   const lack = (path: Path, text: string) => {
@@ -242,7 +222,8 @@ export function checkLiveness(values: Settled, around: Surroundings): CheckedLiv
   else mistakes.push(...checkMode(mode, around.command));
   if (mode === 'file' && given.file === undefined) lack(FILE, FILE_IS_MISSING);
   if (mode === 'http' && given.url === undefined) lack(ADDRESS, ADDRESS_IS_MISSING);
-  if (mode === 'beat' && around.controlListeners === 0 && !around.isMistaken(CONTROL)) {
+  // One that is wrong is told about, and not missing.
+  if (mode === 'beat' && control.listen.length === 0 && !around.isMistaken(CONTROL)) {
     mistakes.push({ path: CONTROL, text: CONTROL_IS_MISSING });
   }
   mistakes.push(...checkTarget(FILE, given.file, around), ...checkTarget(ADDRESS, given.url, around));

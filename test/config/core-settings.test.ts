@@ -44,16 +44,6 @@ describe('what the core is told', () => {
     expect(Number.isInteger(seed)).toBe(true);
   });
 
-  it.each(['beat', 'file', 'http', 'process', 'none'])('is liveness mode %s', (mode) => {
-    const env = {
-      KILLSWITCHD_LIVENESS_MODE: mode,
-      KILLSWITCHD_LIVENESS_FILE: '/run/bot',
-      KILLSWITCHD_LIVENESS_URL: 'http://bot/',
-      KILLSWITCHD_CONTROL_LISTEN: 'unix:/run/control.sock',
-    };
-    expect(settingsFor('BTC_USDT', env).liveness.mode).toBe(mode);
-  });
-
   it('repeats its jitter from run to run, and differs from a daemon of other markets or another exchange', () => {
     const { seed } = settingsFor('BTC_USDT');
     expect(settingsFor('BTC_USDT').seed).toBe(seed);

@@ -85,42 +85,59 @@ function diff(change: Record<string, unknown>, env: Record<string, string> = {},
 }
 
 describe('the markets of a reload', () => {
-  it('are told as added, removed and changed', () => {
-    const markets = [
-      { market: 'SOL_USDT' },
-      { market: 'ETH_USDT', timeoutSeconds: 20, types: ['spot', 'margin'] },
-    ];
-    expect(diff({ markets })).toEqual({
-      refusals: [],
-      added: ['SOL_USDT'],
-      removed: ['BTC_USDT'],
-      moved: [],
-      changed: ['ETH_USDT'],
-      same: false,
-    });
-  });
-
-  it.each([
-    ['timeout', { timeoutSeconds: 30 }],
-    ['order types', { types: ['spot'] }],
-    ['cadence', { renewEverySeconds: 5 }],
-    ['bot', { bot: 'maker' }],
-  ])('change with their %s', (_what, own) => {
-    const liveness = { mode: 'file', file: '/run/{bot}.alive' };
-    const markets = [{ market: 'BTC_USDT', ...own }, BASE.markets[1]];
-    expect(diff({ markets, liveness })).toMatchObject({ ...NOTHING, changed: ['BTC_USDT'], same: false });
-  });
-
-  it('change with a default that they inherit, and not with one that they overrule', () => {
-    expect(diff({ defaults: { timeoutSeconds: 40 } })).toMatchObject({ ...NOTHING, changed: ['BTC_USDT'] });
-  });
-
-  it('stay the same where the same is written otherwise or in another order', () => {
-    const markets = [
-      { market: 'ETH_USDT', types: ['margin', 'spot'], timeoutSeconds: 30, bot: 'default' },
-      { market: 'BTC_USDT', timeoutSeconds: 60 },
-    ];
-    expect(diff({ markets, defaults: { timeoutSeconds: 50 } })).toEqual({ ...NOTHING, same: true });
+  const ETH = BASE.markets[1];
+  it.each<[string, Record<string, unknown>, object]>([
+    [
+      'are added, removed and changed',
+      {
+        markets: [
+          { market: 'SOL_USDT' },
+          { market: 'ETH_USDT', timeoutSeconds: 20, types: ['spot', 'margin'] },
+        ],
+      },
+      { added: ['SOL_USDT'], removed: ['BTC_USDT'], changed: ['ETH_USDT'] },
+    ],
+    [
+      'change with their timeout',
+      { markets: [{ market: 'BTC_USDT', timeoutSeconds: 30 }, ETH] },
+      { changed: ['BTC_USDT'] },
+    ],
+    [
+      'change with their types',
+      { markets: [{ market: 'BTC_USDT', types: ['spot'] }, ETH] },
+      { changed: ['BTC_USDT'] },
+    ],
+    [
+      'change with their cadence',
+      { markets: [{ market: 'BTC_USDT', renewEverySeconds: 5 }, ETH] },
+      { changed: ['BTC_USDT'] },
+    ],
+    [
+      'change with their bot',
+      {
+        markets: [{ market: 'BTC_USDT', bot: 'maker' }, ETH],
+        liveness: { mode: 'file', file: '/run/{bot}.alive' },
+      },
+      { changed: ['BTC_USDT'] },
+    ],
+    [
+      'change with a default that they inherit',
+      { defaults: { timeoutSeconds: 40 } },
+      { changed: ['BTC_USDT'] },
+    ],
+    [
+      'stay the same where the same is written otherwise or in another order',
+      {
+        markets: [
+          { market: 'ETH_USDT', types: ['margin', 'spot'], timeoutSeconds: 30, bot: 'default' },
+          { market: 'BTC_USDT', timeoutSeconds: 60 },
+        ],
+        defaults: { timeoutSeconds: 50 },
+      },
+      { same: true },
+    ],
+  ])('%s', (_what, change, found) => {
+    expect(diff(change)).toEqual({ ...NOTHING, same: false, ...found });
   });
 });
 

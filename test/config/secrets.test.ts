@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { printConfig } from '../../src/config/print.ts';
 import { makeSecret, readSecrets } from '../../src/config/secrets.ts';
 import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
@@ -91,14 +91,6 @@ describe('a secret from a file', () => {
       'KILLSWITCHD_API_KEY_FILE: every user of this host may read the file that it names (mode 0644); allow its owner only: mode 0400',
     ]);
   });
-
-  it('is found anew when the file changes, without a restart', () => {
-    const first = readKeyFile('first-key-of-the-test');
-    const second = readKeyFile('second-key-of-the-test');
-    if (first.kind !== 'ok' || second.kind !== 'ok') throw new Error('both files are well');
-    expect(first.secrets.apiKey.reveal()).toBe('first-key-of-the-test');
-    expect(second.secrets.apiKey.reveal()).toBe('second-key-of-the-test');
-  });
 });
 
 describe('the token of the control listener', () => {
@@ -112,15 +104,6 @@ describe('the token of the control listener', () => {
     return load(null, { ...ENVIRONMENT, ...control, ...env });
   }
 
-  it('is read from its file as the other secrets are, and shown nowhere', () => {
-    const loaded = loadWithToken('a-token-of-the-test\n');
-    if (loaded.kind !== 'ok') throw new Error(loaded.problems.join('\n'));
-    expect(loaded.config.control.token?.reveal()).toBe('a-token-of-the-test');
-    expect(loaded.warnings.join('\n')).not.toContain('control');
-    const shown = `${JSON.stringify(loaded.config)}${printConfig(loaded.config, loaded.sources).join('\n')}`;
-    expect(shown).not.toContain('a-token');
-  });
-
   it.each([
     ['empty', '\n', 'found an empty text; allowed: the token alone, in printable ASCII without spaces'],
     [
@@ -129,7 +112,7 @@ describe('the token of the control listener', () => {
       'found a line break after 7 characters; allowed: the token alone',
     ],
     [
-      'shorter than 16 characters',
+      'too short',
       'a-token-of-test\n',
       'found 15 characters; allowed: at least 16, such as those of openssl rand -hex 32',
     ],
@@ -139,18 +122,15 @@ describe('the token of the control listener', () => {
     expect(problems).not.toContain('a-token');
   });
 
-  it('may have 16 characters, and is warned about when every user of the host may read it', () => {
-    const loaded = loadWithToken('0123456789abcdef', 0o444);
-    if (loaded.kind !== 'ok') throw new Error(loaded.problems.join('\n'));
-    expect(loaded.warnings[0]).toBe(
+  it('may have 16 characters; it is warned about where every user may read it, or nothing asks for it', () => {
+    const shown = loadWithToken('0123456789abcdef', 0o444);
+    expect(shown.kind === 'ok' && shown.config.control.token?.reveal()).toBe('0123456789abcdef');
+    expect(shown.kind === 'ok' && shown.warnings[0]).toBe(
       'control.tokenFile: every user of this host may read the file that it names (mode 0444); allow its owner only: mode 0400',
     );
-  });
-
-  it('is of no meaning where no HOST:PORT listens, which is warned about', () => {
     const env = { KILLSWITCHD_CONTROL_LISTEN: 'unix:/run/control.sock' };
-    const loaded = loadWithToken('a-token-of-the-test', 0o400, env);
-    expect(loaded.kind === 'ok' && loaded.warnings).toContain(
+    const idle = loadWithToken('a-token-of-the-test', 0o400, env);
+    expect(idle.kind === 'ok' && idle.warnings).toContain(
       'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode',
     );
   });
@@ -162,34 +142,20 @@ describe('the token of the control listener', () => {
   });
 });
 
-describe('with an exchange of its own the daemon needs no key', () => {
-  it('uses those of the embedded exchange where none is given, and what is given otherwise', () => {
-    const read = readSecrets({ KILLSWITCHD_API_SECRET: 'secret-of-the-test' }, { demo: true });
-    if (read.kind !== 'ok') throw new Error(read.problems.join('\n'));
-    expect(read.secrets.apiKey.reveal()).toBe('demo-key');
-    expect(read.secrets.apiSecret.reveal()).toBe('secret-of-the-test');
-  });
-
-  it('still refuses a key that is given wrongly', () => {
-    expect(readSecrets({ KILLSWITCHD_API_KEY: '' }, { demo: true }).kind).toBe('invalid');
-  });
+test('a daemon with an exchange of its own needs no key, and still refuses one that is given wrongly', () => {
+  const read = readSecrets({ KILLSWITCHD_API_SECRET: 'secret-of-the-test' }, { demo: true });
+  expect(read.kind === 'ok' && read.secrets.apiKey.reveal()).toBe('demo-key');
+  expect(read.kind === 'ok' && read.secrets.apiSecret.reveal()).toBe('secret-of-the-test');
+  expect(readSecrets({ KILLSWITCHD_API_KEY: '' }, { demo: true }).kind).toBe('invalid');
 });
 
-describe('a secret in memory', () => {
-  it('shows itself as redacted wherever it may end up by accident', () => {
-    const secret = makeSecret('s'.repeat(64), 'file');
-    const shown = '[redacted, 64 chars, from file]';
-    expect(String(secret)).toBe(shown);
-    expect(JSON.stringify({ secret })).toBe(JSON.stringify({ secret: shown }));
-    expect(inspect({ secret })).toContain(shown);
-    for (const text of [
-      inspect(secret, { showHidden: true, depth: null }),
-      JSON.stringify(Object.entries(secret)),
-    ]) {
-      expect(text).not.toContain('sss');
-    }
-    expect(secret.reveal()).toBe('s'.repeat(64));
-  });
+test('a secret in memory shows itself as redacted wherever it may end up by accident', () => {
+  const secret = makeSecret('s'.repeat(64), 'file');
+  const shown = '[redacted, 64 chars, from file]';
+  expect([String(secret), JSON.stringify({ secret })]).toEqual([shown, JSON.stringify({ secret: shown })]);
+  const seen = [inspect(secret, { showHidden: true, depth: null }), JSON.stringify(Object.entries(secret))];
+  expect(seen.join()).not.toContain('sss');
+  expect(secret.reveal()).toBe('s'.repeat(64));
 });
 
 describe('secrets', () => {
@@ -244,8 +210,7 @@ describe('secrets', () => {
         const env = { ...ENVIRONMENT, KILLSWITCHD_API_KEY: key, KILLSWITCHD_API_SECRET: apiSecret };
         const { config, sources } = loadWell(null, env);
         const shown = `${JSON.stringify(config)}${printConfig(config, sources).join('\n')}`;
-        expect(shown).not.toContain(key);
-        expect(shown).not.toContain(apiSecret);
+        expect(shown.includes(key) || shown.includes(apiSecret)).toBe(false);
       }),
       { numRuns: 100 },
     );

@@ -221,6 +221,18 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
     expect(linesOf(daemon, 'reload-unchanged')).toBe(rounds);
   });
 
+  test('is read again although it was replaced while the daemon started', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const config = { reload: { pollSeconds: 1 } };
+    const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'], config });
+    const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content;
+    await eventually('the start', 20_000, () => (daemon.stdout() === '' ? null : true));
+    writeConfig(daemon, JSON.stringify({ ...content, markets: ['AAA_USDT', 'CCC_USDT'] }));
+    await exchange.event('timer-armed', 15_000, ({ market }) => market === 'CCC_USDT');
+    expect(daemon.logged('reload-rejected')).toEqual([]);
+  });
+
   test('is not taken over while somebody still writes it', async (context) => {
     const { exchange, daemon, content } = await play(context, { reload: { pollSeconds: 1 } });
     // Each stage of the writing is a configuration in its own right, with one of the two markets.
