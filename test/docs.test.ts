@@ -205,8 +205,15 @@ describe('docs/http.md', () => {
 
   it('names every field of the status document', () => {
     const now = clock.now();
-    const input = { snapshot: sampleSnapshot(), events: [], version: '1.2.3', startedAtWallMs: 0, now };
-    const { markets, ...status } = describeStatus(input, 10);
+    const input = {
+      snapshot: sampleSnapshot(),
+      events: [],
+      cancellations: [],
+      version: '1.2.3',
+      startedAtWallMs: 0,
+      now,
+    };
+    const { markets, ...status } = describeStatus(input, { limit: 10 });
     const fields = [...Object.keys(status), ...markets.flatMap((market) => Object.keys(market))];
     const named = new Set(inlineCodeOf(text));
     expect(fields.filter((field) => !named.has(field))).toEqual([]);

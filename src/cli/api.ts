@@ -176,7 +176,7 @@ function list(flags: Flags, edge: Edge): ExitCode {
     return EXIT.ok;
   }
   const column = (title: string, textOf: (row: (typeof rows)[number]) => string): Column => {
-    return { title, texts: rows.map(textOf), tones: null, right: false, keep: 100, least: null };
+    return { title, texts: rows.map(textOf) };
   };
   const limitOf = (limit: Operation<never>['limit']) =>
     limit === null ? 'not shown' : `${limit.requests} in ${limit.windowMs / 1000} s`;

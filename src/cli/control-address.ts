@@ -1,4 +1,5 @@
-import { statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { type Checked, checkControlListen, checkWebListen, type ListenAddress } from '../config/addresses.ts';
 import { describe } from '../config/problem.ts';
@@ -19,8 +20,10 @@ export interface ControlPlace {
   readonly token: string | null;
 }
 
-/** Where a daemon is found of which nothing is said. */
-export const USUAL_SOCKET = '/run/killswitchd/control.sock';
+/** The directory in which a daemon's socket is found where nothing is said of it. */
+const USUAL_SOCKETS = '/run/killswitchd';
+const SOCKET_NAME = 'control.sock';
+const USUAL_SOCKET = join(USUAL_SOCKETS, SOCKET_NAME);
 const USUAL_WEB = '127.0.0.1:17477';
 
 /** The flags that every command has that talks to a running daemon. */
@@ -43,7 +46,7 @@ export function addControlFlags(command: Command): Command {
 export async function findControl(
   flags: ControlFlags,
   env: Edge['env'],
-  usualSocket = USUAL_SOCKET,
+  sockets = USUAL_SOCKETS,
 ): Promise<ControlPlace> {
   const listeners = readListeners(flags, env);
   const address = namedControl(flags, env) ?? (await listeners.first('control'));
@@ -53,29 +56,29 @@ export async function findControl(
       `${listeners.file}: control.listen is missing or empty, so that the daemon takes no commands; write control: { listen: [unix:${USUAL_SOCKET}] } and restart it, or write --control with the address of another one`,
     );
   }
-  const found = address ?? usualAddress(usualSocket);
+  const found = address ?? usualAddress(sockets);
   if (found === null) {
     throw new CommandError(
       EXIT.config,
-      `no daemon is named, and there is none at unix:${usualSocket}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG`,
+      `no daemon is named, and there is none at unix:${join(sockets, SOCKET_NAME)}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG`,
     );
   }
   return { address: found, token: await readToken(found, flags, env, listeners) };
 }
 
-/** Where `healthcheck` asks. */
-export type HealthPlace = { readonly kind: 'control' | 'web' } & ControlPlace;
+/** Where to read from a daemon. */
+export type ReadablePlace = { readonly kind: 'control' | 'web' } & ControlPlace;
 
 /**
- * Where to ask whether the daemon is well: at `web` where it is given, else over the control listener where one is
- * named or configured, else at the read-only listener, which is on by default.
+ * Where to ask a daemon what it does: at `web` where it is given, else over the control listener where one is named or
+ * configured, else at the read-only listener, which is on by default.
  */
-export async function findHealth(
+export async function findReadable(
   flags: ControlFlags & { readonly web?: string },
   env: Edge['env'],
-  usualSocket = USUAL_SOCKET,
-): Promise<HealthPlace> {
-  const web = (address: ListenAddress): HealthPlace => ({
+  sockets = USUAL_SOCKETS,
+): Promise<ReadablePlace> {
+  const web = (address: ListenAddress): ReadablePlace => ({
     kind: 'web',
     address: toAsk(address),
     token: null,
@@ -83,18 +86,15 @@ export async function findHealth(
   if (flags.web !== undefined) return web(check('--web', flags.web, checkWebListen, EXIT.usage));
   const listeners = readListeners(flags, env);
   const control = namedControl(flags, env) ?? (await listeners.first('control'));
-  if (control != null) {
+  if (control != null)
     return { kind: 'control', address: control, token: await readToken(control, flags, env, listeners) };
-  }
   const configured = await listeners.first('web');
   if (configured === null) {
-    throw new CommandError(
-      EXIT.config,
-      `${listeners.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`,
-    );
+    const text = `${listeners.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`;
+    throw new CommandError(EXIT.config, text);
   }
   if (configured !== undefined) return web(configured);
-  const socket = listeners.file === null ? usualAddress(usualSocket) : null;
+  const socket = listeners.file === null ? usualAddress(sockets) : null;
   if (socket !== null) return { kind: 'control', address: socket, token: null };
   return web(check('web.listen', USUAL_WEB, checkWebListen, EXIT.config));
 }
@@ -131,15 +131,41 @@ function toAsk(address: ListenAddress): ListenAddress {
   return { ...address, host, text: `${host === '::1' ? '[::1]' : host}:${address.port}` };
 }
 
-function usualAddress(path: string): ListenAddress | null {
+/**
+ * The socket of the only daemon of this host: `control.sock` in the directory, or in that of its only instance. Throws
+ * where there are several instances; null where there is none.
+ */
+function usualAddress(folder: string): ListenAddress | null {
+  const socketIn = (path: string): ListenAddress => ({ kind: 'unix', text: `unix:${path}`, path });
+  const own = join(folder, SOCKET_NAME);
+  if (isThere(own)) return socketIn(own);
+  const instances = namesIn(folder)
+    .map((name) => join(folder, name, SOCKET_NAME))
+    .filter(isThere);
+  const [only, ...others] = instances;
+  if (only === undefined) return null;
+  if (others.length === 0) return socketIn(only);
+  const named = instances.map((path) => `--control unix:${path}`).join(', ');
+  throw new CommandError(EXIT.config, `several daemons run here; say which: ${named}`);
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).toSorted();
+  } catch {
+    return [];
+  }
+}
+
+/** A folder that this user may not enter can hold it all the same: connecting tells. */
+function isThere(path: string): boolean {
   try {
     statSync(path);
+    return true;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null;
-    // A folder that this user may not enter can hold it all the same: connecting tells.
-    if (code !== 'EACCES' && code !== 'EPERM') return null;
+    return code === 'EACCES' || code === 'EPERM';
   }
-  return { kind: 'unix', text: `unix:${path}`, path };
 }
 
 /** What environment and configuration file say about the listeners of the daemon. */

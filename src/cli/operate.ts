@@ -1,14 +1,25 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
+import { describe } from '../config/problem.ts';
 import type { CommandName } from '../core/operate.ts';
+import { LOG_LEVELS } from '../operator/control-sources.ts';
+import { sayCount } from '../operator/page-words.ts';
 import type { Clock } from '../ports.ts';
+import { didYouMean } from '../util/nearest.ts';
 import { CommandError, conclude } from './command-error.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
-import { type ControlClient, createControlClient } from './control-client.ts';
+import {
+  type Answer,
+  type ControlClient,
+  createControlClient,
+  isRecord,
+  plain,
+  refusal,
+  textsOf,
+} from './control-client.ts';
 import { readDuration, readWait } from './duration.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
-import { carryOut, readProgress, reportProgress } from './progress.ts';
-import { lookAt } from './status-document.ts';
+import { lookAt } from './status.ts';
 import { nameMarkets } from './status-table.ts';
 
 interface Flags extends ControlFlags {
@@ -20,6 +31,8 @@ interface Flags extends ControlFlags {
 
 /** What the control listener takes in one request. */
 const MOST_BYTES = 64 * 1024;
+const ANSWER_WITHIN_MS = 10_000;
+const CLEAR_LINE = '\r\u001b[K';
 
 const PURPOSES = {
   arm: 'arm markets: also those that were disarmed, tripped, paused, refused, or held after a lapse',
@@ -33,8 +46,13 @@ const PURPOSES = {
 const DANGERS: Partial<Record<CommandName, string>> = {
   disarm:
     'This deletes the timers of {markets}. The orders stay, and nothing cancels them if the bot dies, until the markets are armed again.',
+  pause:
+    'This deletes the timers of {markets}. The orders stay, and nothing cancels them if the bot dies, until the pause is over.',
   trip: 'This has the exchange cancel the orders that the timers of {markets} cover, in about 6 s, and leaves the markets without a timer until they are armed again.',
 };
+
+const waitOption = () =>
+  new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60').default('15');
 
 /**
  * `arm`, `disarm`, `pause`, `resume` and `trip`: ask the running daemon for it and return when it has happened. Ends
@@ -47,41 +65,37 @@ export function registerOperation(does: CommandName): (program: Command, edge: E
       .command(does)
       .description(PURPOSES[does])
       .argument('[markets...]', 'which markets; all of them where none is named');
-    if (does === 'pause') {
+    if (does === 'pause')
       command.requiredOption('--for <duration>', 'for how long: 1s to 24h, such as 90s, 10m or 1.5h');
-    }
     if (DANGERS[does] !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
-    command
-      .addOption(
-        new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60').default(
-          '15',
-        ),
-      )
-      .option('--json', 'the reply as JSON');
+    command.addOption(waitOption()).option('--json', 'the reply as JSON');
     addControlFlags(command).action((markets: readonly string[], flags: Flags) =>
       conclude(does, edge, () => operate(does, [...new Set(markets)], flags, { edge, clock })),
     );
   };
 }
 
+interface Tools {
+  readonly edge: Edge;
+  readonly clock: Clock;
+}
+
 async function operate(
   does: CommandName,
   markets: readonly string[],
   flags: Flags,
-  { edge, clock }: { readonly edge: Edge; readonly clock: Clock },
+  { edge, clock }: Tools,
 ): Promise<ExitCode> {
   const waitSeconds = readWait('--wait', flags.wait);
   const length = flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) };
   const client = createControlClient(await findControl(flags, edge.env), clock);
   const body = { ...(markets.length === 0 ? {} : { markets }), ...length, waitSeconds };
   if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES) {
-    throw new CommandError(
-      EXIT.usage,
-      `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`,
-    );
+    const text = `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`;
+    throw new CommandError(EXIT.usage, text);
   }
   if (flags.yes !== true) await confirm(does, markets, client, edge);
-  const answer = await carryOut({ client, edge, clock, path: `/v1/${does}`, body, waitSeconds });
+  const answer = await carryOut(client, `/v1/${does}`, body, waitSeconds, { edge, clock });
   const progress = readProgress(answer, client.at);
   if (flags.json === true) edge.out(answer.text.trimEnd());
   else if (progress.length === 0) edge.out('No market is guarded by this daemon: there was nothing to do.');
@@ -98,23 +112,221 @@ async function confirm(
   const danger = DANGERS[does];
   if (danger === undefined) return;
   if (edge.ask === undefined) {
-    throw new CommandError(
-      EXIT.usage,
-      'nobody can be asked here whether it is meant: add --yes; nothing was changed',
-    );
+    const text = 'nobody can be asked here whether it is meant: add --yes; nothing was changed';
+    throw new CommandError(EXIT.usage, text);
   }
-  const named = markets.length > 0 ? nameMarkets(markets) : nameAll(await marketsOf(client));
+  const all = async () =>
+    (await lookAt(client)).seen.markets.filter(({ leaving }) => !leaving).map(({ market }) => market);
+  const meant = markets.length > 0 ? markets : await all();
+  const named = `${markets.length === 0 && meant.length !== 1 ? 'all ' : ''}${nameMarkets(meant)}`;
   edge.err(`${danger.replace('{markets}', () => named)} The daemon is the one at ${client.at}.`);
   const answer = await edge.ask('Go on? [y/N] ');
   if (answer !== null && /^\s*y(es)?\s*$/i.test(answer)) return;
   throw new CommandError(EXIT.usage, 'not confirmed with yes; nothing was changed');
 }
 
-async function marketsOf(client: ControlClient): Promise<readonly string[]> {
-  const { seen } = await lookAt(client);
-  return seen.markets.filter(({ leaving }) => !leaving).map(({ market }) => market);
+/** Sends an order and waits for the answer, and on a terminal says for how long already. */
+async function carryOut(
+  client: ControlClient,
+  path: string,
+  body: object,
+  waitSeconds: number,
+  { edge: { screen }, clock }: Tools,
+): Promise<Answer> {
+  let waited = 0;
+  let cancel = () => {};
+  const count = () => {
+    cancel = clock.after(1000, () => {
+      waited += 1;
+      screen?.write(
+        `${CLEAR_LINE}Waiting for the exchange to confirm it: ${waited} s of at most ${waitSeconds} s`,
+      );
+      count();
+    });
+  };
+  count();
+  try {
+    // The daemon answers when its wait is over; a little later it is given up.
+    return await client.ask({ method: 'POST', path, body, withinMs: waitSeconds * 1000 + ANSWER_WITHIN_MS });
+  } finally {
+    cancel();
+    if (waited > 0) screen?.write(CLEAR_LINE);
+  }
 }
 
-function nameAll(markets: readonly string[]): string {
-  return markets.length === 1 ? nameMarkets(markets) : `all ${nameMarkets(markets)}`;
+/** How far one market has come with what was asked for. */
+interface MarketProgress {
+  readonly state: 'done' | 'waiting' | 'impossible';
+  readonly says: string;
+}
+
+/** The markets of a reply; throws what the daemon says where it refused the order as a whole. */
+function readProgress(answer: Answer, at: string): readonly MarketProgress[] {
+  const { json } = answer;
+  if (!isRecord(json) || isRecord(json['error']) || !Array.isArray(json['markets']))
+    throw refusal(answer, at);
+  const states = ['done', 'waiting', 'impossible'] as const;
+  return json['markets'].map((entry: unknown) => {
+    const state = isRecord(entry) ? states.find((known) => known === entry['state']) : undefined;
+    if (isRecord(entry) && state !== undefined) return { state, says: plain(String(entry['says'])) };
+    throw unknownAnswer(at);
+  });
+}
+
+function unknownAnswer(at: string): CommandError {
+  return new CommandError(EXIT.internal, `the daemon at ${at} answered in a way unknown to this version`);
+}
+
+interface Reporting {
+  readonly edge: Edge;
+  readonly waitSeconds: number;
+  /** Only the exit code, and what stands in the way of 0. */
+  readonly silent: boolean;
+  /** What is said of markets to which it will not happen; that it is impossible, unless given. */
+  readonly otherwise?: string;
+}
+
+/** A sentence per market, what is not done last and on standard error, and the exit code that it comes to. */
+function reportProgress(
+  what: string,
+  progress: readonly MarketProgress[],
+  { edge, waitSeconds, silent, otherwise = 'impossible as things stand' }: Reporting,
+): ExitCode {
+  const of = (state: MarketProgress['state']) => progress.filter((one) => one.state === state);
+  const [done, waiting, impossible] = [of('done'), of('waiting'), of('impossible')];
+  if (!silent) for (const { says } of done) edge.out(says);
+  if (!silent) for (const { says } of [...waiting, ...impossible]) edge.err(says);
+  const say = (count: number, words: string) => {
+    if (count > 0)
+      edge.err(`killswitchd ${what}: ${count} of ${sayCount(progress.length, 'market')} ${words}`);
+  };
+  say(waiting.length, `not confirmed within ${waitSeconds} s; the daemon goes on trying`);
+  say(impossible.length, otherwise);
+  if (impossible.length > 0) return EXIT.unreachable;
+  return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
+}
+
+/**
+ * `ack [MARKET...]`: says that somebody has seen that orders were cancelled, and takes it off status and page. Ends with
+ * 0, also where nothing was left to acknowledge.
+ */
+export function registerAck(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
+  addControlFlags(
+    program
+      .command('ack')
+      .description('say that you have seen whose orders were cancelled; takes it off status and status page')
+      .argument('[markets...]', 'which markets; all of them where none is named'),
+  ).action((markets: readonly string[], flags: ControlFlags) =>
+    conclude('ack', edge, async () => {
+      const client = createControlClient(await findControl(flags, edge.env), clock);
+      const body = markets.length === 0 ? {} : { markets };
+      const answer = await client.ask({ method: 'POST', path: '/v1/ack', body, withinMs: ANSWER_WITHIN_MS });
+      if (!isRecord(answer.json) || !Array.isArray(answer.json['acknowledged']))
+        throw refusal(answer, client.at);
+      const seen = textsOf(answer.json['acknowledged']);
+      edge.out(
+        seen.length === 0 ? 'There was nothing to acknowledge.' : `Acknowledged: ${nameMarkets(seen)}.`,
+      );
+      return EXIT.ok;
+    }),
+  );
+}
+
+/**
+ * `reload`: has the running daemon read its configuration again. Ends with 0 where it applies, with 75 where it does
+ * and not every timer is confirmed in time, with 78 where it is wrong and nothing was changed, and with 69 where no
+ * daemon answers.
+ */
+export function registerReload(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
+  addControlFlags(
+    program
+      .command('reload')
+      .description('have the running daemon read its configuration again; a wrong one changes nothing')
+      .addOption(waitOption())
+      .option('--json', 'the reply as JSON'),
+  ).action((flags: Flags) => conclude('reload', edge, () => reload(flags, { edge, clock })));
+}
+
+async function reload(flags: Flags, { edge, clock }: Tools): Promise<ExitCode> {
+  const waitSeconds = readWait('--wait', flags.wait);
+  const client = createControlClient(await findControl(flags, edge.env), clock);
+  const answer = await carryOut(client, '/v1/reload', { waitSeconds }, waitSeconds, { edge, clock });
+  const { json } = answer;
+  const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
+  const silent = flags.json === true;
+  if (silent) edge.out(answer.text.trimEnd());
+  if (error?.['code'] === 'config_rejected') {
+    const lines = ['the configuration is wrong; nothing was changed', ...textsOf(error['problems'])];
+    throw new CommandError(EXIT.config, lines.join('\n'));
+  }
+  if (!isRecord(json) || error !== null) throw refusal(answer, client.at);
+  if (json['result'] === 'unchanged') {
+    if (!silent) edge.out('Nothing has changed: the configuration in force stays.');
+    return EXIT.ok;
+  }
+  if (json['result'] !== 'applied') throw unknownAnswer(client.at);
+  if (!silent) for (const line of describeApplied(json)) edge.out(line);
+  const progress = Array.isArray(json['markets']) ? readProgress(answer, client.at) : [];
+  // A market that cannot be armed before its bot beats is no fault of the reload.
+  const otherwise = 'not guarded; the configuration is in force';
+  reportProgress('reload', progress, { edge, waitSeconds, silent, otherwise });
+  return progress.some(({ state }) => state === 'waiting') ? EXIT.unconfirmed : EXIT.ok;
+}
+
+function describeApplied(json: Readonly<Record<string, unknown>>): string[] {
+  const kinds = { added: 'Added', removed: 'Removed', moved: 'Moved to another shard', changed: 'Changed' };
+  const lines = Object.entries(kinds).flatMap(([key, what]) => {
+    const markets = textsOf(json[key]);
+    return markets.length === 0 ? [] : [`${what}: ${nameMarkets(markets)}.`];
+  });
+  return [
+    'The new configuration is in force.',
+    ...(lines.length === 0 ? ['No market is touched by it.'] : lines),
+  ];
+}
+
+/**
+ * `log-level [LEVEL]`: sets the level of the running daemon's log, or says which is in force. Ends with 0, with 64 for a
+ * level that does not exist, and with 69 where no daemon answers.
+ */
+export function registerLogLevel(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
+  addControlFlags(
+    program
+      .command('log-level')
+      .description("set the level of the running daemon's log, or print the one in force")
+      .argument('[level]', LOG_LEVELS.join(', '))
+      .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back'),
+  ).action((level: string | undefined, flags: Flags) =>
+    conclude('log-level', edge, () => changeLevel(level, flags, { edge, clock })),
+  );
+}
+
+async function changeLevel(
+  level: string | undefined,
+  flags: Flags,
+  { edge, clock }: Tools,
+): Promise<ExitCode> {
+  if (level === undefined && flags.for !== undefined)
+    throw new CommandError(EXIT.usage, '--for: found without a level; write one, such as debug --for 10m');
+  if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) {
+    const text = `found ${describe(level)}; allowed: ${LOG_LEVELS.join(', ')}${didYouMean(level, LOG_LEVELS)}`;
+    throw new CommandError(EXIT.usage, text);
+  }
+  const forSeconds = flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) };
+  const client = createControlClient(await findControl(flags, edge.env), clock);
+  const body = level === undefined ? {} : { level, ...forSeconds };
+  const answer = await client.ask({
+    method: 'POST',
+    path: '/v1/log-level',
+    body,
+    withinMs: ANSWER_WITHIN_MS,
+  });
+  if (answer.status !== 200 || !isRecord(answer.json) || typeof answer.json['level'] !== 'string')
+    throw refusal(answer, client.at);
+  const inForce = plain(answer.json['level']);
+  if (level === undefined) edge.out(inForce);
+  else if (flags.for === undefined)
+    edge.out(`The log level is ${inForce} until it is changed or the daemon ends.`);
+  else edge.out(`The log level is ${inForce} for ${flags.for}, and then the configured one again.`);
+  return EXIT.ok;
 }

@@ -1,5 +1,18 @@
-import { WORDS } from '../operator/page-words.ts';
-import { type SeenBot, type SeenMarket, type SeenStatus, worstMarkets } from './status-document.ts';
+import {
+  nameOf,
+  rankOf,
+  runsDown,
+  sayCancelled,
+  sayCount,
+  sayRemaining,
+  saySeconds,
+  sayTime,
+  stateOfBot,
+  summarise,
+  toneOf,
+  WORDS,
+} from '../operator/page-words.ts';
+import type { MarketStatus, StatusDocument } from '../operator/status.ts';
 import { type Column, cells, type Line, layOut, type Tone } from './table.ts';
 
 /** How much of it is shown. */
@@ -8,210 +21,224 @@ export interface StatusView {
   readonly width: number;
   /** Markets that are shown. */
   readonly limit: number;
-  /** Characters of a bar, full and empty; null where none are drawn. */
-  readonly bar: { readonly full: string; readonly empty: string } | null;
   /** Where the daemon is. */
   readonly at: string;
 }
 
-const BAR_WIDTH = 10;
 const REASONS_SHOWN = 3;
 const NAMES_SHOWN = 5;
 
+/** As the status page looks at a document that was made this moment. */
+function lookOf({ now }: StatusDocument) {
+  return {
+    elapsedSeconds: 0,
+    now,
+    gone: null,
+    heardAt: now,
+    link: 'none',
+    find: '',
+    page: 0,
+    say: WORDS,
+  } as const;
+}
+
 /** A status document as lines: what it is and how it is, the markets, and what a stop would do. */
-export function renderStatus(seen: SeenStatus, view: StatusView): Line[] {
-  const shown = worstMarkets(seen.markets, view.limit);
+export function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
+  const cancelled = new Set(seen.cancellations.map(({ market }) => market));
+  const ranked = seen.markets.map((market) => ({
+    market,
+    rank: rankOf(market, cancelled.has(market.market), seen.now),
+  }));
+  if (seen.markets.length > view.limit) ranked.sort((one, other) => one.rank - other.rank);
+  const shown = ranked.slice(0, view.limit).map(({ market }) => market);
   const leftOut = seen.markets.length - shown.length;
+  const left = `${sayCount(leftOut)} more ${leftOut === 1 ? 'market is' : 'markets are'} left out`;
   return [
     ...describeDaemon(seen, view),
     [],
-    ...(shown.length === 0 ? [] : layOut(columnsOf(shown, seen, view), view.width)),
-    ...(leftOut === 0 ? [] : [cells('idle', describeLeftOut(leftOut, shown.length))]),
+    ...(shown.length === 0 ? [] : layOut(columnsOf(shown, seen), view.width)),
+    ...(leftOut === 0
+      ? []
+      : [
+          cells(
+            'idle',
+            shown.length === 0 ? `${left}.` : `${left}, in no worse state than these; --all shows them.`,
+          ),
+        ]),
     [],
-    ...describeStops(seen),
+    ...(seen.whatAStopWouldDo.length === 0
+      ? []
+      : [cells(null, `A stop now (policy ${seen.shutdownPolicy}):`)]),
+    ...seen.whatAStopWouldDo.map(({ does, count, markets }) =>
+      cells(null, `  ${does}: ${nameMarkets(markets, count)}`),
+    ),
   ];
 }
 
-function describeLeftOut(leftOut: number, shown: number): string {
-  const left = `${WORDS.count(leftOut)} more ${leftOut === 1 ? 'market is' : 'markets are'} left out`;
-  return shown === 0 ? `${left}.` : `${left}, in no worse state than these; --all shows them.`;
-}
-
-function describeDaemon(seen: SeenStatus, { at }: StatusView): Line[] {
-  const up = seen.startedAt === null || seen.now === null ? '' : `, up ${seconds(seen.now - seen.startedAt)}`;
-  const [first, ...others] = seen.notReady.slice(0, REASONS_SHOWN);
+function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
+  const { tone, sentence, rest } = summarise(seen, lookOf(seen));
+  const [first, ...others] = seen.ready ? [] : seen.notReady.slice(0, REASONS_SHOWN);
   const more = seen.notReady.length - REASONS_SHOWN;
+  const shown = seen.cancellations.slice(0, NAMES_SHOWN);
+  const states = Object.entries(Object.groupBy(seen.markets, ({ state }) => state));
   return [
-    [{ text: `killswitchd ${seen.version}`, tone: 'strong' }, { text: `${up}, at ${at}` }],
-    describeVerdict(seen, first),
+    [
+      { text: `killswitchd ${seen.version}`, tone: 'strong' },
+      { text: `, up ${seconds(seen.now - seen.startedAt)}, at ${at}` },
+    ],
+    [{ text: `${sentence}.`, tone }, { text: rest === '' ? '' : ` ${rest}.` }],
+    seen.ready
+      ? cells('ok', 'Ready')
+      : [{ text: 'Not ready', tone: 'bad' }, { text: `: ${first ?? 'it does not say why'}` }],
     ...others.map((reason) => cells(null, `  ${reason}`)),
-    ...(more > 0 ? [cells(null, `  and ${WORDS.count(more, 'more reason')}`)] : []),
+    ...(more > 0 ? [cells(null, `  and ${sayCount(more, 'more reason')}`)] : []),
+    ...shown.map((one) => cells('bad', `Orders of ${one.market} ${sayCancelled(one, seen.now)}`)),
+    ...(seen.cancellationCount > shown.length
+      ? [
+          cells(
+            'bad',
+            `Orders of ${sayCount(seen.cancellationCount - shown.length, 'more market')} were cancelled`,
+          ),
+        ]
+      : []),
+    ...(seen.cancellationCount > 0
+      ? [
+          cells(
+            null,
+            `Check the orders, then: killswitchd ack${seen.cancellationCount === 1 ? ` ${shown[0]?.market}` : ''}`,
+          ),
+        ]
+      : []),
     ...seen.bases.map(describeBase),
-    describeCounts(seen.markets),
+    [
+      { text: sayCount(seen.markets.length, 'market') },
+      ...states.flatMap(([state, markets], index) => [
+        { text: index === 0 ? ': ' : ', ' },
+        { text: `${sayCount(markets.length)} ${state}`, tone: toneOf(state) },
+      ]),
+    ],
   ];
 }
 
-function describeVerdict({ ready, nothingGuarded }: SeenStatus, reason: string | undefined): Line {
-  if (!ready) return [{ text: 'Not ready', tone: 'bad' }, { text: `: ${reason ?? 'it does not say why'}` }];
-  return nothingGuarded === null
-    ? [{ text: 'Ready', tone: 'ok' }, { text: ': every wanted market is confirmed armed.' }]
-    : [{ text: 'Ready', tone: 'warn' }, { text: `, but ${nothingGuarded}.` }];
-}
-
-function describeBase({ url, up, pingSeconds, outage, lastProblem }: SeenStatus['bases'][number]): Line {
+function describeBase({ url, up, pingSeconds, outage, lastProblem }: StatusDocument['bases'][number]): Line {
   const why = lastProblem === null ? '' : `: ${lastProblem}`;
   const name = { text: `Exchange ${url}: ` };
   if (outage) return [name, { text: 'outage', tone: 'bad' }, { text: why }];
   if (up === null) return [name, { text: 'no ping yet', tone: 'idle' }];
   if (!up) return [name, { text: 'answers no ping', tone: 'bad' }, { text: why }];
-  const ping = pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}`;
-  return [name, { text: 'up', tone: 'ok' }, { text: ping }];
-}
-
-function describeCounts(markets: readonly SeenMarket[]): Line {
-  const counts = new Map<string, number>();
-  for (const { state } of markets) counts.set(state, (counts.get(state) ?? 0) + 1);
-  const parts = [...counts].flatMap(([state, count], index) => [
-    { text: index === 0 ? ': ' : ', ' },
-    { text: `${WORDS.count(count)} ${state}`, tone: toneOf(state) },
-  ]);
-  return [{ text: WORDS.count(markets.length, 'market') }, ...parts];
-}
-
-/** One column, market by market. */
-interface Fact {
-  readonly title: string;
-  readonly keep: number;
-  readonly text: (market: SeenMarket) => string;
-  readonly tone?: (market: SeenMarket) => Tone | null;
-  readonly right?: true;
-  readonly least?: number;
-}
-
-function columnsOf(markets: readonly SeenMarket[], seen: SeenStatus, { bar }: StatusView): Column[] {
-  const botOf = ({ bot }: SeenMarket) => seen.bots.get(bot);
-  const byState = ({ state }: SeenMarket) => toneOf(state);
-  const facts: readonly Fact[] = [
-    { title: 'MARKET', keep: 100, text: ({ market }) => market, least: 8 },
-    { title: 'STATE', keep: 100, text: ({ state }) => state, tone: byState },
-    { title: 'TIMER', keep: 3, text: (market) => drawBar(market, bar), tone: byState },
-    { title: 'LEFT', keep: 100, text: leftOf, right: true },
-    { title: 'TIMEOUT', keep: 2, text: (market) => secondsOrNone(market.timeoutSeconds), right: true },
-    { title: 'EVERY', keep: 1, text: (market) => secondsOrNone(market.renewEverySeconds), right: true },
-    { title: 'SLACK', keep: 5, text: (market) => percentOrNone(market.lastSlackRatio), right: true },
-    {
-      title: 'BOT',
-      keep: 6,
-      text: (market) => describeBot(market.bot, botOf(market)),
-      tone: (market) => toneOfBot(botOf(market)),
-    },
-    {
-      title: 'LAPSES',
-      keep: 7,
-      text: ({ lapses }) => WORDS.count(lapses),
-      tone: ({ lapses }) => (lapses > 0 ? 'bad' : null),
-      right: true,
-    },
-    { title: 'FAILED', keep: 4, text: ({ failures }) => WORDS.count(failures), right: true },
-    { title: 'NOTE', keep: 8, text: (market) => noteOf(market, seen.now), least: 16 },
+  return [
+    name,
+    { text: 'up', tone: 'ok' },
+    { text: pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}` },
   ];
-  const columns = facts.map(({ title, keep, text, tone, right, least }): Column => {
-    const tones = tone === undefined ? null : markets.map(tone);
-    return { title, keep, texts: markets.map(text), tones, right: right === true, least: least ?? null };
-  });
-  return columns.filter(
-    ({ title, texts }) => !MAY_BE_EMPTY.includes(title) || texts.some((text) => text !== ''),
-  );
 }
 
-/** Columns that are left out where they would say nothing. */
-const MAY_BE_EMPTY: readonly string[] = ['TIMER', 'NOTE'];
-
-function toneOfBot(bot: SeenBot | undefined): Tone {
-  return bot === undefined || bot.mode === 'none' ? 'idle' : toneOf(bot.state);
-}
-
-function drawBar({ guaranteedSeconds, timeoutSeconds }: SeenMarket, bar: StatusView['bar']): string {
-  if (bar === null) return '';
-  if (guaranteedSeconds === null || timeoutSeconds === null || timeoutSeconds <= 0) return '';
-  const share = Math.min(1, Math.max(0, guaranteedSeconds / timeoutSeconds));
-  // Whatever is left shows: an empty bar means that nothing is.
-  const full = Math.ceil(share * BAR_WIDTH);
-  return bar.full.repeat(full) + bar.empty.repeat(BAR_WIDTH - full);
-}
-
-function leftOf({ guaranteedSeconds }: SeenMarket): string {
-  if (guaranteedSeconds === null) return '-';
-  return guaranteedSeconds <= 0 ? '0 s' : seconds(Math.max(1, Math.floor(guaranteedSeconds)));
-}
-
-function describeBot(name: string, bot: SeenBot | undefined): string {
-  if (bot === undefined) return name;
-  if (bot.mode === 'none') return `${name} not watched`;
-  const age = bot.evidenceAgeSeconds === null ? '' : `${seconds(bot.evidenceAgeSeconds)} ago`;
-  const state = { alive: '', goodbye: 'said goodbye' }[bot.state] ?? bot.state;
-  return [name, [state, age].filter((part) => part !== '').join(', ')]
-    .filter((part) => part !== '')
-    .join(' ');
+function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Column[] {
+  const bots = new Map(seen.bots.map((bot) => [bot.bot, bot]));
+  const wordOf = ({ bot }: MarketStatus) => {
+    const own = bots.get(bot);
+    return own === undefined ? '' : stateOfBot(own);
+  };
+  const column = (
+    title: string,
+    text: (market: MarketStatus) => string,
+    more: Partial<Column> = {},
+  ): Column => {
+    return { title, texts: markets.map(text), ...more };
+  };
+  const tone = (market: MarketStatus): Tone => (runsDown(market, seen.now) ? 'bad' : toneOf(market.state));
+  return [
+    column('MARKET', ({ market }) => market),
+    column('STATE', ({ state }) => state, { tones: markets.map(tone) }),
+    column('LEFT', (market) => plainSpaces(sayRemaining(market, lookOf(seen))[0]), { right: true }),
+    column('TIMEOUT', ({ timeoutSeconds }) => seconds(timeoutSeconds), { right: true, keep: 2 }),
+    column('EVERY', ({ renewEverySeconds }) => seconds(renewEverySeconds), { right: true, keep: 1 }),
+    column(
+      'SLACK',
+      ({ lastSlackRatio }) => (lastSlackRatio === null ? '-' : `${Math.round(lastSlackRatio * 100)} %`),
+      { right: true, keep: 5 },
+    ),
+    column(
+      'BOT',
+      (market) => [market.bot, wordOf(market)].filter((part) => part !== 'alive' && part !== '').join(' '),
+      {
+        keep: 6,
+        tones: markets.map((market) => toneOf(wordOf(market))),
+      },
+    ),
+    column('LAPSES', ({ lapses }) => sayCount(lapses), {
+      right: true,
+      keep: 7,
+      tones: markets.map(({ lapses }) => (lapses > 0 ? 'bad' : null)),
+    }),
+    column('FAILED', ({ failures }) => sayCount(failures), { right: true, keep: 4 }),
+    column('NOTE', (market) => noteOf(market, seen.now), { keep: 8 }),
+  ].filter(({ title, texts }) => title !== 'NOTE' || texts.some((text) => text !== ''));
 }
 
 /** What somebody must know of this market beyond its figures. */
-function noteOf(market: SeenMarket, now: number | null): string {
-  const { hold, leaving, handedOverInSeconds, lastProblem } = market;
-  const moved =
-    handedOverInSeconds === null
+function noteOf(market: MarketStatus, now: number): string {
+  const { hold, leaving, handedOverInSeconds: moved, lastProblem, firesBy } = market;
+  const held =
+    hold === null
       ? ''
-      : `moved to another shard, left to it in ${seconds(handedOverInSeconds)}`;
+      : `${hold.why === 'lapsed' ? 'held after a lapse' : hold.why} until ${hold.untilAt === null ? 'it is armed' : sayTime(hold.untilAt, now)}`;
   const notes = [
-    moved,
-    leaving && moved === '' ? 'no longer configured' : '',
-    describeHold(hold, now),
+    runsDown(market, now) ? `orders are cancelled by ${sayTime(firesBy ?? now, now)}` : '',
+    moved === null
+      ? leaving
+        ? 'no longer configured'
+        : ''
+      : `moved to another shard, left to it in ${seconds(moved)}`,
+    held,
     lastProblem ?? '',
   ];
   return notes.filter((note) => note !== '').join('; ');
 }
 
-function describeHold(hold: SeenMarket['hold'], now: number | null): string {
-  if (hold === null) return '';
-  const { why, untilAt } = hold;
-  if (untilAt !== null && now !== null) return `${why} for another ${seconds(Math.max(0, untilAt - now))}`;
-  const known = { disarmed: 'disarmed', tripped: 'tripped', lapsed: 'held after a lapse' }[why] ?? why;
-  return `${known} until it is armed`;
-}
-
-function describeStops({ stops, shutdownPolicy }: SeenStatus): Line[] {
-  if (stops.length === 0) return [];
-  return [
-    cells(null, `A stop now (policy ${shutdownPolicy}):`),
-    ...stops.map(({ does, count, markets }) => cells(null, `  ${does}: ${nameMarkets(markets, count)}`)),
-  ];
+/** What may change between two looks, a sentence each by the name of what it is about. */
+export function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
+  const { sentence } = summarise(seen, lookOf(seen));
+  const why = seen.ready ? 'Ready' : `Not ready: ${seen.notReady[0] ?? 'it does not say why'}`;
+  return new Map([
+    ['daemon', `${sentence}.`],
+    ['ready', `${why}.`],
+    ...seen.markets.map(({ market, state, lastProblem }): [string, string] => {
+      return [
+        market,
+        `${market}: ${state}${lastProblem === null || state === 'armed' ? '' : `: ${lastProblem}`}`,
+      ];
+    }),
+    ...seen.cancellations.map((one): [string, string] => {
+      return [`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, seen.now)}.`];
+    }),
+    ...seen.bots.map((bot): [string, string] => [`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`]),
+    ...seen.bases.map(({ url, up, outage }): [string, string] => {
+      return [
+        url,
+        `Exchange ${url}: ${outage ? 'outage' : up === null ? 'no ping yet' : up ? 'up' : 'answers no ping'}`,
+      ];
+    }),
+  ]);
 }
 
 /** `BTC_USDT`, `3 markets (A, B, C)`, `9,000 markets (A, B, C, D, E and 8,995 more)`. */
-export function nameMarkets(markets: readonly string[], count = markets.length): string {
-  const [only] = markets;
-  if (count === 1 && only !== undefined) return only;
-  if (markets.length === 0) return WORDS.count(count, 'market');
+export function nameMarkets(markets: readonly string[], count: number = markets.length): string {
+  if (count === 1 || markets.length === 0)
+    return nameOf(
+      markets.map((market) => ({ market })),
+      count,
+    );
   const named = markets.slice(0, count === NAMES_SHOWN + 1 ? count : NAMES_SHOWN);
   const more = count - named.length;
-  const names = named.join(', ') + (more > 0 ? ` and ${WORDS.count(more)} more` : '');
-  return `${WORDS.count(count, 'market')} (${names})`;
+  return `${sayCount(count, 'market')} (${named.join(', ')}${more > 0 ? ` and ${sayCount(more)} more` : ''})`;
 }
 
 /** `1.2 s`, `54 s`, `4 min 10 s`. */
-export function seconds(value: number): string {
-  return WORDS.seconds(Math.max(0, value)).replaceAll('\u00a0', ' ');
+function seconds(value: number): string {
+  return plainSpaces(saySeconds(Math.max(0, value)));
 }
 
-function secondsOrNone(value: number | null): string {
-  return value === null ? '-' : seconds(value);
-}
-
-function percentOrNone(ratio: number | null): string {
-  return ratio === null ? '-' : `${Math.round(ratio * 100)} %`;
-}
-
-/** As on the status page. */
-function toneOf(state: string): Tone {
-  return WORDS.tone(state) as Tone;
+function plainSpaces(text: string): string {
+  return text.replaceAll('\u00a0', ' ');
 }

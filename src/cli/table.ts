@@ -1,6 +1,6 @@
 import type { Edge } from './edge.ts';
 
-/** What a text means; on a terminal its colour. */
+/** What a piece of text means; on a terminal its colour. */
 export type Tone = 'ok' | 'warn' | 'bad' | 'idle' | 'strong';
 
 export interface Piece {
@@ -15,90 +15,69 @@ export interface Column {
   readonly title: string;
   /** One per row. */
   readonly texts: readonly string[];
-  readonly tones: readonly (Tone | null)[] | null;
-  readonly right: boolean;
-  /** The higher, the longer it stays where the width does not do for all. 100 and more stays always. */
-  readonly keep: number;
-  /** How narrow it may be made by cutting its texts; null where they are shown whole. */
-  readonly least: number | null;
+  readonly tones?: readonly (Tone | null)[];
+  readonly right?: boolean;
+  /** The higher, the longer it stays where the width does not do for all; left out: always. */
+  readonly keep?: number;
 }
 
 const GAP = '  ';
-const ALWAYS = 100;
 
 /** A line of one piece. */
 export function cells(tone: Tone | null, text: string): Line {
   return [{ text, tone }];
 }
 
-/** Title and rows, with as many of the columns as fit into `width` characters. */
+/** How narrow the first and the last column may be made by cutting their texts. */
+const LEAST = 10;
+
+/** Title and rows, with as many of the columns as fit into `width` characters; the outer ones are cut where needed. */
 export function layOut(columns: readonly Column[], width: number): Line[] {
-  const fitting = fit(columns, width);
-  const title: Line = fitting.map(({ column, wide }, index) => ({
-    text: gap(index) + pad(column.title, wide, column.right),
-    tone: 'idle',
-  }));
-  const rows = (columns[0]?.texts ?? []).map(
-    (_, row): Line =>
-      fitting.flatMap(({ column, wide }, index) => [
-        { text: gap(index) },
-        { text: pad(column.texts[row] ?? '', wide, column.right), tone: column.tones?.[row] ?? null },
-      ]),
-  );
-  return [title, ...rows];
-}
-
-interface Fitted {
-  readonly column: Column;
-  readonly wide: number;
-}
-
-function fit(columns: readonly Column[], width: number): readonly Fitted[] {
-  let kept = columns.map((column) => ({ column, full: widest(column) }));
-  const least = ({ column, full }: (typeof kept)[number]) => Math.min(full, column.least ?? full);
-  const total = (of: (one: (typeof kept)[number]) => number) =>
-    kept.reduce((sum, one) => sum + of(one), GAP.length * (kept.length - 1));
-  while (total(least) > width) {
-    const weakest = Math.min(...kept.map(({ column }) => column.keep));
-    if (weakest >= ALWAYS) break;
+  const widest = ({ title, texts }: Column) =>
+    texts.reduce((most, text) => Math.max(most, lengthOf(text)), title.length);
+  let kept = columns.map((column) => ({ column, wide: widest(column) }));
+  const total = (wides: readonly number[]) =>
+    wides.reduce((sum, wide) => sum + wide, GAP.length * (wides.length - 1));
+  const isOuter = (index: number) => index === 0 || index === kept.length - 1;
+  const least = () => kept.map(({ wide }, index) => (isOuter(index) ? Math.min(wide, LEAST) : wide));
+  while (total(least()) > width) {
+    const weakest = Math.min(...kept.map(({ column }) => column.keep ?? Number.POSITIVE_INFINITY));
+    if (weakest === Number.POSITIVE_INFINITY) break;
     kept = kept.filter(({ column }) => column.keep !== weakest);
   }
-  // From the right: a note is cut before a market's name is.
-  let excess = total(({ full }) => full) - width;
-  const fitted: Fitted[] = [];
-  for (const one of kept.toReversed()) {
-    const wide = excess > 0 ? Math.max(least(one), one.full - excess) : one.full;
-    excess -= one.full - wide;
-    fitted.unshift({ column: one.column, wide });
+  for (const one of [kept.at(-1), kept[0]]) {
+    const excess = total(kept.map(({ wide }) => wide)) - width;
+    if (one !== undefined && excess > 0) one.wide = Math.max(Math.min(one.wide, LEAST), one.wide - excess);
   }
-  return fitted;
-}
-
-function widest({ title, texts }: Column): number {
-  return texts.reduce((most, text) => Math.max(most, lengthOf(text)), title.length);
-}
-
-function gap(index: number): string {
-  return index === 0 ? '' : GAP;
-}
-
-function pad(text: string, width: number, right: boolean): string {
-  const cut = clip(text, width);
-  const space = ' '.repeat(width - lengthOf(cut));
-  return right ? space + cut : cut + space;
-}
-
-function charactersOf(text: string): string[] {
-  return Array.from(text);
-}
-
-function lengthOf(text: string): number {
-  return charactersOf(text).length;
+  const lineOf = (textOf: (column: Column) => string, toneOf: (column: Column) => Tone | null): Line =>
+    kept.flatMap(({ column, wide }, index) => {
+      const text = clip(textOf(column), wide);
+      const space = ' '.repeat(Math.max(0, wide - lengthOf(text)));
+      const piece = { text: column.right === true ? space + text : text + space, tone: toneOf(column) };
+      return index === 0 ? [piece] : [{ text: GAP }, piece];
+    });
+  const rows = columns[0]?.texts.map((_, row) =>
+    lineOf(
+      ({ texts }) => texts[row] ?? '',
+      ({ tones }) => tones?.[row] ?? null,
+    ),
+  );
+  return [
+    lineOf(
+      ({ title }) => title,
+      () => 'idle',
+    ),
+    ...(rows ?? []),
+  ];
 }
 
 function clip(text: string, width: number): string {
-  const characters = charactersOf(text);
-  return characters.length <= width ? text : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`;
+  const characters = Array.from(text);
+  return characters.length <= width ? text : `${characters.slice(0, width - 1).join('')}…`;
+}
+
+function lengthOf(text: string): number {
+  return Array.from(text).length;
 }
 
 const COLOURS = { ok: '32', warn: '33', bad: '31', idle: '2', strong: '1' } as const satisfies Record<
@@ -108,20 +87,21 @@ const COLOURS = { ok: '32', warn: '33', bad: '31', idle: '2', strong: '1' } as c
 
 /** A line as it is written: cut off at `width` characters, without white space at its end, coloured where asked for. */
 export function paint(line: Line, width: number, colour: boolean): string {
-  const whole = line
-    .map(({ text }) => text)
-    .join('')
-    .trimEnd();
-  const isCut = lengthOf(whole) > width;
-  let room = isCut ? width - 1 : lengthOf(whole);
+  const whole = lengthOf(
+    line
+      .map(({ text }) => text)
+      .join('')
+      .trimEnd(),
+  );
+  let room = whole > width ? width - 1 : whole;
   let painted = '';
   for (const { text, tone } of line) {
-    const part = charactersOf(text).slice(0, room).join('');
+    const part = Array.from(text).slice(0, room).join('');
     room -= lengthOf(part);
     painted +=
       colour && tone != null && part.trim() !== '' ? `\u001b[${COLOURS[tone]}m${part}\u001b[0m` : part;
   }
-  return isCut ? `${painted}…` : painted;
+  return whole > width ? `${painted}…` : painted;
 }
 
 /** Colours are for terminals, and for nobody who has set NO_COLOR (no-color.org). */

@@ -1,5 +1,5 @@
 import { exitOf } from './exit.ts';
-import { describeNothingGuarded } from './guarding.ts';
+import { describeNothingGuarded, describeNotReady } from './guarding.ts';
 import { boundsOf, describePromise } from './promise.ts';
 import { periodOf } from './settle.ts';
 import type { BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from './snapshot.ts';
@@ -13,19 +13,7 @@ import type { Instant } from './time.ts';
 export function describe(state: CoreState, now: Instant): Snapshot {
   const view = { state, now };
   const markets = state.markets.map((market) => new DescribedMarket(view, market));
-  const notReady: string[] = [];
-  if (state.unauthorised !== null)
-    notReady.push(`the exchange refuses the API key: ${state.unauthorised.detail}`);
-  for (const market of state.markets) {
-    if (!isWanted(state, market)) continue;
-    const guaranteedMs = guaranteedMsOf(view, market);
-    if (guaranteedMs !== null && guaranteedMs > 0) continue;
-    notReady.push(
-      `${market.settings.market} is not confirmed armed (${phaseOf(state, market, guaranteedMs)})`,
-    );
-  }
   const phase = state.phase.kind;
-  if (phase !== 'running') notReady.push(`the daemon is ${phase}`);
   const bots = guardedBots(state).map((bot): BotSnapshot => {
     const watched = state.settings.liveness.mode !== 'none';
     return {
@@ -36,11 +24,15 @@ export function describe(state: CoreState, now: Instant): Snapshot {
       ttlMs: watched ? state.settings.liveness.ttlMs : null,
     };
   });
+  const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
+  const notReady = describeNotReady({ phase, markets, bots, nothingGuarded });
+  if (state.unauthorised !== null)
+    notReady.unshift(`the exchange refuses the API key: ${state.unauthorised.detail}`);
   return {
     phase,
     ready: notReady.length === 0,
     notReady,
-    nothingGuarded: describeNothingGuarded({ phase, markets, bots }),
+    nothingGuarded,
     live: true,
     authorised: state.unauthorised === null,
     shutdownPolicy: state.settings.shutdown.policy,

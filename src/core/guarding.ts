@@ -14,15 +14,45 @@ const HELD: Readonly<Record<Hold, Predicate>> = {
 const ABSENT: Readonly<Record<BotSnapshot['state'], Predicate>> = {
   starting: ['waits for its bot', 'wait for their bots'],
   alive: ['is left alone', 'are left alone'],
-  stale: ['has a bot that gives no sign of life', 'have bots that give no sign of life'],
+  stale: ['has a bot that is silent', 'have bots that are silent'],
   goodbye: ['has a bot that said goodbye', 'have bots that said goodbye'],
   failed: ['has a bot that failed', 'have bots that failed'],
 };
 
+const DEAD: Partial<Record<BotSnapshot['state'], string>> = { stale: 'is silent', failed: 'has failed' };
+
+/**
+ * Why the daemon is not ready, a sentence each. Ready means protected: every configured market of a bot that lives is
+ * surely armed, no bot is dead, and something is guarded where anything is configured.
+ */
+export function describeNotReady({
+  phase,
+  markets,
+  bots,
+  nothingGuarded,
+}: Pick<Snapshot, 'phase' | 'markets' | 'bots' | 'nothingGuarded'>): string[] {
+  if (phase !== 'running') return [`the daemon is ${phase}`];
+  const living = new Set(
+    bots.filter(({ state }) => state === 'alive' || state === 'starting').map(({ bot }) => bot),
+  );
+  const dead = bots.flatMap(({ bot, state }) =>
+    DEAD[state] === undefined ? [] : [`the bot ${bot} ${DEAD[state]}: its timers are not renewed`],
+  );
+  const unarmed = markets.flatMap((seen) => {
+    if (seen.wanted ? (seen.guaranteedMs ?? 0) > 0 : seen.leaving || !living.has(seen.bot)) return [];
+    const { market, hold } = seen;
+    return hold === null
+      ? `${market} is not confirmed armed (${seen.state})`
+      : `${market} ${HELD[hold.why][0]}`;
+  });
+  const reasons = [...dead, ...unarmed];
+  const configured = markets.some(({ leaving }) => !leaving);
+  return reasons.length === 0 && nothingGuarded !== null && configured ? [nothingGuarded] : reasons;
+}
+
 /**
  * Why no market at all is wanted armed now: `nothing is guarded: all 2 markets are disarmed`; null where one is, or the
- * daemon does not run. A daemon that has nothing to arm is ready all the same: whoever restarts what is not ready would
- * undo the operator's word, since a daemon that starts arms everything.
+ * daemon does not run.
  */
 export function describeNothingGuarded({
   phase,

@@ -63,7 +63,7 @@ function armed(state: CoreState, market: MarketState, said: Say): Progress {
       `is not armed, its bot ${GONE[market.suspended]}: nothing is renewed before the bot's ${RETURNS[mode]}`,
     );
   }
-  if (leftMs > 0 && isWhole(market)) return said('done', `is armed for another ${left(leftMs)}`);
+  if (leftMs > 0 && isWhole(market)) return said('done', `is armed and renewed: ${left(leftMs)} left now`);
   if (market.refused !== null)
     return said('impossible', `is refused by the exchange: ${market.refused.detail}`);
   if (state.unauthorised !== null) return said('impossible', keyRefused(state.unauthorised.detail));

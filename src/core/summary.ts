@@ -5,8 +5,6 @@ import type { Instant } from './time.ts';
 /** The state in a few figures: what `describe` says, without a text for every one of ten thousand markets. */
 export interface Summary {
   readonly phase: 'running' | 'stopping' | 'stopped';
-  /** As `Snapshot.ready`. */
-  readonly ready: boolean;
   readonly authorised: boolean;
   /** No address that renewals may take answers a ping. False before the first answer. */
   readonly away: boolean;
@@ -49,7 +47,6 @@ export function summarise(state: CoreState, now: Instant): Summary {
   const authorised = state.unauthorised === null;
   return {
     phase,
-    ready: phase === 'running' && authorised && armed === wanted,
     authorised,
     away: usableBases(state).every(({ pingUp }) => pingUp === false),
     configured: state.markets.filter(({ leaving }) => !leaving).length,

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import { ownerOf } from '../config/config.ts';
 import type { Keeper } from '../keeper.ts';
 import type { Beats } from '../liveness/beats.ts';
+import type { Cancellations } from '../operator/cancellations.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import type { Clock } from '../ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -21,6 +22,7 @@ export interface Controlled {
   readonly beats: Beats;
   readonly metrics: Metrics;
   readonly operations: Operations;
+  readonly cancellations: Cancellations;
   readonly reloading: Reloading;
   readonly levels: LogLevels;
   readonly status: ControlSources['status'];
@@ -28,8 +30,20 @@ export interface Controlled {
 
 /** What the control listener can bring about, tied to the parts that do it. */
 export function createControlSources(parts: Controlled): ControlSources {
-  const { clock, version, config, guarded, keeper, beats, metrics, operations, reloading, levels, status } =
-    parts;
+  const {
+    clock,
+    version,
+    config,
+    guarded,
+    keeper,
+    beats,
+    metrics,
+    operations,
+    cancellations,
+    reloading,
+    levels,
+    status,
+  } = parts;
   const marketsOf = (bot: string) =>
     guarded()
       .markets.filter((market) => market.bot === bot)
@@ -56,6 +70,11 @@ export function createControlSources(parts: Controlled): ControlSources {
     },
     afterGoodbye: (bot, waitMs) => keeper.settled('goodbye', marketsOf(bot), waitMs),
     operate: keeper.operate,
+    acknowledge(markets) {
+      const seen = cancellations.acknowledge(markets);
+      if (seen.length > 0) operations.acknowledged(seen);
+      return seen;
+    },
     reload: (waitMs) => reloading.reload('command', waitMs),
     logLevel: levels.level,
     setLogLevel: levels.set,

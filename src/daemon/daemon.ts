@@ -86,8 +86,7 @@ const CLOSE_MS = 3000;
  * are bound before the first timer is armed, so that a taken port arms nothing. Rejects where an address cannot be bound.
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { clock, version } = options;
-  const { config } = options;
+  const { clock, version, config } = options;
   const secrets = createSecrets(config);
   const counted = createCountedLog(config, clock, secrets.all, options.write);
   const { log } = counted;
@@ -102,10 +101,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await guard.close();
     await embedded?.close();
   };
-  const pages = { snapshot: keeper.snapshot, metrics: telling.metrics, recentEvents: telling.recent.list };
+  const { metrics, recent, cancellations } = telling;
+  const lists = { recentEvents: recent.list, cancellations: cancellations.list, metrics, version, clock };
   const listeners = await openListeners(
     config,
-    { ...pages, version, clock },
+    { snapshot: keeper.snapshot, ...lists },
     secrets,
     (status) => createControlSources({ ...service, clock, version, keeper, ...telling, status }),
     (limit, most) =>

@@ -8,7 +8,7 @@ import type { SecretsInForce } from './credentials.ts';
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
 const RESERVED = 192;
 /** No listener uses more connections than this. */
-const MOST_USED = 512;
+const MOST_USED = 256;
 
 /** How many files and connections the system lets this process open; null where it does not tell. */
 export function descriptorLimit(): number | null {
@@ -51,11 +51,11 @@ export async function openListeners(
   const most = connectionsPerListener(limit, web.listen.length + control.listen.length);
   if (most !== undefined) onFew(limit, most);
   const capped = most === undefined ? {} : { mostConnections: most };
-  const opened = await startWeb({ ...pages, ...capped, listen: web.listen.map(({ text }) => text) });
+  const opened = await startWeb({ ...pages, ...capped, listen: web.listen });
   try {
     const taken = await startControl({
       ...capped,
-      listen: control.listen.map(({ text }) => text),
+      listen: control.listen,
       access: control.access,
       token,
       hide,

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { OnProblem } from '../liveness/rounds.ts';
-import { REFUSALS } from '../operator/control.ts';
+import { type Cancellations, createCancellations } from '../operator/cancellations.ts';
+import { REFUSALS } from '../operator/control-sources.ts';
 import type { Clock, Observer } from '../ports.ts';
 import {
   createLog,
@@ -21,6 +22,7 @@ import { hashOf } from './reloading.ts';
 export interface Telling {
   readonly metrics: Metrics;
   readonly recent: RecentEvents;
+  readonly cancellations: Cancellations;
   readonly operations: Operations;
   readonly onEvidenceProblem: OnProblem;
   readonly observe: Observer;
@@ -80,10 +82,12 @@ export function createTelling(options: TellingOptions): Telling {
   });
   counted.countIn(metrics);
   const recent = createRecentEvents();
-  const observers = [metrics.observe, tellNotices(log.logger, recent, { bases })];
+  const cancellations = createCancellations();
+  const observers = [metrics.observe, cancellations.observe, tellNotices(log.logger, recent, { bases })];
   return {
     metrics,
     recent,
+    cancellations,
     operations: createOperations({ log, metrics, recent, clock }),
     onEvidenceProblem(bot, problem) {
       if (problem === null) {

@@ -1,129 +1,213 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BotWord } from '../core/events.ts';
 import { COMMANDS, type CommandName, type Progress } from '../core/operate.ts';
-import type { Clock } from '../ports.ts';
+import { didYouMean } from '../util/nearest.ts';
 import {
-  chooseBot,
-  chooseMarkets,
-  type Input,
-  type InputKey,
-  readInput,
-  readQuery,
-} from './control-input.ts';
-import { ControlRefusal, errorBody } from './control-refusal.ts';
-import type { Answer, Send } from './control-send.ts';
-import type { ControlSources, ReloadReport } from './control-sources.ts';
+  ControlRefusal,
+  type ControlSources,
+  describeFound,
+  errorBody,
+  LOG_LEVELS,
+  type LogLevel,
+  listNames,
+} from './control-sources.ts';
 import { createViews, describeFiring, type Views } from './control-view.ts';
-import { onOver } from './share.ts';
-
-/** What one request is about. */
-interface Call {
-  readonly input: Input;
-  /** The bot that the query names. */
-  readonly bot: string | undefined;
-  /** On the monotonic clock. */
-  readonly arrivedMs: number;
-  /** Calls `run` once nobody waits for the answer any more: it was sent, or the connection has ended. */
-  readonly onOver: (run: () => void) => void;
-}
-
-interface Route {
-  readonly method: 'GET' | 'POST';
-  readonly keys: readonly InputKey[];
-  readonly needs: readonly InputKey[];
-  /** Whether the bot may stand in the query. */
-  readonly ofBot: boolean;
-  /** A beat is one whatever follows it, and reading changes nothing. */
-  readonly atOnce: boolean;
-  readonly answer: (call: Call) => Answer | Promise<Answer>;
-}
-
-export type ControlRoutes = ReadonlyMap<string, Route>;
+import { judgeReady } from './health.ts';
+import { createSender } from './share.ts';
 
 const DEFAULT_WAIT_SECONDS = 15;
 /** Commands that are waited for at one time. */
-const MAX_COMMANDS = 64;
-/** The same with commands whose askers have gone: what they asked for goes on, and is looked at in every turn. */
-const MAX_UNDER_WAY = 512;
+const MAX_COMMANDS = 256;
 const MOST_REASONS = 100;
 
-/** Everything that can be asked, by path. One of these serves all listeners. */
+/** What a request may say; ajv checks it against this. A description is what a refusal names as allowed. */
+const KEYS = {
+  bot: { type: 'string', minLength: 1, description: "a bot's name" },
+  session: {
+    type: 'string',
+    pattern: String.raw`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,64}$`,
+    description: 'a text of 1 to 64 printable characters',
+  },
+  seq: {
+    type: 'integer',
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: `a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`,
+  },
+  markets: {
+    type: 'array',
+    minItems: 1,
+    items: { type: 'string', minLength: 1 },
+    description: 'a list of at least one market, such as ["BTC_USDT"]; without the key all of them are meant',
+  },
+  forSeconds: { type: 'number', minimum: 1, maximum: 86_400, description: 'a number from 1 to 86400' },
+  waitSeconds: { type: 'number', minimum: 0, maximum: 60, description: 'a number from 0 to 60' },
+  level: { enum: LOG_LEVELS, description: LOG_LEVELS.join(', ') },
+} as const;
+type Key = keyof typeof KEYS;
+
+/** What a request says. Durations in seconds. */
+interface Input {
+  readonly bot?: string;
+  readonly session?: string;
+  readonly seq?: number;
+  readonly markets?: readonly string[];
+  readonly forSeconds?: number;
+  readonly waitSeconds?: number;
+  readonly level?: LogLevel;
+}
+
+interface Call {
+  readonly input: Input;
+  /** The bot that the query names. */
+  readonly queried: string | undefined;
+  /** When the request came in, on the monotonic clock. */
+  readonly arrivedMs: number;
+}
+
+/** A status and JSON, whole or in pieces. */
+type Answer = readonly [status: number, body: object | string | readonly string[]];
+
+interface Route {
+  readonly path: string;
+  readonly method: 'GET' | 'POST';
+  readonly keys: readonly Key[];
+  readonly needs?: readonly Key[];
+  /** Its bot may stand in the query. */
+  readonly ofBot?: boolean;
+  readonly answer: (call: Call) => Answer | Promise<Answer>;
+}
+
+/** What a listener knows of its requests. */
+export interface RouteTools {
+  /** When a request came in, on the monotonic clock. */
+  readonly arrivedMs: (request: FastifyRequest) => number;
+  /** Notes that the request is carried out; false where it must not be any more. */
+  readonly begin: (request: FastifyRequest) => boolean;
+}
+
+/** Everything that can be asked. One of these serves all listeners. */
+export interface ControlRoutes {
+  /** The allowed method of each path. */
+  readonly methods: ReadonlyMap<string, 'GET' | 'POST'>;
+  add(app: FastifyInstance, tools: RouteTools): void;
+}
+
 export function createRoutes(sources: ControlSources): ControlRoutes {
-  const views = createViews(sources);
-  const inSlot = createSlots();
-  const commands = COMMANDS.map(
-    (name) => [`/v1/${name}`, commandRoute(sources, views, inSlot, name)] as const,
-  );
-  return new Map<string, Route>([
-    ['/v1/beat', { ...WORD, atOnce: true, answer: (call) => beat(sources, views, call) }],
-    [
-      '/v1/goodbye',
-      {
-        ...WORD,
-        keys: [...WORD.keys, 'waitSeconds'],
-        answer: (call) => inSlot(call, () => goodbye(sources, views, call)),
-      },
-    ],
-    ['/v1/fail', { ...WORD, answer: (call) => fail(sources, views, call) }],
-    ...commands,
-    [
-      '/v1/reload',
-      {
-        ...PLAIN,
-        keys: ['waitSeconds'],
-        answer: (call) => inSlot(call, () => reload(sources, views, call.input)),
-      },
-    ],
-    [
-      '/v1/log-level',
-      {
-        ...PLAIN,
-        keys: ['level', 'forSeconds'],
-        answer: ({ input }) => setLogLevel(sources, input),
-      },
-    ],
-    ['/v1/status', { ...READ, answer: async () => ({ status: 200, body: await sources.status() }) }],
-    ['/v1/health', { ...READ, answer: () => health(views) }],
-  ]);
-}
-
-const PLAIN = { method: 'POST', keys: [], needs: [], ofBot: false, atOnce: false } as const;
-const READ = { ...PLAIN, method: 'GET', atOnce: true } as const;
-const WORD = { ...PLAIN, keys: ['bot', 'session', 'seq'], ofBot: true } as const;
-
-function json(status: number, value: unknown): Answer {
-  return { status, body: `${JSON.stringify(value)}\n` };
-}
-
-type InSlot = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
-
-/** Whoever gives up asking leaves the place to others, up to a limit: an emergency hardly ever waits for what nobody waits for. */
-function createSlots(): InSlot {
-  let waitedFor = 0;
+  const routes = listRoutes(sources, createViews(sources));
+  const send = createSender(sources.clock);
   let underWay = 0;
-  return async ({ onOver }, work) => {
-    if (waitedFor >= MAX_COMMANDS || underWay >= MAX_UNDER_WAY) {
+  const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
+    if (underWay >= MAX_COMMANDS)
       throw new ControlRefusal('too_many_commands', `${underWay} commands are under way; try again`);
-    }
-    waitedFor += 1;
     underWay += 1;
-    let waits = true;
-    const leave = (): void => {
-      if (waits) waitedFor -= 1;
-      waits = false;
-    };
-    onOver(leave);
     try {
-      return await work();
+      return await answer(call);
     } finally {
-      leave();
       underWay -= 1;
     }
   };
+  const handle = (route: Route, { arrivedMs, begin }: RouteTools) => {
+    // A beat is one whatever follows it, and reading changes nothing.
+    const atOnce = route.path === '/v1/beat' || route.method === 'GET';
+    return async (request: FastifyRequest, reply: FastifyReply) => {
+      const { bot } = request.query as { bot?: string };
+      const call = { input: (request.body ?? {}) as Input, queried: bot, arrivedMs: arrivedMs(request) };
+      // In the next turn it is known whether something unreadable followed in the same bytes.
+      if (!atOnce) await new Promise<void>((next) => void sources.clock.after(0, next));
+      if (!begin(request)) return reply.hijack();
+      const [status, body] = await (atOnce ? route.answer(call) : carryOut(route, call));
+      void reply.code(status);
+      if (!Array.isArray(body))
+        return reply.send(typeof body === 'string' ? body : `${JSON.stringify(body)}\n`);
+      const sent = await send(reply, async () => body as readonly string[]);
+      if (sent === null) throw new ControlRefusal('too_many_commands', 'too many read the status; try again');
+      return sent;
+    };
+  };
+  return {
+    methods: new Map(routes.map(({ path, method }) => [path, method])),
+    add(app, tools) {
+      for (const route of routes) {
+        const { path, method, keys, needs = [], ofBot = false } = route;
+        const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
+        const schema = { ...body, querystring: objectOf(ofBot ? ['bot'] : [], []) };
+        app.route({ method, url: path, schema, handler: handle(route, tools) });
+      }
+    },
+  };
+}
+
+function objectOf(keys: readonly Key[], required: readonly Key[]) {
+  const properties = Object.fromEntries(keys.map((key) => [key, KEYS[key]]));
+  return { type: 'object', properties, required, additionalProperties: false };
+}
+
+interface Mistake {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly data?: unknown;
+  readonly parentSchema?: { readonly properties?: Readonly<Record<string, unknown>> };
+}
+
+/** What ajv has against a body or a query, with the place, what was found and what is allowed. */
+export function describeMistake(mistakes: readonly unknown[], place: string): ControlRefusal {
+  const { keyword, instancePath, params, data, parentSchema } = mistakes[0] as Mistake;
+  const where = place === 'querystring' ? 'the query' : 'the body';
+  if (keyword === 'additionalProperties') {
+    const [key, keys] = [String(params['additionalProperty']), Object.keys(parentSchema?.properties ?? {})];
+    const found = `${where}: found the unknown key ${describeFound(key)}`;
+    return new ControlRefusal(
+      'unknown_key',
+      `${found}; allowed: ${listNames(keys) || 'none'}${didYouMean(key, keys)}`,
+    );
+  }
+  if (keyword === 'required') {
+    const key = String(params['missingProperty']) as Key;
+    return new ControlRefusal('invalid_value', `${key} is missing; allowed: ${KEYS[key].description}`);
+  }
+  const [key, ...rest] = instancePath.split('/').slice(1);
+  if (key === undefined) {
+    const allowed = `an object with the keys ${Object.keys(parentSchema?.properties ?? {}).join(', ') || 'none'}, or nothing`;
+    return new ControlRefusal('invalid_value', `${where}: found ${describeFound(data)}; allowed: ${allowed}`);
+  }
+  const meant = key === 'level' && typeof data === 'string' ? didYouMean(data, LOG_LEVELS) : '';
+  const at = [where === 'the query' ? `${where}: ${key}` : key, ...rest].join('.');
+  const text = `${at}: found ${describeFound(data)}; allowed: ${KEYS[key as Key].description}${meant}`;
+  return new ControlRefusal('invalid_value', text);
+}
+
+const WORD = ['bot', 'session', 'seq'] as const;
+
+function listRoutes(sources: ControlSources, views: Views): readonly Route[] {
+  const post = (path: string, keys: Route['keys'], answer: Route['answer']): Route => {
+    return { path, method: 'POST', keys, answer };
+  };
+  return [
+    { ...post('/v1/beat', WORD, (call) => beat(sources, views, call)), ofBot: true },
+    {
+      ...post('/v1/goodbye', [...WORD, 'waitSeconds'], (call) => goodbye(sources, views, call)),
+      ofBot: true,
+    },
+    { ...post('/v1/fail', WORD, (call) => fail(sources, views, call)), ofBot: true },
+    ...COMMANDS.map((does): Route => {
+      const needs: readonly Key[] = does === 'pause' ? ['forSeconds'] : [];
+      const keys: readonly Key[] = ['markets', ...needs, 'waitSeconds'];
+      return { ...post(`/v1/${does}`, keys, ({ input }) => operate(sources, views, does, input)), needs };
+    }),
+    post('/v1/ack', ['markets'], ({ input }) => {
+      return [200, { acknowledged: sources.acknowledge(chooseMarkets(input.markets, sources)) }];
+    }),
+    post('/v1/reload', ['waitSeconds'], ({ input }) => reload(sources, views, input)),
+    post('/v1/log-level', ['level', 'forSeconds'], ({ input }) => setLogLevel(sources, input)),
+    { path: '/v1/status', method: 'GET', keys: [], answer: async () => [200, await sources.status()] },
+    { path: '/v1/health', method: 'GET', keys: [], answer: () => health(views) },
+  ];
 }
 
 /** Takes a bot's word in, as old as its request is. */
-function take(sources: ControlSources, says: BotWord, { input, bot: queried, arrivedMs }: Call) {
+function take(sources: ControlSources, says: BotWord, { input, queried, arrivedMs }: Call) {
   const bot = chooseBot(queried, input.bot, sources.bots());
   const proof = { session: input.session ?? null, seq: input.seq ?? null };
   return { bot, heard: sources.hear(bot, says, proof, Math.max(0, sources.clock.now().monoMs - arrivedMs)) };
@@ -131,41 +215,35 @@ function take(sources: ControlSources, says: BotWord, { input, bot: queried, arr
 
 function beat(sources: ControlSources, views: Views, call: Call): Answer {
   const { bot, heard } = take(sources, 'beat', call);
-  const { armed, listed } = views.bot(bot);
-  const ttlSeconds = sources.ttlMs() / 1000;
-  const head = JSON.stringify({ armed, ...heard, bot, ttlSeconds });
-  return { status: 200, body: `${head.slice(0, -1)},${listed}}\n` };
+  const { armed, ...markets } = views.bot(bot);
+  return [200, { armed, ...heard, bot, ttlSeconds: sources.ttlMs() / 1000, ...markets }];
 }
 
 async function goodbye(sources: ControlSources, views: Views, call: Call): Promise<Answer> {
   const { bot, heard } = take(sources, 'goodbye', call);
-  if (!heard.counted) return json(409, { ...heard, bot, done: false, markets: [] });
+  if (!heard.counted) return [409, { ...heard, bot, done: false, markets: [] }];
   const progress = await sources.afterGoodbye(bot, waitMs(call.input));
   views.forget();
-  return json(statusOf(progress), { ...heard, bot, ...describeProgress(progress) });
+  return [statusOf(progress), { ...heard, bot, ...describeProgress(progress) }];
 }
 
 function fail(sources: ControlSources, views: Views, call: Call): Answer {
   const { bot, heard } = take(sources, 'fail', call);
   const markets = describeFiring(views.markets(bot), sources.clock.now().wallMs);
-  return json(heard.counted ? 200 : 409, { ...heard, bot, ...markets });
+  return [heard.counted ? 200 : 409, { ...heard, bot, ...markets }];
 }
 
-function commandRoute(sources: ControlSources, views: Views, inSlot: InSlot, does: CommandName): Route {
-  const operate = async ({ input }: Call): Promise<Answer> => {
-    const markets = chooseMarkets(input.markets, sources.markets(), sources.elsewhere);
-    const forMs = Math.round((input.forSeconds ?? 0) * 1000);
-    const progress = await sources.operate({ does, markets, forMs }, waitMs(input));
-    views.forget();
-    return json(statusOf(progress), describeProgress(progress));
-  };
-  const pauses = does === 'pause';
-  return {
-    ...PLAIN,
-    keys: pauses ? ['markets', 'forSeconds', 'waitSeconds'] : ['markets', 'waitSeconds'],
-    needs: pauses ? ['forSeconds'] : [],
-    answer: (call) => inSlot(call, () => operate(call)),
-  };
+async function operate(
+  sources: ControlSources,
+  views: Views,
+  does: CommandName,
+  input: Input,
+): Promise<Answer> {
+  const markets = chooseMarkets(input.markets, sources);
+  const forMs = Math.round((input.forSeconds ?? 0) * 1000);
+  const progress = await sources.operate({ does, markets, forMs }, waitMs(input));
+  views.forget();
+  return [statusOf(progress), describeProgress(progress)];
 }
 
 function waitMs({ waitSeconds }: Input): number {
@@ -182,86 +260,82 @@ function describeProgress(progress: readonly Progress[]) {
 }
 
 async function reload(sources: ControlSources, views: Views, input: Input): Promise<Answer> {
-  const report: ReloadReport = await sources.reload(waitMs(input));
+  const report = await sources.reload(waitMs(input));
   views.forget();
-  switch (report.kind) {
-    case 'unchanged':
-      return json(200, { result: 'unchanged' });
-    case 'applied': {
-      const { added, removed, moved, changed, progress } = report;
-      return json(200, {
-        result: 'applied',
-        added,
-        removed,
-        moved,
-        changed,
-        ...describeProgress(progress),
-      });
-    }
-    case 'rejected': {
-      const { problems } = report;
-      const text = `nothing was changed: the configuration has ${problems.length} ${problems.length === 1 ? 'mistake' : 'mistakes'}`;
-      return { status: 422, body: errorBody('config_rejected', text, { problems }) };
-    }
+  if (report.kind === 'unchanged') return [200, { result: 'unchanged' }];
+  if (report.kind === 'applied') {
+    const { kind: result, progress, ...changes } = report;
+    return [200, { result, ...changes, ...describeProgress(progress) }];
   }
+  const { problems } = report;
+  const text = `nothing was changed: the configuration has ${problems.length} ${problems.length === 1 ? 'mistake' : 'mistakes'}`;
+  return [422, errorBody('config_rejected', text, { problems })];
 }
 
 function setLogLevel(sources: ControlSources, { level, forSeconds }: Input): Answer {
   const before = sources.logLevel();
-  if (level === undefined) {
-    if (forSeconds === undefined) return json(200, { level: before, before, forSeconds: null });
+  if (level !== undefined)
+    sources.setLogLevel(level, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
+  else if (forSeconds !== undefined)
     throw new ControlRefusal('invalid_value', 'forSeconds: found without a level; allowed: both, or neither');
-  }
-  sources.setLogLevel(level, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
-  return json(200, { level: sources.logLevel(), before, forSeconds: forSeconds ?? null });
+  return [200, { level: sources.logLevel(), before, forSeconds: forSeconds ?? null }];
 }
 
 function health(views: Views): Answer {
-  const { live, ready, notReady, nothingGuarded } = views.snapshot();
+  const snapshot = views.snapshot();
+  const { live, ready, notReady, nothingGuarded } = snapshot;
+  const withoutBots = judgeReady(snapshot, false);
+  const reasons = withoutBots.checks.flatMap(({ name, failed }) =>
+    failed === null ? [] : `${name}: ${failed}`,
+  );
   const omitted = notReady.length - MOST_REASONS;
   const more = omitted > 0 ? { notReadyOmitted: omitted } : {};
-  return json(200, { live, ready, notReady: notReady.slice(0, MOST_REASONS), ...more, nothingGuarded });
+  return [
+    200,
+    {
+      live,
+      ready,
+      notReady: notReady.slice(0, MOST_REASONS),
+      ...more,
+      nothingGuarded,
+      withoutBots: { ready: withoutBots.ok, notReady: reasons },
+    },
+  ];
 }
 
-/** What a listener gives its routes. */
-export interface RouteTools {
-  readonly clock: Clock;
-  /** When a request came in, on the monotonic clock. */
-  readonly arrivedMs: (request: FastifyRequest) => number;
-  /** False where the request must not be carried out any more. */
-  readonly begin: (reply: FastifyReply) => boolean;
-  /** Calls `run` when it is its turn among all requests. */
-  readonly inTurn: (run: () => void) => void;
-  readonly send: Send;
-}
-
-/** Adds the routes to one listener. */
-export function addRoutes(app: FastifyInstance, routes: ControlRoutes, tools: RouteTools): void {
-  const { clock, arrivedMs, begin, inTurn, send } = tools;
-  for (const [path, { method, keys, needs, ofBot, atOnce, answer }] of routes) {
-    app.route({
-      method,
-      url: path,
-      handler: async (request, reply) => {
-        const { bot } = readQuery(request.query, ofBot ? ['bot'] : []);
-        const input = readInput(method === 'GET' ? undefined : request.body, keys, needs);
-        const call = {
-          input,
-          bot,
-          arrivedMs: arrivedMs(request),
-          onOver: (run: () => void) => onOver(reply, run),
-        };
-        if (atOnce) return begin(reply) ? send(reply, await answer(call)) : reply.hijack();
-        // In the next turn it is known what followed in the same bytes.
-        await new Promise<void>((resolve) => void clock.after(0, resolve));
-        const answered = await new Promise<Answer | null>((resolve, reject) =>
-          inTurn(() => {
-            if (!begin(reply)) resolve(null);
-            else Promise.try(answer, call).then(resolve, reject);
-          }),
-        );
-        return answered === null ? reply.hijack() : send(reply, answered);
-      },
-    });
+/**
+ * Whose word a request is: as its query or body says, or that of the only bot. Where there are several, a word without a
+ * name is refused: it could keep the timers of a dead bot alive.
+ */
+function chooseBot(query: string | undefined, body: string | undefined, bots: readonly string[]): string {
+  if (query !== undefined && body !== undefined && query !== body) {
+    const found = `${describeFound(query)} in the query and ${describeFound(body)} in the body`;
+    throw new ControlRefusal('invalid_value', `bot: found ${found}; name one of them`);
   }
+  const name = query ?? body ?? (bots.length === 1 ? bots[0] : undefined);
+  if (name === undefined) {
+    const text = `bot is missing: several bots are configured; say which, as ?bot=NAME: ${listNames(bots)}`;
+    throw new ControlRefusal('invalid_value', text);
+  }
+  if (bots.includes(name)) return name;
+  const text = `bot: found ${describeFound(name)}, which no market of the configuration names; allowed: ${listNames(bots)}`;
+  throw new ControlRefusal('unknown_bot', text + didYouMean(name, bots));
+}
+
+/** The markets that a command names, each once, or null for all. Throws `ControlRefusal` where one is not configured. */
+function chooseMarkets(
+  named: readonly string[] | undefined,
+  { markets, elsewhere }: Pick<ControlSources, 'markets' | 'elsewhere'>,
+): readonly string[] | null {
+  if (named === undefined) return null;
+  const configured = markets();
+  const known = new Set(configured);
+  const stranger = named.find((market) => !known.has(market));
+  if (stranger === undefined) return [...new Set(named)];
+  const shard = elsewhere(stranger);
+  const why =
+    shard === null
+      ? `which is not configured; configured: ${listNames(configured)}${didYouMean(stranger, configured)}`
+      : `which belongs to shard ${shard.index} of ${shard.count}, counted from 0: ask that daemon`;
+  throw new ControlRefusal('unknown_market', `markets: found ${describeFound(stranger)}, ${why}`);
 }

@@ -55,6 +55,8 @@ export interface ControlSources {
   readonly afterGoodbye: (bot: string, waitMs: number) => Promise<readonly Progress[]>;
   /** Resolves when it has happened to every market, or cannot, at the latest after `waitMs`. Markets must be known. */
   readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
+  /** Somebody has seen that orders were cancelled; null means all markets. Names those that were shown until now. */
+  readonly acknowledge: (markets: readonly string[] | null) => readonly string[];
   /** One at a time: asking again joins the reload that is under way. */
   readonly reload: (waitMs: number) => Promise<ReloadReport>;
   readonly logLevel: () => LogLevel;
@@ -62,4 +64,76 @@ export interface ControlSources {
   readonly setLogLevel: (level: LogLevel, forMs: number | null) => void;
   /** Counts refused requests by reason, for the metric. */
   readonly onRefused: (reason: string) => void;
+}
+
+/** Why a request is refused, with the HTTP status that says so. The codes are part of the interface. */
+const STATUS_OF = {
+  malformed_request: 400,
+  malformed_json: 400,
+  unknown_key: 400,
+  invalid_value: 400,
+  unauthorised: 401,
+  foreign_origin: 403,
+  unknown_path: 404,
+  unknown_bot: 404,
+  unknown_market: 404,
+  wrong_method: 405,
+  too_slow: 408,
+  too_large: 413,
+  wrong_content_type: 415,
+  wrong_host: 421,
+  headers_too_large: 431,
+  internal_error: 500,
+  too_many_connections: 503,
+  too_many_requests: 503,
+  too_many_commands: 503,
+} as const;
+
+export type Refusal = keyof typeof STATUS_OF;
+
+/** Every reason that `ControlSources.onRefused` is called with. */
+export const REFUSALS = Object.keys(STATUS_OF) as readonly Refusal[];
+
+/** A request that is answered with an error and changes nothing. The message is for whoever sent it. */
+export class ControlRefusal extends Error {
+  override readonly name = 'ControlRefusal';
+  readonly code: Refusal;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  constructor(code: Refusal, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.status = STATUS_OF[code];
+    this.headers = this.status === 503 ? { 'retry-after': '1', ...headers } : headers;
+  }
+}
+
+/** The body of every error. */
+export function errorBody(
+  code: string,
+  message: string,
+  more: Readonly<Record<string, unknown>> = {},
+): string {
+  return `${JSON.stringify({ error: { code, message, ...more } })}\n`;
+}
+
+/** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
+const LONGEST_SHOWN = 60;
+
+/** What was found, as a message shows it. */
+export function describeFound(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value !== 'string') return 'an object';
+  if (value === '') return 'an empty text';
+  return value.length > LONGEST_SHOWN ? `a text of ${value.length} characters` : JSON.stringify(value);
+}
+
+const MOST_NAMED = 20;
+
+/** Names for a message: not more of them than anybody reads. */
+export function listNames(names: readonly string[]): string {
+  const named = names.slice(0, MOST_NAMED).join(', ');
+  return names.length > MOST_NAMED ? `${named} and ${names.length - MOST_NAMED} more` : named;
 }

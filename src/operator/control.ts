@@ -1,30 +1,24 @@
-import type { AddressInfo } from 'node:net';
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { type IncomingHttpHeaders, type Server, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { didYouMean } from '../util/nearest.ts';
-import { checkSender } from './control-guard.ts';
-import { parseJsonBody } from './control-json.ts';
-import { ControlRefusal, describeFound, errorBody } from './control-refusal.ts';
-import { addRoutes, type ControlRoutes, createRoutes } from './control-routes.ts';
-import { createSend, type Send } from './control-send.ts';
-import { CONTROL_HEADERS, type ControlServer, createControlServer } from './control-server.ts';
-import { placeSocket, type SocketAccess, type SocketFile } from './control-socket.ts';
-import type { ControlSources } from './control-sources.ts';
-import { createTurnstile, type Turnstile } from './control-turnstile.ts';
-import { type ControlAddress, codeOf, listenError, parseControlAddress } from './listen-address.ts';
-
-export { REFUSALS } from './control-refusal.ts';
+import { type ControlRoutes, createRoutes, describeMistake } from './control-routes.ts';
+import { ControlRefusal, type ControlSources, describeFound, errorBody } from './control-sources.ts';
+import { codeOf, type ListenAddress, limitConnections, listenError, urlOf } from './listen.ts';
+import { placeSocket, type SocketAccess, type SocketFile } from './socket.ts';
 
 export interface ControlOptions {
-  /** Addresses as `unix:/PATH`, or as `HOST:PORT` of the loopback; all of them answer the same. */
-  readonly listen: readonly string[];
-  /** Connections that each of them may have, those that are refused included; 512 where it is not given. */
+  /** Unix sockets, or addresses of the loopback; all of them answer the same. */
+  readonly listen: readonly ListenAddress[];
+  /** Connections that each of them may have; 256 where it is not given, and never more. */
   readonly mostConnections?: number;
   /** Who may connect to the Unix sockets; the user of this process unless given. */
   readonly access?: SocketAccess;
   /** The bearer token that requests over loopback need, asked for at each of them; null where none is configured. */
   readonly token: () => string | null;
   readonly sources: ControlSources;
-  /** Blots secrets out of what a refusal repeats of its request. Where it is not given, nothing is blotted out. */
+  /** Blots secrets out of what a refusal repeats of its request. */
   readonly hide?: (text: string) => string;
 }
 
@@ -36,38 +30,39 @@ export interface Control {
   close(): Promise<void>;
 }
 
-/** What the listeners have in common. */
-interface Shared extends ControlOptions {
-  readonly routes: ControlRoutes;
-  readonly send: Send;
-  readonly turnstile: Turnstile;
-}
-
 const BODY_BYTES = 64 * 1024;
+/** Of the headers, and of the whole request. */
+const RECEIVE_MS = 5000;
+/** A bot beats every few seconds over one connection: it must not be this side that ends it. */
+const KEEP_ALIVE_MS = 75_000;
+/** Longer than any request is waited for. */
+const IDLE_MS = 90_000;
+/** Requests that one connection may send ahead without waiting for their replies. */
+const MAX_AHEAD = 16;
+
+const HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'content-type': 'application/json; charset=utf-8',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+} as const;
 
 /**
  * Opens the control listeners. Rejects with `ListenError` where an address cannot be opened, and then none of them stays
  * open. A Unix socket can be connected to by root and those whom `access` names only, from its first moment.
  */
 export async function startControl(options: ControlOptions): Promise<Control> {
-  const { sources } = options;
-  const shared = {
-    ...options,
-    routes: createRoutes(sources),
-    send: createSend(sources.clock),
-    turnstile: createTurnstile(sources.clock),
-  };
-  const parsed = options.listen.map((text) => ({ text, address: parseControlAddress(text) }));
+  const routes = createRoutes(options.sources);
   const apps: FastifyInstance[] = [];
   const files: SocketFile[] = [];
   const addresses: string[] = [];
   const close = async (): Promise<void> => {
-    shared.turnstile.close();
     for (const file of files.splice(0)) file.remove();
     await Promise.all(apps.map((app) => app.close()));
   };
-  for (const { text, address } of parsed) {
-    const app = createListener(shared, address);
+  for (const address of options.listen) {
+    const app = createListener(options, routes, address);
     apps.push(app);
     try {
       if (address.kind === 'unix')
@@ -75,99 +70,227 @@ export async function startControl(options: ControlOptions): Promise<Control> {
       else await app.listen({ host: address.host, port: address.port });
     } catch (error) {
       await close();
-      throw address.kind === 'unix' ? error : listenError(text, error, 'control');
+      throw address.kind === 'unix' ? error : listenError('control', address.text, error);
     }
-    addresses.push(address.kind === 'unix' ? text : urlOf(address.host, app.server.address() as AddressInfo));
+    addresses.push(address.kind === 'unix' ? address.text : urlOf(address.host, app.server));
   }
   return { addresses, close };
 }
 
-function urlOf(host: string, { port }: AddressInfo): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+/** What is on its way over one connection. */
+interface Talk {
+  unanswered: number;
+  /** Of those, the requests that have begun to change something. */
+  begun: number;
+  /** What came last cannot be read: what has not begun never will. */
+  broken: boolean;
+  /** Too much was sent ahead: it is told so, and what follows is not looked at. */
+  over: boolean;
 }
 
-function createListener(shared: Shared, address: ControlAddress): FastifyInstance {
-  const { sources, token, routes, send, turnstile, hide = (text: string) => text } = shared;
+function createListener(
+  options: ControlOptions,
+  routes: ControlRoutes,
+  address: ListenAddress,
+): FastifyInstance {
+  const { sources, token } = options;
   const arrivals = new WeakMap<FastifyRequest, number>();
-  const refuse = (reply: FastifyReply, error: unknown): FastifyReply => {
-    const refusal = asRefusal(error, reply.request.headers['content-type']);
-    // Who has gone in the middle of a request was refused nothing, or by the server already.
-    if (reply.raw.socket?.destroyed === false) sources.onRefused(refusal.code);
-    void reply.code(refusal.status).headers(CONTROL_HEADERS).headers(refusal.headers);
-    return reply.send(errorBody(refusal.code, hide(refusal.message)));
+  const talks = new WeakMap<Socket, Talk>();
+  const talkOf = (socket: Socket): Talk => {
+    const talk = talks.get(socket) ?? { unanswered: 0, begun: 0, broken: false, over: false };
+    talks.set(socket, talk);
+    return talk;
   };
-  let begin: ControlServer['begin'] = () => true;
+  const refuse = refuser(options);
   const app = fastify({
-    logger: false,
-    forceCloseConnections: true,
-    bodyLimit: BODY_BYTES,
-    serverFactory: (serve) => {
-      const made = createControlServer(sources.clock, serve, sources.onRefused, shared.mostConnections);
-      begin = made.begin;
-      return made.server;
+    ...LIMITS,
+    ajv: {
+      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, verbose: true },
     },
-    // The server itself answers what is no HTTP.
-    clientErrorHandler: () => {},
+    schemaErrorFormatter: describeMistake,
+    clientErrorHandler: (error, socket) =>
+      endTalk(talkOf(socket as Socket), socket as Socket, error, sources),
     frameworkErrors: (_error, _request, reply) => {
       refuse(reply as FastifyReply, new ControlRefusal('malformed_request', 'the path cannot be read'));
     },
   });
-  app.addHook('onRequest', (request, reply, done) => {
+  limitListener(app.server, options, (socket) => talkOf(socket).unanswered > 0);
+  app.addHook('onRequest', async (request, reply) => {
     arrivals.set(request, sources.clock.now().monoMs);
-    turnstile.pass(() => {
-      try {
-        checkSender(request.headers, address, token);
-        checkPath(request, routes);
-      } catch (error) {
-        refuse(reply, error);
-        return;
-      }
-      void reply.headers(CONTROL_HEADERS);
-      done();
+    const talk = talkOf(request.raw.socket);
+    talk.unanswered += 1;
+    reply.raw.once('close', () => {
+      talk.unanswered -= 1;
     });
+    if (talk.over) return reply.hijack();
+    if (talk.unanswered > MAX_AHEAD) {
+      talk.over = true;
+      void reply.header('connection', 'close');
+      const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
+      throw new ControlRefusal('too_many_requests', text);
+    }
+    checkSender(request.headers, address, token);
+    checkPath(request, routes.methods);
+    void reply.headers(HEADERS);
+    return undefined;
+  });
+  app.addHook('preValidation', async (request) => {
+    if (request.body === undefined) request.body = {};
   });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
-    turnstile.pass(() => {
-      let read: unknown;
-      try {
-        if (body.length > 0) checkContentType(request.headers['content-type']);
-        read = parseJsonBody(body);
-      } catch (error) {
-        done(error as ControlRefusal);
-        return;
-      }
-      done(null, read);
-    });
-  });
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) =>
+    readBody(body, request.headers['content-type']),
+  );
   app.setErrorHandler((error, _request, reply) => refuse(reply, error));
-  addRoutes(app, routes, {
-    clock: sources.clock,
+  routes.add(app, {
     arrivedMs: (request) => arrivals.get(request) ?? sources.clock.now().monoMs,
-    begin: (reply) => begin(reply.raw),
-    inTurn: (run) => turnstile.pass(run),
-    send,
+    begin({ raw: { socket } }) {
+      const talk = talkOf(socket);
+      if (talk.broken) return false;
+      talk.begun += 1;
+      return true;
+    },
   });
   return app;
 }
 
+/** Answers a request with what was wrong about it. */
+function refuser({ sources, hide = (text) => text }: ControlOptions) {
+  return (reply: FastifyReply, error: unknown): FastifyReply => {
+    const refusal = asRefusal(error, reply.request.headers['content-type']);
+    // Who has gone in the middle of a request was refused nothing, or has been told already.
+    if (!reply.request.raw.socket.destroyed) sources.onRefused(refusal.code);
+    void reply.code(refusal.status).headers(HEADERS).headers(refusal.headers);
+    return reply.send(errorBody(refusal.code, hide(refusal.message)));
+  };
+}
+
+const LIMITS = {
+  logger: false,
+  forceCloseConnections: true,
+  bodyLimit: BODY_BYTES,
+  requestTimeout: RECEIVE_MS,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  connectionTimeout: IDLE_MS,
+  http: {
+    requireHostHeader: false,
+    headersTimeout: RECEIVE_MS,
+    connectionsCheckingInterval: 500,
+    maxHeaderSize: 8192,
+  },
+} as const;
+
+function limitListener(server: Server, options: ControlOptions, busy: (socket: Socket) => boolean): void {
+  const { clock, onRefused } = options.sources;
+  limitConnections(server, clock, options.mostConnections, busy);
+  server.on('drop', () => onRefused('too_many_connections'));
+}
+
+/**
+ * Answers what cannot be read as HTTP. A command over the same connection that has not begun never will: what cannot be
+ * read may be its body, and without a body it would be meant for all markets.
+ */
+function endTalk(talk: Talk, socket: Socket, error: Error, { onRefused }: ControlSources): void {
+  const code = codeOf(error);
+  if (code === 'ECONNRESET' || code === 'EPIPE' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { code: reason, message, status } = describeClientError(code);
+  if (!talk.broken) onRefused(reason);
+  const isFirst = !talk.broken && talk.begun === 0;
+  talk.broken = true;
+  // An answer now would be taken for that of the request before it.
+  if (!isFirst) {
+    socket.destroy();
+    return;
+  }
+  const body = errorBody(reason, message);
+  const headers = { ...HEADERS, 'content-length': Buffer.byteLength(body), connection: 'close' };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.write([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'));
+  socket.destroySoon();
+}
+
+/** What Node's parser has against a request. */
+function describeClientError(code: string): ControlRefusal {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ControlRefusal('too_slow', `the request was not complete after ${RECEIVE_MS / 1000} s`);
+    case 'HPE_HEADER_OVERFLOW':
+      return new ControlRefusal('headers_too_large', 'the headers are longer than 8 KiB');
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new ControlRefusal('too_large', 'the chunk extensions are longer than 16 KiB');
+    default:
+      return new ControlRefusal('malformed_request', 'the request cannot be read as HTTP');
+  }
+}
+
+const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
+
+/**
+ * Keeps out who reaches the listener without having been meant to. A web page in a browser of this host may send requests
+ * to loopback: it cannot hide its origin, and one that gave its own name the address 127.0.0.1 cannot hide that name.
+ * Throws `ControlRefusal`.
+ */
+function checkSender(headers: IncomingHttpHeaders, address: ListenAddress, token: () => string | null): void {
+  const site = headers['sec-fetch-site'];
+  if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
+    const text = 'requests of web pages are refused: this one carries Origin or Sec-Fetch-Site';
+    throw new ControlRefusal('foreign_origin', text);
+  }
+  // The permissions of the file decide who may use a Unix socket.
+  if (address.kind === 'unix') return;
+  const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '');
+  if (name === undefined || ![...LOCAL_NAMES, address.host.toLowerCase()].includes(name)) {
+    const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
+    throw new ControlRefusal('wrong_host', text);
+  }
+  const wanted = token();
+  if (wanted !== null) checkToken(headers.authorization, wanted);
+}
+
+function checkToken(header: string | undefined, token: string): void {
+  const given = /^bearer +(.*)$/is.exec(header ?? '')?.[1];
+  const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest();
+  // Node reads headers byte by byte, so that their text is UTF-8 only after going back to the bytes. Digests are compared:
+  // the time that takes tells neither the length of the token nor how much of it was right.
+  const fits =
+    given !== undefined && timingSafeEqual(digest(Buffer.from(given, 'latin1')), digest(Buffer.from(token)));
+  if (fits) return;
+  const [found, challenge] =
+    header === undefined
+      ? ['no Authorization header', 'Bearer realm="killswitchd"']
+      : ['an Authorization header that does not fit', 'Bearer realm="killswitchd", error="invalid_token"'];
+  const text = `found ${found}; allowed: "Authorization: Bearer TOKEN" with the content of control.tokenFile`;
+  throw new ControlRefusal('unauthorised', text, { 'www-authenticate': challenge });
+}
+
 /** Throws `ControlRefusal` where no route has this path and method. */
-function checkPath(request: FastifyRequest, routes: ControlRoutes): void {
-  if (!request.is404) return;
-  const path = request.url.split('?', 1)[0] ?? '';
-  const route = routes.get(path);
-  if (route === undefined) {
-    const paths = [...routes.keys()];
+function checkPath({ is404, url, method: found }: FastifyRequest, methods: ControlRoutes['methods']): void {
+  if (!is404) return;
+  const path = url.split('?', 1)[0] ?? '';
+  const method = methods.get(path);
+  if (method === undefined) {
+    const paths = [...methods.keys()];
     const text = `there is no ${describeFound(path)} here; allowed: ${paths.join(', ')}${didYouMean(path, paths)}`;
     throw new ControlRefusal('unknown_path', text);
   }
-  const allow = route.method === 'GET' ? 'GET, HEAD' : 'POST';
-  throw new ControlRefusal('wrong_method', `${path}: found ${request.method}; allowed: ${allow}`, { allow });
+  const allow = method === 'GET' ? 'GET, HEAD' : 'POST';
+  throw new ControlRefusal('wrong_method', `${path}: found ${found}; allowed: ${allow}`, { allow });
 }
 
-/** Throws `ControlRefusal` where a body is said to be something else than JSON. */
-function checkContentType(found: string | undefined): void {
-  if (!/^application\/json *(;|$)/i.test(found ?? '')) throw wrongContentType(found);
+/** The value of a body; undefined where it is empty. Throws `ControlRefusal`, which shows nothing of the body. */
+function readBody(bytes: Uint8Array, contentType: string | undefined): unknown {
+  if (bytes.length === 0) return undefined;
+  if (!/^application\/json *(;|$)/i.test(contentType ?? '')) throw wrongContentType(contentType);
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (error) {
+    const place = /line \d+ column \d+/.exec(String(error))?.[0];
+    const what = error instanceof SyntaxError ? (place ?? 'a part of it') : 'its bytes are not UTF-8, which';
+    throw new ControlRefusal('malformed_json', `the body is not JSON: ${what} cannot be read`);
+  }
 }
 
 function wrongContentType(found: string | undefined): ControlRefusal {

@@ -1,64 +1,88 @@
 import type { MarketSnapshot, Snapshot } from '../core/snapshot.ts';
 
-/** One line of `?verbose`. */
-export interface Check {
+/** One line of `?verbose`; `failed` is null where the check passed. */
+interface Check {
   readonly name: string;
-  /** Null where the check passed. */
   readonly failed: string | null;
-  /** What is to be known of a check that passed. */
-  readonly note?: string;
+}
+
+/** The answer to a question about the daemon's health. */
+export interface Verdict {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly checks: readonly Check[];
 }
 
 /** More markets than this are not listed one by one; those that fail come first. */
 const LISTED_MARKETS = 100;
 
-/** What liveness hangs on: that the keeper's loop makes progress, and nothing else. */
-export function liveChecks(snapshot: Snapshot): readonly Check[] {
-  return [{ name: 'loop', failed: snapshot.live ? null : 'the keeper makes no progress' }];
+/** Live: the keeper's loop makes progress, and nothing else. */
+export function judgeLive({ live }: Snapshot): Verdict {
+  return { name: 'livez', ok: live, checks: [loopCheck(live)] };
 }
 
-/** What readiness hangs on, market by market. The verdict itself is the core's: see `Snapshot.ready`. */
-export function readyChecks(snapshot: Snapshot): readonly Check[] {
-  const markets = snapshot.markets.filter(({ wanted }) => wanted).map(marketCheck);
-  const failing = markets.filter(({ failed }) => failed !== null);
-  const passing = markets.filter(({ failed }) => failed === null);
-  const listed = [...failing, ...passing].slice(0, LISTED_MARKETS);
+function loopCheck(live: boolean): Check {
+  return { name: 'loop', failed: live ? null : 'the keeper makes no progress' };
+}
+
+/**
+ * Ready: every configured market of a living bot is armed, and no bot is dead; the verdict itself is the core's, see
+ * `Snapshot.ready`. Without the bots, for whoever starts them: every wanted market is armed, and where none is wanted, the
+ * exchange answers.
+ */
+export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
+  const { bots, bases, nothingGuarded } = snapshot;
+  const gone = new Set(
+    bots.filter(({ state }) => !['alive', 'starting'].includes(state)).map(({ bot }) => bot),
+  );
+  const judged = snapshot.markets.filter(
+    ({ wanted, leaving, bot }) => wanted || (withBots && !leaving && !gone.has(bot)),
+  );
+  const timers = judged.map(checkTimer);
+  const failing = timers.filter(({ failed }) => failed !== null);
+  const passing = timers.filter(({ failed }) => failed === null);
+  const away = bases.every(({ up }) => up === false);
   const checks: Check[] = [
-    ...liveChecks(snapshot),
+    loopCheck(snapshot.live),
     { name: 'running', failed: snapshot.phase === 'running' ? null : `the daemon is ${snapshot.phase}` },
     { name: 'authorised', failed: snapshot.authorised ? null : 'the exchange refuses the API key' },
-    ...listed,
-    ...guardedCheck(snapshot),
+    ...(withBots ? bots.map(checkBot) : []),
+    ...[...failing, ...passing].slice(0, LISTED_MARKETS),
   ];
-  if (snapshot.ready || checks.some(({ failed }) => failed !== null)) return checks;
-  return [...checks, ...snapshot.notReady.map((failed) => ({ name: 'armed', failed }))];
-}
-
-/** Only where nothing is guarded: that is said, and fails nothing. */
-function guardedCheck({ nothingGuarded }: Snapshot): Check[] {
-  return nothingGuarded === null ? [] : [{ name: 'guarded', failed: null, note: nothingGuarded }];
-}
-
-function marketCheck({ market, state, guaranteedMs, lastProblem }: MarketSnapshot): Check {
-  const armed = guaranteedMs !== null && guaranteedMs > 0;
+  if (!withBots) {
+    if (nothingGuarded !== null)
+      checks.push({ name: 'exchange', failed: away ? 'it does not answer' : null });
+    return { name: 'readyz', ok: checks.every(({ failed }) => failed === null), checks };
+  }
+  const unsaid = !snapshot.ready && checks.every(({ failed }) => failed === null);
   return {
-    name: `timer/${market}`,
-    failed: armed ? null : [state, lastProblem].filter((part) => part !== null).join(': '),
+    name: 'readyz',
+    ok: snapshot.ready,
+    checks: unsaid
+      ? [...checks, ...snapshot.notReady.map((failed) => ({ name: 'guarded', failed }))]
+      : checks,
   };
 }
 
-/** `ok`, and what else is to be known. */
-export function describeOk(checks: readonly Check[]): string {
-  return `${['ok', ...checks.flatMap(({ note }) => note ?? [])].join(', but ')}\n`;
+function checkBot({ bot, state }: Snapshot['bots'][number]): Check {
+  const failed = state === 'stale' ? 'it is silent' : state === 'failed' ? 'it has failed' : null;
+  return { name: `bot/${bot}`, failed };
 }
 
-/** The checks as kube-apiserver writes them, one line each and a verdict. */
-export function describeChecks(name: string, ok: boolean, checks: readonly Check[]): string {
-  const lines = checks.map((check) =>
-    check.failed === null
-      ? `[+]${check.name} ok${check.note === undefined ? '' : `: ${check.note}`}`
-      : `[-]${check.name} failed: ${oneLine(check.failed)}`,
-  );
+function checkTimer({ market, wanted, state, guaranteedMs, lastProblem }: MarketSnapshot): Check {
+  const isArmed = wanted && guaranteedMs !== null && guaranteedMs > 0;
+  const why = [state, lastProblem].filter((part) => part !== null).join(': ');
+  return { name: `timer/${market}`, failed: isArmed ? null : why };
+}
+
+/** The checks as kube-apiserver writes them, one line each and a verdict; unless `verbose`, only what fails, or `ok`. */
+export function describeVerdict({ name, ok, checks }: Verdict, verbose: boolean): string {
+  if (ok && !verbose) return 'ok\n';
+  const lines = checks
+    .filter(({ failed }) => verbose || failed !== null)
+    .map((check) =>
+      check.failed === null ? `[+]${check.name} ok` : `[-]${check.name} failed: ${oneLine(check.failed)}`,
+    );
   return `${[...lines, `${name} check ${ok ? 'passed' : 'failed'}`].join('\n')}\n`;
 }
 

@@ -1,69 +1,67 @@
-import { BARS_SOURCE } from './page-bars.ts';
-import { LINK_SOURCE } from './page-link.ts';
 import { VIEW_SOURCE } from './page-view.ts';
 
-/** Most markets that the page asks for and shows. */
-export const PAGE_MARKETS = 200;
-
 /**
- * The page's only script. It takes each new status, lets the clocks run on in between, and puts text only where the page
- * has a slot for it: nothing that comes from the daemon is ever read as HTML.
- *
- * A slot is `data-f="name"` for text and `data-a="attribute:name ..."` for attributes. The page's own slots stand in
- * elements with `data-own`; a list is `data-list="name"` with a `<template>` of one row behind it.
+ * The page's only script. It takes each new status, lets the clocks run on in between, and brings the document in line
+ * with what the views say, node by node: what somebody has opened, marked or typed stays.
  */
-export const PAGE_SCRIPT = `'use strict';
-${VIEW_SOURCE}
-const TURN_MS = 250, FEW_MARKETS = 20, MANY_TURN_MS = 1400;
-let status = null, facts = null, madeMs = 0, shownMs = 0;
+const SHOW = `
+const TURN_MS = 250, FEW_MARKETS = 12, MANY_TURN_MS = 1000;
+let status = null, facts = null, madeMs = 0, shownMs = 0, find = '', page = 0;
 
-function bind(root, values) {
-  for (const slot of [root, ...root.querySelectorAll('[data-f],[data-a]')]) {
-    const text = values[slot.dataset.f];
-    if (text !== undefined && slot.textContent !== text) slot.textContent = text;
-    for (const pair of (slot.dataset.a || '').split(' ').filter(Boolean)) {
-      const [attribute, name] = pair.split(':');
-      if (values[name] !== undefined && slot.getAttribute(attribute) !== values[name]) slot.setAttribute(attribute, values[name]);
-    }
+/** Makes one node like another, children included; those with a key are moved, not changed into each other. */
+function morph(old, next) {
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    if (old.data !== next.data) old.data = next.data;
+    return;
+  }
+  for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const name of old.getAttributeNames()) if (name !== 'open' && !next.hasAttribute(name)) old.removeAttribute(name);
+  const keyOf = (node) => (node.dataset === undefined ? undefined : node.dataset.key);
+  const keyed = new Map([...old.children].filter(keyOf).map((child) => [keyOf(child), child]));
+  let place = old.firstChild;
+  for (const child of [...next.childNodes]) {
+    const key = keyOf(child), match = key === undefined ? place : keyed.get(key);
+    if (match && match.nodeName === child.nodeName && keyOf(match) === key) {
+      if (match === place) place = place.nextSibling;
+      else old.insertBefore(match, place);
+      morph(match, child);
+    } else old.insertBefore(child, place);
+  }
+  while (place !== null) {
+    const gone = place;
+    place = place.nextSibling;
+    gone.remove();
   }
 }
 
-function fillList(list, rows) {
-  const old = new Map([...list.children].map((row) => [row.dataset.key, row]));
-  const template = document.getElementById(list.dataset.list + '-row');
-  let place = list.firstElementChild;
-  for (const values of rows) {
-    let row = old.get(values.key);
-    if (row === undefined) row = template.content.firstElementChild.cloneNode(true);
-    old.delete(values.key);
-    row.dataset.key = values.key;
-    bind(row, values);
-    for (const bar of row.querySelectorAll('[data-bar]')) moveBar(bar, Number(values.share), Number(values.rate));
-    if (row === place) place = place.nextElementSibling;
-    else list.insertBefore(row, place);
-  }
-  for (const row of old.values()) row.remove();
+/** What is sought, where not all markets are in the document. */
+function searched() {
+  return status !== null && (status.marketCount > status.markets.length) ? find.trim() : '';
 }
 
 function show() {
   shownMs = performance.now();
   const { gone, goneAtMs, heardAt, link } = connection;
   const elapsedSeconds = ((gone === null ? shownMs : goneAtMs) - madeMs) / 1000;
-  const { fields, lists } = viewStatus(status, { elapsedSeconds, gone, heardAt, link }, say, viewMarket);
-  if (document.title !== fields.title) document.title = fields.title;
+  const now = status.now + (shownMs - madeMs) / 1000;
+  const { summary, body } = viewPage(status, { elapsedSeconds, now, gone, heardAt, link, find, page, say });
+  if (document.title !== summary.title) document.title = summary.title;
   const icon = document.querySelector('link[rel=icon]');
-  if (icon.getAttribute('href') !== icon.dataset[fields.worstTone]) icon.href = icon.dataset[fields.worstTone];
+  if (icon.getAttribute('href') !== icon.dataset[summary.tone]) icon.href = icon.dataset[summary.tone];
   document.body.dataset.gone = gone || '';
-  for (const own of document.querySelectorAll('[data-own]')) bind(own, fields);
-  for (const list of document.querySelectorAll('[data-list]')) fillList(list, lists[list.dataset.list]);
+  const template = document.createElement('template');
+  template.innerHTML = '<div id="page">' + body.html + '</div>';
+  morph(document.getElementById('page'), template.content.firstElementChild);
+  for (const bar of document.querySelectorAll('[data-bar]')) moveBar(bar, Number(bar.dataset.share), Number(bar.dataset.rate));
 }
 
 function announce(next) {
   const seen = new Map();
   for (const { market, state } of next.markets) seen.set('market ' + market, market + ' is ' + state);
-  for (const { bot, state } of next.bots) seen.set('bot ' + bot, 'bot ' + bot + ' is ' + state);
+  for (const bot of next.bots) seen.set('bot ' + bot.bot, 'bot ' + bot.bot + ' is ' + stateOfBot(bot));
   for (const { url, up, outage } of next.bases) seen.set('base ' + url, url + (outage ? ' is in outage' : up === false ? ' is down' : ' is up'));
   seen.set('daemon', next.phase !== 'running' ? 'the daemon is ' + next.phase : next.ready ? 'the daemon is ready' : 'the daemon is not ready');
+  seen.set('cancelled', next.cancellationCount === 0 ? 'no cancelled orders are left to acknowledge' : 'orders of ' + sayCount(next.cancellationCount, 'market') + ' cancelled');
   const changes = facts === null ? [] : [...seen].filter(([key, fact]) => facts.has(key) && facts.get(key) !== fact).map(([, fact]) => fact);
   facts = seen;
   if (changes.length > 0) speak(changes.length > 4 ? changes.length + ' states changed. ' + changes.at(-1) : changes.join('. '));
@@ -78,8 +76,155 @@ function take(next) {
   if (status === null || next.now !== status.now) madeMs = performance.now();
   status = next;
 }
-${BARS_SOURCE}
-${LINK_SOURCE}
+
+document.addEventListener('input', ({ target }) => {
+  if (target.id !== 'find') return;
+  find = target.value;
+  page = 0;
+  show();
+  keepInTouch();
+});
+document.addEventListener('click', ({ target }) => {
+  if (!target.dataset || target.dataset.page === undefined) return;
+  page = Number(target.dataset.page);
+  show();
+});
+`;
+
+/**
+ * Moves bars between two states. The attribute `transform` of a bar always says where it stands; an animation on top of
+ * it drains it smoothly, without work for the page, until the next state differs from where it would be. Who asks for
+ * reduced motion gets the attribute alone.
+ */
+const BARS = `
+const bars = new WeakMap(), lessMotion = matchMedia('(prefers-reduced-motion: reduce)');
+const REFILL_MS = 400, SAME = 0.012;
+const scaled = (share) => ({ transform: 'scaleX(' + Math.min(1, Math.max(0, share)) + ')' });
+
+function moveBar(bar, share, rate) {
+  const old = bars.get(bar);
+  const shown = old === undefined ? share : old.share + old.rate * (performance.now() - old.atMs) / 1000;
+  if (lessMotion.matches || rate === 0) {
+    if (old !== undefined) old.animation.cancel();
+    bars.delete(bar);
+    return;
+  }
+  if (old !== undefined && old.rate === rate && Math.abs(shown - share) < SAME) return;
+  if (old !== undefined) old.animation.cancel();
+  const end = rate < 0 ? 0 : 1, duration = Math.max(1, (end - share) / rate * 1000), refill = Math.min(REFILL_MS, duration / 2);
+  const animation = bar.animate([
+    { ...scaled(shown), easing: 'ease-out' },
+    { ...scaled(share + rate * refill / 1000), offset: refill / duration },
+    scaled(end),
+  ], { duration, fill: 'forwards' });
+  bars.set(bar, { share, rate, atMs: performance.now(), animation });
+}
+`;
+
+/**
+ * Keeps the page in touch with the daemon: by server-sent events, by asking where those fail or the page is hidden (a
+ * browser opens six connections to a host, and hidden pages would hold them), and by asking again and again once nothing
+ * is heard any more.
+ */
+const LINK = `
+const LOST_MS = 5000, QUIET_STREAM_MS = 3500, GIVE_UP_MS = 4000, STREAM_AGAIN_MS = 5000, STREAM_LATEST_MS = 60000;
+const ASK_MS = 1000, ASK_GONE_MS = 2000, ASK_HIDDEN_MS = 10000, SLEPT_MS = 10000;
+const connection = { gone: null, goneAtMs: 0, heardAt: Date.now() / 1000, heardMs: performance.now(), link: 'none' };
+let stream = null, streamSaidMs = 0, streamAgainMs = STREAM_AGAIN_MS, streamFromMs = 0;
+let asking = false, askFromMs = Infinity, seenMs = performance.now();
+
+function heard(json, link) {
+  take(JSON.parse(json));
+  connection.heardMs = performance.now();
+  connection.heardAt = Date.now() / 1000;
+  connection.link = link;
+  if (connection.gone !== null) speak('The daemon answers again');
+  connection.gone = null;
+  show();
+}
+
+function lose(how) {
+  if (connection.gone !== null) return;
+  connection.gone = how;
+  connection.goneAtMs = performance.now();
+  askFromMs = Math.min(askFromMs, connection.goneAtMs + ASK_GONE_MS);
+  show();
+}
+
+function closeStream() {
+  if (stream !== null) stream.close();
+  stream = null;
+}
+
+function openStream() {
+  stream = new EventSource('/api/v1/events');
+  streamSaidMs = performance.now();
+  stream.addEventListener('status', ({ data }) => {
+    streamSaidMs = performance.now();
+    streamAgainMs = STREAM_AGAIN_MS;
+    heard(data, 'stream');
+  });
+  stream.addEventListener('end', () => {
+    closeStream();
+    lose('ended');
+  });
+  stream.addEventListener('error', failStream);
+}
+
+function failStream() {
+  closeStream();
+  streamFromMs = performance.now() + streamAgainMs;
+  streamAgainMs = Math.min(STREAM_LATEST_MS, streamAgainMs * 2);
+  askFromMs = 0;
+  keepInTouch();
+}
+
+async function ask() {
+  asking = true;
+  const giveUp = new AbortController(), timer = setTimeout(() => giveUp.abort(), GIVE_UP_MS);
+  try {
+    const reply = await fetch('/api/v1/status?view=page&find=' + encodeURIComponent(searched()), { signal: giveUp.signal, cache: 'no-store' });
+    if (!reply.ok) throw new Error('status ' + reply.status);
+    const wasGone = connection.gone !== null;
+    heard(await reply.text(), 'poll');
+    if (wasGone) streamFromMs = 0;
+  } catch {
+    if (performance.now() - connection.heardMs > LOST_MS) lose('lost');
+  }
+  clearTimeout(timer);
+  askFromMs = performance.now() + (document.hidden ? ASK_HIDDEN_MS : connection.gone === null ? ASK_MS : ASK_GONE_MS);
+  asking = false;
+}
+
+function keepInTouch() {
+  const nowMs = performance.now(), sinceHeardMs = nowMs - connection.heardMs;
+  if (stream !== null && document.hidden) {
+    closeStream();
+    askFromMs = nowMs + ASK_HIDDEN_MS;
+  }
+  // The stream is the same for everybody: what is sought beyond it is asked for.
+  if (stream !== null && searched() !== '') {
+    closeStream();
+    askFromMs = nowMs;
+  }
+  if (stream !== null && nowMs - streamSaidMs > QUIET_STREAM_MS) return failStream();
+  const slept = Date.now() - connection.heardAt * 1000 - sinceHeardMs > SLEPT_MS;
+  const quiet = !document.hidden && Math.min(sinceHeardMs, nowMs - seenMs) > LOST_MS;
+  if (slept || quiet) lose('lost');
+  if (stream === null && !document.hidden && connection.gone === null && nowMs >= streamFromMs && searched() === '') openStream();
+  if (stream === null && !asking && nowMs >= askFromMs) ask();
+}
+
+document.addEventListener('visibilitychange', () => {
+  seenMs = performance.now();
+  streamFromMs = 0;
+  askFromMs = 0;
+  keepInTouch();
+});
+addEventListener('pagehide', closeStream);
+`;
+
+const START = `
 take(JSON.parse(document.getElementById('first').textContent));
 show();
 keepInTouch();
@@ -88,3 +233,5 @@ setInterval(() => {
   if (status.markets.length <= FEW_MARKETS || performance.now() - shownMs > MANY_TURN_MS) show();
 }, TURN_MS);
 `;
+
+export const PAGE_SCRIPT = `'use strict';\n${VIEW_SOURCE}\n${SHOW}${BARS}${LINK}${START}`;

@@ -1,289 +1,271 @@
-import { MARKET_SOURCE, viewMarket } from './page-market.ts';
-import { type Look, type Row, WORDS, WORDS_SOURCE, type Words } from './page-words.ts';
-import type { StatusDocument } from './status.ts';
+import { type Cancelled, type Look, type Summary, type Tone, WORDS_SOURCE } from './page-words.ts';
+import type { MarketStatus, StatusDocument } from './status.ts';
 
-/** What the page shows: texts for its own slots, and rows for its lists. */
-export interface PageView {
-  readonly fields: Readonly<Record<string, string>>;
-  readonly lists: Readonly<
-    Record<'tiles' | 'reasons' | 'markets' | 'bases' | 'bots' | 'stops' | 'events', readonly Row[]>
-  >;
-}
+// What the page shows, as HTML. These functions run on the server for the first state and, by their source text, in the
+// browser for every later one: they may refer to each other, to
+// `look.say` and to nothing else.
 
-interface Trouble {
-  readonly text: string;
-  readonly tone: string;
-}
-
-// These functions run in the browser too: see `page-words.ts`. They may refer to each other and to nothing else.
-
-/** What is not as it should be, the worst first; of tone `ok` where somebody wanted it so from the beginning. */
-export function viewTroubles(status: StatusDocument, say: Words): Trouble[] {
-  const { marketsByState, bases, bots } = status;
-  const found: Trouble[] = [];
-  const add = (count: number, tone: string, text: string): void => {
-    if (count > 0) found.push({ tone, text });
-  };
-  const states = (names: readonly ('expired' | 'rejected' | 'retrying' | 'suspended' | 'arming')[]): void => {
-    for (const name of names) {
-      const tone = say.tone(name);
-      add(marketsByState[name], tone, `${say.count(marketsByState[name])} ${name}`);
-    }
-  };
-  const botsThatAre = (state: string): number => bots.filter((bot) => bot.state === state).length;
-  add(status.live ? 0 : 1, 'bad', 'the daemon makes no progress');
-  add(status.authorised ? 0 : 1, 'bad', 'key refused');
-  states(['expired', 'rejected']);
-  add(botsThatAre('failed'), 'bad', `${say.count(botsThatAre('failed'), 'bot')} failed`);
-  add(botsThatAre('stale'), 'bad', `${say.count(botsThatAre('stale'), 'bot')} silent`);
-  const outages = bases.filter(({ outage }) => outage).length;
-  add(outages, 'bad', bases.length === 1 ? 'outage' : `outage at ${outages} of ${bases.length} addresses`);
-  states(['retrying', 'suspended', 'arming']);
-  for (const name of ['paused', 'disarmed', 'deleted'] as const) {
-    add(marketsByState[name], 'idle', `${say.count(marketsByState[name])} ${name}`);
+/** HTML that may stand in HTML; every other text is escaped. */
+export class Markup {
+  readonly html: string;
+  constructor(html: string) {
+    this.html = html;
   }
-  const unwatched = bots.filter(({ mode }) => mode === 'none').length;
-  add(unwatched, 'ok', bots.length === 1 ? 'bot not watched' : `${say.count(unwatched, 'bot')} not watched`);
-  return found;
 }
 
-/** What the daemon is doing, as one word, one sentence and one more, and the title of the page. */
-export function viewSummary(status: StatusDocument, look: Look, say: Words): Record<string, string> {
-  const { marketCount, marketsByState, phase } = status;
-  const troubles = viewTroubles(status, say);
-  const worst = troubles.find(({ tone }) => tone !== 'ok');
-  const armed = marketsByState.armed + marketsByState.retrying;
-  const share = `${say.count(armed)}/${say.count(marketCount)} armed`;
-  const ready = status.nothingGuarded === null ? 'ready' : 'not guarding';
-  const state = phase === 'running' ? (status.ready ? ready : 'not ready') : phase;
-  const seen = {
-    lost: { word: 'no connection', tone: 'bad', title: 'no connection' },
-    ended: { word: 'ended', tone: 'idle', title: 'ended' },
-    here: {
-      word: state,
-      tone: state === 'not ready' && worst?.tone === 'bad' ? 'bad' : say.tone(state),
-      title: phase !== 'running' ? phase : worst === undefined ? share : `${worst.text}, ${share}`,
-    },
-  }[look.gone ?? 'here'];
-  const all = marketCount === 1 ? 'The timer is armed.' : `All ${say.count(marketCount)} timers are armed.`;
-  const some =
-    marketCount === 1
-      ? 'The timer is not armed.'
-      : `${say.count(armed)} of ${say.count(marketCount, 'timer')} ${armed === 1 ? 'is' : 'are'} armed.`;
-  const unguarded = status.nothingGuarded ?? '';
-  const sentence = {
-    lost: 'The daemon does not answer.',
-    ended: 'The daemon has ended.',
-    here:
-      unguarded !== ''
-        ? `${unguarded.slice(0, 1).toUpperCase()}${unguarded.slice(1)}.`
-        : armed === marketCount
-          ? all
-          : some,
-  }[look.gone ?? 'here'];
-  const worstTone = look.gone === null ? (seen.tone === 'ok' ? (worst?.tone ?? 'ok') : seen.tone) : seen.tone;
-  return {
-    word: seen.word,
-    tone: seen.tone,
-    icon: say.icon(seen.tone),
-    worstTone,
-    sentence,
-    troubles:
-      look.gone === null ? troubles.map(({ text }) => text).join(' · ') || 'Nothing needs attention.' : '',
-    title: `${say.icon(worstTone)} ${seen.title} · killswitchd`,
+type Part = string | number | Markup | readonly Markup[];
+
+export function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** A template whose values are escaped, unless they are markup themselves. */
+export function html(texts: readonly string[], ...parts: readonly Part[]): Markup {
+  const write = (part: Part): string => {
+    if (part instanceof Markup) return part.html;
+    return typeof part === 'object' ? part.map(write).join('') : escapeHtml(`${part}`);
   };
+  return new Markup(
+    texts.map((text, index) => text + (index < parts.length ? write(parts[index] ?? '') : '')).join(''),
+  );
 }
 
-/** Whether the page is up to date, and what is at the edges of it. */
-export function viewFrame(status: StatusDocument, look: Look, say: Words): Record<string, string> {
-  const hidden = status.marketCount - status.markets.length;
-  const links = { stream: 'live', poll: 'asking every second', none: `as of ${say.time(status.now)}` };
-  const heard = say.time(look.heardAt);
-  const gone = {
-    lost: `No answer since ${heard}. What follows is what was known then. The timers run on at the exchange and fire unless something renews them.`,
-    ended: `The daemon was stopped at ${heard} and does not answer any more. What follows is its last word.`,
-    here: '',
-  }[look.gone ?? 'here'];
-  const uptime = Math.max(1, Math.floor(status.now + look.elapsedSeconds - status.startedAt));
-  return {
-    gone,
-    link: look.gone === null ? links[look.link] : `since ${heard}`,
-    linkTone: look.gone === null ? (look.link === 'none' ? 'idle' : 'ok') : 'bad',
-    uptime: look.gone === null ? `up for ${say.seconds(uptime)}` : '',
-    hidden:
-      hidden === 0 ? '' : `${say.count(hidden, 'market')} more in /api/v1/status; the worst come first here.`,
-    version: status.version,
-    policy: `Shutdown policy: ${status.shutdownPolicy}`,
-  };
+/** A state as colour, symbol and word. */
+function viewBadge(word: string, tone: Tone, look: Look): Markup {
+  const shown = look.gone === null ? tone : 'idle';
+  const past = look.gone === null || word === 'deleted' ? word : `was ${word}`;
+  return html`<span class="badge" data-tone="${shown}"><i aria-hidden="true">${look.say.iconOf(shown)}</i><span>${past}</span></span>`;
 }
 
-/** The few numbers to be read from across the room. */
-export function viewTiles(status: StatusDocument, look: Look, say: Words): Row[] {
-  const { marketCount, marketsByState, bots, bases, lapseCount } = status;
+/** A bar that empties as time passes, by `1 / full` each second; the script moves it between two states. */
+function viewBar(left: number, full: number, gone: Look['gone'], mark: number | null): Markup {
+  const share = full <= 0 ? 0 : Math.round(Math.min(1, Math.max(0, left / full)) * 1000) / 1000;
+  const rate = gone !== null || share === 0 || full <= 0 ? 0 : -1 / full;
+  const due = mark === null ? '' : html`<path class="due" d="M${Math.round(1000 * mark)} 0V10"/>`;
+  return html`<svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect width="1000" height="10" data-bar data-share="${share}" data-rate="${rate}" transform="scale(${share} 1)"/>${due}</svg>`;
+}
+
+/** The plot of the slack at the last renewals: newest at the right, 100 % at the top of a box of 240 by 40. */
+function viewSlack(history: readonly number[]): Markup {
+  const last = history.at(-1);
+  if (last === undefined) return html`<div class="slack"></div>`;
+  const yOf = (ratio: number): number => Math.round((38 - Math.min(1, Math.max(0, ratio)) * 36) * 10) / 10;
+  const xOf = (index: number): number => 236 - (history.length - 1 - index) * 4;
+  const line = history.map((ratio, index) => `${xOf(index)} ${yOf(ratio)}`).join('L');
+  const lowest = Math.round(Math.min(...history) * 100);
+  const spoken = `Slack at the last renewals, ${history.length} of them: lowest ${lowest}\u00a0%, last ${Math.round(last * 100)}\u00a0%`;
+  return html`<div class="slack"><p class="small">Lowest slack ${lowest}\u00a0%</p><svg class="plot" viewBox="0 0 240 40" preserveAspectRatio="xMaxYMid meet" role="img" aria-label="${spoken}"><path class="half" d="M0 20H240"/><path class="area" d="M${xOf(0)} 39L${line}L236 39Z"/><path class="line" d="M${line}"/><circle r="3" cx="236" cy="${yOf(last)}"/></svg></div>`;
+}
+
+/** One market. */
+function viewMarket(market: MarketStatus, cancelled: Cancelled | undefined, look: Look): Markup {
+  const { state, failureStreak, lastProblem, lapses } = market;
+  const down = look.say.runsDown(market, look.now);
+  const tone = look.gone !== null ? 'idle' : down || cancelled !== undefined ? 'bad' : look.say.toneOf(state);
+  const [remaining, label] = look.say.sayRemaining(market, look);
+  // The exchange may round a second away, so that a timer is surely armed for one less than its timeout.
+  const full = market.timeoutSeconds - 1;
+  const left = Math.max(0, (market.guaranteedSeconds ?? 0) - look.elapsedSeconds);
+  const problem =
+    lastProblem === null || state === 'armed'
+      ? ''
+      : (failureStreak > 1 ? `${failureStreak} failures in a row, the last: ` : '') + lastProblem;
+  const said = (text: string): Markup | string => (text === '' ? '' : html`<p class="said">${text}</p>`);
+  const number = (what: string, value: string): Markup => html`<div><dt>${what}</dt><dd>${value}</dd></div>`;
+  const answer = market.lastAnswerSeconds === null ? '–' : look.say.saySeconds(market.lastAnswerSeconds);
+  return html`<li class="market" data-key="${market.market}" data-tone="${tone}">
+<div class="who"><div class="title"><h3>${market.market}</h3>${viewBadge(state, down ? 'bad' : look.say.toneOf(state), look)}</div><p class="small">${market.types === null ? 'all orders' : market.types.join(', ')} · bot ${market.bot}</p></div>
+<div class="time"><p><span class="big">${remaining}</span> <span class="small">${label}</span></p>${viewBar(left, full, look.gone, Math.max(0, 1 - market.renewEverySeconds / full))}</div>${viewSlack(market.slackHistory)}
+${cancelled === undefined ? '' : said(`Orders ${look.say.sayCancelled(cancelled, look.now)}.`)}${said(problem)}${said(look.say.sayNote(market, look.now))}
+<details><summary>Numbers, promise and stop<span class="spoken"> of ${market.market}</span></summary><dl class="numbers">${number('Timer', look.say.saySeconds(market.timeoutSeconds))}${number('Renewed every', look.say.saySeconds(market.renewEverySeconds))}${number('Survives outages of', look.say.saySeconds(market.survivesSeconds))}${number('Last answer', answer)}${number('Renewals', look.say.sayCount(market.renewals))}${number('Failures', look.say.sayCount(market.failures))}${number('Lapses', look.say.sayCount(lapses))}</dl><p>${market.promise.join('\n')}</p><p>If this daemon were stopped now: ${market.onStop}.</p></details></li>`;
+}
+
+/** The markets: the worst first, by bot where there are several, 50 on a page. */
+function viewMarkets(status: StatusDocument, look: Look): Markup {
+  const { bots, markets } = status;
+  const sought = look.find.trim().toLowerCase();
+  const cancelled = new Map(status.cancellations.map((one) => [one.market, one]));
+  const ranked = markets
+    .filter(({ market, bot }) => sought === '' || `${market} ${bot}`.toLowerCase().includes(sought))
+    .map((market) => ({ market, rank: look.say.rankOf(market, cancelled.has(market.market), look.now) }))
+    .sort((one, other) => one.rank - other.rank);
+  const groups = new Map<string, MarketStatus[]>();
+  for (const { market } of ranked) groups.set(market.bot, [...(groups.get(market.bot) ?? []), market]);
+  const ordered = [...groups.values()].flat();
+  const perPage = 50;
+  const pages = Math.max(1, Math.ceil(ordered.length / perPage));
+  const page = Math.min(look.page, pages - 1);
+  const shown = ordered.slice(page * perPage, (page + 1) * perPage);
+  const lists = [...new Set(shown.map(({ bot }) => bot))].map((name) => {
+    const bot = bots.find((one) => one.bot === name);
+    const state =
+      bot === undefined
+        ? ''
+        : viewBadge(look.say.stateOfBot(bot), look.say.toneOf(look.say.stateOfBot(bot)), look);
+    const own = groups.get(name) ?? [];
+    const head =
+      bots.length > 1
+        ? html`<div class="title group"><span class="strong">Bot ${name}</span>${state}<span class="small">${look.say.sayCount(own.length, 'market')}</span></div>`
+        : '';
+    const rows = shown
+      .filter((market) => market.bot === name)
+      .map((market) => viewMarket(market, cancelled.get(market.market), look));
+    return html`<div data-key="${name}">${head}<ul role="list" class="markets">${rows}</ul></div>`;
+  });
+  const hidden = (sought === '' ? status.marketCount : status.matchingCount) - markets.length;
+  const more =
+    hidden > 0
+      ? ` The ${look.say.sayCount(hidden, 'market')} in the best state ${hidden === 1 ? 'is' : 'are'} left out: search for one.`
+      : '';
+  const turn = (to: number, text: string): Markup =>
+    html`<button type="button" data-page="${to}" ${new Markup(to < 0 || to >= pages ? 'disabled' : '')}>${text}</button>`;
+  const pager =
+    pages === 1
+      ? ''
+      : html`<nav class="pager" aria-label="Pages of markets">${turn(page - 1, 'Back')}<span>Page ${page + 1} of ${pages}</span>${turn(page + 1, 'Next')}</nav>`;
+  const none =
+    shown.length === 0 && sought !== ''
+      ? html`<p class="small">No market and no bot has this in its name.</p>`
+      : '';
+  const search = html`<label class="find"><span class="spoken">Find a market or a bot</span><input type="search" id="find" placeholder="Find a market or a bot" autocomplete="off" spellcheck="false"></label>`;
+  return html`<section aria-labelledby="timers"><div class="head"><h2 id="timers">Timers</h2>${status.marketCount > 5 ? search : ''}${pager}</div>
+<p class="small">The worst come first. A bar is the time that a timer has left; a renewal is due when it reaches the mark.${more}</p>
+<div data-dense="${shown.length > 12 ? 'yes' : 'no'}">${lists}</div>${none}</section>`;
+}
+
+/** The few numbers to be read from across the room; each shows the worst of its kind. */
+function viewTiles(status: StatusDocument, look: Look): Markup {
+  const { marketCount, protectedCount, bots, bases, cancellationCount } = status;
   const elapsed = look.elapsedSeconds;
-  const armed = marketsByState.armed + marketsByState.retrying;
-  const nearest = status.markets
-    .filter(({ guaranteedSeconds }) => guaranteedSeconds !== null && guaranteedSeconds > elapsed)
-    .toSorted((one, other) => (one.guaranteedSeconds ?? 0) - (other.guaranteedSeconds ?? 0))[0];
-  const oldest = bots
-    .filter(({ evidenceAgeSeconds, ttlSeconds }) => evidenceAgeSeconds !== null && ttlSeconds !== null)
-    .toSorted((one, other) => (other.evidenceAgeSeconds ?? 0) - (one.evidenceAgeSeconds ?? 0))[0];
-  const up = bases.filter((base) => base.up === true && !base.outage).length;
-  const pings = bases.flatMap(({ pingSeconds }) => (pingSeconds === null ? [] : [pingSeconds]));
-  const tile = (key: string, value: string, note: string, tone: string, label = key): Row => {
-    return { key, label, value, note, tone: look.gone === null ? tone : 'none' };
-  };
-  const failed = marketsByState.expired + marketsByState.rejected;
-  const waiting = marketsByState.arming + marketsByState.suspended;
-  const first = nearest?.guaranteedSeconds ?? 0;
-  return [
-    tile(
-      'Timers armed',
-      `${say.count(armed)} of ${say.count(marketCount)}`,
-      armed === marketCount ? 'confirmed by the exchange' : `${say.count(marketCount - armed)} not armed`,
-      failed > 0 ? 'bad' : waiting > 0 ? 'warn' : 'none',
-    ),
-    tile(
-      'Least time left',
-      nearest === undefined ? '–' : say.seconds(Math.ceil(first - elapsed)),
-      nearest?.market ?? 'no timer is armed',
-      nearest === undefined || first - elapsed < nearest.timeoutSeconds / 3 ? 'warn' : 'none',
-    ),
-    tile(
-      'Age of the evidence',
-      oldest === undefined ? '–' : say.seconds(Math.floor((oldest.evidenceAgeSeconds ?? 0) + elapsed)),
-      oldest === undefined
-        ? bots.every(({ mode }) => mode === 'none')
-          ? 'no bot is watched'
-          : 'no bot has given any'
-        : `${oldest.bot}, good for ${say.seconds(oldest.ttlSeconds ?? 0)}`,
-      oldest !== undefined && oldest.state === 'stale' ? 'bad' : 'none',
-    ),
-    tile(
-      'Ping',
-      pings.length === 0 ? '–' : say.seconds(Math.max(...pings)),
-      `${up} of ${bases.length} ${bases.length === 1 ? 'address' : 'addresses'} up`,
-      up === bases.length ? 'none' : 'bad',
-      bases.length > 1 ? 'Slowest ping' : 'Ping',
-    ),
-    tile(
-      'Lapses',
-      say.count(lapseCount),
-      `since ${say.time(status.startedAt, status.now)}`,
-      lapseCount > 0 ? 'bad' : 'none',
-    ),
-  ];
+  const tile = (label: string, value: string, note: string, tone: Tone): Markup =>
+    html`<div data-tone="${look.gone === null ? tone : 'idle'}"><dt>${label}</dt><dd>${value}</dd><dd class="small">${note}</dd></div>`;
+  const leftOf = (market: MarketStatus): number =>
+    look.say.runsDown(market, look.now)
+      ? (market.firesBy ?? 0) - look.now
+      : market.wanted && market.guaranteedSeconds !== null
+        ? market.guaranteedSeconds - elapsed
+        : Number.POSITIVE_INFINITY;
+  const [least] = status.markets
+    .filter((market) => Number.isFinite(leftOf(market)))
+    .toSorted((one, other) => leftOf(one) - leftOf(other));
+  const left = least === undefined ? 0 : Math.max(0, leftOf(least));
+  const ageOf = ({ evidenceAgeSeconds, ttlSeconds }: (typeof bots)[number]): number =>
+    (evidenceAgeSeconds ?? -1) / (ttlSeconds ?? 1);
+  const severity = (bot: (typeof bots)[number]): number =>
+    ['failed', 'silent', 'not heard yet'].indexOf(look.say.stateOfBot(bot)) >>> 0;
+  const [worst] = bots.toSorted((one, other) => severity(one) - severity(other) || ageOf(other) - ageOf(one));
+  const age = worst?.evidenceAgeSeconds ?? null;
+  const baseState = (base: (typeof bases)[number]): number =>
+    base.outage ? 3 : base.up === false ? 2 : base.up === null ? 1 : 0;
+  const [slowest] = bases.toSorted(
+    (one, other) => baseState(other) - baseState(one) || (other.pingSeconds ?? 0) - (one.pingSeconds ?? 0),
+  );
+  const pings = ['up', 'no answer yet', 'down', 'outage'] as const;
+  const ping = slowest === undefined ? 'up' : pings[baseState(slowest) as 0 | 1 | 2 | 3];
+  const botState = worst === undefined ? 'not watched' : look.say.stateOfBot(worst);
+  return html`<dl class="tiles">
+${tile('Timers armed', `${look.say.sayCount(protectedCount)} of ${look.say.sayCount(marketCount)}`, protectedCount === marketCount ? 'confirmed by the exchange' : `${look.say.sayCount(marketCount - protectedCount)} not armed`, protectedCount === marketCount ? 'ok' : 'warn')}
+${tile('Least time left', least === undefined ? '–' : look.say.saySeconds(Math.ceil(left)), least?.market ?? 'no timer is armed', least === undefined ? 'warn' : !least.wanted || left <= 0 ? 'bad' : left < least.timeoutSeconds / 3 ? 'warn' : 'ok')}
+${tile(bots.length > 1 ? 'Worst bot' : 'Bot', age === null ? botState : `${botState === 'alive' ? '' : `${botState}, `}${look.say.saySeconds(Math.floor(age + elapsed))}`, worst === undefined ? 'no bot' : age === null ? worst.bot : `since ${worst.bot} gave a sign, good for ${look.say.saySeconds(worst.ttlSeconds ?? 0)}`, look.say.toneOf(botState))}
+${tile(bases.length > 1 ? 'Worst address' : 'Exchange', ping === 'up' && slowest?.pingSeconds != null ? look.say.saySeconds(slowest.pingSeconds) : ping, slowest?.url ?? '', look.say.toneOf(ping))}
+${tile('Orders cancelled', cancellationCount === 0 ? 'none' : look.say.sayCount(cancellationCount, 'market'), cancellationCount === 0 ? `since ${look.say.sayTime(status.startedAt, status.now)}` : 'not acknowledged yet', cancellationCount === 0 ? 'ok' : 'bad')}</dl>`;
 }
 
-/** Why the daemon is not ready; of many reasons the first ones. */
-export function viewReasons({ ready, notReady }: StatusDocument, say: Words): Row[] {
-  const shown = ready ? [] : notReady.slice(0, 5).map((text) => ({ key: text, text }));
-  const more = notReady.length - shown.length;
-  return ready || more === 0 ? shown : [...shown, { key: 'more', text: `${say.count(more, 'reason')} more` }];
+/** Whose orders were cancelled, and how to take that off the page. */
+function viewCancellations({ cancellations, cancellationCount }: StatusDocument, look: Look): Markup | '' {
+  if (cancellationCount === 0) return '';
+  const shown = cancellations.slice(0, 5);
+  const more = cancellationCount - shown.length;
+  const rows = shown.map(
+    (one) =>
+      html`<li data-key="${one.market}"><span class="strong">${one.market}</span>: orders ${look.say.sayCancelled(one, look.now)}.</li>`,
+  );
+  const one = cancellationCount === 1 ? ` ${shown[0]?.market}` : ' [MARKET...]';
+  return html`<section class="cancelled" aria-labelledby="cancelled"><h2 id="cancelled">Orders cancelled</h2><ul role="list">${rows}${more > 0 ? html`<li>and ${look.say.sayCount(more, 'more market')}</li>` : ''}</ul>
+<p>Check the orders at the exchange. Then take this off the page: <code>killswitchd ack${one}</code></p></section>`;
 }
 
-/** The addresses of the exchange, and how fast they answer. */
-export function viewBases({ bases }: StatusDocument, look: Look, say: Words): Row[] {
-  return bases.map(({ url, up, pingSeconds, outage, lastProblem }) => {
-    const state = outage ? 'outage' : up === null ? 'not known yet' : up ? 'up' : 'down';
-    const tone = look.gone === null ? say.tone(state) : 'idle';
-    const ping = pingSeconds === null ? 'no answer yet' : `ping ${say.seconds(pingSeconds)}`;
-    const problem = state === 'up' ? '' : (lastProblem ?? '');
-    const word = look.gone === null ? state : `was ${state}`;
-    return { key: url, url, state: word, tone, icon: say.icon(tone), ping, problem };
+/** Bots, addresses, what a stop would do, and what happened of late. */
+function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument, look: Look): Markup {
+  const botRows = bots.slice(0, 100).map((bot) => {
+    const word = look.say.stateOfBot(bot);
+    const ttl = bot.ttlSeconds ?? 0;
+    const age = bot.evidenceAgeSeconds === null ? null : bot.evidenceAgeSeconds + look.elapsedSeconds;
+    const good = ttl === 0 ? '' : `, good for ${look.say.saySeconds(ttl)}`;
+    const sign =
+      bot.mode === 'none'
+        ? 'nobody checks that it lives'
+        : `${age === null ? 'no sign of life yet' : `last sign of life ${look.say.saySeconds(Math.floor(age))} ago`}${good} (${bot.mode})`;
+    const tone = look.gone === null ? look.say.toneOf(word) : 'idle';
+    return html`<li data-key="${bot.bot}" data-tone="${tone}"><div class="row"><span class="strong">${bot.bot}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${sign}</span></div>${bot.mode === 'none' ? '' : viewBar(age === null ? 0 : ttl - age, ttl, look.gone, null)}</li>`;
   });
-}
-
-/** The bots; the age of their evidence goes on counting until something newer is heard. */
-export function viewBots({ bots }: StatusDocument, look: Look, say: Words): Row[] {
-  return bots.map(({ bot, mode, state, evidenceAgeSeconds, ttlSeconds }) => {
-    const watched = mode === 'none' ? 'not watched' : state;
-    const tone = look.gone === null ? say.tone(watched) : 'idle';
-    const age = evidenceAgeSeconds === null ? null : evidenceAgeSeconds + look.elapsedSeconds;
-    const last = age === null ? 'no evidence yet' : `last evidence ${say.seconds(Math.floor(age))} ago`;
-    const ttl = ttlSeconds ?? 0;
-    const share = age === null || ttl === 0 ? 0 : Math.round(Math.min(1, age / ttl) * 1000) / 1000;
-    return {
-      key: bot,
-      bot,
-      state: look.gone === null ? watched : `was ${watched}`,
-      tone,
-      icon: say.icon(tone),
-      evidence:
-        mode === 'none'
-          ? 'nobody checks that it lives'
-          : `${last}${ttl === 0 ? '' : `, good for ${say.seconds(ttl)}`} (${mode})`,
-      meter: mode === 'none' ? 'none' : 'age',
-      fill: `scale(${share} 1)`,
-      share: String(share),
-      rate: look.gone !== null || share === 0 || share === 1 ? '0' : String(1 / ttl),
-    };
+  const baseRows = bases.map(({ url, up, pingSeconds, outage, lastProblem }) => {
+    const word = outage ? 'outage' : up === null ? 'no answer yet' : up ? 'up' : 'down';
+    const ping = pingSeconds === null ? 'no answer yet' : `ping ${look.say.saySeconds(pingSeconds)}`;
+    return html`<li data-key="${url}"><div class="row"><span class="strong">${url}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${ping}</span></div>${word === 'up' || lastProblem === null ? '' : html`<p class="small">${lastProblem}</p>`}</li>`;
   });
+  const stops = whatAStopWouldDo.map(({ does, count, markets }) => {
+    const more = count > markets.length ? ` and ${look.say.sayCount(count - markets.length)} more` : '';
+    return html`<li data-key="${does}"><p class="does">${does}</p><p class="small">${markets.join(', ')}${more}</p></li>`;
+  });
+  const eventRows = events.slice(0, 50).map(({ at, level, event, text }) => {
+    const tone = level === 'error' ? 'bad' : level === 'warn' ? 'warn' : 'idle';
+    return html`<li data-key="${at} ${event} ${text}" data-tone="${tone}"><time>${look.say.sayTime(at, now)}</time><i aria-hidden="true">${look.say.iconOf(tone)}</i><span><span class="spoken">${level}</span> <span>${text}</span></span></li>`;
+  });
+  const section = (id: string, title: string, className: string, rows: readonly Markup[]): Markup =>
+    html`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2><ul role="list" class="${className}">${rows}</ul></section>`;
+  return html`<div class="pair">${section('bots', 'Bots', 'panel', botRows)}${section('exchange', 'Exchange', 'panel', baseRows)}</div>
+${look.gone === null ? section('stop', 'If this daemon were stopped now', 'panel', stops) : ''}${section('events', 'Recent events', 'panel events', eventRows)}`;
 }
 
-/** What a stop would do now, and what happened of late. */
-export function viewRest(
-  { whatAStopWouldDo, events, now }: StatusDocument,
-  say: Words,
-): Pick<PageView['lists'], 'stops' | 'events'> {
-  return {
-    stops: whatAStopWouldDo.map(({ does, count, markets }) => {
-      const more = count > markets.length ? ` and ${say.count(count - markets.length)} more` : '';
-      return { key: does, does, markets: markets.join(', ') + more };
-    }),
-    events: events.slice(0, 50).map(({ at, level, event, text }) => {
-      const tone = level === 'error' ? 'bad' : level === 'warn' ? 'warn' : 'idle';
-      return {
-        key: `${at} ${event} ${text}`,
-        time: say.time(at, now),
-        level,
-        tone,
-        icon: say.icon(tone),
-        text,
-      };
-    }),
-  };
-}
-
-/** The whole page. */
-export function viewStatus(
+/** Everything on the page. */
+export function viewPage(
   status: StatusDocument,
   look: Look,
-  say: Words,
-  marketRow: typeof viewMarket,
-): PageView {
-  const now = status.now + look.elapsedSeconds;
-  return {
-    fields: { ...viewSummary(status, look, say), ...viewFrame(status, look, say) },
-    lists: {
-      tiles: viewTiles(status, look, say),
-      reasons: look.gone === null ? viewReasons(status, say) : [],
-      markets: status.markets.map((market) => marketRow(market, look, now, say)),
-      bases: viewBases(status, look, say),
-      bots: viewBots(status, look, say),
-      ...viewRest(status, say),
-    },
+): { readonly summary: Summary; readonly body: Markup } {
+  const summary = look.say.summarise(status, look);
+  const heard = look.say.sayTime(look.heardAt);
+  const links = {
+    stream: 'live',
+    poll: 'asking every second',
+    none: `as of ${look.say.sayTime(status.now)}`,
   };
+  const gone = {
+    lost: `No answer since ${heard}. What follows is what was known then. The timers run on at the exchange and fire unless something else renews them.`,
+    ended: `The daemon was stopped at ${heard} and does not answer any more. What follows is its last word.`,
+  };
+  const linkTone = look.gone !== null ? 'bad' : look.link === 'none' ? 'idle' : 'ok';
+  const uptime =
+    look.gone === null
+      ? `up for ${look.say.saySeconds(Math.max(1, Math.floor(look.now - status.startedAt)))}`
+      : '';
+  const reasons = look.gone === null && !status.ready ? status.notReady.slice(0, 5) : [];
+  const others = reasons.length === 0 ? 0 : status.notReady.length - reasons.length;
+  const why = reasons.map((text) => html`<li data-key="${text}">${text}</li>`);
+  const mark =
+    '<svg class="mark" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true"><circle cx="12" cy="13" r="8"/><path d="M12 13V8M9 2h6"/></svg>';
+  const body = html`<header data-tone="${summary.tone}"><div class="wrap">${new Markup(mark)}<span class="name">killswitchd</span>${viewBadge(summary.word, summary.tone, { ...look, gone: null })}<p class="link"><span data-tone="${linkTone}"><i class="dot" aria-hidden="true"></i>${look.gone === null ? links[look.link] : `since ${heard}`}</span><span>${uptime}</span></p></div></header>
+<main class="wrap"><div role="alert">${look.gone === null ? '' : html`<p class="gone">${gone[look.gone]}</p>`}</div><div class="summary" data-tone="${summary.tone}"><h1>${summary.sentence}.</h1><p>${summary.rest}${summary.rest === '' ? '' : '.'}</p></div>
+${viewCancellations(status, look)}${why.length === 0 ? '' : html`<p class="small">Not ready, because:</p><ul role="list" class="reasons">${why}${others > 0 ? html`<li>and ${look.say.sayCount(others, 'more reason')}</li>` : ''}</ul>`}${viewTiles(status, look)}
+${viewMarkets(status, look)}${viewRest(status, look)}</main>
+<footer class="wrap"><span>Shutdown policy: ${status.shutdownPolicy}</span><span>version ${status.version}</span><a href="/metrics">Metrics</a><a href="/readyz?verbose">Readiness</a><a href="/api/v1/status">Status as JSON</a></footer>`;
+  return { summary, body };
 }
 
-/** The whole page, as the server renders it. */
-export function viewPage(status: StatusDocument, look: Look): PageView {
-  return viewStatus(status, look, WORDS, viewMarket);
-}
+const VIEWS = [
+  Markup,
+  escapeHtml,
+  html,
+  viewBadge,
+  viewBar,
+  viewSlack,
+  viewMarket,
+  viewMarkets,
+  viewTiles,
+  viewCancellations,
+];
 
-/** Everything that the browser needs to do the same: `viewStatus(status, look, say, viewMarket)`. */
-export const VIEW_SOURCE = [
-  WORDS_SOURCE,
-  MARKET_SOURCE,
-  ...[
-    viewTroubles,
-    viewSummary,
-    viewFrame,
-    viewTiles,
-    viewReasons,
-    viewBases,
-    viewBots,
-    viewRest,
-    viewStatus,
-  ].map((view) => view.toString()),
-].join('\n');
+/** Everything that the browser needs to do the same: `viewPage(status, { ...look, say })`. */
+export const VIEW_SOURCE = [WORDS_SOURCE]
+  .concat(VIEWS.map(String), String(viewRest), String(viewPage))
+  .join('\n');

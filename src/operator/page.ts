@@ -1,20 +1,128 @@
 import { createHash } from 'node:crypto';
-import { escapeHtml } from './escape.ts';
-import { badge, list, slot, slotsOf } from './page-rows.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
-import { PAGE_STYLE } from './page-style.ts';
-import { viewPage } from './page-view.ts';
+import { escapeHtml, viewPage } from './page-view.ts';
+import { type Look, WORDS } from './page-words.ts';
 import type { StatusDocument } from './status.ts';
 
-const ICON_COLOURS = { ok: '#0f766e', warn: '#c2570c', bad: '#c8232c', idle: '#64748b' } as const;
-const MARK =
-  '<svg class="mark" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true"><circle cx="12" cy="13" r="8"/><path d="M12 13V8M9 2h6"/></svg>';
+/** Colours, in light and dark, and the looks of single things. Colours say nothing that a word does not say too. */
+const BASICS = `
+:root { color-scheme: light dark;
+  --ground: #f3f5f8; --surface: #fff; --ink: #141c26; --soft: #526071; --line: #dbe2ea; --track: #e4e9ef;
+  --ok: #0b6b63; --warn: #9a4208; --bad: #b01e28; --idle: #566274; --fill: #12948a; --fill-warn: #d9730d; --fill-bad: #d22f38;
+  --ok-wash: #e0f3f0; --warn-wash: #fdefd9; --bad-wash: #fde8e8; --idle-wash: #eceff4; }
+@media (prefers-color-scheme: dark) { :root {
+  --ground: #0b1016; --surface: #141b24; --ink: #e9eef4; --soft: #9fadbd; --line: #263140; --track: #232d3a;
+  --ok: #55d6c5; --warn: #f4b65a; --bad: #ff918d; --idle: #a3b0c0; --fill: #22b3a3; --fill-warn: #e89a2f; --fill-bad: #f0545a;
+  --ok-wash: #10302d; --warn-wash: #36290f; --bad-wash: #41191c; --idle-wash: #212b37; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif;
+  font-variant-numeric: tabular-nums; -webkit-text-size-adjust: 100%; }
+.wrap { max-width: 1760px; margin: 0 auto; padding: 0 32px; }
+h1, h2, h3, p, dl, dd, ul { margin: 0; padding: 0; } ul { list-style: none; } i { font-style: normal; }
+a { color: inherit; text-underline-offset: 3px; }
+a:focus-visible, summary:focus-visible { outline: 2px solid var(--ok); outline-offset: 3px; border-radius: 3px; }
+.spoken { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.skip { position: absolute; left: -999px; z-index: 2; } .skip:focus { left: 12px; top: 12px; padding: 6px 10px; background: var(--surface); }
+[data-f]:empty { display: none; }
+.small { font-size: 13px; color: var(--soft); overflow-wrap: anywhere; } .strong { font-weight: 600; }
+[data-tone] { --fore: var(--idle); --wash: var(--idle-wash); --bar: var(--idle); }
+[data-tone=ok] { --fore: var(--ok); --wash: var(--ok-wash); --bar: var(--fill); }
+[data-tone=warn] { --fore: var(--warn); --wash: var(--warn-wash); --bar: var(--fill-warn); }
+[data-tone=bad] { --fore: var(--bad); --wash: var(--bad-wash); --bar: var(--fill-bad); }
+.badge { display: inline-flex; align-items: center; gap: 6px; padding: 2px 11px 2px 8px; border-radius: 99px; background: var(--wash);
+  color: var(--fore); font-size: 13px; font-weight: 600; white-space: nowrap; }
+.badge i { font-weight: 700; width: 1em; text-align: center; }
+.bar { display: block; width: 100%; height: 12px; border-radius: 6px; background: var(--track); }
+.bar rect { fill: var(--bar); } .bar .due { fill: none; stroke: var(--ink); opacity: .3; stroke-width: 2; vector-effect: non-scaling-stroke; }
+`;
 
-/** The icon in the colour of each tone: of many tabs, the one in trouble is seen. */
-const ICONS = Object.entries(ICON_COLOURS).map(([tone, colour]) => {
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="${colour}" stroke-width="2.6" stroke-linecap="round"><circle cx="12" cy="13" r="8"/><path d="M12 13V8M9 2h6"/></svg>`;
-  return { tone, href: `data:image/svg+xml,${encodeURIComponent(svg)}` };
-});
+/** The page from its top to the markets. */
+const TOP = `
+header { position: sticky; top: 0; z-index: 1; border-bottom: 1px solid var(--line); background: var(--surface); }
+header .wrap { display: flex; align-items: center; gap: 10px; min-height: 54px; }
+.mark { width: 22px; height: 22px; flex: none; color: var(--ok); } .name { font-weight: 650; letter-spacing: -.01em; }
+.link { margin-left: auto; display: flex; flex-wrap: wrap; justify-content: end; gap: 0 16px; font-size: 13px; color: var(--soft); }
+.link [data-tone] { display: inline-flex; align-items: center; gap: 7px; color: var(--fore); }
+.dot { width: 8px; height: 8px; border-radius: 50%; background: var(--bar); animation: breathe 2s ease-in-out infinite; }
+[data-tone=bad] .dot, [data-tone=idle] .dot { animation: none; } @keyframes breathe { 50% { opacity: .35; } }
+.gone { margin-top: 20px; padding: 14px 18px; border-radius: 12px; background: var(--bad-wash); color: var(--bad); font-weight: 600; }
+[data-gone=ended] .gone { background: var(--idle-wash); color: var(--ink); }
+.summary { padding: 26px 0 18px; } .summary p { color: var(--soft); font-size: 16px; overflow-wrap: anywhere; }
+h1 { font-size: 34px; line-height: 1.15; font-weight: 680; letter-spacing: -.025em; }
+h2 { font-size: 14px; font-weight: 650; color: var(--soft); margin: 30px 0 10px; } h2 + .small { margin: -8px 0 10px; }
+.reasons { margin-bottom: 14px; } .reasons li { padding: 9px 16px; border-left: 4px solid var(--fill-warn); background: var(--surface); margin-bottom: 6px; border-radius: 4px 8px 8px 4px; overflow-wrap: anywhere; }
+.tiles { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 12px; }
+.tiles > div { padding: 14px 18px; background: var(--surface); border: 1px solid var(--line); border-radius: 14px; }
+.tiles dt { font-size: 13px; color: var(--soft); } .tiles dd { overflow-wrap: anywhere; }
+.tiles dt + dd { font-size: 30px; line-height: 1.25; font-weight: 650; letter-spacing: -.025em; white-space: nowrap; }
+.tiles [data-tone=warn], .tiles [data-tone=bad] { border-color: var(--bar); } .tiles [data-tone=warn] dt + dd, .tiles [data-tone=bad] dt + dd { color: var(--fore); }
+`;
+
+/** The markets. */
+const MARKETS = `
+.panel, .market { background: var(--surface); border: 1px solid var(--line); border-radius: 14px; }
+.markets { display: grid; gap: 12px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 760px), 1fr)); }
+.market { padding: 16px 22px 14px; display: grid; gap: 10px 28px; align-items: start; align-content: start;
+  grid-template-columns: minmax(220px, 1fr) minmax(220px, 1.5fr) 200px; }
+.market[data-tone=bad] { border-color: var(--fill-bad); box-shadow: inset 5px 0 var(--fill-bad); }
+.market[data-tone=warn] { border-color: var(--fill-warn); box-shadow: inset 5px 0 var(--fill-warn); }
+.title { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; } .who .small { margin-top: 4px; }
+h3 { font-size: 19px; line-height: 1.3; font-weight: 660; letter-spacing: -.015em; overflow-wrap: anywhere; }
+.big { font-size: 30px; line-height: 34px; font-weight: 650; letter-spacing: -.025em; white-space: nowrap; }
+[data-tone=bad] .big, [data-tone=warn] .big { color: var(--fore); } .time .bar { margin-top: 6px; }
+.time p { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 10px; }
+.plot { display: block; width: 100%; height: 40px; margin-top: 4px; }
+.plot .line { fill: none; stroke: var(--bar); stroke-width: 1.75; stroke-linejoin: round; stroke-linecap: round; }
+.plot .area { fill: var(--bar); opacity: .14; } .plot circle { fill: var(--bar); } .plot:has(.line[d=""]) { visibility: hidden; } .plot .half { stroke: var(--line); stroke-dasharray: 2 4; }
+.said { grid-column: 1 / -1; padding: 7px 12px; border-radius: 8px; background: var(--wash); color: var(--fore); font-size: 14px; overflow-wrap: anywhere; }
+.numbers { grid-column: 1 / -1; display: grid; grid-template-columns: repeat(7, auto); gap: 8px 20px; padding-top: 10px; border-top: 1px solid var(--line); }
+.numbers dt { font-size: 12.5px; color: var(--soft); } .numbers dd { font-weight: 600; white-space: nowrap; }
+.numbers dd[data-tone=bad], .numbers dd[data-tone=warn] { color: var(--fore); }
+details { grid-column: 1 / -1; font-size: 14px; } summary { cursor: pointer; color: var(--soft); font-size: 13px; width: fit-content; }
+details p { white-space: pre-line; max-width: 78ch; margin-top: 6px; overflow-wrap: anywhere; }
+`;
+
+/** What stands below the markets, and the page on small screens, in print and without the daemon. */
+const REST = `
+.pair { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 12px; }
+.panel > li { padding: 13px 22px; border-top: 1px solid var(--line); overflow-wrap: anywhere; } .panel > li:first-child { border-top: 0; }
+.panel:empty::after { content: "Nothing yet."; display: block; padding: 13px 22px; color: var(--soft); }
+.row { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px; } .row .small { margin-left: auto; }
+.panel .bar { height: 6px; border-radius: 3px; margin-top: 10px; } [data-meter=none] .bar { display: none; }
+.events { display: grid; grid-template-columns: max-content 16px minmax(0, 1fr); column-gap: 12px; }
+.events > li { display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; gap: 0 12px; padding-block: 8px; font-size: 14px; }
+.events i { font-weight: 700; color: var(--fore); text-align: center; } .events time { color: var(--soft); white-space: nowrap; }
+.events > li > span { overflow-wrap: anywhere; } .events [data-tone=bad] > span { color: var(--bad); } .does::first-letter { text-transform: uppercase; }
+footer.wrap { margin-block: 34px 44px; font-size: 13px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 4px 18px; }
+
+[data-gone=lost] main, [data-gone=ended] main { --surface: var(--ground); --fill: var(--idle); --fill-warn: var(--idle); --fill-bad: var(--idle); }
+[data-gone=ended] section:has(#stop) { display: none; }
+[data-gone=lost] .bar rect, [data-gone=ended] .bar rect { fill: var(--idle); opacity: .45; }
+[data-gone=lost] .big, [data-gone=ended] .big, [data-gone=lost] .tiles dd, [data-gone=ended] .tiles dd { color: var(--soft); }
+
+@media (max-width: 1020px) { .tiles { grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); } .numbers { grid-template-columns: repeat(4, auto); } }
+@media (max-width: 860px) { .wrap { padding: 0 20px; } .market { grid-template-columns: 1fr 1.4fr; } .slack { grid-column: 1 / -1; } }
+@media (max-width: 640px) {
+  .wrap { padding: 0 14px; } .summary { padding: 18px 0 14px; } h1 { font-size: 26px; } header .wrap { min-height: 50px; }
+  .tiles { grid-template-columns: 1fr 1fr; gap: 8px; } .tiles > div { padding: 10px 14px; } .tiles dt + dd { font-size: 23px; }
+  .tiles > :last-child:nth-child(odd) { grid-column: 1 / -1; }
+  .market { grid-template-columns: minmax(0, 1fr); padding: 16px; } .numbers { grid-template-columns: repeat(4, auto); gap: 8px 10px; } .plot:has(.line[d=""]) { display: none; }
+  .pair { grid-template-columns: minmax(0, 1fr); } .panel > li { padding: 11px 16px; } .row .small { margin-left: 0; width: 100%; }
+  .events { display: block; } .events > li { grid-template-columns: 16px minmax(0, 1fr); gap: 0 8px; } .events time { order: 1; font-size: 13px; } .events > li > span { order: 2; grid-column: 2; } }
+@media (prefers-reduced-motion: reduce) { .dot { animation: none; } }
+@media print { details, header .link { display: none; } }
+`;
+
+/** The page's only style sheet. */
+export const PAGE_STYLE = BASICS + TOP + MARKETS + REST;
+
+const ICON_COLOURS = { ok: '#0f766e', warn: '#c2570c', bad: '#c8232c', idle: '#64748b' } as const;
+
+/** The icon of the tab in the colour of each tone: of many tabs, the one in trouble is seen. */
+function iconOf(tone: keyof typeof ICON_COLOURS): string {
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="${ICON_COLOURS[tone]}" stroke-width="2.6" stroke-linecap="round"><circle cx="12" cy="13" r="8"/><path d="M12 13V8M9 2h6"/></svg>`;
+  return escapeHtml(`data:image/svg+xml,${encodeURIComponent(svg)}`);
+}
 
 /**
  * What the page may do: run this script, use this style sheet, ask this daemon. A place for foreign content does not
@@ -38,33 +146,32 @@ function hashOf(text: string): string {
 /** JSON that nothing in it can end: the script reads its first state from it. */
 function dataBlock(status: StatusDocument): string {
   const escape = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return `<script type="application/json" id="first">${JSON.stringify(status).replaceAll(/[<>&'\u2028\u2029]/g, escape)}</script>`;
+  return JSON.stringify(status).replaceAll(/[<>&'\u2028\u2029]/g, escape);
 }
 
 /** The status page with its first state: one document that asks nothing of any other host. */
 export function renderPage(status: StatusDocument): string {
-  const look = { elapsedSeconds: 0, gone: null, heardAt: status.now, link: 'none' } as const;
-  const { fields, lists } = viewPage(status, look);
-  const values = slotsOf(fields);
-  const icons = ICONS.map(({ tone, href }) => `data-${tone}="${escapeHtml(href)}"`).join(' ');
-  const icon = ICONS.find(({ tone }) => tone === fields['worstTone']) ?? ICONS[0];
-  const section = (id: string, title: string, body: string): string =>
-    `<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>${body}</section>`;
+  const { now } = status;
+  const look: Look = {
+    elapsedSeconds: 0,
+    now,
+    gone: null,
+    heardAt: now,
+    link: 'none',
+    find: '',
+    page: 0,
+    say: WORDS,
+  };
+  const { summary, body } = viewPage(status, look);
+  const tones = Object.keys(ICON_COLOURS) as (keyof typeof ICON_COLOURS)[];
+  const icons = tones.map((tone) => `data-${tone}="${iconOf(tone)}"`).join(' ');
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${values('title')}</title><link rel="icon" href="${escapeHtml(icon?.href ?? '')}" ${icons}><style>${PAGE_STYLE}</style></head>
-<body><a class="skip" href="#timers">Skip to the timers</a>
-<header data-own><div class="wrap">${MARK}<span class="name">killswitchd</span>${badge(values, 'word')}<p class="link"><span data-a="data-tone:linkTone" data-tone="${values('linkTone')}"><i class="dot" aria-hidden="true"></i>${slot('span', 'link', values)}</span>${slot('span', 'uptime', values)}</p></div></header>
-<main class="wrap"><div data-own><div role="alert">${slot('p', 'gone', values, 'class="gone"')}</div><div class="summary">${slot('h1', 'sentence', values)}${slot('p', 'troubles', values)}</div></div>
-<p id="changes" class="spoken" role="status" aria-live="polite"></p>
-${list('reasons', lists.reasons, 'reasons')}${list('tiles', lists.tiles, 'tiles', 'dl')}
-${section('timers', 'Timers', `<p class="small">A bar is the time that a timer has left. It is due to be renewed at the mark.</p>${list('markets', lists.markets, 'markets')}<p class="small" data-own>${slot('span', 'hidden', values)}</p>`)}
-<div class="pair">${section('bots', 'Bots', list('bots', lists.bots, 'panel'))}${section('exchange', 'Exchange', list('bases', lists.bases, 'panel'))}</div>
-${section('stop', 'If this daemon were stopped now', list('stops', lists.stops, 'panel'))}
-${section('events', 'Recent events', list('events', lists.events, 'panel events'))}</main>
-<footer class="wrap" data-own>${slot('span', 'policy', values)}<span>version ${slot('span', 'version', values)}</span><a href="/metrics">Metrics</a><a href="/readyz?verbose">Readiness</a><a href="/api/v1/status">Status as JSON</a></footer>
+<title>${escapeHtml(summary.title)}</title><link rel="icon" href="${iconOf(summary.tone)}" ${icons}><style>${PAGE_STYLE}</style></head>
+<body><a class="skip" href="#timers">Skip to the timers</a><p id="changes" class="spoken" role="status" aria-live="polite"></p>
+<div id="page">${body.html}</div>
 <noscript><p class="wrap small">Without JavaScript this page shows one moment; reload it for the next.</p></noscript>
-${dataBlock(status)}<script>${PAGE_SCRIPT}</script></body></html>
+<script type="application/json" id="first">${dataBlock(status)}</script><script>${PAGE_SCRIPT}</script></body></html>
 `;
 }

@@ -1,16 +1,12 @@
-import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Snapshot } from '../core/snapshot.ts';
 import type { Clock } from '../ports.ts';
+import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-stream.ts';
-import { type Check, describeChecks, describeOk, liveChecks, readyChecks } from './health.ts';
+import { describeVerdict, judgeLive, judgeReady, type Verdict } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
-import { PAGE_MARKETS } from './page-script.ts';
-import { createBreather, onOver, shareWhileFresh } from './share.ts';
+import { createBreather, createSender, shareWhileFresh } from './share.ts';
 import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from './status.ts';
-
-/** A body in pieces: text, or bytes. */
-type Body = Iterable<string | Uint8Array>;
 
 /** The metrics page, as the listener needs it. */
 export interface MetricsPage {
@@ -23,6 +19,7 @@ export interface WebSources {
   readonly snapshot: () => Snapshot;
   readonly metrics: MetricsPage;
   readonly recentEvents: () => readonly RecentEvent[];
+  readonly cancellations: () => readonly Cancellation[];
   readonly version: string;
   readonly clock: Clock;
 }
@@ -31,23 +28,19 @@ export interface WebSources {
 export interface Pages {
   readonly live: () => Promise<Verdict>;
   readonly ready: () => Promise<Verdict>;
+  readonly readyForBots: () => Promise<Verdict>;
   readonly metrics: () => Promise<readonly string[]>;
   readonly openMetrics: () => Promise<readonly string[]>;
   readonly status: () => Promise<readonly string[]>;
   readonly briefStatus: () => Promise<readonly string[]>;
+  readonly foundStatus: (find: string) => Promise<readonly string[]>;
   readonly page: () => Promise<readonly string[]>;
   readonly events: EventStream;
   readonly send: ReturnType<typeof createSender>;
 }
 
-interface Verdict {
-  readonly name: string;
-  readonly ok: boolean;
-  readonly checks: readonly Check[];
-}
-
-/** Bodies on their way at one time; each of slow readers' holds memory. */
-const MAX_BODIES = 32;
+/** Most markets that the page asks for and shows. */
+const PAGE_MARKETS = 200;
 const TEXT = 'text/plain; charset=utf-8';
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
@@ -58,90 +51,87 @@ export function createPages(sources: WebSources): Pages {
   const { clock, metrics, version } = sources;
   const startedAtWallMs = clock.now().wallMs;
   const input = (): StatusInput => {
-    const events = sources.recentEvents();
-    return { snapshot: sources.snapshot(), events, version, startedAtWallMs, now: clock.now() };
+    const [events, cancellations] = [sources.recentEvents(), sources.cancellations()];
+    return {
+      snapshot: sources.snapshot(),
+      events,
+      cancellations,
+      version,
+      startedAtWallMs,
+      now: clock.now(),
+    };
   };
-  const breathe = createBreather(clock);
-  const lastStatus = () => renderStatus(input(), PAGE_MARKETS, clock);
+  const statusOf = (limit: number, find = '') => renderStatus(input(), { limit, find }, clock);
+  const lastStatus = () => statusOf(PAGE_MARKETS);
   const briefStatus = shareWhileFresh(clock, lastStatus);
-  // Taken and judged in one turn: what a market says is as it stands when it is asked.
-  const verdict = (name: string, judge: (seen: Snapshot) => Omit<Verdict, 'name'>) =>
-    shareWhileFresh(clock, (): Verdict => ({ name, ...judge(sources.snapshot()) }));
   return {
-    live: verdict('livez', (seen) => ({ ok: seen.live, checks: liveChecks(seen) })),
-    ready: verdict('readyz', (seen) => ({ ok: seen.ready, checks: readyChecks(seen) })),
+    live: shareWhileFresh(clock, () => judgeLive(sources.snapshot())),
+    ready: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), true)),
+    readyForBots: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), false)),
     metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), false)),
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), true)),
-    status: shareWhileFresh(clock, () => renderStatus(input(), Number.POSITIVE_INFINITY, clock)),
+    status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
     briefStatus,
-    page: shareWhileFresh(clock, () => [renderPage(describeStatus(input(), PAGE_MARKETS))]),
-    events: createEventStream({ clock, status: briefStatus, lastStatus, breathe }),
-    send: createSender(breathe),
+    foundStatus: (find) => statusOf(PAGE_MARKETS, find),
+    page: shareWhileFresh(clock, () => [renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))]),
+    events: createEventStream({ clock, status: briefStatus, lastStatus, breathe: createBreather(clock) }),
+    send: createSender(clock),
   };
 }
 
-/**
- * Sends a body piece by piece, as fast as its reader takes it; 503 while too many others are on their way. All bodies
- * together hold the event loop for a slice at a time: a reader on the same host takes megabytes without a pause.
- */
-function createSender(breathe: () => Promise<void>) {
-  let underWay = 0;
-  async function* paced(chunks: Body) {
-    for (const chunk of chunks) {
-      await breathe();
-      yield chunk;
-    }
-  }
-  return async (reply: FastifyReply, type: string, body: () => Promise<Body>) => {
-    if (underWay >= MAX_BODIES) {
-      return reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
-    }
-    underWay += 1;
-    onOver(reply, () => {
-      underWay -= 1;
-    });
-    return reply.type(type).send(Readable.from(paced(await body()), { objectMode: false }));
-  };
-}
-
-function sendVerdict(reply: FastifyReply, { name, ok, checks }: Verdict, verbose: boolean): FastifyReply {
-  const failing = checks.filter(({ failed }) => failed !== null);
-  const brief = ok ? describeOk(checks) : describeChecks(name, ok, failing);
-  return reply
-    .code(ok ? 200 : 503)
-    .type(TEXT)
-    .send(verbose ? describeChecks(name, ok, checks) : brief);
+/** Sends a body, or 503 while too many others are on their way. */
+async function sendBody(
+  reply: FastifyReply,
+  { send }: Pages,
+  type: string,
+  body: () => Promise<Iterable<string | Uint8Array>>,
+): Promise<FastifyReply> {
+  void reply.type(type);
+  const sent = await send(reply, body);
+  return sent ?? reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
 }
 
 /** As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else. */
-function sendMetrics(request: FastifyRequest, reply: FastifyReply, { send, metrics, openMetrics }: Pages) {
+function sendMetrics(request: FastifyRequest, reply: FastifyReply, pages: Pages) {
   void reply.header('vary', 'accept');
   const open = request.headers.accept?.includes('application/openmetrics-text') === true;
-  return send(reply, open ? OPENMETRICS_TYPE : METRICS_TYPE, open ? openMetrics : metrics);
+  return sendBody(
+    reply,
+    pages,
+    open ? OPENMETRICS_TYPE : METRICS_TYPE,
+    open ? pages.openMetrics : pages.metrics,
+  );
 }
 
 /** Adds the read-only routes to one listener. */
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
-  const { send } = pages;
-  for (const path of ['/livez', '/-/healthy']) {
-    app.get<{ Querystring: { verbose?: string } }>(path, async (request, reply) =>
-      sendVerdict(reply, await pages.live(), request.query.verbose !== undefined),
-    );
-  }
-  for (const path of ['/readyz', '/-/ready']) {
-    app.get<{ Querystring: { verbose?: string } }>(path, async (request, reply) =>
-      sendVerdict(reply, await pages.ready(), request.query.verbose !== undefined),
-    );
-  }
+  const health = (paths: readonly string[], judge: (exclude: string | undefined) => Promise<Verdict>) => {
+    for (const path of paths) {
+      app.get<{ Querystring: { verbose?: string; exclude?: string } }>(path, async ({ query }, reply) => {
+        const verdict = await judge(query.exclude);
+        void reply.code(verdict.ok ? 200 : 503).type(TEXT);
+        return reply.send(describeVerdict(verdict, query.verbose !== undefined));
+      });
+    }
+  };
+  health(['/livez', '/-/healthy'], () => pages.live());
+  health(['/readyz', '/-/ready'], (exclude) => (exclude === 'bots' ? pages.readyForBots() : pages.ready()));
   app.get('/metrics', (request, reply) => sendMetrics(request, reply, pages));
-  app.get<{ Querystring: { view?: string } }>('/api/v1/status', (request, reply) =>
-    send(reply, JSON_TYPE, request.query.view === 'page' ? pages.briefStatus : pages.status),
-  );
+  app.get<{ Querystring: { view?: string; find?: string } }>('/api/v1/status', ({ query }, reply) => {
+    const { view, find = '' } = query;
+    const body =
+      view !== 'page'
+        ? pages.status
+        : find === ''
+          ? pages.briefStatus
+          : () => pages.foundStatus(String(find));
+    return sendBody(reply, pages, JSON_TYPE, body);
+  });
   app.get('/api/v1/events', (request, reply) =>
     request.method === 'HEAD' ? reply.type(EVENT_STREAM_TYPE).send() : pages.events.open(reply),
   );
   app.get('/', (_, reply) => {
     void reply.header('content-security-policy', PAGE_POLICY);
-    return send(reply, 'text/html; charset=utf-8', pages.page);
+    return sendBody(reply, pages, 'text/html; charset=utf-8', pages.page);
   });
 }

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
 
@@ -51,6 +52,32 @@ export function createBreather(clock: Clock, sliceMs = 4): () => Promise<void> {
       });
     });
     await pause;
+  };
+}
+
+/** Bodies on their way at one time: each of a slow reader holds memory. */
+const MAX_BODIES = 32;
+
+/**
+ * Sends bodies in pieces, as fast as their readers take them and with breaks for the event loop. Resolves with null, and
+ * sends nothing, while too many others are on their way.
+ */
+export function createSender(clock: Clock) {
+  const breathe = createBreather(clock);
+  let underWay = 0;
+  async function* paced(pieces: Iterable<string | Uint8Array>) {
+    for (const piece of pieces) {
+      await breathe();
+      yield piece;
+    }
+  }
+  return async (reply: FastifyReply, body: () => Promise<Iterable<string | Uint8Array>>) => {
+    if (underWay >= MAX_BODIES) return null;
+    underWay += 1;
+    onOver(reply, () => {
+      underWay -= 1;
+    });
+    return reply.send(Readable.from(paced(await body()), { objectMode: false }));
   };
 }
 

@@ -1,8 +1,8 @@
-import type { Hold } from '../core/notice.ts';
 import type { BaseSnapshot, BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
 import { MARKET_STATES } from '../core/snapshot.ts';
 import type { Instant } from '../core/time.ts';
 import type { Clock } from '../ports.ts';
+import type { Cancellation } from './cancellations.ts';
 import { createBreather } from './share.ts';
 
 /** Something that happened, as the listener is given it. */
@@ -19,48 +19,27 @@ export interface RecentEvent {
 export interface StatusInput {
   readonly snapshot: Snapshot;
   readonly events: readonly RecentEvent[];
+  readonly cancellations: readonly Cancellation[];
   readonly version: string;
   /** Unix milliseconds. */
   readonly startedAtWallMs: number;
   readonly now: Instant;
 }
 
-/** One market in `/api/v1/status`. Durations in seconds, moments in Unix seconds. */
-export interface MarketStatus {
-  readonly market: string;
-  /** Null where the timer covers all order types. */
-  readonly types: readonly string[] | null;
-  readonly bot: string;
-  readonly state: MarketPhase;
-  readonly wanted: boolean;
-  /** Why it is left alone on purpose, and until when; `untilAt` null: until an operator arms it. */
-  readonly hold: { readonly why: Hold; readonly untilAt: number | null } | null;
-  /** No longer configured; shown until its timer is gone. */
-  readonly leaving: boolean;
-  /** Another shard's, and guarded here as well for so much longer; null where it is this one's alone. */
-  readonly handedOverInSeconds: number | null;
-  readonly timeoutSeconds: number;
-  readonly renewEverySeconds: number;
-  /** Longest outage of the exchange that cancels nothing. */
-  readonly survivesSeconds: number;
-  /** Surely armed for this long; 0 or less where that ran out; null where no timer was ever confirmed. */
-  readonly guaranteedSeconds: number | null;
-  readonly expiresAt: number | null;
-  /** Latest moment at which a timer that may exist fires. */
-  readonly firesBy: number | null;
-  readonly serverCancellationTime: number | null;
-  readonly lastAnswerSeconds: number | null;
-  readonly lastSlackRatio: number | null;
-  /** Oldest first, at most 60. */
-  readonly slackHistory: readonly number[];
-  readonly renewals: number;
-  readonly failures: number;
-  readonly failureStreak: number;
-  readonly lapses: number;
-  readonly lastProblem: string | null;
-  readonly onStop: string;
-  readonly promise: readonly string[];
+/** Which markets a document holds: at most `limit`, of those whose name, or whose bot's name, contains `find`. */
+export interface Selection {
+  readonly limit: number;
+  readonly find?: string;
 }
+
+/**
+ * `/api/v1/status`, version 1: fields may be added to it, none is removed or changes its meaning; docs/http.md says what
+ * each means. Durations in seconds, moments in Unix seconds.
+ */
+export type StatusDocument = ReturnType<typeof describeAllButMarkets> & {
+  readonly markets: readonly MarketStatus[];
+};
+export type MarketStatus = ReturnType<typeof describeMarket>;
 
 /** What a stop would do with some of the markets; more than 20 of them are counted but not named. */
 export interface StopOutcome {
@@ -69,69 +48,17 @@ export interface StopOutcome {
   readonly markets: readonly string[];
 }
 
-/** `/api/v1/status`, version 1: fields may be added to it, none is removed or changes its meaning. */
-export interface StatusDocument {
-  readonly schemaVersion: 1;
-  readonly version: string;
-  readonly startedAt: number;
-  readonly now: number;
-  readonly phase: Snapshot['phase'];
-  readonly ready: boolean;
-  readonly notReady: readonly string[];
-  /** Why no market is wanted armed now, in a sentence; null where one is. */
-  readonly nothingGuarded: string | null;
-  readonly live: boolean;
-  readonly authorised: boolean;
-  readonly shutdownPolicy: Snapshot['shutdownPolicy'];
-  readonly whatAStopWouldDo: readonly StopOutcome[];
-  readonly capacityPerSecond: number;
-  readonly cadenceFactor: number;
-  readonly marketCount: number;
-  readonly marketsByState: Readonly<Record<MarketPhase, number>>;
-  /** Lapses of all markets since the start, certain and possible. */
-  readonly lapseCount: number;
-  readonly bases: readonly {
-    readonly url: string;
-    readonly up: boolean | null;
-    readonly pingSeconds: number | null;
-    readonly outage: boolean;
-    readonly lastProblem: string | null;
-  }[];
-  readonly bots: readonly {
-    readonly bot: string;
-    readonly mode: string;
-    readonly state: BotSnapshot['state'];
-    readonly evidenceAgeSeconds: number | null;
-    readonly ttlSeconds: number | null;
-  }[];
-  readonly events: readonly {
-    readonly at: number;
-    readonly level: RecentEvent['level'];
-    readonly event: string;
-    readonly market: string | null;
-    readonly text: string;
-  }[];
-  readonly markets: readonly MarketStatus[];
-}
-
 /** Markets in one piece of the document. */
 const BATCH_MARKETS = 50;
 const NAMED_MARKETS = 20;
-/** The worse the state, the earlier its markets come where not all are shown. */
-const WORST: readonly MarketPhase[] = [
-  'expired',
-  'rejected',
-  'retrying',
-  'arming',
-  'suspended',
-  'paused',
-  'disarmed',
-];
-const URGENCY: ReadonlyMap<string, number> = new Map(WORST.map((state, place) => [state, place]));
+/** Where not all markets are shown, the worst come first: `cancelled` stands for those whose orders were cancelled. */
+const WORST = ['expired', 'rejected', 'cancelled', 'suspended', 'retrying', 'arming', 'paused', 'disarmed'];
 
 /** The smaller, the worse. What is well, or a state of another version, comes last. */
-export function urgencyOf(state: string): number {
-  return URGENCY.get(state) ?? URGENCY.size;
+export function urgencyOf(state: string, isCancelled: boolean): number {
+  const place = WORST.indexOf(state);
+  const own = place < 0 ? WORST.length : place;
+  return isCancelled ? Math.min(own, WORST.indexOf('cancelled')) : own;
 }
 
 /** Milliseconds as seconds with at most three decimals. */
@@ -143,20 +70,22 @@ function toSecondsOrNull(ms: number | null): number | null {
   return ms === null ? null : toSeconds(ms);
 }
 
-function describeMarket(market: MarketSnapshot): MarketStatus {
+function describeMarket(market: MarketSnapshot) {
+  const { hold, wanted, guaranteedMs } = market;
   return {
     market: market.market,
     types: market.types,
     bot: market.bot,
     state: market.state,
-    wanted: market.wanted,
-    hold: describeHold(market.hold),
+    wanted,
+    protected: wanted && (guaranteedMs ?? 0) > 0,
+    hold: hold === null ? null : { why: hold.why, untilAt: toSecondsOrNull(hold.untilWallMs) },
     leaving: market.leaving,
     handedOverInSeconds: toSecondsOrNull(market.handedOverInMs),
     timeoutSeconds: toSeconds(market.timeoutMs),
     renewEverySeconds: toSeconds(market.periodMs),
     survivesSeconds: toSeconds(market.survivesMs),
-    guaranteedSeconds: toSecondsOrNull(market.guaranteedMs),
+    guaranteedSeconds: toSecondsOrNull(guaranteedMs),
     expiresAt: toSecondsOrNull(market.expiryWallMs),
     firesBy: toSecondsOrNull(market.firesByWallMs),
     serverCancellationTime: market.cancellationTime,
@@ -173,10 +102,6 @@ function describeMarket(market: MarketSnapshot): MarketStatus {
   };
 }
 
-function describeHold(hold: MarketSnapshot['hold']): MarketStatus['hold'] {
-  return hold === null ? null : { why: hold.why, untilAt: toSecondsOrNull(hold.untilWallMs) };
-}
-
 function describeBase({ url, up, pingMs, outage, lastProblem }: BaseSnapshot) {
   return { url, up, pingSeconds: toSecondsOrNull(pingMs), outage, lastProblem };
 }
@@ -186,48 +111,53 @@ function describeBot({ bot, mode, state, evidenceAgeMs, ttlMs }: BotSnapshot) {
   return { bot, mode, state, evidenceAgeSeconds, ttlSeconds: toSecondsOrNull(ttlMs) };
 }
 
-/** What of all markets comes to a few figures, and those that are shown. */
+/** What all markets come to in a few figures, and those that are shown. */
 interface Tally {
   readonly stops: readonly StopOutcome[];
   readonly byState: Readonly<Record<MarketPhase, number>>;
   readonly lapses: number;
-  /** In the order of the configuration where all fit; else the worst states first. */
+  readonly protectedCount: number;
+  readonly matching: number;
+  /** In the order of the configuration where all fit; else the worst first. */
   readonly shown: readonly MarketSnapshot[];
 }
 
 /** Looks at each market once: a state is worked out anew whenever it is asked for, and a page asks every second. */
-function tally(markets: readonly MarketSnapshot[], limit: number): Tally {
+function tally({ snapshot, cancellations }: StatusInput, { limit, find = '' }: Selection): Tally {
   const stops = new Map<string, { does: string; count: number; markets: string[] }>();
   const byState = Object.fromEntries(MARKET_STATES.map((state) => [state, 0])) as Record<MarketPhase, number>;
-  const all = markets.length <= limit;
-  const ranks = Array.from({ length: 2 * (URGENCY.size + 1) }, (): MarketSnapshot[] => []);
-  let lapsed = 0;
-  for (const market of markets) {
-    const { state, lapses, onStop } = market;
+  const cancelled = new Set(cancellations.map(({ market }) => market));
+  const sought = find.toLowerCase();
+  const found: { readonly seen: MarketSnapshot; readonly urgency: number }[] = [];
+  let [lapsed, protectedCount] = [0, 0];
+  for (const seen of snapshot.markets) {
+    const { market, state, lapses, onStop } = seen;
     byState[state] += 1;
     lapsed += lapses;
+    if (seen.wanted && (seen.guaranteedMs ?? 0) > 0) protectedCount += 1;
     let stop = stops.get(onStop);
-    if (stop === undefined) {
-      stop = { does: onStop, count: 0, markets: [] };
-      stops.set(onStop, stop);
-    }
+    if (stop === undefined) stops.set(onStop, (stop = { does: onStop, count: 0, markets: [] }));
     stop.count += 1;
-    if (stop.markets.length < NAMED_MARKETS) stop.markets.push(market.market);
-    if (all) continue;
-    const rank = ranks[urgencyOf(state) * 2 + (lapses > 0 ? 0 : 1)];
-    if (rank !== undefined && rank.length < limit) rank.push(market);
+    if (stop.markets.length < NAMED_MARKETS) stop.markets.push(market);
+    if (sought !== '' && !`${market} ${seen.bot}`.toLowerCase().includes(sought)) continue;
+    found.push({ seen, urgency: urgencyOf(state, cancelled.has(market)) });
   }
-  const shown = all ? markets : ranks.flat().slice(0, limit);
-  return { stops: [...stops.values()], byState, lapses: lapsed, shown };
+  if (found.length > limit) found.sort((one, other) => one.urgency - other.urgency);
+  const shown = found.slice(0, limit).map(({ seen }) => seen);
+  return {
+    stops: [...stops.values()],
+    byState,
+    lapses: lapsed,
+    protectedCount,
+    matching: found.length,
+    shown,
+  };
 }
 
-function describeAllButMarkets(
-  input: StatusInput,
-  { stops, byState, lapses }: Tally,
-): Omit<StatusDocument, 'markets'> {
-  const { snapshot, events } = input;
+function describeAllButMarkets(input: StatusInput, tallied: Tally, { limit }: Selection) {
+  const { snapshot, events, cancellations } = input;
   return {
-    schemaVersion: 1,
+    schemaVersion: 1 as const,
     version: input.version,
     startedAt: toSeconds(input.startedAtWallMs),
     now: toSeconds(input.now.wallMs),
@@ -238,12 +168,18 @@ function describeAllButMarkets(
     live: snapshot.live,
     authorised: snapshot.authorised,
     shutdownPolicy: snapshot.shutdownPolicy,
-    whatAStopWouldDo: stops,
+    whatAStopWouldDo: tallied.stops,
     capacityPerSecond: snapshot.capacityPerSecond,
     cadenceFactor: snapshot.cadenceFactor,
     marketCount: snapshot.markets.length,
-    marketsByState: byState,
-    lapseCount: lapses,
+    matchingCount: tallied.matching,
+    protectedCount: tallied.protectedCount,
+    marketsByState: tallied.byState,
+    lapseCount: tallied.lapses,
+    cancellationCount: cancellations.length,
+    cancellations: cancellations.slice(0, limit).map(({ market, certainty, why, byWallMs, count }) => {
+      return { market, certainty, why, by: toSeconds(byWallMs), count };
+    }),
     bases: snapshot.bases.map(describeBase),
     bots: snapshot.bots.map(describeBot),
     events: events.map(({ atWallMs, level, event, market, text }) => {
@@ -252,20 +188,20 @@ function describeAllButMarkets(
   };
 }
 
-/** The status document with at most `limit` markets. */
-export function describeStatus(input: StatusInput, limit: number): StatusDocument {
-  const tallied = tally(input.snapshot.markets, limit);
-  return { ...describeAllButMarkets(input, tallied), markets: tallied.shown.map(describeMarket) };
+/** The status document. */
+export function describeStatus(input: StatusInput, selection: Selection): StatusDocument {
+  const tallied = tally(input, selection);
+  return { ...describeAllButMarkets(input, tallied, selection), markets: tallied.shown.map(describeMarket) };
 }
 
 /** The status document as JSON in pieces; the event loop is given back between them. */
 export async function renderStatus(
   input: StatusInput,
-  limit: number,
+  selection: Selection,
   clock: Clock,
 ): Promise<readonly string[]> {
-  const tallied = tally(input.snapshot.markets, limit);
-  const head = JSON.stringify(describeAllButMarkets(input, tallied));
+  const tallied = tally(input, selection);
+  const head = JSON.stringify(describeAllButMarkets(input, tallied, selection));
   const chunks = [`${head.slice(0, -1)},"markets":[`];
   const breathe = createBreather(clock);
   const { shown } = tallied;

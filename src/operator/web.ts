@@ -1,13 +1,12 @@
-import type { AddressInfo, Socket } from 'node:net';
+import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
-import type { Clock } from '../ports.ts';
 import { isLoopback } from '../util/loopback.ts';
-import { isLocalHostHeader, listenError, parseListenAddress } from './listen-address.ts';
+import { type ListenAddress, limitConnections, listenError, urlOf } from './listen.ts';
 import { addRoutes, createPages, type Pages, type WebSources } from './routes.ts';
 
 export interface WebOptions extends WebSources {
-  /** Addresses as `host:port` or `[v6]:port`; all of them answer the same. */
-  readonly listen: readonly string[];
+  /** All of them answer the same. */
+  readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given, and never more. */
   readonly mostConnections?: number;
 }
@@ -21,10 +20,6 @@ export interface Web {
   /** Ends the event streams with the last status, stops listening and ends every connection. Waits for no slow reader. */
   close(): Promise<void>;
 }
-
-/** More connections than this are closed at once: file descriptors belong to the renewals first. */
-const MAX_CONNECTIONS = 256;
-const SILENT_MS = 100;
 
 const HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -42,54 +37,44 @@ const TEXT = 'text/plain; charset=utf-8';
  */
 export async function startWeb(options: WebOptions): Promise<Web> {
   const pages = createPages(options);
-  const parsed = options.listen.map((text) => ({ text, ...parseListenAddress(text) }));
   const apps: FastifyInstance[] = [];
   const addresses: string[] = [];
   const close = async (): Promise<void> => {
     await pages.events.close();
     await Promise.all(apps.map((app) => app.close()));
   };
-  for (const { text, host, port } of parsed) {
-    const app = createListener(
-      pages,
-      host,
-      Math.min(MAX_CONNECTIONS, options.mostConnections ?? MAX_CONNECTIONS),
-    );
+  for (const address of options.listen) {
+    // The configuration allows addresses only.
+    if (address.kind !== 'tcp') continue;
+    const { host, port, text } = address;
+    const app = createListener(pages, host);
+    limitConnections(app.server, options.clock, options.mostConnections);
     apps.push(app);
     try {
       await app.listen({ host, port });
     } catch (error) {
       await close();
-      throw listenError(text, error);
+      throw listenError('web', text, error);
     }
-    // A connection that cannot be accepted, for want of descriptors, ends no daemon.
-    app.server.on('error', () => {});
-    letSilentGo(app.server, options.clock);
-    addresses.push(urlOf(host, app.server.address() as AddressInfo));
+    addresses.push(urlOf(host, app.server));
   }
   return { addresses, status: pages.status, close };
 }
 
-/** Where there is no place for another one, those make room who connected a while ago and have said nothing since. */
-function letSilentGo(server: FastifyInstance['server'], clock: Clock): void {
-  const since = new Map<Socket, number>();
-  server.on('connection', (socket: Socket) => {
-    since.set(socket, clock.now().monoMs);
-    socket.once('close', () => since.delete(socket));
-  });
-  server.on('drop', () => {
-    const { monoMs } = clock.now();
-    for (const [socket, sinceMs] of since) {
-      if (socket.bytesRead === 0 && monoMs - sinceMs > SILENT_MS) socket.destroy();
-    }
-  });
+/**
+ * Whether a request with this Host header may be answered on a loopback listener. A web page that points its own name at
+ * 127.0.0.1 (DNS rebinding) could otherwise read the status through the browser of whoever looks at it.
+ */
+function isLocalHostHeader(header: string | undefined, listenHost: string): boolean {
+  if (header === undefined) return true;
+  const host = header
+    .toLowerCase()
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
+  return host === 'localhost' || host === listenHost.toLowerCase() || isIP(host) !== 0;
 }
 
-function urlOf(host: string, { port }: AddressInfo): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-function createListener(pages: Pages, listenHost: string, mostConnections: number): FastifyInstance {
+function createListener(pages: Pages, listenHost: string): FastifyInstance {
   const loopback = isLoopback(listenHost);
   const app = fastify({
     logger: false,
@@ -103,7 +88,6 @@ function createListener(pages: Pages, listenHost: string, mostConnections: numbe
       void (reply as FastifyReply).code(400).headers(HEADERS).type(TEXT).send('bad request\n');
     },
   });
-  app.server.maxConnections = mostConnections;
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(HEADERS).type(TEXT);
     if (request.method !== 'GET' && request.method !== 'HEAD') {

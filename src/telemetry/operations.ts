@@ -1,7 +1,7 @@
 import type { Instant } from '../core/time.ts';
 import type { Clock } from '../ports.ts';
 import type { EventLevel, EventLine } from './events.ts';
-import { momentText } from './events.ts';
+import { listed, momentText } from './events.ts';
 import type { Log, LogLevel, RecentEvents } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -19,6 +19,8 @@ export type Operation =
       /** A look that found the same mistakes as the last reload. */
       readonly again: boolean;
     }
+  /** An operator has seen that orders of these markets were, or may have been, cancelled. */
+  | { readonly kind: 'cancellation-acknowledged'; readonly markets: readonly string[] }
   | { readonly kind: 'control-listening'; readonly address: string }
   /** `more`: as many of this reason as were counted without a line since the last one. */
   | { readonly kind: 'control-refused'; readonly reason: string; readonly more: number }
@@ -37,6 +39,7 @@ export interface Operations {
   reloadUnchanged(trigger: ReloadTrigger, hash: string): void;
   /** Nothing was changed; one sentence for each mistake. */
   reloadRejected(trigger: ReloadTrigger, problems: readonly string[]): void;
+  acknowledged(markets: readonly string[]): void;
   controlListening(address: string): void;
   /** Counts every refusal; the first of a reason in a minute is a line. */
   controlRefused(reason: string): void;
@@ -82,6 +85,7 @@ export function createOperations({ log, metrics, recent, clock }: OperationsOpti
       say({ kind: 'reload-rejected', trigger, problems, again: trigger === 'poll' && mistakes === rejected });
       rejected = mistakes;
     },
+    acknowledged: (markets) => say({ kind: 'cancellation-acknowledged', markets }),
     controlListening: (address) => say({ kind: 'control-listening', address }),
     controlRefused(said) {
       const reason = metrics.controlRefused(said);
@@ -133,6 +137,8 @@ function sentenceOf(operation: Operation, now: Instant): string {
       return `The configuration was read again (${TRIGGER[operation.trigger]}): it is the one that is in force.`;
     case 'reload-rejected':
       return describeRejection(operation.trigger, operation.problems);
+    case 'cancellation-acknowledged':
+      return `An operator has seen that orders were cancelled: ${listed(operation.markets)}.`;
     case 'control-listening':
       return `Beats and commands: ${operation.address}`;
     case 'control-refused': {

@@ -45,7 +45,7 @@ const SILENT: Supervision = {
 };
 
 /**
- * `READY=1` once every wanted market is confirmed armed, as `/readyz` has it, and where none is wanted, the exchange
+ * `READY=1` once every wanted market is confirmed armed, as `/readyz?exclude=bots` has it, and where none is wanted, the exchange
  * answers; `WATCHDOG=1` from the keeper's own steps; a status line; and more time, step by step, while an exchange that is
  * down holds up the start, or a stop.
  */
@@ -114,11 +114,12 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
 }
 
 /**
- * Whether those who wait for the daemon may start. Where nothing is wanted armed, because no bot came within the grace,
+ * Whether those who wait for the daemon may start: every wanted market is armed. That is less than ready, since the bot
+ * may be among those who wait. Where nothing is wanted armed, because no bot came within the grace,
  * they may as soon as the exchange is there: a bot that is started then is protected by its first beat.
  */
-function mayFollow({ ready, wanted, away }: Summary): boolean {
-  return ready && (wanted > 0 || !away);
+function mayFollow({ phase, authorised, wanted, armed, away }: Summary): boolean {
+  return phase === 'running' && authorised && armed === wanted && (wanted > 0 || !away);
 }
 
 const describeStage = {

@@ -1,6 +1,6 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type ControlFlags, findControl } from '../../src/cli/control-address.ts';
 import { createControlClient } from '../../src/cli/control-client.ts';
@@ -9,7 +9,7 @@ import { statusOf } from './sample-status.ts';
 import { daemonAt, fileWith, folder, refusalWith, run } from './stage.ts';
 
 const TOKEN = 'a-token-of-some-length';
-const NOWHERE = '/nowhere/control.sock';
+const NOWHERE = '/nowhere';
 
 async function find(flags: ControlFlags, env: Record<string, string> = {}, usual = NOWHERE): Promise<string> {
   return (await findControl(flags, env, usual)).address.text;
@@ -31,7 +31,7 @@ describe('where the daemon is', () => {
 
   it('is said by the flag, else by the variable, else by the configuration, else by habit', async () => {
     const config = file();
-    const usual = fileWith('', 'control.sock');
+    const usual = dirname(fileWith('', 'control.sock'));
     const all = { ...fromVariable, ...fromListen, KILLSWITCHD_CONFIG: config };
     expect(await find(fromFlag, all, usual)).toBe('unix:/from/flag.sock');
     expect(await find({}, all, usual)).toBe('unix:/from/variable.sock');
@@ -42,17 +42,33 @@ describe('where the daemon is', () => {
     expect(await find({ config }, { KILLSWITCHD_CONFIG: '/no/such/file' }, usual)).toBe(
       'unix:/from/file.sock',
     );
-    expect(await find({}, {}, usual)).toBe(`unix:${usual}`);
+    expect(await find({}, {}, usual)).toBe(`unix:${usual}/control.sock`);
   });
 
   it('is not guessed where a configuration says that it takes no commands', async () => {
-    const usual = fileWith('', 'control.sock');
+    const usual = dirname(fileWith('', 'control.sock'));
     const config = fileWith('web: { listen: ["127.0.0.1:17477"] }\n', 'k.yaml');
     await expect(find({ config }, {}, usual)).rejects.toMatchObject({
       exitCode: 78,
       message: expect.stringMatching(
         /k\.yaml: control\.listen is missing or empty.*write control: \{ listen/,
       ),
+    });
+  });
+
+  it('is the only instance of this host, and must be said where there are several', async () => {
+    const run = folder();
+    const instance = (name: string) => {
+      mkdirSync(join(run, name));
+      writeFileSync(join(run, name, 'control.sock'), '');
+    };
+    mkdirSync(join(run, 'empty'));
+    instance('main');
+    expect(await find({}, {}, run)).toBe(`unix:${run}/main/control.sock`);
+    instance('other');
+    await expect(find({}, {}, run)).rejects.toMatchObject({
+      exitCode: 78,
+      message: `several daemons run here; say which: --control unix:${run}/main/control.sock, --control unix:${run}/other/control.sock`,
     });
   });
 

@@ -4,6 +4,7 @@ import { createSystemClock } from '../../src/clock.ts';
 import type { OperatorCommand, Progress } from '../../src/core/operate.ts';
 import { type Control, startControl } from '../../src/operator/control.ts';
 import type { ControlSources, LogLevel, ReloadReport } from '../../src/operator/control-sources.ts';
+import { addressOf } from '../operator/control-fixture.ts';
 import { sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { statusOf } from './sample-status.ts';
 import { fileWith, folder, run } from './stage.ts';
@@ -35,13 +36,18 @@ async function listener(report: ReloadReport = { kind: 'unchanged' }, state: Pro
       const markets = command.markets ?? ['BTC_USDT', 'ETH_USDT'];
       return markets.map((market) => ({ market, state, says: `${market} is ${state}.` }));
     },
+    acknowledge: () => [],
     reload: async () => report,
     logLevel: () => levels.at(-1)?.level ?? 'info',
     setLogLevel: (level, forMs) => levels.push({ level, forMs }),
     onRefused: () => {},
   };
   const socket = `unix:${join(folder(), 'control.sock')}`;
-  const control = await startControl({ listen: [socket, '127.0.0.1:0'], token: () => TOKEN, sources });
+  const control = await startControl({
+    listen: [socket, '127.0.0.1:0'].map(addressOf),
+    token: () => TOKEN,
+    sources,
+  });
   open.push(control);
   const tcp = new URL(control.addresses[1] ?? '').host;
   return { socket, tcp, commands, levels, ask: (...args: string[]) => run([...args, '--control', socket]) };
@@ -57,7 +63,7 @@ describe('with the control listener itself', () => {
 
   it('a command arrives as it was meant, and its outcome comes back', async () => {
     const { ask, commands } = await listener();
-    const paused = await ask('pause', 'ETH_USDT', '--for', '10m', '--wait', '2');
+    const paused = await ask('pause', '--yes', 'ETH_USDT', '--for', '10m', '--wait', '2');
     expect(paused).toMatchObject({ code: 0, out: ['ETH_USDT is done.'] });
     expect((await ask('trip', '--yes')).out).toEqual(['BTC_USDT is done.', 'ETH_USDT is done.']);
     expect(commands).toMatchObject([

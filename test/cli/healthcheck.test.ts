@@ -11,13 +11,6 @@ const SICK = sampleSnapshot({
   markets: [sampleMarket({ state: 'arming', guaranteedMs: null })],
 });
 
-const DISARMED = sampleMarket({
-  state: 'disarmed',
-  wanted: false,
-  guaranteedMs: null,
-  hold: { why: 'disarmed', untilWallMs: null },
-});
-
 const health = (live: boolean, ready: boolean, notReady: readonly string[] = []) =>
   daemon(() => ({ json: { live, ready, notReady } }));
 
@@ -61,19 +54,25 @@ describe('healthcheck', () => {
     expect((await run(['healthcheck'], { env })).code).toBe(0);
   });
 
-  it('is content with a daemon in which everything is disarmed, and says that nothing is guarded', async () => {
-    const said = 'The daemon is ready, but nothing is guarded: BTC_USDT is disarmed.';
-    const nothingGuarded = 'nothing is guarded: BTC_USDT is disarmed';
+  it('asks for whoever starts a bot whether all but the bots is ready', async () => {
+    const withoutBots = { ready: true, notReady: [] };
     const { address } = await daemon(() => ({
-      json: { live: true, ready: true, notReady: [], nothingGuarded },
+      json: { live: true, ready: false, notReady: ['x'], withoutBots },
     }));
-    const asked = await run(['healthcheck', '--ready', '--control', address]);
-    expect(asked).toMatchObject({ code: 0, out: [said] });
-    const live = await run(['healthcheck', '--control', address]);
-    expect(live).toMatchObject({ code: 0, out: ['The daemon is live.'] });
-    const web = await startWeb(() => sampleSnapshot({ markets: [DISARMED] }));
-    const byWeb = await run(['healthcheck', '--ready', '--web', new URL(web.addresses[0] ?? '').host]);
-    expect(byWeb).toMatchObject({ code: 0, out: [said] });
+    const forBots = ['healthcheck', '--ready', '--exclude', 'bots'];
+    const said = { code: 0, out: ['The daemon is ready for its bots.'] };
+    expect(await run([...forBots, '--control', address])).toMatchObject(said);
+    const dead = { bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 20_000, ttlMs: 15_000 } as const;
+    const suspended = sampleMarket({ state: 'suspended', wanted: false });
+    const web = await startWeb(() => sampleSnapshot({ markets: [suspended], bots: [dead] }));
+    const { host } = new URL(web.addresses[0] ?? '');
+    expect(await run([...forBots, '--web', host])).toMatchObject(said);
+    const ready = await run(['healthcheck', '--ready', '--web', host]);
+    expect(ready).toMatchObject({
+      code: 69,
+      err: [expect.stringContaining('bot/main failed: it is silent')],
+    });
+    expect((await run(['healthcheck', '--exclude', 'bots', '--web', host])).code).toBe(64);
   });
 
   it('prefers the control listener where both are configured, and finds both in the file', async () => {

@@ -10,7 +10,7 @@ const progress = (market: string, state: State, says: string) => ({
   says: `${market} ${says}.`,
 });
 const DONE: Reply = {
-  json: { done: true, markets: [progress('BTC_USDT', 'done', 'is armed for another 59 s')] },
+  json: { done: true, markets: [progress('BTC_USDT', 'done', 'is armed and renewed: 59 s left now')] },
 };
 
 /** Runs a command against a daemon that gives this reply, and tells what the daemon was asked. */
@@ -36,17 +36,21 @@ describe('a command to the running daemon', () => {
       { markets: ['BTC_USDT'], waitSeconds: 60 },
     ],
     [['trip', '--yes'], '/v1/trip', { waitSeconds: 15 }],
-    [['pause', '--for', '10m'], '/v1/pause', { forSeconds: 600, waitSeconds: 15 }],
+    [['pause', '--yes', '--for', '10m'], '/v1/pause', { forSeconds: 600, waitSeconds: 15 }],
     [
-      ['pause', 'BTC_USDT', '--for', '1.5h'],
+      ['pause', 'BTC_USDT', '--yes', '--for', '1.5h'],
       '/v1/pause',
       { markets: ['BTC_USDT'], forSeconds: 5400, waitSeconds: 15 },
     ],
-    [['pause', '--for', '1s'], '/v1/pause', { forSeconds: 1, waitSeconds: 15 }],
-    [['pause', '--for', '24h'], '/v1/pause', { forSeconds: 86_400, waitSeconds: 15 }],
+    [['pause', '--yes', '--for', '1s'], '/v1/pause', { forSeconds: 1, waitSeconds: 15 }],
+    [['pause', '--yes', '--for', '24h'], '/v1/pause', { forSeconds: 86_400, waitSeconds: 15 }],
   ])('%j asks for it and says what has happened', async (args, path, body) => {
     const { code, out, err, asked } = await order(args);
-    expect({ code, out, err }).toEqual({ code: 0, out: ['BTC_USDT is armed for another 59 s.'], err: [] });
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: ['BTC_USDT is armed and renewed: 59 s left now.'],
+      err: [],
+    });
     expect(asked).toMatchObject([{ method: 'POST', path, body }]);
     expect(asked[0]?.headers).toMatchObject({ 'content-type': 'application/json', host: 'localhost' });
   });
@@ -134,8 +138,12 @@ describe('a command to the running daemon', () => {
 describe('a command that takes the guard away', () => {
   const twoDone: Reply = { json: { done: true, markets: [] } };
 
-  it.each(['trip', 'disarm'])('%s is refused without a terminal and without --yes', async (name) => {
-    const { code, err, asked } = await order([name, 'BTC_USDT']);
+  it.each(['trip', 'disarm', 'pause'])('%s is refused without a terminal and without --yes', async (name) => {
+    const { code, err, asked } = await order([
+      name,
+      'BTC_USDT',
+      ...(name === 'pause' ? ['--for', '10m'] : []),
+    ]);
     expect(code).toBe(64);
     expect(err).toEqual([
       `killswitchd ${name}: nobody can be asked here whether it is meant: add --yes; nothing was changed`,
@@ -172,12 +180,21 @@ describe('a command that takes the guard away', () => {
   });
 });
 
+describe('ack', () => {
+  it.each([
+    [[], {}, ['BTC_USDT', 'ETH_USDT'], 'Acknowledged: 2 markets (BTC_USDT, ETH_USDT).'],
+    [['BTC_USDT'], { markets: ['BTC_USDT'] }, ['BTC_USDT'], 'Acknowledged: BTC_USDT.'],
+    [[], {}, [], 'There was nothing to acknowledge.'],
+  ])('%j takes the record of cancelled orders off the status', async (markets, body, acknowledged, said) => {
+    const { code, out, asked } = await order(['ack', ...markets], { json: { acknowledged } });
+    expect({ code, out }).toEqual({ code: 0, out: [said] });
+    expect(asked).toMatchObject([{ method: 'POST', path: '/v1/ack', body }]);
+  });
+});
+
 describe('a flag that makes no sense', () => {
   it.each([
     ['10', 'write 10s'],
-    ['10 min', 'write 10m'],
-    ['10M', 'write 10m'],
-    ['0s', 'write 1s'],
     ['2d', 'write 24h'],
     ['0.5d', 'write 12h'],
     ['25h', 'write 24h'],
@@ -187,7 +204,7 @@ describe('a flag that makes no sense', () => {
     ['', null],
     ['-5m', null],
   ])('--for %j ends it with 64 and what to write instead', async (text, hint) => {
-    const { code, err, asked } = await order(['pause', `--for=${text}`]);
+    const { code, err, asked } = await order(['pause', '--yes', `--for=${text}`]);
     expect(code).toBe(64);
     expect(err[0]).toContain('allowed: a number with s, m or h, from 1s to 24h');
     expect(err[0]?.split('; ')[2] ?? null).toBe(hint);

@@ -20,14 +20,16 @@ const PROBLEM =
 
 describe('reload', () => {
   it('says which markets the new configuration adds, removes and changes', async () => {
-    const progress = [{ market: 'BTC_USDT', state: 'done', says: 'BTC_USDT is armed for another 59 s.' }];
+    const progress = [
+      { market: 'BTC_USDT', state: 'done', says: 'BTC_USDT is armed and renewed: 59 s left now.' },
+    ];
     const { code, out, err, asked } = await reload({ json: applied(progress) }, ['--wait', '20']);
     expect({ code, err }).toEqual({ code: 0, err: [] });
     expect(out).toEqual([
       'The new configuration is in force.',
       'Added: 2 markets (BTC_USDT, ETH_USDT).',
       'Removed: XRP_USDT.',
-      'BTC_USDT is armed for another 59 s.',
+      'BTC_USDT is armed and renewed: 59 s left now.',
     ]);
     expect(asked).toMatchObject([{ method: 'POST', path: '/v1/reload', body: { waitSeconds: 20 } }]);
   });

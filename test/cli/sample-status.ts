@@ -1,4 +1,5 @@
 import type { MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
+import type { Cancellation } from '../../src/operator/cancellations.ts';
 import { describeStatus, type StatusDocument } from '../../src/operator/status.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 
@@ -8,17 +9,19 @@ const NOW_MS = 1_795_000_006_000;
 export function statusOf(
   markets: readonly Partial<MarketSnapshot>[],
   changes: Partial<Snapshot> = {},
+  cancellations: readonly Cancellation[] = [],
 ): StatusDocument {
   const snapshot = sampleSnapshot({ ...changes, markets: markets.map((market) => sampleMarket(market)) });
   return describeStatus(
     {
       snapshot,
       events: [],
+      cancellations,
       version: '1.2.3',
       startedAtWallMs: NOW_MS - 7_500_000,
       now: { monoMs: 0, bootMs: 0, wallMs: NOW_MS },
     },
-    Number.POSITIVE_INFINITY,
+    { limit: Number.POSITIVE_INFINITY },
   );
 }
 

@@ -1,12 +1,17 @@
-import { describe, expect, it } from 'vitest';
-import type { StatusDocument } from '../../src/operator/status.ts';
+import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, it, vi } from 'vitest';
+import { sayTime } from '../../src/operator/page-words.ts';
+import { start as startWeb } from '../operator/web-fixture.ts';
 import { inMs, statusOf } from './sample-status.ts';
-import { daemon, run, type Setting } from './stage.ts';
+import { daemon, daemonAt, folder, refusalWith, run, type Setting, start } from './stage.ts';
 
 const BTC = { market: 'BTC_USDT', bot: 'main' };
 const WIDE = { columns: 200, rows: 50 };
+const SOON = { timeout: 15_000, interval: 20 };
+const DEAD = [{ bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 25_000, ttlMs: 15_000 }] as const;
 
-async function show(document: StatusDocument | object, args: readonly string[] = [], setting: Setting = {}) {
+async function show(document: object, args: readonly string[] = [], setting: Setting = {}) {
   const { address } = await daemon(() => ({ json: document }));
   return run(['status', '--control', address, ...args], setting);
 }
@@ -22,67 +27,81 @@ describe('status', () => {
     expect(err).toEqual([]);
     expect(out[0]).toMatch(/^killswitchd 1\.2\.3, up 2 h 5 min, at unix:\/.*control\.sock$/);
     expect(out.slice(1)).toEqual([
-      'Ready: every wanted market is confirmed armed.',
+      'The timer is armed. Nothing needs attention.',
+      'Ready',
       'Exchange http://127.0.0.1:1: up, ping 12 ms',
       '1 market: 1 armed',
       '',
-      'MARKET    STATE  LEFT  TIMEOUT  EVERY  SLACK  BOT             LAPSES  FAILED',
-      'BTC_USDT  armed  54 s     60 s    6 s   87 %  main 1.2 s ago       0       1',
+      'MARKET    STATE  LEFT  TIMEOUT  EVERY  SLACK  BOT   LAPSES  FAILED',
+      'BTC_USDT  armed  55 s     60 s    6 s   87 %  main       0       1',
       '',
       'A stop now (policy delete):',
       '  deletes the timer: the orders stay: BTC_USDT',
     ]);
   });
 
-  it('says so where nothing is guarded', async () => {
-    const disarmed = {
-      ...BTC,
-      state: 'disarmed',
-      wanted: false,
-      guaranteedMs: null,
-      hold: { why: 'disarmed', untilWallMs: null },
-    } as const;
-    const { out, code } = await show(statusOf([disarmed, { ...disarmed, market: 'ETH_USDT' }]));
-    expect(code).toBe(0);
-    expect(out[1]).toBe('Ready, but nothing is guarded: all 2 markets are disarmed.');
+  it('says by when the orders of a dead bot are cancelled', async () => {
+    const firesByWallMs = inMs(19_000);
+    const { out } = await show(
+      statusOf([{ ...BTC, state: 'suspended', wanted: false, firesByWallMs }], { bots: DEAD }),
+    );
+    const at = sayTime(firesByWallMs / 1000);
+    expect(out[1]).toContain(`Orders of BTC_USDT are cancelled by ${at}: the bot main is silent.`);
+    expect(out[2]).toBe('Not ready: the bot main is silent: its timers are not renewed');
+    expect(lineOf(out, 'BTC_USDT')).toMatch(
+      new RegExp(`suspended 19 s .* main silent .* orders are cancelled by ${at}$`),
+    );
+  });
+
+  it('keeps saying whose orders were cancelled, when and why, and how to acknowledge it', async () => {
+    const byWallMs = inMs(-60_000);
+    const { out } = await show(
+      statusOf([BTC], {}, [
+        { market: 'BTC_USDT', certainty: 'certain', why: 'bot_stale', byWallMs, count: 1 },
+        { market: 'OLD_USDT', certainty: 'possible', why: 'deleted_late', byWallMs, count: 2 },
+      ]),
+    );
+    const at = sayTime(byWallMs / 1000);
+    expect(out).toContain(`Orders of BTC_USDT were cancelled by ${at}: its bot was silent`);
+    expect(out).toContain(
+      `Orders of OLD_USDT may have been cancelled by ${at}: its timer may have fired before it was deleted (2 times)`,
+    );
+    expect(out).toContain('Check the orders, then: killswitchd ack');
   });
 
   it('says why it is not ready, what is wrong with the exchange, and what is the matter with each market', async () => {
-    const { out, code } = await show(
-      statusOf(
-        [
-          { ...BTC, state: 'expired', guaranteedMs: -200, lapses: 2, lastProblem: 'HTTP 503 with 163 bytes' },
-          {
-            market: 'ETH_USDT',
-            bot: 'main',
-            state: 'paused',
-            hold: { why: 'paused', untilWallMs: inMs(540_000) },
-          },
-          { market: 'SOL_USDT', bot: 'main', state: 'disarmed', hold: { why: 'tripped', untilWallMs: null } },
-          {
-            market: 'XRP_USDT',
-            bot: 'quiet',
-            state: 'arming',
-            guaranteedMs: null,
-            lastSlackRatio: null,
-            leaving: true,
-          },
-        ],
-        {
-          ready: false,
-          notReady: ['one reason', 'another', 'a third', 'a fourth', 'a fifth'],
-          bases: [
-            { url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'ECONNREFUSED', outage: true },
-          ],
-          bots: [
-            { bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 25_000, ttlMs: 15_000 },
-            { bot: 'quiet', mode: 'none', state: 'alive', evidenceAgeMs: null, ttlMs: null },
-          ],
-        },
-      ),
-    );
+    const markets = [
+      {
+        ...BTC,
+        state: 'expired',
+        guaranteedMs: -200,
+        firesByWallMs: inMs(-1),
+        lapses: 2,
+        lastProblem: 'HTTP 503',
+      },
+      {
+        market: 'ETH_USDT',
+        state: 'paused',
+        wanted: false,
+        hold: { why: 'paused', untilWallMs: inMs(540_000) },
+      },
+      { market: 'SOL_USDT', state: 'disarmed', wanted: false, hold: { why: 'tripped', untilWallMs: null } },
+      {
+        market: 'XRP_USDT',
+        bot: 'quiet',
+        state: 'arming',
+        guaranteedMs: null,
+        lastSlackRatio: null,
+        leaving: true,
+      },
+    ] as const;
+    const bases = [
+      { url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'ECONNREFUSED', outage: true },
+    ];
+    const notReady = ['one reason', 'another', 'a third', 'a fourth', 'a fifth'];
+    const { out, code } = await show(statusOf(markets, { notReady, bases }));
     expect(code).toBe(0);
-    expect(out.slice(1, 7)).toEqual([
+    expect(out.slice(2, 8)).toEqual([
       'Not ready: one reason',
       '  another',
       '  a third',
@@ -90,93 +109,70 @@ describe('status', () => {
       'Exchange http://127.0.0.1:1: outage: ECONNREFUSED',
       '4 markets: 1 expired, 1 paused, 1 disarmed, 1 arming',
     ]);
-    expect(lineOf(out, 'BTC_USDT')).toBe(
-      'BTC_USDT expired 0 s 60 s 6 s 87 % main stale, 25 s ago 2 1 HTTP 503 with 163 bytes',
-    );
-    expect(lineOf(out, 'ETH_USDT')).toMatch(/paused for another 9 min$/);
+    expect(lineOf(out, 'BTC_USDT')).toBe('BTC_USDT expired 0 s 60 s 6 s 87 % main 2 1 HTTP 503');
+    expect(lineOf(out, 'ETH_USDT')).toContain(`paused until ${sayTime(inMs(540_000) / 1000)}`);
     expect(lineOf(out, 'SOL_USDT')).toMatch(/tripped until it is armed$/);
-    expect(lineOf(out, 'XRP_USDT')).toBe(
-      'XRP_USDT arming - 60 s 6 s - quiet not watched 0 1 no longer configured',
-    );
+    expect(lineOf(out, 'XRP_USDT')).toBe('XRP_USDT arming – 60 s 6 s - quiet 0 1 no longer configured');
   });
 
   it('shows the worst of ten thousand markets first and says how many it leaves out', async () => {
-    const markets = Array.from({ length: 10_000 }, (_, index) => ({ market: `M${index}_USDT` }));
-    const sick = markets.map((market, index) => {
+    const markets = Array.from({ length: 10_000 }, (_, index) => {
+      const market = { market: `M${index}_USDT` };
       if (index === 9000) return { ...market, state: 'retrying' as const, guaranteedMs: 9000 };
       if (index === 9001) return { ...market, state: 'retrying' as const, guaranteedMs: 3000 };
-      if (index === 9999) return { ...market, state: 'expired' as const };
-      return index === 5000 ? { ...market, lapses: 1 } : market;
+      return index === 9999 ? { ...market, state: 'expired' as const } : market;
     });
-    const { out } = await show(statusOf(sick));
+    const { out } = await show(statusOf(markets));
     const first = out.findIndex((line) => line.startsWith('MARKET'));
-    expect(out.slice(first + 1, first + 6).map((line) => line.split(' ')[0])).toEqual([
+    expect(out.slice(first + 1, first + 5).map((line) => line.split(' ')[0])).toEqual([
       'M9999_USDT',
       'M9001_USDT',
       'M9000_USDT',
-      'M5000_USDT',
       'M0_USDT',
     ]);
-    expect(out).toContain('10,000 markets: 9,997 armed, 2 retrying, 1 expired');
     expect(out).toContain('9,960 more markets are left out, in no worse state than these; --all shows them.');
     expect(out.at(-1)).toMatch(/: 10,000 markets \(M0_USDT, .* and 9,995 more\)$/);
-    const all = await show(statusOf(sick), ['--all']);
+    const all = await show(statusOf(markets), ['--all']);
     expect(all.out.filter((line) => /^M\d+_USDT /.test(line))).toHaveLength(10_000);
-    expect(lineOf(all.out, 'M9999_USDT')).toMatch(/expired/);
   });
 
-  it('has colours and bars on a terminal, no colours with NO_COLOR, and neither elsewhere', async () => {
-    const document = statusOf([{ ...BTC, guaranteedMs: 30_000 }]);
-    const coloured = (await show(document, [], { terminal: WIDE, env: { LANG: 'en_GB.UTF-8' } })).out.join(
-      '\n',
+  it('has colours on a terminal, and none with NO_COLOR or elsewhere', async () => {
+    const document = statusOf([BTC]);
+    expect((await show(document, [], { terminal: WIDE })).out.join('\n')).toContain(
+      '\u001b[32marmed\u001b[0m',
     );
-    expect(coloured).toContain('\u001b[32marmed\u001b[0m');
-    expect(coloured).toContain('█████░░░░░');
-    const plain = (await show(document, [], { terminal: WIDE, env: { NO_COLOR: '1', LANG: 'C' } })).out.join(
-      '\n',
-    );
-    expect(plain).not.toContain('\u001b');
-    expect(plain).toContain('#####.....');
-    expect((await show(document)).out.join('\n')).not.toMatch(/\p{Cc}(?<!\n)|█|##/u);
+    const plain = await show(document, [], { terminal: WIDE, env: { NO_COLOR: '1' } });
+    for (const { out } of [plain, await show(document)]) expect(out.join('\n')).not.toContain('\u001b');
   });
 
   it.each([40, 60, 80, 100])(
     'fits its table into %i columns and keeps what matters most',
     async (columns) => {
-      const document = statusOf([
-        {
-          ...BTC,
-          state: 'retrying',
-          lastProblem: 'a long tale of what came back from the exchange instead of a timer',
-        },
-        { market: 'A_MARKET_WITH_A_LONG_NAME_USDT', bot: 'main' },
-      ]);
-      const { out } = await show(document, [], { terminal: { columns, rows: 24 }, env: { NO_COLOR: '1' } });
+      const lastProblem = 'a long tale of what came back from the exchange instead of a timer';
+      const markets = [
+        { ...BTC, state: 'retrying', lastProblem },
+        { market: 'A_MARKET_WITH_A_LONG_NAME_USDT' },
+      ] as const;
+      const { out } = await show(statusOf(markets), [], {
+        terminal: { columns, rows: 24 },
+        env: { NO_COLOR: '1' },
+      });
       const first = out.findIndex((line) => line.startsWith('MARKET'));
       const table = out.slice(first, first + 3);
       expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(columns);
       expect(table[0]).toMatch(/MARKET +STATE.* LEFT/);
-      expect(table[1]).toMatch(/BTC_USDT +retrying .*54 s/);
-      if (columns >= 60) expect(table[1]).toMatch(/a long tale.*…$/);
+      expect(table[1]).toMatch(/BTC_USDT +retrying .*55 s/);
+      if (columns >= 60) expect(table[1]).toMatch(/a long.*…$/);
     },
   );
 
-  it('--json prints the document as it came', async () => {
+  it('--json prints the document as it came, from whichever listener answers', async () => {
     const document = { ...statusOf([BTC]), somethingNew: { from: 'a later version' } };
-    const { out, code } = await show(document, ['--json']);
-    expect(code).toBe(0);
-    expect(out).toEqual([JSON.stringify(document)]);
-  });
-
-  it('reads what an older or a later daemon says as far as it goes', async () => {
-    const { out, code } = await show({
-      version: 7,
-      ready: 'maybe',
-      markets: [{ market: 'BTC_USDT', lapses: 'x' }, 3],
-    });
-    expect(code).toBe(0);
-    expect(lineOf(out, 'BTC_USDT')).toBe('BTC_USDT - - - - 0 0');
-    expect(out).toContain('Not ready: it does not say why');
+    expect(await show(document, ['--json'])).toMatchObject({ code: 0, out: [JSON.stringify(document)] });
+    const { host } = new URL((await startWeb()).addresses[0] ?? '');
+    const byWeb = await run(['status', '--json'], { env: { KILLSWITCHD_WEB_LISTEN: host } });
+    expect(byWeb.code).toBe(0);
+    expect(JSON.parse(byWeb.out[0] ?? '')).toMatchObject({ schemaVersion: 1, version: '1.2.3' });
   });
 
   it('lets no text of the exchange steer the terminal', async () => {
@@ -187,5 +183,74 @@ describe('status', () => {
     });
     expect(out.join('')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
     expect(out.join('\n')).toContain('gone [2J ]0;owned BTC_USDT  armed');
+  });
+});
+
+describe('status --watch', () => {
+  it('redraws on a terminal until Ctrl-C, within the screen, and ends with 0', async () => {
+    const { address } = await daemon(() => ({
+      json: statusOf(Array.from({ length: 200 }, (_, index) => ({ market: `M${index}_USDT` }))),
+    }));
+    const screen = { columns: 100, rows: 20 };
+    const watch = start(['status', '--watch', '--control', address], { terminal: screen });
+    await vi.waitFor(() => expect(watch.drawn.length).toBeGreaterThan(1), SOON);
+    const lines = stripVTControlCharacters(watch.drawn.at(-1) ?? '').split('\n');
+    expect(lines.length).toBeLessThanOrEqual(screen.rows);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(screen.columns);
+    expect(lines.join('\n')).toMatch(/M0_USDT +armed[^]*19\d more markets are left out[^]*A stop now/);
+    watch.signal('SIGINT');
+    expect(await watch.ended).toBe(0);
+  });
+
+  it('writes a line per change where there is no terminal, and says when the daemon is lost and back', async () => {
+    const socket = join(folder(), 'control.sock');
+    const other = { market: 'ETH_USDT' };
+    const expired = { ...BTC, state: 'expired' as const, guaranteedMs: -1, lastProblem: 'HTTP 503' };
+    const documents = [statusOf([BTC, other]), statusOf([expired, other]), statusOf([BTC], { bots: DEAD })];
+    let looks = 0;
+    const first = await daemonAt({ socket }, () => ({ json: documents[Math.min(looks++, 2)] }));
+    const watch = start(['status', '--watch', '--control', `unix:${socket}`]);
+    const said = () => watch.out.map((line) => line.slice(line.indexOf(' ') + 1));
+    await vi.waitFor(() => expect(said()).toContain('Bot main: silent'), SOON);
+    await first.close();
+    await vi.waitFor(() => expect(said().join('\n')).toMatch(/Lost the daemon: .*goes on trying/), SOON);
+    await daemonAt({ socket }, () => ({ json: documents[0] }));
+    await vi.waitFor(() => expect(said()).toContain('The daemon answers again.'), SOON);
+    watch.signal('SIGTERM');
+    expect(await watch.ended).toBe(0);
+    expect(watch.out.every((line) => /^\d{4}-\d\d-\d\dT[\d:.]+Z /.test(line))).toBe(true);
+    expect(
+      said()
+        .filter((line) => line.includes('_USDT: '))
+        .slice(0, 5),
+    ).toEqual([
+      'BTC_USDT: armed',
+      'ETH_USDT: armed',
+      'BTC_USDT: expired: HTTP 503',
+      'BTC_USDT: armed',
+      'ETH_USDT: no longer there',
+    ]);
+  });
+
+  it('ends at once at Ctrl-C although the daemon hangs, and when nobody reads any more', async () => {
+    const hangs = await daemon(() => () => {});
+    const watch = start(['status', '--watch', '--control', hangs.address]);
+    await vi.waitFor(() => expect(hangs.asked).toHaveLength(1), SOON);
+    watch.signal('SIGINT');
+    expect(await watch.ended).toBe(0);
+    const { address } = await daemon(() => ({ json: statusOf([BTC]) }));
+    const reader = start(['status', '--watch', '--json', '--control', address]);
+    await vi.waitFor(() => expect(reader.out.length).toBeGreaterThan(0), SOON);
+    reader.stopReading();
+    expect(await reader.ended).toBe(0);
+  });
+
+  it('ends with 69 where there is no daemon to begin with, with 77 where it refuses the token, with 64 beside --all', async () => {
+    expect((await run(['status', '--watch', '--control', `unix:${join(folder(), 'none.sock')}`])).code).toBe(
+      69,
+    );
+    const { address } = await daemon(() => refusalWith(401, 'unauthorised', 'no'));
+    expect((await run(['status', '--watch', '--control', address])).code).toBe(77);
+    expect((await run(['status', '--watch', '--all', '--control', address])).code).toBe(64);
   });
 });

@@ -212,15 +212,28 @@ describe('the daemon', () => {
     expect(look(driver)).toMatchObject({ ready: true, notReady: [], authorised: true });
   });
 
-  test('is ready without the markets of a bot that does not live', () => {
+  test('is ready without the markets of a bot that said goodbye, and not while a bot is dead', () => {
     const driver = armed({ markets: ['AAA:10:maker', 'BBB:10:taker'], liveness: { mode: 'beat' } });
     driver.feed({ kind: 'evidence', bot: 'maker', says: 'beat', agoMs: 0 });
     driver.feed({ kind: 'evidence', bot: 'taker', says: 'goodbye', agoMs: 0 });
     driver.live(14_000);
     expect(look(driver)).toMatchObject({ ready: true });
-    expect(look(driver).bots.map(({ bot, state }) => [bot, state])).toEqual([
-      ['maker', 'alive'],
-      ['taker', 'goodbye'],
+    driver.feed({ kind: 'evidence', bot: 'taker', says: 'fail', agoMs: 0 });
+    const failed = 'the bot taker has failed: its timers are not renewed';
+    expect(look(driver)).toMatchObject({ ready: false, notReady: [failed] });
+    driver.live(10_000);
+    const silent = 'the bot maker is silent: its timers are not renewed';
+    expect(look(driver).notReady).toEqual([silent, failed]);
+  });
+
+  test('is not ready while a market of a living bot is out of guard, or nothing is guarded', () => {
+    const driver = armed({ markets: ['AAA', 'BBB'], liveness: { mode: 'beat' } });
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.feed({ kind: 'operate', command: { does: 'pause', markets: ['AAA'], forMs: 60_000 } });
+    expect(look(driver).notReady).toEqual(['AAA is paused']);
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
+    expect(look(driver).notReady).toEqual([
+      'nothing is guarded: of 2 markets 1 is paused, 1 has a bot that said goodbye',
     ]);
   });
 

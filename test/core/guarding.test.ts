@@ -23,22 +23,22 @@ test('nothing is said while one market is wanted, however many others are not', 
   const driver = armed({ markets: ['AAA', 'BBB'] });
   expect(look(driver)).toEqual([true, null]);
   hold(driver, 'disarm', ['AAA']);
-  expect(look(driver)).toEqual([true, null]);
+  expect(look(driver)).toEqual([false, null]);
 });
 
-test('a daemon whose every market is out of guard is ready, and says that nothing is guarded', () => {
+test('a daemon whose every market is out of guard is not ready, and says that nothing is guarded', () => {
   const driver = armed({ markets: ['AAA', 'BBB', 'CCC'] });
   hold(driver, 'disarm');
-  expect(look(driver)).toEqual([true, 'nothing is guarded: all 3 markets are disarmed']);
+  expect(look(driver)).toEqual([false, 'nothing is guarded: all 3 markets are disarmed']);
   hold(driver, 'arm', ['BBB', 'CCC']);
   hold(driver, 'pause', ['BBB', 'CCC']);
-  expect(look(driver)).toEqual([true, 'nothing is guarded: of 3 markets 1 is disarmed, 2 are paused']);
+  expect(look(driver)).toEqual([false, 'nothing is guarded: of 3 markets 1 is disarmed, 2 are paused']);
 });
 
 test('names a single market', () => {
   const driver = armed({});
   hold(driver, 'trip');
-  expect(look(driver)).toEqual([true, 'nothing is guarded: AAA is tripped']);
+  expect(look(driver)).toEqual([false, 'nothing is guarded: AAA is tripped']);
 });
 
 test.each([
@@ -47,12 +47,12 @@ test.each([
 ] as const)('tells of bots after %s', (says, text) => {
   const driver = armed({ markets: ['AAA', 'BBB'], liveness: { mode: 'beat' } });
   driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
-  expect(look(driver)).toEqual([true, text]);
+  expect(look(driver)).toEqual([false, text]);
 });
 
 test('tells of a bot that never came, and of one that comes', () => {
   const driver = armed({ liveness: { mode: 'beat', startupGraceMs: 0 } });
-  expect(look(driver)).toEqual([true, 'nothing is guarded: AAA has a bot that gives no sign of life']);
+  expect(look(driver)).toEqual([false, 'nothing is guarded: AAA has a bot that is silent']);
   driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
   expect(look(driver)[1]).toBeNull();
 });

@@ -115,7 +115,7 @@ describe('arm after a trip', () => {
     driver.live(1000);
     expect(progress(driver, 'arm')).toMatchObject({
       state: 'done',
-      says: expect.stringMatching(/^AAA is armed for another 5\d/),
+      says: expect.stringMatching(/^AAA is armed and renewed: 5\d/),
     });
   });
 

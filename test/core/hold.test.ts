@@ -95,7 +95,7 @@ describe('arm', () => {
     operate(driver, 'arm');
     expect(progress(driver, 'arm').state).toBe('waiting');
     expect(written(driver, 3000)[0]).toBe(60);
-    expect(progress(driver, 'arm').says).toMatch(/^AAA is armed for another 5\d(\.\d)? s\.$/);
+    expect(progress(driver, 'arm').says).toMatch(/^AAA is armed and renewed: 5\d(\.\d)? s left now\.$/);
     expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'operator' }]);
   });
 

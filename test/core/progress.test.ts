@@ -31,7 +31,7 @@ function armed(options: SettingsOptions = {}): Driver {
 }
 
 test('an armed market says for how long, in tenths of a second', () => {
-  expect(says(armed(), 'arm')).toBe('done: AAA is armed for another 58.3 s.');
+  expect(says(armed(), 'arm')).toBe('done: AAA is armed and renewed: 58.3 s left now.');
 });
 
 test('a market that no answer has come for is waited for, and no time is claimed for it', () => {

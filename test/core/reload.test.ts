@@ -281,6 +281,6 @@ test('a market with a new timeout is waited for until the new one is confirmed',
   driver.live(1000);
   expect(progressOf(driver.state, 'arm', driver.market('AAA'))).toMatchObject({
     state: 'done',
-    says: expect.stringMatching(/^AAA is armed for another 2\d/),
+    says: expect.stringMatching(/^AAA is armed and renewed: 2\d/),
   });
 });

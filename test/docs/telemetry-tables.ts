@@ -1,7 +1,7 @@
 import { CERTAINTIES, FIRINGS, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import { FAILURE_REASONS } from '../../src/core/outcome.ts';
 import { MARKET_STATES } from '../../src/core/snapshot.ts';
-import { REFUSALS } from '../../src/operator/control-refusal.ts';
+import { REFUSALS } from '../../src/operator/control-sources.ts';
 import { describeNotice } from '../../src/telemetry/events.ts';
 import {
   BOT_STATES,

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { REFUSALS } from '../../src/operator/control.ts';
-import { ControlRefusal } from '../../src/operator/control-refusal.ts';
+import { ControlRefusal, REFUSALS } from '../../src/operator/control-sources.ts';
 import { asker, createSpy, messageOf, start } from './control-fixture.ts';
 
 const document = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'http.md'), 'utf8');

@@ -7,6 +7,7 @@ import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { type Control, startControl } from '../../src/operator/control.ts';
 import type { ControlSources } from '../../src/operator/control-sources.ts';
+import type { ListenAddress } from '../../src/operator/listen.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 export const clock = createSystemClock();
@@ -67,6 +68,10 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
       calls.push(['operate', ...asked]);
       return (asked[0].markets ?? ['BTC_USDT', 'ETH_USDT']).map(done);
     },
+    acknowledge: (...asked) => {
+      calls.push(['acknowledge', ...asked]);
+      return asked[0] ?? ['BTC_USDT'];
+    },
     reload: async (...asked) => {
       calls.push(['reload', ...asked]);
       return { kind: 'unchanged' };
@@ -83,6 +88,13 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
   return { sources, calls, refused };
 }
 
+/** `unix:/PATH` or `HOST:PORT` as the configuration reads it. */
+export function addressOf(text: string): ListenAddress {
+  if (text.startsWith('unix:')) return { kind: 'unix', text, path: text.slice('unix:'.length) };
+  const [, host = '', port] = /^\[?(.*?)\]?:(\d+)$/.exec(text) ?? [];
+  return { kind: 'tcp', text, host, port: Number(port) };
+}
+
 /** Starts listeners that are closed after the test. */
 export async function start(
   spy: Spy,
@@ -90,7 +102,7 @@ export async function start(
   token: () => string | null = () => null,
   access: 'owner' | 'group' = 'owner',
 ): Promise<Control> {
-  const control = await startControl({ listen, access, token, sources: spy.sources });
+  const control = await startControl({ listen: listen.map(addressOf), access, token, sources: spy.sources });
   open.add(control);
   return control;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { REFUSALS } from '../../src/operator/control.ts';
+import { REFUSALS } from '../../src/operator/control-sources.ts';
 import { asker, codeOf, createSpy, dial, say, start, TCP } from './control-fixture.ts';
 
 const JSON_HEAD = 'Host: localhost\r\nContent-Type: application/json\r\n';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { REFUSALS } from '../../src/operator/control.ts';
+import { REFUSALS } from '../../src/operator/control-sources.ts';
 import {
   type Asked,
   asker,
@@ -25,7 +25,7 @@ const EVERYWHERE: readonly (readonly [string, string, Asked, number, string, str
   ['POST of the status', '/v1/status', {}, 405, 'wrong_method', 'found POST; allowed: GET, HEAD'],
   ['another query', '/v1/beat?bto=main', {}, 400, 'unknown_key', '"bto"; allowed: bot; did you mean bot?'],
   ['a query of a command', '/v1/trip?markets=BTC_USDT', {}, 400, 'unknown_key', 'allowed: none'],
-  ['two bots in the query', '/v1/beat?bot=main&bot=maker', {}, 400, 'invalid_value', 'one value'],
+  ['two bots in the query', '/v1/beat?bot=main&bot=maker', {}, 400, 'invalid_value', "allowed: a bot's name"],
   ['an unknown bot', '/v1/beat?bot=mian', {}, 404, 'unknown_bot', 'did you mean main?'],
   [
     'no bot where there are two',
@@ -237,19 +237,11 @@ describe.each(['a Unix socket', 'loopback'])('over %s', (kind) => {
     const spy = createSpy();
     const ask = await open(spy);
     for (const [body, place] of [
-      ['{"markets":["BTC_USDT"],\n  "waitSeconds":1,}', 'line 2, column 19'],
-      ['{"markets":[secret]}', 'line 1, column 13'],
-      ["{'level':'debug'}", 'line 1, column 2'],
-      ['{"level":"debug"', 'line 1, column 17'],
-      ['{"level":"de\tbug"}', 'line 1, column 10'],
-      ['{} {}', 'line 1, column 4'],
-      ['[1,2,,3]', 'line 1, column 6'],
-      ['{"a":01}', 'line 1, column 6'],
-      ['{"a":[1}', 'line 1, column 8'],
-      ['{"a" 1}', 'line 1, column 6'],
-      ['[nul]', 'line 1, column 2'],
-      ['['.repeat(60_000), 'line 1, column 60001'],
-      ['\u00a0{}', 'line 1, column 1'],
+      ['{"markets":["BTC_USDT"],\n  "waitSeconds":1,}', 'line 2 column 19'],
+      ['{"level":"debug"', 'line 1 column 17'],
+      ['{"a":[1}', 'line 1 column 8'],
+      // Node names no place here, and would show what stands there.
+      ['{"markets":[secret]}', 'a part of it'],
     ] as const) {
       const reply = await ask('/v1/arm', { body, headers: { 'content-type': 'application/json' } });
       expect([reply.status, codeOf(reply)]).toEqual([400, 'malformed_json']);

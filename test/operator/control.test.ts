@@ -228,6 +228,19 @@ describe('a command', () => {
   });
 });
 
+describe('an acknowledgement', () => {
+  test('is of all markets or of those that are named, and names those that were on record', async () => {
+    const { ask, calls } = await open();
+    expect(await ask('/v1/ack')).toMatchObject({ status: 200, body: { acknowledged: ['BTC_USDT'] } });
+    const one = await ask('/v1/ack', { body: { markets: ['ETH_USDT'] } });
+    expect(one).toMatchObject({ status: 200, body: { acknowledged: ['ETH_USDT'] } });
+    expect(calls).toEqual([
+      ['acknowledge', null],
+      ['acknowledge', ['ETH_USDT']],
+    ]);
+  });
+});
+
 describe('a reload', () => {
   const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] };
   test.each<[string, ReloadReport, number, unknown]>([
@@ -287,12 +300,13 @@ describe('what can be read', () => {
     expect(status).toMatchObject({ status: 200, text: '{"schemaVersion":1,"markets":[]}' });
     expect(status.headers['content-type']).toBe('application/json; charset=utf-8');
     const { body } = await ask('/v1/health', { method: 'GET' });
-    expect(body).toEqual({
+    expect(body).toMatchObject({
       live: true,
       ready: false,
       notReady: reasons.slice(0, 100),
       notReadyOmitted: 50,
       nothingGuarded: null,
+      withoutBots: { ready: true, notReady: [] },
     });
     expect(await ask('/v1/health', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
     expect(calls).toEqual([]);

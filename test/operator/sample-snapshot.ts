@@ -1,4 +1,4 @@
-import { describeNothingGuarded } from '../../src/core/guarding.ts';
+import { describeNothingGuarded, describeNotReady } from '../../src/core/guarding.ts';
 import type { MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
 
 /** A market that is armed and well, with what a test wants to be different. */
@@ -50,5 +50,7 @@ export function sampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
     cadenceFactor: 1,
     ...changes,
   };
-  return { ...snapshot, nothingGuarded: describeNothingGuarded(snapshot) };
+  const nothingGuarded = describeNothingGuarded(snapshot);
+  const notReady = changes.notReady ?? describeNotReady({ ...snapshot, nothingGuarded });
+  return { ...snapshot, nothingGuarded, notReady, ready: changes.ready ?? notReady.length === 0 };
 }

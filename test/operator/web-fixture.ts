@@ -2,9 +2,11 @@ import { request } from 'node:http';
 import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/snapshot.ts';
+import type { Cancellation } from '../../src/operator/cancellations.ts';
 import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';
 import type { Clock } from '../../src/ports.ts';
+import { addressOf } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -29,12 +31,14 @@ export async function start(
   listen: readonly string[] = ['127.0.0.1:0'],
   page: readonly string[] = ['metric_a 1\n', 'metric_b 2\n'],
   itsClock: Clock = clock,
+  cancellations: readonly Cancellation[] = [],
 ): Promise<Web> {
   const web = await startWeb({
-    listen,
+    listen: listen.map(addressOf),
     snapshot,
     metrics: { render: async (_, __, open) => (open ? [...page, '# EOF\n'] : [...page]) },
     recentEvents: () => [LAPSE],
+    cancellations: () => cancellations,
     version: '1.2.3',
     clock: itsClock,
   });

@@ -37,19 +37,35 @@ describe('web listener', () => {
     await expect.poll(async () => (await ask(web, path)).status).toBe(200);
   });
 
-  test('readyz says so where nothing is guarded, and fails nothing', async () => {
+  test('readyz is 503 while a bot is dead; for whoever starts the bot, only while a wanted timer is missing', async () => {
     const stale = sampleMarket({ state: 'suspended', wanted: false });
     const bots = [
       { bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 20_000, ttlMs: 15_000 },
     ] as const;
     const web = await start(() => sampleSnapshot({ markets: [stale], bots }));
-    const nothing = 'nothing is guarded: BTC_USDT has a bot that gives no sign of life';
-    expect(await ask(web, '/readyz')).toMatchObject({ status: 200, body: `ok, but ${nothing}\n` });
-    expect((await ask(web, '/readyz?verbose')).body).toContain(`[+]guarded ok: ${nothing}\n`);
-    expect(JSON.parse((await ask(web, '/api/v1/status')).body)).toMatchObject({
-      ready: true,
-      nothingGuarded: nothing,
+    expect(await ask(web, '/readyz')).toMatchObject({
+      status: 503,
+      body: '[-]bot/main failed: it is silent\nreadyz check failed\n',
     });
+    expect(await ask(web, '/livez')).toMatchObject({ status: 200 });
+    expect(await ask(web, '/readyz?exclude=bots&verbose')).toMatchObject({
+      status: 200,
+      body: '[+]loop ok\n[+]running ok\n[+]authorised ok\n[+]exchange ok\nreadyz check passed\n',
+    });
+    expect(JSON.parse((await ask(web, '/api/v1/status')).body)).toMatchObject({
+      ready: false,
+      notReady: ['the bot main is silent: its timers are not renewed'],
+      nothingGuarded: 'nothing is guarded: BTC_USDT has a bot that is silent',
+      protectedCount: 0,
+      markets: [{ market: 'BTC_USDT', protected: false }],
+    });
+    const bases = [{ url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'x', outage: false }];
+    const away = await start(() => sampleSnapshot({ markets: [stale], bots, bases }));
+    expect(await ask(away, '/readyz?exclude=bots')).toMatchObject({ status: 503 });
+    const arming = await start(() =>
+      sampleSnapshot({ markets: [sampleMarket({ state: 'arming', guaranteedMs: null })] }),
+    );
+    expect(await ask(arming, '/readyz?exclude=bots')).toMatchObject({ status: 503 });
   });
 
   test('readyz?verbose lists every check, the failing ones first', async () => {
@@ -68,7 +84,9 @@ describe('web listener', () => {
         '[+]loop ok',
         '[+]running ok',
         '[+]authorised ok',
+        '[+]bot/main ok',
         '[-]timer/ETH_USDT failed: expired: timeout: no answer [+]forged ok',
+        '[-]timer/SOL_USDT failed: suspended',
         '[+]timer/BTC_USDT ok',
         'readyz check failed\n',
       ].join('\n'),
@@ -120,7 +138,28 @@ describe('web listener', () => {
     expect(brief.markets).toHaveLength(200);
     expect(brief.markets[0].market).toBe('BAD_USDT');
     expect(brief.marketCount).toBe(1000);
-    expect((await ask(web, '/')).body).toContain('800 markets more in /api/v1/status');
+    const { body } = await ask(web, '/');
+    expect(body).toContain('The 800 markets in the best state are left out: search for one.');
+    const found = JSON.parse((await ask(web, '/api/v1/status?view=page&find=m90')).body);
+    expect(found.markets.map(({ market }: { market: string }) => market)).toHaveLength(10);
+    expect(found).toMatchObject({ marketCount: 1000, matchingCount: 10 });
+  });
+
+  test('cancelled orders that nobody has acknowledged are in the document', async () => {
+    const one = {
+      market: 'BTC_USDT',
+      certainty: 'certain',
+      why: 'bot_stale',
+      byWallMs: 1_795_000_000_500,
+      count: 2,
+    } as const;
+    const web = await start(undefined, undefined, undefined, undefined, [one]);
+    expect(JSON.parse((await ask(web, '/api/v1/status')).body)).toMatchObject({
+      cancellationCount: 1,
+      cancellations: [
+        { market: 'BTC_USDT', certainty: 'certain', why: 'bot_stale', by: 1_795_000_000.5, count: 2 },
+      ],
+    });
   });
 
   test.each(['/', '/metrics', '/livez', '/-/healthy', '/readyz', '/-/ready', '/api/v1/status'])(

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { BaseSnapshot, BotSnapshot, MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
+import type { Cancellation } from '../../src/operator/cancellations.ts';
 import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
@@ -24,6 +25,7 @@ export interface Stage {
   bases: BaseSnapshot[];
   shows: Partial<Snapshot>;
   readonly events: RecentEvent[];
+  cancellations: Cancellation[];
   readonly add: (
     market: string,
     timeoutMs: number,
@@ -57,6 +59,7 @@ export function createStage(): Stage {
     bases: [{ url: 'https://exchange.example', up: true, pingMs: 23, lastProblem: null, outage: false }],
     shows: {},
     events: [],
+    cancellations: [],
     add(market, timeoutMs, periodMs, shows = {}) {
       const armedAtMs = performance.now() - Math.random() * periodMs;
       const part: Part = { timeoutMs, periodMs, renews: true, armedAtMs, slackHistory: [], shows };
@@ -68,10 +71,11 @@ export function createStage(): Stage {
     },
     async open() {
       web = await startWeb({
-        listen: [`127.0.0.1:${port}`],
+        listen: [{ kind: 'tcp', text: `127.0.0.1:${port}`, host: '127.0.0.1', port }],
         snapshot: () => snapshotOf(stage),
         metrics: { render: async () => [] },
         recentEvents: () => stage.events,
+        cancellations: () => stage.cancellations,
         version: '0.1.0',
         clock,
       });
@@ -103,16 +107,12 @@ function renew(part: Part, nowMs: number): void {
 function snapshotOf(stage: Stage): Snapshot {
   const nowMs = performance.now();
   const markets = [...stage.parts].map(([market, part]) => marketOf(market, part, nowMs));
-  const unarmed = markets.filter(({ wanted, guaranteedMs }) => wanted && (guaranteedMs ?? 0) <= 0);
-  const notReady = unarmed.map(({ market, state }) => `${market} is not confirmed armed (${state})`);
   return sampleSnapshot({
     markets,
     bases: stage.bases,
     bots: stage.bots.map(({ heardAtMs, ...bot }) => {
       return { ...bot, evidenceAgeMs: heardAtMs === null ? null : nowMs - heardAtMs };
     }),
-    ready: notReady.length === 0,
-    notReady,
     ...stage.shows,
   });
 }

@@ -77,7 +77,7 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
       err: '',
     });
     const renewals = renewalsOf(await exchange.events(), 'AAA_USDT').length;
-    const paused = await operate('pause', 'AAA_USDT', '--for', '10m');
+    const paused = await operate('pause', 'AAA_USDT', '--yes', '--for', '10m');
     expect([paused.code, paused.out]).toEqual([69, '']);
     expect(paused.err).toContain('AAA_USDT is out of guard for good (disarmed) and cannot be paused.');
     expect((await operate('resume', 'AAA_USDT')).code).toBe(69);
@@ -86,14 +86,14 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     const armed = await operate('arm', 'AAA_USDT');
     expect(await count('timer-armed', 'AAA_USDT')).toBe(2);
     expect(armed.code).toBe(0);
-    expect(armed.out).toMatch(/^AAA_USDT is armed for another [\d.]+ s\.\n$/);
+    expect(armed.out).toMatch(/^AAA_USDT is armed and renewed: [\d.]+ s left now\.\n$/);
 
-    const short = await operate('pause', '--for', '3s', 'AAA_USDT');
+    const short = await operate('pause', '--yes', '--for', '3s', 'AAA_USDT');
     expect([short.code, await count('timer-deleted', 'AAA_USDT')]).toEqual([0, 2]);
     await eventually('the end of the pause', 10_000, async () =>
       (await count('timer-armed', 'AAA_USDT')) === 3 ? true : null,
     );
-    const long = await operate('pause', '--for', '10m');
+    const long = await operate('pause', '--yes', '--for', '10m');
     expect([
       long.code,
       await count('timer-deleted', 'AAA_USDT'),
@@ -181,8 +181,9 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toEqual([]);
 
     const live = { code: 0, out: 'The daemon is live.\n', err: '' };
-    // Whoever starts the bot waits for this: a market that only waits for its bot is ready.
-    expect((await operate('healthcheck', '--ready')).code).toBe(0);
+    expect((await operate('healthcheck', '--ready')).err).toContain('the bot default is silent');
+    // Whoever starts the bot waits for this.
+    expect((await operate('healthcheck', '--ready', '--exclude', 'bots')).code).toBe(0);
     await exchange.addFaults({ kind: 'maintenance' });
     expect((await asker(context, socket)('/v1/beat')).body).toMatchObject({ armed: false, counted: true });
     const ready = await operate('healthcheck', '--ready');
@@ -202,7 +203,7 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     ]);
     expect(reload).toMatchObject({ code: 0, err: '' });
     expect(reload.out).toMatch(
-      /^The new configuration is in force\.\nAdded: CCC_USDT\.\nRemoved: AAA_USDT\.\nCCC_USDT is armed for another [\d.]+ s\.\n$/,
+      /^The new configuration is in force\.\nAdded: CCC_USDT\.\nRemoved: AAA_USDT\.\nCCC_USDT is armed and renewed: [\d.]+ s left now\.\n$/,
     );
     const again = await type(['reload'], { KILLSWITCHD_CONFIG: daemon.configFile });
     expect(again).toEqual({

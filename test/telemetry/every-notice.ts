@@ -116,6 +116,7 @@ export const EVERY_OPERATION: { readonly [K in Operation['kind']]: Extract<Opera
     ],
     again: false,
   },
+  'cancellation-acknowledged': { kind: 'cancellation-acknowledged', markets: [market] },
   'control-listening': { kind: 'control-listening', address: 'unix:/run/killswitchd/control.sock' },
   'control-refused': { kind: 'control-refused', reason: 'foreign_origin', more: 3 },
   'log-level-changed': {

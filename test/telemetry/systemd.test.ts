@@ -99,7 +99,7 @@ describe('a service manager is told', () => {
       answerPings(false);
       run(500);
     }
-    expect(keeper.summary()).toMatchObject({ ready: true, wanted: 0, away: true });
+    expect(keeper.summary()).toMatchObject({ wanted: 0, away: true });
     expect(said('READY=1')).toEqual([]);
     answerPings(true);
     run(500);

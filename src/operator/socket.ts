@@ -1,7 +1,7 @@
 import { chmodSync, linkSync, lstatSync, mkdtempSync, rmSync, type Stats, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import { codeOf, ListenError } from './listen-address.ts';
+import { codeOf, ListenError } from './listen.ts';
 
 /** Who may connect beside root: the user of this process, or every member of its group as well. */
 export type SocketAccess = 'owner' | 'group';

@@ -1,0 +1,89 @@
+import type { Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Clock } from '../ports.ts';
+
+/** Where a listener is bound, as the configuration has read it: a Unix socket, or an address. */
+export type ListenAddress =
+  | { readonly kind: 'unix'; readonly text: string; readonly path: string }
+  | { readonly kind: 'tcp'; readonly text: string; readonly host: string; readonly port: number };
+
+type ListenerName = 'web' | 'control';
+
+/** A listener could not be opened. The message names the address, the cause and what to do. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+  /** The code of the operating system, as `EADDRINUSE`. */
+  readonly code: string;
+  constructor(
+    listener: ListenerName,
+    address: string,
+    code: string,
+    problem: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${listener} listener ${address}: ${problem}`, options);
+    this.code = code;
+  }
+}
+
+/** What went wrong when a listener was opened, in words. */
+export function listenError(listener: ListenerName, address: string, cause: unknown): ListenError {
+  const code = codeOf(cause);
+  const setting = `${listener}.listen or KILLSWITCHD_${listener.toUpperCase()}_LISTEN`;
+  const problem = PROBLEMS[code]?.(setting) ?? `cannot be opened (${code})`;
+  return new ListenError(listener, address, code, problem, { cause });
+}
+
+const PROBLEMS: Readonly<Record<string, (setting: string) => string>> = {
+  EADDRINUSE: (setting) =>
+    `the address is in use by another process, perhaps another killswitchd; stop it, or set ${setting} to another port`,
+  EADDRNOTAVAIL: (setting) => `this host has no such address; set ${setting} to one it has`,
+  EACCES: (setting) => `ports below 1024 need privileges; set ${setting} to a higher port`,
+  ENOTFOUND: () => 'the host name is not known; write an IP address',
+};
+
+/** The operating system's code of an error, or `unknown`. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+}
+
+/** The URL of a bound listener, with the port that was really bound. */
+export function urlOf(host: string, server: Server): string {
+  const { port } = server.address() as AddressInfo;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** File descriptors belong to the renewals first. */
+const MAX_CONNECTIONS = 256;
+/** Whoever connects asks at once. */
+const SILENT_MS = 100;
+/** A connection over which a bot beats is not ended for others. */
+const IDLE_MS = 10_000;
+
+/**
+ * Limits the connections of a listener. One too many is closed, and so that the next finds a place, those end that have
+ * said nothing so far, or nothing for 10 s. `busy` tells of a connection that somebody waits for an answer on it.
+ */
+export function limitConnections(
+  server: Server,
+  clock: Clock,
+  most = MAX_CONNECTIONS,
+  busy: (socket: Socket) => boolean = () => false,
+): void {
+  const usedMs = new Map<Socket, number>();
+  server.maxConnections = Math.min(MAX_CONNECTIONS, most);
+  // A connection that cannot be accepted, for want of file descriptors, is no reason to end.
+  server.on('error', () => {});
+  server.on('connection', (socket: Socket) => {
+    usedMs.set(socket, clock.now().monoMs);
+    socket.once('close', () => usedMs.delete(socket));
+  });
+  server.on('request', ({ socket }) => void usedMs.set(socket, clock.now().monoMs));
+  server.on('drop', () => {
+    const { monoMs } = clock.now();
+    for (const [socket, sinceMs] of usedMs) {
+      if (!busy(socket) && monoMs - sinceMs > (socket.bytesRead === 0 ? SILENT_MS : IDLE_MS))
+        socket.destroy();
+    }
+  });
+}

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import type { Notice } from '../../src/core/notice.ts';
+import { createCancellations } from '../../src/operator/cancellations.ts';
+
+const market = 'BTC_USDT';
+const overdue = { kind: 'overdue', market, expiryWallMs: 1000 } as const;
+const lapsed = {
+  kind: 'lapsed',
+  market,
+  certainty: 'certain',
+  gapMs: 1,
+  unresolved: 0,
+  rearms: true,
+} as const;
+const renewed = {
+  kind: 'renewed',
+  market,
+  durationMs: 1,
+  cycleMs: 1,
+  slackRatio: null,
+  first: true,
+  cancellationTime: 0,
+  expiryWallMs: 0,
+  skewMs: 0,
+} as const;
+const fired = { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 4000 } as const;
+const tripped = { kind: 'tripped', market, durationMs: 1, firesByWallMs: 6000 } as const;
+
+test.each<[string, readonly Notice[], object | null]>([
+  [
+    'a renewal that is overdue may have cost the orders',
+    [overdue],
+    { certainty: 'possible', why: 'unrenewed', byWallMs: 1000, count: 1 },
+  ],
+  ['one that was confirmed after all cost nothing', [overdue, renewed], null],
+  [
+    'a lapse is said once, whether it was overdue before or not',
+    [overdue, lapsed, renewed],
+    { certainty: 'certain', why: 'unrenewed', byWallMs: 5000, count: 1 },
+  ],
+  ['a dead bot', [fired], { certainty: 'certain', why: 'bot_stale', byWallMs: 4000, count: 1 }],
+  [
+    'a trip that has fired is the same trip',
+    [tripped, { ...fired, why: 'tripped', firedByWallMs: 6100 }],
+    { why: 'tripped', byWallMs: 6100, count: 1 },
+  ],
+  [
+    'a delete that came too late',
+    [{ kind: 'deleted', market, durationMs: 1, mayHaveFired: true }],
+    { certainty: 'possible', why: 'deleted_late', count: 1 },
+  ],
+  ['a delete in time', [{ kind: 'deleted', market, durationMs: 1, mayHaveFired: false }], null],
+  [
+    'every further time is counted',
+    [fired, renewed, lapsed, renewed, overdue, renewed],
+    { why: 'unrenewed', count: 2 },
+  ],
+  [
+    'a reload takes nothing away',
+    [
+      fired,
+      { kind: 'reloaded', added: [], removed: [market], changed: [], moved: [] },
+      { kind: 'removed', market, how: 'fired' },
+    ],
+    { why: 'bot_stale', count: 1 },
+  ],
+])('%s', (_, notices, expected) => {
+  const record = createCancellations();
+  for (const notice of notices) record.observe(notice, { wallMs: 5000 });
+  if (expected === null) expect(record.list()).toEqual([]);
+  else expect(record.list()).toMatchObject([{ market, ...expected }]);
+});
+
+test('stays until it is acknowledged, market by market or as a whole', () => {
+  const record = createCancellations();
+  for (const name of ['A', 'B', 'C']) record.observe({ ...fired, market: name }, { wallMs: 5000 });
+  expect(record.list().map((one) => one.market)).toEqual(['C', 'B', 'A']);
+  expect(record.acknowledge(['B', 'X'])).toEqual(['B']);
+  expect(record.acknowledge(null)).toEqual(['A', 'C']);
+  expect(record.acknowledge(null)).toEqual([]);
+  expect(record.list()).toEqual([]);
+});
