@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import type { LeftArmed } from '../core/notice.ts';
+import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import type { Daemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
@@ -187,9 +187,7 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
     why: `the bot has ended ${how}`,
     policy: well ? 'configured' : 'keep',
     codeOf: (left) =>
-      end.code === 0 && (leftBehind || left.some(({ why }) => why === 'unconfirmed'))
-        ? EXIT.unconfirmed
-        : exitCodeOf(end),
+      end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end),
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import type { LeftArmed } from '../core/notice.ts';
+import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import type { Daemon } from '../daemon/daemon.ts';
 import { lookAtProc } from '../liveness/process.ts';
 import { addConfigFlags } from './config-flags.ts';
@@ -50,12 +50,18 @@ function stopOnSignals(daemon: Promise<Daemon>, edge: Edge, crash: (error: unkno
   });
 }
 
+const UNHEARD = 'its bot gave no sign of life after the stop began, so that its timer was not deleted';
+
 /** The last word goes to standard error as well: a log that is gone must not take it along. */
 function conclude(left: readonly LeftArmed[], edge: Edge): void {
-  const unconfirmed = left.filter(({ why }) => why === 'unconfirmed');
-  for (const { market, firesByWallMs } of unconfirmed) {
+  const failed = left.filter(isFailedDelete);
+  for (const { market, firesByWallMs, why } of failed) {
     const moment = edge.isoTime(firesByWallMs);
-    edge.err(`${market}: the delete was not confirmed; its orders are cancelled at the latest at ${moment}`);
+    edge.err(
+      why === 'may-have-fired'
+        ? `${market}: the timer may have fired before it was deleted; check which orders are left`
+        : `${market}: ${why === 'unheard' ? UNHEARD : 'the delete was not confirmed'}; its orders are cancelled at the latest at ${moment}`,
+    );
   }
-  edge.exitNow(unconfirmed.length > 0 ? EXIT.unconfirmed : EXIT.ok);
+  edge.exitNow(failed.length > 0 ? EXIT.unconfirmed : EXIT.ok);
 }

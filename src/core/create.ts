@@ -26,6 +26,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     bases: settings.bases.map((url, index) => createBase(url, index, now)),
     bots,
     attempts: [],
+    stopAsked: null,
     phase: { kind: 'running' },
     now,
     lifeMs: now.monoMs,

@@ -2,7 +2,7 @@ import { loseGuarantee } from './belief.ts';
 import { dueAt } from './due.ts';
 import { routeFor } from './outage.ts';
 import type { Candidate } from './release.ts';
-import { awakeSlackMs, type CoreState, isWanted, type MarketState } from './state.ts';
+import { awakeSlackMs, type CoreState, isHeardSinceStop, isWanted, type MarketState } from './state.ts';
 import { orderOf } from './urgency.ts';
 
 export type ExitPolicy = 'delete' | 'keep' | 'handoff';
@@ -33,7 +33,7 @@ function isOutOfGuard({ hold }: MarketState): boolean {
 }
 
 /**
- * Delete only on purpose: the bot lives, said goodbye, or is not watched. A dead bot's timer stays and fires, and so
+ * Delete only on purpose: the bot lives, and was heard since the stop was asked for, said goodbye, or is not watched. A dead bot's timer stays and fires, and so
  * does one that was cut short to fire. A market that went to another shard is handed off, whatever the policy.
  */
 export function exitOf(state: CoreState, market: MarketState, wanted: ExitPolicy): ExitPolicy {
@@ -41,6 +41,7 @@ export function exitOf(state: CoreState, market: MarketState, wanted: ExitPolicy
   const policy = market.movedUntilAwakeMs !== null && wanted === 'delete' ? 'handoff' : wanted;
   const bot = state.bots.get(market.settings.bot);
   const consents = bot !== undefined && (bot.state === 'alive' || bot.state === 'goodbye');
+  if (consents && policy === 'delete' && !isHeardSinceStop(state, bot)) return 'keep';
   if (!consents || market.tripWanted || market.hold?.why === 'tripped') return 'keep';
   if (policy === 'handoff' && (market.suspended !== null || market.hold !== null || market.refused !== null))
     return 'keep';

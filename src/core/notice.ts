@@ -23,9 +23,15 @@ export interface LeftArmed {
   readonly firesByWallMs: number;
   /**
    * `policy`: left on purpose (keep, handoff, dead bot). `unconfirmed`: a delete was wanted and not confirmed.
-   * `unrenewed`: the last renewal of a handoff was wanted and not confirmed.
+   * `unrenewed`: the last renewal of a handoff was wanted and not confirmed. `unheard`: a delete was wanted, and the bot
+   * gave no sign of life after the stop began. `may-have-fired`: the delete was confirmed, and may have come too late.
    */
-  readonly why: 'policy' | 'unconfirmed' | 'unrenewed';
+  readonly why: 'policy' | 'unconfirmed' | 'unrenewed' | 'unheard' | 'may-have-fired';
+}
+
+/** Whether something else became of the timer than the stop was asked for: it ends with an error. */
+export function isFailedDelete({ why }: LeftArmed): boolean {
+  return why === 'unconfirmed' || why === 'unheard' || why === 'may-have-fired';
 }
 
 /**

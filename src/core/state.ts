@@ -194,6 +194,14 @@ export type Phase =
     }
   | { readonly kind: 'stopped' };
 
+export interface StopAsked {
+  readonly policy: 'delete' | 'keep' | 'handoff';
+  startedMs: number;
+  readonly lifeMs: number;
+  /** The bots that were thought alive then. */
+  readonly alive: ReadonlySet<BotState>;
+}
+
 /** Everything the core remembers. `step` changes it in place: at ten thousand markets copies cost more than renewals. */
 export interface CoreState {
   settings: CoreSettings;
@@ -214,6 +222,8 @@ export interface CoreState {
    */
   readonly attempts: Attempt[];
   phase: Phase;
+  /** A stop was asked for. A delete waits for a sign of life of the bot that is newer: until then all goes on as before. */
+  stopAsked: StopAsked | null;
   now: Instant;
   lifeMs: number;
   /** Words of bots that are heard before this may have waited since the monotonic time `deafSinceMs`. */
@@ -302,6 +312,15 @@ export function awakeMs(state: CoreState): number {
 export function awakeSlackMs(state: CoreState, market: MarketState): number {
   const { notBeforeAwakeMs } = market.belief;
   return notBeforeAwakeMs === null ? 0 : notBeforeAwakeMs - awakeMs(state);
+}
+
+/**
+ * May a stop take the bot for alive? Only by what was said after it was asked for: a bot that died a moment before looks
+ * alive until its evidence runs out, and its orders would stay unguarded.
+ */
+export function isHeardSinceStop({ stopAsked, settings }: CoreState, bot: BotState): boolean {
+  if (stopAsked === null || settings.liveness.mode === 'none' || bot.state === 'goodbye') return true;
+  return bot.lastLifeMs !== null && bot.lastLifeMs > stopAsked.lifeMs;
 }
 
 /** Should the market be armed now: the bot lives, nobody stopped it, and the daemon is not on its way out. */

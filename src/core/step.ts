@@ -1,6 +1,6 @@
 import { hasSurelyFired } from './belief.ts';
 import { carriedPerSecond, easeCadence, planPeriods } from './cadence.ts';
-import { beginStop, judgeStop, stopWakeMs } from './drain.ts';
+import { askStop, judgeStop, judgeStopAsked, stopWakeMs } from './drain.ts';
 import { dueAt, dueBy, hurry } from './due.ts';
 import type { CoreEvent, Effect } from './events.ts';
 import { hearBot, isAlive, judgeBots } from './evidence.ts';
@@ -84,8 +84,12 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
         if (market.streak > 0 && market.refused === null) hurry(state, market);
       break;
     case 'stop':
-      beginStop(state, event.policy, event.why, out);
+      askStop(state, event.policy, event.why, out);
       break;
+  }
+  if (state.stopAsked !== null && state.phase.kind === 'running') {
+    judgeStopAsked(state);
+    plansAgain = true;
   }
   if (plansAgain && !(goesOn && planOn(state, out))) {
     sweep(state, out);
@@ -127,6 +131,7 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
 /** The host slept: what waits for a time of day, and not for this process, comes nearer by as much. */
 function comeNearer(state: CoreState, byMs: number): void {
   if (state.phase.kind === 'stopping') state.phase.budgetEndMs -= byMs;
+  if (state.stopAsked !== null) state.stopAsked.startedMs -= byMs;
   if (state.unauthorised !== null) state.unauthorised.nextProbeMs -= byMs;
   for (const market of state.markets) if (market.refused !== null) dueAt(state, market, market.nextMs - byMs);
 }

@@ -1,4 +1,4 @@
-import type { Firing, LeftArmed, Notice, Suspension } from '../core/notice.ts';
+import { type Firing, isFailedDelete, type LeftArmed, type Notice, type Suspension } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import { isoTime } from '../util/date.ts';
@@ -224,8 +224,7 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
         : `The exchange deleted the timer of ${n.market}: its orders stay.`,
   },
   stopped: {
-    level: (n) =>
-      n.left.some(({ why }) => why === 'unconfirmed') ? 'error' : n.left.length > 0 ? 'warn' : 'info',
+    level: (n) => (n.left.some(isFailedDelete) ? 'error' : n.left.length > 0 ? 'warn' : 'info'),
     event: 'stopped',
     say: describeStop,
   },
@@ -291,7 +290,7 @@ export function describeLeft({ left }: Of<'stopped'>, now: Instant): EventLine[]
   return Array.from({ length: Math.ceil(sorted.length / LEFT_IN_LINE) }, (_, index) => {
     const some = sorted.slice(index * LEFT_IN_LINE, (index + 1) * LEFT_IN_LINE);
     return {
-      level: some.some(({ why }) => why === 'unconfirmed') ? 'error' : 'warn',
+      level: some.some(isFailedDelete) ? 'error' : 'warn',
       event: 'left-armed',
       market: null,
       msg: `Left armed: ${namesAndMoments(some, now)}.`,
@@ -411,6 +410,18 @@ function describeStop(notice: Of<'stopped'>, _context: unknown, now: Instant): s
       `NOT CONFIRMED DELETED: ${namesAndMoments(unconfirmed, now)}. ` +
         'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',
     );
+  }
+  const unheard = left.filter(({ why }) => why === 'unheard');
+  if (unheard.length > 0) {
+    parts.push(
+      `NOT DELETED, because the bot gave no sign of life after the stop began: ${namesAndMoments(unheard, now)}. ` +
+        'The orders are cancelled by then unless somebody renews the timer.',
+    );
+  }
+  const late = left.filter(({ why }) => why === 'may-have-fired');
+  if (late.length > 0) {
+    const names = listed(late, ({ market }) => market);
+    parts.push(`MAY HAVE FIRED before the delete was confirmed: ${names}. Check which orders are left.`);
   }
   if (unrenewed.length > 0) {
     parts.push(

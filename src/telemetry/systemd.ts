@@ -152,6 +152,10 @@ function describeBot(quietest: Summary['quietest']): string {
 function describeEnd(left: readonly LeftArmed[]): string {
   const count = (why: LeftArmed['why']) => left.filter((one) => one.why === why).length;
   const [unconfirmed, unrenewed] = [count('unconfirmed'), count('unrenewed')];
+  const unheard = count('unheard');
+  const late = count('may-have-fired');
+  if (unheard > 0) return `Stopped: ${timers(unheard)} NOT DELETED, the bot was not heard, see the journal`;
+  if (late > 0) return `Stopped: ${timers(late)} MAY HAVE FIRED, see the journal`;
   if (unconfirmed > 0) return `Stopped: ${timers(unconfirmed)} NOT CONFIRMED DELETED, see the journal`;
   if (unrenewed > 0) return `Stopped: ${timers(unrenewed)} NOT RENEWED ONCE MORE, see the journal`;
   return left.length === 0

@@ -31,6 +31,8 @@ function renewing(options: SettingsOptions = {}) {
 test('a bot that fails while a stop goes on changes nothing of what the stop has decided', () => {
   const { driver, renewal } = renewing({ liveness: TRIP });
   driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+  driver.wait(1);
+  say(driver, 'beat');
   say(driver, 'fail');
   driver.apply(renewal);
   driver.wait(1000);

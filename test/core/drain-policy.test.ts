@@ -124,10 +124,35 @@ describe('the timers of a bot that does not live', () => {
     expect(driver.finished()?.[0]?.why).toBe('policy');
   });
 
-  test('are deleted where its last word was a beat', () => {
+  test('are deleted where it beats after the stop was asked for, and guarded until then', () => {
+    const driver = watched('beat');
+    driver.take();
+    stop(driver);
+    driver.live(4000);
+    const renewed = driver.writes.length;
+    expect(driver.writes.at(-1)?.timeoutSeconds).not.toBeNull();
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.live(100);
+    expect(driver.writes.slice(renewed).map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
+    expect(driver.finished()).toEqual([]);
+  });
+
+  test('stay where the last beat was before the stop: by two thirds of the budget they are left, and named', () => {
     const driver = watched('beat');
     stop(driver);
-    expect(driver.takeOne().timeoutSeconds).toBeNull();
+    const askedMs = driver.sinceStartMs();
+    while (driver.finished() === null) driver.live(50);
+    expect(driver.sinceStartMs() - askedMs).toBeLessThan(7000);
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
+  });
+
+  test('stay where it was heard only after the stop, and then fails', () => {
+    const driver = watched('beat');
+    stop(driver);
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()).toMatchObject([{ why: 'policy' }]);
   });
 
   test('are deleted where it said goodbye, at once and by the stop', () => {

@@ -103,8 +103,9 @@ describe('a delete during a stop', () => {
     const driver = createDriver(watched);
     say(driver, 'beat');
     driver.arm();
-    say(driver, 'beat');
     driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+    driver.wait(1);
+    say(driver, 'beat');
     const { attempt } = driver.takeOne();
     expect(mayWrite(driver.state, attempt, driver.now())).toBe(true);
     driver.wait(1200);

@@ -134,6 +134,8 @@ interface Post {
   /** Renewals, and when they left, that the exchange has not got; lost ones too, since nobody can tell. */
   readonly onTheWay: Map<Sent, number>;
   lastMs: number;
+  /** A stop has written a delete. */
+  deletedInStop: boolean;
 }
 
 /**
@@ -149,7 +151,11 @@ export function createStrayJudge(court: Court) {
   function postOf(by: Incarnation, market: string): Post {
     const own = posts.get(by) ?? new Map<string, Post>();
     posts.set(by, own);
-    const post = own.get(market) ?? { onTheWay: new Map<Sent, number>(), lastMs: Number.NEGATIVE_INFINITY };
+    const post = own.get(market) ?? {
+      onTheWay: new Map<Sent, number>(),
+      lastMs: Number.NEGATIVE_INFINITY,
+      deletedInStop: false,
+    };
     own.set(market, post);
     return post;
   }
@@ -184,7 +190,10 @@ export function createStrayJudge(court: Court) {
     // A handoff ends with a last renewal, and so does a market that another daemon has by now.
     if (plan.daemons[by.daemon]?.policy === 'handoff' || intents.isMoved(by, market)) return;
     const ends = Math.max(intents.deletesUntilMs(by, market), intents.tripsUntilMs(by, market));
-    if (by.stoppingMs === null && ends < Number.POSITIVE_INFINITY) return;
+    // A stop that deletes waits for a sign of life of the bot, and guards it until its first delete.
+    const waits =
+      plan.watched && plan.daemons[by.daemon]?.policy === 'delete' && !postOf(by, market).deletedInStop;
+    if ((by.stoppingMs === null || waits) && ends < Number.POSITIVE_INFINITY) return;
     blame('6 nothing after delete', `${market}: ${nameOf(by)} renewed what it guards no longer`);
   }
 
@@ -194,6 +203,7 @@ export function createStrayJudge(court: Court) {
     onWrite(truth: Truth, by: Incarnation, sent: Sent, purpose: Purpose): void {
       if (purpose === 'renew') judgeRenewal(truth, by);
       else judgeEnd(truth, by, purpose);
+      if (purpose === 'delete' && by.stoppingMs !== null) postOf(by, truth.market).deletedInStop = true;
       if (purpose === 'delete') return;
       const post = postOf(by, truth.market);
       post.onTheWay.set(sent, nowMs());

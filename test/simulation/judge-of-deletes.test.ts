@@ -35,6 +35,15 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
     expect(room.findings()).toHaveLength(1);
   });
 
+  it('a delete for a bot that was last heard before the stop', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.pass(1000);
+    room.first().stoppingMs = 1000;
+    room.delete();
+    expect(room.findings()).toHaveLength(1);
+  });
+
   it('a delete that is written while a renewal is still on its way', () => {
     const room = createCourtroom(calm());
     room.beat();
@@ -98,6 +107,7 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
     room.judge.onWrite(stray);
     room.pass(writtenBeforeMs);
     room.first().stoppingMs = 10_000 + writtenBeforeMs;
+    room.beat();
     room.judge.onWrite(room.sent(null));
     room.delete();
     room.pass(1000);

@@ -1,6 +1,6 @@
 import type { Notice } from '../../src/core/notice.ts';
 import { isQuiet, PLENTY_REQUESTS } from './conditions.ts';
-import { type Court, type Incarnation, nameOf, TOLERANCE_MS, type Truth } from './court.ts';
+import { type Court, type Incarnation, nameOf, TOLERANCE_MS, type Truth, TTL_MS } from './court.ts';
 import { REQUEST_LIFETIME_MS } from './plan.ts';
 
 const ROUNDING_MS = 1000;
@@ -186,8 +186,9 @@ function judgeUnasked({ plan, evidence, blame }: Court, { market, bot }: Truth, 
     blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted a timer that nobody asked it to delete`);
     return;
   }
-  const lived = evidence.allowedUntilMs(by, bot) >= stoppingMs - TOLERANCE_MS;
-  if (lived || evidence.saidGoodbye(by, bot)) return;
+  // Evidence of before the stop is not enough: the bot may have died right before it.
+  const heardInStop = evidence.allowedUntilMs(by, bot) >= stoppingMs + TTL_MS - TOLERANCE_MS;
+  if (heardInStop || evidence.saidGoodbye(by, bot)) return;
   blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
 }
 
@@ -232,7 +233,7 @@ function judgeLeft(
 ): void {
   const name = nameOf(incarnation);
   for (const { market, why } of left) {
-    if (why === 'unconfirmed' || !tried.has(market)) continue;
+    if (why === 'unconfirmed' || why === 'may-have-fired' || !tried.has(market)) continue;
     const said = 'says that it left on purpose what it tried to delete';
     blame('7 unconfirmed delete', `${market}: ${name} ${said}`);
   }
