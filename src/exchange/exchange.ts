@@ -1,7 +1,8 @@
 import type { Clock, Exchange } from '../ports.ts';
+import { isLoopback } from '../util/loopback.ts';
+import { ArgumentError } from './errors.ts';
 import type { NonceMode } from './nonce.ts';
 import { type Limit, syncKillSwitch } from './operations.ts';
-import { originOf } from './origin.ts';
 import { startPing } from './ping.ts';
 import { type Credentials, createSession, type Session, startSync } from './session.ts';
 import { createTransport } from './transport.ts';
@@ -39,7 +40,25 @@ export interface Access {
   close(): Promise<void>;
 }
 
-/** Throws at once where a base address is not allowed. */
+/**
+ * The origin of a base address. Throws an ArgumentError where it is not `https://host[:port]`, or `http://` of the
+ * loopback: the headers carry the API key.
+ */
+function originOf(base: string): string {
+  const wrong = (problem: string) => new ArgumentError('bases', `exchange address ${problem}`);
+  if (!URL.canParse(base)) throw wrong(`"${base}" is not a URL; write https://HOST[:PORT]`);
+  const { protocol, username, password, pathname, search, hash, hostname, host, origin } = new URL(base);
+  if (protocol !== 'https:' && protocol !== 'http:')
+    throw wrong(`with "${protocol}"; allowed: https: (http: only to loopback)`);
+  if (username !== '' || password !== '') throw wrong(`of ${host} names a user or password; write ${origin}`);
+  if (pathname !== '/' || search !== '' || hash !== '')
+    throw wrong(`"${base}" goes on after the host; write ${origin}`);
+  if (protocol === 'https:' || isLoopback(hostname)) return origin;
+  const only = 'plain http is allowed only to 127.0.0.1, [::1] or localhost';
+  throw wrong(`"${base}": ${only}; write https://${host}`);
+}
+
+/** Throws an ArgumentError at once where a base address is not allowed. */
 export function createAccess(options: ExchangeOptions): Access {
   const { clock, credentials, nonce } = options;
   const origins = options.bases.map(originOf);

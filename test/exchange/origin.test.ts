@@ -1,15 +1,17 @@
 import { expect, test } from 'vitest';
-import { originOf } from '../../src/exchange/origin.ts';
+import { openClient } from './open.ts';
+import { serveHttp } from './servers.ts';
 
 test.each([
-  ['https://exchange.example', 'https://exchange.example'],
-  ['https://exchange.example/', 'https://exchange.example'],
-  ['https://exchange.example:8443', 'https://exchange.example:8443'],
-  ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
-  ['http://[::1]:8080', 'http://[::1]:8080'],
-  ['http://localhost', 'http://localhost'],
-])('%s is an address for requests', (base, origin) => {
-  expect(originOf(base)).toBe(origin);
+  'https://exchange.example/',
+  'https://exchange.example:8443',
+  'http://[::1]:8080',
+  'http://localhost',
+])('%s is an address for requests', (base) => void openClient(base));
+
+test('an address that ends with a slash is asked as well', async () => {
+  const { base } = await serveHttp((_request, response) => response.end('["pong"]'));
+  expect(await openClient(`${base}/`).ping()).toBeGreaterThan(0);
 });
 
 test.each([
@@ -24,11 +26,11 @@ test.each([
   ['https://exchange.example/api/v4', 'goes on after the host; write https://exchange.example'],
   ['https://exchange.example?a=1', 'goes on after the host'],
 ])('%s is refused: %s', (base, message) => {
-  expect(() => originOf(base)).toThrow(message);
+  expect(() => openClient(base)).toThrow(message);
 });
 
 test('a password in an address is refused and not repeated', () => {
-  expect(() => originOf('https://user:hunter22@exchange.example')).toThrow(
+  expect(() => openClient('https://user:hunter22@exchange.example')).toThrow(
     /^exchange address of exchange\.example names a user or password; write https:\/\/exchange\.example$/,
   );
 });
