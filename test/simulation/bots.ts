@@ -36,7 +36,7 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
 
   const sources = new Map<Incarnation, SimulatedEvidence>();
   const knows = (host: Incarnation, bot: number) =>
-    fleet.running.get(host.daemon) === host && host.keeper.state.bots.has(botName(bot));
+    fleet.running.get(host.daemon) === host && host.bots.has(bot);
   /** From this moment the bot's life, or its word, counts; when the daemon hears of it is another matter. */
   function testify(host: Incarnation, bot: number, says: BotWord): void {
     if (!plan.watched || !knows(host, bot)) return;

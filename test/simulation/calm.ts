@@ -1,4 +1,3 @@
-import type { Attempt, MarketState } from '../../src/core/state.ts';
 import type { Fault, Plan, PlannedDaemon, PlannedMarket } from './plan.ts';
 
 export function market(patch: Partial<PlannedMarket> = {}): PlannedMarket {
@@ -34,26 +33,5 @@ export function calm(patch: Partial<Plan> = {}): Plan {
     limitRequests: 10_000,
     faults: [],
     ...patch,
-  };
-}
-
-/** A renewal on its way. */
-export function renewalOf(market: MarketState): Attempt {
-  return {
-    id: 1,
-    market,
-    purpose: 'renew',
-    base: 0,
-    writtenMs: 0,
-    writtenLifeMs: 0,
-    writtenAwakeMs: 0,
-    writtenWallMs: 0,
-    dueMs: 0,
-    deadlineMs: 3000,
-    timeoutMs: 60_000,
-    epoch: 0,
-    detached: false,
-    aborted: false,
-    overdue: false,
   };
 }

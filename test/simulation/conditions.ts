@@ -1,6 +1,4 @@
-import { periodOf } from '../../src/core/settle.ts';
-import { planCadence } from '../../src/core/timing.ts';
-import type { Incarnation, Truth } from './court.ts';
+import type { Truth } from './court.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, type PlannedMarket } from './plan.ts';
 
 /** Faults that keep no request from succeeding. */
@@ -17,6 +15,8 @@ const HARMLESS: ReadonlySet<FaultKind> = new Set([
   'operator-pauses',
   'operator-disarms',
   'operator-trips',
+  'new-budget',
+  'grants-less',
 ]);
 /** How long after its end a fault still shapes what the daemon does: latches, slower cadence, a nonce to find. */
 const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
@@ -29,6 +29,8 @@ const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
   'throttled-json': 5_000,
   'wall-step': 5_000,
 };
+/** These leave nothing behind where that is judged: what was refused is tried again in time. */
+const REFUSALS: ReadonlySet<FaultKind> = new Set(['unauthorised', 'forbidden', 'bad-request']);
 /** What one market is told about the key, or about the limit, concerns all of them. */
 const FELT_BY_ALL: ReadonlySet<FaultKind> = new Set([
   'unauthorised',
@@ -45,35 +47,98 @@ export const PLENTY_REQUESTS = 1000;
 /** The share of their time that requests one after the other take where they leave room. */
 const LITTLE_BUSY = 0.3;
 
-/** How often each market is renewed where nothing keeps it from that; milliseconds. */
-export function periodsOf(markets: readonly PlannedMarket[]): readonly number[] {
-  const cadenced = markets.map(({ market, timeoutSeconds }) => ({
-    market,
-    timeoutMs: timeoutSeconds * 1000,
-    renewEveryMs: null,
-  }));
-  return planCadence(cadenced, Number.POSITIVE_INFINITY).periodsMs;
+/**
+ * How often a timer is renewed where nothing keeps it from that, as the configuration says: a tenth of its timeout from
+ * 1 s to 10 s, and sooner between 10 and 25 s, where period, rounding and the last gap shall not cost more than 15 %.
+ */
+export function periodMs({ timeoutMs, renewEveryMs = null }: Timed): number {
+  if (renewEveryMs !== null) return renewEveryMs;
+  return Math.min(Math.max(1000, Math.min(timeoutMs / 10, timeoutMs * 0.15 - 1250)), 10_000);
+}
+
+interface Timed {
+  readonly timeoutMs: number;
+  readonly renewEveryMs?: number | null;
+}
+
+export function timedOf({ timeoutSeconds, renewEverySeconds }: PlannedMarket): Timed {
+  const renewEveryMs = renewEverySeconds === undefined ? null : renewEverySeconds * 1000;
+  return { timeoutMs: timeoutSeconds * 1000, renewEveryMs };
+}
+
+/** Renewals a millisecond that keep all timers at their cadence. */
+function renewalsPerMs(markets: readonly PlannedMarket[]): number {
+  return markets.reduce((sum, market) => sum + 1 / periodMs(timedOf(market)), 0);
 }
 
 /**
  * Can what is due leave soon after? Not where the budget is tight, several daemons get in each other's way, or requests
  * one after the other leave little room between them.
  */
-export function hasRoom({ budgetRequests, daemons, nonce, markets, roundTripMs }: Plan): boolean {
+export function hasRoom({ budgetRequests, daemons, nonce, markets, roundTripMs, faults }: Plan): boolean {
   if (budgetRequests < PLENTY_REQUESTS || daemons.length > 1) return false;
-  const perMs = periodsOf(markets).reduce((sum, periodMs) => sum + 1 / periodMs, 0);
-  return nonce === 'window' || roundTripMs * perMs <= LITTLE_BUSY;
+  if (faults.some(({ kind }) => kind === 'new-budget')) return false;
+  return nonce === 'window' || roundTripMs * renewalsPerMs(markets) <= LITTLE_BUSY;
+}
+
+const THROTTLING: ReadonlySet<FaultKind> = new Set([
+  'throttled-page',
+  'throttled-json',
+  'unacknowledged-page',
+  'neighbour',
+]);
+
+/** Periods are longer for a while after the exchange has said that it is too much. */
+export function isThrottling({ faults }: Plan): boolean {
+  return faults.some(({ kind }) => THROTTLING.has(kind));
+}
+
+const SLOW: ReadonlySet<FaultKind> = new Set(['delay', 'slow-body']);
+
+/**
+ * The longest period that a market may be renewed at: its own, or a third of its timeout where the exchange says that it
+ * is too much, or where answers that come late leave requests that go one after the other less room.
+ */
+export function longestPeriodMs(plan: Plan, truth: Timed): number {
+  const late = ({ kind }: Fault) => SLOW.has(kind) || kind === 'reorder' || kind === 'base-slow';
+  const stretched = isThrottling(plan) || (plan.nonce === 'increasing' && plan.faults.some(late));
+  return hasRoom(plan) && !stretched ? periodMs(truth) : truth.timeoutMs / 3;
+}
+const LONGEST_ANSWER_MS = 4500;
+
+/**
+ * By how much all faults together may lengthen the answers to a market's requests, null for any market's: what a plan
+ * that is judged wider states as the exchange's answer time. 0 elsewhere, where every such fault counts as an outage.
+ */
+export function slowMs({ wider, faults, markets }: Plan, market: string | null): number {
+  if (wider !== true) return 0;
+  let sum = 0;
+  for (const { kind, target, sizeMs } of faults)
+    if (SLOW.has(kind) && (target < 0 || markets[target]?.market === market)) sum += sizeMs;
+  return sum;
+}
+
+/** The longest answer time that lets no timer of the market lapse. */
+export function bearableMs(plan: Plan, market: string): number {
+  const own = plan.markets.find((one) => one.market === market);
+  if (own === undefined) return 0;
+  const slackMs = own.timeoutSeconds * 1000 - 1000 - periodMs(timedOf(own));
+  if (plan.nonce === 'window') return Math.min(LONGEST_ANSWER_MS, 0.6 * slackMs);
+  // One after the other: three renewals of every timer must find their time, and a part is for retries.
+  const perMs = plan.markets.reduce((sum, { timeoutSeconds }) => sum + 3 / (timeoutSeconds * 1000), 0);
+  return Math.min(LONGEST_ANSWER_MS, 0.3 * slackMs, 0.5 / perMs - plan.roundTripMs);
 }
 
 /** W: outages shorter than this lapse no timer of this length that is renewed so often. */
 export function survivesMs(
   { roundTripMs, nonce, markets }: Pick<Plan, 'roundTripMs' | 'nonce' | 'markets'>,
   timeoutMs: number,
-  periodMs: number,
+  everyMs: number,
+  slow = 0,
 ): number {
-  const tripMs = roundTripMs * 1.5;
+  const tripMs = roundTripMs * 1.5 + slow;
   const queueMs = (nonce === 'increasing' ? markets.length : 1) * tripMs;
-  return timeoutMs - 1000 - periodMs - 3 * tripMs - queueMs - LONGEST_GAP_MS - 250;
+  return timeoutMs - 1000 - everyMs - 3 * tripMs - queueMs - LONGEST_GAP_MS - 250;
 }
 
 /**
@@ -81,29 +146,23 @@ export function survivesMs(
  * this market feels, with what they leave behind, as long as W = T - 1 - P - d - g. A tight budget and several daemons
  * on one account make no promise.
  */
-export function isUndisturbed(
-  plan: Plan,
-  incarnation: Incarnation,
-  { market, timeoutMs, longestMs, changedMs }: Truth,
-  nowMs: number,
-): boolean {
+export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean {
+  const { market, timeoutMs, longestMs, changedMs } = truth;
   if (plan.budgetRequests < PLENTY_REQUESTS || plan.daemons.length > 1) return false;
-  const { state } = incarnation.keeper;
-  const own = state.byName.get(market);
-  if (own === undefined) return false;
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
+  const inForceMs = longestPeriodMs(plan, truth);
   // While a timer changes its length, what it survives is not said; it lapses by no fault of the change.
   const changing = changedMs > nowMs - longestMs - UNSEEN_MS;
   return (
-    longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) <
-    (changing ? 1 : survivesMs(plan, timeoutMs, periodOf(state, own)))
+    longestStretchMs(felt, nowMs - longestMs - 1000, nowMs, plan.wider) <
+    (changing ? 1 : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market)))
   );
 }
 
 /** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
 export function isQuiet(plan: Plan, market: string, fromMs: number, toMs: number): boolean {
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
-  return longestStretchMs(felt, fromMs, toMs) === 0;
+  return longestStretchMs(felt, fromMs, toMs, plan.wider) === 0;
 }
 
 /**
@@ -111,6 +170,7 @@ export function isQuiet(plan: Plan, market: string, fromMs: number, toMs: number
  * (invariant 12), nor one of two base addresses while the other works.
  */
 function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
+  if (plan.wider === true && SLOW.has(kind) && slowMs(plan, market) <= bearableMs(plan, market)) return false;
   // It makes evidence, and the nonces of a window, doubtful for a while. Nothing else that a timer needs goes by it.
   if (kind === 'wall-step') return plan.watched || plan.nonce === 'window';
   if (FAULTS[kind] === 'base') {
@@ -122,10 +182,15 @@ function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
 }
 
 /** The longest stretch of faults that touches the time between the two moments; stretches that are close are one. */
-export function longestStretchMs(faults: readonly Fault[], fromMs: number, toMs: number): number {
+export function longestStretchMs(
+  faults: readonly Fault[],
+  fromMs: number,
+  toMs: number,
+  wider = false,
+): number {
   const bad = faults
     .filter(({ kind }) => !HARMLESS.has(kind))
-    .map((fault) => ({ fromMs: fault.atMs, toMs: fault.atMs + fault.forMs + tailMs(fault) }))
+    .map((fault) => ({ fromMs: fault.atMs, toMs: fault.atMs + fault.forMs + tailMs(fault, wider) }))
     .filter((stretch) => stretch.toMs >= fromMs && stretch.fromMs <= toMs)
     .toSorted((one, other) => one.fromMs - other.fromMs);
   let longest = 0;
@@ -141,7 +206,8 @@ export function longestStretchMs(faults: readonly Fault[], fromMs: number, toMs:
   return longest;
 }
 
-function tailMs({ kind, sizeMs }: Fault): number {
+function tailMs({ kind, sizeMs }: Fault, wider: boolean): number {
+  if (wider && REFUSALS.has(kind)) return 0;
   const delays = kind === 'delay' || kind === 'slow-body' || kind === 'reorder';
   return (AFTERMATH_MS[kind] ?? 0) + (delays ? sizeMs : 0);
 }

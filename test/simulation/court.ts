@@ -1,4 +1,5 @@
 import type { BotWord } from '../../src/core/events.ts';
+import type { Notice } from '../../src/core/notice.ts';
 import type { CoreSettings } from '../../src/core/settings.ts';
 import type { CoreView } from '../../src/core/view.ts';
 import type { Keeper } from '../../src/keeper.ts';
@@ -21,6 +22,8 @@ export interface Sent {
   readonly number: number;
   /** Counts those of its market, or its pings: what draws depend on. */
   readonly nth: number;
+  /** It was to leave over a connection of its own. */
+  readonly fresh: boolean;
 }
 
 /** How long a beat counts as evidence that its bot lives. */
@@ -45,7 +48,10 @@ export interface Incarnation {
   readonly life: number;
   readonly startedMs: number;
   readonly clock: HostClock;
-  readonly keeper: Keeper;
+  /** What is told to it, and what it shows to operators. */
+  readonly keeper: Omit<Keeper, 'state'>;
+  /** Bots that it was ever told of. */
+  readonly bots: Set<number>;
   /** What it believes now. */
   readonly view: () => CoreView;
   /** The settings of this daemon with these markets. */
@@ -63,6 +69,7 @@ export interface Truth {
   readonly market: string;
   /** As it is configured now, the longest that it ever was, and since when it is what it is. */
   timeoutMs: number;
+  readonly renewEveryMs: number | null;
   longestMs: number;
   changedMs: number;
   readonly bot: number;
@@ -72,8 +79,9 @@ export interface Truth {
   firesMs: number | null;
   /** cancellationTime of every timer that fired, Unix seconds. */
   readonly fired: number[];
-  /** When the last one did. */
+  /** When the last one did, and when the first timer after it was made. */
   lastFiredMs: number;
+  remadeMs: number;
   /** The exchange lied, forgot or was changed by others: until the end of this no belief about it can be sound. */
   brokenAtMs: number;
   brokenUntilMs: number;
@@ -81,8 +89,9 @@ export interface Truth {
 
 /** The truth of every market, in the order of the plan. */
 export function createTruths({ markets }: Plan): readonly Truth[] {
-  return markets.map(({ market, timeoutSeconds, bot }) => ({
+  return markets.map(({ market, timeoutSeconds, bot, renewEverySeconds }) => ({
     market,
+    renewEveryMs: renewEverySeconds === undefined ? null : renewEverySeconds * 1000,
     timeoutMs: timeoutSeconds * 1000,
     longestMs: timeoutSeconds * 1000,
     changedMs: Number.NEGATIVE_INFINITY,
@@ -91,6 +100,7 @@ export function createTruths({ markets }: Plan): readonly Truth[] {
     firesMs: null,
     fired: [],
     lastFiredMs: Number.NEGATIVE_INFINITY,
+    remadeMs: Number.NEGATIVE_INFINITY,
     brokenAtMs: Number.NEGATIVE_INFINITY,
     brokenUntilMs: 0,
   }));
@@ -204,8 +214,8 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
   };
 }
 
-/** What operators want of one market: guarded, or out of guard for a reason. */
-export type Intent = 'guard' | 'pause' | 'disarm' | 'trip' | 'remove';
+/** What is wanted of one market: guarded, or out of guard for a reason; `lapsed` by `onLapse: hold`. */
+export type Intent = 'guard' | 'pause' | 'disarm' | 'trip' | 'remove' | 'lapsed';
 
 /** What operators and the configuration asked of each daemon, and since when. True milliseconds. */
 export interface IntentBook {
@@ -222,6 +232,8 @@ export interface IntentBook {
   /** Until when deletes that were asked for may arrive; `Infinity` while they are asked for. */
   deletesUntilMs(incarnation: Incarnation, market: string): number;
   isPaused(incarnation: Incarnation, market: string): boolean;
+  /** Taken out of guard by a lapse, and since when; null where it is not. */
+  lapsedSinceMs(incarnation: Incarnation, market: string): number | null;
   /** Until when requests of a trip may arrive; `Infinity` while it is asked for. */
   tripsUntilMs(incarnation: Incarnation, market: string): number;
 }
@@ -274,7 +286,7 @@ export function createIntentBook(
       // A market that is taken out while its trip is under way is tripped all the same.
       const trips = intent === 'trip' || (intent === 'remove' && page.intent === 'trip');
       page.intent = intent;
-      if (intent === 'guard') page.guardedSinceMs = nowMs();
+      if (intent === 'guard' || intent === 'lapsed') page.guardedSinceMs = nowMs();
       page.deletesUntilMs = until(asked, page.deletesUntilMs);
       page.tripsUntilMs = until(trips, page.tripsUntilMs);
     },
@@ -296,8 +308,72 @@ export function createIntentBook(
     deletesUntilMs: (incarnation, market) =>
       pageOf(incarnation, market)?.deletesUntilMs ?? Number.NEGATIVE_INFINITY,
     isPaused: (incarnation, market) => pageOf(incarnation, market)?.intent === 'pause',
+    lapsedSinceMs(incarnation, market) {
+      const page = pageOf(incarnation, market);
+      return page?.intent === 'lapsed' ? page.guardedSinceMs : null;
+    },
     tripsUntilMs: (incarnation, market) =>
       pageOf(incarnation, market)?.tripsUntilMs ?? Number.NEGATIVE_INFINITY,
+  };
+}
+
+/** What one daemon wrote for one market, and heard of it. True milliseconds; `-Infinity` where it never happened. */
+export interface MarketLog {
+  /** Its newest attempt, its newest renewal on the wire, and its newest confirmed one. */
+  triedMs: number;
+  renewedMs: number;
+  confirmedMs: number;
+  /** Renewals since that one left: all that could have kept the timer. */
+  renewals: number;
+}
+
+/** The requests on the wire and the answers that the daemons told of. */
+export interface WireLog {
+  of(by: Incarnation, market: string): MarketLog;
+  /** Its address is out, or its key refused. */
+  isDisturbed(by: Incarnation): boolean;
+  onWrite(by: Incarnation, market: string, renews: boolean): void;
+  onNotice(by: Incarnation, notice: Notice): void;
+}
+
+export function createWireLog(nowMs: () => number): WireLog {
+  const logs = new Map<Incarnation, { markets: Map<string, MarketLog>; troubles: number }>();
+  function logOf(by: Incarnation) {
+    const log = logs.get(by) ?? { markets: new Map<string, MarketLog>(), troubles: 0 };
+    logs.set(by, log);
+    return log;
+  }
+  function of(by: Incarnation, market: string): MarketLog {
+    const { markets } = logOf(by);
+    const never = Number.NEGATIVE_INFINITY;
+    const log = markets.get(market) ?? {
+      triedMs: never,
+      renewedMs: never,
+      confirmedMs: never,
+      renewals: 0,
+    };
+    markets.set(market, log);
+    return log;
+  }
+  return {
+    of,
+    isDisturbed: (by) => logOf(by).troubles > 0,
+    onWrite(by, market, renews) {
+      if (!renews) return;
+      const log = of(by, market);
+      log.renewedMs = nowMs();
+      log.renewals += 1;
+    },
+    onNotice(by, notice) {
+      if (notice.kind === 'outage-began' || notice.kind === 'unauthorised') logOf(by).troubles += 1;
+      if (notice.kind === 'outage-ended' || notice.kind === 'authorised-again') logOf(by).troubles -= 1;
+      // One that finds no connection is never written.
+      if (notice.kind === 'attempt') of(by, notice.market).triedMs = nowMs();
+      if (notice.kind !== 'renewed') return;
+      const log = of(by, notice.market);
+      log.confirmedMs = nowMs();
+      log.renewals = 0;
+    },
   };
 }
 
@@ -336,6 +412,7 @@ export interface Court {
   readonly truthOf: (market: string) => Truth | undefined;
   readonly evidence: EvidenceBook;
   readonly intents: IntentBook;
+  readonly log: WireLog;
   readonly running: ReadonlyMap<number, Incarnation>;
   readonly blame: (invariant: Invariant, text: string) => void;
 }

@@ -1,6 +1,6 @@
+import type { Purpose } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
-import type { MarketState } from '../../src/core/state.ts';
-import { view } from '../../src/core/view.ts';
+import type { MarketView } from '../../src/core/view.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { EventBody, ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { coreSettings } from '../core/core-settings.ts';
@@ -10,6 +10,13 @@ import type { Plan } from './plan.ts';
 import { createHostClock, createTimeline } from './virtual-clock.ts';
 
 type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
+
+interface Belief {
+  readonly armedUntilMs: number | null;
+  readonly firesByMs: number | null;
+  readonly inFlight: readonly Purpose[];
+}
+const NOTHING: Belief = { armedUntilMs: null, firesByMs: null, inFlight: [] };
 
 /**
  * A judge in a world made by hand: nothing happens but what a test says. The exchange's clock shows the moment of the
@@ -26,6 +33,21 @@ export function createCourtroom(plan: Plan) {
     running,
   });
   let number = 0;
+  const beliefs = new Map<string, Belief>();
+  const beliefOf = (market: string): Belief => beliefs.get(market) ?? NOTHING;
+  const leftMs = (moment: number | null) => (moment === null ? null : moment - timeline.nowMs());
+  function seen(market: string): MarketView {
+    const { armedUntilMs, firesByMs, inFlight } = beliefOf(market);
+    const guaranteedMs = leftMs(armedUntilMs);
+    return {
+      market,
+      wanted: true,
+      refused: false,
+      inFlight: inFlight.map((purpose) => ({ purpose })),
+      guaranteedMs: guaranteedMs !== null && guaranteedMs > 0 ? guaranteedMs : null,
+      firesInMs: leftMs(firesByMs),
+    };
+  }
 
   function begin(daemon: number, life = 1): Incarnation {
     const clock = createHostClock(timeline);
@@ -42,7 +64,13 @@ export function createCourtroom(plan: Plan) {
       startedMs: timeline.nowMs(),
       clock,
       keeper,
-      view: () => view(keeper.state, clock.now()),
+      bots: new Set([0, 1]),
+      view: () => ({
+        phase: 'running',
+        monoMs: clock.now().monoMs,
+        markets: plan.markets.map(({ market }) => seen(market)),
+        marketNamed: seen,
+      }),
       configure: () => settings,
       stoppingMs: null,
     };
@@ -59,7 +87,18 @@ export function createCourtroom(plan: Plan) {
     const request = { method: 'POST', path: '', headers: {}, body: '' };
     const market = plan.markets[0]?.market ?? null;
     const order = { nonce, timeoutSeconds };
-    return { daemon: 0, life: 1, base: 0, market, order, request, number, nth: number, ...rest };
+    return {
+      daemon: 0,
+      life: 1,
+      base: 0,
+      market,
+      order,
+      request,
+      number,
+      nth: number,
+      fresh: false,
+      ...rest,
+    };
   }
   const exchange = (event: EventBody, by: Sent | null) =>
     judge.onExchange({ ...event, seq: 1, atMs: timeline.nowMs() }, by);
@@ -76,6 +115,7 @@ export function createCourtroom(plan: Plan) {
     judge,
     begin,
     sent,
+    nowMs: timeline.nowMs,
     first,
     /** What was found wrong, as `invariant: sentence`. */
     findings: () => judge.violations.map(({ invariant, text }) => `${invariant}: ${text}`),
@@ -85,8 +125,9 @@ export function createCourtroom(plan: Plan) {
       judge.onBack(first(), bot);
     },
     says: (says: 'goodbye' | 'fail', bot = 0) => judge.onEvidence(first(), bot, says, timeline.nowMs()),
-    /** What the daemon remembers of the first market. */
-    market: () => first().keeper.state.markets[0] as MarketState,
+    /** The daemon believes so of the first market, or of another one, until told otherwise; moments of the run. */
+    believe: (belief: Partial<Belief>, market = name) =>
+      beliefs.set(market, { ...beliefOf(market), ...belief }),
     /** The exchange carries a renewal out. */
     arm(timeoutSeconds: number, by: Sent | null = sent(timeoutSeconds)) {
       const event = armed(timeoutSeconds);
@@ -113,10 +154,10 @@ export function createCourtroom(plan: Plan) {
         },
         null,
       ),
-    renewed: (cancellationTime: number) =>
+    renewed: (cancellationTime: number, market = name) =>
       judge.onNotice(first(), {
         kind: 'renewed',
-        market: name,
+        market,
         durationMs: 20,
         cycleMs: 20,
         slackRatio: null,

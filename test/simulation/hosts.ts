@@ -16,7 +16,7 @@ import {
 import type { Judge } from './judge.ts';
 import { createNetwork, createWireFaults, type Halt, type NetworkOptions } from './network.ts';
 import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
-import { EPOCH_MS, type SimulatedServer } from './server.ts';
+import { EPOCH_MS, LIMIT_WINDOW_MS, newKeyOf, type SimulatedServer } from './server.ts';
 import { createHostClock, type Timeline } from './virtual-clock.ts';
 
 export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'roundTripMs'> {
@@ -24,6 +24,8 @@ export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'r
   /** The markets as they are configured when the daemon starts. */
   readonly markets: Shared;
   readonly planned: PlannedDaemon;
+  /** Name of the API key that is in its file now. */
+  readonly key: () => string;
   readonly limiterIsStuck: () => boolean;
   readonly observe: Observer;
 }
@@ -41,7 +43,7 @@ export function createHost(
   const session = createSession({
     transport: createNetwork({ ...options, clock, bases, roundTripMs: plan.roundTripMs }),
     clock,
-    credentials: () => ({ key: `key-${planned.key}`, secret: `secret-${planned.key}` }),
+    credentials: () => ({ key: `key-${options.key()}`, secret: `secret-${options.key()}` }),
     nonce: plan.nonce,
     userAgent: 'simulation',
   });
@@ -108,7 +110,7 @@ function settingsOf(
       startupGraceMs: GRACE_MS,
       onStale: plan.onStale,
     },
-    onLapse: 'rearm',
+    onLapse: plan.onLapse ?? 'rearm',
     shutdown: { policy: planned.policy, budgetMs: BUDGET_MS },
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: plan.cancellationDelayMs,
@@ -119,8 +121,15 @@ function settingsOf(
   };
 }
 
-function marketSettings({ market, timeoutSeconds, types, bot }: PlannedMarket): MarketSettings {
-  return { market, timeoutMs: timeoutSeconds * 1000, types, renewEveryMs: null, bot: botName(bot) };
+function marketSettings({
+  market,
+  timeoutSeconds,
+  types,
+  bot,
+  renewEverySeconds,
+}: PlannedMarket): MarketSettings {
+  const renewEveryMs = renewEverySeconds === undefined ? null : renewEverySeconds * 1000;
+  return { market, timeoutMs: timeoutSeconds * 1000, types, renewEveryMs, bot: botName(bot) };
 }
 
 /** The daemons of a run: at most one life of each at a time. */
@@ -132,6 +141,12 @@ export interface Fleet {
   kill(host: Incarnation): void;
   /** SIGTERM. */
   terminate(host: Incarnation): void;
+  /** SIGTERM, and a new life so long after the end of this one. */
+  readonly restart: (host: Incarnation, inMs: number) => void;
+  /** Its key file holds another key from now on. */
+  renewKey(daemon: number): void;
+  /** A reload gives it another budget, in requests per 10 s. */
+  rebudget(host: Incarnation, requests: number): void;
   /** Until then the limiter of this daemon lets nothing through. */
   holdLimiter(daemon: number, untilMs: number): void;
   /** Until then the next request of this daemon opens a connection, and its host stands still meanwhile. */
@@ -157,6 +172,9 @@ export function createFleet(options: FleetOptions): Fleet {
   const { plan, timeline, server, judge, running, observe } = options;
   const faults = createWireFaults(plan, timeline.nowMs);
   const lives = plan.daemons.map(() => 0);
+  /** What each daemon finds in its key file. */
+  const keys = plan.daemons.map(({ key }) => String(key));
+  const restartsInMs = new Map<number, number>();
   const stuckUntilMs = plan.daemons.map(() => 0);
   const halts = createHalts(timeline);
   let requests = 0;
@@ -165,9 +183,10 @@ export function createFleet(options: FleetOptions): Fleet {
     judge.onWrite(sent);
   };
   const onArrival = (sent: Sent) => judge.onArrival(sent);
+  const onCut = ({ market }: Sent) => judge.onCut(market ?? '');
   const onLie = ({ market }: Sent) => judge.onTruthBroken(market);
 
-  return {
+  const fleet: Fleet = {
     running,
     start(daemon) {
       const planned = plan.daemons[daemon];
@@ -175,15 +194,17 @@ export function createFleet(options: FleetOptions): Fleet {
       const life = (lives[daemon] ?? 0) + 1;
       lives[daemon] = life;
       const limiterIsStuck = () => timeline.nowMs() < (stuckUntilMs[daemon] ?? 0);
+      const markets = options.markets(daemon);
       const parts = {
         plan,
-        markets: options.markets(daemon),
+        markets,
         planned,
         timeline,
         server,
         faults,
         daemon,
         life,
+        key: () => keys[daemon] ?? '',
       };
       const host = createHost({
         ...parts,
@@ -192,14 +213,20 @@ export function createFleet(options: FleetOptions): Fleet {
         onWrite,
         onArrival,
         onLie,
+        onCut,
         observe(notice, now) {
           observe(daemon, notice, now);
           judge.onNotice(incarnation, notice);
-          if (notice.kind === 'stopped') running.delete(daemon);
+          if (notice.kind !== 'stopped') return;
+          running.delete(daemon);
+          const inMs = restartsInMs.get(daemon);
+          restartsInMs.delete(daemon);
+          if (inMs !== undefined) timeline.at(timeline.nowMs() + inMs, () => fleet.start(daemon));
         },
       });
       const startedMs = timeline.nowMs();
-      const incarnation: Incarnation = { daemon, life, startedMs, ...host, stoppingMs: null };
+      const bots = new Set(markets.own.map(({ bot }) => bot));
+      const incarnation: Incarnation = { daemon, life, startedMs, ...host, bots, stoppingMs: null };
       running.set(daemon, incarnation);
       judge.onStart(incarnation);
       host.keeper.onTurn(() => judge.onTurn(incarnation));
@@ -217,9 +244,22 @@ export function createFleet(options: FleetOptions): Fleet {
     holdLimiter(daemon, untilMs) {
       stuckUntilMs[daemon] = Math.max(stuckUntilMs[daemon] ?? 0, untilMs);
     },
+    restart(host, inMs) {
+      restartsInMs.set(host.daemon, inMs);
+      fleet.terminate(host);
+    },
+    renewKey(daemon) {
+      const host = running.get(daemon);
+      keys[daemon] = newKeyOf(daemon);
+      host?.clock.whenRunning(() => host.keeper.credentialsChanged());
+    },
+    rebudget(host, requests) {
+      host.clock.whenRunning(() => host.keeper.rebudget({ requests, windowMs: LIMIT_WINDOW_MS }));
+    },
     halt: halts.plan,
     requests: () => requests,
   };
+  return fleet;
 }
 
 /** Hosts that are to stand still at their next request; each time is for one request. */

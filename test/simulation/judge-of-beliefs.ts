@@ -189,6 +189,9 @@ export function createStrayJudge(court: Court) {
   function judgeRenewal({ market }: Truth, by: Incarnation): void {
     // A handoff ends with a last renewal, and so does a market that another daemon has by now.
     if (plan.daemons[by.daemon]?.policy === 'handoff' || intents.isMoved(by, market)) return;
+    const lapsedMs = intents.lapsedSinceMs(by, market);
+    if (lapsedMs !== null && nowMs() - lapsedMs > plan.roundTripMs + TOLERANCE_MS)
+      blame('8 lapses', `${market}: ${nameOf(by)} renewed what a lapse has taken out of guard`);
     const ends = Math.max(intents.deletesUntilMs(by, market), intents.tripsUntilMs(by, market));
     // A stop that deletes waits for a sign of life of the bot, and guards it until its first delete.
     const waits =

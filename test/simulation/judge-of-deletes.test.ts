@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { calm, daemon, renewalOf } from './calm.ts';
+import { calm, daemon } from './calm.ts';
 import { createCourtroom } from './courtroom.ts';
 
 const DAEMON = 'daemon 0 (life 1)';
@@ -49,7 +49,7 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
     room.beat();
     room.decided();
     room.judge.onIntent(room.first(), 'M0_USDT', 'disarm');
-    room.market().inFlight.push(renewalOf(room.market()));
+    room.believe({ inFlight: ['renew'] });
     room.judge.onWrite(room.sent(null));
     expect(room.findings()).toEqual([
       `6 nothing after delete: M0_USDT: ${DAEMON} wrote a delete beside a renewal in flight`,
@@ -202,6 +202,7 @@ describe('invariant 8, lapses: a judge sees', () => {
   it('a certain lapse of a timer that fired while nobody wanted it', () => {
     const room = createCourtroom(calm());
     room.renewed(60);
+    room.believe({ armedUntilMs: 59_000 });
     room.notice({ kind: 'suspended', market: 'M0_USDT', why: 'bot_stale', firesByWallMs: null });
     room.fire(60);
     room.pass(1000);

@@ -109,7 +109,7 @@ function nothingDone(): Doings {
 
 /** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
 export function createDeleteJudge(court: Court) {
-  const { plan, evidence, intents, nowMs, blame } = court;
+  const { plan, evidence, intents, running, nowMs, blame } = court;
   const byIncarnation = new Map<Incarnation, Doings>();
 
   function doingsOf(incarnation: Incarnation): Doings {
@@ -127,6 +127,14 @@ export function createDeleteJudge(court: Court) {
         ? evidence.goodbyeUntilMs(by, bot)
         : Number.NEGATIVE_INFINITY;
     return Math.max(intents.deletesUntilMs(by, market), goodbyeUntilMs);
+  }
+
+  /** The newest life of the same daemon that has ended since, if none runs now. */
+  function endedAfter(by: Incarnation) {
+    if (running.has(by.daemon)) return null;
+    const [life, doings] = [...byIncarnation].findLast(([one]) => one.daemon === by.daemon) ?? [];
+    const left = doings?.left ?? null;
+    return life === undefined || left === null || life.life <= by.life ? null : { life, left };
   }
 
   const blameStray = (market: string, by: Incarnation) =>
@@ -153,6 +161,12 @@ export function createDeleteJudge(court: Court) {
         if (by.stoppingMs !== null && left === null && hasNoTime) strays.add(truth.market);
         else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
       }
+      const later = plan.wider === true ? endedAfter(by) : null;
+      if (later !== null && !later.left.has(truth.market))
+        blame(
+          '7 unconfirmed delete',
+          `${truth.market}: ${nameOf(later.life)} ended saying that no timer is left, and a renewal of an earlier life makes one`,
+        );
       if (left !== null && !left.has(truth.market)) {
         blame(
           '7 unconfirmed delete',

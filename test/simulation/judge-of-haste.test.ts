@@ -86,16 +86,17 @@ describe('invariant 11, recovery: a judge sees', () => {
   /** An outage has ended; what became of the market that it kept from being renewed. */
   function afterOutage(renew: boolean, faults: Parameters<typeof calm>[0] = {}) {
     const room = createCourtroom(calm(faults));
-    room.pass(20_000);
-    const { now } = room.first().keeper.state;
-    Object.assign(now, { monoMs: 21_000 });
-    Object.assign(room.market(), { confirmedOnce: true, lastConfirmedMs: 5000, cycleSinceMs: 9000 });
+    room.pass(5000);
+    room.decided();
+    room.renewed(60);
+    room.believe({ armedUntilMs: 64_000 });
+    room.pass(15_000);
     room.notice({ kind: 'outage-ended', base: 0, lastedMs: 10_000, attempts: 3 });
     room.pass(500);
-    if (renew) room.market().lastWrittenMs = 21_400;
+    if (renew) room.decided();
     room.pass(1000);
     room.judge.onTurn(room.first());
-    return room.findings();
+    return room.findings().filter((finding) => finding.startsWith('11'));
   }
 
   it('a market that missed a renewal in an outage and is not renewed when it is over', () => {
@@ -115,8 +116,13 @@ describe('invariants 10 and 12, isolation: a judge sees', () => {
   /** A renewal of the first market leaves so late, while these faults strike. */
   function late(delayMs: number, plan: Parameters<typeof calm>[0]) {
     const room = createCourtroom(calm({ nonce: 'window', markets, faultyMs: 180_000, ...plan }));
-    room.pass(60_000);
-    room.decided('renew', delayMs);
+    const live = (untilMs: number) => {
+      for (; room.nowMs() < untilMs; room.pass(Math.min(2000, untilMs - room.nowMs()))) room.beat();
+    };
+    live(54_000 - delayMs);
+    room.judge.onWrite(room.sent(60));
+    live(60_000);
+    room.judge.onWrite(room.sent(60));
     return room.findings();
   }
 

@@ -1,8 +1,8 @@
 import type { Notice } from '../../src/core/notice.ts';
-import { awakeSlackMs, type CoreState, isWanted, type MarketState, slackMs } from '../../src/core/state.ts';
-import { hasRoom, isQuiet, longestStretchMs } from './conditions.ts';
-import { type Court, type Incarnation, nameOf, TOLERANCE_MS } from './court.ts';
-import { FAULTS, type Plan, sharesKeys } from './plan.ts';
+import type { MarketView } from '../../src/core/view.ts';
+import { hasRoom, isQuiet, longestPeriodMs, longestStretchMs, slowMs } from './conditions.ts';
+import { type Court, type Incarnation, nameOf, type Sent, TOLERANCE_MS, type Truth } from './court.ts';
+import { FAULTS, type Plan, type Struck, sharesKeys } from './plan.ts';
 
 interface Pace {
   /** True moments of what was written within the last window. */
@@ -24,6 +24,10 @@ const NONCE_WINDOW_MS = 6000;
 export function createPaceJudge(court: Court) {
   const { plan, nowMs, serverNowMs, blame } = court;
   const byIncarnation = new Map<Incarnation, Pace>();
+  const mostRequests = Math.max(
+    plan.budgetRequests,
+    ...plan.faults.filter(({ kind }) => kind === 'new-budget').map(({ sizeMs }) => sizeMs),
+  );
   // When the exchange's clock steps back, so does the window, over nonces that were used in it.
   const windowSteps = plan.nonce === 'window' && plan.faults.some(({ kind }) => kind === 'server-clock-step');
 
@@ -52,10 +56,10 @@ export function createPaceJudge(court: Court) {
   function judgeRate(incarnation: Incarnation, { writes }: Pace): void {
     writes.push(nowMs());
     while ((writes[0] ?? nowMs()) <= nowMs() - RATE_WINDOW_MS) writes.shift();
-    if (writes.length <= plan.budgetRequests) return;
+    if (writes.length <= mostRequests) return;
     blame(
       '10 rate',
-      `${nameOf(incarnation)} wrote ${writes.length} requests within 10 s, allowed ${plan.budgetRequests}`,
+      `${nameOf(incarnation)} wrote ${writes.length} requests within 10 s, allowed ${mostRequests}`,
     );
   }
 
@@ -88,106 +92,113 @@ const QUIET_MS = 5_000;
 const PATIENCE_MS = 500;
 /** So many requests of a market are on their way at a time. */
 const MOST_IN_FLIGHT = 3;
+/** The share of its slack that a market may lose to a bad address, or to neighbours where requests go one by one. */
+const LOST_TO_OTHERS = 1 / 3;
 
 /**
- * Invariants 10 and 12: a renewal leaves soon after it is due, whatever other markets' requests, pings and the limiter are
- * up to. Where requests go one after the other each that
- * hangs may keep it waiting once.
+ * Invariants 10 and 12: a market is renewed once a period, whatever other markets' requests, pings and the limiter are up
+ * to. Where requests go one after the other, each that hangs may keep it waiting once.
  */
-export function createIsolationJudge({ plan, nowMs, blame }: Court) {
+export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blame }: Court) {
   const oneByOne = plan.nonce === 'increasing';
-  const queueMs = (oneByOne ? plan.markets.length : 1) * 1.5 * plan.roundTripMs;
+  const eachMs = 1.5 * plan.roundTripMs + slowMs(plan, null);
+  const leastMs = LEAST_MS + (oneByOne ? plan.markets.length : 1) * eachMs;
   const patienceMs = oneByOne ? Math.min(PATIENCE_MS, 4 * plan.roundTripMs + 150) : 0;
-  const leastMs = LEAST_MS + queueMs;
   const promised = hasRoom(plan);
 
+  /** How long the market may wait for its neighbours. */
+  function neighboursMs({ timeoutMs }: Truth, ownMs: number, fromMs: number): number {
+    const sick = sickMarkets(plan, fromMs, nowMs());
+    const lost = plan.faults.some(({ kind }) => FAULTS[kind] === 'base') || (oneByOne && plan.wider === true);
+    if (lost && sick > 0) return LOST_TO_OTHERS * (timeoutMs - 1000 - ownMs);
+    if (!oneByOne) return 0;
+    return MOST_IN_FLIGHT * sick * patienceMs;
+  }
+  /** Nothing was asked of the daemon since then but to guard the market, and its bot lived. */
+  function wasGuarded(by: Incarnation, { market, bot, changedMs }: Truth, fromMs: number): boolean {
+    const since = Math.max(changedMs, intents.guardedSinceMs(by, market), evidence.freshSinceMs(by, bot));
+    if (since >= fromMs || by.stoppingMs !== null) return false;
+    return intents.isGuarded(by, market) && !intents.isMoved(by, market) && evidence.isSteady(by, bot);
+  }
+
   return {
-    onNotice(incarnation: Incarnation, notice: Notice): void {
-      if (!promised || notice.kind !== 'attempt' || notice.delayMs <= leastMs) return;
-      const { market, purpose, delayMs } = notice;
-      const { state } = incarnation.keeper;
-      // What ends a timer waits for everything of its market.
-      if (purpose !== 'renew' || state.byName.get(market)?.exit !== null) return;
-      const sinceMs = nowMs() - delayMs - QUIET_MS;
-      if (delayMs <= leastMs + MOST_IN_FLIGHT * sickMarkets(plan, sinceMs, nowMs()) * patienceMs) return;
-      if (!isQuiet(plan, market, sinceMs, nowMs())) return;
+    /** A renewal's first byte leaves. */
+    onRenewal(by: Incarnation, truth: Truth): void {
+      const { renewedMs: fromMs } = log.of(by, truth.market);
+      if (!promised || fromMs === Number.NEGATIVE_INFINITY) return;
+      const ownMs = longestPeriodMs(plan, truth);
+      const lateMs = nowMs() - fromMs - ownMs;
+      if (lateMs <= leastMs || lateMs <= leastMs + neighboursMs(truth, ownMs, fromMs)) return;
+      if (!wasGuarded(by, truth, fromMs) || !isQuiet(plan, truth.market, fromMs - QUIET_MS, nowMs())) return;
       const stuck = plan.faults.some(({ kind, atMs }) => kind === 'limiter-stuck' && atMs <= nowMs());
       blame(
         stuck ? '10 rate' : '12 isolation',
-        `${market}: ${nameOf(incarnation)} renewed it ${delayMs.toFixed(0)} ms after it was due`,
+        `${truth.market}: ${nameOf(by)} renewed it ${lateMs.toFixed(0)} ms after it was due`,
       );
     },
   };
 }
 
-/** How many markets have requests that faults strike, or did between the two moments. */
+const ON_THE_WIRE: ReadonlySet<Struck> = new Set(['requests', 'base']);
+
+/** How many markets, or addresses, have requests that faults strike, or did between the two moments. */
 function sickMarkets({ faults }: Plan, fromMs: number, toMs: number): number {
   const sick = new Set<number>();
   for (const { kind, target, atMs, forMs } of faults)
-    if (FAULTS[kind] === 'requests' && atMs <= toMs && atMs + forMs >= fromMs) sick.add(target);
+    if (ON_THE_WIRE.has(FAULTS[kind]) && atMs <= toMs && atMs + forMs >= fromMs) sick.add(target);
   return sick.size;
 }
 
 /** A daemon that was lied to finds out with its next renewal, and this much later at the most. */
 const FINDS_OUT_MS = 15_000;
-/** No order is gone by for longer. */
-const OLDEST_ORDER_MS = 250;
-
-/** How long the timer is surely, or but for a step of the wall clock, still armed; null where no renewal is in time. */
-function leftMs(state: CoreState, market: MarketState, travelMs: number): number | null {
-  const both = [slackMs(state, market), awakeSlackMs(state, market)];
-  return both.find((slack) => slack > travelMs) ?? null;
-}
-
-/**
- * A market that was due when the order was made that this renewal comes from, and that should have had it before this
- * one. Answers move the estimate of the round trip meanwhile: what can be saved only by the latest one is let pass.
- */
-function overtaken(state: CoreState, market: MarketState): MarketState | undefined {
-  const travelMs = state.roundTripMs ?? 0;
-  const longestMs = Math.max(travelMs, state.plannedRoundTripMs);
-  const ownMs = leftMs(state, market, travelMs) ?? Number.POSITIVE_INFINITY;
-  const orderedMs = Math.max(state.plannedMs, state.now.monoMs - OLDEST_ORDER_MS);
-  return state.markets.find(
-    (other) =>
-      isWanted(state, other) &&
-      other.inFlight.length === 0 &&
-      other.nextMs <= orderedMs &&
-      (leftMs(state, other, longestMs) ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS,
-  );
-}
+/** A market is behind once it is this much later than its cadence, or than a quarter of what is left. */
+const BEHIND_MS = 500;
 
 /**
  * Invariant 11: what can be saved goes in the order of the deadlines, then what has lapsed; and at the end of a run, long
  * after the last fault, everything is armed, and those who arm it know.
  */
 export function createProgressJudge(court: Court) {
-  const { plan, truths, running, nowMs, blame } = court;
+  const { plan, truths, truthOf, evidence, intents, running, log, nowMs, blame } = court;
   // Two daemons with one key and rising nonces overtake each other for as long as both run: every other request is
   // refused, and half of what serial requests carry may not be enough for all markets.
   const starves = plan.nonce === 'increasing' && sharesKeys(plan);
+  // What a stall leaves behind is in order only where that is judged, too.
+  const promised = hasRoom(plan) && (plan.wider === true || !plan.faults.some(isOfHost));
+  const travelMs = 4 * (plan.roundTripMs + slowMs(plan, null)) + 200;
+
+  /** Waits for a renewal that should have left a while ago, and could still be saved by it. */
+  function isBehind(by: Incarnation, seen: MarketView): boolean {
+    const truth = truthOf(seen.market);
+    const { guaranteedMs, wanted, refused, inFlight } = seen;
+    if (truth === undefined || guaranteedMs === null || guaranteedMs <= travelMs) return false;
+    if (!wanted || refused || inFlight.length > 0 || truth.changedMs > by.startedMs) return false;
+    const { triedMs } = log.of(by, seen.market);
+    const wantedMs = Math.max(evidence.freshSinceMs(by, truth.bot), intents.guardedSinceMs(by, seen.market));
+    const sinceMs = nowMs() - Math.max(triedMs, triedMs > 0 ? wantedMs : triedMs);
+    const dueMs = Math.max(longestPeriodMs(plan, truth), (guaranteedMs + sinceMs) / 4);
+    return sinceMs !== Number.POSITIVE_INFINITY && sinceMs > dueMs + BEHIND_MS;
+  }
 
   return {
-    /** A request's first byte leaves. */
-    onWrite(incarnation: Incarnation, name: string): void {
-      const { state } = incarnation.keeper;
-      const market = state.byName.get(name);
-      const attempt = market?.inFlight.at(-1);
+    /** A renewal's first byte leaves, at the moment at which it was decided on. */
+    onRenewal(by: Incarnation, name: string, { fresh }: Sent): void {
       // One that takes a connection of its own waits for no lane, and canaries and probes of the key go in turns.
-      if (market === undefined || attempt === undefined || attempt.detached || attempt.purpose !== 'renew')
-        return;
-      // It was ordered a while ago, and waited for its connection.
-      if (attempt.writtenMs !== state.now.monoMs) return;
-      if (state.unauthorised !== null) return;
-      // The last one of a handoff, and a market that was never armed, go before those that have time.
-      if (!isWanted(state, market) || !market.confirmedOnce) return;
-      if (state.bases.some(({ outage }) => outage !== null)) return;
-      const first = overtaken(state, market);
-      if (first === undefined) return;
-      blame(
-        '11 progress',
-        `${name}: ${nameOf(incarnation)} renewed it before ${first.settings.market}, which ends sooner`,
+      if (!promised || fresh || log.isDisturbed(by)) return;
+      const view = by.view();
+      const own = view.marketNamed(name);
+      if (own?.wanted !== true || log.of(by, name).confirmedMs === Number.NEGATIVE_INFINITY) return;
+      const ownMs = own.guaranteedMs ?? Number.POSITIVE_INFINITY;
+      const first = view.markets.find(
+        (other) =>
+          (other.guaranteedMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS && isBehind(by, other),
       );
+      if (
+        first === undefined ||
+        longestStretchMs(plan.faults.filter(isOfHost), nowMs() - QUIET_MS, nowMs()) > 0
+      )
+        return;
+      blame('11 progress', `${name}: ${nameOf(by)} renewed it before ${first.market}, which ends sooner`);
     },
     onEnd: (): void => {
       for (const truth of truths) {
@@ -209,12 +220,12 @@ export function createProgressJudge(court: Court) {
   };
 }
 
+const isOfHost = ({ kind }: Plan['faults'][number]) => FAULTS[kind] === 'daemon';
+
 interface Recovery {
   readonly endedMs: number;
-  /** The same on the monotonic clock of the host. */
-  readonly endedMonoMs: number;
   /** What had missed a renewal by then. */
-  readonly markets: readonly MarketState[];
+  readonly markets: readonly string[];
 }
 
 /** Hurried renewals keep 250 ms from the one before; a tick, and a limiter that is late. */
@@ -223,51 +234,55 @@ const HURRIES_MS = 1000;
 const LATE_LIMITER_MS = 50;
 
 /** Invariant 11: after the first success following an outage, everything that missed a renewal meanwhile is renewed. */
-export function createRecoveryJudge({ plan, nowMs, blame }: Court) {
+export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court) {
   // One after the other, each waits for the answer to the one before, and goes past a limiter that hangs after a while.
   const stuckMs = plan.faults.some(({ kind }) => kind === 'limiter-stuck') ? LATE_LIMITER_MS : 0;
-  const eachMs = plan.roundTripMs + stuckMs;
+  const eachMs = plan.roundTripMs + slowMs(plan, null) + stuckMs;
   const serialMs = plan.nonce === 'increasing' ? plan.markets.length * eachMs * 1.5 : 0;
-  const withinMs = HURRIES_MS + plan.roundTripMs + serialMs;
-  const promised = hasRoom(plan);
+  const withinMs = HURRIES_MS + eachMs + serialMs;
+  // With several addresses one may come back while another is still out.
+  const promised = hasRoom(plan) && plan.bases === 1;
   const open = new Map<Incarnation, Recovery>();
 
-  function missed(state: CoreState, market: MarketState, sinceMs: number): boolean {
+  function missed(
+    by: Incarnation,
+    { market, wanted, refused, inFlight }: MarketView,
+    sinceMs: number,
+  ): boolean {
+    const { confirmedMs } = log.of(by, market);
+    const truth = truthOf(market);
+    if (!wanted || refused || inFlight.length >= MOST_IN_FLIGHT || truth === undefined) return false;
     return (
-      isWanted(state, market) &&
-      market.refused === null &&
-      market.confirmedOnce &&
-      market.lastConfirmedMs < sinceMs &&
-      (market.cycleSinceMs !== null || market.nextMs <= state.now.monoMs) &&
-      market.inFlight.length < MOST_IN_FLIGHT
+      confirmedMs > by.startedMs &&
+      confirmedMs < sinceMs &&
+      nowMs() - confirmedMs > longestPeriodMs(plan, truth)
     );
   }
 
-  function close(incarnation: Incarnation, { endedMs, endedMonoMs, markets }: Recovery): void {
-    const { state } = incarnation.keeper;
-    if (state.phase.kind !== 'running' || longestStretchMs(plan.faults, endedMs, nowMs()) > 0) return;
+  function close(by: Incarnation, { endedMs, markets }: Recovery): void {
+    const view = by.view();
+    if (view.phase !== 'running' || longestStretchMs(plan.faults, endedMs, nowMs()) > 0) return;
     for (const market of markets) {
-      if (market.lastWrittenMs >= endedMonoMs || market.lastConfirmedMs >= endedMonoMs) continue;
-      if (!isWanted(state, market) || market.refused !== null) continue;
-      const name = market.settings.market;
+      const { triedMs, confirmedMs } = log.of(by, market);
+      if (triedMs >= endedMs || confirmedMs >= endedMs) continue;
+      const seen = view.marketNamed(market);
+      if (seen === undefined || !seen.wanted || seen.refused) continue;
       const within = `${withinMs.toFixed(0)} ms`;
-      blame('11 progress', `${name}: ${nameOf(incarnation)} did not renew it within ${within} of an outage`);
+      blame('11 progress', `${market}: ${nameOf(by)} did not renew it within ${within} of an outage`);
     }
   }
 
   return {
-    onNotice(incarnation: Incarnation, notice: Notice): void {
+    onNotice(by: Incarnation, notice: Notice): void {
       if (!promised || notice.kind !== 'outage-ended') return;
-      const { state } = incarnation.keeper;
-      const { monoMs } = state.now;
-      const markets = state.markets.filter((market) => missed(state, market, monoMs - notice.lastedMs));
-      open.set(incarnation, { endedMs: nowMs(), endedMonoMs: monoMs, markets });
+      const missing = by.view().markets.filter((seen) => missed(by, seen, nowMs() - notice.lastedMs));
+      open.set(by, { endedMs: nowMs(), markets: missing.map(({ market }) => market) });
     },
-    onTurn(incarnation: Incarnation): void {
-      const recovery = open.get(incarnation);
+    onTurn(by: Incarnation): void {
+      const recovery = open.get(by);
       if (recovery === undefined || nowMs() < recovery.endedMs + withinMs) return;
-      open.delete(incarnation);
-      close(incarnation, recovery);
+      open.delete(by);
+      close(by, recovery);
     },
   };
 }

@@ -18,7 +18,7 @@ export function createFalseLapseJudge(court: Court) {
     if (incarnation.stoppingMs !== null || evidence.allowedUntilMs(incarnation, bot) <= nowMs()) return false;
     if (evidence.freshSinceMs(incarnation, bot) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
     if (armedOnce.get(incarnation)?.has(market) !== true) return false;
-    return isUndisturbed(plan, incarnation, truth, nowMs());
+    return isUndisturbed(plan, truth, nowMs());
   }
 
   return {
@@ -46,6 +46,9 @@ export function createFalseLapseJudge(court: Court) {
 
 /** A guarantee ends this long before its timer fires: the exchange counts whole seconds, and may round them up. */
 const EDGE_MS = 2300;
+
+/** So long after it fired the stamps of the next timer show it, however they are rounded. */
+const CLEARLY_MS = 2500;
 
 /** With these a daemon cannot know what its timers went through. */
 const FOREIGN: ReadonlySet<FaultKind> = new Set([
@@ -110,16 +113,28 @@ function judgeSilence(
 }
 
 /** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
-export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
+export function createLapseReportJudge({ plan, truthOf, log, nowMs, blame }: Court) {
   // With several daemons each sees only its own part of a timer's life.
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
   const byIncarnation = new Map<Incarnation, Map<string, Known>>();
+
+  /**
+   * Only the renewal that was confirmed now has left since the one before it, and with rising nonces no older one counts:
+   * nothing can have kept the timer from firing, and its stamps show that it did.
+   */
+  function isCertain(incarnation: Incarnation, truth: Truth, known: Known): boolean {
+    if (plan.nonce !== 'increasing' || known.atEdge || !hasFired(truth, known)) return false;
+    const firedForMs = truth.remadeMs - truth.lastFiredMs;
+    return (
+      log.of(incarnation, truth.market).renewals === 1 && firedForMs > CLEARLY_MS + plan.cancellationDelayMs
+    );
+  }
 
   function onMarket(incarnation: Incarnation, truth: Truth, notice: Notice): void {
     const all = byIncarnation.get(incarnation) ?? new Map<string, Known>();
     byIncarnation.set(incarnation, all);
     // Its guarantee can end long before its timer does, where requests overtook each other.
-    const guaranteeIsOut = incarnation.keeper.state.byName.get(truth.market)?.armedWhenUnwanted === false;
+    const guaranteeIsOut = (incarnation.view().marketNamed(truth.market)?.guaranteedMs ?? null) === null;
     const fresh = { cancellationTime: null, lapses: 0, wanted: true, atEdge: false, sinceMs: nowMs() };
     const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
     all.set(truth.market, known);
@@ -149,6 +164,8 @@ export function createLapseReportJudge({ plan, truthOf, nowMs, blame }: Court) {
         break;
       case 'lapsed':
         judgeReport(blame, nameOf(incarnation), truth, known, notice.certainty);
+        if (notice.certainty === 'possible' && isCertain(incarnation, truth, known))
+          blame('8 lapses', `${truth.market}: ${nameOf(incarnation)} calls a lapse possible that is certain`);
         break;
       case 'renewed':
         judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dueAt } from '../../src/core/due.ts';
-import { calm, fault, market, renewalOf } from './calm.ts';
+import { calm, fault, market } from './calm.ts';
 import { createCourtroom } from './courtroom.ts';
 
 const DAEMON = 'daemon 0 (life 1)';
@@ -11,8 +10,7 @@ describe('a judge of the simulation says nothing', () => {
     room.beat();
     room.judge.onWrite(room.sent(60));
     room.arm(60);
-    // The clock of the simulated host began a second before.
-    Object.assign(room.market().belief, { notBeforeLifeMs: 60_000, notAfterMs: 62_000 });
+    room.believe({ armedUntilMs: 59_000, firesByMs: 61_000 });
     room.judge.onTurn(room.first());
     room.renewed(60);
     room.judge.onEnd();
@@ -23,7 +21,7 @@ describe('a judge of the simulation says nothing', () => {
 describe('invariant 1, belief: a judge sees', () => {
   it('a timer that is believed and does not exist', () => {
     const room = createCourtroom(calm());
-    room.market().belief.notBeforeLifeMs = 6000;
+    room.believe({ armedUntilMs: 5_000 });
     room.judge.onTurn(room.first());
     expect(room.findings()).toEqual([
       `1 belief: M0_USDT: ${DAEMON} believes it armed for 5000 ms more, and it is not`,
@@ -33,7 +31,7 @@ describe('invariant 1, belief: a judge sees', () => {
   it('a timer that is believed for longer than it lasts', () => {
     const room = createCourtroom(calm());
     room.arm(60);
-    Object.assign(room.market().belief, { notBeforeLifeMs: 71_000, notAfterMs: 80_000 });
+    room.believe({ armedUntilMs: 70_000, firesByMs: 79_000 });
     room.judge.onTurn(room.first());
     expect(room.findings()).toEqual([
       `1 belief: M0_USDT: ${DAEMON} believes it armed 10000 ms longer than it is`,
@@ -43,14 +41,14 @@ describe('invariant 1, belief: a judge sees', () => {
   it('a timer that fires later than the daemon thinks possible', () => {
     const room = createCourtroom(calm());
     room.arm(60);
-    room.market().belief.notAfterMs = 51_000;
+    room.believe({ firesByMs: 50_000 });
     room.judge.onTurn(room.first());
     expect(room.findings()).toEqual([`1 belief: M0_USDT: fires in 60000 ms, ${DAEMON} says within 50000 ms`]);
   });
 
   it('the same at the very moment at which something happens to the timer', () => {
     const room = createCourtroom(calm());
-    room.market().belief.notAfterMs = 51_000;
+    room.believe({ firesByMs: 50_000 });
     room.judge.onChanged(room.armed(60));
     expect(room.findings()).toEqual([`1 belief: M0_USDT: fires in 60000 ms, ${DAEMON} says within 50000 ms`]);
   });
@@ -72,7 +70,7 @@ describe('invariant 1, belief: a judge sees', () => {
   it('nothing for a while after somebody else changed the timer', () => {
     const room = createCourtroom(calm());
     room.arm(60);
-    room.market().belief.notBeforeLifeMs = 60_000;
+    room.believe({ armedUntilMs: 59_000 });
     room.delete(null);
     room.judge.onTurn(room.first());
     expect(room.findings()).toEqual([]);
@@ -218,21 +216,17 @@ describe('invariants 9 and 10, pace: a judge sees', () => {
 });
 
 describe('invariant 11, progress: a judge sees', () => {
-  /** Two markets that are due, of which the first is written; milliseconds that they are still guaranteed. */
+  /** Two markets that are behind, of which the first is written; milliseconds that they are still guaranteed. */
   function renewed(firstSlackMs: number, secondSlackMs: number) {
     const room = createCourtroom(calm({ markets: [market(), market({ market: 'M1_USDT' })] }));
-    const [first, second] = room.first().keeper.state.markets;
-    if (first === undefined || second === undefined) throw new Error('two markets');
-    const { lifeMs, now } = room.first().keeper.state;
-    for (const [one, slack] of [[first, firstSlackMs] as const, [second, secondSlackMs] as const]) {
-      one.belief.notBeforeLifeMs = lifeMs + slack;
-      one.confirmedOnce = true;
-      // For longer than any order is gone by.
-      dueAt(room.first().keeper.state, one, now.monoMs - 1000);
+    for (const [name, slackMs] of [['M0_USDT', firstSlackMs] as const, ['M1_USDT', secondSlackMs] as const]) {
+      room.decided('renew', 0, name);
+      room.renewed(60, name);
+      room.believe({ armedUntilMs: 30_000 + slackMs }, name);
     }
-    first.inFlight.push({ ...renewalOf(first), writtenMs: now.monoMs });
+    room.pass(30_000);
     room.judge.onWrite(room.sent(60));
-    return room.findings();
+    return room.findings().filter((finding) => finding.startsWith('11'));
   }
 
   it('a renewal that is written before one whose timer ends sooner', () => {
@@ -269,7 +263,7 @@ describe('with several markets a judge', () => {
   it('tells them apart', () => {
     const room = createCourtroom(calm({ markets: [market(), market({ market: 'M1_USDT' })] }));
     room.arm(60);
-    room.market().belief.notAfterMs = 70_000;
+    room.believe({ firesByMs: 69_000 });
     room.judge.onTurn(room.first());
     expect(room.findings()).toEqual([]);
   });

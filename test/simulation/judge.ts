@@ -8,6 +8,7 @@ import {
   createEvidenceBook,
   createIntentBook,
   createTruths,
+  createWireLog,
   HANDOVER_MS,
   type Incarnation,
   type Intent,
@@ -59,6 +60,8 @@ export interface Judge {
   onExchange(event: ExchangeEvent, arriving: Sent | null): void;
   /** The same event, once it is taken in: what is believed of the timer must fit at this very moment. */
   onChanged(event: ExchangeEvent): void;
+  /** What is believed of the market's timer is too much until the answer is there. */
+  onCut(market: string): void;
   /** From here on no belief about the market's timer can be sound for a while. Null for all markets. */
   onTruthBroken(market: string | null): void;
   onEnd(): void;
@@ -85,7 +88,8 @@ export function createJudge(world: JudgedWorld): Judge {
   const blame: Court['blame'] = (invariant, text) => {
     if (violations.length < MOST_VIOLATIONS) violations.push({ invariant, atMs: nowMs(), text });
   };
-  const court: Court = { ...world, truths, truthOf, evidence, intents, blame };
+  const log = createWireLog(nowMs);
+  const court: Court = { ...world, truths, truthOf, evidence, intents, log, blame };
   const judges = appoint(court);
   const { senderOf, isForeign, ...lives } = createLives(plan);
   const noteIntent: Judge['onIntent'] = (incarnation, market, intent) => {
@@ -120,6 +124,11 @@ export function createJudge(world: JudgedWorld): Judge {
       if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
     },
     ...createWireListener(court, judges, createRecorder(world, judges, isForeign), senderOf),
+    onCut(market) {
+      const truth = truthOf(market);
+      if (truth !== undefined)
+        truth.brokenUntilMs = Math.max(truth.brokenUntilMs, nowMs() + 2 * plan.roundTripMs + 100);
+    },
     onTruthBroken(market) {
       for (const truth of truths) {
         if (market === null || truth.market === market) breakTruth(truth, nowMs());
@@ -131,7 +140,7 @@ export function createJudge(world: JudgedWorld): Judge {
 
 /** Tells the judges what happens on the wire, and at the exchange. */
 function createWireListener(
-  { truthOf, nowMs }: Court,
+  { truthOf, log, nowMs }: Court,
   judges: ReturnType<typeof appoint>,
   record: (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void,
   senderOf: (sent: Sent | null) => Incarnation | null,
@@ -147,12 +156,16 @@ function createWireListener(
       const decision = judges.departures.onWrite(by, market, sent);
       const truth = truthOf(market);
       if (truth === undefined) return;
-      const asks = order.timeoutSeconds === null ? 'delete' : 'renew';
-      judges.strays.onWrite(truth, by, sent, decision?.purpose ?? asks);
+      const renews = order.timeoutSeconds !== null;
+      judges.strays.onWrite(truth, by, sent, decision?.purpose ?? (renews ? 'renew' : 'delete'));
       if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
       else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
-      // What waited for its connection was in order when it was decided on.
-      if (decision === null || decision.atMs === nowMs()) judges.progress.onWrite(by, market);
+      if (renews && decision?.purpose !== 'trip') {
+        judges.isolation.onRenewal(by, truth);
+        // What waited for its connection was in order when it was decided on.
+        if (decision === null || decision.atMs === nowMs()) judges.progress.onRenewal(by, market, sent);
+      }
+      log.onWrite(by, market, renews);
     },
     onArrival(sent) {
       const by = senderOf(sent);
@@ -188,7 +201,8 @@ function createListener(
     judges.streaks.onNotice(incarnation, notice);
     judges.latches.onNotice(incarnation, notice);
     judges.recoveries.onNotice(incarnation, notice);
-    judges.isolation.onNotice(incarnation, notice);
+    court.log.onNotice(incarnation, notice);
+    if (notice.kind === 'held' && notice.why === 'lapsed') noteIntent(incarnation, notice.market, 'lapsed');
   };
 }
 
@@ -216,7 +230,7 @@ function finderOf(truths: readonly Truth[]): Court['truthOf'] {
 }
 
 /** All lives of all daemons, in the order of their beginnings. */
-function createLives({ daemons }: Plan) {
+function createLives({ daemons, wider }: Plan) {
   const lives = new Map<number, Incarnation[]>();
   return {
     add: (incarnation: Incarnation): void => {
@@ -224,9 +238,12 @@ function createLives({ daemons }: Plan) {
     },
     senderOf: (sent: Sent | null): Incarnation | null =>
       sent === null ? null : (lives.get(sent.daemon)?.[sent.life - 1] ?? null),
-    /** What an earlier life, another daemon or somebody else does to a timer is nothing that this one can know of. */
+    /**
+     * What another daemon or somebody else does to a timer is nothing that this one can know of. With a request of its
+     * own earlier life it must reckon where that is judged.
+     */
     isForeign: (by: Incarnation | null): boolean =>
-      by === null || daemons.length > 1 || lives.get(by.daemon)?.at(-1) !== by,
+      by === null || daemons.length > 1 || (wider !== true && lives.get(by.daemon)?.at(-1) !== by),
   };
 }
 
@@ -266,6 +283,7 @@ function createRecorder(
     switch (event.kind) {
       case 'timer-armed':
       case 'timer-updated':
+        if (truth.remadeMs < truth.lastFiredMs) truth.remadeMs = nowMs();
         truth.firesMs = toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
         truth.owner = by;
         if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign(by)) breakTruth(truth, nowMs());

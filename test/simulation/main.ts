@@ -5,8 +5,8 @@ import { compareCommand } from './compare-report.ts';
 import { type Plan, printPlan } from './plan.ts';
 import { parsePlan } from './plan-reader.ts';
 import { runPlan } from './run.ts';
-import { planOf } from './swarm.ts';
 import { type Failing, type Progress, runSwarm } from './threads.ts';
+import { planFor, WIDER } from './wider.ts';
 
 /** Exit codes: every promise held; the caller must correct something; a promise was broken. */
 const OK = 0;
@@ -116,7 +116,7 @@ async function simulate(args: string[], terminal: Terminal): Promise<number> {
   const flags = parse(args, ['seeds', 'seed', 'hours', 'plan', 'jobs', 'out'], ['first', 'wider', 'log']);
   const seeds = flags.whole('seeds', 1, LAST_SEED);
   const hours = readHours(flags.text('hours'));
-  const wider = flags.has('wider');
+  const wider = WIDER || flags.has('wider');
   const plan = flags.text('plan');
   const log = flags.has('log');
   if (plan !== undefined) {
@@ -128,7 +128,7 @@ async function simulate(args: string[], terminal: Terminal): Promise<number> {
   if (log) {
     if ((seeds ?? 1) > 1 || hours !== undefined)
       throw new FlagError('--log prints the events of one seed; leave out --seeds and --hours');
-    return runOne(`seed ${firstSeed}`, planOf(firstSeed, wider), true, terminal);
+    return runOne(`seed ${firstSeed}`, planFor(firstSeed, wider), true, terminal);
   }
   if (flags.has('first')) return runUntilBroken(firstSeed, seeds ?? SEEDS, wider, terminal);
   return runMany(
@@ -155,7 +155,7 @@ function runOne(name: string, plan: Plan, log: boolean, { out }: Terminal): numb
 
 function runUntilBroken(firstSeed: number, seeds: number, wider: boolean, { out }: Terminal): number {
   for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) {
-    const [violation] = runPlan(planOf(seed, wider)).violations;
+    const [violation] = runPlan(planFor(seed, wider)).violations;
     if (violation === undefined) continue;
     out(`seed ${seed}: ${violation.invariant}, at ${inSeconds(violation.atMs)}: ${violation.text}`);
     return BROKEN;

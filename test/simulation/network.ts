@@ -102,8 +102,16 @@ const THROTTLED = gatewayPage(429, 'Too Many Requests');
 /** Answers of whatever stands before the exchange, to pings as well; nothing was carried out. */
 const BEFORE_ALL: readonly (readonly [FaultKind, Answer])[] = [
   ['server-error', SERVER_ERROR],
+  ['base-errors', SERVER_ERROR],
   ['gateway-page', gatewayPage(503, 'Service Temporarily Unavailable')],
   ['throttled-page', THROTTLED],
+];
+
+/** What a gateway says that has lost its mind for a moment; the API's own refusals are objects with a code. */
+const REFUSAL_PAGES: readonly Answer[] = [
+  gatewayPage(401, 'Authorization Required'),
+  gatewayPage(403, 'Forbidden'),
+  gatewayPage(422, 'Unprocessable Entity'),
 ];
 
 /** Answers of the exchange itself that stand in for its own; nothing was carried out. */
@@ -135,6 +143,7 @@ export function createGateway({
   faults,
   server,
   onLie,
+  onCut,
 }: NetworkOptions): (sent: Sent, writtenMs: number) => Answer | null {
   const { hits } = faults;
 
@@ -151,9 +160,16 @@ export function createGateway({
     for (const [kind, answer] of BEFORE_ALL) if (hits(kind, sent) !== null) return answer;
     if (sent.order === null) return server.handle(sent);
     for (const [kind, answer] of INSTEAD) if (hits(kind, sent) !== null) return answer;
+    const page = hits('refusal-page', sent);
+    if (page !== null) return REFUSAL_PAGES[Math.round(page.sizeMs) % REFUSAL_PAGES.length] ?? null;
     const lies = hits('lie', sent) !== null;
     if (lies) onLie(sent);
-    const answer = lies ? server.pretend(sent) : server.handle(sent);
+    const asked = sent.order.timeoutSeconds;
+    const granted = asked === null ? null : hits('grants-less', sent);
+    const seconds = Math.max(5, Math.round((granted?.sizeMs ?? 0) / 1000));
+    const cut = granted === null || asked === null ? undefined : Math.min(asked, seconds);
+    if (cut !== undefined) onCut(sent);
+    const answer = lies ? server.pretend(sent) : server.handle(sent, cut);
     twin(sent, writtenMs);
     if (hits('unacknowledged', sent) !== null) return SERVER_ERROR;
     return hits('unacknowledged-page', sent) === null ? answer : THROTTLED;
@@ -175,6 +191,8 @@ export interface NetworkOptions {
   readonly onWrite: (sent: Sent) => void;
   /** It has reached the exchange, or what stands before it. */
   readonly onArrival: (sent: Sent) => void;
+  /** The exchange grants less than it was asked for: its answer is the first to say so. */
+  readonly onCut: (sent: Sent) => void;
   /** The exchange answers as if it had carried out what it did not. */
   readonly onLie: (sent: Sent) => void;
 }
@@ -272,7 +290,17 @@ function createDescriber({ daemon, life, bases }: NetworkOptions): (wire: WireRe
       nonce: asked.nonce,
       timeoutSeconds: asked.timeout === null ? null : Number(asked.timeout),
     };
-    return { daemon, life, base: bases.indexOf(wire.base), market, order, request, number, nth };
+    return {
+      daemon,
+      life,
+      base: bases.indexOf(wire.base),
+      market,
+      order,
+      request,
+      number,
+      nth,
+      fresh: wire.fresh,
+    };
   };
 }
 
@@ -292,7 +320,9 @@ function createTraveller(options: NetworkOptions): (sent: Sent, settle: Settle) 
 
   function reply(sent: Sent, answer: Answer, settle: Settle): void {
     if (faults.hits('lose-reply', sent) !== null) return;
-    const backMs = wayMs(2, sent) + (faults.hits('slow-body', sent)?.sizeMs ?? 0);
+    const slowMs =
+      (faults.hits('slow-body', sent)?.sizeMs ?? 0) + (faults.hits('base-slow', sent)?.sizeMs ?? 0);
+    const backMs = wayMs(2, sent) + slowMs;
     const answeredMs = server.nowMs();
     timeline.at(timeline.nowMs() + backMs, () => {
       if (faults.hits('reset-after', sent) !== null) {

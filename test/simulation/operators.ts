@@ -1,7 +1,7 @@
 import type { Incarnation, Intent, Shared } from './court.ts';
 import type { Fleet } from './hosts.ts';
 import type { Judge } from './judge.ts';
-import { botName, type Plan, type PlannedMarket } from './plan.ts';
+import type { Plan, PlannedMarket } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
 
 /** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
@@ -20,6 +20,8 @@ export interface Operators {
   hold(market: number, does: 'pause' | 'disarm' | 'trip', forMs: number): void;
   /** Everything is configured, and what is held is armed, from now on. */
   restore(): void;
+  /** A lapse took the market out of guard: once everything is restored, somebody arms it again. */
+  onLapsed(market: string): void;
 }
 
 interface Wish {
@@ -30,6 +32,8 @@ interface Wish {
   /** Until when each daemon takes it for another one's. */
   readonly elsewhereUntilMs: Map<number, number>;
 }
+
+const ARMS_AFTER_MS = 1000;
 
 export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fleet: () => Fleet): Operators {
   const wishes = plan.markets.map(wishFor);
@@ -44,7 +48,7 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
   function command(wish: Wish, does: 'arm' | 'pause' | 'disarm' | 'trip', forMs: number): void {
     const { market } = wish.planned;
     tell((host) => {
-      const known = host.keeper.state.byName.get(market);
+      const known = host.keeper.snapshot().markets.find((one) => one.market === market);
       if (known === undefined || known.leaving) return;
       const intent: Intent = does === 'arm' ? 'guard' : does;
       // A pause of what was taken out of guard for good changes nothing.
@@ -90,6 +94,10 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
         if (nowMs() >= wish.heldUntilMs) command(wish, 'arm', 0);
       });
     },
+    onLapsed(market) {
+      const wish = wishes.find(({ planned }) => planned.market === market);
+      if (restored && wish !== undefined) timeline.at(nowMs() + ARMS_AFTER_MS, () => command(wish, 'arm', 0));
+    },
     restore() {
       // A market that waits for its slow probe is not helped along: it has to come right by itself.
       const held = wishes.filter(({ heldUntilMs }) => heldUntilMs > nowMs());
@@ -97,6 +105,8 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
       restored = true;
       reload();
       for (const wish of held) command(wish, 'arm', 0);
+      // What a lapse took out of guard waits for its operator.
+      if (plan.onLapse === 'hold') for (const wish of wishes) command(wish, 'arm', 0);
     },
   };
 }
@@ -147,22 +157,25 @@ function createTelling(fleet: () => Fleet) {
 }
 
 function reloadHost(plan: Plan, host: Incarnation, shared: Shared, judge: Judge): void {
-  const { state } = host.keeper;
+  const { markets } = host.keeper.snapshot();
   for (const { market: name } of plan.markets) {
-    const known = state.byName.get(name);
+    const known = markets.find(({ market }) => market === name);
     const guarded = known !== undefined && !known.leaving;
     const isOne = ({ market }: PlannedMarket) => market === name;
     const own = shared.own.some(isOne);
     const elsewhere = shared.elsewhere.some(isOne);
     if (known !== undefined && elsewhere) judge.onMove(host, name, true);
     else if (guarded && own) judge.onMove(host, name, false);
-    else if (!own && (guarded || known?.movedUntilAwakeMs != null)) judge.onIntent(host, name, 'remove');
+    else if (!own && (guarded || known?.handedOverInMs != null)) judge.onIntent(host, name, 'remove');
     else if (own) {
       judge.onMove(host, name, false);
       judge.onIntent(host, name, 'guard');
     }
   }
-  const seen = [...shared.own, ...shared.elsewhere.filter(({ market }) => state.byName.has(market))];
-  for (const { bot } of seen) if (!state.bots.has(botName(bot))) judge.onIntroduced(host, bot);
+  const isKnown = ({ market }: PlannedMarket) => markets.some((one) => one.market === market);
+  for (const { bot } of [...shared.own, ...shared.elsewhere.filter(isKnown)]) {
+    if (!host.bots.has(bot)) judge.onIntroduced(host, bot);
+    host.bots.add(bot);
+  }
   host.keeper.reload(host.configure(shared));
 }

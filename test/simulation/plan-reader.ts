@@ -52,6 +52,7 @@ const PLAN_FIELDS: Fields = {
   watched: BOOLEAN,
   evidence: { ...oneOf(...EVIDENCE_MODES), optional: true },
   onStale: oneOf('expire', 'trip'),
+  onLapse: { ...oneOf('rearm', 'hold'), optional: true },
   roundTripMs: number(0.1, 2000),
   profile: oneOf('documented', 'live'),
   rounding: oneOf('floor', 'round', 'ceil'),
@@ -70,6 +71,7 @@ const MARKET_FIELDS: Fields = {
   timeoutSeconds: whole(5, 600),
   types: { allowed: `null or a list of ${ORDER_TYPES.join(', ')}`, fits: isTypes },
   bot: whole(0, MOST_MARKETS - 1),
+  renewEverySeconds: { ...number(1, 200), optional: true },
 };
 const DAEMON_FIELDS: Fields = {
   startMs: number(0, DAY_MS),

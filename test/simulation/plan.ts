@@ -85,9 +85,33 @@ export const FAULTS = {
    * a share below a half it sleeps.
    */
   'halts-connecting': 'daemon',
+  /** SIGTERM, and the next life begins the length after the end of this one: requests of the old one may be on their way. */
+  restart: 'daemon',
+  /** The key is revoked, and the daemon reads another one after the length. */
+  'new-key': 'daemon',
+  /** A reload gives the daemon a budget of the size, in requests per 10 s, and its old one back. */
+  'new-budget': 'daemon',
+  /** A gateway's page says 401, 403 or 422, which follows from the size; nothing was carried out. */
+  'refusal-page': 'requests',
+  /** The exchange grants a shorter timer than it was asked for: the size. */
+  'grants-less': 'requests',
+  /** One of several base addresses answers later by the size. */
+  'base-slow': 'base',
+  /** One of several base addresses answers with errors. */
+  'base-errors': 'base',
 } as const satisfies Readonly<Record<string, Struck>>;
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];
+/** Drawn only where `wider` is asked for. */
+export const WIDER_KINDS: ReadonlySet<FaultKind> = new Set([
+  'restart',
+  'new-key',
+  'new-budget',
+  'refusal-page',
+  'grants-less',
+  'base-slow',
+  'base-errors',
+]);
 
 /** One fault. Moments and lengths in true milliseconds since the start of the run. */
 export interface Fault {
@@ -107,6 +131,7 @@ export interface PlannedMarket {
   readonly timeoutSeconds: number;
   readonly types: readonly OrderType[] | null;
   readonly bot: number;
+  readonly renewEverySeconds?: number;
 }
 
 export interface PlannedDaemon {
@@ -141,6 +166,8 @@ export interface Plan {
   /** How the bots are watched; `beat` where it is not given. */
   readonly evidence?: EvidenceMode;
   readonly onStale: 'expire' | 'trip';
+  /** `rearm` where it is not given. */
+  readonly onLapse?: 'rearm' | 'hold';
   readonly roundTripMs: number;
   readonly profile: 'documented' | 'live';
   readonly rounding: 'floor' | 'round' | 'ceil';

@@ -135,6 +135,34 @@ export const PLANTED: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'every lapse is called possible',
+    edits: [
+      edit(
+        'src/core/belief.ts',
+        "return surely && unresolved === 0 ? 'certain' : 'possible';",
+        "return 'possible';",
+      ),
+    ],
+  },
+  {
+    name: 'every tenth lapse is called possible',
+    edits: [
+      edit(
+        'src/core/belief.ts',
+        'return surely && unresolved === 0 ?',
+        'return surely && unresolved === 0 && timer.startTime % 10 !== 0 ?',
+      ),
+    ],
+  },
+  {
+    name: 'timers are renewed every third of their timeout',
+    edits: [
+      edit('src/core/timing.ts', 'const SHARE = 0.1;', 'const SHARE = 1 / 3;'),
+      edit('src/core/timing.ts', 'const LOST_AT_MOST = 0.15;', 'const LOST_AT_MOST = 2;'),
+      edit('src/core/timing.ts', 'const LONGEST_PERIOD_MS = 10_000;', 'const LONGEST_PERIOD_MS = 200_000;'),
+    ],
+  },
+  {
     name: 'a request leaves without being asked again',
     edits: [
       edit(

@@ -24,7 +24,7 @@ const HEAL_MS = 15_000;
 const HEAL_LATCHES_MS = 80_000;
 const WITH_LATCHES: ReadonlySet<FaultKind> = new Set(['unauthorised', 'forbidden', 'bad-request']);
 /** Faults that go on after their end: a host wakes up, or is started again. */
-const LASTING: ReadonlySet<FaultKind> = new Set(['stall', 'suspend', 'terminate', 'crash']);
+const LASTING: ReadonlySet<FaultKind> = new Set(['stall', 'suspend', 'terminate', 'crash', 'restart']);
 
 /**
  * Runs one plan on virtual time: the production core, keeper, signing, nonces, decoding and classifying against the
@@ -59,6 +59,7 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
     running,
     onStarted: (incarnation) => bots.watch(incarnation),
     observe(daemon, notice, now) {
+      if (notice.kind === 'held' && notice.why === 'lapsed') operators.onLapsed(notice.market);
       if (onLine === undefined || notice.kind === 'attempt') return;
       onLine(`${nowMs().toFixed(3)} daemon-${daemon} ${now.monoMs.toFixed(3)} ${JSON.stringify(notice)}`);
     },
@@ -151,7 +152,10 @@ export function strike(world: Struck, fault: Fault): void {
   }
 }
 
-function strikeDaemon({ timeline, fleet }: Struck, { kind, target, forMs, share, sizeMs }: Fault): void {
+function strikeDaemon(
+  { plan, timeline, fleet, server }: Struck,
+  { kind, target, forMs, share, sizeMs }: Fault,
+): void {
   const host = fleet.running.get(target);
   switch (kind) {
     case 'wall-step':
@@ -171,6 +175,21 @@ function strikeDaemon({ timeline, fleet }: Struck, { kind, target, forMs, share,
     case 'terminate':
       if (host !== undefined) host.clock.whenRunning(() => fleet.terminate(host));
       timeline.at(timeline.nowMs() + forMs + RESTART_AFTER_MS, () => fleet.start(target));
+      break;
+    case 'restart':
+      if (host !== undefined && host.stoppingMs === null)
+        host.clock.whenRunning(() => fleet.restart(host, forMs));
+      break;
+    case 'new-key':
+      server.revoke(`key-${plan.daemons[target]?.key}`);
+      timeline.at(timeline.nowMs() + forMs, () => fleet.renewKey(target));
+      break;
+    case 'new-budget':
+      if (host !== undefined) fleet.rebudget(host, sizeMs);
+      timeline.at(timeline.nowMs() + forMs, () => {
+        const now = fleet.running.get(target);
+        if (now !== undefined) fleet.rebudget(now, plan.budgetRequests);
+      });
       break;
     case 'stutters':
       stutter(timeline, fleet, target, timeline.nowMs() + forMs, sizeMs);

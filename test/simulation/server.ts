@@ -1,5 +1,5 @@
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
-import type { Reply } from '../../src/simulator/answer.ts';
+import { jsonReply, type Reply } from '../../src/simulator/answer.ts';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { createHttpDate } from '../../src/simulator/exchange-clock.ts';
 import type { ApiKey } from '../../src/simulator/signed-request.ts';
@@ -21,7 +21,10 @@ export interface SimulatedServer {
   stepClock(byMs: number): void;
   /** A moment of the exchange's clock as its `Date` header shows it. */
   dateOf(serverMs: number): string;
-  handle(sent: Sent): Reply;
+  /** `timeoutSeconds`: carries it out as if it had asked for so much. */
+  handle(sent: Sent, timeoutSeconds?: number): Reply;
+  /** The key of this request is taken no more from now on. */
+  revoke(key: string): void;
   /** Answers as if the request were carried out. */
   pretend(sent: Sent): Reply;
   /** Somebody else with a key of the same account sets a timer, or deletes it with null. */
@@ -30,6 +33,11 @@ export interface SimulatedServer {
   knock(): void;
   /** Gets every event together with the request that brought it about, if one did. */
   onEvent(listener: (event: ExchangeEvent, arriving: Sent | null) => void): void;
+}
+
+/** The key that a daemon gets when its first one is revoked. */
+export function newKeyOf(daemon: number): string {
+  return `new-${daemon}`;
 }
 
 export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
@@ -42,9 +50,13 @@ export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
   const planFiring = createFiring(exchange, timeline, nowMs, toTrueMs);
   let arriving: Sent | null = null;
 
-  function arrive(sent: Sent, pretend?: 'pretend'): Reply {
+  const revoked = new Set<string>();
+
+  function arrive(sent: Sent, request: Sent['request'], pretend?: 'pretend'): Reply {
+    if (revoked.has(String(request.headers['x-txc-apikey'])))
+      return jsonReply(401, { code: 10, message: 'Unauthorized request.' });
     arriving = sent;
-    const reply = exchange.handle(sent.request, nowMs(), pretend);
+    const reply = exchange.handle(request, nowMs(), pretend);
     arriving = null;
     planFiring();
     return reply;
@@ -57,8 +69,10 @@ export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
       planFiring();
     },
     dateOf: createDates(),
-    handle: (sent) => arrive(sent),
-    pretend: (sent) => arrive(sent, 'pretend'),
+    handle: (sent, seconds) =>
+      arrive(sent, seconds === undefined ? sent.request : asking(sent.request, seconds)),
+    pretend: (sent) => arrive(sent, sent.request, 'pretend'),
+    revoke: (key) => revoked.add(key),
     meddle(market, timeoutSeconds) {
       actor.sync(market, timeoutSeconds, nowMs());
       planFiring();
@@ -70,8 +84,16 @@ export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
   };
 }
 
+/** The same request for a timer of another length. */
+function asking(request: Sent['request'], timeoutSeconds: number): Sent['request'] {
+  const body = JSON.stringify({ ...JSON.parse(String(request.body)), timeout: String(timeoutSeconds) });
+  return { ...request, body, headers: { ...request.headers, 'x-txc-payload': encodePayload(body) } };
+}
+
 function createExchange(plan: Plan): SimulatedExchange {
-  const keys = [...new Set(plan.daemons.map(({ key }) => key))].map((key) => ({
+  const renewed = plan.faults.filter(({ kind }) => kind === 'new-key').map(({ target }) => newKeyOf(target));
+  const names = new Set([...plan.daemons.map(({ key }) => String(key)), ...renewed]);
+  const keys = [...names].map((key) => ({
     key: `key-${key}`,
     secret: `secret-${key}`,
     account: 'main',
@@ -84,7 +106,7 @@ function createExchange(plan: Plan): SimulatedExchange {
     limits: { 'kill-switch': { requests: plan.limitRequests, windowMs: LIMIT_WINDOW_MS } },
     eventCapacity: 64,
     // Half of the time of a run would go into checking what another test proves.
-    checkSignatures: plan.seed % 10 === 0,
+    checkSignatures: plan.seed % 10 === 0 && plan.faults.every(({ kind }) => kind !== 'grants-less'),
   });
 }
 

@@ -1,5 +1,12 @@
 import type { Violation } from './court.ts';
-import { FAULTS, type Fault, type Plan, type PlannedDaemon, type Struck } from './plan.ts';
+import {
+  FAULTS,
+  type Fault,
+  type Plan,
+  type PlannedDaemon,
+  type PlannedMarket,
+  type Struck,
+} from './plan.ts';
 
 /** Runs a plan and returns the violation that is looked for, or null where it does not come about. */
 export type Finder = (plan: Plan) => Violation | null;
@@ -116,6 +123,10 @@ const everyDaemon =
   (patch: Partial<PlannedDaemon>) =>
   (plan: Plan): Plan => ({ ...plan, daemons: plan.daemons.map((daemon) => ({ ...daemon, ...patch })) });
 
+function withoutCadence({ market, timeoutSeconds, types, bot }: PlannedMarket): PlannedMarket {
+  return { market, timeoutSeconds, types, bot };
+}
+
 /** Steps towards the plainest world, each by itself. */
 const PLAINER: readonly ((plan: Plan) => Plan)[] = [
   (plan) => ({
@@ -125,6 +136,8 @@ const PLAINER: readonly ((plan: Plan) => Plan)[] = [
     faults: plan.faults.map((fault) => (FAULTS[fault.kind] === 'bot' ? { ...fault, target: 0 } : fault)),
   }),
   (plan) => ({ ...plan, bases: 1, faults: plan.faults.filter(({ kind }) => FAULTS[kind] !== 'base') }),
+  (plan) => (plan.onLapse === undefined ? plan : { ...plan, onLapse: 'rearm' }),
+  (plan) => ({ ...plan, markets: plan.markets.map(withoutCadence) }),
   everyDaemon({ driftPpm: 0 }),
   everyDaemon({ wallOffsetMs: 0 }),
   everyDaemon({ startMs: 0 }),

@@ -1,7 +1,7 @@
 import type { OrderType } from '../../src/core/outcome.ts';
 import { LOOKS_PER_MS } from '../../src/core/settings.ts';
 import { createRandom } from '../../src/simulator/random.ts';
-import { periodsOf, survivesMs } from './conditions.ts';
+import { periodMs, survivesMs, timedOf } from './conditions.ts';
 import {
   EVIDENCE_MODES,
   FAULT_KINDS,
@@ -11,6 +11,7 @@ import {
   type Plan,
   type PlannedDaemon,
   type PlannedMarket,
+  WIDER_KINDS,
 } from './plan.ts';
 
 const FAULTY_MS = 180_000;
@@ -28,10 +29,10 @@ const TYPES: readonly (readonly OrderType[] | null)[] = [
   ['futures'],
 ];
 
-type Draw = ReturnType<typeof createDraw>;
+export type Draw = ReturnType<typeof createDraw>;
 type World = Omit<Plan, 'faults'>;
 
-function createDraw(seed: number) {
+export function createDraw(seed: number) {
   const random = createRandom(seed);
   return {
     // A tenth of a millisecond is fine enough, and reads well in a plan.
@@ -43,8 +44,7 @@ function createDraw(seed: number) {
 }
 
 /** Makes the plan of a seed: a world, and a random subset of the faults with random strength ("swarm"). */
-export function planOf(seed: number, wider = false): Plan {
-  if (wider) return { ...planOf(seed), wider };
+export function planOf(seed: number): Plan {
   const draw = createDraw(seed);
   const bots = draw.chance(0.3) ? 2 : 1;
   const daemons = draw.chance(0.15) ? draw.whole(2, 3) : 1;
@@ -127,6 +127,11 @@ function tightBudget(markets: readonly PlannedMarket[]): number {
   return Math.max(10, Math.ceil(renewalsPerSecond(markets) * 1.5 * 10));
 }
 
+/** The plan with these faults, in the order of their moments. */
+export function withFaults(plan: Plan, faults: readonly Fault[]): Plan {
+  return { ...plan, faults: faults.toSorted((one, other) => one.atMs - other.atMs) };
+}
+
 /** Outages of everything: what the promise of no false lapse is about. */
 const OUTAGES = ['black-hole', 'refuse-connections', 'server-error', 'lose-reply', 'reset-before'] as const;
 /** The time between two outages is long enough for everything to be as if there had been none. */
@@ -134,15 +139,14 @@ const RECOVERED_MS = 20_000;
 
 /** The longest outage that lapses none of the markets, where nothing else is wrong. */
 function leastSurvivedMs(world: World): number {
-  const periodsMs = periodsOf(world.markets);
-  const survived = world.markets.map(({ timeoutSeconds }, at) =>
-    survivesMs(world, timeoutSeconds * 1000, periodsMs[at] ?? 0),
+  const survived = world.markets.map((market) =>
+    survivesMs(world, market.timeoutSeconds * 1000, periodMs(timedOf(market))),
   );
   return Math.min(...survived);
 }
 
 /** One outage after the other, most of them nearly as long as the shortest timer must survive. */
-function drawOutages(draw: Draw, world: World): Fault[] {
+export function drawOutages(draw: Draw, world: World): Fault[] {
   const kind = draw.pick(OUTAGES);
   const longestMs = Math.max(1000, leastSurvivedMs(world) - 1);
   const faults: Fault[] = [];
@@ -157,7 +161,9 @@ function drawOutages(draw: Draw, world: World): Fault[] {
 
 function drawFaults(draw: Draw, world: World): Fault[] {
   if (draw.chance(0.15)) return drawOutages(draw, world);
-  const enabled = FAULT_KINDS.filter(() => draw.chance(draw.chance(0.5) ? 0.1 : 0.35));
+  const enabled = FAULT_KINDS.filter((kind) => !WIDER_KINDS.has(kind)).filter(() =>
+    draw.chance(draw.chance(0.5) ? 0.1 : 0.35),
+  );
   const faults: Fault[] = [];
   for (const kind of enabled) {
     const times = draw.whole(1, ONE_SHOT.has(kind) ? 2 : 4);
@@ -192,9 +198,12 @@ const ONE_SHOT: ReadonlySet<FaultKind> = new Set([
   'suspend',
   'bot-goodbye',
   'server-clock-step',
+  'restart',
+  'new-key',
+  'new-budget',
 ]);
 
-function drawFault(draw: Draw, kind: FaultKind, world: World): Fault {
+export function drawFault(draw: Draw, kind: FaultKind, world: World): Fault {
   const target = drawTarget(draw, kind, world);
   const atMs = draw.between(0, world.faultyMs * 0.9);
   const longMs = draw.chance(0.2) ? draw.between(5_000, world.faultyMs) : draw.between(100, 20_000);
@@ -245,6 +254,9 @@ const LENGTH: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   // Long enough for the next request to come, and for the longest of them.
   'halts-connecting': () => 16_000,
   crash: (draw) => draw.between(500, 20_000),
+  restart: (draw) => draw.between(10, 8_000),
+  'new-key': (draw) => draw.between(0, 3_000),
+  'refusal-page': (draw) => draw.between(300, 8_000),
   // Half of them longer than evidence lasts.
   // Half of them longer than the handover.
   'reload-moves': (draw) => (draw.chance(0.5) ? draw.between(100, 20_000) : draw.between(20_000, 90_000)),
@@ -256,6 +268,10 @@ const SIZE: Partial<Record<FaultKind, (draw: Draw) => number>> = {
   delay: (draw) => Math.min(9_900, Math.round(500 / (1 - draw.whole(0, 9930) / 10_000) ** 2) / 10),
   'slow-body': (draw) => draw.between(100, 5_000),
   duplicate: (draw) => draw.between(1, 3_000),
+  'new-budget': (draw) => draw.whole(1000, 4000),
+  'refusal-page': (draw) => draw.whole(0, 2),
+  'grants-less': (draw) => 1000 * draw.whole(5, 60),
+  'base-slow': (draw) => draw.between(300, 4_500),
   'wall-step': (draw) => draw.between(-300_000, 300_000),
   'server-clock-step': (draw) => draw.between(-3_000, 3_000),
   reorder: (draw) => draw.between(10, 3_000),

@@ -3,7 +3,7 @@ import type { Violation } from './court.ts';
 import type { Plan } from './plan.ts';
 import { runPlan } from './run.ts';
 import { type Shrunk, shrinkPlan } from './shrink.ts';
-import { planOf } from './swarm.ts';
+import { planFor } from './wider.ts';
 
 /** Work for a thread of its own: everything in it and in its result can be sent as a message. */
 export type Job = RunJob | ShrinkJob;
@@ -41,7 +41,7 @@ export function carryOut<J extends Job>(job: J): Report<J>;
 export function carryOut(job: Job): RunReport | ShrinkReport {
   if (job.kind === 'run') {
     const { seed } = job;
-    const { violations, simulatedMs, requests } = runPlan(planOf(seed, job.wider));
+    const { violations, simulatedMs, requests } = runPlan(planFor(seed, job.wider));
     return { kind: 'run', seed, simulatedMs, requests, violation: violations[0] ?? null };
   }
   const wanted = runPlan(job.plan).violations[0]?.invariant;
@@ -200,7 +200,7 @@ async function runSeeds(
 
 async function shrink(pool: Pool, found: Found, place: number, wider: boolean): Promise<Failing> {
   if (place >= MOST_SHRUNK) return { ...found, shrunk: null };
-  const plan = planOf(found.seed, wider);
+  const plan = planFor(found.seed, wider);
   const job = { kind: 'shrink', plan, mostRuns: RUNS_PER_SHRINK } as const;
   return { ...found, shrunk: (await pool.do(job)).shrunk };
 }

@@ -1,0 +1,197 @@
+import { bearableMs } from './conditions.ts';
+import { type Fault, type FaultKind, type Plan, type PlannedMarket, WIDER_KINDS } from './plan.ts';
+import { createDraw, type Draw, drawFault, drawOutages, planOf, withFaults } from './swarm.ts';
+
+/**
+ * What the first swarm never drew: markets that stay sick among healthy ones, exchanges that answer late, many markets,
+ * long timers, lives that follow each other within the lifetime of a request, refusals of a few seconds. Half of the
+ * plans are one such shape by itself, so that what it promises can be judged; the others are a plan of the first swarm
+ * with more kinds of faults and settings in it.
+ */
+function widerPlanOf(seed: number): Plan {
+  const draw = createDraw(seed ^ WIDER_STREAM);
+  const shape = draw.chance(0.5) ? drawMixed : draw.pick(SHAPES);
+  return { ...shape(draw, planOf(seed)), wider: true };
+}
+
+/** The plan of a seed in the first swarm, or in the wider one. */
+export function planFor(seed: number, wider: boolean): Plan {
+  return wider ? widerPlanOf(seed) : planOf(seed);
+}
+
+/** Whether plans are drawn and judged wider unless somebody asks for something else. The core does not keep that yet. */
+export const WIDER: boolean = false;
+
+type Shape = (draw: Draw, plan: Plan) => Plan;
+
+const WIDER_STREAM = 0x31_de5;
+const MINUTE_MS = 60_000;
+
+/** A world with one daemon, a budget that is large enough, and nothing wrong yet. */
+function plain(draw: Draw, plan: Plan, timeouts: readonly number[], count: number): Plan {
+  const markets = Array.from(
+    { length: count },
+    (_, index): PlannedMarket => ({
+      market: `M${index}_USDT`,
+      timeoutSeconds: draw.pick(timeouts),
+      types: null,
+      bot: draw.whole(0, plan.bots - 1),
+    }),
+  );
+  const [first] = plan.daemons;
+  const daemons = first === undefined ? [] : [{ ...first, startMs: 0, key: 0 }];
+  const quick = { roundTripMs: draw.pick([2, 10, 20]), budgetRequests: 5000, limitRequests: 10_000 };
+  return { ...plan, ...quick, markets, daemons, bases: 1, faults: [] };
+}
+
+function fault(kind: FaultKind, atMs: number, forMs: number, sizeMs: number, target: number): Fault {
+  return {
+    kind,
+    atMs: Math.round(atMs),
+    forMs: Math.round(forMs),
+    share: 1,
+    sizeMs: Math.round(sizeMs),
+    target,
+  };
+}
+
+const SICK = [
+  'delay',
+  'slow-body',
+  'black-hole',
+  'server-error',
+  'gateway-page',
+  'reset-after',
+  'refuse-connections',
+] as const;
+
+/** Up to fifteen markets are sick for minutes, and now and then the exchange is away for a moment on top. */
+const drawSick: Shape = (draw, plan) => {
+  const world = plain(draw, plan, [5, 5, 10, 15, 30, 60], draw.whole(2, 20));
+  const most = Math.min(15, world.markets.length - 1);
+  const sick = draw.chance(0.5) ? draw.whole(1, Math.min(2, most)) : draw.whole(1, most);
+  const kind = draw.pick(SICK);
+  const slowest = draw.pick([700, 1500, 4000]);
+  const atMs = draw.between(10_000, 40_000);
+  const forMs = draw.between(0.5 * MINUTE_MS, 2.2 * MINUTE_MS);
+  const faults = Array.from({ length: sick }, (_, target) =>
+    fault(kind, atMs, forMs, draw.between(500, slowest), target),
+  );
+  if (draw.chance(0.3)) faults.push(fault('black-hole', atMs + forMs / 2, draw.between(500, 2500), 0, -1));
+  return withFaults(world, faults);
+};
+
+/** The whole exchange answers late, from the start or for a minute or two, but in time for every timer. */
+const drawSlow: Shape = (draw, plan) => {
+  const world = plain(
+    draw,
+    plan,
+    draw.pick([[5], [10], [30], [60], [30, 60, 120], [5, 30, 60]]),
+    draw.whole(1, 20),
+  );
+  const bearable = Math.min(...world.markets.map(({ market }) => bearableMs(world, market)));
+  const sizeMs = Math.max(50, bearable * draw.between(0.6, 0.99));
+  const kind = draw.pick(['slow-body', 'delay'] as const);
+  const always = draw.chance(0.5);
+  const atMs = always ? 0 : draw.between(10_000, 60_000);
+  return withFaults(world, [
+    fault(kind, atMs, always ? world.faultyMs : draw.between(30_000, 110_000), sizeMs, -1),
+  ]);
+};
+
+const drawMany: Shape = (draw, plan) => {
+  const count = draw.whole(50, 200);
+  const timeouts = plan.nonce === 'window' ? [10, 30, 60, 60, 120] : [120, 300, 600];
+  const world = plain(draw, { ...plan, faultyMs: 90_000 }, timeouts, count);
+  return withFaults({ ...world, roundTripMs: 2 }, drawOutages(draw, world));
+};
+
+/** Long timers, and outages of minutes: most of them nearly as long as the shortest must survive, some longer. */
+const drawLong: Shape = (draw, plan) => {
+  const world = plain(draw, { ...plan, faultyMs: 20 * MINUTE_MS }, [200, 300, 600], draw.whole(1, 3));
+  const kind = draw.pick(['black-hole', 'refuse-connections', 'server-error'] as const);
+  const faults = draw.chance(0.5)
+    ? drawOutages(draw, world)
+    : [fault(kind, draw.between(20_000, 60_000), draw.between(3 * MINUTE_MS, 12 * MINUTE_MS), 0, -1)];
+  return withFaults({ ...world, onLapse: draw.pick(['rearm', 'hold'] as const) }, faults);
+};
+
+/** Lives that begin while requests of the life before are still on their way. */
+const drawLives: Shape = (draw, plan) => {
+  const world = plain(draw, plan, [5, 15, 30, 60], draw.whole(1, 4));
+  const faults: Fault[] = [];
+  for (
+    let atMs = draw.between(10_000, 30_000);
+    atMs < world.faultyMs - 30_000;
+    atMs += draw.between(8_000, 40_000)
+  ) {
+    const target = draw.chance(0.5) ? -1 : draw.whole(0, world.markets.length - 1);
+    faults.push(
+      fault('delay', atMs - draw.between(0, 3000), draw.between(50, 4000), draw.between(500, 9500), target),
+    );
+    const kind = draw.pick(['restart', 'restart', 'crash', 'terminate'] as const);
+    faults.push(fault(kind, atMs, draw.between(10, 4000), 0, 0));
+  }
+  return withFaults({ ...world, nonce: draw.chance(0.8) ? 'window' : 'increasing' }, faults);
+};
+
+const REFUSALS = ['unauthorised', 'forbidden', 'bad-request', 'refusal-page', 'refusal-page'] as const;
+
+/** Everything, or one market, is refused for a few seconds. */
+const drawRefusals: Shape = (draw, plan) => {
+  const world = plain(draw, plan, draw.pick([[15], [30], [60], [10, 30, 60]]), draw.whole(1, 6));
+  const faults: Fault[] = [];
+  for (let atMs = draw.between(15_000, 40_000); atMs < world.faultyMs - 20_000; atMs += 50_000) {
+    const target = draw.chance(0.7) ? -1 : draw.whole(0, world.markets.length - 1);
+    faults.push(fault(draw.pick(REFUSALS), atMs, draw.between(300, 8000), draw.whole(0, 2), target));
+  }
+  return withFaults({ ...world, bases: draw.chance(0.3) ? 2 : 1 }, faults);
+};
+
+/** One of two addresses is worse than the other for minutes. */
+const drawAddresses: Shape = (draw, plan) => {
+  const world = plain(draw, plan, [5, 10, 30, 60], draw.whole(1, 8));
+  const kind = draw.pick(['base-slow', 'base-errors', 'base-silent', 'base-refuses'] as const);
+  const atMs = draw.between(0, 60_000);
+  const worse = fault(kind, atMs, draw.between(20_000, 110_000), draw.between(300, 4500), draw.whole(0, 1));
+  return withFaults({ ...world, bases: 2 }, [worse]);
+};
+
+/** The exchange grants shorter timers than it is asked for, for a while. */
+const drawGrants: Shape = (draw, plan) => {
+  const world = plain(draw, plan, [10, 30, 60, 120, 600], draw.whole(1, 6));
+  const atMs = draw.between(0, 60_000);
+  const target = draw.chance(0.5) ? -1 : draw.whole(0, world.markets.length - 1);
+  return withFaults(world, [
+    fault('grants-less', atMs, draw.between(5000, 100_000), 1000 * draw.whole(5, 60), target),
+  ]);
+};
+
+const drawMixed: Shape = (draw, plan) => {
+  const isReloaded = (index: number) =>
+    plan.faults.some(({ kind, target }) => kind === 'reload-timeout' && target === index);
+  const markets = plan.markets.map((market, index) =>
+    draw.chance(0.15) && !isReloaded(index)
+      ? { ...market, renewEverySeconds: Math.max(1, Math.round(market.timeoutSeconds / draw.whole(4, 8))) }
+      : market,
+  );
+  const kinds = [...WIDER_KINDS].filter((kind) => draw.chance(0.15) && kind !== 'grants-less');
+  const more = kinds
+    .filter((kind) => kind !== 'new-key' || plan.daemons.length === 1)
+    .map((kind) => drawFault(draw, kind, plan));
+  const onLapse = draw.chance(0.3) ? 'hold' : 'rearm';
+  return withFaults({ ...plan, markets, onLapse }, [...plan.faults, ...more]);
+};
+
+const SHAPES = [
+  drawSick,
+  drawSick,
+  drawSlow,
+  drawSlow,
+  drawMany,
+  drawLong,
+  drawLives,
+  drawRefusals,
+  drawAddresses,
+  drawGrants,
+];
