@@ -1,33 +1,23 @@
-import {
-  Counter,
-  type CounterConfiguration,
-  collectDefaultMetrics,
-  Gauge,
-  type GaugeConfiguration,
-  Histogram,
-  Registry,
-} from 'prom-client';
-import type { Notice } from '../core/notice.ts';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
+import { FAILURE_REASONS } from '../core/outcome.ts';
 import type { BotSnapshot, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
+import { LOG_LEVELS } from './log.ts';
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SLACK_BUCKETS = [0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
-/** Attempts that are due within 25 ms are written together, so the bounds lie close around that. */
+// Attempts that are due within 25 ms are written together.
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.03, 0.04, 0.06, 0.1, 0.25, 0.5, 1, 5];
 /**
- * Bots beat in round intervals. A bound on a round number would put beats of 1.0 s into the bucket above it, and a
- * quantile would then read as if they were 2.5 s apart; so each bound lies a tenth above a round number.
+ * Bots beat in round intervals: a bound at 1 s would put beats of 1.0 s into the bucket above it. So each bound lies a
+ * tenth above a round number.
  */
 const BEAT_GAP_BUCKETS = [0.11, 0.22, 0.33, 0.55, 0.8, 1.1, 1.6, 2.2, 3.3, 5.5, 8, 11, 16, 22, 33, 66, 132];
 const STALL_BUCKETS = [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600];
 const OUTAGE_BUCKETS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
 
-/** Gauges of prom-client whose names end in `_total`, which `promtool check metrics` objects to. */
-const BADLY_NAMED = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
-];
+/** What prom-client declares beyond need: names that `promtool` objects to, and figures that would wake the process. */
+const LEFT_OUT = /^nodejs_(eventloop_lag_|active_\w+_total$)/;
 
 /**
  * Node's sampling of the event loop's delay wakes the process a hundred times a second. Its figures are left out, and it
@@ -70,7 +60,11 @@ export type Families = ReturnType<typeof declareFamilies>;
  * scrape, so that a renewal costs no label lookup; `seen()` is null until the first scrape. No histogram has a label
  * `market` or `bot`: that many series would make every scrape slow.
  */
-export function declareFamilies(seen: () => Seen | null) {
+export function declareFamilies(
+  seen: () => Seen | null,
+  bases: readonly string[] = [],
+  controlReasons: readonly string[] = [],
+) {
   const registry = new Registry();
   const declare = createDeclarer(registry, seen);
   declareMarkets(declare);
@@ -78,84 +72,93 @@ export function declareFamilies(seen: () => Seen | null) {
     registry,
     ...declareBots(declare),
     ...declareDaemon(declare),
-    ...declareOperations(declare),
+    ...declareOperations(declare, controlReasons),
     ...declareRenewals(declare),
     ...declareExceptions(declare),
-    ...declareExchange(declare),
+    ...declareExchange(declare, bases),
   };
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: SAMPLE_EVERY_MS });
   for (const { name } of registry.getMetricsAsArray())
-    if (BADLY_NAMED.includes(name) || name.startsWith('nodejs_eventloop_lag_'))
-      registry.removeSingleMetric(name);
+    if (LEFT_OUT.test(name)) registry.removeSingleMetric(name);
   return families;
 }
 
 type Declare = ReturnType<typeof createDeclarer>;
 
+/** The values of each label; none where they are not known from the start. */
+type Labels<L extends string> = Readonly<Record<L, readonly string[]>>;
+type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
+
 function createDeclarer(registry: Registry, seen: () => Seen | null) {
   const registers = [registry];
-  const markets = () => seen()?.snapshot.markets ?? [];
-  const gauge = <L extends string>(
+  const collected = <L extends string>(
     name: string,
     help: string,
-    labelNames: L[] = [],
-    collect?: NonNullable<GaugeConfiguration<L>['collect']>,
-  ) => new Gauge<L>({ name, help, labelNames, registers, ...(collect === undefined ? {} : { collect }) });
-  const counter = <L extends string>(
-    name: string,
-    help: string,
-    labelNames: L[] = [],
-    collect?: NonNullable<CounterConfiguration<L>['collect']>,
-  ) => new Counter<L>({ name, help, labelNames, registers, ...(collect === undefined ? {} : { collect }) });
+    labelNames: L[],
+    read: (seen: Seen) => readonly Sample<L>[],
+  ): void => {
+    const made = new Gauge<L>({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        made.reset();
+        const now = seen();
+        for (const [labels, value] of now === null ? [] : read(now)) made.set(labels, value);
+      },
+    });
+  };
   return {
-    gauge,
-    counter,
+    /** A gauge that is read off the snapshot at a scrape. */
+    collected,
+    /** The same without labels. */
+    shown: (name: string, help: string, read: (snapshot: Snapshot) => number) =>
+      collected<never>(name, help, [], ({ snapshot }) => [[{}, read(snapshot)]]),
+    marketGauge: (name: string, help: string, read: (market: MarketSnapshot) => number) =>
+      collected(name, help, ['market'], ({ snapshot }) =>
+        snapshot.markets.map((market) => [{ market: market.market }, read(market)]),
+      ),
+    marketCounter: (name: string, help: string, read: (market: MarketSnapshot) => number) => {
+      const made = new Counter({
+        name,
+        help,
+        labelNames: ['market'],
+        registers,
+        collect() {
+          made.reset();
+          for (const market of seen()?.snapshot.markets ?? [])
+            made.inc({ market: market.market }, read(market));
+        },
+      });
+    },
+    botGauge: (name: string, help: string, read: (bot: BotSnapshot, wallMs: number) => number) =>
+      collected(name, help, ['bot'], ({ snapshot, wallMs }) =>
+        snapshot.bots.map((bot) => [{ bot: bot.bot }, read(bot, wallMs)]),
+      ),
+    gauge: <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+      new Gauge<L>({ name, help, labelNames, registers }),
+    /** Every combination of label values that is known from the start begins with 0. */
+    counter: <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) => {
+      const made = new Counter<L>({ name, help, labelNames: Object.keys(labels) as L[], registers });
+      for (const combination of combinationsOf(labels)) made.inc(combination, 0);
+      return made;
+    },
     histogram: <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
       new Histogram<L>({ name, help, buckets: [...buckets], labelNames, registers }),
-    /** A number of the daemon that the snapshot has. */
-    shown: (name: string, help: string, read: (snapshot: Snapshot) => number) =>
-      gauge(name, help, [], function collect() {
-        const now = seen();
-        if (now !== null) this.set(read(now.snapshot));
-      }),
-    marketGauge: (name: string, help: string, read: (market: MarketSnapshot) => number) =>
-      gauge(name, help, ['market'], function collect() {
-        this.reset();
-        for (const market of markets()) this.set({ market: market.market }, read(market));
-      }),
-    marketCounter: (name: string, help: string, read: (market: MarketSnapshot) => number) =>
-      counter(name, help, ['market'], function collect() {
-        this.reset();
-        for (const market of markets()) this.inc({ market: market.market }, read(market));
-      }),
-    /** One series for each market; `read` gives its further labels and its value. */
-    marketLabels: <L extends string>(
-      name: string,
-      help: string,
-      labels: L[],
-      read: (market: MarketSnapshot, snapshot: Snapshot) => { labels: Record<L, string>; value: number },
-    ) =>
-      gauge<L | 'market'>(name, help, ['market', ...labels], function collect() {
-        this.reset();
-        const snapshot = seen()?.snapshot;
-        for (const market of snapshot?.markets ?? []) {
-          const { labels: own, value } = read(market, snapshot as Snapshot);
-          this.set({ ...own, market: market.market } as Record<L | 'market', string>, value);
-        }
-      }),
-    botGauge: (name: string, help: string, read: (bot: BotSnapshot, wallMs: number) => number) =>
-      gauge(name, help, ['bot'], function collect() {
-        this.reset();
-        const now = seen();
-        for (const bot of now?.snapshot.bots ?? []) this.set({ bot: bot.bot }, read(bot, now?.wallMs ?? 0));
-      }),
-    bots: () => seen()?.snapshot.bots ?? [],
-    bases: () => seen()?.snapshot.bases ?? [],
   };
 }
 
+/** Nothing where the values of a label are not known, and one empty combination without labels. */
+function combinationsOf<L extends string>(labels: Labels<L>): Record<L, string>[] {
+  return Object.entries<readonly string[]>(labels).reduce<Record<string, string>[]>(
+    (all, [label, values]) => all.flatMap((one) => values.map((value) => ({ ...one, [label]: value }))),
+    [{}],
+  );
+}
+
 /** Ten series for each market, and never more. */
-function declareMarkets({ marketGauge, marketCounter, marketLabels }: Declare): void {
+function declareMarkets({ collected, marketGauge, marketCounter }: Declare): void {
   marketGauge(
     'killswitch_timer_expiry_timestamp_seconds',
     'Unix time at which the timer ends, counted from the writing of its last renewal; 0 while no timer is armed.',
@@ -166,17 +169,21 @@ function declareMarkets({ marketGauge, marketCounter, marketLabels }: Declare): 
     '1 while the timer should be armed: nobody holds the market, and its bot is alive.',
     ({ wanted }) => (wanted ? 1 : 0),
   );
-  marketLabels(
+  collected(
     'killswitch_market_state',
     'Always 1; the label is the state that the market is in.',
-    ['state'],
-    ({ state }) => ({ labels: { state }, value: 1 }),
+    ['market', 'state'],
+    ({ snapshot }) => snapshot.markets.map(({ market, state }) => [{ market, state }, 1]),
   );
-  marketLabels(
+  collected(
     'killswitch_market_held',
     `1 while the market is held, with the reason; else 0 with the reason "${NOT_HELD}".`,
-    ['reason'],
-    ({ hold }) => ({ labels: { reason: hold?.why ?? NOT_HELD }, value: hold === null ? 0 : 1 }),
+    ['market', 'reason'],
+    ({ snapshot }) =>
+      snapshot.markets.map(({ market, hold }) => [
+        { market, reason: hold?.why ?? NOT_HELD },
+        hold === null ? 0 : 1,
+      ]),
   );
   marketGauge(
     'killswitch_timer_timeout_seconds',
@@ -203,36 +210,33 @@ function declareMarkets({ marketGauge, marketCounter, marketLabels }: Declare): 
     'Timers that fired, or may have fired, although they should not have.',
     ({ lapses }) => lapses,
   );
-  marketLabels(
+  collected(
     'killswitch_market_info',
     'Always 1; what is configured for the market.',
-    ['bot', 'order_types', 'policy'],
-    ({ bot, types }, { shutdownPolicy }) => ({
-      labels: { bot, order_types: types?.join('+') ?? 'all', policy: shutdownPolicy },
-      value: 1,
-    }),
+    ['market', 'bot', 'order_types', 'policy'],
+    ({ snapshot: { markets, shutdownPolicy: policy } }) =>
+      markets.map(({ market, bot, types }) => [
+        { market, bot, order_types: types?.join('+') ?? 'all', policy },
+        1,
+      ]),
   );
 }
 
-function declareBots({ gauge, counter, histogram, botGauge, bots }: Declare) {
-  gauge(
+function declareBots({ collected, counter, histogram, botGauge }: Declare) {
+  collected(
     'killswitch_bot_info',
     'Always 1; how the bot proves that it lives; mode none: not at all.',
     ['bot', 'mode'],
-    function collect() {
-      this.reset();
-      for (const { bot, mode } of bots()) this.set({ bot, mode }, 1);
-    },
+    ({ snapshot }) => snapshot.bots.map(({ bot, mode }) => [{ bot, mode }, 1]),
   );
-  gauge(
+  collected(
     'killswitch_bot_state',
     '1 for the state the bot is in, 0 for every other state.',
     ['bot', 'state'],
-    function collect() {
-      this.reset();
-      for (const seen of bots())
-        for (const state of BOT_STATES) this.set({ bot: seen.bot, state }, state === seen.state ? 1 : 0);
-    },
+    ({ snapshot }) =>
+      snapshot.bots.flatMap((seen) =>
+        BOT_STATES.map((state) => [{ bot: seen.bot, state }, state === seen.state ? 1 : 0] as const),
+      ),
   );
   botGauge('killswitch_bot_alive', '1 while the bot gives evidence that it lives.', ({ state }) =>
     state === 'alive' ? 1 : 0,
@@ -248,15 +252,15 @@ function declareBots({ gauge, counter, histogram, botGauge, bots }: Declare) {
     ({ ttlMs }) => (ttlMs ?? 0) / 1000,
   );
   return {
-    botChanges: counter('killswitch_bot_changes_total', 'Times that the bot came into the state.', [
-      'bot',
-      'state',
-    ]),
-    beats: counter('killswitch_bot_beats_total', 'Beats of the bot that counted.', ['bot']),
+    botChanges: counter('killswitch_bot_changes_total', 'Times that the bot came into the state.', {
+      bot: [],
+      state: BOT_STATES,
+    }),
+    beats: counter('killswitch_bot_beats_total', 'Beats of the bot that counted.', { bot: [] }),
     beatsRefused: counter(
       'killswitch_bot_beats_refused_total',
       'Beats of the bot that did not count: copies of older ones, or of a mode that listens to no beats.',
-      ['bot'],
+      { bot: [] },
     ),
     beatGap: histogram(
       'killswitch_bot_beat_gap_seconds',
@@ -285,20 +289,22 @@ function declareDaemon({ gauge, counter, shown }: Declare) {
     (snapshot) => least(snapshot, 1, ({ survivesMs, timeoutMs }) => survivesMs / timeoutMs),
   );
   return {
-    buildInfo: gauge('killswitch_build_info', 'Always 1; what is running.', [
+    buildInfo: gauge(
+      'killswitch_build_info',
+      'Always 1; what is running.',
       'version',
       'revision',
       'node_version',
-    ]),
+    ),
     shardIndex: gauge('killswitch_shard_index', 'Which shard this daemon is, counted from 0.'),
     shardCount: gauge('killswitch_shards', 'How many daemons share the markets.'),
     shardMarkets: gauge('killswitch_shard_markets', "Markets of this daemon's shard."),
     fleetMarkets: gauge('killswitch_fleet_markets', 'Markets of all shards together.'),
     unauthorised: counter(
       'killswitch_unauthorised_total',
-      'Times that the exchange began to refuse the API key.',
+      'Times that the exchange began to refuse the key.',
     ),
-    logMessages: counter('killswitch_log_messages_total', 'Log lines by level.', ['level']),
+    logMessages: counter('killswitch_log_messages_total', 'Log lines by level.', { level: LOG_LEVELS }),
     logDropped: counter(
       'killswitch_log_dropped_total',
       'Log lines that were dropped because standard output was slow or closed.',
@@ -313,7 +319,7 @@ function least({ markets }: Snapshot, none: number, read: (market: MarketSnapsho
 }
 
 /** What operators bring about. */
-function declareOperations({ gauge, counter }: Declare) {
+function declareOperations({ gauge, counter }: Declare, controlReasons: readonly string[]) {
   return {
     reloadOk: gauge(
       'killswitch_config_last_reload_successful',
@@ -329,27 +335,22 @@ function declareOperations({ gauge, counter }: Declare) {
     ),
     reloads: counter(
       'killswitch_config_reloads_total',
-      'Times that the configuration was read again, with those that were rejected.',
+      'Reloads of the configuration, rejected ones included.',
     ),
-    reloadFailures: counter(
-      'killswitch_config_reload_failures_total',
-      'Times that the configuration was read again and rejected, so that nothing changed.',
-    ),
+    reloadFailures: counter('killswitch_config_reload_failures_total', 'Reloads that were rejected.'),
     marketsRemoved: counter(
       'killswitch_markets_removed_total',
       'Markets that a reload took out, by what became of the timer.',
-      ['how'],
+      { how: REMOVALS },
     ),
     holds: counter(
       'killswitch_holds_total',
       'Times that an operator, or a lapse with onLapse: hold, put a market on hold.',
-      ['reason'],
+      { reason: HOLDS },
     ),
-    controlRefused: counter(
-      'killswitch_control_refused_total',
-      'Requests to the control listener that were refused.',
-      ['reason'],
-    ),
+    controlRefused: counter('killswitch_control_refused_total', 'Refused requests to the control listener.', {
+      reason: controlReasons,
+    }),
   };
 }
 
@@ -361,19 +362,19 @@ function declareRenewals({ gauge, counter, histogram, shown }: Declare) {
   );
   shown(
     'killswitch_capacity_requests_per_second',
-    'Renewals a second that the rate limit and the connection can carry.',
+    'Renewals a second that rate limit and connection can carry.',
     ({ capacityPerSecond }) => capacityPerSecond,
   );
   return {
     requests: counter(
       'killswitch_requests_total',
       'Requests about timers that were written: renewals, trips and deletes.',
-      ['purpose'],
+      { purpose: PURPOSES },
     ),
     requestFailures: counter(
       'killswitch_request_failures_total',
       'Requests about timers that failed, by what they were for and why they failed.',
-      ['purpose', 'reason'],
+      { purpose: PURPOSES, reason: FAILURE_REASONS },
     ),
     duration: histogram(
       'killswitch_renewal_duration_seconds',
@@ -423,13 +424,11 @@ function declareExceptions({ counter }: Declare) {
     lapses: counter(
       'killswitch_lapses_by_certainty_total',
       'Lapses of all markets, by how sure it is that the timer fired.',
-      ['certainty'],
+      { certainty: CERTAINTIES },
     ),
-    fired: counter(
-      'killswitch_fired_total',
-      'Timers that fired while nobody wanted them renewed, by the reason for that.',
-      ['reason'],
-    ),
+    fired: counter('killswitch_fired_total', 'Timers that fired while nobody wanted them renewed, and why.', {
+      reason: FIRINGS,
+    }),
     overdue: counter(
       'killswitch_overdue_total',
       'Times that the guarantee for a wanted timer ran out; it was not known then whether the timer fired.',
@@ -445,7 +444,7 @@ function declareExceptions({ counter }: Declare) {
     suspensions: counter(
       'killswitch_suspensions_total',
       'Times that renewing a market stopped because of its bot.',
-      ['reason'],
+      { reason: SUSPENSIONS },
     ),
     trips: counter(
       'killswitch_trips_total',
@@ -455,28 +454,29 @@ function declareExceptions({ counter }: Declare) {
   };
 }
 
-function declareExchange({ gauge, counter, histogram, bases }: Declare) {
-  gauge(
+function declareExchange({ collected, counter, histogram }: Declare, base: readonly string[]) {
+  collected(
     'killswitch_outage_active',
     '1 while renewals at the base address are in outage.',
     ['base'],
-    function collect() {
-      for (const { url, outage } of bases()) this.set({ base: url }, outage ? 1 : 0);
-    },
+    ({ snapshot }) => snapshot.bases.map(({ url, outage }) => [{ base: url }, outage ? 1 : 0]),
   );
-  gauge('killswitch_api_up', '1 while the base address answers pings.', ['base'], function collect() {
-    for (const { url, up } of bases()) this.set({ base: url }, up === true ? 1 : 0);
-  });
+  collected('killswitch_api_up', '1 while the base address answers pings.', ['base'], ({ snapshot }) =>
+    snapshot.bases.map(({ url, up }) => [{ base: url }, up === true ? 1 : 0]),
+  );
   return {
-    pings: counter('killswitch_ping_attempts_total', 'Pings of the base address.', ['base']),
-    pingFailures: counter('killswitch_ping_failures_total', 'Pings that failed.', ['base', 'reason']),
+    pings: counter('killswitch_ping_attempts_total', 'Pings of the base address.', { base }),
+    pingFailures: counter('killswitch_ping_failures_total', 'Pings that failed.', {
+      base,
+      reason: FAILURE_REASONS,
+    }),
     pingDuration: histogram(
       'killswitch_ping_duration_seconds',
       'Answered pings: from request to reply.',
       DURATION_BUCKETS,
       'base',
     ),
-    outages: counter('killswitch_outages_total', 'Outages that began.', ['base']),
+    outages: counter('killswitch_outages_total', 'Outages that began.', { base }),
     outageDuration: histogram(
       'killswitch_outage_seconds',
       'How long the outages that ended lasted.',
@@ -486,7 +486,7 @@ function declareExchange({ gauge, counter, histogram, bases }: Declare) {
     stalls: counter(
       'killswitch_stalls_total',
       'Times that the process stood still, the host was suspended, or the clock stepped.',
-      ['kind'],
+      { kind: Object.values(STALL_KINDS) },
     ),
     stallDuration: histogram(
       'killswitch_stall_seconds',

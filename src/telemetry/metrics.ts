@@ -5,26 +5,16 @@ import {
   type PrometheusContentType,
   Registry,
 } from 'prom-client';
-import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
-import { FAILURE_REASONS } from '../core/outcome.ts';
+import type { Notice } from '../core/notice.ts';
 import type { Snapshot } from '../core/snapshot.ts';
 import type { Instant } from '../core/time.ts';
 import type { Clock, Observer } from '../ports.ts';
-import {
-  BOT_STATES,
-  declareFamilies,
-  type Families,
-  PURPOSES,
-  REMOVALS,
-  type Seen,
-  STALL_KINDS,
-} from './families.ts';
+import { BOT_STATES, declareFamilies, type Families, type Seen, STALL_KINDS } from './families.ts';
 
 /** A scrape gives the event loop back after this long, so that no renewal waits for it. */
 const SLICE_MS = 3;
 const PIECE_LINES = 500;
 
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug'] as const;
 /** Requests that were refused for a reason that was not announced. */
 const OTHER_REASON = 'other';
 /** A double holds 53 bits exactly; Alertmanager shows the first 48 of its hash, too. */
@@ -86,15 +76,14 @@ export interface Metrics {
 export function createMetrics(options: MetricsOptions): Metrics {
   const { clock, bases, controlReasons = [] } = options;
   let seen: Seen | null = null;
-  const families = declareFamilies(() => seen);
+  const families = declareFamilies(() => seen, bases, controlReasons);
   createSeries(families, options);
   const bots = createBots(families, clock);
   bots.configure(options.bots);
   return {
     observe: (notice) => {
       if (notice.kind === 'bot') bots.changed(notice.bot, notice.state);
-      else if ('market' in notice) countMarketNotice(families, notice);
-      else countDaemonNotice(families, bases, notice);
+      else count(families, notice, (index) => bases[index] ?? `#${index}`);
     },
     render: (snapshot, now, open = false) => {
       seen = { snapshot, wallMs: now.wallMs };
@@ -211,31 +200,16 @@ function hashNumber(hash: string): number {
 }
 
 function createSeries(families: Families, options: MetricsOptions): void {
-  const { version, revision, nodeVersion, bases, controlReasons = [], configHash } = options;
+  const { version, revision, nodeVersion, configHash } = options;
   families.buildInfo.set({ version, revision, node_version: nodeVersion }, 1);
   showShard(families, options.shard);
   families.reloadOk.set(1);
   families.reloadTime.set(options.clock.now().wallMs / 1000);
   if (configHash !== undefined) families.configHash.set(hashNumber(configHash));
-  for (const level of LOG_LEVELS) families.logMessages.inc({ level }, 0);
-  for (const reason of controlReasons) families.controlRefused.inc({ reason }, 0);
-  for (const how of REMOVALS) families.marketsRemoved.inc({ how }, 0);
-  for (const reason of HOLDS) families.holds.inc({ reason }, 0);
-  for (const reason of SUSPENSIONS) families.suspensions.inc({ reason }, 0);
-  for (const reason of FIRINGS) families.fired.inc({ reason }, 0);
-  for (const certainty of CERTAINTIES) families.lapses.inc({ certainty }, 0);
-  for (const purpose of PURPOSES) {
-    families.requests.inc({ purpose }, 0);
-    for (const reason of FAILURE_REASONS) families.requestFailures.inc({ purpose, reason }, 0);
-  }
-  for (const kind of Object.values(STALL_KINDS)) families.stalls.inc({ kind }, 0);
   for (const kind of ['stall', 'suspend']) families.stallDuration.zero({ kind });
-  for (const base of bases) {
-    families.pings.inc({ base }, 0);
-    families.outages.inc({ base }, 0);
+  for (const base of options.bases) {
     families.pingDuration.zero({ base });
     families.outageDuration.zero({ base });
-    for (const reason of FAILURE_REASONS) families.pingFailures.inc({ base, reason }, 0);
   }
 }
 
@@ -246,106 +220,61 @@ function showShard(families: Families, { index, count, markets, fleet }: Metered
   families.fleetMarkets.set(fleet);
 }
 
-type MarketNotice = Extract<Notice, { market: string }>;
-type DaemonNotice = Exclude<Notice, MarketNotice | { kind: 'bot' }>;
+type Count = {
+  readonly [K in Notice['kind']]?: (
+    families: Families,
+    notice: Extract<Notice, { kind: K }>,
+    base: (index: number) => string,
+  ) => void;
+};
 
-/** Counts what happened to a market in the counters of the daemon; its own series are read off the snapshot. */
-function countMarketNotice(families: Families, notice: MarketNotice): void {
-  switch (notice.kind) {
-    case 'attempt':
-      families.requests.inc({ purpose: notice.purpose });
-      if (notice.purpose !== 'delete') families.delay.observe(notice.delayMs / 1000);
-      return;
-    case 'renewed':
-      families.duration.observe(notice.durationMs / 1000);
-      families.cycle.observe(notice.cycleMs / 1000);
-      if (notice.slackRatio !== null) families.slack.observe(notice.slackRatio);
-      families.skew.set(notice.skewMs / 1000);
-      return;
-    case 'tripped':
-      families.trips.inc();
-      families.tripDuration.observe(notice.durationMs / 1000);
-      return;
-    case 'attempt-failed':
-      families.requestFailures.inc({ purpose: notice.purpose, reason: notice.reason });
-      return;
-    case 'overdue':
-      families.overdue.inc();
-      return;
-    case 'lapsed':
-      families.lapses.inc({ certainty: notice.certainty });
-      return;
-    case 'fired':
-      families.fired.inc({ reason: notice.why });
-      return;
-    case 'refused':
-      families.refusals.inc();
-      return;
-    case 'altered':
-      families.alterations.inc();
-      return;
-    case 'suspended':
-      families.suspensions.inc({ reason: notice.why });
-      return;
-    case 'held':
-      families.holds.inc({ reason: notice.why });
-      return;
-    case 'deleted':
-      families.deletes.inc();
-      return;
-    case 'removed':
-      families.marketsRemoved.inc({ how: notice.how });
-      return;
-    case 'recovered':
-    case 'accepted-again':
-    case 'resumed':
-    case 'released':
-      return;
-  }
-}
+/** What a notice moves; the series of markets are read off the snapshot. */
+const COUNT: Count = {
+  attempt(families, { purpose, delayMs }) {
+    families.requests.inc({ purpose });
+    if (purpose !== 'delete') families.delay.observe(delayMs / 1000);
+  },
+  renewed(families, { durationMs, cycleMs, slackRatio, skewMs }) {
+    families.duration.observe(durationMs / 1000);
+    families.cycle.observe(cycleMs / 1000);
+    if (slackRatio !== null) families.slack.observe(slackRatio);
+    families.skew.set(skewMs / 1000);
+  },
+  tripped(families, { durationMs }) {
+    families.trips.inc();
+    families.tripDuration.observe(durationMs / 1000);
+  },
+  'attempt-failed': ({ requestFailures }, { purpose, reason }) => requestFailures.inc({ purpose, reason }),
+  overdue: ({ overdue }) => overdue.inc(),
+  lapsed: ({ lapses }, { certainty }) => lapses.inc({ certainty }),
+  fired: ({ fired }, { why }) => fired.inc({ reason: why }),
+  refused: ({ refusals }) => refusals.inc(),
+  altered: ({ alterations }) => alterations.inc(),
+  suspended: ({ suspensions }, { why }) => suspensions.inc({ reason: why }),
+  held: ({ holds }, { why }) => holds.inc({ reason: why }),
+  deleted: ({ deletes }) => deletes.inc(),
+  removed: ({ marketsRemoved }, { how }) => marketsRemoved.inc({ how }),
+  unauthorised: ({ unauthorised }) => unauthorised.inc(),
+  'outage-began': ({ outages }, notice, base) => outages.inc({ base: base(notice.base) }),
+  'outage-ended': ({ outageDuration }, notice, base) =>
+    outageDuration.observe({ base: base(notice.base) }, notice.lastedMs / 1000),
+  throttled: ({ throttled }) => throttled.inc(),
+  stall(families, { what, byMs }) {
+    const kind = STALL_KINDS[what];
+    families.stalls.inc({ kind });
+    if (kind !== 'clock_step') families.stallDuration.observe({ kind }, byMs / 1000);
+  },
+  'limiter-bypassed': ({ bypasses }, { permits }) => bypasses.inc(permits),
+  pinged(families, notice, baseOf) {
+    const base = baseOf(notice.base);
+    families.pings.inc({ base });
+    if (notice.ok) families.pingDuration.observe({ base }, notice.latencyMs / 1000);
+    else families.pingFailures.inc({ base, reason: notice.reason ?? 'network' });
+  },
+};
 
-/** Counts what happened to the daemon and around it; `bases` names the base addresses in order. */
-function countDaemonNotice(families: Families, bases: readonly string[], notice: DaemonNotice): void {
-  switch (notice.kind) {
-    case 'unauthorised':
-      families.unauthorised.inc();
-      return;
-    case 'outage-began':
-      families.outages.inc({ base: nameOf(bases, notice.base) });
-      return;
-    case 'outage-ended':
-      families.outageDuration.observe({ base: nameOf(bases, notice.base) }, notice.lastedMs / 1000);
-      return;
-    case 'throttled':
-      families.throttled.inc();
-      return;
-    case 'stall': {
-      const kind = STALL_KINDS[notice.what];
-      families.stalls.inc({ kind });
-      if (kind !== 'clock_step') families.stallDuration.observe({ kind }, notice.byMs / 1000);
-      return;
-    }
-    case 'limiter-bypassed':
-      families.bypasses.inc(notice.permits);
-      return;
-    case 'pinged': {
-      const base = nameOf(bases, notice.base);
-      families.pings.inc({ base });
-      if (notice.ok) families.pingDuration.observe({ base }, notice.latencyMs / 1000);
-      else families.pingFailures.inc({ base, reason: notice.reason ?? 'network' });
-      return;
-    }
-    case 'authorised-again':
-    case 'cadence':
-    case 'reloaded':
-    case 'handed-over':
-    case 'all-armed':
-    case 'stopping':
-    case 'stopped':
-      return;
-  }
-}
-
-function nameOf(bases: readonly string[], index: number): string {
-  return bases[index] ?? `#${index}`;
+/** The type of the table cannot express that a notice meets the entry of its own kind. */
+function count(families: Families, notice: Notice, base: (index: number) => string): void {
+  const one = COUNT[notice.kind] as ((...given: unknown[]) => void) | undefined;
+  one?.(families, notice, base);
 }

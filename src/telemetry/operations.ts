@@ -1,7 +1,6 @@
 import type { Instant } from '../core/time.ts';
 import type { Clock } from '../ports.ts';
-import type { EventLevel, EventLine } from './events.ts';
-import { listed, momentText } from './events.ts';
+import { boundLists, type EventLevel, type EventLine, listed, momentText } from './events.ts';
 import type { Log, LogLevel, RecentEvents } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -55,7 +54,7 @@ export interface OperationsOptions {
 }
 
 const REFUSALS_QUIET_MS = 60_000;
-/** More mistakes than this are counted in the sentence; the line's fields have them all. */
+/** More mistakes than this are counted in the sentence; the line's fields have the first twenty. */
 const SAID_PROBLEMS = 5;
 
 const TRIGGER = { signal: 'SIGHUP', command: 'an operator asked', poll: 'it has changed' } as const;
@@ -115,7 +114,13 @@ export function createOperations({ log, metrics, recent, clock }: OperationsOpti
 /** An operation as code, sentence and numbers. */
 export function describeOperation(operation: Operation, now: Instant): EventLine {
   const { kind, ...fields } = operation;
-  return { level: levelOf(operation), event: kind, market: null, msg: sentenceOf(operation, now), fields };
+  return {
+    level: levelOf(operation),
+    event: kind,
+    market: null,
+    msg: sentenceOf(operation, now),
+    fields: boundLists(fields),
+  };
 }
 
 function levelOf(operation: Operation): EventLevel {

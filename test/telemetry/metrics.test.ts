@@ -41,9 +41,9 @@ describe('metrics', () => {
     expect(ofMarket(await scrape(metrics), 'BTC_USDT').toSorted()).toEqual([
       `lapses_total{${labels}} 0`,
       `market_armed_desired{${labels}} 1`,
-      `market_held{reason="none",${labels}} 0`,
-      `market_info{bot="main",order_types="all",policy="delete",${labels}} 1`,
-      `market_state{state="armed",${labels}} 1`,
+      `market_held{${labels},reason="none"} 0`,
+      `market_info{${labels},bot="main",order_types="all",policy="delete"} 1`,
+      `market_state{${labels},state="armed"} 1`,
       `renewal_failures_total{${labels}} 1`,
       `renewal_last_slack_ratio{${labels}} 0.87`,
       `renewals_total{${labels}} 42`,
@@ -55,7 +55,7 @@ describe('metrics', () => {
   test.each(MARKET_STATES)('a market that is %s has that state and no other', async (state) => {
     const samples = await scrape(metrics, sampleSnapshot({ markets: [sampleMarket({ state })] }));
     expect(ofMarket(samples, 'BTC_USDT').filter((line) => line.startsWith('market_state'))).toEqual([
-      `market_state{state="${state}",market="BTC_USDT"} 1`,
+      `market_state{market="BTC_USDT",state="${state}"} 1`,
     ]);
   });
 
@@ -65,8 +65,8 @@ describe('metrics', () => {
       ofMarket(await scrape(metrics, sampleSnapshot({ markets })), 'BTC_USDT').filter((line) =>
         line.startsWith('market_held'),
       );
-    expect(await heldLines(held)).toEqual([`market_held{reason="${why}",market="BTC_USDT"} 1`]);
-    expect(await heldLines(sampleMarket())).toEqual(['market_held{reason="none",market="BTC_USDT"} 0']);
+    expect(await heldLines(held)).toEqual([`market_held{market="BTC_USDT",reason="${why}"} 1`]);
+    expect(await heldLines(sampleMarket())).toEqual(['market_held{market="BTC_USDT",reason="none"} 0']);
   });
 
   test('a timer that was never armed, or was deleted, has the expiry 0', async () => {
