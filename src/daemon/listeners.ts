@@ -4,6 +4,7 @@ import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import { startWeb, type WebOptions } from '../operator/web.ts';
 import type { SecretsInForce } from './credentials.ts';
+import { botsOf } from './evidence.ts';
 
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
 const RESERVED = 192;
@@ -11,7 +12,7 @@ const RESERVED = 192;
 const MOST_USED = 256;
 
 /** How many files and connections the system lets this process open; null where it does not tell. */
-export function descriptorLimit(): number | null {
+function descriptorLimit(): number | null {
   try {
     const limit = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
     return limit === undefined ? null : Number(limit);
@@ -20,10 +21,12 @@ export function descriptorLimit(): number | null {
   }
 }
 
-/** The connections that each of so many listeners may have, so that renewals never want for a descriptor. */
-export function connectionsPerListener(limit: number | null, listeners: number): number | undefined {
+/** The connections that each listener may have, so that renewals never want for a descriptor; no bound where all is well. */
+function connectionsPerListener(limit: number | null, { web, control, fleet }: Config): number | undefined {
+  const listeners = web.listen.length + control.listen.length;
   if (limit === null || listeners === 0) return undefined;
-  const each = Math.floor((limit - RESERVED) / listeners);
+  // A bot with a URL has a connection, and one that is being opened.
+  const each = Math.floor((limit - RESERVED - 2 * botsOf(fleet).length) / listeners);
   return each >= MOST_USED ? undefined : Math.max(2, each);
 }
 
@@ -41,14 +44,15 @@ export interface Listeners {
  * `onFew` is told of a limit of descriptors that is low, and how many connections each listener has then.
  */
 export async function openListeners(
-  { web, control }: Config,
+  config: Config,
   pages: Omit<WebOptions, 'listen'>,
   { token, hide }: Pick<SecretsInForce, 'token' | 'hide'>,
   sourcesWith: (status: ControlSources['status']) => ControlSources,
   onFew: (limit: number | null, most: number) => void,
 ): Promise<Listeners> {
+  const { web, control } = config;
   const limit = descriptorLimit();
-  const most = connectionsPerListener(limit, web.listen.length + control.listen.length);
+  const most = connectionsPerListener(limit, config);
   if (most !== undefined) onFew(limit, most);
   const capped = most === undefined ? {} : { mostConnections: most };
   const opened = await startWeb({ ...pages, ...capped, listen: web.listen });

@@ -62,10 +62,11 @@ function wordsOf(path: string): string[][] {
 }
 
 function inHosts(host: string): LookupAddress[] {
-  return wordsOf('/etc/hosts')
+  const listed = wordsOf('/etc/hosts')
     .filter(([, ...names]) => names.some((name) => name.toLowerCase() === host.toLowerCase()))
     .map(([address = '']) => ({ address, family: isIP(address) }))
     .filter(({ family }) => family !== 0);
+  return listed.length === 0 && host === 'localhost' ? [{ address: '127.0.0.1', family: 4 }] : listed;
 }
 
 /** The full names that a name may stand for, as resolv.conf(5) orders them: `search` and `options ndots`. */
@@ -96,12 +97,22 @@ function ask(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddr
   });
 }
 
-/** The addresses of the first of the full names that has any; all are asked for at once. */
-async function askAll(resolver: Resolver, clock: Clock, host: string): Promise<LookupAddress[]> {
-  const answers = await Promise.allSettled(fullNames(host).map((name) => ask(resolver, clock, name)));
-  const found = answers.find((answer) => answer.status === 'fulfilled');
-  if (found !== undefined) return found.value;
-  throw answers.map((answer) => (answer.status === 'rejected' ? answer.reason : null)).at(-1);
+/**
+ * The addresses of the first of the full names that has any; all are asked for at once. The resolver is a new one each
+ * time, because it reads the addresses of the servers of names when it is made.
+ */
+async function askAll(resolvers: Set<Resolver>, clock: Clock, host: string): Promise<LookupAddress[]> {
+  const resolver = new Resolver({ timeout: RESEND_MS, tries: TRIES });
+  resolvers.add(resolver);
+  try {
+    const answers = await Promise.allSettled(fullNames(host).map((name) => ask(resolver, clock, name)));
+    const found = answers.find((answer) => answer.status === 'fulfilled');
+    if (found !== undefined) return found.value;
+    throw answers.map((answer) => (answer.status === 'rejected' ? answer.reason : null)).at(-1);
+  } finally {
+    resolver.cancel();
+    resolvers.delete(resolver);
+  }
 }
 
 /**
@@ -122,22 +133,11 @@ export function createNames(clock: Clock): Names {
       for (const done of name.waiting.splice(0)) done(error, addresses);
     };
     const listed = inHosts(host);
-    if (listed.length > 0) {
-      queueMicrotask(() => end(null, listed));
-      return;
-    }
-    // A new one each time, because it reads the addresses of the servers of names when it is made.
-    const resolver = new Resolver({ timeout: RESEND_MS, tries: TRIES });
-    resolvers.add(resolver);
-    askAll(resolver, clock, host)
-      .finally(() => {
-        resolver.cancel();
-        resolvers.delete(resolver);
-      })
-      .then(
-        (addresses) => end(null, addresses),
-        (error: NodeJS.ErrnoException) => end(error, []),
-      );
+    const found = listed.length > 0 ? Promise.resolve(listed) : askAll(resolvers, clock, host);
+    found.then(
+      (addresses) => end(null, addresses),
+      (error: NodeJS.ErrnoException) => end(error, []),
+    );
   }
   return {
     lookup(host, { all }, callback) {
@@ -261,6 +261,14 @@ function passContinueOver(socket: Socket): () => void {
   socket.read = (size?: number): Buffer | null => {
     const chunk = read(size);
     if (!expecting || chunk === null) return chunk;
+    if (
+      held === '' &&
+      chunk.length >= CONTINUE.length &&
+      chunk.toString('latin1', 0, CONTINUE.length) !== CONTINUE
+    ) {
+      expecting = false;
+      return chunk;
+    }
     held += chunk.toString('latin1');
     for (let end = 0; held.startsWith(CONTINUE) && end !== -1; ) {
       end = held.indexOf('\r\n\r\n');

@@ -39,7 +39,7 @@ test('a fresh request does not wait behind connections that hang', async () => {
   });
   const { start, send } = openTransport(server.base, { connections: 1 });
   const hanging = start();
-  await expect.poll(() => server.connections()).toBe(1);
+  await expect.poll(() => server.paths.length).toBe(1);
   answering = true;
   expect(await send({ fresh: true })).toMatchObject({ kind: 'response' });
   hanging.cancel();
