@@ -69,12 +69,10 @@ function reservoirOf({ requests, windowMs }: Limit) {
 const STEP_BACK_MS = 1_000;
 
 /** The limiters of one client, as long as the wall clock does not step back. */
-function createLimiters({ clock, nonce, concurrent, budget }: LimitsOptions) {
-  const { monoMs, wallMs } = clock.now();
+function createLimiters({ nonce, concurrent, budget }: LimitsOptions) {
   const byName = new Map<string, Bottleneck>();
   const inOrder = new Bottleneck({ maxConcurrent: 1 });
   return {
-    wallAheadMs: wallMs - monoMs,
     of(operation: Operation<never>): Bottleneck {
       const known = byName.get(operation.name);
       if (known !== undefined) return known;
@@ -99,15 +97,20 @@ function createLimiters({ clock, nonce, concurrent, budget }: LimitsOptions) {
 export function createLimits(options: LimitsOptions): Limits {
   const { clock } = options;
   let limiters = createLimiters(options);
+  /** By how much the wall clock has been ahead of the monotonic one at most, since these limiters were made. */
+  let furthestMs = Number.NEGATIVE_INFINITY;
   const waiting = new Set<(error: Error) => void>();
   let closed: NetworkError | null = null;
 
   function limiterOf(operation: Operation<never>): Bottleneck {
     const { monoMs, wallMs } = clock.now();
-    if (wallMs - monoMs < limiters.wallAheadMs - STEP_BACK_MS) {
+    const aheadMs = wallMs - monoMs;
+    if (aheadMs < furthestMs - STEP_BACK_MS) {
       limiters.disconnect();
       limiters = createLimiters(options);
+      furthestMs = aheadMs;
     }
+    furthestMs = Math.max(furthestMs, aheadMs);
     return limiters.of(operation);
   }
 
