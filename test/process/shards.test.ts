@@ -1,5 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { playShards } from './shard-play.ts';
+import { asker, controlsOf } from './control.ts';
+import { stageFor } from './harness.ts';
+import { writeConfig } from './reloading.ts';
+import { ownedBy, playShards } from './shard-play.ts';
+import { ofKind, renewalsOf } from './simulated-exchange.ts';
 
 /** Renewed every 2 s. */
 const TIMEOUT_SECONDS = 20;
@@ -20,4 +26,38 @@ test('a fleet grows, loses a shard, and shrinks: no timer fires, and no market i
   // A market that nobody owns waits for its timer; the room is for a loaded machine.
   expect(seen.longestGapMs, log).toBeLessThan((TIMEOUT_SECONDS * 1000 * 2) / 3);
   expect(seen.takeover.longestGapMs, log).toBeLessThan(15_000);
+});
+
+test('a shard that is stopped right after it gave markets away renews those once more and deletes none of them', {
+  timeout: 90_000,
+}, async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const names = Array.from({ length: 8 }, (_, index) => `M${index}_USDT`);
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: names,
+    keyName: 'shard-0.api-key',
+    config: { control: { listen: [`unix:${join(stage.directory, 's')}`] } },
+  });
+  const [address = ''] = await controlsOf(daemon);
+  await daemon.ready();
+  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
+  writeConfig(daemon, JSON.stringify({ ...content, shard: { count: 2, handoverSeconds: 60 } }));
+  const { body } = await asker(context, address)('/v1/reload');
+  const { moved } = body as { moved: string[] };
+  expect(moved.length).toBeGreaterThan(0);
+  // Until the time is over it guards them as before.
+  expect([...(await ownedBy(daemon))].toSorted()).toEqual(names);
+  const toldMs = await exchange.nowMs();
+  daemon.signal('SIGTERM');
+  expect((await daemon.exit(20_000)).code).toBe(0);
+  const events = await exchange.events();
+  const deleted = ofKind(events, 'timer-deleted').map(({ market }) => market);
+  expect(deleted.toSorted()).toEqual(names.filter((name) => !moved.includes(name)));
+  for (const market of moved)
+    expect(
+      renewalsOf(events, market).some((atMs) => atMs >= toldMs),
+      market,
+    ).toBe(true);
 });
