@@ -22,7 +22,7 @@ export interface Keeper {
   readonly hear: Hear;
   /** Carries an operator's command out; resolves as `settled` does. */
   readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
-  /** Takes new settings over. Only what may change while running may differ; see `config/reload.ts`. */
+  /** Takes new settings over. Only what may change while running may differ; see `config/config.ts`. */
   reload(settings: CoreSettings): void;
   /** Takes another part of the exchange's limit over; the cadence follows. */
   rebudget(budget: CoreSettings['budget']): void;

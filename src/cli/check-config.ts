@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import { ASSUMED_ROUND_TRIP_MS, type Config, carriedPerSecond, toCoreSettings } from '../config/config.ts';
-import { type Loaded, loadConfig } from '../config/load.ts';
-import { printConfig } from '../config/print.ts';
+import { type Loaded, loadConfig, printConfig } from '../config/load.ts';
 import { describePromise } from '../core/promise.ts';
 import { planCadence, seconds } from '../core/timing.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';

@@ -1,5 +1,4 @@
-import type { Config } from '../config/config.ts';
-import { ownerOf } from '../config/config.ts';
+import { type Config, ownerOf } from '../config/config.ts';
 import type { Keeper } from '../keeper.ts';
 import type { Beats } from '../liveness/beats.ts';
 import type { Cancellations } from '../operator/cancellations.ts';

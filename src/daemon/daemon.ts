@@ -1,5 +1,4 @@
-import type { Config } from '../config/config.ts';
-import { toCoreSettings } from '../config/config.ts';
+import { type Config, toCoreSettings } from '../config/config.ts';
 import type { Loaded } from '../config/load.ts';
 import type { SecretsRead } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';

@@ -1,5 +1,4 @@
-import type { Config } from '../config/config.ts';
-import { toCoreSettings } from '../config/config.ts';
+import { type Config, toCoreSettings } from '../config/config.ts';
 import type { SecretsRead } from '../config/secrets.ts';
 import type { Notice } from '../core/notice.ts';
 import { createExchange } from '../exchange/exchange.ts';

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Config } from '../config/config.ts';
+import { type Config, diffConfig } from '../config/config.ts';
 import { lookAtConfigFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
-import { diffConfig } from '../config/reload.ts';
 import type { Progress } from '../core/operate.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
