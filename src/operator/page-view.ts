@@ -244,7 +244,7 @@ export function viewPage(
   const why = reasons.map((text) => html`<li data-key="${text}">${text}</li>`);
   const mark =
     '<svg class="mark" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true"><circle cx="12" cy="13" r="8"/><path d="M12 13V8M9 2h6"/></svg>';
-  const body = html`<header data-tone="${summary.tone}"><div class="wrap">${new Markup(mark)}<span class="name">killswitchd</span>${viewBadge(summary.word, summary.tone, { ...look, gone: null })}<p class="link"><span data-tone="${linkTone}"><i class="dot" aria-hidden="true"></i>${look.gone === null ? links[look.link] : `since ${heard}`}</span><span>${uptime}</span></p></div></header>
+  const body = html`<header data-tone="${summary.tone}"><div class="wrap">${new Markup(mark)}<span class="name">killswitchd</span>${viewBadge(summary.word, summary.word === 'ready' ? 'ok' : summary.tone, { ...look, gone: null })}<p class="link"><span data-tone="${linkTone}"><i class="dot" aria-hidden="true"></i>${look.gone === null ? links[look.link] : `since ${heard}`}</span><span>${uptime}</span></p></div></header>
 <main class="wrap"><div role="alert">${look.gone === null ? '' : html`<p class="gone">${gone[look.gone]}</p>`}</div><div class="summary" data-tone="${summary.tone}"><h1>${summary.sentence}.</h1><p>${summary.rest}${summary.rest === '' ? '' : '.'}</p></div>
 ${viewCancellations(status, look)}${why.length === 0 ? '' : html`<p class="small">Not ready, because:</p><ul role="list" class="reasons">${why}${others > 0 ? html`<li>and ${look.say.sayCount(others, 'more reason')}</li>` : ''}</ul>`}${viewTiles(status, look)}
 ${viewMarkets(status, look)}${viewRest(status, look)}</main>

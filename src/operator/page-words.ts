@@ -314,7 +314,7 @@ export function sayNote({ hold, leaving, handedOverInSeconds: moved }: MarketSta
 export function rankOf(market: MarketStatus, isCancelled: boolean, now: number): number {
   const order = ['expired', 'rejected', 'cancelled', 'suspended', 'retrying', 'arming', 'paused', 'disarmed'];
   const place = order.indexOf(market.state);
-  const isWell = place < 0 && !isCancelled;
+  const isWell = place < 0;
   // Those that are well keep their places: they would change them with every renewal.
   const left = isWell ? 0 : Math.min(0.9, Math.max(0, market.guaranteedSeconds ?? 0) / 100_000);
   if (runsDown(market, now)) return left;

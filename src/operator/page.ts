@@ -38,6 +38,7 @@ a:focus-visible, summary:focus-visible { outline: 2px solid var(--ok); outline-o
 
 /** The page from its top to the markets. */
 const TOP = `
+header[data-tone] { border-top: 4px solid var(--bar); }
 header { position: sticky; top: 0; z-index: 1; border-bottom: 1px solid var(--line); background: var(--surface); }
 header .wrap { display: flex; align-items: center; gap: 10px; min-height: 54px; }
 .mark { width: 22px; height: 22px; flex: none; color: var(--ok); } .name { font-weight: 650; letter-spacing: -.01em; }
@@ -47,10 +48,18 @@ header .wrap { display: flex; align-items: center; gap: 10px; min-height: 54px; 
 [data-tone=bad] .dot, [data-tone=idle] .dot { animation: none; } @keyframes breathe { 50% { opacity: .35; } }
 .gone { margin-top: 20px; padding: 14px 18px; border-radius: 12px; background: var(--bad-wash); color: var(--bad); font-weight: 600; }
 [data-gone=ended] .gone { background: var(--idle-wash); color: var(--ink); }
-.summary { padding: 26px 0 18px; } .summary p { color: var(--soft); font-size: 16px; overflow-wrap: anywhere; }
+.summary { padding: 26px 0 18px; } .summary[data-tone=bad] h1, .summary[data-tone=warn] h1 { color: var(--fore); } .summary p { color: var(--soft); font-size: 16px; overflow-wrap: anywhere; }
 h1 { font-size: 34px; line-height: 1.15; font-weight: 680; letter-spacing: -.025em; }
-h2 { font-size: 14px; font-weight: 650; color: var(--soft); margin: 30px 0 10px; } h2 + .small { margin: -8px 0 10px; }
-.reasons { margin-bottom: 14px; } .reasons li { padding: 9px 16px; border-left: 4px solid var(--fill-warn); background: var(--surface); margin-bottom: 6px; border-radius: 4px 8px 8px 4px; overflow-wrap: anywhere; }
+h2 { font-size: 14px; font-weight: 650; color: var(--soft); margin: 30px 0 10px; } 
+.cancelled { margin-bottom: 16px; padding: 4px 20px 16px; border-radius: 14px; background: var(--bad-wash); color: var(--bad); border: 1px solid var(--fill-bad); overflow-wrap: anywhere; }
+.cancelled h2 { color: inherit; margin-top: 12px; } .cancelled p { margin-top: 8px; color: var(--ink); } code { font: 600 .94em ui-monospace, monospace; }
+.head { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 18px; margin: 30px 0 10px; } .head h2 { margin: 0; } .head + .small { margin: -4px 0 10px; }
+.find input { font: inherit; font-size: 14px; width: 240px; max-width: 100%; padding: 5px 10px; border: 1px solid var(--line); border-radius: 8px; background: var(--surface); color: var(--ink); }
+.pager { display: flex; align-items: center; gap: 10px; font-size: 13px; color: var(--soft); margin-left: auto; }
+.pager button { font: inherit; padding: 4px 12px; border: 1px solid var(--line); border-radius: 8px; background: var(--surface); color: var(--ink); cursor: pointer; } .pager button:disabled { opacity: .4; cursor: default; }
+.find input:focus-visible, .pager button:focus-visible { outline: 2px solid var(--ok); outline-offset: 2px; }
+.group { margin: 18px 0 8px; }
+.reasons { margin: 6px 0 14px; } .reasons li { padding: 9px 16px; border-left: 4px solid var(--fill-warn); background: var(--surface); margin-bottom: 6px; border-radius: 4px 8px 8px 4px; overflow-wrap: anywhere; }
 .tiles { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 12px; }
 .tiles > div { padding: 14px 18px; background: var(--surface); border: 1px solid var(--line); border-radius: 14px; }
 .tiles dt { font-size: 13px; color: var(--soft); } .tiles dd { overflow-wrap: anywhere; }
@@ -73,9 +82,11 @@ h3 { font-size: 19px; line-height: 1.3; font-weight: 660; letter-spacing: -.015e
 .time p { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 10px; }
 .plot { display: block; width: 100%; height: 40px; margin-top: 4px; }
 .plot .line { fill: none; stroke: var(--bar); stroke-width: 1.75; stroke-linejoin: round; stroke-linecap: round; }
-.plot .area { fill: var(--bar); opacity: .14; } .plot circle { fill: var(--bar); } .plot:has(.line[d=""]) { visibility: hidden; } .plot .half { stroke: var(--line); stroke-dasharray: 2 4; }
+.plot .area { fill: var(--bar); opacity: .14; } .plot circle { fill: var(--bar); } .plot .half { stroke: var(--line); stroke-dasharray: 2 4; }
 .said { grid-column: 1 / -1; padding: 7px 12px; border-radius: 8px; background: var(--wash); color: var(--fore); font-size: 14px; overflow-wrap: anywhere; }
-.numbers { grid-column: 1 / -1; display: grid; grid-template-columns: repeat(7, auto); gap: 8px 20px; padding-top: 10px; border-top: 1px solid var(--line); }
+.numbers { display: grid; grid-template-columns: repeat(auto-fill, minmax(112px, 1fr)); gap: 8px 20px; padding-top: 10px; }
+[data-dense=yes] .markets { grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); gap: 8px; } [data-dense=yes] .market { grid-template-columns: minmax(0, 1fr); gap: 4px; padding: 10px 16px; }
+[data-dense=yes] .slack { display: none; } [data-dense=yes] .big { font-size: 20px; line-height: 26px; } [data-dense=yes] h3 { font-size: 16px; } [data-dense=yes] .who .small { margin-top: 0; }
 .numbers dt { font-size: 12.5px; color: var(--soft); } .numbers dd { font-weight: 600; white-space: nowrap; }
 .numbers dd[data-tone=bad], .numbers dd[data-tone=warn] { color: var(--fore); }
 details { grid-column: 1 / -1; font-size: 14px; } summary { cursor: pointer; color: var(--soft); font-size: 13px; width: fit-content; }
@@ -96,17 +107,17 @@ const REST = `
 footer.wrap { margin-block: 34px 44px; font-size: 13px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 4px 18px; }
 
 [data-gone=lost] main, [data-gone=ended] main { --surface: var(--ground); --fill: var(--idle); --fill-warn: var(--idle); --fill-bad: var(--idle); }
-[data-gone=ended] section:has(#stop) { display: none; }
 [data-gone=lost] .bar rect, [data-gone=ended] .bar rect { fill: var(--idle); opacity: .45; }
 [data-gone=lost] .big, [data-gone=ended] .big, [data-gone=lost] .tiles dd, [data-gone=ended] .tiles dd { color: var(--soft); }
 
-@media (max-width: 1020px) { .tiles { grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); } .numbers { grid-template-columns: repeat(4, auto); } }
+@media (max-width: 1020px) { .tiles { grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); } }
 @media (max-width: 860px) { .wrap { padding: 0 20px; } .market { grid-template-columns: 1fr 1.4fr; } .slack { grid-column: 1 / -1; } }
 @media (max-width: 640px) {
-  .wrap { padding: 0 14px; } .summary { padding: 18px 0 14px; } h1 { font-size: 26px; } header .wrap { min-height: 50px; }
+  .wrap { padding: 0 14px; } .summary { padding: 18px 0 14px; } h1 { font-size: 24px; } header .wrap { min-height: 50px; flex-wrap: wrap; gap: 4px 8px; padding-block: 6px; }
+  header .link { margin-left: 0; width: 100%; justify-content: start; font-size: 12.5px; } .find, .find input { width: 100%; } .pager { margin-left: 0; }
   .tiles { grid-template-columns: 1fr 1fr; gap: 8px; } .tiles > div { padding: 10px 14px; } .tiles dt + dd { font-size: 23px; }
   .tiles > :last-child:nth-child(odd) { grid-column: 1 / -1; }
-  .market { grid-template-columns: minmax(0, 1fr); padding: 16px; } .numbers { grid-template-columns: repeat(4, auto); gap: 8px 10px; } .plot:has(.line[d=""]) { display: none; }
+  .market { grid-template-columns: minmax(0, 1fr); padding: 16px; }
   .pair { grid-template-columns: minmax(0, 1fr); } .panel > li { padding: 11px 16px; } .row .small { margin-left: 0; width: 100%; }
   .events { display: block; } .events > li { grid-template-columns: 16px minmax(0, 1fr); gap: 0 8px; } .events time { order: 1; font-size: 13px; } .events > li > span { order: 2; grid-column: 2; } }
 @media (prefers-reduced-motion: reduce) { .dot { animation: none; } }

@@ -16,7 +16,7 @@ describe('the status page for everybody', () => {
     await page.waitForTimeout(4000);
     expect(await page.evaluate('window.spoken')).toBe(0);
     play.bots = play.bots.map((bot) => ({ ...bot, state: 'stale' }));
-    await expect.poll(() => page.getByRole('status').innerText(), SOON).toContain('bot main is stale');
+    await expect.poll(() => page.getByRole('status').innerText(), SOON).toContain('bot main is silent');
   });
 
   test('can be used with the keyboard alone, and what was opened stays open', async () => {
@@ -29,7 +29,9 @@ describe('the status page for everybody', () => {
     await page.keyboard.press('Enter');
     expect(page.url()).toContain('#timers');
     await page.keyboard.press('Tab');
-    expect(await page.evaluate('document.activeElement.textContent')).toContain('The promise for BTC_USDT');
+    expect(await page.evaluate('document.activeElement.textContent')).toContain(
+      'Numbers, promise and stop of BTC_USDT',
+    );
     expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
     await page.keyboard.press('Enter');
     const promise = page.getByText('An outage of the exchange shorter than 52.55 s cancels nothing.');

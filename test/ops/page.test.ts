@@ -60,15 +60,50 @@ describe('the status page in Chromium', () => {
     expect(await market.locator('.badge').first().innerText()).toMatch(/×\s*expired/);
     const [red = 0, green = 0, blue = 0] = await colourOf(page, '.market[data-tone=bad] .badge', 'color');
     expect(red).toBeGreaterThan(2 * Math.max(green, blue));
-    expect(await page.title()).toBe('× 1 expired, 1/2 armed · killswitchd');
-    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('1 of 2 timers is armed.');
+    expect(await page.title()).toBe('× Orders of 1 market may be cancelled at any moment · killswitchd');
+    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(
+      'Orders of 1 market may be cancelled at any moment.',
+    );
     expect(await page.getByText('ETH_USDT is not confirmed armed (expired)').count()).toBe(1);
     expect(await page.getByRole('status').innerText()).toContain('ETH_USDT is expired');
     part.renews = true;
-    part.shows = { lapses: 1 };
-    await expect.poll(() => market.getAttribute('data-tone'), SOON).toBe('ok');
-    expect(await market.getByText('1 lapse since the daemon started').count()).toBe(1);
-    expect(await page.getByRole('status').innerText()).toContain('ETH_USDT is armed');
+    const cancelled = {
+      market: 'ETH_USDT',
+      certainty: 'certain',
+      why: 'unrenewed',
+      byWallMs: Date.now(),
+      count: 1,
+    } as const;
+    play.cancellations = [cancelled];
+    await expect.poll(() => market.locator('.badge').first().innerText(), SOON).toContain('armed');
+    expect(await page.getByRole('heading', { level: 1 }).innerText()).toMatch(
+      /^Orders of ETH_USDT were cancelled by \d\d:\d\d:\d\d: no renewal was confirmed in time\.$/,
+    );
+    expect(await page.getByText('killswitchd ack ETH_USDT').count()).toBe(1);
+    expect(await market.getAttribute('data-tone')).toBe('bad');
+    play.cancellations = [];
+    await expect.poll(() => page.title(), SOON).toBe('✓ 2/2 armed · killswitchd');
+    expect(await market.getAttribute('data-tone')).toBe('ok');
+    expect(complaints).toEqual([]);
+  });
+
+  test('of 200 markets the worst are seen first, the others are turned to, and any is found', async () => {
+    const play = playWell();
+    for (let index = 0; index < 198; index += 1) play.add(`M${index}_USDT`, 60_000, 6000);
+    play.add('BAD_USDT', 60_000, 6000, { state: 'rejected', lastProblem: 'code 30' });
+    const { page, complaints } = await look(await play.open());
+    const names = () => page.locator('.market h3').allInnerTexts();
+    await expect.poll(async () => (await names())[0], SOON).toBe('BAD_USDT');
+    expect(await names()).toHaveLength(50);
+    expect(await page.evaluate('document.body.scrollHeight')).toBeLessThan(6000);
+    await page.getByRole('button', { name: 'Next' }).click();
+    expect(await page.getByText('Page 2 of 4').count()).toBe(1);
+    // 201 markets: the one that is left out is found all the same.
+    await page.getByRole('searchbox').fill('m197');
+    await expect.poll(names, SOON).toEqual(['M197_USDT']);
+    await page.waitForTimeout(1500);
+    expect(await page.getByRole('searchbox').inputValue()).toBe('m197');
+    expect(await names()).toEqual(['M197_USDT']);
     expect(complaints).toEqual([]);
   });
 
@@ -130,7 +165,7 @@ describe('the status page in Chromium', () => {
     );
     await expect.poll(() => page.locator('header .link').innerText(), SOON).toContain('asking every second');
     play.shows = { authorised: false };
-    await expect.poll(() => page.title(), SOON).toContain('× key refused');
+    await expect.poll(() => page.title(), SOON).toContain('× The exchange refuses the API key');
     expect(asked.filter((url) => url.endsWith('?view=page')).length).toBeGreaterThan(0);
   });
 
@@ -143,7 +178,9 @@ describe('the status page in Chromium', () => {
         document.dispatchEvent(new Event('visibilitychange'));`);
     await hide(true);
     play.shows = { authorised: false };
-    await expect.poll(() => page.title(), { timeout: 15_000 }).toContain('× key refused');
+    await expect
+      .poll(() => page.title(), { timeout: 15_000 })
+      .toContain('× The exchange refuses the API key');
     expect(asked.filter((url) => url.endsWith('?view=page')).length).toBeGreaterThan(0);
     await page.waitForTimeout(6000);
     expect(await page.getByRole('alert').innerText()).toBe('');
