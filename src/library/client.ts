@@ -49,7 +49,9 @@ export function createClientFromEnvironment(env: Environment, options: Partial<C
 }
 
 export { createSystemClock } from '../clock.ts';
-export type { OrderType, ServerTimer } from '../core/outcome.ts';
+export type { Environment } from '../config/secrets.ts';
+export type { FailureReason, OrderType, ServerTimer } from '../core/outcome.ts';
+export type { Instant } from '../core/time.ts';
 export type { CallOptions } from '../exchange/call.ts';
 export type { Client, OrderHistoryOptions } from '../exchange/client.ts';
 export {
@@ -72,6 +74,8 @@ export {
   UnauthorisedError,
   UnknownOutcomeError,
 } from '../exchange/errors.ts';
+export type { NonceMode } from '../exchange/nonce.ts';
+export type { Limit } from '../exchange/operations.ts';
 export type {
   AddressType,
   AmountUnit,
@@ -94,4 +98,4 @@ export type {
   WithdrawPayRequest,
 } from '../exchange/schemas.ts';
 export type { Credentials } from '../exchange/session.ts';
-export type { Clock } from '../ports.ts';
+export type { Cancel, Clock } from '../ports.ts';

@@ -31,11 +31,19 @@ export function startSimulator(options: SimulatorOptions = {}): Promise<Simulate
 
 export { encodePayload, signPayload } from '../exchange/sign.ts';
 export type { Profile, Reply } from '../simulator/answer.ts';
-export type { ExchangeEvent } from '../simulator/event-log.ts';
+export type { EventLog, ExchangeEvent } from '../simulator/event-log.ts';
 export type { ActiveFault, Fault } from '../simulator/faults.ts';
-export type { Asset } from '../simulator/holdings.ts';
+export type {
+  Amounts,
+  Asset,
+  Books,
+  DepositAddress,
+  MarketOrder,
+  Withdrawal,
+} from '../simulator/holdings.ts';
 export type { MarketTerms } from '../simulator/markets.ts';
-export type { SimulatedServer } from '../simulator/server.ts';
+export type { RequestTarget } from '../simulator/operations.ts';
+export { SetupError, type SimulatedServer, type SimulatedServerOptions } from '../simulator/server.ts';
 export type { AccessToken, ApiKey } from '../simulator/signed-request.ts';
 export {
   createSimulatedExchange,
@@ -44,5 +52,12 @@ export {
   type ExchangeOptions,
   type SimulatedExchange,
 } from '../simulator/simulated-exchange.ts';
-export type { ExchangeRequest, OrderRequest, RestingOrder } from '../simulator/state.ts';
+export type {
+  ExchangeRequest,
+  KillSwitchTimer,
+  OrderRequest,
+  RateLimit,
+  RestingOrder,
+  Rounding,
+} from '../simulator/state.ts';
 export type { JournalledRequest } from '../simulator/traffic.ts';
