@@ -13,7 +13,13 @@ import {
   type SimulatedExchange,
 } from './simulated-exchange.ts';
 import type { OrderRequest } from './state.ts';
-import { createTraffic, type JournalledRequest, type RequestBody, type Traffic } from './traffic.ts';
+import {
+  createTraffic,
+  type JournalledRequest,
+  type RequestBody,
+  readJson,
+  type Traffic,
+} from './traffic.ts';
 
 export interface SimulatedServerOptions {
   readonly clock: Clock;
@@ -91,7 +97,7 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
 
   const app = createApp(traffic);
   const tools: Tools = {
-    requests: (since = 0) => requests.since(since),
+    requests: (since = 0) => requests.since(since).map((entry) => ({ ...entry, body: readJson(entry.body) })),
     advance(ms) {
       exchange.log.append({ kind: 'time-advanced', ms }, nowMs());
       clock.advance(ms);

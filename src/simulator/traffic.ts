@@ -19,8 +19,8 @@ import type { ExchangeRequest } from './state.ts';
 export interface RequestBody extends RequestTarget {
   readonly method: string;
   readonly path: string;
-  /** The JSON of the body; its text where it is none, and null where there is none. */
-  readonly body: unknown;
+  /** The first 2,000 characters. */
+  readonly body: string;
   /** Null where the connection was ended without an answer. */
   readonly status: number | null;
   /** The first 2,000 characters of the answer. */
@@ -30,7 +30,20 @@ export interface RequestBody extends RequestTarget {
 }
 
 /** `seq` counts from 1 without gaps; `atMs`: when it was answered, the exchange's clock in Unix milliseconds. */
-export type JournalledRequest = RequestBody & { readonly seq: number; readonly atMs: number };
+export interface JournalledRequest extends Omit<RequestBody, 'body'> {
+  readonly seq: number;
+  readonly atMs: number;
+  /** The JSON of the body; its first 2,000 characters where it is none or longer, and null where there is none. */
+  readonly body: unknown;
+}
+
+/** A request on its way. */
+interface Visit {
+  readonly request: ExchangeRequest;
+  readonly response: ServerResponse;
+  readonly target: RequestTarget;
+  readonly treatment: Treatment;
+}
 
 export interface TrafficParts {
   readonly clock: Clock;
@@ -38,7 +51,7 @@ export interface TrafficParts {
   readonly nowMs: () => number;
   readonly exchange: SimulatedExchange;
   readonly plan: FaultPlan;
-  readonly requests: Journal<RequestBody, JournalledRequest>;
+  readonly requests: Journal<RequestBody, unknown>;
   /** Called after the exchange answered a request, when the moment of the next firing may have changed. */
   readonly onHandled: () => void;
 }
@@ -53,7 +66,8 @@ export interface Traffic {
 }
 
 const NOTHING: Reply = { status: 200, headers: {}, body: '' };
-const REPLY_SHOWN = 2000;
+/** Characters of a body and of a reply that the journal keeps. */
+const TEXT_KEPT = 2000;
 /** A slow body is sent in at most this many pieces. */
 const MAX_PIECES = 20;
 
@@ -64,10 +78,10 @@ export function createTraffic(parts: TrafficParts): Traffic {
   const cached = new Map<string, Reply>();
 
   /** What the exchange answers, or what a cache before it repeats. */
-  function ownReply(request: ExchangeRequest, { apply, fate, grantSeconds }: Treatment): Reply {
+  function ownReply({ request, target, treatment }: Visit): Reply {
+    const { apply, fate, grantSeconds } = treatment;
     if (apply === 'no') return NOTHING;
-    const { operation, market, key } = exchange.target(request);
-    const name = fate.kind === 'cached' ? JSON.stringify([fate.faultId, operation, market, key]) : null;
+    const name = fate.kind === 'cached' ? JSON.stringify([fate.faultId, target]) : null;
     const known = name === null ? undefined : cached.get(name);
     if (known !== undefined) return known;
     const own = exchange.handle(request, nowMs(), apply === 'pretend' ? apply : undefined, grantSeconds);
@@ -76,25 +90,28 @@ export function createTraffic(parts: TrafficParts): Traffic {
     return own;
   }
 
-  function note(request: ExchangeRequest, told: CannedReply | null, { hits }: Treatment): void {
-    const faults = hits.map(({ kind }) => kind);
-    parts.requests.append({ ...exchange.target(request), ...seenOf(request, told), faults }, nowMs());
+  function note({ request, target, treatment }: Visit, told: CannedReply | null): void {
+    const { method, path } = request;
+    const body = String(request.body).slice(0, TEXT_KEPT);
+    const reply = String(told?.body ?? '').slice(0, TEXT_KEPT);
+    const faults = treatment.hits.map(({ kind }) => kind);
+    const seen = { method, path, ...target, body, status: told?.status ?? null, reply, faults };
+    parts.requests.append(seen, nowMs());
   }
 
-  function answer(request: ExchangeRequest, response: ServerResponse, treatment: Treatment): void {
-    const { fate, bodyMs, replyWaitMs } = treatment;
-    const told = replyFor(ownReply(request, treatment), fate);
-    note(request, told, treatment);
+  function answer(visit: Visit): void {
+    const { fate, bodyMs, replyWaitMs } = visit.treatment;
+    const told = replyFor(ownReply(visit), fate);
+    note(visit, told);
     later(replyWaitMs, () => {
-      response.setHeader('date', httpDate(nowMs()));
-      deliver(response, told, fate.kind === 'cut-off', bodyMs, later);
+      visit.response.setHeader('date', httpDate(nowMs()));
+      deliver(visit.response, told, fate.kind === 'cut-off', bodyMs, later);
     });
   }
 
-  function decide(request: ExchangeRequest): Treatment {
+  function decide(target: RequestTarget): Treatment {
     const atMs = nowMs();
     if (plan.active(atMs).length === 0) return UNTOUCHED;
-    const target = exchange.target(request);
     const { operation, market } = target;
     const treatment = plan.treat(target, atMs);
     for (const { faultId, kind } of treatment.hits) {
@@ -104,11 +121,12 @@ export function createTraffic(parts: TrafficParts): Traffic {
   }
 
   function treat(request: ExchangeRequest, response: ServerResponse): void {
-    const treatment = decide(request);
-    const { hang, waitMs } = treatment;
-    const go = () => later(waitMs, () => answer(request, response, treatment));
+    const target = exchange.target(request);
+    const visit: Visit = { request, response, target, treatment: decide(target) };
+    const { hang, waitMs } = visit.treatment;
+    const go = () => later(waitMs, () => answer(visit));
     const drop = () => {
-      note(request, null, treatment);
+      note(visit, null);
       response.destroy();
     };
     if (hang === null) go();
@@ -127,21 +145,12 @@ export function createTraffic(parts: TrafficParts): Traffic {
   };
 }
 
-/** What the journal keeps of a request and its answer. */
-function seenOf(
-  { method, path, body }: ExchangeRequest,
-  told: CannedReply | null,
-): Pick<RequestBody, 'method' | 'path' | 'body' | 'status' | 'reply'> {
-  const reply = String(told?.body ?? '').slice(0, REPLY_SHOWN);
-  return { method, path, body: readJson(body), status: told?.status ?? null, reply };
-}
-
-function readJson(body: string | Buffer): unknown {
-  const text = body.toString();
+/** The JSON of a text; the text where it is none, and null where it is empty. */
+export function readJson(text: string): unknown {
   try {
     return text === '' ? null : JSON.parse(text);
   } catch {
-    return text.slice(0, REPLY_SHOWN);
+    return text;
   }
 }
 
