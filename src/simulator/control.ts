@@ -280,7 +280,7 @@ function registerTools(app: FastifyInstance, parts: ControlParts): void {
 }
 
 /** JSON Schema of a field; `description` says in a message what is allowed. */
-type Described = Readonly<Record<string, unknown>> & { readonly description: string };
+type Described = Readonly<Record<string, unknown>> & { readonly description?: string };
 
 /** JSON Schema of an object, and what a message says that its fields may hold. */
 interface ObjectShape {

@@ -1,89 +1,122 @@
 import { STATUS_CODES } from 'node:http';
+import Type, { type Static, type TProperties } from 'typebox';
 import { hashText } from '../util/hash.ts';
 import { gatewayPage, jsonReply } from './answer.ts';
 import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
 import { createRandom } from './random.ts';
 
-/** Which requests a fault hits, how often and how long. */
-interface FaultScope {
-  /** Missing members match every request. */
-  readonly match?: { readonly operation?: string; readonly market?: string; readonly key?: string };
-  /** How many matching requests are let through before the first one is hit; default 0. */
-  readonly skip?: number;
-  /** Share of the matching requests that are hit, 0 to 1; default 1. */
-  readonly probability?: number;
-  /** How many requests are hit before the fault is spent; default: no bound. */
-  readonly count?: number;
-  /** How long after it was added the fault lasts, milliseconds; default: until it is cleared. */
-  readonly forMs?: number;
+const MAX_MS = 86_400_000;
+const DURATION = Type.Number({
+  minimum: 0,
+  maximum: MAX_MS,
+  description: `milliseconds from 0 to ${MAX_MS}`,
+});
+const TEXT = Type.String({ description: 'a string' });
+
+function oneOf<const Values extends readonly string[]>(...values: Values) {
+  return Type.Unsafe<Values[number]>({ enum: values, description: values.join(' or ') });
 }
 
-type FaultBody =
-  /** Delays the request on its way to the exchange, or the reply on its way back (`when: 'after'`). */
-  | {
-      readonly kind: 'latency';
-      readonly ms: number;
-      /** At most this much is added, evenly spread; default 0. */
-      readonly jitterMs?: number;
-      readonly when?: 'before' | 'after';
-    }
+function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
+  const range =
+    maximum === Number.MAX_SAFE_INTEGER ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`;
+  return Type.Integer({ minimum, maximum, description: `a whole number ${range}` });
+}
+
+/** Which requests a fault hits, how often and how long. */
+const SCOPE = {
+  /** Missing members match every request. */
+  match: Type.Optional(
+    Type.Object(
+      { operation: Type.Optional(TEXT), market: Type.Optional(TEXT), key: Type.Optional(TEXT) },
+      {
+        additionalProperties: false,
+        description: 'an object with operation, market and/or key as strings',
+      },
+    ),
+  ),
+  /** How many matching requests are let through before the first one is hit; default 0. */
+  skip: Type.Optional(whole(0)),
+  /** Share of the matching requests that are hit; default 1. */
+  probability: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'a number from 0 to 1' })),
+  /** How many requests are hit before the fault is spent; default: no bound. */
+  count: Type.Optional(whole(1)),
+  /** How long after it was added the fault lasts; default: until it is cleared. */
+  forMs: Type.Optional(DURATION),
+};
+
+function kind<Name extends string, Fields extends TProperties>(name: Name, fields: Fields) {
+  const properties = { kind: Type.Literal(name, { description: name }), ...fields, ...SCOPE };
+  return Type.Object(properties);
+}
+
+const KINDS = [
+  /** Delays the request on its way to the exchange, or the reply on its way back (`when: 'after'`), evenly spread. */
+  kind('latency', {
+    ms: DURATION,
+    jitterMs: Type.Optional(DURATION),
+    when: Type.Optional(oneOf('before', 'after')),
+  }),
   /**
    * Leaves the connection open and silent for `ms`, or until the fault ends or is cleared. Then the request is carried
    * out and answered (`hold`, even where the client has gone: it was written), or its connection is closed (`drop`).
    */
-  | { readonly kind: 'hang'; readonly ms?: number; readonly mode: 'drop' | 'hold' }
+  kind('hang', { ms: Type.Optional(DURATION), mode: oneOf('drop', 'hold') }),
   /** Resets the connection before or after the request was carried out. */
-  | { readonly kind: 'reset'; readonly when: 'before' | 'after' }
+  kind('reset', { when: oneOf('before', 'after') }),
   /**
-   * A status from 400 to 599, as a page of the gateway (`html`) or as JSON: below 500 the error object of the API, from
-   * 500 on that of the server itself. Not carried out.
+   * A status as a page of the gateway (`html`) or as JSON: below 500 the error object of the API, from 500 on that of
+   * the server itself. Not carried out.
    */
-  | { readonly kind: 'status'; readonly status: number; readonly body?: 'json' | 'html' }
-  /** A refusal of the API, with the error object of the document; not carried out. */
-  | {
-      readonly kind: 'refusal';
-      /** From 400 to 499; default 422. */
-      readonly status?: number;
-      /** Default 30. */
-      readonly code?: number;
-      /** Default `Validation failed`. */
-      readonly message?: string;
-      /** Messages per parameter; default none. */
-      readonly errors?: Readonly<Record<string, readonly string[]>>;
-    }
+  kind('status', { status: whole(400, 599), body: Type.Optional(oneOf('json', 'html')) }),
+  /** A refusal of the API, 422 with code 30 unless told otherwise; not carried out. */
+  kind('refusal', {
+    status: Type.Optional(whole(400, 499)),
+    code: Type.Optional(whole(0)),
+    message: Type.Optional(TEXT),
+    /** Messages per parameter. */
+    errors: Type.Optional(
+      Type.Record(Type.String(), Type.Array(TEXT), { description: 'an object with arrays of strings' }),
+    ),
+  }),
   /** Arms timers for this many seconds, whatever was asked for, and says so in the reply. */
-  | { readonly kind: 'grant'; readonly seconds: number }
+  kind('grant', { seconds: whole(1, 86_400) }),
   /** Repeats the first good reply for each operation, market and key; what it repeats is not carried out. */
-  | { readonly kind: 'cache' }
+  kind('cache', {}),
   /** The gateway's 429 page; not carried out. */
-  | { readonly kind: 'throttle' }
+  kind('throttle', {}),
   /** The 429 with JSON that a stale nonce gets; not carried out. */
-  | { readonly kind: 'stale-nonce' }
+  kind('stale-nonce', {}),
   /** The gateway's 503 page; not carried out. */
-  | { readonly kind: 'maintenance' }
+  kind('maintenance', {}),
   /** 200 with bytes that are not JSON; carried out. */
-  | { readonly kind: 'garbage' }
+  kind('garbage', {}),
   /** Half of the reply, although its length was announced; then the connection is closed. Carried out. */
-  | { readonly kind: 'cut-off' }
+  kind('cut-off', {}),
   /** The good reply with more than 64 KiB of white space after it; carried out. */
-  | { readonly kind: 'oversize' }
+  kind('oversize', {}),
   /** 200 with a JSON object that fits no operation; carried out. */
-  | { readonly kind: 'wrong-shape' }
+  kind('wrong-shape', {}),
   /** Carried out, but answered with a 500. */
-  | { readonly kind: 'unacknowledged' }
+  kind('unacknowledged', {}),
   /** The good reply, but nothing was carried out. */
-  | { readonly kind: 'lie' }
+  kind('lie', {}),
   /** The good reply, its body spread over `ms`. */
-  | { readonly kind: 'slow-body'; readonly ms: number }
+  kind('slow-body', { ms: DURATION }),
   /** A 302; not carried out. */
-  | { readonly kind: 'redirect'; readonly location?: string }
+  kind('redirect', {
+    location: Type.Optional(
+      Type.String({ pattern: '^[!-~]{1,2000}$', description: 'an address without white space' }),
+    ),
+  }),
   /** The 401 of a wrong key; not carried out. */
-  | { readonly kind: 'unauthorised' }
+  kind('unauthorised', {}),
   /** The 403 of a key without permission; not carried out. */
-  | { readonly kind: 'forbidden' };
+  kind('forbidden', {}),
+] as const;
 
-/** A fault as data: what is sent to `POST /simulator/faults` and kept in a fault plan. */
-export type Fault = FaultBody & FaultScope;
+/** A fault as data: what is sent to `POST /simulator/faults`. */
+export type Fault = Static<(typeof KINDS)[number]>;
 export type FaultKind = Fault['kind'];
 
 /** A fault in force. Times in Unix milliseconds of the exchange's clock. */
@@ -146,84 +179,8 @@ export const UNTOUCHED: Treatment = {
   hits: [],
 };
 
-/** One field of a control endpoint's body; `description` says in a message what is allowed. */
-type Shape = Readonly<Record<string, unknown>> & { readonly description: string };
-
-const MAX_MS = 86_400_000;
-const DURATION = {
-  type: 'number',
-  minimum: 0,
-  maximum: MAX_MS,
-  description: `milliseconds from 0 to ${MAX_MS}`,
-};
-const TEXT = { type: 'string', description: 'a string' };
-
-function oneOf(...values: readonly string[]): Shape {
-  return { enum: values, description: values.join(' or ') };
-}
-
-function whole(minimum: number, maximum?: number): Shape {
-  const description =
-    maximum === undefined
-      ? `a whole number of at least ${minimum}`
-      : `a whole number from ${minimum} to ${maximum}`;
-  return { type: 'integer', minimum, maximum: maximum ?? Number.MAX_SAFE_INTEGER, description };
-}
-
-const SCOPE: Readonly<Record<string, Shape>> = {
-  match: {
-    type: 'object',
-    properties: { operation: TEXT, market: TEXT, key: TEXT },
-    additionalProperties: false,
-    description: 'an object with operation, market and/or key as strings',
-  },
-  skip: whole(0),
-  probability: { type: 'number', minimum: 0, maximum: 1, description: 'a number from 0 to 1' },
-  count: whole(1),
-  forMs: DURATION,
-};
-
-/** The fields of each kind; an underscore before the name: required. */
-const FIELDS: Readonly<Record<FaultKind, Readonly<Record<string, Shape>>>> = {
-  latency: { _ms: DURATION, jitterMs: DURATION, when: oneOf('before', 'after') },
-  hang: { ms: DURATION, _mode: oneOf('drop', 'hold') },
-  reset: { _when: oneOf('before', 'after') },
-  status: { _status: whole(400, 599), body: oneOf('json', 'html') },
-  refusal: {
-    status: whole(400, 499),
-    code: whole(0),
-    message: TEXT,
-    errors: {
-      type: 'object',
-      additionalProperties: { type: 'array', items: TEXT },
-      description: 'an object with arrays of strings',
-    },
-  },
-  grant: { _seconds: whole(1, 86_400) },
-  cache: {},
-  throttle: {},
-  'stale-nonce': {},
-  maintenance: {},
-  garbage: {},
-  'cut-off': {},
-  oversize: {},
-  'wrong-shape': {},
-  unacknowledged: {},
-  lie: {},
-  'slow-body': { _ms: DURATION },
-  redirect: {
-    location: {
-      type: 'string',
-      pattern: '^[!-~]{1,2000}$',
-      description: 'an address without white space',
-    },
-  },
-  unauthorised: {},
-  forbidden: {},
-};
-
 /** Every kind of fault, for the pages and messages that list them. */
-export const FAULT_KINDS: readonly string[] = Object.keys(FIELDS);
+export const FAULT_KINDS: readonly FaultKind[] = KINDS.map(({ properties }) => properties.kind.const);
 
 /** JSON Schema of a `Fault`. */
 export const FAULT_SCHEMA = {
@@ -232,14 +189,9 @@ export const FAULT_SCHEMA = {
   discriminator: { propertyName: 'kind' },
   required: ['kind'],
   properties: { kind: { enum: FAULT_KINDS, description: 'a kind of fault' } },
-  oneOf: Object.entries(FIELDS).map(([kind, fields]) => {
-    const names = Object.keys(fields);
-    const own = Object.entries(fields).map(([name, shape]) => [name.replace('_', ''), shape]);
-    return {
-      properties: { kind: { const: kind, description: kind }, ...Object.fromEntries(own), ...SCOPE },
-      required: ['kind', ...names.filter((name) => name.startsWith('_')).map((name) => name.slice(1))],
-      additionalProperties: false,
-    };
+  oneOf: KINDS.map(({ properties, required }) => {
+    const fields = Object.entries<object>(properties).map(([name, shape]) => [name, { ...shape }] as const);
+    return { type: 'object', required, properties: Object.fromEntries(fields), additionalProperties: false };
   }),
 };
 

@@ -91,12 +91,8 @@ export function createTraffic(parts: TrafficParts): Traffic {
   }
 
   function note({ request, target, treatment }: Visit, told: CannedReply | null): void {
-    const { method, path } = request;
-    const body = String(request.body).slice(0, TEXT_KEPT);
-    const reply = String(told?.body ?? '').slice(0, TEXT_KEPT);
     const faults = treatment.hits.map(({ kind }) => kind);
-    const seen = { method, path, ...target, body, status: told?.status ?? null, reply, faults };
-    parts.requests.append(seen, nowMs());
+    parts.requests.append({ ...target, ...seenOf(request, told), faults }, nowMs());
   }
 
   function answer(visit: Visit): void {
@@ -143,6 +139,15 @@ export function createTraffic(parts: TrafficParts): Traffic {
     releaseHeld,
     stop,
   };
+}
+
+/** What the journal keeps of a request and its answer. */
+function seenOf(
+  { method, path, body }: ExchangeRequest,
+  told: CannedReply | null,
+): Pick<RequestBody, 'method' | 'path' | 'body' | 'status' | 'reply'> {
+  const cut = (text: string | Buffer) => String(text).slice(0, TEXT_KEPT);
+  return { method, path, body: cut(body), status: told?.status ?? null, reply: cut(told?.body ?? '') };
 }
 
 /** The JSON of a text; the text where it is none, and null where it is empty. */
