@@ -4,9 +4,8 @@ import { createSystemClock } from '../clock.ts';
 import { checkWebListen } from '../config/addresses.ts';
 import { readTokenFile } from '../config/secrets.ts';
 import { PROFILES, type Profile } from '../simulator/answer.ts';
-import type { ExchangeEvent } from '../simulator/event-log.ts';
+import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
 import { isMarketName } from '../simulator/markets.ts';
-import { createNarrator } from '../simulator/narration.ts';
 import { EXTRAS, OPERATIONS } from '../simulator/operations.ts';
 import {
   SetupError,

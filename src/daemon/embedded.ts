@@ -1,5 +1,5 @@
 import type { Clock } from '../ports.ts';
-import { createNarrator } from '../simulator/narration.ts';
+import { createNarrator } from '../simulator/event-log.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
 import { DEMO_ORDERS } from '../simulator/state.ts';
 import type { Log } from '../telemetry/log.ts';

@@ -28,7 +28,7 @@ import {
 import { readHashrate, readMiningPool } from './mining.ts';
 import { listMyCodes } from './my-codes.ts';
 import { createNewAddress, readAddress } from './new-address.ts';
-import { readOrderHistory, readTradeHistory } from './order-history.ts';
+import { readOrderHistory, readTradeHistory } from './orders.ts';
 import {
   type Accepted,
   type AccessRules,

@@ -1,6 +1,19 @@
-import { CODES, type Flaw, fieldOf, flaw, flawsAmong, inFull, type Profile } from './answer.ts';
+import {
+  type Answer,
+  CODES,
+  done,
+  type Flaw,
+  fieldOf,
+  flaw,
+  flawsAmong,
+  inFull,
+  integerFlaw,
+  optionalTextFlaw,
+  type Profile,
+  refuseFields,
+} from './answer.ts';
 import { type Decimal, decimal, decimalOfNumber, formatDecimal, parseDecimal } from './decimal.ts';
-import { addRecord, FEES, MARKET, type MarketOrder, move } from './holdings.ts';
+import { addRecord, FEES, MARKET, type MarketOrder, move, recordsOf } from './holdings.ts';
 import { PLAIN_TERMS, type Terms } from './markets.ts';
 import type { Call, ExchangeState, RestingOrder } from './state.ts';
 
@@ -217,7 +230,7 @@ export function orderReply(order: MarketOrder, profile: Profile): Readonly<Recor
 }
 
 /** A record of the live exchange's history, which shows no price of a market order. */
-export function historyRecord(order: MarketOrder): Readonly<Record<string, unknown>> {
+function historyRecord(order: MarketOrder): Readonly<Record<string, unknown>> {
   const { orderId: id, clientOrderId, market, side, type, amount, status, postOnly, ioc } = order;
   const { dealMoney, dealStock, dealFee } = order;
   const times = { ctime: order.atMs / 1000, ftime: order.endedAtMs / 1000 };
@@ -231,4 +244,55 @@ function shownPrice({ type, price }: MarketOrder): string {
 
 function quoteOf(market: string): string {
   return market.slice(market.indexOf('_') + 1);
+}
+
+const MAX_LIMIT = 100;
+const MAX_OFFSET = 10_000;
+const DEFAULT_LIMIT = 50;
+
+/**
+ * `POST /api/v4/accounts/orders`: the account's filled and cancelled orders, newest first. The document shows no field
+ * of it. Here `limit`, `offset`, `market`, `client_order_id` and `order_id` may be given, and the reply has the form of
+ * the list of codes with Orders in it. The live profile groups records by market, as the live exchange's own history.
+ */
+export function readOrderHistory(call: Call): Answer {
+  return readHistory(call, call.state.profile === 'live');
+}
+
+/** `POST /api/v4/trade-account/order/history` of the live exchange: the same with a signature, grouped by market. */
+export function readTradeHistory(call: Call): Answer {
+  return readHistory(call, true);
+}
+
+function readHistory({ account, body, state }: Call, isGrouped: boolean): Answer {
+  const { profile, data } = state;
+  const { market, limit = DEFAULT_LIMIT, offset = 0 } = body;
+  const clientOrderId = fieldOf(body, 'client_order_id', profile);
+  const given = fieldOf(body, 'order_id', profile);
+  // Libraries of the live exchange ask with the text that they were given.
+  const orderId = isGrouped && typeof given === 'string' && /^\d{1,15}$/.test(given) ? Number(given) : given;
+  const flaws = flawsAmong([
+    integerFlaw('limit', limit, 1, MAX_LIMIT),
+    integerFlaw('offset', offset, 0, MAX_OFFSET),
+    optionalTextFlaw('market', market),
+    optionalTextFlaw('client_order_id', clientOrderId),
+    integerFlaw('order_id', orderId, 1, Number.MAX_SAFE_INTEGER),
+  ]);
+  if (flaws.length > 0) return refuseFields('form', flaws, profile);
+  const found = recordsOf(data.orders, account)
+    .filter(
+      (order) =>
+        (market === undefined || order.market === market) &&
+        (clientOrderId === undefined || order.clientOrderId === clientOrderId) &&
+        (orderId === undefined || order.orderId === orderId),
+    )
+    .toReversed();
+  const page = found.slice(Number(offset), Number(offset) + Number(limit));
+  if (isGrouped) return done(byMarket(page));
+  return done({ total: found.length, data: page.map((order) => orderReply(order, profile)), limit, offset });
+}
+
+function byMarket(orders: readonly MarketOrder[]): Readonly<Record<string, readonly unknown[]>> {
+  const markets = Map.groupBy(orders, (order) => order.market);
+  return Object.fromEntries(Array.from(markets, ([market, own]) => [market, own.map(historyRecord)]));
 }

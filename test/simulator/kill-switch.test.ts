@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { encodePayload } from '../../src/exchange/sign.ts';
-import { createNarrator } from '../../src/simulator/narration.ts';
+import { createNarrator } from '../../src/simulator/event-log.ts';
 import {
   createSimulatedExchange,
   type ExchangeOptions,
