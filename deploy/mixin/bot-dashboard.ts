@@ -74,11 +74,11 @@ function botFirstRow(q: Queries): Panel[] {
   const timeout = `max without (instance, pod, node) (last_over_time(${s('killswitch_timer_timeout_seconds', 'market=~"$market"')}[${MEMORY}]))`;
   return [
     stat({
-      title: 'Is every timer armed?',
+      title: 'Is every market protected?',
       description:
-        'Whether every market that should be guarded has a timer that is surely armed, as the daemon itself says on ' +
-        '/readyz. NOTHING TO ARM: every market is on hold, or its bot is silent. DOWN: a daemon does not answer ' +
-        'Prometheus; its timers run on and fire.',
+        'What the daemon says on /readyz: every configured market of a living bot is surely armed, and no bot is dead. ' +
+        'NOTHING IS GUARDED: no timer should be armed. DOWN: a daemon does not answer Prometheus; its timers run on ' +
+        'and fire.',
       at: [0, 0, 4, 5],
       unit: 'none',
       expr: armedNumber(q),

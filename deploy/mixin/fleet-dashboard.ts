@@ -148,7 +148,7 @@ function fleetTable(q: Queries): Panel {
     sortBy: 'least slack',
     columns: [
       { name: 'least slack', shows: { unit: 'percentunit', decimals: 0, ...stepped(SHARE), ...filled } },
-      { name: 'armed', shows: { mappings: mappings(ARMED), ...filled } },
+      { name: 'protected', shows: { mappings: mappings(ARMED), ...filled } },
       { name: 'wanted' },
       { name: 'silent bots', shows: { ...warned('red', 1), ...filled } },
       { name: 'held', shows: { ...warned('blue', 1), ...filled } },

@@ -99,18 +99,18 @@ export const stateNumber = (s: Queries['s'], market: string): string =>
     ([value, name]) => `${value} * (${s('killswitch_market_state', `${market}, state="${name}"`)} == 1)`,
   ).join(' or ')})`;
 
-/** 1 all armed, 2 nothing to arm, 0 not armed, -1 a daemon does not answer. `by` groups all of them. */
+/** 1 ready, 2 nothing should be armed, 0 not ready, -1 a daemon does not answer. `by` groups all of them. */
 export const armedNumber = ({ s, up }: Queries, by = ''): string => {
   const over = (how: string, expr: string) => `${how}${by} (${expr})`;
   const idle = `${over('sum', s('killswitch_market_armed_desired'))} == bool 0`;
-  const ready = `${over('min', s('killswitch_ready'))} * (1 + (${idle}))`;
-  return `(${ready} unless ${over('min', up)} == 0) or (${over('min', up)} - 1)`;
+  const ready = `${over('min', s('killswitch_ready'))} * (1 - (${idle})) + 2 * (${idle})`;
+  return `((${ready}) unless ${over('min', up)} == 0) or (${over('min', up)} - 1)`;
 };
 export const ARMED: Names = [
   [-1, 'DOWN', 'dark-red'],
-  [0, 'NOT ARMED', 'red'],
-  [1, 'ALL ARMED', 'green'],
-  [2, 'NOTHING TO ARM', 'orange'],
+  [0, 'NOT PROTECTED', 'red'],
+  [1, 'PROTECTED', 'green'],
+  [2, 'NOTHING IS GUARDED', 'orange'],
 ];
 export const ARMED_STEPS: Steps = [
   ['red', null],

@@ -271,7 +271,11 @@ function declareBots({ collected, counter, histogram, botGauge }: Declare) {
 }
 
 function declareDaemon({ gauge, counter, shown }: Declare) {
-  shown('killswitch_ready', '1 while every wanted market is confirmed armed.', ({ ready }) => +ready);
+  shown(
+    'killswitch_ready',
+    '1 while every market of a living bot is armed and no bot is dead.',
+    ({ ready }) => +ready,
+  );
   shown('killswitch_live', "1 while the keeper's loop makes progress.", ({ live }) => +live);
   shown(
     'killswitch_authorised',
@@ -333,10 +337,7 @@ function declareOperations({ gauge, counter }: Declare, controlReasons: readonly
       'killswitch_config_hash',
       'The first 48 bits of the hash of the configuration in force, as a number; 0 where it is not known.',
     ),
-    reloads: counter(
-      'killswitch_config_reloads_total',
-      'Reloads of the configuration, rejected ones included.',
-    ),
+    reloads: counter('killswitch_config_reloads_total', 'Reloads, rejected ones included.'),
     reloadFailures: counter('killswitch_config_reload_failures_total', 'Reloads that were rejected.'),
     marketsRemoved: counter(
       'killswitch_markets_removed_total',
@@ -357,7 +358,7 @@ function declareOperations({ gauge, counter }: Declare, controlReasons: readonly
 function declareRenewals({ gauge, counter, histogram, shown }: Declare) {
   shown(
     'killswitch_cadence_factor',
-    'How much longer than planned the renewal periods are; 1 is as planned.',
+    'Renewal periods in proportion to those planned; 1 is as planned.',
     ({ cadenceFactor }) => cadenceFactor,
   );
   shown(

@@ -43,7 +43,7 @@ function shows(
   return judge(together(world, FOREIGN), scrapes, expectations);
 }
 
-const ARMED = 'Is every timer armed?';
+const ARMED = 'Is every market protected?';
 const LEFT = 'Orders are cancelled in';
 const NEXT = 'Next orders are cancelled in';
 const SILENT = 'Daemons that do not answer';
@@ -114,12 +114,16 @@ describe('a dashboard with everything chosen', () => {
     ).toBe('');
   });
 
-  test('does not say that all is armed where a dead bot leaves nothing to arm', () => {
+  test('says so where a dead bot leaves nothing to arm', () => {
     expect(
-      shows(daemon(MAIN, { ...botTurns('stale'), [DESIRED]: turns(1, 0) }), 100, {
-        [ARMED]: [BOT, 2],
-        [LEFT]: [BOT, null],
-      }),
+      shows(
+        daemon(MAIN, { ...botTurns('stale'), [DESIRED]: turns(1, 0), killswitch_ready: turns(1, 0) }),
+        100,
+        {
+          [ARMED]: [BOT, 2],
+          [LEFT]: [BOT, null],
+        },
+      ),
     ).toBe('');
   });
 });

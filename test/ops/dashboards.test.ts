@@ -62,7 +62,7 @@ describe('Grafana', () => {
   test('a dead daemon does not turn the first panels green', async () => {
     const dashboard = readDashboard('grafana/dashboards/killswitchd-bot.json');
     const values = await chooseAll(dashboard, played);
-    const expr = filledIn(expressionOf(DASHBOARDS[0], 'Is every timer armed?'), values);
+    const expr = filledIn(expressionOf(DASHBOARDS[0], 'Is every market protected?'), values);
     const [result] = await played.prometheus.range(expr, played.to, played.to, 1);
     expect(result?.values.map(([, value]) => value)).toEqual(['-1']);
   });
