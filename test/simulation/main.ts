@@ -32,6 +32,7 @@ const HELP = `npm run simulate -- [flags]    seeded random faults on virtual tim
   --hours HOURS    run seeds until so many hours were simulated
   --plan FILE      run the plan in this JSON file instead of seeds
   --first          end at the first seed that breaks a promise, and do not shrink it
+  --no-shrink      only name the seeds that break a promise
   --wider          draw and judge also what the core does not yet keep
   --jobs THREADS   threads to run them on (default: 2)
   --out FOLDER     where the shrunk plans of failing seeds go (default: .)
@@ -113,7 +114,11 @@ function readCompareFlags(args: string[]) {
 }
 
 async function simulate(args: string[], terminal: Terminal): Promise<number> {
-  const flags = parse(args, ['seeds', 'seed', 'hours', 'plan', 'jobs', 'out'], ['first', 'wider', 'log']);
+  const flags = parse(
+    args,
+    ['seeds', 'seed', 'hours', 'plan', 'jobs', 'out'],
+    ['first', 'wider', 'log', 'no-shrink'],
+  );
   const seeds = flags.whole('seeds', 1, LAST_SEED);
   const hours = readHours(flags.text('hours'));
   const wider = WIDER || flags.has('wider');
@@ -138,6 +143,7 @@ async function simulate(args: string[], terminal: Terminal): Promise<number> {
       simulatedMs: hours === undefined ? Number.POSITIVE_INFINITY : hours * HOUR_MS,
       threads: flags.whole('jobs', 1, 256) ?? 2,
       wider,
+      shrinks: !flags.has('no-shrink'),
     },
     flags.text('out') ?? '.',
     terminal,
@@ -170,6 +176,7 @@ interface Many {
   readonly simulatedMs: number;
   readonly threads: number;
   readonly wider: boolean;
+  readonly shrinks: boolean;
 }
 
 async function runMany(many: Many, folder: string, { out, err, watched }: Terminal): Promise<number> {

@@ -14,6 +14,8 @@ interface Edit {
 export interface PlantedBug {
   readonly name: string;
   readonly edits: readonly Edit[];
+  /** Only the wider swarm can show it. */
+  readonly wider?: true;
 }
 
 const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
@@ -183,6 +185,27 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a beat counts for twice its time',
     edits: [edit('src/core/evidence.ts', 'atLifeMs - bot.lastLifeMs <=', 'atLifeMs - bot.lastLifeMs <= 2 *')],
+  },
+  {
+    name: 'the timeout that the exchange granted is not looked at',
+    wider: true,
+    edits: [edit('src/core/belief.ts', 'Math.min(attempt.timeoutMs, grantedMs)', 'attempt.timeoutMs')],
+  },
+  {
+    name: '`renewEverySeconds` is not looked at',
+    wider: true,
+    edits: [edit('src/core/timing.ts', 'market.renewEveryMs ??', '')],
+  },
+  {
+    name: 'a lapse under `onLapse: hold` is armed again',
+    wider: true,
+    edits: [
+      edit(
+        'src/core/hold.ts',
+        "state.settings.onLapse === 'hold' && market.hold === null",
+        'market.streak < 0',
+      ),
+    ],
   },
 ];
 

@@ -126,6 +126,8 @@ export interface SwarmOptions {
   readonly threads: number;
   /** Draw and judge also what the core does not yet keep. */
   readonly wider?: boolean;
+  /** Look for the simplest plan that fails; true where it is not given. */
+  readonly shrinks?: boolean;
   readonly onProgress?: (progress: Progress) => void;
 }
 
@@ -162,7 +164,9 @@ export async function runSwarm(options: SwarmOptions): Promise<SwarmResult> {
     const { failing, ...totals } = await runSeeds(pool, options);
     const cpuSeconds = await pool.cpuSeconds();
     const shrunk = await Promise.all(
-      failing.map((one, place) => shrink(pool, one, place, options.wider ?? false)),
+      failing.map((one, place) =>
+        shrink(pool, one, place, options.wider ?? false, options.shrinks === false ? 0 : MOST_SHRUNK),
+      ),
     );
     return { ...totals, cpuSeconds, failing: shrunk };
   } finally {
@@ -198,8 +202,14 @@ async function runSeeds(
   return { ...totals, failing: failing.toSorted((one, other) => one.seed - other.seed) };
 }
 
-async function shrink(pool: Pool, found: Found, place: number, wider: boolean): Promise<Failing> {
-  if (place >= MOST_SHRUNK) return { ...found, shrunk: null };
+async function shrink(
+  pool: Pool,
+  found: Found,
+  place: number,
+  wider: boolean,
+  mostShrunk: number,
+): Promise<Failing> {
+  if (place >= mostShrunk) return { ...found, shrunk: null };
   const plan = planFor(found.seed, wider);
   const job = { kind: 'shrink', plan, mostRuns: RUNS_PER_SHRINK } as const;
   return { ...found, shrunk: (await pool.do(job)).shrunk };
