@@ -127,9 +127,10 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
 const SHOWN_AROUND = 60;
 /** A name that is followed by a colon, and what stands behind it. */
 const SECRET_VALUE =
-  /([\w.-]*(?:secret|passw|token|key|auth|cred)[\w.-]*["']?\s*:\s*)("[^"]*"?|'[^']*'?|[^\s,}\]][^,}\]]*)/gi;
-/** A user and a password in an address, what is asked of it, and a text that is as long as a key. */
-const SECRET_TEXT = /(?<=\/\/|["'])[^"']*@|(?<=\?)[^\s"',}\]]+|[\w+/=-]{40,}/g;
+  /([\w.-]*(?:secret|passw|pwd|token|key|auth|cred|hmac|sign|priv)[\w.-]*["']?\s*:\s*)("[^"]*"?|'[^']*'?|[^\s,}\]][^,}\]]*)/gi;
+/** A user and a password in an address, what is asked of it, and a text that looks like a key. */
+const SECRET_TEXT =
+  /(?<=\/\/|["'])[^"']*@|(?<=\?)[^\s"',}\]]+|[\w+/=-]{40,}|(?=[A-Za-z+=_-]*\d)[\w+=-]{20,}/g;
 
 /**
  * The line with a mark under `length` characters of it; null means the key alone, and nothing behind it is shown. What may be a secret in the wrong place is not shown: the mark
@@ -146,17 +147,18 @@ function excerptOf(
   const length = given ?? /^[^\s:]*/.exec(full.slice(col - 1))?.[0].length ?? 1;
   const whole = given === null ? `${full.slice(0, col - 1 + length)}: ...` : full;
   const hide = (part: string) => part.replace(SECRET_VALUE, '$1...').replace(SECRET_TEXT, '...');
-  // Hidden in one piece: a value must not be cut off from its key by the mark.
-  const marked = whole.slice(0, col - 1 + length);
-  const before = hide(marked).slice(0, col - 1);
-  if (before !== whole.slice(0, col - 1)) return [];
   const shown = hide(whole);
-  const from = Math.max(0, col - 1 - SHOWN_AROUND);
+  const before = hide(whole.slice(0, col - 1));
+  // A value that is hidden with its key cannot be marked.
+  if (!shown.startsWith(before)) return [];
+  const at = before.length;
+  const from = Math.max(0, at - SHOWN_AROUND);
   const number = String(line);
-  const most = Math.max(1, Math.min(length, hide(marked).length - col + 1, SHOWN_AROUND));
+  const marked = hide(whole.slice(0, col - 1 + length)).length - at;
+  const most = Math.max(1, Math.min(length, marked, SHOWN_AROUND));
   return [
-    `  ${number} | ${shown.slice(from, col - 1 + SHOWN_AROUND).trimEnd()}`,
-    `  ${' '.repeat(number.length)} | ${' '.repeat(col - 1 - from)}${'^'.repeat(most)}`,
+    `  ${number} | ${shown.slice(from, at + SHOWN_AROUND).trimEnd()}`,
+    `  ${' '.repeat(number.length)} | ${' '.repeat(at - from)}${'^'.repeat(most)}`,
   ];
 }
 

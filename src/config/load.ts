@@ -216,96 +216,63 @@ function mergeLayers(layers: readonly Layer[]): Tree {
   return layers.map(({ values }) => values).reduceRight((lower, upper) => merge(lower, upper), {});
 }
 
-/** By path, in the order of the file. */
+/** Which source each value came from, by its path, in the order of the file. */
 export type Sources = ReadonlyMap<string, Source>;
 
-/** The sections of a configuration whose values `--print` shows, in the order of the file. */
-const PRINTED = [
-  'exchange',
-  'defaults',
-  'markets',
-  'shard',
-  'liveness',
-  'onLapse',
-  'shutdown',
-  'ping',
-  'web',
-  'control',
-  'reload',
-  'log',
-] as const satisfies readonly (keyof Config)[];
-
-/** The keys of a section in the order of the schema. */
-function keysOf(section: keyof typeof FileSchema.properties): string[] {
-  const node: SchemaNode = FileSchema.properties[section];
-  return Object.keys(node.properties ?? {});
+/** A line of the printed configuration that has a value. */
+interface Shown {
+  /** What stands before the key. */
+  readonly lead: string;
+  readonly path: Path;
+  readonly key: string;
+  readonly value: unknown;
 }
 
-/** Where every value of `config` came from. A market's inherited value has the source that its default has. */
-function findSources(config: Config, layers: readonly Layer[]): Sources {
-  const sources = new Map<string, Source>();
-  const sourceOf = (path: Path): Source => layerOf(layers, path)?.source ?? 'default';
-  for (const section of PRINTED) {
-    if (section === 'markets') {
-      addMarkets(config, layers, sources);
-      continue;
+/** The configuration line by line, in the order of the schema; a section begins with a line of its own. */
+function linesOf(config: Config): (Shown | string)[] {
+  const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
+  const all = new Map<string, unknown>(Object.entries(config));
+  return Object.entries(sections).flatMap(([section, node]): (Shown | string)[] => {
+    const value = all.get(section);
+    if (section === 'markets') return ['markets:', ...config.fleet.flatMap(linesOfMarket)];
+    if (node.properties === undefined) {
+      return value === undefined ? [] : [{ lead: '', path: [section], key: section, value }];
     }
-    const value = config[section];
-    if (typeof value === 'string') {
-      sources.set(section, sourceOf([section]));
-      continue;
-    }
-    for (const key of keysOf(section)) sources.set(formatPath([section, key]), sourceOf([section, key]));
-  }
-  return sources;
-}
-
-function addMarkets(config: Config, layers: readonly Layer[], sources: Map<string, Source>): void {
-  const given = layerOf(layers, ['markets']);
-  config.fleet.forEach((market, index) => {
-    for (const key of Object.keys(market)) {
-      const path: Path = ['markets', index, key];
-      const own = given !== undefined && (key === 'market' || layerOf([given], path) !== undefined);
-      const inherited = layerOf(layers, ['defaults', key])?.source ?? 'default';
-      sources.set(formatPath(path), own ? given.source : inherited);
-    }
+    const inner = new Map<string, unknown>(Object.entries(value ?? {}));
+    const lines = Object.keys(node.properties).map((key) => ({
+      lead: '  ',
+      path: [section, key],
+      key,
+      value: inner.get(key),
+    }));
+    return [`${section}:`, ...lines];
   });
 }
 
-/**
- * The merged configuration as YAML that could itself be a configuration file, each value with its source in a comment.
- * Secrets are comments, and redacted.
- */
-export function printConfig(config: Config, sources: Sources): string[] {
-  const idle = new Set<string>(
-    meaninglessKeys(config.liveness.mode).map((key) => formatPath(['liveness', key])),
+function linesOfMarket(market: Config['fleet'][number], index: number): Shown[] {
+  return Object.entries(market).map(([key, value], position) => ({
+    lead: position === 0 ? '  - ' : '    ',
+    path: ['markets', index, key],
+    key,
+    value,
+  }));
+}
+
+/** A market's inherited value has the source that its default has. */
+function findSources(config: Config, layers: readonly Layer[]): Sources {
+  const sourceOf = (path: Path): Source => layerOf(layers, path)?.source ?? 'default';
+  const markets = layerOf(layers, ['markets']);
+  const sourceOfMarket = (path: Path, key: string): Source =>
+    markets !== undefined && (key === 'market' || layerOf([markets], path) !== undefined)
+      ? markets.source
+      : sourceOf(['defaults', key]);
+  return new Map(
+    linesOf(config).flatMap((line) => {
+      if (typeof line === 'string') return [];
+      const { path, key } = line;
+      return [[formatPath(path), path[0] === 'markets' ? sourceOfMarket(path, key) : sourceOf(path)]];
+    }),
   );
-  const lines = [
-    `# apiKey: ${String(config.secrets.apiKey)}`,
-    `# apiSecret: ${String(config.secrets.apiSecret)}`,
-  ];
-  for (const section of PRINTED) {
-    const value = config[section];
-    if (typeof value === 'string') {
-      lines.push(printValue(section, section, value, sources));
-    } else if (section === 'markets') {
-      lines.push('markets:');
-      config.fleet.forEach((market, index) => {
-        Object.entries(market).forEach(([key, own], position) => {
-          const path = formatPath(['markets', index, key]);
-          lines.push(`  ${position === 0 ? '-' : ' '} ${printValue(path, key, own, sources)}`);
-        });
-      });
-    } else {
-      lines.push(`${section}:`);
-      const values = new Map<string, unknown>(Object.entries(value));
-      for (const key of keysOf(section)) {
-        const path = formatPath([section, key]);
-        lines.push(`  ${printValue(path, key, values.get(key), sources, idle.has(path))}`);
-      }
-    }
-  }
-  return lines;
 }
 
 /** What it means that a value is not there; there is no way to write it. */
@@ -318,16 +285,28 @@ const ABSENT: Readonly<Record<string, string>> = {
   tokenFile: 'no token',
 };
 
-/** An idle value is one that the chosen mode does not use: written out, it would be warned about. */
-function printValue(path: string, key: string, value: unknown, sources: Sources, idle = false): string {
-  const source = sources.get(path) ?? 'default';
-  const listed: unknown = Array.isArray(value) ? value.map(asText) : value;
-  if (value === null || (key === 'baseUrls' && Array.isArray(value) && value.length === 0)) {
-    return `# ${key}: ${ABSENT[key]} (${source})`;
-  }
-  const text = stringify(listed, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd();
-  if (idle) return `# ${key}: ${text}, of no meaning with this mode (${source})`;
-  return `${key}: ${text} # ${source}`;
+/**
+ * The merged configuration as YAML that could itself be a configuration file, each value with its source in a comment.
+ * Secrets are comments, and redacted. So is what the chosen mode does not use: written out, it would be warned about.
+ */
+export function printConfig(config: Config, sources: Sources): string[] {
+  const idle: readonly string[] = meaninglessKeys(config.liveness.mode);
+  const print = ({ lead, path, key, value }: Shown): string => {
+    const source = sources.get(formatPath(path)) ?? 'default';
+    if (value === null || (key === 'baseUrls' && config.exchange.baseUrls.length === 0)) {
+      return `${lead}# ${key}: ${ABSENT[key]} (${source})`;
+    }
+    const listed: unknown = Array.isArray(value) ? value.map(asText) : value;
+    const text = stringify(listed, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd();
+    return path[0] === 'liveness' && idle.includes(key)
+      ? `${lead}# ${key}: ${text}, of no meaning with this mode (${source})`
+      : `${lead}${key}: ${text} # ${source}`;
+  };
+  return [
+    `# apiKey: ${String(config.secrets.apiKey)}`,
+    `# apiSecret: ${String(config.secrets.apiSecret)}`,
+    ...linesOf(config).map((line) => (typeof line === 'string' ? line : print(line))),
+  ];
 }
 
 function asText(entry: unknown): unknown {
