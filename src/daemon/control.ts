@@ -69,6 +69,7 @@ export function createControlSources(parts: Controlled): ControlSources {
     },
     afterGoodbye: (bot, waitMs) => keeper.settled('goodbye', marketsOf(bot), waitMs),
     operate: keeper.operate,
+    cancelled: () => cancellations.list().map(({ market }) => market),
     acknowledge(markets) {
       const seen = cancellations.acknowledge(markets);
       if (seen.length > 0) operations.acknowledged(seen);

@@ -197,7 +197,11 @@ function listRoutes(sources: ControlSources, views: Views): readonly Route[] {
       return { ...post(`/v1/${does}`, keys, ({ input }) => operate(sources, views, does, input)), needs };
     }),
     post('/v1/ack', ['markets'], ({ input }) => {
-      return [200, { acknowledged: sources.acknowledge(chooseMarkets(input.markets, sources)) }];
+      const markets = () => [...new Set([...sources.markets(), ...sources.cancelled()])];
+      return [
+        200,
+        { acknowledged: sources.acknowledge(chooseMarkets(input.markets, { ...sources, markets })) },
+      ];
     }),
     post('/v1/reload', ['waitSeconds'], ({ input }) => reload(sources, views, input)),
     post('/v1/log-level', ['level', 'forSeconds'], ({ input }) => setLogLevel(sources, input)),

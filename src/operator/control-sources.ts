@@ -55,6 +55,8 @@ export interface ControlSources {
   readonly afterGoodbye: (bot: string, waitMs: number) => Promise<readonly Progress[]>;
   /** Resolves when it has happened to every market, or cannot, at the latest after `waitMs`. Markets must be known. */
   readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
+  /** Markets of which it is on record that orders were cancelled; they may no longer be configured. */
+  readonly cancelled: () => readonly string[];
   /** Somebody has seen that orders were cancelled; null means all markets. Names those that were shown until now. */
   readonly acknowledge: (markets: readonly string[] | null) => readonly string[];
   /** One at a time: asking again joins the reload that is under way. */

@@ -5,7 +5,7 @@ import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, type Verdict } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
-import { createBreather, createSender, shareWhileFresh } from './share.ts';
+import { createBreather, createSender, oneAtATime, shareWhileFresh } from './share.ts';
 import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from './status.ts';
 
 /** The metrics page, as the listener needs it. */
@@ -72,7 +72,7 @@ export function createPages(sources: WebSources): Pages {
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), true)),
     status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
     briefStatus,
-    foundStatus: (find) => statusOf(PAGE_MARKETS, find),
+    foundStatus: oneAtATime(clock, (find: string) => statusOf(PAGE_MARKETS, find)),
     page: shareWhileFresh(clock, () => [renderPage(describeStatus(input(), { limit: PAGE_MARKETS }))]),
     events: createEventStream({ clock, status: briefStatus, lastStatus, breathe: createBreather(clock) }),
     send: createSender(clock),

@@ -36,6 +36,24 @@ export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): ()
 }
 
 /**
+ * Makes results one after the other, each for whoever asked for it, with rests in between so that all of them together
+ * use at most 5 % of the event loop.
+ */
+export function oneAtATime<Question, T>(clock: Clock, make: (question: Question) => Promise<T>) {
+  let turn: Promise<unknown> = Promise.resolve();
+  return (question: Question): Promise<T> => {
+    const answer = turn.then(async () => {
+      const startMs = clock.now().monoMs;
+      const result = await make(question);
+      const restMs = Math.min(FRESH_LIMIT_MS, (clock.now().monoMs - startMs) * (FRESH_FACTOR - 1));
+      return { result, rest: new Promise<void>((resolve) => void clock.after(restMs, resolve)) };
+    });
+    turn = answer.then(({ rest }) => rest).catch(() => {});
+    return answer.then(({ result }) => result);
+  };
+}
+
+/**
  * Gives the event loop back whenever the work that shares it has held it for `sliceMs`. Await it between small steps;
  * works that share one breather share the slice too.
  */

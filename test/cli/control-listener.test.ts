@@ -36,6 +36,7 @@ async function listener(report: ReloadReport = { kind: 'unchanged' }, state: Pro
       const markets = command.markets ?? ['BTC_USDT', 'ETH_USDT'];
       return markets.map((market) => ({ market, state, says: `${market} is ${state}.` }));
     },
+    cancelled: () => [],
     acknowledge: () => [],
     reload: async () => report,
     logLevel: () => levels.at(-1)?.level ?? 'info',

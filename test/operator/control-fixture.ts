@@ -68,6 +68,7 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
       calls.push(['operate', ...asked]);
       return (asked[0].markets ?? ['BTC_USDT', 'ETH_USDT']).map(done);
     },
+    cancelled: () => ['GONE_USDT'],
     acknowledge: (...asked) => {
       calls.push(['acknowledge', ...asked]);
       return asked[0] ?? ['BTC_USDT'];

@@ -89,7 +89,7 @@ test('a request with something changed is either carried out and answered so, or
       if (count(heard, /^200/) === 0) expect(spy.calls, text).toEqual([]);
       else answered += 1;
     }),
-    { numRuns: 500 },
+    { numRuns: 300 },
   );
   expect(answered).toBeGreaterThan(requests / 50);
   expect(answered).toBeLessThan(requests);
@@ -151,7 +151,7 @@ test('a command is carried out exactly where its body is as documented', async (
       else expect(REFUSALS).toContain(codeOf(reply));
       carriedOut += spy.calls.length;
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   );
-  expect(carriedOut, 'of 1000').toBeGreaterThan(100);
+  expect(carriedOut, 'of 300').toBeGreaterThan(30);
 });

@@ -232,11 +232,13 @@ describe('an acknowledgement', () => {
   test('is of all markets or of those that are named, and names those that were on record', async () => {
     const { ask, calls } = await open();
     expect(await ask('/v1/ack')).toMatchObject({ status: 200, body: { acknowledged: ['BTC_USDT'] } });
-    const one = await ask('/v1/ack', { body: { markets: ['ETH_USDT'] } });
-    expect(one).toMatchObject({ status: 200, body: { acknowledged: ['ETH_USDT'] } });
+    // One that a reload took out as well.
+    const one = await ask('/v1/ack', { body: { markets: ['GONE_USDT'] } });
+    expect(one).toMatchObject({ status: 200, body: { acknowledged: ['GONE_USDT'] } });
+    expect(await ask('/v1/ack', { body: { markets: ['GONE_USDR'] } })).toMatchObject({ status: 404 });
     expect(calls).toEqual([
       ['acknowledge', null],
-      ['acknowledge', ['ETH_USDT']],
+      ['acknowledge', ['GONE_USDT']],
     ]);
   });
 });
