@@ -38,7 +38,18 @@ const step = fc.record({
       }),
     }),
     fc.record({
-      path: fc.constant(PATHS.withdrawPay),
+      path: fc.constant('/api/v4/order/new'),
+      fields: fc.record({
+        market: fc.constantFrom('BTC_USDT', 'ETH_BTC', 'NOPE_USDT'),
+        side: fc.constantFrom('buy', 'sell'),
+        amount,
+        price: fc.constantFrom('50000', '60000', '70000', '0.03', '0.05', 'x'),
+        client_order_id: fc.constantFrom('a', 'b', 'c', ''),
+        ioc: fc.boolean(),
+      }),
+    }),
+    fc.record({
+      path: fc.constantFrom(PATHS.withdrawPay, '/api/v4/main-account/withdraw'),
       fields: fc.record({
         ticker: fc.constantFrom(...CURRENCIES, 'XMR'),
         amount,
@@ -111,16 +122,17 @@ test.each(PROFILES)(
             accountant.change(key, base, isBuy ? stock : subtract(ZERO, stock));
             accountant.change(key, quote, isBuy ? subtract(ZERO, money) : money);
             accountant.change(key, quote, subtract(ZERO, read(order['deal_fee'] ?? order['dealFee'])));
-            if (profile === 'documented' && isBuy) {
+            if (profile === 'documented' && isBuy && path === PATHS.stockMarket) {
               expect(formatDecimal(add(money, read(order['left'])))).toBe(formatDecimal(read(fields.amount)));
             }
           } else {
-            const { fee } = trader.exchange
+            const made = trader.exchange
               .withdrawals()
-              .find((made) => made.account === ACCOUNTS[key] && made.uniqueId === fields.unique_id) ?? {
-              fee: 'none',
-            };
-            accountant.change(key, fields.ticker, subtract(ZERO, add(read(fields.amount), read(fee))));
+              .find((one) => one.account === ACCOUNTS[key] && one.uniqueId === fields.unique_id);
+            const taken = add(read(made?.amount ?? 'none'), read(made?.fee ?? 'none'));
+            accountant.change(key, fields.ticker, subtract(ZERO, taken));
+            const told = path === PATHS.withdrawPay ? made?.amount : formatDecimal(taken);
+            expect(told).toBe(formatDecimal(read(fields.amount)));
           }
           const books = trader.exchange.books();
           expect(conserved(books)).toEqual([]);

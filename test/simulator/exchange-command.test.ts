@@ -89,6 +89,33 @@ test('the profile and the list of markets are those of the flags', async () => {
   expect(lines.join('\n')).toContain('Resting orders: 8, in BTC_USDT, ETH_USDT.');
 });
 
+test('balances, limits and a clock that stands still are those of the flags', async () => {
+  const args = ['--balances', 'USDT=1000,BTC=0.5', '--limits', 'ping=1', '--manual-time'];
+  const { url } = await run([...FREE, ...args]);
+  const { value } = await control(url, 'GET', '/simulator/balances');
+  expect(value).toMatchObject({ accounts: { main: { USDT: '1000', BTC: '0.5' } } });
+  expect(value).not.toHaveProperty('accounts.main.ETH');
+  const statuses = [];
+  for (const ms of [0, 9999, 1]) {
+    if (ms > 0) await control(url, 'POST', '/simulator/advance', { ms });
+    statuses.push((await send(url, ping)).status);
+  }
+  expect(statuses).toEqual([200, 429, 200]);
+});
+
+test('a token file opens /simulator, and a short token is refused without being shown', async () => {
+  const file = join(folder, 'token');
+  writeFileSync(file, 'long-enough-to-be-a-token\n', { mode: 0o400 });
+  const { url, exits } = await run([...FREE, '--token-file', file]);
+  expect(exits).toEqual([]);
+  expect((await control(url, 'GET', '/simulator/state')).status).toBe(200);
+  const short = join(folder, 'short-token');
+  writeFileSync(short, 'short', { mode: 0o400 });
+  const refused = await run([...FREE, '--token-file', short]);
+  expect(refused.exits).toEqual([64]);
+  expect(refused.errors).toEqual([expect.stringContaining('found 5 characters; allowed: at least 16')]);
+});
+
 test('who starts it with the answers of the document is told which profile libraries need', async () => {
   const documented = (await run(FREE)).lines.join('\n');
   expect(documented).toContain('A library for the live exchange, such as ccxt, wants --profile live.');
