@@ -49,12 +49,9 @@ const whole = measureWith({ name: 'nothing', edits: [] });
 const columns = TIMEOUTS.map((seconds) => `T = ${seconds} s survives`);
 console.log(`| Without | Seeds of ${seeds} that break | First promise | Requests | ${columns.join(' | ')} |`);
 console.log(`| --- | --- | --- | --- | ${columns.map(() => '---').join(' | ')} |`);
-for (const [name, measured] of [
-  ['nothing', whole] as const,
-  ...rules.map((rule) => [rule.name, measureWith(rule)] as const),
-]) {
-  const { broken, first, requests, worst } = measured;
-  console.log(
-    `| ${name} | ${broken} | ${first} | ${percent(requests / whole.requests)} | ${worst.map(percent).join(' | ')} |`,
-  );
+function print(name: string, { broken, first, requests, worst }: Measured): void {
+  const cells = [name, broken, first, percent(requests / whole.requests), ...worst.map(percent)];
+  console.log(`| ${cells.join(' | ')} |`);
 }
+print('nothing', whole);
+for (const rule of rules) print(rule.name, measureWith(rule));
