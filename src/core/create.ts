@@ -60,14 +60,10 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     capacityPerSecond,
     cadenceFactor: 1,
     lastThrottledMs: Number.NEGATIVE_INFINITY,
-    unauthorised: null,
-    unauthorisedStreak: 0,
-    fastest: null,
-    fastestMs: Number.POSITIVE_INFINITY,
-    fastestBeforeMs: Number.POSITIVE_INFINITY,
     unauthorisedAtMs: Number.NEGATIVE_INFINITY,
     keySinceMs: Number.NEGATIVE_INFINITY,
     authorisedOnce: false,
+    ...nothingMeasured(),
     allArmedSaid: false,
     underWay: 0,
     settled: [],
@@ -75,6 +71,18 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
   };
   planPeriods(state, capacityPerSecond);
   return state;
+}
+
+/** No answer has come yet. */
+function nothingMeasured() {
+  return {
+    fastest: null,
+    fastestMs: Number.POSITIVE_INFINITY,
+    fastestBeforeMs: Number.POSITIVE_INFINITY,
+    unauthorised: null,
+    unauthorisedStreak: 0,
+    keyRefusers: [],
+  };
 }
 
 /** A bot that has not been heard of: it has its start-up grace from now on. */
@@ -127,6 +135,7 @@ export function createMarket(settings: MarketSettings, index: number, now: Insta
     leaving: false,
     movedUntilAwakeMs: null,
     refused: null,
+    refusedAlone: false,
     refusals: 0,
     refusedAtMs: Number.NEGATIVE_INFINITY,
     nonceRetries: 0,

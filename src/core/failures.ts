@@ -97,6 +97,11 @@ function react(
       break;
     case 'unauthorised':
       // Of a key that was good, the refusal may be the address's own: another one, or this one soon, may take it.
+      // A market that is refused while others are not says nothing about either.
+      if (market.refusedAlone) {
+        if (!isSalvageable(state, market)) dueAt(state, market, state.now.monoMs + MARKET_PROBE_MS);
+        break;
+      }
       if (state.authorisedOnce || canSaveAny(state)) failedAt(state, base, attempt, outcome.detail, out);
       else heardFrom(state, base, out);
       latchKey(state, attempt, outcome, out);

@@ -6,6 +6,7 @@ import { KEY_PROBE_MS, LOOKS } from './timing.ts';
 /** The exchange accepted the key: whatever was latched because of it goes on. */
 export function acceptKey(state: CoreState, out: Effect[]): void {
   state.authorisedOnce = true;
+  for (const market of state.keyRefusers.splice(0)) market.refusedAlone = true;
   state.unauthorisedStreak = 0;
   if (state.unauthorised === null) return;
   state.unauthorised = null;
@@ -21,7 +22,9 @@ export function latchKey(
   out: Effect[],
 ): void {
   // Answers to what was signed with the key before, or sent before the first refusal came, are no second look.
-  if (attempt.writtenMs < state.keySinceMs || state.unauthorised !== null) return;
+  if (attempt.writtenMs < state.keySinceMs || attempt.market.refusedAlone) return;
+  state.keyRefusers.push(attempt.market);
+  if (state.unauthorised !== null) return;
   if (state.unauthorisedStreak > 0 && attempt.writtenMs <= state.unauthorisedAtMs) return;
   state.unauthorisedStreak += 1;
   state.unauthorisedAtMs = state.now.monoMs;

@@ -127,7 +127,7 @@ function dueWhileRunning(state: CoreState, out: Effect[]): Candidate[] {
     // Most are neither due nor the next one: nothing else about them needs to be looked at.
     if ((atMs > dueMs && atMs >= state.nextDueMs) || market === undefined) continue;
     if (isEnding(market)) ending.push(market);
-    if (!isWanted(state, market) || (route === null && isGated(state, market))) continue;
+    if (!isWanted(state, market) || (route === null && isFailing(state, market))) continue;
     if (market.nextMs <= dueMs) makePlace(state, market, out);
     if (isBusy(market)) continue;
     if (market.nextMs <= dueMs) due.push(market);
@@ -152,16 +152,12 @@ function dueWhileRunning(state: CoreState, out: Effect[]): Candidate[] {
     renewal(
       market,
       routeFor(state, market),
-      market.timedOut || outlivesLane(state, market),
+      market.timedOut || paysAlone(state, market),
       place >= pressing,
+      market.timedOut,
     ),
   );
   return [...trips, ...returning, ...renewals.slice(0, pressing), ...exits, ...renewals.slice(pressing)];
-}
-
-/** Every address is out, and the canaries stand for this market: it has failed itself, or would show a refused key. */
-function isGated(state: CoreState, market: MarketState): boolean {
-  return state.unauthorised !== null || isFailing(state, market);
 }
 
 /** Trips, and then what exits want to write. */
@@ -298,6 +294,18 @@ function leastSlackMs(state: CoreState): number {
   return least === Number.POSITIVE_INFINITY ? 0 : least;
 }
 
-function renewal(market: MarketState, base: number, detached: boolean, paced = false): Candidate {
-  return { market, purpose: 'renew', base, detached, paced, onWrite: null };
+function renewal(
+  market: MarketState,
+  base: number,
+  detached: boolean,
+  paced = false,
+  fresh = detached,
+): Candidate {
+  return { market, purpose: 'renew', base, detached, paced, fresh, onWrite: null };
+}
+
+/** The market is slow by itself, or unanswered: one more attempt of it holds up nobody else. */
+function paysAlone(state: CoreState, market: MarketState): boolean {
+  if (state.settings.nonce === 'window') return false;
+  return outlivesLane(state, market) || market.inFlight.length > 0;
 }

@@ -219,9 +219,7 @@ function expectedMs({ roundTrip, periodMs, timedOut }: MarketState): number {
 
 /** The market's answers take longer than anybody waits for a lane: it holds none. */
 export function outlivesLane(state: CoreState, { roundTrip }: MarketState): boolean {
-  // In a nonce window the lanes are connections, and each request needs one.
-  const { nonce } = state.settings;
-  return nonce === 'increasing' && roundTrip !== null && roundTrip.meanMs > lanePatienceMs(state);
+  return roundTrip !== null && roundTrip.meanMs > lanePatienceMs(state);
 }
 
 function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
@@ -276,7 +274,7 @@ function write(state: CoreState, candidate: Candidate, out: Effect[]): void {
     timeoutSeconds: purpose === 'delete' ? null : Math.round(attempt.timeoutMs / 1000),
     types: market.settings.types,
     base,
-    fresh: detached && !(outlivesLane(state, market) && !market.timedOut),
+    fresh: candidate.fresh ?? detached,
   });
   candidate.onWrite?.();
 }

@@ -57,6 +57,7 @@ function answered(state: CoreState, base: BaseState, attempt: Attempt, out: Effe
   heardFrom(state, base, out);
   acceptKey(state, out);
   const { market } = attempt;
+  market.refusedAlone = false;
   market.refusals = 0;
   if (market.refused !== null) {
     market.refused = null;

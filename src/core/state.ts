@@ -94,6 +94,8 @@ export interface MarketState {
   /** Another shard's by now: guarded here as well until then, on the awake clock, and never deleted from here. */
   movedUntilAwakeMs: number | null;
   refused: { readonly code: number; readonly detail: string } | null;
+  /** The key was refused for this market and accepted for another one meanwhile: that says nothing about the key. */
+  refusedAlone: boolean;
   /** Refusals in a row since the last success. */
   refusals: number;
   refusedAtMs: number;
@@ -177,6 +179,8 @@ export interface Candidate {
   readonly base: number;
   /** Takes a fresh connection and no lane: something before it is known to hang. */
   readonly detached: boolean;
+  /** Whether it opens a connection for that; as `detached` where it is not given. */
+  readonly fresh?: boolean;
   /** It does not press: it keeps to the pace. */
   readonly paced: boolean;
   /** Told when it is really written; a candidate may be found several times before that. */
@@ -277,6 +281,8 @@ export interface CoreState {
   lastThrottledMs: number;
   unauthorised: { readonly status: number; readonly detail: string; nextProbeMs: number } | null;
   unauthorisedStreak: number;
+  /** The markets for which the key was refused since it was last accepted. */
+  readonly keyRefusers: MarketState[];
   /** When the newest refusal of the key that counts arrived, and since when the key is in use. */
   unauthorisedAtMs: number;
   keySinceMs: number;

@@ -76,6 +76,8 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       break;
     case 'credentials-changed':
       state.authorisedOnce = false;
+      state.keyRefusers.length = 0;
+      for (const market of state.markets) market.refusedAlone = false;
       state.keySinceMs = now.monoMs;
       if (state.unauthorised !== null)
         state.unauthorised = { ...state.unauthorised, nextProbeMs: now.monoMs };
