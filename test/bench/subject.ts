@@ -98,7 +98,8 @@ export async function startDaemon(rig: Rig, options: DaemonOptions): Promise<Dae
   });
   const get = (path: string) => ask(whereOf(web, path));
   // As Prometheus does it.
-  const scrape = () => ask({ ...whereOf(web, '/metrics'), headers: { 'accept-encoding': 'gzip' } });
+  const scrape = () =>
+    ask({ ...whereOf(web, '/metrics'), headers: { accept: 'application/openmetrics-text' } });
   const post = (path: string, body: object) =>
     ask({ socketPath, path, method: 'POST' }, JSON.stringify(body));
   const company = () => {
