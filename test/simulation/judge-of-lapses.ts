@@ -117,6 +117,20 @@ export function createLapseReportJudge({ plan, truthOf, log, nowMs, blame }: Cou
   // With several daemons each sees only its own part of a timer's life.
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
   const byIncarnation = new Map<Incarnation, Map<string, Known>>();
+  /** Markets with a lapse under `onLapse: hold` that are not held yet. */
+  const lapsed = new Map<Incarnation, string>();
+
+  /** A lapse takes its market out of guard in the same step. */
+  function judgeHold(by: Incarnation, notice: Notice): void {
+    if (plan.onLapse !== 'hold') return;
+    if (notice.kind === 'lapsed') lapsed.set(by, notice.market);
+    if (notice.kind === 'held') lapsed.delete(by);
+    if (notice.kind !== 'renewed' || !lapsed.delete(by)) return;
+    blame(
+      '8 lapses',
+      `${notice.market}: ${nameOf(by)} keeps guarding it after a lapse, against \`onLapse: hold\``,
+    );
+  }
 
   /**
    * Only the renewal that was confirmed now has left since the one before it, and with rising nonces no older one counts:
@@ -180,6 +194,7 @@ export function createLapseReportJudge({ plan, truthOf, log, nowMs, blame }: Cou
 
   return {
     onNotice: (incarnation: Incarnation, notice: Notice): void => {
+      judgeHold(incarnation, notice);
       if (!canTell) return;
       if (notice.kind === 'reloaded')
         for (const market of notice.added) byIncarnation.get(incarnation)?.delete(market);

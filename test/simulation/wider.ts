@@ -172,7 +172,7 @@ const drawMixed: Shape = (draw, plan) => {
     plan.faults.some(({ kind, target }) => kind === 'reload-timeout' && target === index);
   const markets = plan.markets.map((market, index) =>
     draw.chance(0.15) && !isReloaded(index)
-      ? { ...market, renewEverySeconds: Math.max(1, Math.round(market.timeoutSeconds / draw.whole(4, 8))) }
+      ? { ...market, renewEverySeconds: Math.max(1, Math.round(market.timeoutSeconds / draw.whole(4, 24))) }
       : market,
   );
   const kinds = [...WIDER_KINDS].filter((kind) => draw.chance(0.15) && kind !== 'grants-less');
