@@ -57,9 +57,12 @@ function groupsOf(config: MixinConfig): unknown[] {
       .filter(({ severity }) => severities.includes(severity))
       .map((alert) => ruleOf(config, alert));
   return [
-    // Far below the five minutes after which Prometheus forgets a sample, and quick enough to page in time.
-    { name: 'killswitchd-recording', interval: '5s', rules: recordingsOf(config) },
-    { name: 'killswitchd-critical', interval: '5s', rules: alerts(['critical']) },
+    // Quick enough to page in time. One group, so that no alert goes by what was recorded seconds before.
+    {
+      name: 'killswitchd-critical',
+      interval: '5s',
+      rules: [...recordingsOf(config), ...alerts(['critical'])],
+    },
     { name: 'killswitchd-warning', interval: '15s', rules: alerts(['warning', 'info']) },
   ];
 }
@@ -100,9 +103,10 @@ function recordingsOf(config: MixinConfig): Recording[] {
     {
       // The expiry of each timer that should be armed. Where a target is gone or does not answer, what it said last, for
       // an hour after the timer's end: a daemon that died does not take its alerts with it. Where it answers, only what
-      // it says now: a market that left the configuration is nobody's concern.
+      // it says now, counted from its scrape: a timer of 5 s would else run out between two scrapes, and a market that
+      // left the configuration is nobody's concern.
       record: WANTED,
-      expr: `(${expiry} and (${s('killswitch_market_armed_desired')} == 1))
+      expr: `(((${expiry} > 0) - timestamp(${expiry}) + time() or (${expiry} == 0)) and (${s('killswitch_market_armed_desired')} == 1))
 or
 (
     (${WANTED} unless on (job, instance, account, cluster, namespace, pod) (${s('up')} == 1))

@@ -49,7 +49,7 @@ const PART_OF_PLACE: readonly (readonly [RegExp, Part])[] = [
   [/^(node_modules\/bottleneck\/|dist\/exchange\/(limits|lessor|turns)\.js)/, 'limiter'],
   [/^dist\/core\//, 'core'],
   [/^dist\/exchange\//, 'signing, nonces, reading the answers'],
-  [/^(dist\/telemetry\/(render|gzip|crc32|series)\.js|node:zlib)/, 'page of metrics'],
+  [/^(dist\/telemetry\/(metrics|families)\.js|node_modules\/prom-client)/, 'page of metrics'],
   [
     /^(dist\/telemetry\/|node_modules\/(pino|sonic-boom|prom-client)\/)/,
     'counters, log, values of the metrics',
