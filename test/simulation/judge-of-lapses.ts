@@ -113,7 +113,7 @@ function judgeSilence(
 }
 
 /** Invariant 8: every timer that fired and was armed again is reported once, and none that did not fire. */
-export function createLapseReportJudge({ plan, truthOf, log, nowMs, blame }: Court) {
+export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, blame }: Court) {
   // With several daemons each sees only its own part of a timer's life.
   const canTell = plan.daemons.length === 1 && !plan.faults.some(({ kind }) => FOREIGN.has(kind));
   const byIncarnation = new Map<Incarnation, Map<string, Known>>();
@@ -123,7 +123,8 @@ export function createLapseReportJudge({ plan, truthOf, log, nowMs, blame }: Cou
   /** A lapse takes its market out of guard in the same step. */
   function judgeHold(by: Incarnation, notice: Notice): void {
     if (plan.onLapse !== 'hold') return;
-    if (notice.kind === 'lapsed') lapsed.set(by, notice.market);
+    // What is out of guard already stays as it is.
+    if (notice.kind === 'lapsed' && intents.isGuarded(by, notice.market)) lapsed.set(by, notice.market);
     if (notice.kind === 'held') lapsed.delete(by);
     if (notice.kind !== 'renewed' || !lapsed.delete(by)) return;
     blame(
