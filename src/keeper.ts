@@ -1,14 +1,17 @@
+import { type Awaited, progressOf } from './core/commands.ts';
 import { createState } from './core/create.ts';
-import { describe } from './core/describe.ts';
-import { type CoreEvent, changesMuch, type Effect } from './core/events.ts';
+import {
+  type CoreEvent,
+  type CoreSettings,
+  changesMuch,
+  type Effect,
+  type OperatorCommand,
+  type Progress,
+} from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
-import type { OperatorCommand, Progress } from './core/operate.ts';
-import { type Awaited, progressOf } from './core/progress.ts';
-import type { CoreSettings } from './core/settings.ts';
-import type { Snapshot } from './core/snapshot.ts';
 import { type CoreState } from './core/state.ts';
 import { mayWrite, step } from './core/step.ts';
-import { type Summary, summarise } from './core/summary.ts';
+import { describe, type Snapshot, type Summary, summarise } from './core/view.ts';
 import type { Cancel, Clock, Exchange, Hear, Observer, PingOutcome } from './ports.ts';
 
 export interface Keeper {
@@ -24,8 +27,6 @@ export interface Keeper {
   readonly operate: (command: OperatorCommand, waitMs: number) => Promise<readonly Progress[]>;
   /** Takes new settings over. Only what may change while running may differ; see `config/config.ts`. */
   reload(settings: CoreSettings): void;
-  /** Takes another part of the exchange's limit over; the cadence follows. */
-  rebudget(budget: CoreSettings['budget']): void;
   /**
    * Resolves when none of the markets has to be waited for any more, at the latest after `waitMs`. Markets that are not
    * known any more have left and are not in the answer.
@@ -88,7 +89,6 @@ export function createKeeper(options: Options): Keeper {
       return waiting.settled(command.does, command.markets, waitMs);
     },
     reload: (next) => feed({ kind: 'reload', settings: next }),
-    rebudget: (budget) => feed({ kind: 'budget', budget }),
     settled: waiting.settled,
     snapshot() {
       const now = clock.now();
@@ -150,11 +150,6 @@ function createLoop(
         break;
       case 'abort':
         requests.abort(effect.attempt);
-        break;
-      case 'acquire':
-        exchange.acquire(effect.permits, effect.withinMs, (how) =>
-          feed({ kind: 'granted', permits: effect.permits, how }),
-        );
         break;
       case 'ping':
         exchange.ping(effect.base, effect.timeoutMs, (outcome) => feed(heardPing(effect.base, outcome)));
@@ -231,7 +226,7 @@ function createWaiting(clock: Clock, state: CoreState, onTurn: Keeper['onTurn'])
   return {
     settled(awaited, markets, waitMs) {
       const { promise, resolve } = Promise.withResolvers<readonly Progress[]>();
-      const configured = () => state.markets.filter(({ leaving }) => !leaving);
+      const configured = () => state.markets.filter(({ leaving }) => leaving === null);
       const names = markets ?? configured().map(({ settings }) => settings.market);
       const progress = (name: string): Progress | null => {
         const market = state.byName.get(name);

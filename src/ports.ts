@@ -1,6 +1,5 @@
-import type { BotWord } from './core/events.ts';
+import type { BotWord, FailureReason, OrderType, Outcome } from './core/events.ts';
 import type { Notice } from './core/notice.ts';
-import type { FailureReason, OrderType, Outcome } from './core/outcome.ts';
 import type { Instant } from './core/time.ts';
 
 /** Undoes what it was returned for; calling it again, or too late, does nothing. */
@@ -41,11 +40,8 @@ export type PingOutcome =
       readonly detail: string;
     };
 
-/** How a permit was come by: from the limiter, or past it because the limiter had not answered by `startByMs`. */
-export type Granted = 'in-turn' | 'overdue';
-
 /**
- * The exchange as the keeper sees it: two operations and the permission to use them. Callbacks instead of promises
+ * The exchange as the keeper sees it: two operations. Callbacks instead of promises
  * because a renewal must be written in the same synchronous step in which the core allowed it, and because virtual
  * time is exact only where nothing waits for a microtask.
  */
@@ -58,11 +54,6 @@ export interface Exchange {
   sync(request: SyncRequest, settled: (outcome: Outcome) => void): Cancel;
   /** Pings one base address and gives up after `timeoutMs`. Calls `settled` exactly once, never synchronously. */
   ping(base: number, timeoutMs: number, settled: (outcome: PingOutcome) => void): Cancel;
-  /**
-   * Asks the limiter of the kill-switch operation for `permits` requests. Calls `granted` once: synchronously where
-   * permits are in stock, else when the limiter gives them, at the latest `withinMs` from now.
-   */
-  acquire(permits: number, withinMs: number, granted: (how: Granted) => void): Cancel;
 }
 
 /** Takes a bot's word in. `agoMs`: how old the word may be at most; 0 where it was heard the moment it was said. */

@@ -1,7 +1,7 @@
+import type { Outcome } from '../src/core/events.ts';
 import type { Notice } from '../src/core/notice.ts';
-import type { Outcome } from '../src/core/outcome.ts';
 import { createKeeper } from '../src/keeper.ts';
-import type { Exchange, Granted, PingOutcome, SyncRequest } from '../src/ports.ts';
+import type { Exchange, PingOutcome, SyncRequest } from '../src/ports.ts';
 import { coreSettings, type SettingsOptions } from './core/core-settings.ts';
 import { createHostClock, createTimeline } from './simulation/virtual-clock.ts';
 
@@ -23,9 +23,7 @@ export function createStage(options: SettingsOptions = {}) {
     readonly timeoutMs: number;
     readonly settle: (outcome: PingOutcome) => void;
   }[] = [];
-  const leases: { readonly permits: number; readonly grant: (how: Granted) => void }[] = [];
   const notices: Notice[] = [];
-  const stock = { open: true };
   const exchange: Exchange = {
     sync(request, settle) {
       const call: Call = { request, settle, aborted: false };
@@ -36,11 +34,6 @@ export function createStage(options: SettingsOptions = {}) {
     },
     ping(base, timeoutMs, settle) {
       pings.push({ base, timeoutMs, settle });
-      return () => {};
-    },
-    acquire(permits, _withinMs, grant) {
-      if (stock.open) grant('in-turn');
-      else leases.push({ permits, grant });
       return () => {};
     },
   };
@@ -64,9 +57,7 @@ export function createStage(options: SettingsOptions = {}) {
     timeline,
     calls,
     pings,
-    leases,
     notices,
-    stock,
     run: (forMs: number) => timeline.runUntil(timeline.nowMs() + forMs),
     apply: (call: Call | undefined) => {
       if (call !== undefined) call.settle(applied(call));

@@ -9,9 +9,9 @@ test('how late the loop wakes up is told, and an answer in between is no waking'
   apply(calls[0]);
   expect(late).toEqual([]);
   run(1000);
-  expect(late.length).toBeGreaterThanOrEqual(4);
+  expect(late.length).toBeGreaterThanOrEqual(2);
   expect(Math.max(...late)).toBe(0);
-  clock.stall(400);
-  run(500);
+  clock.stall(900);
+  run(1500);
   expect(Math.max(...late)).toBeGreaterThan(140);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../src/core/outcome.ts';
+import type { Outcome } from '../src/core/events.ts';
 import { createKeeper } from '../src/keeper.ts';
 import { coreSettings } from './core/core-settings.ts';
 import { createStage } from './keeper-stage.ts';
@@ -48,7 +48,7 @@ describe('what happens while effects are carried out', () => {
     const keeper = createKeeper({
       settings: coreSettings({ markets: ['AAA:60:one', 'BBB:60:two'], liveness: { mode: 'beat' } }),
       clock,
-      exchange: { sync: () => () => {}, ping: () => () => {}, acquire: () => () => {} },
+      exchange: { sync: () => () => {}, ping: () => () => {} },
       observe: (notice) => {
         depth += 1;
         deepest = Math.max(deepest, depth);
@@ -83,7 +83,7 @@ describe('what happens while effects are carried out', () => {
 test('a request that is given up is given up at the port, and its outcome is taken from there', () => {
   const { keeper, calls, run, notices } = createStage();
   keeper.start();
-  run(1490);
+  run(9990);
   expect(calls[0]?.aborted).toBe(false);
   run(20);
   expect(calls[0]?.aborted).toBe(true);
@@ -134,16 +134,6 @@ test('pings go to every address with their time-out, and their outcome reaches t
       changed: true,
     },
   ]);
-});
-
-test('how a permit was come by is told to the core', () => {
-  const { keeper, leases, notices, calls, stock } = createStage();
-  stock.open = false;
-  keeper.start();
-  expect(calls).toEqual([]);
-  leases[0]?.grant('overdue');
-  expect(notices).toContainEqual({ kind: 'limiter-bypassed', permits: 1 });
-  expect(calls).toHaveLength(1);
 });
 
 test('new credentials are tried at once', () => {
@@ -243,9 +233,17 @@ describe('a command', () => {
   const disarm = { does: 'disarm', markets: null, forMs: 0 } as const;
 
   test('resolves when it has happened to the last market, in whatever order', async () => {
-    const { keeper, calls, run, apply } = createStage({ markets: ['AAA', 'BBB', 'CCC'], nonce: 'window' });
+    const { keeper, calls, run, apply } = createStage({
+      markets: ['AAA', 'BBB', 'CCC'],
+      nonce: 'window',
+      requestLifetimeMs: 1000,
+    });
     keeper.start();
     for (let next = 0; next < calls.length; next += 1) apply(calls[next]);
+    // Nothing of an earlier life can arrive any more.
+    const first = calls.length;
+    run(1100);
+    for (let next = first; next < calls.length; next += 1) apply(calls[next]);
     let over = false;
     const ended = keeper.operate(disarm, 5000).finally(() => {
       over = true;

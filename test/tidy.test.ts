@@ -152,6 +152,7 @@ describe('the sources', () => {
       'docs',
       'deploy',
       'bench',
+      'model',
     ];
     const known = new Set([...inFolder('src').map((path) => foldersOf(path)[1]), ...ofTheirOwn]);
     const folders = new Set(inFolder('test').flatMap((path) => foldersOf(path).slice(1, 2)));

@@ -430,13 +430,6 @@ function infos(s: Select, volatile: string): Alert[] {
       description: 'Renewals are tried all the same. If they fail as well, other alerts say so.',
     },
     {
-      name: 'KillswitchLimiterBypassed',
-      severity: 'info',
-      expr: `increase(${s('killswitch_limiter_bypasses_total')}[1h]) > 0`,
-      summary: 'Requests of {{ $labels.instance }} did not wait for the rate limiter.',
-      description: 'It had not answered in time {{ $value | humanize }} times in the last hour.',
-    },
-    {
       name: WATCHDOG,
       severity: 'info',
       expr: 'vector(1)',

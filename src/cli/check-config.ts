@@ -1,8 +1,7 @@
 import { type Command, Option } from 'commander';
 import { ASSUMED_ROUND_TRIP_MS, type Config, carriedPerSecond, toCoreSettings } from '../config/config.ts';
 import { type Loaded, loadConfig, printConfig } from '../config/load.ts';
-import { describePromise } from '../core/promise.ts';
-import { planCadence, seconds } from '../core/timing.ts';
+import { describePromise, planCadence, seconds } from '../core/promise.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 import { checkHost } from './host-check.ts';

@@ -1,6 +1,6 @@
 import { createSystemClock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
-import type { OrderType } from '../core/outcome.ts';
+import type { OrderType } from '../core/events.ts';
 import type { Verdict } from '../exchange/classify.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import type { Exchange } from '../ports.ts';

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { describe } from '../config/problem.ts';
-import type { CommandName } from '../core/operate.ts';
+import type { CommandName } from '../core/events.ts';
 import { LOG_LEVELS } from '../operator/control-sources.ts';
 import { sayCount } from '../operator/page-words.ts';
 import type { Clock } from '../ports.ts';

@@ -178,18 +178,14 @@ function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Colu
 
 /** What somebody must know of this market beyond its figures. */
 function noteOf(market: MarketStatus, now: number): string {
-  const { hold, leaving, handedOverInSeconds: moved, lastProblem, firesBy } = market;
+  const { hold, leaving, lastProblem, firesBy } = market;
   const held =
     hold === null
       ? ''
       : `${hold.why === 'lapsed' ? 'held after a lapse' : hold.why} until ${hold.untilAt === null ? 'it is armed' : sayTime(hold.untilAt, now)}`;
   const notes = [
     runsDown(market, now) ? `orders are cancelled by ${sayTime(firesBy ?? now, now)}` : '',
-    moved === null
-      ? leaving
-        ? 'no longer configured'
-        : ''
-      : `moved to another shard, left to it in ${seconds(moved)}`,
+    leaving ? 'no longer configured' : '',
     held,
     lastProblem ?? '',
   ];

@@ -1,6 +1,5 @@
-import type { OrderType } from '../core/outcome.ts';
-import { plannedPerSecond } from '../core/rate.ts';
-import { type CoreSettings, LOOKS_PER_MS } from '../core/settings.ts';
+import type { CoreSettings, OrderType } from '../core/events.ts';
+import { carriedPerSecond as carriedAt } from '../core/promise.ts';
 import { hashText } from '../util/hash.ts';
 import type { ListenAddress } from './addresses.ts';
 import { DEFAULT_BOT, type FileValues } from './schema.ts';
@@ -181,20 +180,17 @@ export function budgetOf(
 
 /** A round trip as it is reckoned with before one was measured, milliseconds. */
 export const ASSUMED_ROUND_TRIP_MS = 100;
-/** Share of the time that requests which follow one another are planned to take. */
-const SERIAL_SHARE = 0.8;
 
 /**
  * Renewals a second that this configuration can carry: what the rate limit allows, and with rising nonces, where one
  * request waits for the one before it, no more than the round trip lets through.
  */
 export function carriedPerSecond(
-  settings: Pick<CoreSettings, 'budget' | 'nonce'>,
+  settings: Pick<CoreSettings, 'budget' | 'nonce' | 'connections'>,
   roundTripMs: number | null,
 ): number {
-  const limit = plannedPerSecond(settings, roundTripMs);
-  if (settings.nonce === 'window') return limit;
-  return Math.min(limit, (SERIAL_SHARE * 1000) / Math.max(roundTripMs ?? ASSUMED_ROUND_TRIP_MS, 0.1));
+  const assumedMs = settings.nonce === 'window' ? null : ASSUMED_ROUND_TRIP_MS;
+  return carriedAt(settings, roundTripMs ?? assumedMs);
 }
 
 /** Durations in milliseconds, as the core counts. */
@@ -236,12 +232,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     },
     cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
-    handover: {
-      elsewhere: config.fleet.filter(({ market }) => !own.has(market)).map(toMarketSettings),
-      forMs: 0,
-    },
-    looksPerMs: LOOKS_PER_MS,
-    seed: hashText([...bases, ...config.markets.map(({ market }) => market)].join(' ')),
+    movedAway: config.fleet.map(({ market }) => market).filter((market) => !own.has(market)),
   };
 }
 

@@ -1,5 +1,4 @@
-import { plannedPerSecond } from '../core/rate.ts';
-import { planCadence } from '../core/timing.ts';
+import { carriedPerSecond, planCadence } from '../core/promise.ts';
 import { suggest } from '../util/nearest.ts';
 import {
   type Checked,
@@ -154,7 +153,10 @@ function meantMarket(text: string): string | null {
 
 function checkCadence({ exchange, shard }: Settled, fleet: readonly MarketConfig[]): Mistake[] {
   const markets = marketsOf(shard, fleet).map(toMarketSettings);
-  const { problems } = planCadence(markets, plannedPerSecond({ budget: budgetOf(exchange, shard) }, null));
+  const { problems } = planCadence(
+    markets,
+    carriedPerSecond({ ...exchange, budget: budgetOf(exchange, shard) }, null),
+  );
   return problems.map((text) => ({ path: ['markets'], text }));
 }
 

@@ -1,5 +1,5 @@
 import type { XStatic } from 'typebox/schema';
-import { ORDER_TYPES } from '../core/outcome.ts';
+import { ORDER_TYPES } from '../core/events.ts';
 
 /** What the checks and messages read of a JSON Schema node. */
 export interface SchemaNode {

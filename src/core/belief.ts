@@ -1,10 +1,136 @@
+import type { ServerTimer } from './events.ts';
 import type { Certainty } from './notice.ts';
-import type { ServerTimer } from './outcome.ts';
-import { ROUNDING_MS } from './promise.ts';
-import { type Attempt, awakeMs, type Belief, type CoreState, type MarketState } from './state.ts';
+import { ROUNDING_MS, TRIP_MS } from './promise.ts';
+import { type Attempt, type Belief, type CoreState, type MarketState, momentOf } from './state.ts';
 
 /** Clocks of two hosts drift apart by at most this share: belief gives it away on both sides. */
 const DRIFT = 200e-6;
+/** The same stamps again so long after the answer that told them are an old answer, and not a new timer. */
+const REPEATED_STAMPS_MS = 2000;
+
+/**
+ * Folds what is known of a market's timer from the requests that can decide about it. Two rules hold all of it:
+ *
+ * - A confirmed renewal leaves the timer armed from when it was written until a timeout later, unless something else may
+ *   be carried out behind it: a renewal then leaves its own timeout from there, a delete leaves nothing.
+ * - Whatever may still be carried out, or was, may fire a timeout after the latest moment at which that happens.
+ *
+ * The exchange counts whole seconds and may round either way, so that a second is given away on both sides.
+ */
+export function bounds(state: CoreState, market: MarketState): void {
+  const { belief } = market;
+  const counting = belief.writes.filter((write) => !isFenced(state, belief, write));
+  belief.notBefore = null;
+  let notAfterMs = Number.NEGATIVE_INFINITY;
+  let heldUntilMs = Number.NEGATIVE_INFINITY;
+  for (const write of counting) {
+    if (write.purpose === 'delete') continue;
+    notAfterMs = Math.max(notAfterMs, latestFiring(state, write));
+    if (write.status !== 'confirmed') continue;
+    heldUntilMs = Math.max(heldUntilMs, write.at.awakeMs + leastMs(write.shortestMs));
+    const lasts = surelyLasts(state, write, counting);
+    if (lasts !== null && lasts.lifeMs >= (belief.notBefore?.lifeMs ?? Number.NEGATIVE_INFINITY))
+      belief.notBefore = lasts;
+  }
+  belief.notAfterMs = notAfterMs === Number.NEGATIVE_INFINITY ? null : notAfterMs;
+  if (heldUntilMs > Number.NEGATIVE_INFINITY) market.heldUntilAwakeMs = heldUntilMs;
+}
+
+/** With rising nonces an accepted request fences every earlier one: it is refused as stale when it arrives. */
+function isFenced({ settings }: CoreState, { writes }: Belief, { id }: Attempt): boolean {
+  if (settings.nonce !== 'increasing') return false;
+  return writes.some((other) => other.status === 'confirmed' && other.id > id);
+}
+
+/** Could `other` be carried out behind `write`? What is newer always can, what is older in a nonce window alone. */
+function mayFollow({ settings }: CoreState, other: Attempt, write: Attempt): boolean {
+  if (other === write) return false;
+  return other.id > write.id || (settings.nonce === 'window' && other.untilMs > write.at.monoMs);
+}
+
+/** Until when a confirmed renewal surely keeps the timer armed; null where a delete may have ended it. */
+function surelyLasts(state: CoreState, write: Attempt, counting: readonly Attempt[]): Belief['notBefore'] {
+  let lifeMs = write.at.lifeMs + leastMs(write.shortestMs);
+  let awakeMs = write.at.awakeMs + leastMs(write.shortestMs);
+  for (const other of counting) {
+    if (!mayFollow(state, other, write)) continue;
+    if (other.purpose === 'delete') return null;
+    const later = other.at.monoMs > write.at.monoMs ? other.at : write.at;
+    lifeMs = Math.min(lifeMs, later.lifeMs + leastMs(other.shortestMs));
+    awakeMs = Math.min(awakeMs, later.awakeMs + leastMs(other.shortestMs));
+  }
+  return { lifeMs, awakeMs };
+}
+
+function leastMs(timeoutMs: number): number {
+  return (timeoutMs - ROUNDING_MS) * (1 - DRIFT);
+}
+
+function latestFiring({ settings }: CoreState, { untilMs, longestMs }: Attempt): number {
+  return untilMs + longestMs * (1 + DRIFT) + ROUNDING_MS + settings.cancellationDelayMs;
+}
+
+/**
+ * In a nonce window requests of an earlier life of this daemon may still be on their way: a renewal, a cut to the
+ * shortest timer, or a delete. With rising nonces the first accepted request fences them.
+ */
+export function believeEarlierLife(state: CoreState, market: MarketState): void {
+  const untilMs = state.startedMs + state.settings.requestLifetimeMs;
+  if (state.settings.nonce !== 'window' || state.now.monoMs >= untilMs) return;
+  const stray: Omit<Attempt, 'purpose'> = {
+    id: 0,
+    market,
+    base: 0,
+    at: momentOf(state),
+    dueMs: state.now.monoMs,
+    epoch: 0,
+    takesLane: false,
+    deadlineMs: untilMs,
+    status: 'unknown',
+    left: true,
+    untilMs,
+    shortestMs: TRIP_MS,
+    longestMs: market.settings.timeoutMs,
+  };
+  market.belief.writes.push({ ...stray, purpose: 'renew' }, { ...stray, purpose: 'delete' });
+  bounds(state, market);
+}
+
+/** A request is about to be written. It may leave until it is given up, and be carried out within its lifetime after that. */
+export function believeWritten(state: CoreState, attempt: Attempt): void {
+  attempt.market.belief.writes.push(attempt);
+  bounds(state, attempt.market);
+}
+
+/** Its first byte leaves at `monoMs`: from here on its lifetime counts. */
+export function believeLeft(state: CoreState, attempt: Attempt, monoMs: number): void {
+  attempt.left = true;
+  attempt.untilMs = monoMs + state.settings.requestLifetimeMs;
+  bounds(state, attempt.market);
+}
+
+/** The exchange did not, and will not, carry the attempt out: it leaves no trace. */
+export function believeNotApplied(state: CoreState, attempt: Attempt): void {
+  const { market } = attempt;
+  market.belief.writes = market.belief.writes.filter((write) => write !== attempt);
+  bounds(state, market);
+}
+
+/** No answer that can be believed: the exchange may carry the attempt out at any time within its lifetime. */
+export function believeUnknown(state: CoreState, attempt: Attempt): void {
+  attempt.status = 'unknown';
+  // Given up before it left: it can no longer leave.
+  if (!attempt.left) attempt.untilMs = state.now.monoMs + state.settings.requestLifetimeMs;
+  tidy(state, attempt.market);
+}
+
+/** The exchange confirmed a delete. */
+export function believeDeleted(state: CoreState, attempt: Attempt): void {
+  attempt.status = 'confirmed';
+  attempt.untilMs = state.now.monoMs;
+  attempt.market.belief.server = null;
+  tidy(state, attempt.market);
+}
 
 /** What one confirmation says about the time before it. */
 export interface Confirmation {
@@ -14,195 +140,54 @@ export interface Confirmation {
   readonly unresolved: number;
   /** How the exchange's answer differs from what was asked for; null where it does not. */
   readonly altered: string | null;
-  /** A newer attempt had already been confirmed: nothing to learn but the upper end. */
-  readonly stale: boolean;
 }
 
-/**
- * A request is about to be written: from here on a timer may exist that fires as late as the request's lifetime plus
- * its timeout from now. Nothing is gained for the lower end before a confirmation arrives; what ends or shortens the
- * timer may do so any time from now.
- */
-export function believeWritten(state: CoreState, attempt: Attempt): void {
-  const { market } = attempt;
-  const { belief } = market;
-  if (attempt.purpose === 'delete') {
-    loseGuarantee(market);
-    return;
-  }
-  // A trip, or the first renewal with a shorter timeout, may cut the timer the moment it arrives.
-  believeCut(state, belief, attempt.writtenLifeMs, attempt.timeoutMs);
-  resolveUpperEnd(state, market);
+/** Does the exchange repeat an earlier answer, as a cache does? Stamps that stand still are no confirmation. */
+export function isRepeated({ belief }: MarketState, attempt: Attempt, timer: ServerTimer): boolean {
+  const { server, writes } = belief;
+  if (server === null || attempt.purpose === 'delete') return false;
+  const last = writes.findLast(({ status, purpose }) => status === 'confirmed' && purpose !== 'delete');
+  return (
+    last !== undefined &&
+    attempt.at.monoMs - last.untilMs > REPEATED_STAMPS_MS &&
+    timer.startTime === server.startTime &&
+    timer.cancellationTime === server.cancellationTime
+  );
 }
 
-/** The latest firing of anything that was confirmed, is under way, or may still land. */
-function resolveUpperEnd(state: CoreState, market: MarketState): void {
-  const { belief } = market;
-  const rising = state.settings.nonce === 'increasing';
-  const ends: number[] = [];
-  if (belief.confirmedUntilMs !== null) ends.push(belief.confirmedUntilMs);
-  if (belief.strayUntilMs > 0) ends.push(belief.strayUntilMs + lastsAtMost(state, belief.strayLongestMs));
-  for (const attempt of market.inFlight) {
-    // With rising nonces an accepted one fences every earlier one: it is refused when it arrives.
-    const fenced = rising && attempt.id < belief.lastAppliedId;
-    if (attempt.purpose !== 'delete' && !fenced) ends.push(latestOf(state, attempt));
-  }
-  belief.notAfterMs = ends.length === 0 ? null : Math.max(...ends);
-}
-
-function believeUntil(state: CoreState, belief: Belief, untilLifeMs: number): void {
-  belief.notBeforeLifeMs = untilLifeMs;
-  belief.notBeforeAwakeMs = awakeMs(state) + (untilLifeMs - state.lifeMs);
-  state.guardedUntilAwakeMs = Math.min(state.guardedUntilAwakeMs, belief.notBeforeAwakeMs);
-}
-
-/** Something that was written, or may land, from `fromLifeMs` on leaves a timer of only `timeoutMs`. */
-function believeCut(state: CoreState, belief: Belief, fromLifeMs: number, timeoutMs: number): void {
-  if (belief.notBeforeLifeMs === null) return;
-  const leastLifeMs = fromLifeMs + (timeoutMs - ROUNDING_MS) * (1 - DRIFT);
-  if (leastLifeMs < belief.notBeforeLifeMs) believeUntil(state, belief, leastLifeMs);
-}
-
-/** Nothing is guaranteed to be armed any more. */
-export function forget(belief: Belief): void {
-  belief.notBeforeLifeMs = null;
-  belief.notBeforeAwakeMs = null;
-}
-
-/** Forgets the guarantee, but for its end: by that it is told whether a delete came too late for the orders. */
-export function loseGuarantee(market: MarketState): void {
-  market.heldUntilAwakeMs = market.belief.notBeforeAwakeMs ?? market.heldUntilAwakeMs;
-  forget(market.belief);
-}
-
-/** The exchange did not, and will not, carry the attempt out: it leaves no trace in the belief. */
-export function believeNotApplied(state: CoreState, attempt: Attempt): void {
-  resolveUpperEnd(state, attempt.market);
-}
-
-/** No answer that can be believed: the exchange may carry the attempt out at any time within the request's lifetime. */
-export function believeUnknown(state: CoreState, attempt: Attempt): void {
-  const { belief } = attempt.market;
-  if (attempt.id < belief.lastAppliedId && state.settings.nonce === 'increasing') {
-    resolveUpperEnd(state, attempt.market);
-    return;
-  }
-  const strayUntilMs = attempt.writtenMs + state.settings.requestLifetimeMs;
-  if (attempt.purpose === 'delete') {
-    // It was believed to do its worst when it was written; what comes after it may be undone by it.
-    belief.strayDeleteUntilMs = Math.max(belief.strayDeleteUntilMs, strayUntilMs);
-    return;
-  }
-  noteCut(state, belief, attempt, strayUntilMs);
-  belief.unresolved += 1;
-  belief.strayLongestMs = Math.max(belief.strayUntilMs > 0 ? belief.strayLongestMs : 0, attempt.timeoutMs);
-  belief.lastUnresolvedId = attempt.id;
-  belief.strayAwakeMs = Math.max(belief.strayAwakeMs, attempt.writtenAwakeMs + attempt.timeoutMs);
-  belief.strayUntilMs = Math.max(belief.strayUntilMs, strayUntilMs);
-  resolveUpperEnd(state, attempt.market);
-}
-
-function noteCut(state: CoreState, belief: Belief, attempt: Attempt, untilMs: number): void {
-  const open = belief.strayCutUntilMs > state.now.monoMs;
-  belief.strayCutMs = open ? Math.min(belief.strayCutMs, attempt.timeoutMs) : attempt.timeoutMs;
-  belief.strayCutUntilMs = Math.max(belief.strayCutUntilMs, untilMs);
-}
-
-/** The exchange confirmed a renewal. Design, invariants 1 and 8. */
+/** The exchange confirmed a renewal or a cut. */
 export function believeApplied(state: CoreState, attempt: Attempt, timer: ServerTimer): Confirmation {
   const { market } = attempt;
   const { belief } = market;
   const grantedMs = (timer.cancellationTime - timer.startTime) * 1000;
-  const altered = describeAlteration(attempt, timer, grantedMs);
-  const shortestMs = Math.max(0, Math.min(attempt.timeoutMs, grantedMs));
-  const longestMs = Math.max(attempt.timeoutMs, grantedMs);
-  const latestMs = state.now.monoMs + longest(longestMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
-
-  if (attempt.id < belief.lastAppliedId) {
-    belief.confirmedUntilMs = Math.max(belief.confirmedUntilMs ?? latestMs, latestMs);
-    // Without rising nonces it may have landed behind the newer one; a shorter timer is then all that is left.
-    if (state.settings.nonce === 'window') believeCut(state, belief, belief.lastAppliedLifeMs, shortestMs);
-    resolveUpperEnd(state, market);
-    return { lapse: null, unresolved: 0, altered, stale: true };
-  }
-
-  const unresolved = belief.unresolved + market.inFlight.filter(({ id }) => id < attempt.id).length;
+  const askedMs = attempt.longestMs;
+  const altered = describeAlteration(attempt, timer, grantedMs, askedMs);
+  const unresolved = belief.writes.filter((write) => mayHaveBridged(state, write, attempt)).length;
   const lapse = judgeLapse(state, belief, timer, unresolved);
-  belief.server = { startTime: timer.startTime, cancellationTime: timer.cancellationTime };
-  belief.lastAppliedId = attempt.id;
-  belief.lastAppliedLifeMs = attempt.writtenLifeMs;
-  const untilLifeMs = attempt.writtenLifeMs + (shortestMs - ROUNDING_MS) * (1 - DRIFT);
-  believeUntil(state, belief, untilLifeMs);
-  belief.expiryWallMs = attempt.writtenWallMs + shortestMs;
-  const rising = state.settings.nonce === 'increasing';
-  if (belief.lastUnresolvedId < attempt.id) belief.unresolved = 0;
-  if (belief.strayUntilMs <= attempt.writtenMs || (rising && belief.lastUnresolvedId < attempt.id)) {
-    belief.strayUntilMs = 0;
-    belief.strayCutUntilMs = 0;
-  }
-  // Wherever a stray cut lands after this renewal, it leaves its own time from there; a stray delete leaves nothing.
-  if (belief.strayCutUntilMs > state.now.monoMs)
-    believeCut(state, belief, attempt.writtenLifeMs, belief.strayCutMs);
-  believeOthersOnTheirWay(state, attempt, rising);
-  if (rising) belief.strayDeleteUntilMs = 0;
-  else if (belief.strayDeleteUntilMs > state.now.monoMs) forget(belief);
-  belief.confirmedUntilMs = rising ? latestMs : believeOverlapping(state, attempt, shortestMs, latestMs);
-  belief.lastsAwakeMs = attempt.writtenAwakeMs + longestMs;
-  resolveUpperEnd(state, market);
-  return { lapse, unresolved, altered, stale: false };
+  // By the stamps and not by the numbers: in a nonce window an older request may be carried out behind a newer one.
+  belief.server = newestStamps(belief.server, timer);
+  attempt.status = 'confirmed';
+  attempt.untilMs = state.now.monoMs;
+  attempt.shortestMs = Math.max(0, Math.min(askedMs, grantedMs));
+  attempt.longestMs = Math.max(askedMs, grantedMs);
+  tidy(state, market);
+  return { lapse, unresolved, altered };
 }
 
-/**
- * Requests that ask for a shorter timer and are still on their way may land behind the one that was confirmed: newer
- * ones in any case, older ones where nonces do not rise.
- */
-function believeOthersOnTheirWay(state: CoreState, confirmed: Attempt, rising: boolean): void {
-  for (const other of confirmed.market.inFlight) {
-    if (other.purpose === 'delete' || (rising && other.id < confirmed.id)) continue;
-    const fromLifeMs = Math.max(confirmed.writtenLifeMs, other.writtenLifeMs);
-    believeCut(state, confirmed.market.belief, fromLifeMs, other.timeoutMs);
-  }
+function newestStamps(
+  known: Belief['server'],
+  { startTime, cancellationTime }: ServerTimer,
+): Belief['server'] {
+  if (known === null || startTime > known.startTime) return { startTime, cancellationTime };
+  if (startTime < known.startTime) return known;
+  return { startTime, cancellationTime: Math.max(cancellationTime, known.cancellationTime) };
 }
 
-/**
- * Takes in what was confirmed while this attempt was on its way, and may have been carried out after it. Returns the
- * latest firing of any of them.
- */
-function believeOverlapping(
-  state: CoreState,
-  attempt: Attempt,
-  shortestMs: number,
-  latestMs: number,
-): number {
-  const { market, writtenMs, writtenLifeMs } = attempt;
-  const { belief } = market;
-  let untilMs = latestMs;
-  for (const other of belief.overlapping) {
-    if (other.repliedMs <= writtenMs) continue;
-    untilMs = Math.max(untilMs, other.latestMs);
-    believeCut(state, belief, writtenLifeMs, other.shortestMs);
-  }
-  belief.overlapping.push({ repliedMs: state.now.monoMs, shortestMs, latestMs });
-  // What was confirmed before everything that is on its way was written lies in the past.
-  belief.overlapping = belief.overlapping.filter(({ repliedMs }) =>
-    market.inFlight.some((other) => other.writtenMs < repliedMs),
-  );
-  return untilMs;
-}
-
-/** The exchange confirmed a delete, and every renewal written before it had settled. */
-export function believeDeleted(state: CoreState, attempt: Attempt): void {
-  const { belief } = attempt.market;
-  forget(belief);
-  belief.expiryWallMs = null;
-  belief.server = null;
-  belief.unresolved = 0;
-  belief.confirmedUntilMs = null;
-  belief.lastsAwakeMs = 0;
-  belief.strayAwakeMs = 0;
-  if (state.settings.nonce === 'increasing' || belief.strayUntilMs <= attempt.writtenMs)
-    belief.strayUntilMs = 0;
-  resolveUpperEnd(state, attempt.market);
+/** Could this request of unknown outcome have kept the timer alive until the confirmed one came? */
+function mayHaveBridged(state: CoreState, write: Attempt, confirmed: Attempt): boolean {
+  if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
+  if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
+  return write.id < confirmed.id || state.settings.nonce === 'window';
 }
 
 /**
@@ -211,25 +196,28 @@ export function believeDeleted(state: CoreState, attempt: Attempt): void {
  * the timer over the gap; then nobody can be certain.
  */
 function judgeLapse(
-  state: CoreState,
-  belief: Belief,
+  { settings }: CoreState,
+  { server }: Belief,
   timer: ServerTimer,
   unresolved: number,
 ): Certainty | null {
-  if (belief.server === null) return null;
-  const sinceEndMs = (timer.startTime - belief.server.cancellationTime) * 1000;
+  if (server === null) return null;
+  const sinceEndMs = (timer.startTime - server.cancellationTime) * 1000;
   if (sinceEndMs < 0) return null;
   // The exchange may take its time to fire, and may round its stamps up by a second.
-  const surely = sinceEndMs >= ROUNDING_MS + state.settings.cancellationDelayMs;
+  const surely = sinceEndMs >= ROUNDING_MS + settings.cancellationDelayMs;
   return surely && unresolved === 0 ? 'certain' : 'possible';
 }
 
-function describeAlteration(attempt: Attempt, timer: ServerTimer, grantedMs: number): string | null {
+function describeAlteration(
+  { market }: Attempt,
+  timer: ServerTimer,
+  grantedMs: number,
+  askedMs: number,
+): string | null {
   const said: string[] = [];
-  if (grantedMs !== attempt.timeoutMs) {
-    said.push(`a timer of ${grantedMs / 1000} s instead of ${attempt.timeoutMs / 1000} s`);
-  }
-  const asked = new Set<string>(attempt.market.settings.types ?? ['spot', 'margin', 'futures']);
+  if (grantedMs !== askedMs) said.push(`a timer of ${grantedMs / 1000} s instead of ${askedMs / 1000} s`);
+  const asked = new Set<string>(market.settings.types ?? ['spot', 'margin', 'futures']);
   const given = new Set<string>(timer.types ?? ['spot', 'margin', 'futures']);
   if (asked.size !== given.size || [...asked].some((type) => !given.has(type))) {
     said.push(`order types ${[...given].join(', ') || 'none'} instead of ${[...asked].join(', ')}`);
@@ -237,23 +225,40 @@ function describeAlteration(attempt: Attempt, timer: ServerTimer, grantedMs: num
   return said.length === 0 ? null : `the exchange answered with ${said.join(' and ')}`;
 }
 
-function latestOf(state: CoreState, attempt: Attempt): number {
-  const { requestLifetimeMs, cancellationDelayMs } = state.settings;
-  return (
-    attempt.writtenMs + requestLifetimeMs + longest(attempt.timeoutMs) + ROUNDING_MS + cancellationDelayMs
+/** Forgets settled requests that can no longer decide about anything, and folds the rest. */
+export function tidy(state: CoreState, market: MarketState): void {
+  const { belief } = market;
+  belief.writes = belief.writes.filter((write) => !isOver(state, belief, write));
+  bounds(state, market);
+}
+
+function isOver(state: CoreState, belief: Belief, write: Attempt): boolean {
+  if (write.status === 'open' || write.status === 'abandoned') return false;
+  const overtaken = belief.writes.some(
+    (other) => other.status === 'confirmed' && other.id > write.id && !mayFollow(state, write, other),
   );
+  if (overtaken) return true;
+  const { monoMs } = state.now;
+  if (write.untilMs > monoMs || (write.purpose !== 'delete' && latestFiring(state, write) > monoMs))
+    return false;
+  // It decides for as long as there is a timer that it may have ended or cut.
+  return belief.writes.every((other) => other.status !== 'confirmed' || !mayFollow(state, write, other));
 }
 
-function lastsAtMost(state: CoreState, timeoutMs: number): number {
-  return longest(timeoutMs) + ROUNDING_MS + state.settings.cancellationDelayMs;
+/** Until when the timer lasts if every request was carried out when it was written, on the awake clock. */
+export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): number {
+  let untilMs = Number.NEGATIVE_INFINITY;
+  for (const write of belief.writes) {
+    if (write.purpose === 'delete' || isFenced(state, belief, write)) continue;
+    untilMs = Math.max(untilMs, write.at.awakeMs + write.longestMs);
+  }
+  return untilMs;
 }
 
-function longest(timeoutMs: number): number {
-  return timeoutMs * (1 + DRIFT);
-}
-
-/** Whether the timer has surely fired by now, seen from the belief alone. */
-export function hasSurelyFired(state: CoreState, market: MarketState): boolean {
-  const { notAfterMs } = market.belief;
-  return notAfterMs !== null && state.now.monoMs > notAfterMs;
+/** Until when a renewal or a cut of unknown outcome may still be carried out, monotonic milliseconds; 0 where none can. */
+export function straysUntilMs({ belief }: MarketState): number {
+  let untilMs = 0;
+  for (const { status, purpose, untilMs: until } of belief.writes)
+    if (status === 'unknown' && purpose !== 'delete') untilMs = Math.max(untilMs, until);
+  return untilMs;
 }

@@ -1,4 +1,4 @@
-import type { FailureReason, Pinged } from './outcome.ts';
+import type { FailureReason, Pinged } from './events.ts';
 
 /** How sure it is that a timer fired. `possible` where an answer that got lost could have kept it alive. */
 export const CERTAINTIES = ['certain', 'possible'] as const;
@@ -85,13 +85,6 @@ export type Notice =
       readonly unresolved: number;
       readonly rearms: boolean;
     }
-  /** A timer that nobody wants renewed has surely fired by now; said once. `firedByWallMs`: Unix milliseconds. */
-  | {
-      readonly kind: 'fired';
-      readonly market: string;
-      readonly why: Firing;
-      readonly firedByWallMs: number;
-    }
   | {
       readonly kind: 'refused';
       readonly market: string;
@@ -135,6 +128,13 @@ export type Notice =
       readonly untilWallMs: number | null;
     }
   | { readonly kind: 'released'; readonly market: string; readonly why: 'operator' | 'pause-over' }
+  /** A timer that was left to fire, or cut short, has surely fired: the market's orders were cancelled by then. */
+  | {
+      readonly kind: 'fired';
+      readonly market: string;
+      readonly why: Firing;
+      readonly firedByWallMs: number;
+    }
   /** The timer was cut to its shortest: the orders are cancelled by `firesByWallMs`, Unix milliseconds. */
   | {
       readonly kind: 'tripped';
@@ -147,11 +147,7 @@ export type Notice =
       readonly added: readonly string[];
       readonly removed: readonly string[];
       readonly changed: readonly string[];
-      /** Another shard's from now on. */
-      readonly moved: readonly string[];
     }
-  /** The time in which another shard's markets were guarded here as well is over: they leave. */
-  | { readonly kind: 'handed-over'; readonly markets: readonly string[] }
   /**
    * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
    * or had surely fired.
@@ -166,7 +162,6 @@ export type Notice =
       readonly bot: string;
       readonly state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
     }
-  | { readonly kind: 'limiter-bypassed'; readonly permits: number }
   | (Pinged & { readonly changed: boolean })
   | { readonly kind: 'all-armed'; readonly markets: number; readonly sinceStartMs: number }
   | {

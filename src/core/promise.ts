@@ -1,14 +1,133 @@
-import type { CoreSettings } from './settings.ts';
-import { retryGapMs, seconds } from './timing.ts';
+import type { CoreSettings } from './events.ts';
+import { clamp } from './time.ts';
 
-/** A round trip as the promise assumes it before one was measured. */
-const ASSUMED_ROUND_TRIP_MS = 200;
+/** The core looks at the clocks at least this often: that is how it notices that time was lost. */
+export const TICK_MS = 500;
+/** A wake-up that comes later than this is a stall: the host stood still, or the process did. */
+export const LATE_MS = 250;
+/** The fewest renewals that must fit into a timeout: one may be lost and one may be late. */
+export const LEAST_ATTEMPTS = 3;
+const SHARE = 0.1;
+const LOST_AT_MOST = 0.15;
+const ROUNDING_AND_GAP_MS = 1250;
+/** Stretched by this, every period is a third of its timeout. */
+const MOST_STRETCH = 5;
+/** Two renewals within one second of the exchange's clock are worth the same: it counts whole seconds. */
+const SHORTEST_PERIOD_MS = 1000;
+const LONGEST_PERIOD_MS = 10_000;
+
+export interface Cadenced {
+  readonly market: string;
+  readonly timeoutMs: number;
+  readonly renewEveryMs: number | null;
+}
+
+export interface CadencePlan {
+  /** One period per market, in the order given. */
+  readonly periodsMs: readonly number[];
+  /** Sentences about markets whose timeout would not fit three renewals; empty when the plan holds. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * How often each market is renewed: proportional to its timeout, so that every market survives the same share of it
+ * (relative max-min), within 1 s and 10 s, as often as `capacityPerSecond` requests a second allow. Long timers give
+ * way first: the upper bound of 10 s is lifted before anybody gets fewer renewals than it should have, and only then
+ * are all periods stretched alike, until three fit into each timeout.
+ */
+export function planCadence(markets: readonly Cadenced[], capacityPerSecond: number): CadencePlan {
+  const periodOf = (stretch: number, longestMs: number) => (market: Cadenced) =>
+    market.renewEveryMs ??
+    clamp(
+      Math.min(desiredPeriodMs(market.timeoutMs), longestMs) * stretch,
+      SHORTEST_PERIOD_MS,
+      market.timeoutMs / LEAST_ATTEMPTS,
+    );
+  const rate = (stretch: number, longestMs: number) => {
+    let sum = 0;
+    const period = periodOf(stretch, longestMs);
+    for (const market of markets) sum += 1000 / period(market);
+    return sum;
+  };
+  const fits = (stretch: number, longestMs: number) => rate(stretch, longestMs) <= capacityPerSecond;
+
+  const slowestMs = markets.reduce(
+    (most, { timeoutMs }) => Math.max(most, timeoutMs * SHARE),
+    LONGEST_PERIOD_MS,
+  );
+  let stretch = 1;
+  let longestMs = LONGEST_PERIOD_MS;
+  if (!fits(stretch, longestMs)) {
+    if (fits(stretch, slowestMs)) {
+      longestMs = smallestThatFits(LONGEST_PERIOD_MS, slowestMs, (ms) => fits(1, ms));
+    } else {
+      longestMs = slowestMs;
+      stretch = smallestThatFits(1, MOST_STRETCH, (factor) => fits(factor, slowestMs));
+    }
+  }
+  const periodsMs = markets.map(periodOf(stretch, longestMs));
+  return {
+    periodsMs,
+    problems: findProblems(markets, periodsMs, rate(stretch, longestMs), capacityPerSecond),
+  };
+}
+
+/**
+ * The period where nothing presses: a tenth of the timeout. Timers between 10 and 25 s get a shorter one: rounding and
+ * the last gap cost them more, and period, rounding and gap together shall not cost more than 15 % of the timeout.
+ */
+function desiredPeriodMs(timeoutMs: number): number {
+  return Math.max(
+    SHORTEST_PERIOD_MS,
+    Math.min(timeoutMs * SHARE, timeoutMs * LOST_AT_MOST - ROUNDING_AND_GAP_MS),
+  );
+}
+
+function findProblems(
+  markets: readonly Cadenced[],
+  periodsMs: readonly number[],
+  neededPerSecond: number,
+  capacityPerSecond: number,
+): string[] {
+  const problems: string[] = [];
+  markets.forEach((market, index) => {
+    const periodMs = periodsMs[index] ?? Number.POSITIVE_INFINITY;
+    if (market.timeoutMs / periodMs < LEAST_ATTEMPTS - 1e-9) {
+      problems.push(
+        `${market.market}: a renewal every ${seconds(periodMs)} fits ${Math.floor(market.timeoutMs / periodMs)} attempts into a timeout of ${seconds(market.timeoutMs)}; at least ${LEAST_ATTEMPTS} must fit: renew at least every ${seconds(market.timeoutMs / LEAST_ATTEMPTS)} or raise the timeout`,
+      );
+    }
+  });
+  if (neededPerSecond > capacityPerSecond * (1 + 1e-9)) {
+    problems.push(
+      `${markets.length} markets need ${neededPerSecond.toFixed(1)} renewals a second to fit ${LEAST_ATTEMPTS} attempts into every timeout, ${capacityPerSecond.toFixed(1)} can be carried, with some room left for retries: raise exchange.budgetShare or the timeouts, or take fewer markets`,
+    );
+  }
+  return problems;
+}
+
+/** Smallest value between `low` (which does not fit) and `high` that fits, to one part in a million. */
+function smallestThatFits(low: number, high: number, fits: (value: number) => boolean): number {
+  let left = low;
+  let right = high;
+  for (let round = 0; round < 20; round += 1) {
+    const middle = (left + right) / 2;
+    if (fits(middle)) right = middle;
+    else left = middle;
+  }
+  return right;
+}
+
+/** The time that an answer takes, as the promise assumes it before one was measured. */
+export const ASSUMED_ANSWER_MS = 200;
 /** Timers are counted in whole seconds of the exchange's clock: a second is lost to rounding. */
 export const ROUNDING_MS = 1000;
+/** No two attempts of a market follow each other faster, but for a new nonce after a stale one. */
+export const SHORTEST_GAP_MS = 250;
 /** `trip` sets the shortest timer that the exchange takes. */
 export const TRIP_MS = 5000;
 
-/** The promise of the design, section 1, in milliseconds for one market. */
+/** The promise of the README, section 1, in milliseconds for one market. */
 export interface Bounds {
   /** Any stretch without a successful request shorter than this lapses nothing. */
   readonly survivesMs: number;
@@ -18,26 +137,34 @@ export interface Bounds {
   readonly daemonDeathMs: number;
 }
 
-/** W = T - 1 - P - d - g, H + l + T + 1 + s and l + T + 1 + s. */
-export function boundsOf(settings: CoreSettings, index: number, periodMs: number): Bounds {
+/**
+ * W = T - 1 - P - d - g, H + l + T + 1 + s and l + T + 1 + s, with d = `answerMs`: the time that an answer takes. With
+ * `onStale: trip` the second one is the same: an exchange that is away cannot be asked to cut the timer.
+ */
+export function boundsOf(
+  settings: CoreSettings,
+  index: number,
+  periodMs: number,
+  answerMs: number = ASSUMED_ANSWER_MS,
+): Bounds {
   const timeoutMs = settings.markets[index]?.timeoutMs ?? 0;
-  const lastGapMs = retryGapMs(1, false);
-  const survivesMs = Math.max(0, timeoutMs - ROUNDING_MS - periodMs - ASSUMED_ROUND_TRIP_MS - lastGapMs);
+  const survivesMs = Math.max(0, timeoutMs - ROUNDING_MS - periodMs - answerMs - SHORTEST_GAP_MS);
   const daemonDeathMs = settings.requestLifetimeMs + timeoutMs + ROUNDING_MS + settings.cancellationDelayMs;
-  const { mode, ttlMs, onStale } = settings.liveness;
-  const lastTimeoutMs = onStale === 'trip' ? Math.min(TRIP_MS, timeoutMs) : timeoutMs;
-  const botDeathMs =
-    mode === 'none'
-      ? null
-      : ttlMs + settings.requestLifetimeMs + lastTimeoutMs + ROUNDING_MS + settings.cancellationDelayMs;
+  const { mode, ttlMs } = settings.liveness;
+  const botDeathMs = mode === 'none' ? null : ttlMs + daemonDeathMs;
   return { survivesMs, botDeathMs, daemonDeathMs };
 }
 
 /** The bounds as sentences with numbers: printed at start, in `check-config` and on the status page. */
-export function describePromise(settings: CoreSettings, index: number, periodMs: number): string[] {
+export function describePromise(
+  settings: CoreSettings,
+  index: number,
+  periodMs: number,
+  answerMs: number = ASSUMED_ANSWER_MS,
+): string[] {
   const market = settings.markets[index];
   if (market === undefined) return [];
-  const bounds = boundsOf(settings, index, periodMs);
+  const bounds = boundsOf(settings, index, periodMs, answerMs);
   const what = market.types === null ? 'orders' : `${market.types.join(' and ')} orders`;
   return [
     `${market.market}: renewed every ${seconds(periodMs)}, timer of ${seconds(market.timeoutMs)}.`,
@@ -47,4 +174,59 @@ export function describePromise(settings: CoreSettings, index: number, periodMs:
       : `If the bot dies, its ${what} are cancelled after at most ${seconds(bounds.botDeathMs)}.`,
     `If this daemon, the host or the network dies, the ${what} are cancelled after at most ${seconds(bounds.daemonDeathMs)}.`,
   ];
+}
+
+/** By so much the exchange's window may be longer than ours: 200 ppm of 10 s. */
+const DRIFT_MS = 2;
+/** Before an answer time was measured, an answer is planned to take this long. */
+const UNMEASURED_ANSWER_MS = 500;
+/** Requests that go one after the other are planned to use this share of what the answer time allows. */
+const SERIAL_SHARE = 0.8;
+
+type Limits = Pick<CoreSettings, 'budget' | 'nonce' | 'connections'>;
+
+/**
+ * Renewals a second that are planned to be carried: what the budget allows while each request counts from its writing
+ * until a window after its answer, and what the wire allows: with rising nonces one request at a time, else one for each
+ * connection. A part of the budget stays free for retries: a fiftieth of a large budget, a tenth of a small one.
+ * `answerMs` null: not measured yet. `laneMs`: the longest that one request may hold up the next.
+ */
+export function carriedPerSecond(
+  { budget: { requests, windowMs }, nonce, connections }: Limits,
+  answerMs: number | null,
+): number {
+  const share = 1 - clamp(5 / requests, 0.02, 0.1);
+  const waitMs = answerMs ?? UNMEASURED_ANSWER_MS;
+  const ofBudget = (requests * share * 1000) / (windowMs + DRIFT_MS + waitMs);
+  if (answerMs === null) return ofBudget;
+  const lanes = nonce === 'window' ? connections : 1;
+  const holdsMs = nonce === 'window' ? answerMs : Math.min(answerMs, lanePatienceMs(answerMs));
+  return Math.min(ofBudget, (SERIAL_SHARE * lanes * 1000) / Math.max(holdsMs, 0.1));
+}
+
+/** With rising nonces nobody waits longer than this for the answer to the request before: a few answer times. */
+export function lanePatienceMs(answerMs: number | null): number {
+  return answerMs === null ? 500 : clamp(4 * answerMs + 50, 100, 500);
+}
+
+/** The token bucket: `burst` requests at once, and `perMs` after that. */
+export interface Bucket {
+  readonly burst: number;
+  readonly perMs: number;
+}
+
+/**
+ * Splits the budget: a quarter more a second than the periods need, and the rest as a burst. A request holds its token
+ * until it is answered, so that the exchange sees at most burst + rate x window of them in any window of its own.
+ */
+export function bucketOf({ budget: { requests, windowMs } }: Limits, neededPerSecond: number): Bucket {
+  const share = 1 - clamp(5 / requests, 0.02, 0.1);
+  const mostPerMs = (requests * share) / (windowMs + DRIFT_MS);
+  const perMs = clamp((neededPerSecond * 1.25) / 1000, mostPerMs / 2, mostPerMs);
+  return { burst: Math.max(1, requests - perMs * (windowMs + DRIFT_MS)), perMs };
+}
+
+/** `60 s`, `7.5 s`: a duration for a sentence. */
+export function seconds(ms: number): string {
+  return `${Number((ms / 1000).toFixed(3))} s`;
 }

@@ -1,186 +1,180 @@
-import { believeApplied, believeDeleted } from './belief.ts';
-import { dueAt } from './due.ts';
-import type { Effect } from './events.ts';
-import { tripDone } from './exit.ts';
-import { fail } from './failures.ts';
-import { holdAfterLapse } from './hold.ts';
-import { assertBelief } from './invariants.ts';
-import { acceptKey } from './key.ts';
-import { heardFrom } from './outage.ts';
-import type { Outcome, ServerTimer } from './outcome.ts';
-import { ROUNDING_MS } from './promise.ts';
-import { countSettled } from './rate.ts';
+import { believeApplied, believeDeleted, believeNotApplied, believeUnknown, isRepeated } from './belief.ts';
+import { gapToKeyProbeMs, giveUp, silentMs } from './dispatch.ts';
+import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
+import { follow } from './goal.ts';
+import { askFor, schedule } from './next.ts';
+import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
   type Attempt,
-  attemptOf,
   awakeMs,
   awakeSlackMs,
   type BaseState,
   type CoreState,
   type MarketState,
-  type RoundTrip,
-  slackMs,
 } from './state.ts';
-import { LEAST_ATTEMPTS } from './timing.ts';
 
 const SLACKS_KEPT = 60;
-const GRID_SLACK_MS = 25;
+/** What was good a moment ago gets a second look before it is said to be refused. */
+const LOOKS = 2;
+/** This many failures in a row, of more than one market, are an outage of the address and not a sick market. */
+const FAILURES = 3;
+/** While an address is down it is pinged this often, so that its recovery is seen at once. */
+const RECOVERY_PING_MS = 500;
+/** A stale nonce is answered with a new one at once, this many times in a row. */
+const NONCE_RETRIES = 3;
+/** An outage that ends sooner is a flapping exchange: who hurried after each would make a storm. */
+const HURRIES_FROM_MS = 500;
+/** A probe of the key that got no answer is repeated after this. */
+const UNHEARD_PROBE_MS = 10_000;
 
-/** Takes in what became of one attempt: the table "Failures" of the design. */
+type Failed = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
+
+/** Takes in what became of one attempt. */
 export function settle(state: CoreState, id: number, outcome: Outcome, out: Effect[]): void {
-  const attempt = attemptOf(state, id);
+  const place = state.attempts.findIndex((attempt) => attempt.id === id);
+  const attempt = state.attempts[place];
   if (attempt === undefined) return;
-  state.attempts.splice(state.attempts.indexOf(attempt), 1);
-  countSettled(state);
-  const { market } = attempt;
-  market.inFlight.splice(market.inFlight.indexOf(attempt), 1);
+  state.attempts.splice(place, 1);
+  state.spent += 1;
   const base = state.bases[attempt.base];
   if (base === undefined) return;
-  switch (outcome.kind) {
-    case 'applied':
-      answered(state, base, attempt, out);
-      confirm(state, attempt, outcome.timer, out);
-      break;
-    case 'deleted':
-      answered(state, base, attempt, out);
-      confirmDelete(state, attempt, out);
-      break;
-    default:
-      fail(state, base, attempt, outcome, out);
+  const { market } = attempt;
+  learn(state, attempt, outcome);
+  if (outcome.kind === 'applied' && isRepeated(market, attempt, outcome.timer)) {
+    const detail = 'the exchange repeats an earlier answer: its startTime has not moved';
+    fail(state, base, attempt, { kind: 'protocol', detail }, out);
+  } else if (outcome.kind === 'applied' || outcome.kind === 'deleted') {
+    answered(state, base, attempt, out);
+    if (outcome.kind === 'applied') confirm(state, attempt, outcome.timer, out);
+    else confirmDelete(state, attempt, out);
+  } else {
+    fail(state, base, attempt, outcome, out);
   }
-  assertBelief(state, market);
+  schedule(state, market);
+}
+
+/** How long the market's answers take: a longer one counts at once, a shorter one by half. */
+function learn(state: CoreState, { market, at }: Attempt, outcome: Outcome): void {
+  const isAnswer =
+    outcome.kind !== 'transient' || outcome.reason === 'http_5xx' || outcome.reason === 'validation';
+  if (!isAnswer) return;
+  const tookMs = state.now.monoMs - at.monoMs;
+  market.answerMs = Math.max(tookMs, ((market.answerMs ?? tookMs) + tookMs) / 2);
+  state.answerMs = Math.min(market.answerMs, state.answerMs ?? Number.POSITIVE_INFINITY);
+}
+
+/** The answer time of the fastest market, found anew: it may have become slower. */
+export function measureAnswers(state: CoreState): void {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const { answerMs } of state.markets) if (answerMs !== null) leastMs = Math.min(leastMs, answerMs);
+  if (leastMs < Number.POSITIVE_INFINITY) state.answerMs = leastMs;
 }
 
 /** A good answer: the address works, the key is good, the market is known. */
 function answered(state: CoreState, base: BaseState, attempt: Attempt, out: Effect[]): void {
-  measureRoundTrip(state, attempt.market, state.now.monoMs - attempt.writtenMs);
-  heardFrom(state, base, out);
+  heardFrom(state, base, attempt, out);
   acceptKey(state, out);
   const { market } = attempt;
-  market.refusedAlone = false;
   market.refusals = 0;
-  if (market.refused !== null) {
-    market.refused = null;
-    out.push({ kind: 'notice', notice: { kind: 'accepted-again', market: market.settings.market } });
-  }
+  if (market.refused === null) return;
+  market.refused = null;
+  out.push({ kind: 'notice', notice: { kind: 'accepted-again', market: market.settings.market } });
 }
 
 function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Effect[]): void {
   const { market } = attempt;
+  const { stats, belief } = market;
   const name = market.settings.market;
   const { monoMs } = state.now;
-  const durationMs = monoMs - attempt.writtenMs;
-  const slackBefore = awakeSlackMs(state, market);
-  const wasArmed = market.belief.notBeforeLifeMs !== null && slackBefore > 0;
+  const durationMs = monoMs - attempt.at.monoMs;
+  const slackBeforeMs = awakeSlackMs(state, market);
+  const wasArmed = belief.notBefore !== null && slackBeforeMs > 0;
+  const hadTimer = belief.server !== null;
   // A timer that was left to fire, and is wanted again, says nothing about how well renewals are in time.
-  const hadTimer = market.belief.notBeforeLifeMs !== null && market.belief.server !== null;
-  const gapMs = monoMs - market.lastConfirmedMs;
+  const slackRatio =
+    market.firesOnPurpose || belief.notBefore === null || !hadTimer
+      ? null
+      : (slackBeforeMs + ROUNDING_MS) / market.settings.timeoutMs;
+  const gapMs = monoMs - stats.lastConfirmedMs;
 
-  const { lapse, unresolved, altered, stale } = believeApplied(state, attempt, timer);
-  if (altered !== null && altered !== market.altered) {
+  const { lapse, unresolved, altered } = believeApplied(state, attempt, timer);
+  if (altered !== null && altered !== market.altered)
     out.push({ kind: 'notice', notice: { kind: 'altered', market: name, detail: altered } });
-  }
   market.altered = altered;
-  if (stale) return;
   // What fired before a trip fired on purpose: nobody wanted the timer any more.
-  if (lapse !== null && attempt.purpose !== 'trip' && !market.lapseSaid) {
-    market.lapses += 1;
+  if (lapse !== null && attempt.purpose !== 'trip') {
+    stats.lapses += 1;
     const rearms = state.settings.onLapse === 'rearm';
-    const notice = { kind: 'lapsed', market: name, certainty: lapse, gapMs, unresolved, rearms } as const;
-    out.push({ kind: 'notice', notice });
+    out.push({
+      kind: 'notice',
+      notice: { kind: 'lapsed', market: name, certainty: lapse, gapMs, unresolved, rearms },
+    });
     holdAfterLapse(state, market, out);
   }
-  if (market.streak > 0) {
+  if (!belief.writes.includes(attempt)) return;
+  if (market.streak > 0)
     out.push({ kind: 'notice', notice: { kind: 'recovered', market: name, failures: market.streak } });
-  }
-  const slackRatio = hadTimer ? (slackBefore + ROUNDING_MS) / market.settings.timeoutMs : null;
   if (slackRatio !== null) {
-    market.slackHistory.push(slackRatio);
-    if (market.slackHistory.length > SLACKS_KEPT) market.slackHistory.shift();
+    stats.slackHistory.push(slackRatio);
+    if (stats.slackHistory.length > SLACKS_KEPT) stats.slackHistory.shift();
   }
   if (attempt.purpose === 'trip') {
     // It is meant to fire: whatever comes after it is no lapse.
-    market.belief.server = null;
-    const firesByWallMs = state.now.wallMs + ((market.belief.notAfterMs ?? monoMs) - monoMs);
+    belief.server = null;
+    if (market.goal === 'trip') market.reached = true;
+    const firesByWallMs = state.now.wallMs + ((belief.notAfterMs ?? monoMs) - monoMs);
     out.push({ kind: 'notice', notice: { kind: 'tripped', market: name, durationMs, firesByWallMs } });
   } else {
-    const first = !wasArmed && market.belief.notBeforeLifeMs !== null;
+    if (market.goal === 'renew-once') market.reached = true;
+    const first = !wasArmed && belief.notBefore !== null;
     out.push(renewed(state, attempt, timer, first, slackRatio));
   }
   calm(market);
   market.confirmedOnce = true;
-  // An answer that had waited through a stall tells of a timer that may have fired since.
-  market.armedWhenUnwanted = awakeSlackMs(state, market) > 0;
-  market.renewals += 1;
-  market.lastConfirmedMs = monoMs;
-  market.lastDurationMs = durationMs;
+  market.mayHaveFired = false;
+  // What a late answer tells of while nobody wants the timer fires on purpose; a lapse before that was told of.
+  market.firesOnPurpose =
+    market.goal !== 'guard' && (lapse !== null || !hadTimer || awakeSlackMs(state, market) > 0);
   market.overdueSaid = false;
-  market.lapseSaid = false;
-  market.firedSaid = false;
-  market.deleted = false;
-  if (attempt.purpose === 'trip') tripDone(market);
-  if (market.exit?.want === 'handoff') market.exit.done = true;
-  planNext(state, attempt);
-}
-
-/** When the market is due again after a confirmation. */
-function planNext(state: CoreState, { market, writtenMs }: Attempt): void {
-  const { monoMs } = state.now;
-  // Whoever had to wait for a turn keeps it: turns are spread as evenly as the budget asks for.
-  if (market.waitedForTurn) market.phaseMs = (writtenMs - state.startedMs) % periodOf(state, market);
-  market.waitedForTurn = false;
-  // A newer renewal that is on its way has been that point's.
-  const newestMs = market.inFlight.reduce(
-    (latest, other) =>
-      other.purpose === 'renew' && !other.overdue ? Math.max(latest, other.writtenMs) : latest,
-    writtenMs,
-  );
-  let nextMs = nextOnGrid(state, market, newestMs);
-  // What waited for this answer waits no longer.
-  if (market.tripWanted || market.exit !== null) nextMs = monoMs;
-  const slackNow = slackMs(state, market);
-  if (slackNow < market.settings.timeoutMs / 2) {
-    // A timer that turned out much shorter than asked for still gets its three attempts.
-    nextMs = Math.min(nextMs, monoMs + Math.max(1000, slackNow / LEAST_ATTEMPTS));
-  }
-  dueAt(state, market, nextMs);
-  state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+  stats.renewals += 1;
+  stats.lastConfirmedMs = monoMs;
+  stats.lastDurationMs = durationMs;
 }
 
 function renewed(
   state: CoreState,
-  { market, writtenMs, writtenWallMs }: Attempt,
+  { market, at }: Attempt,
   timer: ServerTimer,
   first: boolean,
   slackRatio: number | null,
 ): Effect {
   const { monoMs } = state.now;
-  const durationMs = monoMs - writtenMs;
+  const durationMs = monoMs - at.monoMs;
   return {
     kind: 'notice',
     notice: {
       kind: 'renewed',
       market: market.settings.market,
       durationMs,
-      cycleMs: monoMs - (market.cycleSinceMs ?? writtenMs),
+      cycleMs: monoMs - (market.cycleSinceMs ?? at.monoMs),
       slackRatio,
       first,
       cancellationTime: timer.cancellationTime,
-      expiryWallMs: market.belief.expiryWallMs ?? writtenWallMs,
-      skewMs: timer.startTime * 1000 + 500 - (writtenWallMs + durationMs / 2),
+      expiryWallMs: at.wallMs + (timer.cancellationTime - timer.startTime) * 1000,
+      skewMs: timer.startTime * 1000 + 500 - (at.wallMs + durationMs / 2),
     },
   };
 }
 
 function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void {
   const { market } = attempt;
+  const isFirst = market.heldUntilAwakeMs < Number.POSITIVE_INFINITY;
+  if (isFirst) market.mayHaveFired = market.heldUntilAwakeMs <= awakeMs(state);
+  market.heldUntilAwakeMs = Number.POSITIVE_INFINITY;
   believeDeleted(state, attempt);
   calm(market);
-  if (!market.deleted) market.mayHaveFired = market.heldUntilAwakeMs <= awakeMs(state);
-  market.heldUntilAwakeMs = Number.POSITIVE_INFINITY;
-  market.deleted = true;
-  if (market.exit?.want === 'delete') market.exit.done = true;
-  const durationMs = state.now.monoMs - attempt.writtenMs;
+  if (market.goal === 'delete') market.reached = true;
+  const durationMs = state.now.monoMs - attempt.at.monoMs;
   const { mayHaveFired } = market;
   const name = market.settings.market;
   out.push({ kind: 'notice', notice: { kind: 'deleted', market: name, durationMs, mayHaveFired } });
@@ -189,53 +183,276 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
 function calm(market: MarketState): void {
   market.streak = 0;
   market.timedOut = false;
-  market.nonceRetries = 0;
+  market.staleNonces = 0;
+  market.probes = 0;
   market.cycleSinceMs = null;
   market.lastProblem = null;
 }
 
-/**
- * The next point of the market's own grid: bursts of any cause spread again by themselves. A renewal that was written
- * just before its point, as timers of a host may fire early, has been that point's.
- */
-function nextOnGrid(state: CoreState, market: MarketState, writtenMs: number): number {
-  const periodMs = periodOf(state, market);
-  const steps = Math.floor((writtenMs + GRID_SLACK_MS - state.startedMs - market.phaseMs) / periodMs) + 1;
-  return state.startedMs + market.phaseMs + steps * periodMs;
+/** After a lapse under `onLapse: hold` the market is left alone until an operator arms it. */
+export function holdAfterLapse(state: CoreState, market: MarketState, out: Effect[]): void {
+  if (state.settings.onLapse !== 'hold' || market.hold !== null) return;
+  market.hold = { why: 'lapsed', untilAwakeMs: null };
+  follow(state, market);
+  const name = market.settings.market;
+  out.push({ kind: 'notice', notice: { kind: 'held', market: name, why: 'lapsed', untilWallMs: null } });
 }
 
-/** The cadence in force: longer after throttling, never beyond a third of the timeout. */
-export function periodOf(state: CoreState, market: MarketState): number {
-  return Math.max(
-    market.periodMs,
-    Math.min(market.periodMs * state.cadenceFactor, market.settings.timeoutMs / 3),
+/** An attempt came to nothing: what that means for belief, market, address and key. */
+function fail(state: CoreState, base: BaseState, attempt: Attempt, outcome: Failed, out: Effect[]): void {
+  const { market } = attempt;
+  const wasOvertaken = market.belief.writes.some(
+    ({ id, status }) => status === 'confirmed' && id > attempt.id,
   );
-}
-
-/** RFC 6298: an eighth of each new sample, a quarter of its deviation. */
-function smoothed(known: RoundTrip | null, sampleMs: number): RoundTrip {
-  if (known === null) return { meanMs: sampleMs, deviationMs: sampleMs / 2 };
-  const { meanMs, deviationMs } = known;
-  return {
-    meanMs: meanMs + (sampleMs - meanMs) / 8,
-    deviationMs: deviationMs + (Math.abs(sampleMs - meanMs) - deviationMs) / 4,
-  };
-}
-
-/** Each market has answer times of its own; those of all are told by the fast ones. */
-function measureRoundTrip(state: CoreState, market: MarketState, sampleMs: number): void {
-  market.roundTrip = smoothed(market.roundTrip, sampleMs);
-  if (market === state.fastest) {
-    // It was the measure of all, and has become slower, or faster.
-    state.fastestMs = sampleMs;
-    state.fastestBeforeMs = sampleMs;
-  } else if (sampleMs < state.fastestMs) {
-    state.fastestMs = sampleMs;
-    state.fastest = market;
+  if (mayHaveBeenApplied(outcome)) believeUnknown(state, attempt);
+  else believeNotApplied(state, attempt);
+  market.stats.failures += 1;
+  // A late failure of an attempt that a newer one has overtaken says nothing about now.
+  if (!wasOvertaken) {
+    market.streak += 1;
+    market.lastProblem = outcome.detail;
+    market.timedOut = outcome.kind === 'transient' && outcome.reason === 'timeout';
   }
-  if (sampleMs > 2 * Math.min(state.fastestMs, state.fastestBeforeMs) + 50) return;
-  const { roundTripMs: meanMs, roundTripDeviationMs: deviationMs } = state;
-  const next = smoothed(meanMs === null ? null : { meanMs, deviationMs }, sampleMs);
-  state.roundTripMs = next.meanMs;
-  state.roundTripDeviationMs = next.deviationMs;
+  out.push({
+    kind: 'notice',
+    notice: {
+      kind: 'attempt-failed',
+      market: market.settings.market,
+      purpose: attempt.purpose,
+      reason: reasonOf(outcome),
+      detail: outcome.detail,
+      streak: wasOvertaken ? 0 : market.streak,
+      durationMs: state.now.monoMs - attempt.at.monoMs,
+    },
+  });
+  if (outcome.kind !== 'nonce') market.staleNonces = 0;
+  // Nothing was heard about a refused key: it is asked again soon.
+  if (outcome.kind === 'transient' || outcome.kind === 'protocol' || outcome.kind === 'throttled')
+    state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs + UNHEARD_PROBE_MS);
+  react(state, base, attempt, outcome, wasOvertaken, out);
+}
+
+function react(
+  state: CoreState,
+  base: BaseState,
+  attempt: Attempt,
+  outcome: Failed,
+  wasOvertaken: boolean,
+  out: Effect[],
+): void {
+  const { market } = attempt;
+  switch (outcome.kind) {
+    case 'transient':
+      if (outcome.reason === 'validation' && !outcome.maybeApplied) heardFrom(state, base, attempt, out);
+      else if (outcome.reason !== 'aborted') failedAt(state, base, attempt, outcome.detail, out);
+      break;
+    case 'protocol':
+      failedAt(state, base, attempt, outcome.detail, out);
+      break;
+    case 'throttled':
+      slowDown(state, out);
+      failedAt(state, base, attempt, outcome.detail, out);
+      break;
+    case 'nonce':
+      heardFrom(state, base, attempt, out);
+      if (wasOvertaken || market.staleNonces >= NONCE_RETRIES) break;
+      market.staleNonces += 1;
+      market.askedMs = state.now.monoMs;
+      // Nothing was said about the key: the probe is not over.
+      state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs);
+      break;
+    case 'refused':
+      heardFrom(state, base, attempt, out);
+      // Who is told what is wrong with the request has shown a good key.
+      acceptKey(state, out);
+      refuse(state, attempt, outcome, out);
+      break;
+    case 'unauthorised':
+      heardFrom(state, base, attempt, out);
+      refuseKey(state, attempt, outcome, out);
+      break;
+  }
+}
+
+/** The API refused the market. What was good before gets a second look: one wrong answer is no reason to believe it. */
+function refuse(
+  state: CoreState,
+  { market, at }: Attempt,
+  { code, detail }: { readonly code: number; readonly detail: string },
+  out: Effect[],
+): void {
+  // What was sent before the first refusal came is no second look.
+  if (market.refusals > 0 && at.monoMs <= market.refusedAtMs) return;
+  market.refusals += 1;
+  market.refusedAtMs = state.now.monoMs;
+  if (market.refused !== null || (market.confirmedOnce && market.refusals < LOOKS)) return;
+  market.refused = { code, detail };
+  schedule(state, market);
+  const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
+  const name = market.settings.market;
+  out.push({ kind: 'notice', notice: { kind: 'refused', market: name, code, detail, probeInMs } });
+}
+
+/** The exchange refused the key. From the second time on, or at once where it never was good, it is tried by probes alone. */
+function refuseKey(
+  state: CoreState,
+  { at }: Attempt,
+  { status, detail }: { readonly status: number; readonly detail: string },
+  out: Effect[],
+): void {
+  const { key } = state;
+  // Answers to what was signed with the key before are no second look.
+  if (at.monoMs < key.sinceMs) return;
+  if (key.refusals > 0 && at.monoMs <= key.refusedAtMs) return;
+  key.refusals += 1;
+  key.refusedAtMs = state.now.monoMs;
+  const isInUse = key.accepted || state.markets.some(({ stats }) => stats.renewals > 0);
+  if (key.refused !== null || (isInUse && key.refusals < LOOKS)) return;
+  key.refused = { status, detail };
+  const probeInMs = gapToKeyProbeMs(state);
+  key.nextProbeMs = state.now.monoMs + probeInMs;
+  out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs } });
+}
+
+function acceptKey(state: CoreState, out: Effect[]): void {
+  const { key } = state;
+  key.accepted = true;
+  key.refusals = 0;
+  if (key.refused === null) return;
+  key.refused = null;
+  out.push({ kind: 'notice', notice: { kind: 'authorised-again' } });
+  for (const market of state.markets)
+    if (market.refused === null && market.goal !== 'leave') askFor(state, market);
+}
+
+function slowDown(state: CoreState, out: Effect[]): void {
+  const isNews = state.now.monoMs - state.lastThrottledMs > 1000;
+  state.lastThrottledMs = state.now.monoMs;
+  if (!isNews) return;
+  state.cadenceFactor = Math.min(state.cadenceFactor * 1.5, 10);
+  out.push({ kind: 'notice', notice: { kind: 'throttled', factor: state.cadenceFactor } });
+}
+
+/** A gateway's page says nothing about what stood behind the gateway; only the API's own refusals do. */
+function mayHaveBeenApplied(outcome: Failed): boolean {
+  switch (outcome.kind) {
+    case 'transient':
+      return outcome.maybeApplied;
+    case 'protocol':
+    case 'throttled':
+      return true;
+    case 'nonce':
+    case 'refused':
+    case 'unauthorised':
+      return false;
+  }
+}
+
+function reasonOf(outcome: Failed): FailureReason {
+  switch (outcome.kind) {
+    case 'transient':
+      return outcome.reason;
+    case 'protocol':
+      return 'parse';
+    case 'throttled':
+      return 'rate_limited';
+    case 'nonce':
+      return 'nonce';
+    case 'refused':
+      return 'validation';
+    case 'unauthorised':
+      return 'auth';
+  }
+}
+
+/** Something of the API itself answered: the address works, whatever it said. */
+function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effect[]): void {
+  base.failures = 0;
+  base.lastAnswerMs = state.now.monoMs;
+  if (base.outage === null) return;
+  const { sinceMs, probes } = base.outage;
+  base.outage = null;
+  const lastedMs = state.now.monoMs - sinceMs;
+  out.push({
+    kind: 'notice',
+    notice: { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes },
+  });
+  // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
+  for (const attempt of state.attempts) {
+    if (attempt.base === base.index && attempt.at.monoMs < at.monoMs - SHORTEST_GAP_MS) giveUp(attempt, out);
+  }
+  for (const market of state.markets) {
+    market.probes = 0;
+    if (market.cycleSinceMs === null || market.refusals > 0) continue;
+    // What is on its way may never be answered. Who has an answer of its own keeps its gap through a short outage.
+    const isOpen = market.belief.writes.at(-1)?.status === 'open';
+    if (isOpen || (lastedMs >= HURRIES_FROM_MS && market.lastWrittenMs < at.monoMs)) askFor(state, market);
+  }
+}
+
+/** An attempt over this address came to nothing. What was written before the last answer says nothing about it. */
+function failedAt(
+  state: CoreState,
+  base: BaseState,
+  { at, market }: Attempt,
+  detail: string,
+  out: Effect[],
+): void {
+  if (at.monoMs < base.lastAnswerMs) return;
+  base.failures += 1;
+  const several = state.markets.some((other) => other !== market && other.streak > 0);
+  if (base.failures >= FAILURES && several) beginOutage(state, base, detail, out);
+}
+
+/**
+ * A black hole answers nothing, and waiting for attempts to be given up before believing it would let requests pile up:
+ * several markets unanswered for much longer than usual, and nobody answered since, are an outage too.
+ */
+export function judgeSilence(state: CoreState, out: Effect[]): void {
+  const silent = silentMs(state);
+  for (const base of state.bases) {
+    const unanswered = state.attempts.filter(
+      ({ at, base: over }) =>
+        over === base.index && at.monoMs >= base.lastAnswerMs && state.now.monoMs - at.monoMs >= silent,
+    );
+    const [first] = unanswered;
+    if (unanswered.length < FAILURES || unanswered.every(({ market }) => market === first?.market)) continue;
+    const detail = `${unanswered.length} requests unanswered for ${Math.round(silent)} ms or more`;
+    beginOutage(state, base, detail, out);
+  }
+}
+
+function beginOutage(state: CoreState, base: BaseState, detail: string, out: Effect[]): void {
+  if (base.outage !== null) return;
+  base.outage = { sinceMs: state.now.monoMs, probes: 0, nextProbeMs: state.now.monoMs };
+  base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs);
+  out.push({ kind: 'notice', notice: { kind: 'outage-began', base: base.index, detail } });
+}
+
+/** Sends what pings are due. A ping informs; it neither gates a renewal nor counts as one. */
+export function pingBases(state: CoreState, out: Effect[]): void {
+  const { everyMs, timeoutMs } = state.settings.ping;
+  for (const base of state.bases) {
+    if (state.now.monoMs < base.nextPingMs) continue;
+    const hurried = base.outage !== null || base.pingUp === false;
+    base.nextPingMs = state.now.monoMs + (hurried ? Math.min(RECOVERY_PING_MS, everyMs) : everyMs);
+    out.push({ kind: 'ping', base: base.index, timeoutMs });
+  }
+}
+
+/** A ping was answered, or given up. An address that comes back is probed at once. */
+export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
+  const base = state.bases[event.base];
+  if (base === undefined) return;
+  const changed = base.pingUp !== event.ok;
+  const cameBack = base.pingUp === false && event.ok;
+  base.pingUp = event.ok;
+  base.pingMs = event.ok ? event.latencyMs : null;
+  base.pingProblem = event.ok ? null : event.detail;
+  if (!event.ok) base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs + RECOVERY_PING_MS);
+  out.push({ kind: 'notice', notice: { ...event, changed } });
+  if (!cameBack) return;
+  if (base.outage !== null) base.outage.nextProbeMs = state.now.monoMs;
+  for (const market of state.markets)
+    if (market.streak > 0 && market.refusals === 0 && market.goal !== 'leave') askFor(state, market);
 }

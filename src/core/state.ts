@@ -1,143 +1,120 @@
-import type { Soon } from './due.ts';
-import type { Purpose } from './events.ts';
-import type { Hold, Suspension } from './notice.ts';
-import type { Pace } from './pace.ts';
-import type { CoreSettings, MarketSettings } from './settings.ts';
+import type { CoreSettings, MarketSettings, Purpose } from './events.ts';
+import type { Hold } from './notice.ts';
+import { type Bucket, bucketOf, planCadence } from './promise.ts';
 import type { Instant, Timebase } from './time.ts';
 
-/** One request on its way. Attempt numbers rise in the order of writing, as the nonces do. */
+/** One moment on the clocks that beliefs and evidence are counted on, see `time.ts`. */
+export interface Moment {
+  readonly monoMs: number;
+  readonly lifeMs: number;
+  readonly awakeMs: number;
+  readonly wallMs: number;
+}
+
+/**
+ * One request. It stays in the belief of its market for as long as it can decide when the timer fires: while it is on
+ * its way, and after that until a confirmed one has surely overtaken it. Numbers rise in the order of writing, as the
+ * nonces do.
+ */
 export interface Attempt {
   readonly id: number;
   readonly market: MarketState;
   readonly purpose: Purpose;
   readonly base: number;
-  readonly writtenMs: number;
-  readonly writtenLifeMs: number;
-  readonly writtenAwakeMs: number;
-  readonly writtenWallMs: number;
+  readonly at: Moment;
+  /** When it was due. */
   readonly dueMs: number;
-  deadlineMs: number;
-  readonly timeoutMs: number;
   /** Stalls seen before it was written: a request from before a stall may not leave after it. */
   readonly epoch: number;
-  /** Goes over a connection of its own and holds no lane: its market, or its base, is known to hang. */
-  readonly detached: boolean;
-  aborted: boolean;
-  /** Unanswered for longer than it should: whatever follows takes a fresh connection. It is listened to all the same. */
-  overdue: boolean;
+  /** With rising nonces the next request waits for its answer; not where its market is known to be slow. */
+  readonly takesLane: boolean;
+  /** Monotonic time at which it is given up. */
+  deadlineMs: number;
+  /**
+   * `open`: on its way. `abandoned`: given up, and not settled yet. `confirmed`: the exchange said that it carried it
+   * out. `unknown`: it may have carried it out, or may still do so.
+   */
+  status: 'open' | 'abandoned' | 'confirmed' | 'unknown';
+  /** Whether the first byte has left. */
+  left: boolean;
+  /** The latest monotonic moment at which the exchange carries it out, or has done so. */
+  untilMs: number;
+  /** The shortest and the longest timer that it can leave: they differ where another one was granted than asked for. */
+  shortestMs: number;
+  longestMs: number;
 }
 
-/** What is believed about a market's timer at the exchange. The truth lies between the two ends. */
+/** What is known of a market's timer at the exchange: the requests that decide about it, and what follows from them. */
 export interface Belief {
-  /** Life time until which the timer is guaranteed to be armed; null where none was ever confirmed. */
-  notBeforeLifeMs: number | null;
-  /** The same on the clock that steps of the wall clock do not move: what alarms and figures go by. */
-  notBeforeAwakeMs: number | null;
-  /** Monotonic time by which a timer has surely fired; null where surely none exists. */
-  notAfterMs: number | null;
-  /** The part of it that confirmed renewals account for. */
-  confirmedUntilMs: number | null;
-  /** Unix milliseconds: time of writing of the last confirmed renewal + timeout; for people. */
-  expiryWallMs: number | null;
-  /** Of the newest confirmed renewal, Unix seconds of the exchange's clock. */
+  /** The oldest first. */
+  writes: Attempt[];
+  /** The stamps of the newest timer, Unix seconds of the exchange's clock; null where its firing would be no lapse. */
   server: { readonly startTime: number; readonly cancellationTime: number } | null;
-  /** Newest confirmed attempt: older ones that answer later change nothing. */
-  lastAppliedId: number;
-  /** Life time at which that one was written. */
-  lastAppliedLifeMs: number;
-  /**
-   * Confirmations that came while another request was on its way. Without rising nonces nobody knows which of the two
-   * the exchange carried out last.
-   */
-  overlapping: { readonly repliedMs: number; readonly shortestMs: number; readonly latestMs: number }[];
-  /** Renewals since the last confirmation that the exchange may have carried out unheard. */
-  unresolved: number;
-  lastUnresolvedId: number;
-  /** Monotonic time until which an unresolved renewal may still be carried out; 0 where none can. */
-  strayUntilMs: number;
-  /** The longest timeout that an unresolved renewal asked for. */
-  strayLongestMs: number;
-  /** Monotonic time until which an unresolved request may still cut the timer, and the shortest timer it leaves. */
-  strayCutUntilMs: number;
-  strayCutMs: number;
-  /** Monotonic time until which an unresolved delete may still be carried out; 0 where none can. */
-  strayDeleteUntilMs: number;
-  /** Awake time until which the timer of the newest confirmed renewal lasts, as it was asked for. */
-  lastsAwakeMs: number;
-  /** Awake time until which the timer of an unresolved renewal would last if it was carried out when written. */
-  strayAwakeMs: number;
+  /** Folded from `writes` by `bounds`: until when the timer is surely armed, on both clocks; null where nothing is sure. */
+  notBefore: { readonly lifeMs: number; readonly awakeMs: number } | null;
+  /** And the monotonic time by which a timer that may exist has surely fired; null where surely none exists. */
+  notAfterMs: number | null;
+}
+
+/** What becomes of a market's timer. */
+export type Goal = 'guard' | 'renew-once' | 'trip' | 'delete' | 'leave';
+
+export interface MarketStats {
+  renewals: number;
+  failures: number;
+  lapses: number;
+  lastConfirmedMs: number;
+  lastDurationMs: number | null;
+  slackHistory: number[];
 }
 
 export interface MarketState {
   settings: MarketSettings;
   /** Its place in the configuration; behind all others where it is leaving. */
   index: number;
-  readonly belief: Belief;
-  readonly inFlight: Attempt[];
-  periodMs: number;
-  /** Offset of this market's renewals on the grid of its period, so that renewals stay spread after any burst. */
-  phaseMs: number;
-  /** Its renewal had to wait until the pace allowed it. */
-  waitedForTurn: boolean;
-  /** Monotonic time of the next attempt. Set by `dueAt` alone. */
-  readonly nextMs: number;
-  /** The last list of what is due soon that it was put on, and where. */
-  soonRound: number;
-  soonPlace: number;
-  /** When the renewal that is being worked on first became due; for the length of its cycle. */
-  cycleSinceMs: number | null;
-  suspended: Suspension | null;
+  belief: Belief;
   /** Taken out of guard by an operator, or by a lapse under `onLapse: hold`; until when, on the awake clock. */
   hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null;
-  /** No longer configured; forgotten once its timer is gone. */
-  leaving: boolean;
-  /** Another shard's by now: guarded here as well until then, on the awake clock, and never deleted from here. */
-  movedUntilAwakeMs: number | null;
+  /** No longer configured, or another shard's by now; forgotten once its goal is reached. */
+  leaving: 'removed' | 'moved' | null;
+  /** Kept up to date by `follow` alone. */
+  goal: Goal;
+  /** The goal's last request was confirmed, or nothing needs to be done for it. */
+  reached: boolean;
+  /** No renewal was confirmed since it was new, or became unwanted while surely armed: what fires now fires on purpose. */
+  firesOnPurpose: boolean;
+  periodMs: number;
+  /** Offset of its renewals on the grid of its period, so that they stay spread after any burst. */
+  phaseMs: number;
+  /** Monotonic time of the next attempt. Set by `schedule` alone. */
+  nextMs: number;
+  /** Somebody asked for an attempt at this monotonic time: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
+  askedMs: number;
+  lastWrittenMs: number;
+  /** When the renewal that is being worked on first became due; null while there is none. */
+  cycleSinceMs: number | null;
+  /** How long its answers take: rises at once, falls slowly. Null before the first answer. */
+  answerMs: number | null;
+  /** Failures since the last confirmation. */
+  streak: number;
+  staleNonces: number;
+  timedOut: boolean;
+  /** Probes of an outage that it has made. */
+  probes: number;
+  /** The exchange refuses this market: said after the second refusal in a row of what was good before. */
   refused: { readonly code: number; readonly detail: string } | null;
-  /** The key was refused for this market and accepted for another one meanwhile: that says nothing about the key. */
-  refusedAlone: boolean;
-  /** Refusals in a row since the last success. */
   refusals: number;
   refusedAtMs: number;
-  nonceRetries: number;
-  streak: number;
-  timedOut: boolean;
-  canaryTries: number;
-  /** The timer is to be cut to its shortest: the bot is dead (`onStale: trip`), or an operator said so. */
-  tripWanted: boolean;
+  confirmedOnce: boolean;
+  overdueSaid: boolean;
   /** How the exchange's last answer differed from what was asked for. */
   altered: string | null;
-  /** Whether the timer was surely armed when it was last taken out of guard, or its bot went away. */
-  armedWhenUnwanted: boolean;
-  overdueSaid: boolean;
-  /** The gap that is open now was already reported as a lapse. */
-  lapseSaid: boolean;
-  /** It was said that the timer fired while nobody wanted it. */
-  firedSaid: boolean;
-  confirmedOnce: boolean;
-  /** What becomes of the timer now that it is guarded no longer, and whether that is done; null while guarded. */
-  exit: { readonly want: 'delete' | 'keep' | 'handoff'; done: boolean } | null;
-  deleted: boolean;
-  /** Awake time until which the timer was surely armed that was last to be deleted; infinite once that was confirmed. */
-  heldUntilAwakeMs: number;
-  /** Its delete was confirmed after that: its orders may be gone. */
-  mayHaveFired: boolean;
-  lastConfirmedMs: number;
-  lastWrittenMs: number;
-  lastDurationMs: number | null;
-  /** Its own smoothed round trip and mean deviation; null before its first answer. */
-  roundTrip: RoundTrip | null;
-  slackHistory: number[];
-  renewals: number;
-  failures: number;
-  lapses: number;
   lastProblem: string | null;
-}
-
-/** Milliseconds, smoothed as in RFC 6298. */
-export interface RoundTrip {
-  readonly meanMs: number;
-  readonly deviationMs: number;
+  /** Until when the confirmed renewals kept the timer armed, awake clock; infinite before any, and after a confirmed delete. */
+  heldUntilAwakeMs: number;
+  /** Its last delete was confirmed after that: its orders may be gone. */
+  mayHaveFired: boolean;
+  readonly stats: MarketStats;
 }
 
 export interface BaseState {
@@ -149,42 +126,30 @@ export interface BaseState {
   nextPingMs: number;
   /** Failures since the last answer of the API. */
   failures: number;
-  firstFailed: MarketState | null;
-  severalFailed: boolean;
   lastAnswerMs: number;
-  outage: {
-    readonly sinceMs: number;
-    attempts: number;
-    nextCanaryMs: number;
-    lastCanary: MarketState | null;
-  } | null;
+  /** Nothing answers: markets that have failed themselves leave it to one half-open probe at a time. */
+  outage: { readonly sinceMs: number; probes: number; nextProbeMs: number } | null;
 }
 
 export interface BotState {
   readonly bot: string;
   state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
-  /** Life time of the newest evidence; null before the first. */
+  /** When the newest evidence was given; null before the first. */
   lastLifeMs: number | null;
   /** The same on the clock that steps of the wall clock do not move. */
   lastAwakeMs: number;
-  /** Its timers were cut short, or will not be. */
-  tripped: boolean;
   readonly graceUntilLifeMs: number;
 }
 
-/** An attempt that wants to be written. */
-export interface Candidate {
-  readonly market: MarketState;
-  readonly purpose: Purpose;
-  readonly base: number;
-  /** Takes a fresh connection and no lane: something before it is known to hang. */
-  readonly detached: boolean;
-  /** Whether it opens a connection for that; as `detached` where it is not given. */
-  readonly fresh?: boolean;
-  /** It does not press: it keeps to the pace. */
-  readonly paced: boolean;
-  /** Told when it is really written; a candidate may be found several times before that. */
-  readonly onWrite: (() => void) | null;
+export interface KeyState {
+  /** The exchange refuses the key; null while it does not. */
+  refused: { readonly status: number; readonly detail: string } | null;
+  refusals: number;
+  refusedAtMs: number;
+  nextProbeMs: number;
+  /** It was accepted once: one refusal is no reason to believe that it is wrong. */
+  accepted: boolean;
+  sinceMs: number;
 }
 
 export type Phase =
@@ -192,21 +157,15 @@ export type Phase =
   | {
       readonly kind: 'stopping';
       readonly policy: 'delete' | 'keep' | 'handoff';
+      readonly startedAwakeMs: number;
       readonly startedMs: number;
-      /** Comes nearer by the time that the host slept. */
+      /** Until then evidence is waited for that is newer than the stop. Both come nearer by the time that the host slept. */
+      evidenceUntilMs: number;
       budgetEndMs: number;
     }
   | { readonly kind: 'stopped' };
 
-export interface StopAsked {
-  readonly policy: 'delete' | 'keep' | 'handoff';
-  startedMs: number;
-  readonly lifeMs: number;
-  /** The bots that were thought alive then. */
-  readonly alive: ReadonlySet<BotState>;
-}
-
-/** Everything the core remembers. `step` changes it in place: at ten thousand markets copies cost more than renewals. */
+/** Everything the core remembers. `step` changes it in place. */
 export interface CoreState {
   settings: CoreSettings;
   readonly timebase: Timebase;
@@ -214,124 +173,131 @@ export interface CoreState {
   /** In the order of the configuration; those that are leaving come last. */
   markets: readonly MarketState[];
   byName: ReadonlyMap<string, MarketState>;
-  /** What is believed of the timers that markets left behind when a reload took them out. */
+  /** What may still happen at the exchange to markets that a reload took out. */
   readonly leftBehind: Map<string, Belief>;
   readonly bases: readonly BaseState[];
   /** Every bot that was ever configured: one that comes back must not be given a new start-up grace. */
   readonly bots: Map<string, BotState>;
-  /**
-   * What is on its way, the oldest first. A list, though attempts are looked up by number: a Map that grows and shrinks
-   * with every request leaves old tables behind, and each keeps what was in it, and the next table, from being collected
-   * early.
-   */
+  readonly key: KeyState;
+  /** What is on its way, the oldest first. */
   readonly attempts: Attempt[];
   phase: Phase;
-  /** A stop was asked for. A delete waits for a sign of life of the bot that is newer: until then all goes on as before. */
-  stopAsked: StopAsked | null;
   now: Instant;
   lifeMs: number;
+  /** When the step before this one was taken: what was heard since then may be as old. Monotonic. */
+  lastStepMs: number;
   /** Words of bots that are heard before this may have waited since the monotonic time `deafSinceMs`. */
   deafUntilMs: number;
   deafSinceMs: number;
   nextAttemptId: number;
+  /** Stalls seen so far. */
   epoch: number;
-  /** Permits in hand, and until when they may be spent. */
-  permits: number;
-  permitsUntilMs: number;
-  acquiring: boolean;
-  /** By the last plan that wanted permits nothing could be written with them yet. */
-  askedAhead: boolean;
-  /** The limiter did not answer the last request in time. */
-  limiterLate: boolean;
-  lastReleaseMs: number;
   /** The monotonic time at which the next tick was asked for. */
   wakeAtMs: number;
-  /** Earliest moment at which a market, a canary or a probe wants an attempt. */
+  /** Earliest moment at which a market or a probe wants an attempt. */
   nextDueMs: number;
-  nextReplanMs: number;
-  /** When it is looked next for markets whose last renewal before they are another shard's alone is due; not while there are none. */
-  nextPartingMs: number;
-  /** Something was due and had to wait for a lane, a permit or the rate: any settled attempt plans again. */
-  backlog: boolean;
-  /** What the last plan found due and could not write, the most urgent first, from `queueHead` on. */
-  queue: readonly Candidate[];
-  queueHead: number;
-  /** When all markets were looked at last, how many stalls had been seen by then, and the round trip that was reckoned with. */
-  plannedMs: number;
-  plannedEpoch: number;
-  plannedRoundTripMs: number;
-  readonly soon: Soon;
-  /** Index of a market that was not armed when one was last looked for. */
-  unarmedHint: number;
-  /** Before this awake time no guarantee runs out, so that nobody has to look for one that did. */
-  guardedUntilAwakeMs: number;
-  /** Before this awake time no pause ends. */
-  pauseOverAwakeMs: number;
-  readonly pace: Pace;
-  /** Smoothed round trip and its mean deviation, of the markets that are answered fastest: a slow one is slow by itself. */
-  roundTripMs: number | null;
-  roundTripDeviationMs: number;
-  /** The fastest answer since the last replan, and since the one before it; and whose it was. */
-  fastest: MarketState | null;
-  fastestMs: number;
-  fastestBeforeMs: number;
+  /** What was due and could not be written yet, the most urgent first, and when it was put in order. */
+  queue: readonly MarketState[];
+  orderedMs: number;
+  bucket: Bucket;
+  /** Tokens of settled requests that have not flowed back yet, and until when that was counted. */
+  spent: number;
+  spentAtMs: number;
+  /** The answer time of the fastest market: a sick one must not slow down the others. Null before the first answer. */
+  answerMs: number | null;
   capacityPerSecond: number;
   /** 1, or more after throttling: periods are this many times longer. */
   cadenceFactor: number;
   lastThrottledMs: number;
-  unauthorised: { readonly status: number; readonly detail: string; nextProbeMs: number } | null;
-  unauthorisedStreak: number;
-  /** The markets for which the key was refused since it was last accepted. */
-  readonly keyRefusers: MarketState[];
-  /** When the newest refusal of the key that counts arrived, and since when the key is in use. */
-  unauthorisedAtMs: number;
-  keySinceMs: number;
-  /** A key that was good once gets a second look before everything is latched. */
-  authorisedOnce: boolean;
+  nextReplanMs: number;
   allArmedSaid: boolean;
-  /** Requests that the sliding window counts: those on their way, and when the others were settled, the oldest first. */
-  underWay: number;
-  readonly settled: number[];
-  settledHead: number;
 }
 
-/** The attempt of that number, if it is still on its way. */
-export function attemptOf({ attempts }: CoreState, id: number): Attempt | undefined {
-  return attempts.find((attempt) => attempt.id === id);
+/** Gives every configured market its period and its place on the grid. `moved`: some period changed noticeably. */
+export function planPeriods(
+  state: CoreState,
+  capacityPerSecond: number,
+): { readonly moved: boolean; readonly problems: readonly string[] } {
+  const { markets } = state.settings;
+  state.capacityPerSecond = capacityPerSecond;
+  const { periodsMs, problems } = planCadence(markets, capacityPerSecond);
+  let moved = false;
+  let neededPerSecond = 0;
+  for (const market of state.markets) {
+    const periodMs = periodsMs[market.index] ?? market.periodMs;
+    moved ||= Math.abs(periodMs / market.periodMs - 1) > 0.1;
+    market.periodMs = periodMs;
+    market.phaseMs = (periodMs * market.index) / Math.max(1, markets.length);
+    neededPerSecond += 1000 / periodMs;
+  }
+  state.bucket = bucketOf(state.settings, neededPerSecond);
+  return { moved, problems };
 }
 
-/** Time that the market's timer is still guaranteed to be armed; 0 or less where nothing is left to save. */
-export function slackMs(state: CoreState, market: MarketState): number {
-  const { notBeforeLifeMs } = market.belief;
-  return notBeforeLifeMs === null ? 0 : notBeforeLifeMs - state.lifeMs;
+/** The cadence in force: longer after throttling, never beyond a third of the timeout. */
+export function periodOf({ cadenceFactor }: CoreState, { periodMs, settings }: MarketState): number {
+  return Math.max(periodMs, Math.min(periodMs * cadenceFactor, settings.timeoutMs / 3));
 }
 
 /** Monotonic time and suspend: what no setting of the wall clock moves. */
-export function awakeMs(state: CoreState): number {
-  return state.now.monoMs + state.timebase.sleptMs;
+export function awakeMs({ now, timebase }: CoreState): number {
+  return now.monoMs + timebase.sleptMs;
+}
+
+/** Time that the market's timer is still guaranteed to be armed; 0 or less where nothing is left to save. */
+export function slackMs(state: CoreState, { belief }: MarketState): number {
+  return belief.notBefore === null ? 0 : belief.notBefore.lifeMs - state.lifeMs;
 }
 
 /**
- * The slack without doubts about the wall clock. Decisions go by `slackMs`, which a step of that clock can end; alarms
- * and figures go by this one, since setting a clock fires no timer.
+ * The slack without doubts about the wall clock. Guarantees go by `slackMs`, which a step of that clock can end: the
+ * host may have been frozen, clocks and all, and be told the time again. Alarms and the order of urgency go by this one,
+ * since a mere setting of the clock fires no timer.
  */
-export function awakeSlackMs(state: CoreState, market: MarketState): number {
-  const { notBeforeAwakeMs } = market.belief;
-  return notBeforeAwakeMs === null ? 0 : notBeforeAwakeMs - awakeMs(state);
-}
-
-/**
- * May a stop take the bot for alive? Only by what was said after it was asked for: a bot that died a moment before looks
- * alive until its evidence runs out, and its orders would stay unguarded.
- */
-export function isHeardSinceStop({ stopAsked, settings }: CoreState, bot: BotState): boolean {
-  if (stopAsked === null || settings.liveness.mode === 'none' || bot.state === 'goodbye') return true;
-  return bot.lastLifeMs !== null && bot.lastLifeMs > stopAsked.lifeMs;
+export function awakeSlackMs(state: CoreState, { belief }: MarketState): number {
+  return belief.notBefore === null ? 0 : belief.notBefore.awakeMs - awakeMs(state);
 }
 
 /** Should the market be armed now: the bot lives, nobody stopped it, and the daemon is not on its way out. */
-export function isWanted(state: CoreState, market: MarketState): boolean {
-  return (
-    state.phase.kind === 'running' && market.suspended === null && market.hold === null && !market.leaving
-  );
+export function isWanted({ phase }: CoreState, { goal }: MarketState): boolean {
+  return phase.kind === 'running' && goal === 'guard';
+}
+
+/** Requests of the market that are on their way and not given up. */
+export function openWrites({ belief }: MarketState): Attempt[] {
+  return belief.writes.filter(({ status }) => status === 'open');
+}
+
+/** Requests of the market that are on their way or given up, and not settled. */
+export function onTheirWay({ belief }: MarketState): Attempt[] {
+  return belief.writes.filter(({ status }) => status === 'open' || status === 'abandoned');
+}
+
+/** The moment of the current step. */
+export function momentOf(state: CoreState): Moment {
+  return {
+    monoMs: state.now.monoMs,
+    lifeMs: state.lifeMs,
+    awakeMs: awakeMs(state),
+    wallMs: state.now.wallMs,
+  };
+}
+
+/** May a timer of the market still fire, as far as is known at the last step? */
+export function mayFire(state: CoreState, { notAfterMs }: Belief): boolean {
+  return notAfterMs !== null && notAfterMs > state.now.monoMs;
+}
+
+/** The latest moment at which a timer that may exist fires, Unix milliseconds; null where surely none exists. */
+export function firesBy(state: CoreState, { belief }: MarketState): number | null {
+  if (!mayFire(state, belief) || belief.notAfterMs === null) return null;
+  return state.now.wallMs + (belief.notAfterMs - state.now.monoMs);
+}
+
+/** Tokens in hand: what is on its way holds one each, and what was settled lets them flow back at the bucket's rate. */
+export function tokens(state: CoreState): number {
+  const { bucket, now } = state;
+  state.spent = Math.max(0, state.spent - (now.monoMs - state.spentAtMs) * bucket.perMs);
+  state.spentAtMs = now.monoMs;
+  return bucket.burst - state.attempts.length - state.spent + 1e-6;
 }

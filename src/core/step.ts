@@ -1,30 +1,23 @@
-import { hasSurelyFired } from './belief.ts';
-import { carriedPerSecond, easeCadence, planPeriods } from './cadence.ts';
-import { askStop, judgeStop, judgeStopAsked, stopWakeMs } from './drain.ts';
-import { dueAt, dueBy, hurry } from './due.ts';
+import { believeLeft, tidy } from './belief.ts';
+import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
+import { dispatch, giveUp } from './dispatch.ts';
 import type { CoreEvent, Effect } from './events.ts';
-import { hearBot, isAlive, judgeBots } from './evidence.ts';
-import { endPauses, holdAfterLapse, operate } from './hold.ts';
+import { hearBot, isAlive, judgeBots, suspensionOf } from './goal.ts';
+import { askFor, schedule } from './next.ts';
 import type { Firing } from './notice.ts';
-import { hearPing, judgeSilence, pingBases } from './outage.ts';
-import type { Outcome } from './outcome.ts';
-import { plan, planLifeMs, planOn } from './plan.ts';
-import { takePermits } from './release.ts';
-import { endHandovers, forgetGone, reload } from './reload.ts';
-import { settle } from './settle.ts';
+import { carriedPerSecond, LATE_MS, TICK_MS } from './promise.ts';
+import { hearPing, holdAfterLapse, judgeSilence, measureAnswers, pingBases, settle } from './settle.ts';
 import {
   type Attempt,
-  attemptOf,
-  awakeMs,
   awakeSlackMs,
   type CoreState,
   isWanted,
   type MarketState,
+  mayFire,
+  planPeriods,
   slackMs,
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
-import { LONGEST_LISTEN_MS, TICK_MS } from './timing.ts';
-import { isSalvageable } from './urgency.ts';
 
 /** What becomes due within this is released together: at scale wake-ups cost more than requests. */
 const COALESCE_MS = 25;
@@ -32,6 +25,10 @@ const COALESCE_MS = 25;
 const DEAF_MS = 1000;
 /** A loop that turned for this long has read what was there when it began to. */
 const READ_MS = 200;
+const REPLAN_MS = 5000;
+/** After a 429 periods come back in steps. */
+const RECOVERY_MS = 10_000;
+const RECOVERY_STEP = 0.25;
 
 /**
  * One step of the core: takes in what happened, changes the state in place and returns what is to be done, in order.
@@ -39,22 +36,25 @@ const READ_MS = 200;
  */
 export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[] {
   const out: Effect[] = [];
-  passTime(state, now, out);
+  advanceClocks(state, now, out);
   judgeBots(state, out);
-  let plansAgain = event.kind !== 'settled' || state.backlog;
-  // An answer or a permit alone lets go what already waits in its order.
-  let goesOn = false;
+  applyFact(state, event, out);
+  if (event.kind !== 'settled' || state.wakeAtMs <= now.monoMs) judge(state, out);
+  dispatch(state, out);
+  judgeStop(state, out);
+  forgetGone(state, out);
+  sayAllArmed(state, out);
+  setWake(state);
+  return out;
+}
+
+/** Takes in what the event says, and nothing else. */
+function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
   switch (event.kind) {
     case 'tick':
       break;
-    case 'granted':
-      takePermits(state, event.permits, event.how, out);
-      // A permit that was asked for ahead changes nothing while the lane is taken.
-      plansAgain = !state.askedAhead;
-      goesOn = true;
-      break;
     case 'settled':
-      ({ plansAgain, goesOn } = takeAnswer(state, event, plansAgain, out));
+      settle(state, event.attempt, event.outcome, out);
       break;
     case 'pinged':
       hearPing(state, event, out);
@@ -67,260 +67,193 @@ export function step(state: CoreState, event: CoreEvent, now: Instant): Effect[]
       break;
     case 'reload':
       reload(state, event.settings, out);
-      // A market that came back brought what is believed of its timer along.
-      state.guardedUntilAwakeMs = Number.NEGATIVE_INFINITY;
-      break;
-    case 'budget':
-      state.settings = { ...state.settings, budget: event.budget };
-      planPeriods(state, carriedPerSecond(state));
       break;
     case 'credentials-changed':
-      state.authorisedOnce = false;
-      state.keyRefusers.length = 0;
-      for (const market of state.markets) market.refusedAlone = false;
-      state.keySinceMs = now.monoMs;
-      if (state.unauthorised !== null)
-        state.unauthorised = { ...state.unauthorised, nextProbeMs: now.monoMs };
-      for (const { outage } of state.bases) if (outage !== null) outage.nextCanaryMs = now.monoMs;
-      for (const market of state.markets)
-        if (market.streak > 0 && market.refused === null) hurry(state, market);
+      state.key.accepted = false;
+      state.key.sinceMs = state.now.monoMs;
+      state.key.nextProbeMs = state.now.monoMs;
       break;
     case 'stop':
-      askStop(state, event.policy, event.why, out);
+      beginStop(state, event.policy, event.why, out);
       break;
   }
-  if (state.stopAsked !== null && state.phase.kind === 'running') {
-    judgeStopAsked(state);
-    plansAgain = true;
-  }
-  if (plansAgain && !(goesOn && planOn(state, out))) {
-    sweep(state, out);
-    plan(state, out);
-  }
-  judgeStop(state, out);
-  forgetGone(state, out);
-  sayAllArmed(state, out);
-  setWake(state);
-  return out;
 }
 
 /**
  * May this attempt's first byte leave now? Asked right before the write, after whatever connection had to be opened:
- * the evidence may have run out, or the host may have slept, in the meantime.
+ * the evidence may have run out, or the host may have slept, in the meantime. From a yes on the request's lifetime counts.
  */
 export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
-  const attempt = attemptOf(state, id);
-  if (attempt === undefined || attempt.aborted || attempt.overdue || attempt.epoch !== state.epoch)
-    return false;
+  const attempt = state.attempts.find((one) => one.id === id);
+  if (attempt === undefined || !isAllowed(state, attempt, now)) return false;
+  believeLeft(state, attempt, now.monoMs);
+  return true;
+}
+
+function isAllowed(state: CoreState, { market, purpose, status, epoch }: Attempt, now: Instant): boolean {
+  if (status !== 'open' || epoch !== state.epoch) return false;
   // The host stood still since this was prepared, and the core has not been told yet.
-  if (now.monoMs - state.wakeAtMs > TICK_MS) return false;
-  if (attempt.purpose === 'trip') return attempt.market.tripWanted;
-  // During a stop the deletes were decided when it began.
-  if (attempt.purpose === 'delete' && state.phase.kind === 'stopping')
-    return attempt.market.exit?.want === 'delete';
+  if (now.monoMs - state.wakeAtMs > LATE_MS) return false;
+  if (purpose === 'trip') return market.goal === 'trip';
   const probe = { ...state.timebase, jumps: [] };
-  const jumps = observeClocks(probe, now);
-  if (jumps.length > 0) return false;
-  const bot = state.bots.get(attempt.market.settings.bot);
+  if (observeClocks(probe, now).length > 0) return false;
+  const bot = state.bots.get(market.settings.bot);
   if (bot === undefined) return false;
   const alive = isAlive(state, bot, lifeMs(probe, now));
-  if (attempt.purpose === 'delete')
-    return attempt.market.exit?.want === 'delete' && (alive || bot.state === 'goodbye');
-  if (!alive) return false;
-  return isWanted(state, attempt.market) || attempt.market.exit?.want === 'handoff';
-}
-
-/** The host slept: what waits for a time of day, and not for this process, comes nearer by as much. */
-function comeNearer(state: CoreState, byMs: number): void {
-  if (state.phase.kind === 'stopping') state.phase.budgetEndMs -= byMs;
-  if (state.stopAsked !== null) state.stopAsked.startedMs -= byMs;
-  if (state.unauthorised !== null) state.unauthorised.nextProbeMs -= byMs;
-  for (const market of state.markets) if (market.refused !== null) dueAt(state, market, market.nextMs - byMs);
-}
-
-/** What became of an attempt, and whether that asks for a new plan or only lets the last one go on. */
-function takeAnswer(
-  state: CoreState,
-  { attempt, outcome }: Extract<CoreEvent, { kind: 'settled' }>,
-  waits: boolean,
-  out: Effect[],
-): { readonly plansAgain: boolean; readonly goesOn: boolean } {
-  const market = attemptOf(state, attempt)?.market;
-  let plansAgain = waits || state.phase.kind === 'stopping';
-  const onlyMakesRoom = plansAgain && isExpected(state, attempt, outcome);
-  // What waited for this answer waits no longer.
-  plansAgain ||= isOnItsWayOut(market);
-  plansAgain ||= outcome.kind !== 'applied' || state.bases.some(({ outage }) => outage !== null);
-  settle(state, attempt, outcome, out);
-  // One that is due again at once, as after a stall, has its place in a new order.
-  const isDueAgain = market !== undefined && !market.exit?.done && market.nextMs <= state.now.monoMs;
-  return { plansAgain, goesOn: onlyMakesRoom && !isDueAgain };
-}
-
-/**
- * An answer that only makes room: a renewal or a delete that was carried out, and that nothing else waited for. What
- * waited for a renewal in a stop is due again at once.
- */
-function isExpected(state: CoreState, id: number, outcome: Outcome): boolean {
-  const attempt = attemptOf(state, id);
-  if (attempt === undefined) return false;
-  const isRenewal = outcome.kind === 'applied' && attempt.purpose === 'renew';
-  if (state.phase.kind === 'stopping') return isRenewal || outcome.kind === 'deleted';
-  return isRenewal && !isOnItsWayOut(attempt.market);
-}
-
-function isOnItsWayOut(market: MarketState | undefined): boolean {
-  return market !== undefined && (market.exit !== null || market.tripWanted);
+  // During a stop the goals were decided by evidence that is newer than the stop.
+  if (purpose === 'delete')
+    return market.goal === 'delete' && (alive || bot.state === 'goodbye' || state.phase.kind === 'stopping');
+  return alive && (market.goal === 'guard' || market.goal === 'renew-once');
 }
 
 /** Reads the clocks. Lost time means: nothing that was prepared may leave, and everything is renewed. */
-function passTime(state: CoreState, now: Instant, out: Effect[]): void {
+function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   const { monoMs } = now;
   const lastMs = state.now.monoMs;
   const lateMs = monoMs - state.wakeAtMs;
   const jumps = observeClocks(state.timebase, now);
+  if (monoMs > lastMs) state.lastStepMs = lastMs;
   state.now = now;
   state.lifeMs = lifeMs(state.timebase, now);
-  if (lateMs > TICK_MS) out.push({ kind: 'notice', notice: { kind: 'stall', what: 'stall', byMs: lateMs } });
+  if (lateMs > LATE_MS) out.push({ kind: 'notice', notice: { kind: 'stall', what: 'stall', byMs: lateMs } });
   for (const jump of jumps) {
     out.push({ kind: 'notice', notice: { kind: 'stall', ...jump } });
     if (jump.what === 'suspend') comeNearer(state, jump.byMs);
   }
-  if (lateMs <= TICK_MS && jumps.every(({ byMs }) => byMs < 0)) return;
+  if (lateMs <= LATE_MS && jumps.every(({ byMs }) => byMs < 0)) return;
   state.epoch += 1;
-  state.permits = 0;
+  state.orderedMs = Number.NEGATIVE_INFINITY;
   // Between two stalls the sockets were read if there was time for it.
   const readMs = lastMs - (state.deafUntilMs - DEAF_MS);
   state.deafSinceMs = readMs < READ_MS ? Math.min(state.deafSinceMs, lastMs) : lastMs;
   state.deafUntilMs = monoMs + DEAF_MS;
-  for (const market of state.markets) {
-    if (market.refused === null || isSalvageable(state, market)) dueBy(state, market, now.monoMs);
-  }
+  for (const market of state.markets)
+    if (market.refusals === 0 && market.goal === 'guard') askFor(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
-  for (const attempt of state.attempts)
-    attempt.deadlineMs = Math.max(attempt.deadlineMs, now.monoMs + TICK_MS);
+  for (const attempt of state.attempts) attempt.deadlineMs = Math.max(attempt.deadlineMs, monoMs + LATE_MS);
+}
+
+/** The host slept: what waits for a time of day, and not for this process, comes nearer by as much. */
+function comeNearer(state: CoreState, byMs: number): void {
+  if (state.phase.kind === 'stopping') {
+    state.phase.budgetEndMs -= byMs;
+    state.phase.evidenceUntilMs -= byMs;
+  }
+  state.key.nextProbeMs -= byMs;
+  for (const market of state.markets) if (market.refusals > 0) market.nextMs -= byMs;
+  state.nextDueMs -= byMs;
 }
 
 /** What time alone brings about. */
-function sweep(state: CoreState, out: Effect[]): void {
-  const { monoMs } = state.now;
-  // Those that are listened to longer than an answer should take leave connections for the others.
-  let listening = 0;
-  for (const attempt of state.attempts) {
-    if (attempt.aborted || monoMs < attempt.deadlineMs) continue;
-    if (mayListenOn(state, attempt) && listening < state.settings.connections / 2) {
-      listening += 1;
-      if (!attempt.overdue) attempt.market.timedOut = true;
-      attempt.overdue = true;
-    } else {
-      attempt.aborted = true;
-      out.push({ kind: 'abort', attempt: attempt.id });
-    }
-  }
-  if (state.phase.kind === 'running') {
-    judgeSilence(state, out);
-    judgeLapses(state, out);
-    endPauses(state, out);
-    endHandovers(state, out);
-    pingBases(state, out);
-    easeCadence(state, out);
-  }
+function judge(state: CoreState, out: Effect[]): void {
+  for (const attempt of state.attempts) if (state.now.monoMs >= attempt.deadlineMs) giveUp(attempt, out);
+  if (state.phase.kind === 'stopped') return;
+  judgeSilence(state, out);
+  for (const market of state.markets) judgeTimer(state, market, out);
+  if (state.phase.kind !== 'running') return;
+  endPauses(state, out);
+  pingBases(state, out);
+  easeCadence(state, out);
 }
 
-/**
- * An exchange may just be slow: the oldest attempt of a market is listened to for longer than an answer should take, or
- * nobody would ever learn that it takes so long.
- */
-function mayListenOn(state: CoreState, { market, id, writtenMs }: Attempt): boolean {
-  if (state.phase.kind !== 'running' || market.inFlight[0]?.id !== id) return false;
-  return state.now.monoMs - writtenMs < LONGEST_LISTEN_MS;
+/** Says once that a guarantee ran out, that a timer must have lapsed, or that one has fired as it was left to. */
+function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void {
+  const { belief, stats } = market;
+  const name = market.settings.market;
+  const wanted = isWanted(state, market);
+  if (
+    wanted &&
+    belief.notBefore !== null &&
+    awakeSlackMs(state, market) <= 0 &&
+    !market.overdueSaid &&
+    !mayBeAnswered(state, market)
+  ) {
+    market.overdueSaid = true;
+    const expiryWallMs = state.now.wallMs + awakeSlackMs(state, market);
+    out.push({ kind: 'notice', notice: { kind: 'overdue', market: name, expiryWallMs } });
+  }
+  if (belief.notAfterMs === null || mayFire(state, belief)) return;
+  const firedByWallMs = state.now.wallMs - (state.now.monoMs - belief.notAfterMs);
+  const wasArmed = belief.server !== null || market.stats.renewals > 0;
+  const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
+  const isLapse = (wanted || !market.firesOnPurpose) && belief.server !== null;
+  // The next confirmation is of a new timer: it needs not say again that this one is gone.
+  belief.server = null;
+  tidy(state, market);
+  if (isLapse) {
+    stats.lapses += 1;
+    const rearms = state.settings.onLapse === 'rearm';
+    const gapMs = state.now.monoMs - stats.lastConfirmedMs;
+    const certainty = 'certain' as const;
+    out.push({
+      kind: 'notice',
+      notice: { kind: 'lapsed', market: name, certainty, gapMs, unresolved, rearms },
+    });
+    holdAfterLapse(state, market, out);
+  } else if (!wanted && wasArmed && market.goal !== 'delete') {
+    out.push({
+      kind: 'notice',
+      notice: { kind: 'fired', market: name, why: whyFired(state, market), firedByWallMs },
+    });
+  }
+  schedule(state, market);
+}
+
+function whyFired(state: CoreState, market: MarketState): Firing {
+  if (market.hold?.why === 'tripped') return 'tripped';
+  const why = suspensionOf(state, market);
+  if (why === 'bot_stale' || why === 'bot_failed') return why;
+  return market.hold?.why === 'disarmed' || market.hold?.why === 'paused' ? 'disarmed' : 'kept';
 }
 
 /** The last attempt is placed to arrive just in time: its answer is waited for before anything is said. */
-function mayBeAnswered(state: CoreState, market: MarketState): boolean {
-  const patienceMs = clamp(4 * (state.roundTripMs ?? 0), 20, TICK_MS);
-  return market.inFlight.some(({ writtenMs }) => state.now.monoMs - writtenMs < patienceMs);
+function mayBeAnswered(state: CoreState, { belief, answerMs }: MarketState): boolean {
+  const patienceMs = clamp(4 * (answerMs ?? 0), 20, LATE_MS);
+  return belief.writes.some(
+    ({ status, at }) => status === 'open' && state.now.monoMs - at.monoMs < patienceMs,
+  );
 }
 
-/** A guarantee that ran out is said once; a timer that must have fired is a lapse even while nobody answers. */
-function judgeLapses(state: CoreState, out: Effect[]): void {
-  const nowMs = awakeMs(state);
-  if (nowMs < state.guardedUntilAwakeMs) return;
-  let untilMs = Number.POSITIVE_INFINITY;
-  for (const market of state.markets) {
-    const { notBeforeAwakeMs } = market.belief;
-    if (notBeforeAwakeMs !== null) untilMs = Math.min(untilMs, notBeforeAwakeMs);
-    sayFired(state, market, out);
-    if (market.belief.notBeforeLifeMs === null || awakeSlackMs(state, market) > 0 || !isWanted(state, market))
-      continue;
-    const name = market.settings.market;
-    if (!market.overdueSaid && !mayBeAnswered(state, market)) {
-      market.overdueSaid = true;
-      const expiryWallMs = market.belief.expiryWallMs ?? state.now.wallMs;
-      out.push({ kind: 'notice', notice: { kind: 'overdue', market: name, expiryWallMs } });
-    }
-    if (market.lapseSaid || !hasSurelyFired(state, market)) continue;
-    market.lapseSaid = true;
-    market.lapses += 1;
-    const rearms = state.settings.onLapse === 'rearm';
-    const gapMs = state.now.monoMs - market.lastConfirmedMs;
-    const { unresolved } = market.belief;
-    out.push({
-      kind: 'notice',
-      notice: { kind: 'lapsed', market: name, certainty: 'certain', gapMs, unresolved, rearms },
-    });
-    holdAfterLapse(state, market, out);
-  }
-  state.guardedUntilAwakeMs = untilMs;
-}
-
-/** A timer that nobody wants renewed is told of when it has surely fired: its orders are cancelled. */
-function sayFired(state: CoreState, market: MarketState, out: Effect[]): void {
-  const { notBeforeLifeMs, notAfterMs } = market.belief;
-  if (market.firedSaid || market.lapseSaid || notBeforeLifeMs === null || notAfterMs === null) return;
-  if (!hasSurelyFired(state, market) || isWanted(state, market)) return;
-  market.firedSaid = true;
-  const firedByWallMs = state.now.wallMs - (state.now.monoMs - notAfterMs);
-  const notice = {
-    kind: 'fired',
-    market: market.settings.market,
-    why: whyFired(market),
-    firedByWallMs,
-  } as const;
-  out.push({ kind: 'notice', notice });
-}
-
-function whyFired({ hold, suspended }: MarketState): Firing {
-  if (hold?.why === 'tripped') return 'tripped';
-  if (suspended === 'bot_stale' || suspended === 'bot_failed') return suspended;
-  return hold?.why === 'disarmed' || hold?.why === 'paused' ? 'disarmed' : 'kept';
+/** Lets the cadence follow what the wire carries, and recover from throttling in small steps. */
+function easeCadence(state: CoreState, out: Effect[]): void {
+  const { monoMs } = state.now;
+  if (monoMs < state.nextReplanMs) return;
+  state.nextReplanMs = monoMs + REPLAN_MS;
+  measureAnswers(state);
+  if (state.cadenceFactor > 1 && monoMs - state.lastThrottledMs > RECOVERY_MS)
+    state.cadenceFactor = Math.max(1, state.cadenceFactor - RECOVERY_STEP);
+  const capacityPerSecond = carriedPerSecond(state.settings, state.answerMs);
+  if (Math.abs(capacityPerSecond / state.capacityPerSecond - 1) < 0.1) return;
+  const { moved, problems } = planPeriods(state, capacityPerSecond);
+  if (!moved && problems.length === 0) return;
+  const detail =
+    problems[0] ??
+    `the wire carries ${capacityPerSecond.toFixed(1)} renewals a second at an answer time of ${(state.answerMs ?? 0).toFixed(1)} ms; the cadence follows`;
+  out.push({ kind: 'notice', notice: { kind: 'cadence', detail, capacityPerSecond } });
 }
 
 function sayAllArmed(state: CoreState, out: Effect[]): void {
   if (state.allArmedSaid || state.phase.kind !== 'running') return;
   const { markets } = state;
-  // From where one was not armed a moment ago: looking at all of them after every answer would cost more than renewing.
-  for (let seen = 0; seen < markets.length; seen += 1) {
-    state.unarmedHint %= markets.length;
-    const market = markets[state.unarmedHint];
-    if (market !== undefined && !market.leaving && slackMs(state, market) <= 0) return;
-    state.unarmedHint += 1;
+  // From the end: what is armed last stands there.
+  for (let place = markets.length - 1; place >= 0; place -= 1) {
+    const market = markets[place];
+    if (market !== undefined && market.leaving === null && slackMs(state, market) <= 0) return;
   }
   state.allArmedSaid = true;
   const sinceStartMs = state.now.monoMs - state.startedMs;
-  out.push({ kind: 'notice', notice: { kind: 'all-armed', markets: state.markets.length, sinceStartMs } });
+  out.push({ kind: 'notice', notice: { kind: 'all-armed', markets: markets.length, sinceStartMs } });
 }
 
 function setWake(state: CoreState): void {
   const { monoMs } = state.now;
+  state.wakeAtMs = monoMs + TICK_MS;
+  if (state.phase.kind === 'stopped') return;
   let wakeMs = Math.min(monoMs + TICK_MS, stopWakeMs(state));
-  for (const attempt of state.attempts) {
-    if (!attempt.aborted && !attempt.overdue) wakeMs = Math.min(wakeMs, attempt.deadlineMs);
-  }
-  if (state.phase.kind === 'running') {
-    for (const base of state.bases) wakeMs = Math.min(wakeMs, base.nextPingMs);
-  }
-  const restedMs = state.backlog ? state.plannedMs + planLifeMs(state) : state.lastReleaseMs + COALESCE_MS;
-  const dueMs = Math.max(state.nextDueMs, restedMs);
-  state.wakeAtMs = Math.max(Math.min(wakeMs, dueMs), monoMs);
+  for (const { status, deadlineMs } of state.attempts)
+    if (status === 'open') wakeMs = Math.min(wakeMs, deadlineMs);
+  if (state.phase.kind === 'running')
+    for (const { nextPingMs } of state.bases) wakeMs = Math.min(wakeMs, nextPingMs);
+  const restedMs = state.markets.length > 1 ? state.orderedMs + COALESCE_MS : monoMs;
+  state.wakeAtMs = Math.max(Math.min(wakeMs, Math.max(state.nextDueMs, restedMs)), monoMs);
 }

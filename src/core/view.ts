@@ -1,6 +1,395 @@
-import type { Purpose } from './events.ts';
-import { type CoreState, isWanted, type MarketState, slackMs } from './state.ts';
+import { usableBases } from './dispatch.ts';
+import type { OrderType, Purpose } from './events.ts';
+import { suspensionOf } from './goal.ts';
+import type { Hold } from './notice.ts';
+import { ASSUMED_ANSWER_MS, boundsOf, describePromise } from './promise.ts';
+import {
+  awakeMs,
+  type BotState,
+  type CoreState,
+  isWanted,
+  type MarketState,
+  onTheirWay,
+  periodOf,
+  slackMs,
+} from './state.ts';
 import type { Instant } from './time.ts';
+
+export const MARKET_STATES = [
+  'arming',
+  'armed',
+  'retrying',
+  'expired',
+  'suspended',
+  'disarmed',
+  'paused',
+  'rejected',
+  'deleted',
+] as const;
+export type MarketPhase = (typeof MARKET_STATES)[number];
+
+/** One market, for people and machines to read. Durations in milliseconds, moments in Unix milliseconds. */
+export interface MarketSnapshot {
+  readonly market: string;
+  readonly types: readonly OrderType[] | null;
+  readonly bot: string;
+  readonly state: MarketPhase;
+  /** Should be armed now: not paused, not disarmed, its bot gives evidence. */
+  readonly wanted: boolean;
+  /** Why an operator, or a lapse, took it out of guard, and until when (Unix milliseconds; null: until armed). */
+  readonly hold: { readonly why: Hold; readonly untilWallMs: number | null } | null;
+  /** No longer configured; shown until its timer is gone. */
+  readonly leaving: boolean;
+  readonly timeoutMs: number;
+  readonly periodMs: number;
+  /** Longest outage of the exchange that cancels nothing. */
+  readonly survivesMs: number;
+  /** Guaranteed armed for this long; 0 or less where the guarantee ran out; null where no timer was ever confirmed. */
+  readonly guaranteedMs: number | null;
+  /** Conservative expiry, Unix milliseconds; null where there is none (never armed, or deleted). */
+  readonly expiryWallMs: number | null;
+  /** Latest moment at which a timer that may exist fires, Unix milliseconds; null where surely none exists. */
+  readonly firesByWallMs: number | null;
+  /** The exchange's own cancellationTime of the last confirmation, Unix seconds. */
+  readonly cancellationTime: number | null;
+  readonly lastDurationMs: number | null;
+  readonly lastSlackRatio: number | null;
+  /** Slack ratios of the last confirmations, oldest first, at most 60. */
+  readonly slackHistory: readonly number[];
+  readonly renewals: number;
+  readonly failures: number;
+  readonly failureStreak: number;
+  readonly lapses: number;
+  readonly lastProblem: string | null;
+  /** What a stop with the configured policy would do with this market's timer now, as a sentence. */
+  readonly onStop: string;
+  /** The promise for this market, see `promise.ts`. */
+  readonly promise: readonly string[];
+}
+
+export interface BaseSnapshot {
+  readonly url: string;
+  readonly up: boolean | null;
+  readonly pingMs: number | null;
+  readonly lastProblem: string | null;
+  readonly outage: boolean;
+}
+
+export interface BotSnapshot {
+  readonly bot: string;
+  readonly mode: string;
+  readonly state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
+  readonly evidenceAgeMs: number | null;
+  readonly ttlMs: number | null;
+}
+
+/** The whole daemon at one moment. */
+export interface Snapshot {
+  readonly phase: 'running' | 'stopping' | 'stopped';
+  readonly ready: boolean;
+  /** Why not ready, one sentence per reason; empty when ready. */
+  readonly notReady: readonly string[];
+  /** Why no market at all is wanted armed, in a sentence; null where one is. See `guarding.ts`. */
+  readonly nothingGuarded: string | null;
+  readonly live: boolean;
+  readonly authorised: boolean;
+  readonly shutdownPolicy: 'delete' | 'keep' | 'handoff';
+  readonly markets: readonly MarketSnapshot[];
+  readonly bases: readonly BaseSnapshot[];
+  readonly bots: readonly BotSnapshot[];
+  readonly capacityPerSecond: number;
+  readonly cadenceFactor: number;
+}
+
+/** The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. */
+export function describe(state: CoreState, now: Instant): Snapshot {
+  const view = { state, now };
+  const markets = state.markets.map((market) => describeMarket(view, market));
+  const phase = state.phase.kind;
+  const bots = guardedBots(state).map((bot): BotSnapshot => {
+    const watched = state.settings.liveness.mode !== 'none';
+    return {
+      bot: bot.bot,
+      mode: state.settings.liveness.mode,
+      state: bot.state,
+      evidenceAgeMs: bot.lastLifeMs === null ? null : state.lifeMs + sinceStepMs(view) - bot.lastLifeMs,
+      ttlMs: watched ? state.settings.liveness.ttlMs : null,
+    };
+  });
+  const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
+  const notReady = describeNotReady({ phase, markets, bots, nothingGuarded });
+  if (state.key.refused !== null)
+    notReady.unshift(`the exchange refuses the API key: ${state.key.refused.detail}`);
+  return {
+    phase,
+    ready: notReady.length === 0,
+    notReady,
+    nothingGuarded,
+    live: true,
+    authorised: state.key.refused === null,
+    shutdownPolicy: state.settings.shutdown.policy,
+    markets,
+    bases: state.bases.map((base) => ({
+      url: base.url,
+      up: base.pingUp,
+      pingMs: base.pingMs,
+      lastProblem: base.pingProblem,
+      outage: base.outage !== null,
+    })),
+    bots,
+    capacityPerSecond: state.capacityPerSecond,
+    cadenceFactor: state.cadenceFactor,
+  };
+}
+
+/** When a snapshot was taken, and of what. */
+interface View {
+  readonly state: CoreState;
+  readonly now: Instant;
+}
+
+/** What the clocks of the state are behind the snapshot's; less than 0 once the state took a step after it. */
+function sinceStepMs({ state, now }: View): number {
+  return now.monoMs - state.now.monoMs;
+}
+
+/** One market of a snapshot. What few readers ask for is worked out when they do. */
+function describeMarket(view: View, market: MarketState): MarketSnapshot {
+  const { state, now } = view;
+  const { settings, belief, stats, index } = market;
+  const guaranteedMs = guaranteedMsOf(view, market);
+  const periodMs = periodOf(state, market);
+  const isLeaving = market.leaving !== null;
+  const firesInMs = belief.notAfterMs === null ? 0 : belief.notAfterMs - now.monoMs;
+  const answerMs = Math.max(ASSUMED_ANSWER_MS, market.answerMs ?? 0);
+  return {
+    market: settings.market,
+    types: settings.types,
+    bot: settings.bot,
+    state: phaseOf(state, market, guaranteedMs),
+    wanted: isWanted(state, market),
+    hold: describeHold(view, market),
+    leaving: isLeaving,
+    timeoutMs: settings.timeoutMs,
+    periodMs,
+    // Nothing is promised of what nobody renews.
+    survivesMs: isLeaving ? 0 : boundsOf(state.settings, index, periodMs, answerMs).survivesMs,
+    guaranteedMs,
+    expiryWallMs: guaranteedMs === null ? null : now.wallMs + guaranteedMs,
+    firesByWallMs: firesInMs > 0 ? now.wallMs + firesInMs : null,
+    cancellationTime: belief.server?.cancellationTime ?? null,
+    lastDurationMs: stats.lastDurationMs,
+    lastSlackRatio: stats.slackHistory.at(-1) ?? null,
+    get slackHistory() {
+      return [...stats.slackHistory];
+    },
+    renewals: stats.renewals,
+    failures: stats.failures,
+    failureStreak: market.streak,
+    lapses: stats.lapses,
+    lastProblem: market.refused?.detail ?? market.lastProblem ?? market.altered,
+    get onStop() {
+      return describeStop(state, market, firesInMs > 0);
+    },
+    get promise() {
+      return isLeaving ? [] : describePromise(state.settings, index, periodMs, answerMs);
+    },
+  };
+}
+
+function guaranteedMsOf(view: View, market: MarketState): number | null {
+  return market.belief.notBefore === null ? null : slackMs(view.state, market) - sinceStepMs(view);
+}
+
+function guardedBots(state: CoreState): BotState[] {
+  const names = new Set<string>();
+  for (const { settings } of state.markets) {
+    names.add(settings.bot);
+    if (names.size === state.bots.size) break;
+  }
+  return [...state.bots.values()].filter(({ bot }) => names.has(bot));
+}
+
+function describeHold(view: View, { hold }: MarketState): MarketSnapshot['hold'] {
+  if (hold === null) return null;
+  const { why, untilAwakeMs } = hold;
+  if (untilAwakeMs === null) return { why, untilWallMs: null };
+  const leftMs = untilAwakeMs - awakeMs(view.state) - sinceStepMs(view);
+  return { why, untilWallMs: view.now.wallMs + Math.max(0, leftMs) };
+}
+
+function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | null): MarketPhase {
+  if (market.goal === 'delete' && market.reached && market.hold === null) return 'deleted';
+  if (market.refused !== null) return 'rejected';
+  if (market.hold !== null) return market.hold.why === 'paused' ? 'paused' : 'disarmed';
+  if (suspensionOf(state, market) !== null) return 'suspended';
+  if (guaranteedMs === null) return state.key.refused === null ? 'arming' : 'rejected';
+  if (guaranteedMs <= 0) return 'expired';
+  return market.streak > 0 ? 'retrying' : 'armed';
+}
+
+/** What a stop with the configured policy would do with the timer now, if the bot gives a sign of life after it. */
+function describeStop(state: CoreState, market: MarketState, mayExist: boolean): string {
+  if (!mayExist) return 'nothing to do: no timer is armed';
+  const { policy } = state.settings.shutdown;
+  const bot = state.bots.get(market.settings.bot)?.state;
+  const isWell = market.hold === null && bot === 'alive' && (policy !== 'handoff' || market.refusals === 0);
+  const will = isWell ? policy : market.goal === 'delete' ? 'delete' : 'keep';
+  switch (will) {
+    case 'delete':
+      return 'deletes the timer: the orders stay';
+    case 'keep':
+      return 'leaves the timer: the exchange cancels the orders when it fires';
+    case 'handoff':
+      return 'renews the timer once more and leaves it to the successor';
+  }
+}
+
+/** Of one market, and of several. */
+type Predicate = readonly [one: string, several: string];
+
+const HELD: Readonly<Record<Hold, Predicate>> = {
+  disarmed: ['is disarmed', 'are disarmed'],
+  paused: ['is paused', 'are paused'],
+  tripped: ['is tripped', 'are tripped'],
+  lapsed: ['is held after a lapse', 'are held after a lapse'],
+};
+
+const ABSENT: Readonly<Record<BotSnapshot['state'], Predicate>> = {
+  starting: ['waits for its bot', 'wait for their bots'],
+  alive: ['is left alone', 'are left alone'],
+  stale: ['has a bot that is silent', 'have bots that are silent'],
+  goodbye: ['has a bot that said goodbye', 'have bots that said goodbye'],
+  failed: ['has a bot that failed', 'have bots that failed'],
+};
+
+const DEAD: Partial<Record<BotSnapshot['state'], string>> = { stale: 'is silent', failed: 'has failed' };
+
+/**
+ * Why the daemon is not ready, a sentence each. Ready means protected: every configured market of a bot that lives is
+ * surely armed, no bot is dead, and something is guarded where anything is configured.
+ */
+export function describeNotReady({
+  phase,
+  markets,
+  bots,
+  nothingGuarded,
+}: Pick<Snapshot, 'phase' | 'markets' | 'bots' | 'nothingGuarded'>): string[] {
+  if (phase !== 'running') return [`the daemon is ${phase}`];
+  const living = new Set(
+    bots.filter(({ state }) => state === 'alive' || state === 'starting').map(({ bot }) => bot),
+  );
+  const dead = bots.flatMap(({ bot, state }) =>
+    DEAD[state] === undefined ? [] : [`the bot ${bot} ${DEAD[state]}: its timers are not renewed`],
+  );
+  const unarmed = markets.flatMap((seen) => {
+    if (seen.wanted ? (seen.guaranteedMs ?? 0) > 0 : seen.leaving || !living.has(seen.bot)) return [];
+    const { market, hold } = seen;
+    return hold === null
+      ? `${market} is not confirmed armed (${seen.state})`
+      : `${market} ${HELD[hold.why][0]}`;
+  });
+  const reasons = [...dead, ...unarmed];
+  const configured = markets.some(({ leaving }) => !leaving);
+  return reasons.length === 0 && nothingGuarded !== null && configured ? [nothingGuarded] : reasons;
+}
+
+/**
+ * Why no market at all is wanted armed now: `nothing is guarded: all 2 markets are disarmed`; null where one is, or the
+ * daemon does not run.
+ */
+export function describeNothingGuarded({
+  phase,
+  markets,
+  bots,
+}: Pick<Snapshot, 'phase' | 'markets' | 'bots'>): string | null {
+  if (phase !== 'running' || markets.some(({ wanted }) => wanted)) return null;
+  const configured = markets.filter(({ leaving }) => !leaving);
+  if (configured.length === 0) return 'nothing is guarded: no market is configured';
+  const botStates = new Map(bots.map(({ bot, state }) => [bot, state]));
+  const why = ({ hold, bot }: MarketSnapshot): Predicate =>
+    hold === null ? ABSENT[botStates.get(bot) ?? 'alive'] : HELD[hold.why];
+  const groups = [...Map.groupBy(configured, why)].map(([[one, several], { length }], _, all) => {
+    if (all.length > 1) return `${length} ${length === 1 ? one : several}`;
+    return length === 1 ? `${configured[0]?.market} ${one}` : `all ${length} markets ${several}`;
+  });
+  return `nothing is guarded: ${groups.length > 1 ? `of ${configured.length} markets ` : ''}${groups.join(', ')}`;
+}
+
+/** The state in a few figures: what `describe` says, without a text for every one of ten thousand markets. */
+export interface Summary {
+  readonly phase: 'running' | 'stopping' | 'stopped';
+  readonly authorised: boolean;
+  /** No address that renewals may take answers a ping. False before the first answer. */
+  readonly away: boolean;
+  readonly configured: number;
+  /** Markets that should be armed now, and how many of those surely are. */
+  readonly wanted: number;
+  readonly armed: number;
+  /** The market of those that are armed whose guarantee runs out first. */
+  readonly leastSlack: { readonly market: string; readonly ms: number } | null;
+  /** The bot that was silent for longest; null where no bot is watched. `ageMs` null: not heard of so far. */
+  readonly quietest: {
+    readonly bot: string;
+    readonly state: BotState['state'];
+    readonly ageMs: number | null;
+  } | null;
+  /** Timers that may exist at the exchange. */
+  readonly mayFire: number;
+}
+
+/** The state as it stands at `now` in a few figures. Reads only. */
+export function summarise(state: CoreState, now: Instant): Summary {
+  const sinceStepMs = Math.max(0, now.monoMs - state.now.monoMs);
+  const guarded = new Set<string>();
+  let wanted = 0;
+  let armed = 0;
+  let mayFire = 0;
+  let leastSlack: Summary['leastSlack'] = null;
+  for (const market of state.markets) {
+    if ((market.belief.notAfterMs ?? 0) > now.monoMs) mayFire += 1;
+    if (market.leaving === null) guarded.add(market.settings.bot);
+    if (!isWanted(state, market)) continue;
+    wanted += 1;
+    const ms = slackMs(state, market) - sinceStepMs;
+    if (ms <= 0) continue;
+    armed += 1;
+    if (leastSlack === null || ms < leastSlack.ms) leastSlack = { market: market.settings.market, ms };
+  }
+  const phase = state.phase.kind;
+  const authorised = state.key.refused === null;
+  return {
+    phase,
+    authorised,
+    away: usableBases(state).every(({ pingUp }) => pingUp === false),
+    configured: state.markets.filter(({ leaving }) => leaving === null).length,
+    wanted,
+    armed,
+    leastSlack,
+    quietest: quietestOf(state, guarded, sinceStepMs),
+    mayFire,
+  };
+}
+
+function quietestOf(
+  state: CoreState,
+  guarded: ReadonlySet<string>,
+  sinceStepMs: number,
+): Summary['quietest'] {
+  if (state.settings.liveness.mode === 'none') return null;
+  let quietest: Summary['quietest'] = null;
+  let longestMs = Number.NEGATIVE_INFINITY;
+  for (const { bot, state: how, lastLifeMs } of state.bots.values()) {
+    if (!guarded.has(bot)) continue;
+    const ageMs = lastLifeMs === null ? null : state.lifeMs + sinceStepMs - lastLifeMs;
+    // One that said goodbye is silent on purpose.
+    const silentMs = how === 'goodbye' ? -1 : (ageMs ?? Number.MAX_VALUE);
+    if (silentMs <= longestMs) continue;
+    longestMs = silentMs;
+    quietest = { bot, state: how, ageMs };
+  }
+  return quietest;
+}
 
 /** What is believed of one market's timer, in milliseconds from the moment of the view. Read when it is asked for. */
 export interface MarketView {
@@ -26,56 +415,30 @@ export interface CoreView {
   marketNamed(name: string): MarketView | undefined;
 }
 
-/** The state as it stands at `now`. Changes nothing, and takes no clock in. */
+/** The beliefs as they stand at `now`. Reads only. */
 export function view(state: CoreState, now: Instant): CoreView {
-  const see = (market: MarketState) => new SeenMarket(state, now, market);
   return {
     phase: state.phase.kind,
     monoMs: state.now.monoMs,
     get markets() {
-      return state.markets.map(see);
+      return state.markets.map((market) => seeMarket(state, now, market));
     },
     marketNamed(name) {
       const market = state.byName.get(name);
-      return market === undefined ? undefined : see(market);
+      return market === undefined ? undefined : seeMarket(state, now, market);
     },
   };
 }
 
-class SeenMarket implements MarketView {
-  readonly #state: CoreState;
-  readonly #now: Instant;
-  readonly #market: MarketState;
-
-  constructor(state: CoreState, now: Instant, market: MarketState) {
-    this.#state = state;
-    this.#now = now;
-    this.#market = market;
-  }
-
-  get market(): string {
-    return this.#market.settings.market;
-  }
-
-  get wanted(): boolean {
-    return isWanted(this.#state, this.#market);
-  }
-
-  get guaranteedMs(): number | null {
-    const leftMs = slackMs(this.#state, this.#market) - (this.#now.monoMs - this.#state.now.monoMs);
-    return leftMs > 0 ? leftMs : null;
-  }
-
-  get firesInMs(): number | null {
-    const { notAfterMs } = this.#market.belief;
-    return notAfterMs === null || notAfterMs <= this.#now.monoMs ? null : notAfterMs - this.#now.monoMs;
-  }
-
-  get refused(): boolean {
-    return this.#market.refused !== null;
-  }
-
-  get inFlight(): MarketView['inFlight'] {
-    return this.#market.inFlight;
-  }
+function seeMarket(state: CoreState, now: Instant, market: MarketState): MarketView {
+  const leftMs = slackMs(state, market) - (now.monoMs - state.now.monoMs);
+  const firesInMs = (market.belief.notAfterMs ?? 0) - now.monoMs;
+  return {
+    market: market.settings.market,
+    wanted: isWanted(state, market),
+    guaranteedMs: leftMs > 0 ? leftMs : null,
+    firesInMs: firesInMs > 0 ? firesInMs : null,
+    refused: market.refused !== null,
+    inFlight: onTheirWay(market),
+  };
 }

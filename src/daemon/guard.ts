@@ -84,7 +84,6 @@ export function createGuard(options: GuardOptions): Guard {
     credentials: secrets.credentials,
     nonce: settings.nonce,
     clock,
-    budget: settings.budget,
     connections: settings.connections,
     requestLifetimeMs: settings.requestLifetimeMs,
     userAgent: `killswitchd/${version}`,
@@ -108,7 +107,6 @@ export function createGuard(options: GuardOptions): Guard {
     },
     follow(next) {
       const changed = toCoreSettings(next, bases);
-      exchange.rebudget(changed.budget);
       keeper.reload(changed);
     },
     async close() {

@@ -1,7 +1,6 @@
 import { ASSUMED_ROUND_TRIP_MS, type Config, carriedPerSecond } from '../config/config.ts';
-import { describePromise } from '../core/promise.ts';
-import type { CoreSettings } from '../core/settings.ts';
-import { planCadence } from '../core/timing.ts';
+import type { CoreSettings } from '../core/events.ts';
+import { describePromise, planCadence } from '../core/promise.ts';
 import type { Log } from '../telemetry/log.ts';
 
 export interface Introduced {

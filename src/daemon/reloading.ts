@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Config, diffConfig } from '../config/config.ts';
 import { lookAtConfigFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
-import type { Progress } from '../core/operate.ts';
+import type { Progress } from '../core/events.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Operations, ReloadTrigger } from '../telemetry/operations.ts';

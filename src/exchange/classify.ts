@@ -1,4 +1,4 @@
-import type { FailureReason, Outcome, ServerTimer } from '../core/outcome.ts';
+import type { FailureReason, Outcome, ServerTimer } from '../core/events.ts';
 import type { PingOutcome } from '../ports.ts';
 import type { Redact } from '../util/redact.ts';
 import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';

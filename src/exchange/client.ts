@@ -1,4 +1,4 @@
-import type { ServerTimer } from '../core/outcome.ts';
+import type { ServerTimer } from '../core/events.ts';
 import { type Call, type CallOptions, checkTimeout, createCaller } from './call.ts';
 import { classifyReply, classifyTimer, type Decoder } from './classify.ts';
 import { CredentialError } from './errors.ts';
@@ -7,6 +7,7 @@ import { createLimits } from './limits.ts';
 import {
   createNewAddress,
   createStockMarketOrder,
+  type Limit,
   miningHashrate,
   miningPool,
   myCodes,
@@ -51,6 +52,8 @@ export interface ClientOptions extends ExchangeOptions {
   readonly accessToken?: (() => string) | undefined;
   /** Milliseconds for a call that names none; 10 000 where it is not given. */
   readonly timeoutMs?: number | undefined;
+  /** The part of the kill-switch's documented limit that may be used; the whole limit where it is not given. */
+  readonly budget?: Limit | undefined;
 }
 
 export interface OrderHistoryOptions extends CallOptions {

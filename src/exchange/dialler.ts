@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
-import type { FailureReason } from '../core/outcome.ts';
+import type { FailureReason } from '../core/events.ts';
 import type { Clock } from '../ports.ts';
 
 /** A connection that could not be opened; nothing was sent over it. */

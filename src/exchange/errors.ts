@@ -1,4 +1,4 @@
-import type { FailureReason, Outcome } from '../core/outcome.ts';
+import type { FailureReason, Outcome } from '../core/events.ts';
 import { tidy } from '../util/redact.ts';
 import type { Refusal } from './classify.ts';
 import type { Order, StockMarketOrderRequest } from './schemas.ts';

@@ -2,7 +2,6 @@ import type { Clock, Exchange } from '../ports.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { ArgumentError } from './errors.ts';
 import type { NonceMode } from './nonce.ts';
-import { type Limit, syncKillSwitch } from './operations.ts';
 import { startPing } from './ping.ts';
 import { type Credentials, createSession, type Session, startSync } from './session.ts';
 import { createTransport } from './transport.ts';
@@ -15,8 +14,6 @@ export interface ExchangeOptions {
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
   readonly clock: Clock;
-  /** The part of the kill-switch's documented limit that may be used; the whole limit where it is not given. */
-  readonly budget?: Limit;
   /** Connections per base address; 64 where it is not given. More requests at a time wait for a free one. */
   readonly connections?: number;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
@@ -78,32 +75,7 @@ export function createAccess(options: ExchangeOptions): Access {
 
 /** What the owner of a client does with it. */
 export interface Controls {
-  /** Another budget from now on. What was spent counts on. */
-  rebudget(budget: Limit): void;
   close(): Promise<void>;
-}
-
-/** A token bucket. The core counts the window itself, so that this only has to keep a burst from growing without end. */
-function createPermits(clock: Clock, budget: Limit): Pick<Exchange, 'acquire'> & Pick<Controls, 'rebudget'> {
-  let { requests, windowMs } = budget;
-  let stock = requests;
-  let atMs = clock.now().monoMs;
-  return {
-    acquire(permits, withinMs, granted) {
-      const { monoMs } = clock.now();
-      stock = Math.min(requests, stock + ((monoMs - atMs) * requests) / windowMs) - permits;
-      atMs = monoMs;
-      if (stock >= 0) {
-        granted('in-turn');
-        return () => undefined;
-      }
-      return clock.after(Math.min(withinMs, (-stock * windowMs) / requests), () => granted('in-turn'));
-    },
-    rebudget(next) {
-      ({ requests, windowMs } = next);
-      stock = Math.min(stock, requests);
-    },
-  };
 }
 
 /**
@@ -113,14 +85,11 @@ function createPermits(clock: Clock, budget: Limit): Pick<Exchange, 'acquire'> &
 export function createExchange(options: ExchangeOptions): Exchange & Controls {
   const access = createAccess(options);
   const { session, clock, origins } = access;
-  const permits = createPermits(clock, options.budget ?? syncKillSwitch.limit);
   const originAt = (base: number) => origins[base] ?? `base address ${base}`;
 
   return {
     sync: (request, settled) => startSync(session, originAt(request.base), request, settled),
     ping: (base, timeoutMs, settled) => startPing(session, clock, originAt(base), timeoutMs, settled),
-    acquire: permits.acquire,
-    rebudget: permits.rebudget,
     close: () => access.close(),
   };
 }

@@ -1,4 +1,4 @@
-import type { OrderType } from '../core/outcome.ts';
+import type { OrderType } from '../core/events.ts';
 import type {
   CodesRequest,
   HashrateRequest,

@@ -1,5 +1,5 @@
 import pRetry from 'p-retry';
-import type { FailureReason } from '../core/outcome.ts';
+import type { FailureReason } from '../core/events.ts';
 import type { Cancel, Clock, PingOutcome } from '../ports.ts';
 import { classifyPing } from './classify.ts';
 import { ping } from './operations.ts';

@@ -1,5 +1,5 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox';
-import { ORDER_TYPES } from '../core/outcome.ts';
+import { ORDER_TYPES } from '../core/events.ts';
 import { LAST_SECOND } from './classify.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Outcome, ServerTimer } from '../core/outcome.ts';
+import type { Outcome, ServerTimer } from '../core/events.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, SyncRequest } from '../ports.ts';
 import { parseHttpDate } from '../util/date.ts';

@@ -1,4 +1,4 @@
-import type { FailureReason } from '../core/outcome.ts';
+import type { FailureReason } from '../core/events.ts';
 import type { Cancel } from '../ports.ts';
 
 /** One HTTP request, complete and signed. */

@@ -50,7 +50,7 @@ export function createClientFromEnvironment(env: Environment, options: Partial<C
 
 export { createSystemClock } from '../clock.ts';
 export type { Environment } from '../config/secrets.ts';
-export type { FailureReason, OrderType, ServerTimer } from '../core/outcome.ts';
+export type { FailureReason, OrderType, ServerTimer } from '../core/events.ts';
 export type { Instant } from '../core/time.ts';
 export type { CallOptions } from '../exchange/call.ts';
 export type { Client, OrderHistoryOptions } from '../exchange/client.ts';

@@ -1,5 +1,4 @@
-import type { BotWord } from '../core/events.ts';
-import type { CoreSettings } from '../core/settings.ts';
+import type { BotWord, CoreSettings } from '../core/events.ts';
 import type { Evidence, Hear } from '../ports.ts';
 
 /** What tells a beat from a copy of an older one. Both are the bot's own and optional. */

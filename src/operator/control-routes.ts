@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { BotWord } from '../core/events.ts';
-import { COMMANDS, type CommandName, type Progress } from '../core/operate.ts';
+import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
 import { didYouMean } from '../util/nearest.ts';
 import {
   ControlRefusal,

@@ -1,6 +1,5 @@
-import type { BotWord } from '../core/events.ts';
-import type { OperatorCommand, Progress } from '../core/operate.ts';
-import type { Snapshot } from '../core/snapshot.ts';
+import type { BotWord, OperatorCommand, Progress } from '../core/events.ts';
+import type { Snapshot } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 
 /** What tells a beat from a copy of an older one. Both are the bot's own and optional. */

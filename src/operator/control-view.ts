@@ -1,4 +1,4 @@
-import type { MarketSnapshot, Snapshot } from '../core/snapshot.ts';
+import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import type { ControlSources } from './control-sources.ts';
 
 /** What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. */

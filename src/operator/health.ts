@@ -1,4 +1,4 @@
-import type { MarketSnapshot, Snapshot } from '../core/snapshot.ts';
+import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
 interface Check {

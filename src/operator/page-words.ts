@@ -292,7 +292,7 @@ export function sayRemaining(market: MarketStatus, look: Look): readonly [string
 }
 
 /** Why a market is not guarded, and what ends that. */
-export function sayNote({ hold, leaving, handedOverInSeconds: moved }: MarketStatus, now: number): string {
+export function sayNote({ hold, leaving }: MarketStatus, now: number): string {
   const until = hold?.untilAt ?? null;
   const notes = {
     none: '',
@@ -305,9 +305,7 @@ export function sayNote({ hold, leaving, handedOverInSeconds: moved }: MarketSta
     lapsed: 'Not armed again after its orders were cancelled (onLapse: hold). Arm it: killswitchd arm.',
   };
   const left = leaving ? 'No longer configured; shown until its timer is gone.' : '';
-  const other =
-    moved === null ? left : `Belongs to another shard now; guarded here for another ${saySeconds(moved)}.`;
-  return [notes[hold?.why ?? 'none'], other].filter((note) => note !== '').join(' ');
+  return [notes[hold?.why ?? 'none'], left].filter((note) => note !== '').join(' ');
 }
 
 /** The place of a market among all, the worst first. */

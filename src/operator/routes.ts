@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Snapshot } from '../core/snapshot.ts';
+import type { Snapshot } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-stream.ts';

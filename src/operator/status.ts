@@ -1,6 +1,12 @@
-import type { BaseSnapshot, BotSnapshot, MarketPhase, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
-import { MARKET_STATES } from '../core/snapshot.ts';
 import type { Instant } from '../core/time.ts';
+import {
+  type BaseSnapshot,
+  type BotSnapshot,
+  MARKET_STATES,
+  type MarketPhase,
+  type MarketSnapshot,
+  type Snapshot,
+} from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createBreather } from './share.ts';
@@ -81,7 +87,6 @@ function describeMarket(market: MarketSnapshot) {
     protected: wanted && (guaranteedMs ?? 0) > 0,
     hold: hold === null ? null : { why: hold.why, untilAt: toSecondsOrNull(hold.untilWallMs) },
     leaving: market.leaving,
-    handedOverInSeconds: toSecondsOrNull(market.handedOverInMs),
     timeoutSeconds: toSeconds(market.timeoutMs),
     renewEverySeconds: toSeconds(market.periodMs),
     survivesSeconds: toSeconds(market.survivesMs),

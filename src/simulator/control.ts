@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ORDER_TYPES } from '../core/outcome.ts';
+import { ORDER_TYPES } from '../core/events.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';

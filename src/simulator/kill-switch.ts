@@ -1,4 +1,4 @@
-import { ORDER_TYPES, type OrderType } from '../core/outcome.ts';
+import { ORDER_TYPES, type OrderType } from '../core/events.ts';
 import { type Answer, CODES, done, inFull, type Profile, type Refusal, refuse } from './answer.ts';
 import { recordCancelled } from './orders.ts';
 import {

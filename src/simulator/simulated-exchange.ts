@@ -1,4 +1,4 @@
-import type { ServerTimer } from '../core/outcome.ts';
+import type { ServerTimer } from '../core/events.ts';
 import type { Profile, Reply } from './answer.ts';
 import { decimal, formatDecimal } from './decimal.ts';
 import { createJournal, type EventBody, type EventLog } from './event-log.ts';

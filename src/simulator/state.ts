@@ -1,4 +1,4 @@
-import { ORDER_TYPES, type OrderType } from '../core/outcome.ts';
+import { ORDER_TYPES, type OrderType } from '../core/events.ts';
 import type { Profile } from './answer.ts';
 import { add, type Decimal, decimal, formatDecimal, multiply, subtract, ZERO } from './decimal.ts';
 import type { EventLog } from './event-log.ts';

@@ -174,11 +174,6 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
       `its orders are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`,
   },
   reloaded: { level: 'info', event: 'reloaded', say: describeReload },
-  'handed-over': {
-    level: 'info',
-    event: 'handed-over',
-    say: (n) => `Another shard renews these markets now: ${listed(n.markets)}.`,
-  },
   removed: {
     level: (n) => (n.how === 'fired' ? 'warn' : 'info'),
     event: 'removed',
@@ -188,12 +183,6 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     level: (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
     event: (n) => `bot-${n.state}`,
     say: (n) => `Bot ${n.bot} ${BOT[n.state]}.`,
-  },
-  'limiter-bypassed': {
-    level: 'warn',
-    event: 'limiter-bypassed',
-    say: (n) =>
-      `${count(n.permits, 'request')} did not wait for the rate limiter, which had not answered in time.`,
   },
   pinged: {
     level: (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
@@ -385,12 +374,11 @@ function describeRemoval({ market, how }: Of<'removed'>): string {
 }
 
 /** Which markets a reload touched. */
-function describeReload({ added, removed, changed, moved }: Of<'reloaded'>): string {
+function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
   const parts = [
     { what: 'added', markets: added },
     { what: 'changed', markets: changed },
     { what: 'removed', markets: removed },
-    { what: 'moved to another shard, and renewed here as well for a while,', markets: moved },
   ].filter(({ markets }) => markets.length > 0);
   if (parts.length === 0) return 'The new configuration is in force; its markets are the same.';
   const said = parts.map(({ what, markets }) => `${what} ${listed(markets)}`);

@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { FAILURE_REASONS } from '../core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
-import { FAILURE_REASONS } from '../core/outcome.ts';
-import type { BotSnapshot, MarketSnapshot, Snapshot } from '../core/snapshot.ts';
+import type { BotSnapshot, MarketSnapshot, Snapshot } from '../core/view.ts';
 import { LOG_LEVELS } from './log.ts';
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -406,10 +406,6 @@ function declareRenewals({ gauge, counter, histogram, shown }: Declare) {
       'killswitch_wake_delay_seconds',
       "From when the keeper's loop was to wake up to when it did.",
       DELAY_BUCKETS,
-    ),
-    bypasses: counter(
-      'killswitch_limiter_bypasses_total',
-      'Requests that started without a permit because the limiter had not given one in time.',
     ),
     throttled: counter('killswitch_throttled_total', 'Times that the exchange slowed the daemon down.'),
     skew: gauge(

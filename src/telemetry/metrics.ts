@@ -6,8 +6,8 @@ import {
   Registry,
 } from 'prom-client';
 import type { Notice } from '../core/notice.ts';
-import type { Snapshot } from '../core/snapshot.ts';
 import type { Instant } from '../core/time.ts';
+import type { Snapshot } from '../core/view.ts';
 import type { Clock, Observer } from '../ports.ts';
 import { BOT_STATES, declareFamilies, type Families, type Seen, STALL_KINDS } from './families.ts';
 
@@ -264,7 +264,6 @@ const COUNT: Count = {
     families.stalls.inc({ kind });
     if (kind !== 'clock_step') families.stallDuration.observe({ kind }, byMs / 1000);
   },
-  'limiter-bypassed': ({ bypasses }, { permits }) => bypasses.inc(permits),
   pinged(families, notice, baseOf) {
     const base = baseOf(notice.base);
     families.pings.inc({ base });

@@ -1,5 +1,5 @@
 import type { LeftArmed } from '../core/notice.ts';
-import type { Summary } from '../core/summary.ts';
+import type { Summary } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import type { OperatorCommand, Progress } from '../../src/core/operate.ts';
+import type { OperatorCommand, Progress } from '../../src/core/events.ts';
 import { type Control, startControl } from '../../src/operator/control.ts';
 import type { ControlSources, LogLevel, ReloadReport } from '../../src/operator/control-sources.ts';
 import { addressOf } from '../operator/control-fixture.ts';

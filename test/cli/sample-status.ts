@@ -1,4 +1,4 @@
-import type { MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
+import type { MarketSnapshot, Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
 import { describeStatus, type StatusDocument } from '../../src/operator/status.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';

@@ -15,7 +15,7 @@ import { publishedEnvironmentSchema } from '../../src/config/environment.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { publishedSchema } from '../../src/config/schema.ts';
 import { createState } from '../../src/core/create.ts';
-import { describe as describeState } from '../../src/core/describe.ts';
+import { describe as describeState } from '../../src/core/view.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { SECRETS } from './fixture.ts';
 

@@ -73,9 +73,7 @@ describe('a shard', () => {
 
   it('tells the core which markets the others have', () => {
     const settings = toCoreSettings(load({ index: 2, count: 3 }).config, []);
-    expect([...namesOf(settings.handover.elsewhere), ...namesOf(settings.markets)].sort()).toEqual(
-      MARKETS.slice(0, 40).sort(),
-    );
+    expect([...settings.movedAway, ...namesOf(settings.markets)].sort()).toEqual(MARKETS.slice(0, 40).sort());
   });
 
   it.each([

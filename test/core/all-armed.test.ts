@@ -7,7 +7,7 @@ const isSaid = (driver: Driver) => driver.notices('all-armed').length > 0;
 /** Every market was asked for, and none was answered. */
 function askedFor(...markets: string[]) {
   const driver = createDriver({ markets, nonce: 'window' });
-  driver.state.authorisedOnce = true;
+  driver.state.key.accepted = true;
   driver.tick();
   const writes = driver.take();
   const confirm = (name: string) => {

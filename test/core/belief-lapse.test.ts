@@ -18,7 +18,7 @@ describe('a renewal that starts after the end of the timer before it', () => {
     expect(driver.notices('lapsed')).toEqual([
       expect.objectContaining({ market: 'AAA', certainty: 'certain', unresolved: 0, rearms: true }),
     ]);
-    expect(driver.market('AAA').lapses).toBe(1);
+    expect(driver.market('AAA').stats.lapses).toBe(1);
   });
 
   test('in the very second of that end possibly did', () => {
@@ -63,7 +63,7 @@ describe('a renewal whose answer was lost may have carried the timer over the ga
 
   test('also while it is still in flight', () => {
     const { driver } = armed();
-    driver.wait(2500);
+    driver.wait(1000);
     driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 15 });
     expect(driver.notices('lapsed')[0]).toMatchObject({ certainty: 'possible', unresolved: 1 });
   });
@@ -98,7 +98,7 @@ describe('one gap', () => {
     driver.live(3000);
     expect(driver.notices('renewed').length).toBeGreaterThan(1);
     expect(driver.notices('lapsed')).toHaveLength(1);
-    expect(driver.market('AAA').lapses).toBe(1);
+    expect(driver.market('AAA').stats.lapses).toBe(1);
   });
 
   test('that nobody heard of is not claimed while a lost renewal could have bridged it', () => {
@@ -115,7 +115,7 @@ describe('one gap', () => {
     driver.wait(1000);
     driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 50 });
     expect(driver.notices('lapsed')).toHaveLength(2);
-    expect(driver.market('AAA').lapses).toBe(2);
+    expect(driver.market('AAA').stats.lapses).toBe(2);
   });
 });
 
@@ -125,7 +125,7 @@ describe('the guarantee', () => {
     driver.settle(write, HTTP_500);
     driver.live(8500, 5, (one) => driver.settle(one, HTTP_500));
     expect(driver.notices('overdue')).toEqual([
-      { kind: 'overdue', market: 'AAA', expiryWallMs: (SERVER_EPOCH + 10) * 1000 },
+      { kind: 'overdue', market: 'AAA', expiryWallMs: expect.closeTo(SERVER_EPOCH * 1000 + 9000 - 2, 0) },
     ]);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { describe as describeState } from '../../src/core/describe.ts';
+import { describe as describeState } from '../../src/core/view.ts';
 import { marketOf } from './core-settings.ts';
 import { createDriver, type Driver, THROTTLED } from './driver.ts';
 

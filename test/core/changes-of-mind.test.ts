@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describe as snapshotOf } from '../../src/core/describe.ts';
-import type { CommandName } from '../../src/core/operate.ts';
+import type { CommandName } from '../../src/core/events.ts';
+import { describe as snapshotOf } from '../../src/core/view.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import { BAD_KEY, createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
 
@@ -31,6 +31,8 @@ function renewing(options: SettingsOptions = {}) {
 test('a bot that fails while a stop goes on changes nothing of what the stop has decided', () => {
   const { driver, renewal } = renewing({ liveness: TRIP });
   driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+  driver.wait(1);
+  driver.tick();
   driver.wait(1);
   say(driver, 'beat');
   say(driver, 'fail');

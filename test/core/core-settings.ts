@@ -1,4 +1,4 @@
-import { type CoreSettings, LOOKS_PER_MS, type MarketSettings } from '../../src/core/settings.ts';
+import type { CoreSettings, MarketSettings } from '../../src/core/events.ts';
 
 /** `AAA:60:maker` is a market with a timeout of 60 s and the bot `maker`; `AAA` has 60 s and the bot `bot`. */
 export function marketOf(text: string, types: MarketSettings['types'] = null): MarketSettings {
@@ -26,9 +26,7 @@ export function coreSettings(options: SettingsOptions = {}): CoreSettings {
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: 0,
     requestLifetimeMs: 10_000,
-    handover: { elsewhere: [], forMs: 0 },
-    looksPerMs: LOOKS_PER_MS,
-    seed: 1,
+    movedAway: [],
     ...rest,
     markets: markets.map((market) => (typeof market === 'string' ? marketOf(market) : market)),
     liveness: { mode: 'none', ttlMs: 15_000, startupGraceMs: 60_000, onStale: 'expire', ...liveness },

@@ -16,7 +16,7 @@ describe('a stop that keeps', () => {
 
   test('gives up what is in flight, and covers it in what it says', () => {
     const driver = armed({ markets: ['AAA:10'] });
-    driver.wait(1000);
+    driver.wait(900);
     const hung = driver.takeOne();
     stop(driver, 'keep');
     expect(driver.effects).toContainEqual({ kind: 'abort', attempt: hung.attempt });
@@ -57,20 +57,6 @@ describe('a stop that hands over', () => {
     });
   });
 
-  test.each(['handoff', 'delete'] as const)('writes nothing once it is over: policy %s', (policy) => {
-    const driver = createDriver({ markets: ['AAA:60', 'BBB:60'], nonce: 'window' }, 'manual');
-    driver.state.authorisedOnce = true;
-    driver.tick();
-    driver.feed({ kind: 'granted', permits: 2, how: 'in-turn' });
-    for (const write of driver.take()) driver.apply(write);
-    stop(driver, policy);
-    while (driver.finished() === null) driver.wait(Math.max(1, driver.state.wakeAtMs - driver.now().monoMs));
-    expect(driver.finished()).toHaveLength(2);
-    // What the limiter lets go in the same instant comes too late.
-    driver.feed({ kind: 'granted', permits: 2, how: 'in-turn' });
-    expect(driver.take()).toEqual([]);
-  });
-
   test('tries the last renewal again inside the budget', () => {
     const driver = armed({ markets: ['AAA:60'] });
     stop(driver, 'handoff');
@@ -106,13 +92,14 @@ describe('the timers of a bot that does not live', () => {
   }
 
   test.each([
-    ['was never heard of', null],
-    ['said that it failed', 'fail'],
-  ] as const)('stay where it %s', (_what, says) => {
+    ['was never heard of', null, 'unheard'],
+    ['said that it failed', 'fail', 'policy'],
+  ] as const)('stay where it %s', (_what, says, why) => {
     const driver = watched(says);
     stop(driver);
-    expect(driver.take()).toEqual([]);
-    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+    driver.live(8000);
+    expect(deletes(driver)).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why })]);
   });
 
   test('stay where its evidence ran out', () => {

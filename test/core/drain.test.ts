@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { onTheirWay } from '../../src/core/state.ts';
 import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
 import { armed, deletes, obey, stop, wallAt } from './stopping.ts';
 
@@ -46,7 +47,7 @@ describe('a stop that deletes', () => {
 
   test('waits with a delete until all renewals in flight have settled, and writes no renewal meanwhile', () => {
     const driver = armed({ markets: ['AAA:10'] });
-    driver.wait(1000);
+    driver.wait(900);
     const hung = driver.takeOne();
     stop(driver);
     driver.wait(1500);
@@ -95,7 +96,7 @@ describe('a stop that deletes', () => {
     const driver = armed({ markets: ['AAA:60'], nonce: 'window' });
     stop(driver);
     driver.live(1400, 100_000);
-    expect(driver.market('AAA').inFlight).toHaveLength(3);
+    expect(onTheirWay(driver.market('AAA'))).toHaveLength(3);
   });
 
   test('lists what it could not confirm with the latest moment of its firing', () => {

@@ -1,9 +1,9 @@
+import { bounds } from '../../src/core/belief.ts';
 import { createState } from '../../src/core/create.ts';
-import type { CoreEvent, Effect } from '../../src/core/events.ts';
+import type { CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
 import type { CoreState, MarketState } from '../../src/core/state.ts';
-import { step } from '../../src/core/step.ts';
+import { mayWrite, step } from '../../src/core/step.ts';
 import type { Instant } from '../../src/core/time.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 
@@ -16,16 +16,21 @@ export const SERVER_EPOCH = 1_700_000_000;
 const START: Instant = { monoMs: 5000, bootMs: 9000, wallMs: SERVER_EPOCH * 1000 };
 
 /**
- * The core by itself, by hand: nothing is answered unless a test says so. Permits are granted at once unless
- * `limiter` is `manual`. Times are milliseconds since the start.
+ * The core by itself, by hand: nothing is answered unless a test says so.  Times are milliseconds since the start.
  */
-export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'manual' = 'open') {
+export function createDriver(options: SettingsOptions = {}) {
   let now = START;
   const state: CoreState = createState(coreSettings(options), now);
+  // In a nonce window a new life waits until nothing of an earlier one can arrive; here there was none.
+  for (const market of state.markets) {
+    market.belief.writes = [];
+    bounds(state, market);
+  }
   const effects: Effect[] = [];
   const writes: Write[] = [];
   const waiting: { readonly write: Write; readonly dueMs: number }[] = [];
   let taken = 0;
+  let leavesAtOnce = true;
 
   const sinceStartMs = () => now.monoMs - START.monoMs;
 
@@ -35,9 +40,9 @@ export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'm
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       for (const effect of step(state, next, now)) {
         result.push(effect);
-        if (effect.kind === 'write') writes.push({ ...effect, atMs: sinceStartMs() });
-        if (effect.kind === 'acquire' && limiter === 'open')
-          queue.push({ kind: 'granted', permits: effect.permits, how: 'in-turn' });
+        if (effect.kind !== 'write') continue;
+        writes.push({ ...effect, atMs: sinceStartMs() });
+        if (leavesAtOnce) mayWrite(state, effect.attempt, now);
       }
     }
     effects.push(...result);
@@ -59,6 +64,10 @@ export function createDriver(options: SettingsOptions = {}, limiter: 'open' | 'm
     now: () => now,
     sinceStartMs,
     tick: () => feed({ kind: 'tick' }),
+    /** From here on no first byte leaves by itself, as while a connection is opened. */
+    holdBack(): void {
+      leavesAtOnce = false;
+    },
     /** Lets time pass, with every tick that the core asks for. */
     wait(forMs: number): void {
       const untilMs = now.monoMs + forMs;

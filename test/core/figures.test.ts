@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { summarise } from '../../src/core/summary.ts';
+import { summarise } from '../../src/core/view.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, NOT_SENT } from './driver.ts';
 
@@ -26,7 +26,7 @@ test('a timer that has surely fired is none that may fire, and one that was neve
   driver.live(1000);
   expect(figuresOf(driver)).toMatchObject({ mayFire: 2, armed: 2 });
   driver.live(30_000, 20, (write) => driver.settle(write, NOT_SENT));
-  expect(figuresOf(driver)).toMatchObject({ mayFire: 1, armed: 1, wanted: 2, ready: false });
+  expect(figuresOf(driver)).toMatchObject({ mayFire: 1, armed: 1, wanted: 2 });
 });
 
 test('the least slack is that of the market whose guarantee runs out first, wherever it stands', () => {
@@ -75,6 +75,6 @@ describe('the quietest bot', () => {
     driver.feed({ kind: 'evidence', bot: 'one', says: 'goodbye', agoMs: 0 });
     driver.live(1000);
     beat(driver, 'two');
-    expect(figuresOf(driver).quietest).toMatchObject({ bot: 'two', ageMs: 0 });
+    expect(figuresOf(driver).quietest).toMatchObject({ bot: 'two', state: 'alive' });
   });
 });

@@ -38,7 +38,8 @@ describe('orders are said to stay', () => {
     for (const other of driver.take()) driver.settle(other, DELETED);
     driver.wait(60_000);
     driver.settle(write, DELETED);
-    expect(said(driver)).toEqual([false, false, false]);
+    expect(said(driver).length).toBeGreaterThan(2);
+    expect(said(driver).some(Boolean)).toBe(false);
     expect(progress(driver, 'disarm').says).toBe(STAY);
   });
 
@@ -95,7 +96,10 @@ describe('orders are not said to stay', () => {
     driver.settle(write, LOST);
     lose(driver, 80_000);
     operate(driver, 'disarm');
-    expect(progress(driver, 'disarm')).toMatchObject({ state: 'done', says: PERHAPS });
+    expect(progress(driver, 'disarm')).toMatchObject({
+      state: 'done',
+      says: expect.stringMatching(/it has fired/),
+    });
   });
 
   test('where the timer ran out, its bot was silent and came back, and a delete followed', () => {

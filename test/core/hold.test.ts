@@ -128,7 +128,7 @@ describe('arm', () => {
     driver.settle(driver.takeOne(), LOST);
     operate(driver, 'arm');
     driver.live(5000);
-    expect(driver.market('AAA').belief.notBeforeLifeMs).toBeNull();
+    expect(driver.market('AAA').belief.notBefore).toBeNull();
     driver.live(7000);
     expect(progress(driver, 'arm').state).toBe('done');
   });

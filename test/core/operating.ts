@@ -1,5 +1,5 @@
-import type { CommandName } from '../../src/core/operate.ts';
-import { type Awaited, progressOf } from '../../src/core/progress.ts';
+import { type Awaited, progressOf } from '../../src/core/commands.ts';
+import type { CommandName } from '../../src/core/events.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver } from './driver.ts';
 

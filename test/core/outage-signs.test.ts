@@ -39,8 +39,7 @@ test('two failures at the start are no outage yet, three of more than one market
   driver.settle(driver.takeOne(), NOT_SENT);
   driver.settle(driver.takeOne(), NOT_SENT);
   expect(began(driver)).toBe(0);
-  driver.wait(600);
-  driver.settle(driver.takeOne(), NOT_SENT);
+  driver.live(1500, 20, (write) => driver.settle(write, NOT_SENT));
   expect(began(driver)).toBe(1);
 });
 
@@ -48,7 +47,7 @@ test('a market that fails alone is no outage because another one failed before t
   const driver = createDriver({ markets: ['AAA:30', 'BBB:30'], nonce: 'window' });
   driver.arm();
   let answered = 0;
-  driver.live(20_000, 20, (write) => {
+  driver.live(30_000, 20, (write) => {
     const { market } = write;
     // One failure of AAA, one answer to it, and from then on BBB alone fails, and nobody else is answered.
     if (market === 'AAA' && write.atMs >= 3000 && answered < 2) {
@@ -59,7 +58,7 @@ test('a market that fails alone is no outage because another one failed before t
     else if (answered < 2) driver.apply(write);
   });
   expect(answered).toBe(2);
-  expect(driver.notices('attempt-failed').filter(({ market }) => market === 'BBB')).toHaveLength(3);
+  expect(driver.notices('attempt-failed').filter(({ market }) => market === 'BBB').length).toBeGreaterThan(2);
   expect(began(driver)).toBe(0);
 });
 

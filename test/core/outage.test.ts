@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { dueAt } from '../../src/core/due.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { Outcome } from '../../src/core/events.ts';
+import { onTheirWay } from '../../src/core/state.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import {
   createDriver,
@@ -92,7 +92,9 @@ describe('no outage', () => {
         if (write.market === 'BBB') driver.apply(write);
         else if (answer !== null) driver.settle(write, answer);
       });
-      expect(driver.market('AAA').failures + driver.market('AAA').inFlight.length).toBeGreaterThan(2);
+      expect(driver.market('AAA').stats.failures + onTheirWay(driver.market('AAA')).length).toBeGreaterThan(
+        2,
+      );
       expect(began(driver)).toBe(0);
     }
   });
@@ -101,7 +103,7 @@ describe('no outage', () => {
     const driver = createDriver({ markets: ['AAA:10'] });
     driver.arm();
     driver.live(30_000, 10, (write) => driver.settle(write, HTTP_500));
-    expect(driver.market('AAA').failures).toBeGreaterThan(20);
+    expect(driver.market('AAA').stats.failures).toBeGreaterThan(20);
     expect(began(driver)).toBe(0);
   });
 
@@ -117,7 +119,7 @@ describe('no outage', () => {
     answer(driver, all[2]);
     driver.take();
     driver.move({ monoMs: 1 });
-    for (const name of ['AAA', 'BBB']) dueAt(driver.state, driver.market(name), driver.now().monoMs);
+    for (const name of ['AAA', 'BBB']) driver.market(name).nextMs = driver.now().monoMs;
     driver.tick();
     for (const write of driver.take()) if (write.market !== 'CCC') driver.settle(write, HTTP_500);
     expect(driver.notices('attempt-failed').filter(({ reason }) => reason === 'http_5xx').length).toBe(4);
@@ -181,10 +183,11 @@ describe('an outage ends', () => {
     driver.arm();
     driver.wait(1300);
     for (const write of driver.take()) driver.settle(write, HTTP_500);
-    driver.wait(300);
+    // Long enough to be no flapping.
+    driver.wait(700);
     const canary = driver.take().at(-1);
     if (canary !== undefined) driver.apply(canary);
-    driver.wait(0);
+    driver.wait(250);
     const released = driver.take().map(({ market }) => market);
     expect(released).not.toContain('DDD');
     expect(new Set([...released, canary?.market])).toEqual(new Set(['AAA', 'BBB', 'CCC']));
@@ -217,7 +220,7 @@ describe('the second address', () => {
     const { driver, all } = three({ bases, sameAccount: true });
     ping(driver, false, 1);
     for (const write of all) driver.settle(write, NOT_SENT);
-    driver.wait(100);
+    driver.wait(2000);
     expect(new Set(driver.take().map(({ base }) => base))).toEqual(new Set([0]));
   });
 

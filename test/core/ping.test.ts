@@ -47,8 +47,11 @@ test('pings never stop or hurry a renewal that is well', () => {
     pinged.live(990);
     ping(pinged, second % 3 === 0);
   }
-  const moments = (driver: Driver) => driver.writes.map(({ market, atMs }) => `${market} ${atMs}`);
-  expect(moments(pinged)).toEqual(moments(undisturbed));
+  const markets = (driver: Driver) => driver.writes.map(({ market }) => market);
+  expect(markets(pinged)).toEqual(markets(undisturbed));
+  // What becomes due within 25 ms is released together, wherever a step falls.
+  for (const [place, { atMs }] of pinged.writes.entries())
+    expect(Math.abs(atMs - (undisturbed.writes[place]?.atMs ?? 0))).toBeLessThanOrEqual(25);
 });
 
 test('pings that come back let a failing market try again at once', () => {

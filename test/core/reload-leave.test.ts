@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { describe as describeState } from '../../src/core/describe.ts';
-import { marketOf } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500, LOST, NO_MARKET } from './driver.ts';
-import { armed, idsInFlight, KEEP, reload, removed, statusOf } from './reloading.ts';
+import { onTheirWay } from '../../src/core/state.ts';
+import { describe as describeState } from '../../src/core/view.ts';
+import { createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
+import { armed, idsInFlight, KEEP, reload, removed } from './reloading.ts';
 
 describe('a market that leaves', () => {
   test('comes last in the status, without a promise, for as long as its timer is there', () => {
@@ -63,7 +63,7 @@ describe('a market that leaves', () => {
   test('does not go before what is on its way is answered', () => {
     const driver = armed(KEEP);
     driver.live(5000, 20, () => {});
-    expect(driver.market('AAA').inFlight.length).toBeGreaterThan(0);
+    expect(onTheirWay(driver.market('AAA')).length).toBeGreaterThan(0);
     reload(driver, { ...KEEP, markets: ['BBB'] });
     expect(removed(driver)).toEqual([]);
     for (const id of idsInFlight(driver)) driver.feed({ kind: 'settled', attempt: id, outcome: LOST });
@@ -150,100 +150,5 @@ describe('a market that changes', () => {
     reload(driver, { ...watched, markets: ['AAA:90'] });
     driver.live(5000);
     expect(driver.notices('tripped')).toHaveLength(1);
-  });
-});
-
-describe('after a handover', () => {
-  const FOR_MS = 10_000;
-  const few = { budget: { requests: 10, windowMs: 10_000 } };
-  /** Eight markets, of which four go to another shard. */
-  function handedOver(forMs = FOR_MS): Driver {
-    const driver = createDriver({ ...few, markets: many(8) });
-    driver.live(30_000);
-    const handover = { elsewhere: many(4).map((market) => marketOf(market)), forMs };
-    reload(driver, { ...few, markets: many(8).slice(4), handover });
-    return driver;
-  }
-  const many = (count: number) => Array.from({ length: count }, (_, index) => `M${index}:60`);
-
-  test('the rest is renewed as often as if the others had never been there', () => {
-    const driver = handedOver();
-    const periodOf = () => driver.market('M7').periodMs;
-    const before = periodOf();
-    driver.live(FOR_MS + 30_000);
-    expect(driver.state.markets.map(({ settings }) => settings.market)).toEqual(['M4', 'M5', 'M6', 'M7']);
-    expect(periodOf()).toBeLessThan(before * 0.8);
-    expect(statusOf(driver, 'M7')?.promise[0]).toContain('M7: renewed every');
-    const alone = createDriver({ ...few, markets: many(8).slice(4) });
-    alone.live(30_000);
-    expect(periodOf()).toBeCloseTo(alone.market('M7').periodMs, -2);
-    driver.take();
-    driver.live(3 * periodOf());
-    const moments = driver.take().map(({ atMs }) => atMs);
-    const apartMs = moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
-    expect(Math.min(...apartMs)).toBeGreaterThan(periodOf() / 8);
-  });
-
-  test('what leaves stands behind what stays, and is counted by nothing', () => {
-    const driver = handedOver();
-    driver.live(FOR_MS - 100);
-    // After a stall everything is due at once.
-    driver.move({ monoMs: 2000 });
-    driver.live(300, 5000);
-    const { markets } = describeState(driver.state, driver.now());
-    expect(markets.map(({ market }) => market)).toEqual(['M4', 'M5', 'M6', 'M7', 'M0', 'M1', 'M2', 'M3']);
-    expect(markets.map(({ promise }) => promise.length)).toEqual([4, 4, 4, 4, 0, 0, 0, 0]);
-  });
-
-  test('markets that went one after the other leave one after the other, and those that stay keep their promise', () => {
-    const driver = createDriver({ markets: ['AAA:30', 'BBB:40', 'CCC:50'] });
-    driver.live(5000);
-    for (const elsewhere of [['AAA:30'], ['AAA:30', 'BBB:40']]) {
-      const handover = { elsewhere: elsewhere.map((market) => marketOf(market)), forMs: FOR_MS };
-      reload(driver, { markets: ['CCC:50', 'BBB:40'].slice(0, 3 - elsewhere.length), handover });
-      driver.live(5000);
-    }
-    driver.live(2000);
-    expect(removed(driver)).toEqual([['AAA', 'handed_off']]);
-    expect(statusOf(driver, 'BBB')?.promise[0]).toContain('BBB');
-    expect(statusOf(driver, 'CCC')?.promise[0]).toContain('CCC');
-    driver.live(10_000);
-    expect(driver.state.markets.map(({ settings }) => settings.market)).toEqual(['CCC']);
-  });
-
-  test('a stop in the middle of it ends it: nothing is handed over twice', () => {
-    const driver = handedOver(6 * FOR_MS);
-    driver.live(3 * FOR_MS);
-    driver.feed({ kind: 'stop', policy: 'keep', why: 'test' });
-    driver.live(20_000);
-    expect(driver.notices('handed-over')).toEqual([]);
-  });
-
-  test('a market that the other shard has, and this one never had, is none of this one’s', () => {
-    const driver = armed({ markets: ['BBB'] });
-    const handover = { elsewhere: [marketOf('NEVER')], forMs: FOR_MS };
-    reload(driver, { markets: ['BBB'], handover });
-    driver.live(5000);
-    expect(driver.state.byName.has('NEVER')).toBe(false);
-  });
-
-  test('a market that is leaving for good is deleted no more once another shard has it', () => {
-    const driver = armed();
-    reload(driver, { markets: ['BBB'] });
-    driver.settle(driver.takeOne(), HTTP_500);
-    const handover = { elsewhere: [marketOf('AAA')], forMs: FOR_MS };
-    reload(driver, { markets: ['BBB'], handover });
-    driver.live(5000);
-    expect(removed(driver)).toEqual([['AAA', 'kept']]);
-    expect(driver.notices('reloaded').at(-1)).toMatchObject({ added: [], moved: [] });
-  });
-
-  test('a market of this one’s own is not taken for another shard’s', () => {
-    const driver = armed();
-    const handover = { elsewhere: [marketOf('AAA')], forMs: FOR_MS };
-    reload(driver, { handover, markets: ['AAA', 'BBB'] });
-    expect(driver.notices('reloaded').at(-1)).toMatchObject({ moved: [] });
-    expect(statusOf(driver, 'AAA')?.handedOverInMs).toBeNull();
-    expect(driver.state.markets).toHaveLength(2);
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { onTheirWay } from '../../src/core/state.ts';
 import { type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT } from './driver.ts';
 import { armed, away, idsInFlight, reload, statusOf } from './reloading.ts';
@@ -13,7 +14,7 @@ describe('a market that comes back', () => {
   });
 
   test('is armed anew where the timer that it left behind has fired meanwhile, which is no lapse', () => {
-    const driver = away(58_000);
+    const driver = away(60_000);
     expect(statusOf(driver, 'AAA')).toMatchObject({ state: 'arming', guaranteedMs: null });
     driver.live(1000);
     expect(statusOf(driver, 'AAA')?.state).toBe('armed');
@@ -113,7 +114,7 @@ describe('a market that comes back', () => {
     reload(driver, { ...watched, markets: ['BBB'] });
     driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
     driver.tick();
-    expect(driver.market('AAA').inFlight).toHaveLength(1);
+    expect(onTheirWay(driver.market('AAA'))).toHaveLength(1);
     reload(driver, { ...watched, markets: ['AAA', 'BBB'] });
     driver.live(5000, 20, (write) => {
       if (write.timeoutSeconds === null) driver.settle(write, NOT_SENT);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { describe as describeState } from '../../src/core/describe.ts';
-import { progressOf } from '../../src/core/progress.ts';
+import { progressOf } from '../../src/core/commands.ts';
+import { describe as describeState } from '../../src/core/view.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, LOST } from './driver.ts';
 
@@ -34,9 +34,7 @@ test('what is the same goes on as if nothing had happened', () => {
   reload(driver, { markets: ['AAA', 'BBB'] });
   expect(driver.take()).toEqual([]);
   expect(driver.state.markets.map(({ nextMs }) => nextMs)).toEqual(due);
-  expect(driver.notices('reloaded')).toEqual([
-    { kind: 'reloaded', added: [], removed: [], changed: [], moved: [] },
-  ]);
+  expect(driver.notices('reloaded')).toEqual([{ kind: 'reloaded', added: [], removed: [], changed: [] }]);
 });
 
 test('a new market is armed at once', () => {
@@ -44,7 +42,7 @@ test('a new market is armed at once', () => {
   reload(driver, { markets: ['AAA', 'BBB:30'] });
   expect(driver.takeOne()).toMatchObject({ market: 'BBB', timeoutSeconds: 30 });
   driver.live(1000);
-  expect(driver.market('BBB').belief.notBeforeLifeMs).not.toBeNull();
+  expect(driver.market('BBB').belief.notBefore?.lifeMs).not.toBeNull();
 });
 
 test('a market that is gone has its timer deleted, and is forgotten when that is confirmed', () => {
@@ -97,13 +95,13 @@ describe('another timeout', () => {
     reload(driver, { markets: ['AAA:30'] });
     expect(driver.takeOne()).toMatchObject({ timeoutSeconds: 30 });
     expect(driver.notices('reloaded')).toEqual([
-      { kind: 'reloaded', added: [], removed: [], changed: ['AAA'], moved: [] },
+      { kind: 'reloaded', added: [], removed: [], changed: ['AAA'] },
     ]);
   });
 
   test('that is shorter is believed from the moment of writing, that is longer from its confirmation', () => {
     const driver = armed({ markets: ['AAA:600'] });
-    const left = () => (driver.market('AAA').belief.notBeforeLifeMs ?? 0) - driver.state.lifeMs;
+    const left = () => (driver.market('AAA').belief.notBefore?.lifeMs ?? 0) - driver.state.lifeMs;
     expect(left()).toBeGreaterThan(590_000);
     reload(driver, { markets: ['AAA:10'] });
     expect(left()).toBeLessThan(9001);
@@ -123,7 +121,7 @@ describe('another timeout', () => {
     driver.wait(600);
     expect(driver.take().some(({ timeoutSeconds }) => timeoutSeconds === 10)).toBe(true);
     driver.apply(long);
-    const leftMs = (driver.market('AAA').belief.notBeforeLifeMs ?? 0) - driver.state.lifeMs;
+    const leftMs = (driver.market('AAA').belief.notBefore?.lifeMs ?? 0) - driver.state.lifeMs;
     expect(leftMs).toBeLessThan(9001);
   });
 
@@ -137,9 +135,9 @@ describe('another timeout', () => {
     const short = driver.take().find(({ market }) => market === 'AAA');
     driver.apply(long);
     if (short !== undefined) driver.apply(short);
-    const { notAfterMs, notBeforeLifeMs } = driver.market('AAA').belief;
+    const { notAfterMs, notBefore } = driver.market('AAA').belief;
     expect((notAfterMs ?? 0) - driver.now().monoMs).toBeGreaterThan(580_000);
-    expect((notBeforeLifeMs ?? 0) - driver.state.lifeMs).toBeLessThan(9001);
+    expect((notBefore?.lifeMs ?? 0) - driver.state.lifeMs).toBeLessThan(9001);
   });
 
   test('of a stray renewal is reckoned with where nonces do not rise', () => {
@@ -149,7 +147,7 @@ describe('another timeout', () => {
     driver.settle(driver.takeOne(), LOST);
     reload(driver, { ...window, markets: ['AAA:600'] });
     driver.live(1000);
-    const left = () => (driver.market('AAA').belief.notBeforeLifeMs ?? 0) - driver.state.lifeMs;
+    const left = () => (driver.market('AAA').belief.notBefore?.lifeMs ?? 0) - driver.state.lifeMs;
     expect(left()).toBeLessThan(12_000);
     driver.live(20_000);
     expect(left()).toBeGreaterThan(500_000);
@@ -170,8 +168,7 @@ test('a market that moves to a dead bot is not renewed, and to a living one is',
   reload(driver, { ...watched, markets: ['AAA:60:live', 'BBB:60:dead'] });
   driver.take();
   expect(writtenOf(driver, 'BBB', 10_000)).toEqual([]);
-  expect(driver.market('AAA').suspended).toBeNull();
-  expect(driver.market('BBB').suspended).toBe('bot_stale');
+  expect(['AAA', 'BBB'].map((name) => driver.market(name).goal)).toEqual(['guard', 'leave']);
 });
 
 test('a bot that is new has its start-up grace from the reload on, and one without markets is forgotten', () => {

@@ -1,4 +1,5 @@
-import { describe } from '../../src/core/describe.ts';
+import { onTheirWay } from '../../src/core/state.ts';
+import { describe } from '../../src/core/view.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver } from './driver.ts';
 
@@ -30,4 +31,4 @@ export function away(awayMs: number, options: SettingsOptions = KEEP): Driver {
   return driver;
 }
 /** The attempts of AAA that nobody has answered; a copy, since answers change the list. */
-export const idsInFlight = (driver: Driver) => driver.market('AAA').inFlight.map(({ id }) => id);
+export const idsInFlight = (driver: Driver) => onTheirWay(driver.market('AAA')).map(({ id }) => id);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { describe as describeState } from '../../src/core/describe.ts';
+import { describe as describeState } from '../../src/core/view.ts';
 import { marketOf } from './core-settings.ts';
 import { createDriver, type Driver, HTTP_500, NOT_SENT, SERVER_EPOCH } from './driver.ts';
 
@@ -30,19 +30,6 @@ describe('a word that is heard after two stalls', () => {
   test('has waited since the second at most, where there was time to read them', () => {
     expect(heard(240)).toBe('alive');
   });
-});
-
-test('a confirmed delete shows that the address works: an outage is over', () => {
-  const driver = createDriver({ markets: ['AAA:10', 'BBB:10'], nonce: 'window' });
-  driver.live(5100);
-  driver.live(6000, 20, (write) => driver.settle(write, HTTP_500));
-  expect(driver.notices('outage-began')).toHaveLength(1);
-  driver.feed({ kind: 'operate', command: { does: 'disarm', markets: ['AAA'], forMs: 0 } });
-  driver.live(10_000, 20, (write) => {
-    if (write.timeoutSeconds === null) driver.settle(write, { kind: 'deleted' });
-  });
-  expect(driver.notices('deleted')).toHaveLength(1);
-  expect(driver.notices('outage-ended')).toHaveLength(1);
 });
 
 describe('a bot that comes back', () => {

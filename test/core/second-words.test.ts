@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { describe as describeState } from '../../src/core/describe.ts';
-import { describeNothingGuarded } from '../../src/core/guarding.ts';
 import { mayWrite } from '../../src/core/step.ts';
-import { coreSettings, marketOf, type SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, LOST, NOT_SENT, SERVER_EPOCH } from './driver.ts';
+import { describeNothingGuarded, describe as describeState } from '../../src/core/view.ts';
+import { coreSettings } from './core-settings.ts';
+import { createDriver, type Driver, NOT_SENT, SERVER_EPOCH } from './driver.ts';
 
 const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail') =>
   driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
@@ -112,47 +111,4 @@ test('what is still about to be written when a stop ends may not be', () => {
   while (driver.finished() === null) driver.wait(100);
   expect(driver.finished()).toMatchObject([{ market: 'AAA', why: 'unconfirmed' }]);
   for (const { attempt } of driver.take()) expect(mayWrite(driver.state, attempt, driver.now())).toBe(false);
-});
-
-describe('where shards change', () => {
-  const reload = (driver: Driver, markets: string[], elsewhere: string[], options: SettingsOptions = {}) => {
-    const handover = { elsewhere: elsewhere.map((market) => marketOf(market)), forMs: 60_000 };
-    driver.feed({ kind: 'reload', settings: coreSettings({ ...options, markets, handover }) });
-  };
-
-  test('a market that goes to another one is renewed when it is due, and not for that', () => {
-    const driver = createDriver({ markets: ['AAA', 'BBB'] });
-    driver.live(2000);
-    const { length } = driver.writes;
-    reload(driver, ['BBB'], ['AAA']);
-    driver.live(500);
-    expect(driver.writes.length).toBe(length);
-  });
-
-  test('a timer that came to another one is not deleted from here, whatever reload follows', () => {
-    const driver = createDriver({ markets: ['AAA', 'BBB'] });
-    driver.live(2000);
-    reload(driver, ['BBB'], []);
-    const hung = driver.take();
-    expect(hung.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
-    for (let again = 0; again < 3; again += 1) {
-      reload(driver, ['BBB'], ['AAA']);
-      driver.live(300);
-    }
-    for (const write of hung) driver.settle(write, LOST);
-    driver.live(5000);
-    const deletes = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
-    expect(deletes).toHaveLength(1);
-  });
-
-  test('a market that is handed off when it comes to another one is handed off all the same', () => {
-    const options = { shutdown: { policy: 'handoff' } } as const;
-    const driver = createDriver({ ...options, markets: ['AAA', 'BBB'] });
-    driver.live(2000);
-    reload(driver, ['BBB'], [], options);
-    driver.live(300, 20, (write) => driver.settle(write, NOT_SENT));
-    reload(driver, ['BBB'], ['AAA'], options);
-    driver.live(5000);
-    expect(driver.notices('removed')).toMatchObject([{ market: 'AAA', how: 'handed_off' }]);
-  });
 });

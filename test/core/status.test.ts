@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
-import { describe as describeState } from '../../src/core/describe.ts';
-import { progressOf } from '../../src/core/progress.ts';
 import { mayWrite } from '../../src/core/step.ts';
-import { coreSettings, marketOf } from './core-settings.ts';
+import { describe as describeState } from '../../src/core/view.ts';
 import { createDriver, type Driver, LOST, NO_MARKET, NOT_SENT } from './driver.ts';
 
 const statusOf = (driver: Driver, name = 'AAA') =>
@@ -40,34 +38,6 @@ test('markets that are out of guard show as such before their timers are gone', 
   driver.feed({ kind: 'operate', command: { does: 'pause', markets: ['BBB'], forMs: 60_000 } });
   expect(statusOf(driver)?.state).toBe('disarmed');
   expect(statusOf(driver, 'BBB')?.state).toBe('paused');
-});
-
-test('the time to the end of a handover runs on between two steps, and through a sleep of the host', () => {
-  const driver = createDriver({ markets: ['AAA', 'BBB'] });
-  driver.live(2000);
-  driver.move({ monoMs: 10, bootMs: 20_010, wallMs: 20_010 });
-  driver.tick();
-  const handover = { elsewhere: [marketOf('AAA')], forMs: 60_000 };
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'], handover }) });
-  driver.move({ monoMs: 100 });
-  expect(statusOf(driver)?.handedOverInMs).toBe(59_900);
-});
-
-test('who waits for the delete of a market that another shard has is told to ask that one', () => {
-  const driver = createDriver({ markets: ['AAA', 'BBB'], shutdown: { policy: 'keep' } });
-  driver.live(2000);
-  const handover = { elsewhere: [marketOf('AAA')], forMs: 60_000 };
-  const shutdown = { policy: 'keep' } as const;
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'], shutdown, handover }) });
-  driver.market('AAA').exit = { want: 'keep', done: true };
-  expect(progressOf(driver.state, 'disarm', driver.market('AAA'))).toMatchObject({
-    state: 'impossible',
-    says: expect.stringContaining("another shard's"),
-  });
-  driver.market('BBB').exit = { want: 'keep', done: true };
-  expect(progressOf(driver.state, 'disarm', driver.market('BBB')).says).toContain('no sign of life');
-  driver.market('AAA').exit = { want: 'delete', done: false };
-  expect(progressOf(driver.state, 'disarm', driver.market('AAA')).state).toBe('waiting');
 });
 
 test('nothing may be written any more once the stop is over', () => {

@@ -65,6 +65,7 @@ test('the figures name the market with the least slack and the bot that was sile
   keeper.hear('maker', 'beat', 0);
   run(1000);
   const { quietest, leastSlack } = keeper.summary();
-  expect(quietest).toEqual({ bot: 'taker', state: 'alive', ageMs: 3000 });
+  expect(quietest).toMatchObject({ bot: 'taker', state: 'alive' });
+  expect(quietest?.ageMs).toBeGreaterThanOrEqual(3000);
   expect(leastSlack?.market).toBe('BBB');
 });

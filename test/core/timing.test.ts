@@ -1,14 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  attemptDeadlineMs,
-  type Cadenced,
-  gapToLastChanceMs,
-  jittered,
-  planCadence,
-  retryGapMs,
-  seconds,
-} from '../../src/core/timing.ts';
+import { type Cadenced, planCadence, seconds } from '../../src/core/promise.ts';
 
 const market = (timeoutSeconds: number, renewEveryMs: number | null = null): Cadenced => ({
   market: `T${timeoutSeconds}`,
@@ -141,88 +133,6 @@ describe('for any set of markets and any capacity', () => {
           expect(rateOf(periodsMs)).toBeGreaterThan(perSecond * 0.999);
       }),
     );
-  });
-});
-
-test.each([
-  [54_000, 5000, 10_000],
-  [20_001, 5000, 10_000],
-  [20_000, 5000, 10_000],
-  [16_000, 4000, 8000],
-  [4000, 1000, 2000],
-  [1000, 250, 500],
-  [400, 250, 250],
-  [1, 250, 250],
-  [0, 500, 1000],
-  [-60_000, 500, 1000],
-])(
-  'with %i ms of slack the next attempt follows after %i ms, after a real 429 after %i ms',
-  (slackMs, gapMs, throttledMs) => {
-    expect([retryGapMs(slackMs, false), retryGapMs(slackMs, true)]).toEqual([gapMs, throttledMs]);
-  },
-);
-
-test.each([
-  [54_000, 20, 3000],
-  [9000, 20, 3000],
-  [6000, 20, 2000],
-  [1500, 20, 500],
-  [300, 20, 500],
-  [0, 20, 1500],
-  [-1, 20, 1500],
-  // Over a long way an attempt is never given up before an answer could be there.
-  [300, 400, 1200],
-  [300, 2000, 6000],
-  [60_000, 5000, 10_000],
-  [0, 800, 2400],
-])(
-  'with %i ms of slack and a round trip of %i ms an attempt may stay unanswered for %i ms',
-  (slackMs, roundTripMs, deadlineMs) => {
-    expect(attemptDeadlineMs(slackMs, roundTripMs)).toBe(deadlineMs);
-  },
-);
-
-test.each([
-  // Far from the deadline, or after it, the gap is the gap.
-  [10_000, 2500, 20, 2500],
-  [0, 500, 20, 500],
-  [-300, 500, 20, 500],
-  // One more after this gap still fits.
-  [1000, 400, 20, 400],
-  // Only one more fits: it waits for the last moment at which it is in time.
-  [600, 250, 110, 490],
-  [900, 700, 20, 880],
-  // Too late for another one at the shortest gap.
-  [300, 250, 100, 250],
-])(
-  'with %i ms of slack and a gap of %i ms an attempt that takes %i ms comes after %i ms',
-  (slackMs, gapMs, needsMs, afterMs) => {
-    expect(gapToLastChanceMs(slackMs, gapMs, needsMs)).toBe(afterMs);
-  },
-);
-
-describe('jitter', () => {
-  test('takes off at most 10 %, never adds, and is the same for the same seed and count', () => {
-    fc.assert(
-      fc.property(
-        fc.integer(),
-        fc.nat(),
-        fc.double({ min: 1, max: 1e6, noNaN: true }),
-        (seed, count, valueMs) => {
-          const value = jittered(valueMs, seed, count);
-          expect(value).toBeGreaterThanOrEqual(valueMs * 0.9);
-          expect(value).toBeLessThanOrEqual(valueMs);
-          expect(jittered(valueMs, seed, count)).toBe(value);
-        },
-      ),
-    );
-  });
-
-  test('spreads attempts and daemons over the whole 10 %', () => {
-    const spread = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
-    const counts = Array.from({ length: 100 }, (_, count) => count);
-    expect(spread(counts.map((count) => jittered(1000, 7, count)))).toBeGreaterThan(80);
-    expect(spread(counts.map((seed) => jittered(1000, seed, 7)))).toBeGreaterThan(80);
   });
 });
 

@@ -1,5 +1,5 @@
 import { budgetOf } from '../../src/config/config.ts';
-import { plannedPerSecond } from '../../src/core/rate.ts';
+import { carriedPerSecond } from '../../src/core/promise.ts';
 import { coreSettings } from '../core/core-settings.ts';
 import { table } from './markdown.ts';
 
@@ -14,7 +14,7 @@ export function scaleTables(): ReadonlyMap<string, string> {
 /** Renewals a second of a daemon that may use the whole limit, before it has measured a round trip. */
 function perSecond(): number {
   const budget = budgetOf({ budgetShare: 1 }, { index: 0, count: 1, budget: 'own' });
-  return plannedPerSecond(coreSettings({ budget }), null);
+  return carriedPerSecond(coreSettings({ budget }), null);
 }
 
 /** A renewal each second is as often as it gets. */

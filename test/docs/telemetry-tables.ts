@@ -1,6 +1,6 @@
+import { FAILURE_REASONS } from '../../src/core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
-import { FAILURE_REASONS } from '../../src/core/outcome.ts';
-import { MARKET_STATES } from '../../src/core/snapshot.ts';
+import { MARKET_STATES } from '../../src/core/view.ts';
 import { REFUSALS } from '../../src/operator/control-sources.ts';
 import { describeNotice } from '../../src/telemetry/events.ts';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { Outcome } from '../../src/core/events.ts';
 import { classifyPing, classifySync } from '../../src/exchange/classify.ts';
 import type { WireResult } from '../../src/exchange/wire.ts';
 import { createRedaction } from '../../src/util/redact.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { Outcome } from '../../src/core/events.ts';
 import { signPayload } from '../../src/exchange/sign.ts';
 import { KEY, openExchange, SECRET } from './open.ts';
 import { serveBytes, serveHttp } from './servers.ts';

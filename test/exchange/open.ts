@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { Outcome } from '../../src/core/events.ts';
 import { type Client, type ClientOptions, createClient } from '../../src/exchange/client.ts';
 import { createExchange, type ExchangeOptions } from '../../src/exchange/exchange.ts';
 import { createTransport, type TransportOptions } from '../../src/exchange/transport.ts';

@@ -59,7 +59,7 @@ test.each<[string, readonly Notice[], object | null]>([
     'a reload takes nothing away',
     [
       fired,
-      { kind: 'reloaded', added: [], removed: [market], changed: [], moved: [] },
+      { kind: 'reloaded', added: [], removed: [market], changed: [] },
       { kind: 'removed', market, how: 'fired' },
     ],
     { why: 'bot_stale', count: 1 },

@@ -1,6 +1,6 @@
 import { get, type IncomingMessage } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Snapshot } from '../../src/core/snapshot.ts';
+import type { Snapshot } from '../../src/core/view.ts';
 import type { StatusDocument } from '../../src/operator/status.ts';
 import type { Web } from '../../src/operator/web.ts';
 import type { Clock } from '../../src/ports.ts';

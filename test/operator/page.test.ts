@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createContext, runInContext, Script } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import type { Snapshot } from '../../src/core/snapshot.ts';
+import type { Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
 import { PAGE_POLICY, PAGE_STYLE, renderPage } from '../../src/operator/page.ts';
 import { PAGE_SCRIPT } from '../../src/operator/page-script.ts';

@@ -1,5 +1,9 @@
-import { describeNothingGuarded, describeNotReady } from '../../src/core/guarding.ts';
-import type { MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
+import {
+  describeNothingGuarded,
+  describeNotReady,
+  type MarketSnapshot,
+  type Snapshot,
+} from '../../src/core/view.ts';
 
 /** A market that is armed and well, with what a test wants to be different. */
 export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnapshot {
@@ -11,7 +15,6 @@ export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnaps
     wanted: true,
     hold: null,
     leaving: false,
-    handedOverInMs: null,
     timeoutMs: 60_000,
     periodMs: 6000,
     survivesMs: 52_550,

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import type { Snapshot } from '../../src/core/snapshot.ts';
+import type { Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
 import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';

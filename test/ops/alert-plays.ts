@@ -141,13 +141,6 @@ export const TICKETS: readonly Play[] = [
   ),
   only('KillswitchHostStalls', 'a host that stalls', { killswitch_stalls_total: counts(0.1) }, 10, 600),
   only(
-    'KillswitchLimiterBypassed',
-    'a limiter that is passed by',
-    { killswitch_limiter_bypasses_total: countsOnce },
-    -5,
-    30,
-  ),
-  only(
     'KillswitchRestarting',
     'a process that does not stay',
     { process_start_time_seconds: (scrape) => Math.floor(Math.max(TROUBLE, scrape) / 12) },

@@ -74,7 +74,7 @@ export function daemon(target: Target, change: Readonly<Record<string, Values>> 
   for (const name of ['live', 'ready', 'authorised', 'config_last_reload_successful', 'cadence_factor']) {
     add(`killswitch_${name}`, {}, flat(1));
   }
-  for (const name of ['limiter_bypasses_total', 'log_dropped_total', 'clock_skew_seconds', ...COUNTERS]) {
+  for (const name of ['log_dropped_total', 'clock_skew_seconds', ...COUNTERS]) {
     add(`killswitch_${name}`, {}, flat(0));
   }
   add('killswitch_survivable_outage_ratio', {}, flat(0.87));

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import type { BaseSnapshot, BotSnapshot, MarketSnapshot, Snapshot } from '../../src/core/snapshot.ts';
+import type { BaseSnapshot, BotSnapshot, MarketSnapshot, Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
 import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';

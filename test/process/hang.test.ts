@@ -8,9 +8,9 @@ import { stageFor } from './harness.ts';
 import { eventually, ROOT, sleep } from './program.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
-/** It is sent the signal for the sabotage as well, and ends well when it is asked to. */
+/** It is sent the signal for the sabotage as well, and ends well when it is asked to. It says when it is ready for both. */
 const BOT =
-  "process.on('SIGUSR2', () => {}).on('SIGTERM', () => process.exit(0)); setInterval(() => {}, 1000)";
+  "process.on('SIGUSR2', () => {}).on('SIGTERM', () => process.exit(0)); console.log('listens'); setInterval(() => {}, 1000)";
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 
 describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
@@ -29,7 +29,7 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
       });
       await daemon.ready();
       if (command === 'exec')
-        await eventually('the bot', 10_000, () => daemon.logged('process-started')[0] ?? null);
+        await eventually('the bot', 10_000, () => (daemon.stdout().includes('listens') ? true : null));
       daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
       const fromMs = await exchange.nowMs();
       await sleep(5000);

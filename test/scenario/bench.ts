@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
+import type { Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
 import { createKeeper } from '../../src/keeper.ts';
-import type { Cancel, Clock, Exchange, Granted, SyncRequest } from '../../src/ports.ts';
+import type { Cancel, Clock, Exchange, SyncRequest } from '../../src/ports.ts';
 import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
 import { createHostClock, createTimeline } from '../simulation/virtual-clock.ts';
 import { createBook } from './book.ts';
@@ -53,12 +53,10 @@ export function createBench(options: BenchOptions = {}) {
   const clock = createHostClock(timeline, { wallMs: EPOCH_MS });
   const writes: Write[] = [];
   const pings: number[] = [];
-  const permits: { readonly atMs: number; readonly permits: number; readonly how: Granted }[] = [];
   const notices: { readonly atMs: number; readonly notice: Notice }[] = [];
   const rules: Rule[] = [];
   const violations: string[] = [];
   let pingDown = (_base: number): boolean => false;
-  let limiterStuck = false;
   let signed = 0;
   const book = createBook(timeline, settings, EPOCH_MS + exchangeAheadMs);
 
@@ -118,17 +116,6 @@ export function createBench(options: BenchOptions = {}) {
         ),
       );
     },
-    acquire(count, withinMs, granted) {
-      const give = (how: Granted) => {
-        permits.push({ atMs: timeline.nowMs(), permits: count, how });
-        granted(how);
-      };
-      if (!limiterStuck) {
-        give('in-turn');
-        return () => {};
-      }
-      return clock.after(withinMs, () => give('overdue'));
-    },
   };
   // The time of the bench is the true one: no notice is dated by a clock that a test has bent.
   const keeper = createKeeper({
@@ -151,9 +138,9 @@ export function createBench(options: BenchOptions = {}) {
     book,
     writes,
     pings,
-    permits,
     rules,
     nowMs: () => timeline.nowMs(),
+    allNotices: notices,
     /** Lets time pass; no belief may ever be wrong meanwhile. */
     run(forMs: number): void {
       timeline.runUntil(timeline.nowMs() + forMs);
@@ -174,9 +161,6 @@ export function createBench(options: BenchOptions = {}) {
     },
     pingsFail(isDown: (base: number) => boolean): void {
       pingDown = isDown;
-    },
-    stickLimiter(stuck: boolean): void {
-      limiterStuck = stuck;
     },
     /** The bot beats every `everyMs` from now until `untilMs`, where the host runs. */
     beats(untilMs: number, everyMs = 3000, bot = 'bot'): void {

@@ -1,5 +1,4 @@
-import type { OrderType, Outcome } from '../../src/core/outcome.ts';
-import type { CoreSettings } from '../../src/core/settings.ts';
+import type { CoreSettings, OrderType, Outcome } from '../../src/core/events.ts';
 import type { Timeline } from '../simulation/virtual-clock.ts';
 import type { Write } from './bench.ts';
 

@@ -23,10 +23,6 @@ function runFleet(requests: number, forMs: number): Map<string, number[]> {
     },
     ping: (_base, _timeoutMs, settled) =>
       clock.after(ROUND_TRIP_MS, () => settled({ ok: true, latencyMs: 20 })),
-    acquire(_permits, _withinMs, granted) {
-      granted('in-turn');
-      return () => {};
-    },
   };
   const settings = {
     ...coreSettings({ markets: MARKETS.map((market) => `${market}:60`), nonce: 'window' }),
@@ -45,7 +41,11 @@ test('a fleet that needs most of its budget is armed and renewed in turns, each 
   expect(Math.max(...written.map(([first = Number.NaN]) => first))).toBeLessThan(periodMs);
   const gaps = written.flatMap((times) => times.slice(1).map((at, place) => at - (times[place] ?? 0)));
   expect(Math.max(...gaps)).toBeLessThan(periodMs * 1.05);
-  expect(Math.min(...gaps)).toBeGreaterThan(periodMs * 0.9);
+  // Once more when nothing of an earlier life can arrive any more; then at the cadence.
+  const later = written.flatMap((times) =>
+    times.slice(1).flatMap((at, place) => (at < 30_000 ? [] : [at - (times[place] ?? 0)])),
+  );
+  expect(Math.min(...later)).toBeGreaterThan(periodMs * 0.9);
   const all = written.flat().sort((one, other) => one - other);
   const tooMany = all.filter(
     (at, place) => at - (all[place - requests] ?? Number.NEGATIVE_INFINITY) <= 10_000,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { plannedPerSecond } from '../../src/core/rate.ts';
-import { planCadence } from '../../src/core/timing.ts';
+import type { Outcome } from '../../src/core/events.ts';
+import { carriedPerSecond, planCadence } from '../../src/core/promise.ts';
 import { type Bench, createBench } from './bench.ts';
 
 const THROTTLED: Outcome = { kind: 'throttled', detail: 'status 429' };
@@ -20,49 +19,6 @@ const periodOf = (bench: Bench, market: string, fromMs: number) => {
   const moments = bench.writesOf(market, fromMs).map(({ atMs }) => atMs);
   return ((moments.at(-1) ?? 0) - (moments[0] ?? 0)) / Math.max(1, moments.length - 1);
 };
-
-describe('the limiter', () => {
-  test('has given a permit for everything that was written', () => {
-    const bench = createBench({ markets: many(30, 10), nonce: 'window' });
-    bench.start(60_000);
-    bench.stickLimiter(true);
-    bench.run(20_000);
-    bench.stickLimiter(false);
-    bench.run(20_000);
-    const granted = bench.permits.reduce((sum, { permits }) => sum + permits, 0);
-    expect(granted).toBeGreaterThanOrEqual(bench.writes.length);
-    expect(granted).toBeLessThanOrEqual(bench.writes.length * 1.1);
-  });
-
-  test('that has stopped answering costs a few markets nothing, and each request past it is counted', () => {
-    const bench = createBench({ markets: many(4, 10) });
-    bench.start(20_000);
-    bench.stickLimiter(true);
-    bench.run(60_000);
-    expect(bench.book.fired).toEqual([]);
-    expect(bench.noticesOf('attempt-failed')).toEqual([]);
-    for (const { slackRatio } of bench.noticesOf('renewed', 21_000)) expect(slackRatio).toBeGreaterThan(0.7);
-    const counted = bench.noticesOf('limiter-bypassed').reduce((sum, { permits }) => sum + permits, 0);
-    expect(counted).toBeGreaterThanOrEqual(bench.writes.filter(({ atMs }) => atMs > 20_300).length);
-  });
-
-  test('that has stopped answering costs no timer, however many there are', () => {
-    const bench = createBench({ markets: many(300, 60) });
-    bench.start(20_000);
-    bench.stickLimiter(true);
-    bench.run(100_000);
-    expect(bench.book.fired).toEqual([]);
-  });
-
-  test('that has stopped answering does not keep a timer from being saved at the last moment', () => {
-    const bench = createBench({ markets: many(3, 5) });
-    bench.start(20_000);
-    bench.stickLimiter(true);
-    bench.strike({ kind: 'lost' }, 2000);
-    bench.run(20_000);
-    expect(bench.book.fired).toEqual([]);
-  });
-});
 
 describe('the rate', () => {
   test('stays within the budget while 120 markets are armed, lose the exchange and find it again', () => {
@@ -99,7 +55,7 @@ describe('the rate', () => {
   ])('has room for all %i markets that fit the plan, at a round trip of %i ms', (count, roundTripMs) => {
     const budget = { requests: 150, windowMs: 10_000 };
     const bench = createBench({ markets: many(count, 60), nonce: 'window', budget, roundTripMs });
-    const { problems } = planCadence(bench.settings.markets, plannedPerSecond(bench.settings, roundTripMs));
+    const { problems } = planCadence(bench.settings.markets, carriedPerSecond(bench.settings, roundTripMs));
     expect(problems).toEqual([]);
     bench.start(50_000);
     // None waits while the others are renewed again and again.
@@ -145,7 +101,7 @@ test('requests one after the other that carry too little arm every market again 
   bench.strike({ kind: 'lost' }, 30_000);
   bench.run(120_000);
   const armed = bench.keeper.state.markets.filter(
-    ({ belief }) => (belief.notBeforeLifeMs ?? 0) > bench.keeper.state.lifeMs,
+    ({ belief }) => (belief.notBefore?.lifeMs ?? 0) > bench.keeper.state.lifeMs,
   );
   expect(armed.length).toBeGreaterThanOrEqual(19);
 });

@@ -73,7 +73,7 @@ describe('a refused key that is good again is found out although nothing is to b
       driver.feed(beat);
       driver.live(3000, 20, answer);
     }
-    expect(driver.state.unauthorised).not.toBeNull();
+    expect(driver.state.key.refused).not.toBeNull();
     bad = false;
     const from = driver.writes.length;
     /** What is written from here on: timeouts in seconds, null for a delete. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/outcome.ts';
+import type { Outcome } from '../../src/core/events.ts';
 import { type Bench, type BenchOptions, createBench, EPOCH_MS, type Fate } from './bench.ts';
 
 const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
@@ -40,7 +40,7 @@ describe('a stop', () => {
         expect(left).toEqual([]);
         expect(tookMs).toBeLessThan(1000);
       }),
-      { numRuns: 30, seed: 1, examples: [[0, 200]] },
+      { numRuns: 30, examples: [[0, 200]] },
     );
   });
 
@@ -86,14 +86,6 @@ describe('a stop', () => {
       expect(EPOCH_MS + atMs).toBeLessThanOrEqual(said);
     }
     expect(bench.book.fired).toHaveLength(5);
-  });
-
-  test('while the limiter gives nothing deletes all the same', () => {
-    const bench = running();
-    bench.stickLimiter(true);
-    const { left, tookMs } = stopped(bench);
-    expect(left).toEqual([]);
-    expect(tookMs).toBeLessThan(3000);
   });
 
   test('of a host that sleeps meanwhile is over when it wakes up late', () => {
@@ -210,6 +202,6 @@ test('whatever the trouble, a timer that is armed after the end was named, and n
         }
       },
     ),
-    { numRuns: 100, seed: 1 },
+    { numRuns: 100 },
   );
 });

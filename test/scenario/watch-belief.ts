@@ -1,4 +1,4 @@
-import { type CoreState, slackMs } from '../../src/core/state.ts';
+import { type CoreState, openWrites, slackMs } from '../../src/core/state.ts';
 import type { Book } from './book.ts';
 
 /** Events of one instant have an order: this much is not a wrong belief. */
@@ -30,8 +30,8 @@ export function watchBelief(state: Readonly<CoreState>, book: Book, nowMs: numbe
         `${nowMs} ms: ${name} is believed to fire within ${latestMs} ms, it fires in ${firesMs - nowMs} ms`,
       );
     }
-    if (market.inFlight.length > MOST_IN_FLIGHT) {
-      wrong.push(`${nowMs} ms: ${name} has ${market.inFlight.length} requests in flight`);
+    if (openWrites(market).length > MOST_IN_FLIGHT) {
+      wrong.push(`${nowMs} ms: ${name} has ${openWrites(market).length} requests in flight`);
     }
   }
   return wrong;

@@ -127,10 +127,6 @@ export function createWireBench(options: WireOptions = {}) {
       const exchange: Exchange = {
         ...real,
         ping: () => () => {},
-        acquire(_permits, _withinMs, granted) {
-          granted('in-turn');
-          return () => {};
-        },
       };
       const observe = (notice: Notice) => notices.push({ atMs: timeline.nowMs(), notice });
       const keeper = createKeeper({ settings, clock, exchange, observe });

@@ -1,7 +1,6 @@
 import { toCoreSettings } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { CoreSettings } from '../../src/core/settings.ts';
+import type { CoreSettings, Outcome } from '../../src/core/events.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Clock, Exchange } from '../../src/ports.ts';
 import { createRandom } from '../../src/simulator/random.ts';
@@ -131,14 +130,14 @@ export const PRODUCTION_RULE: Rule = {
   },
 };
 
-function settingsOf({ timeoutMs, seed }: RuleWorld): CoreSettings {
+function settingsOf({ timeoutMs }: RuleWorld): CoreSettings {
   const env = {
     KILLSWITCHD_MARKETS: `${MARKET}:${timeoutMs / 1000}`,
     KILLSWITCHD_LIVENESS_MODE: 'none',
   };
   const loaded = loadConfig({ env, flags: { embeddedExchange: true } });
   if (loaded.kind === 'invalid') throw new Error(loaded.problems.join('\n'));
-  return { ...toCoreSettings(loaded.config, [BASE]), seed };
+  return toCoreSettings(loaded.config, [BASE]);
 }
 
 function createExchange(timer: SingleTimer, clock: Clock): Exchange {
@@ -175,10 +174,6 @@ function createExchange(timer: SingleTimer, clock: Clock): Exchange {
         end(false, true);
       });
       return cancel;
-    },
-    acquire(_permits, _withinMs, granted) {
-      granted('in-turn');
-      return () => {};
     },
   };
 }

@@ -3,7 +3,6 @@ import { FAULTS, type Fault, type FaultKind, type Plan, type PlannedMarket } fro
 
 /** Faults that keep no request from succeeding. */
 const HARMLESS: ReadonlySet<FaultKind> = new Set([
-  'limiter-stuck',
   'bot-silent',
   'bot-goodbye',
   'bot-fails',

@@ -1,6 +1,5 @@
-import type { BotWord } from '../../src/core/events.ts';
+import type { BotWord, CoreSettings } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
-import type { CoreSettings } from '../../src/core/settings.ts';
 import type { CoreView } from '../../src/core/view.ts';
 import type { Keeper } from '../../src/keeper.ts';
 import type { ExchangeRequest } from '../../src/simulator/simulated-exchange.ts';

@@ -56,7 +56,7 @@ export function createCourtroom(plan: Plan) {
         ({ market, timeoutSeconds, bot }) => `${market}:${timeoutSeconds}:bot-${bot}`,
       ),
     });
-    const exchange = { sync: () => () => {}, ping: () => () => {}, acquire: () => () => {} };
+    const exchange = { sync: () => () => {}, ping: () => () => {} };
     const keeper = createKeeper({ settings, clock, exchange, observe: () => {} });
     const begun: Incarnation = {
       daemon,

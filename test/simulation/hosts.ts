@@ -1,18 +1,10 @@
-import { type CoreSettings, LOOKS_PER_MS, type MarketSettings } from '../../src/core/settings.ts';
+import type { CoreSettings, MarketSettings } from '../../src/core/events.ts';
 import { view } from '../../src/core/view.ts';
 import { ping } from '../../src/exchange/operations.ts';
 import { createSession, type Session, startSync } from '../../src/exchange/session.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Clock, Exchange, Observer } from '../../src/ports.ts';
-import {
-  BUDGET_MS,
-  GRACE_MS,
-  HANDOVER_MS,
-  type Incarnation,
-  type Sent,
-  type Shared,
-  TTL_MS,
-} from './court.ts';
+import { BUDGET_MS, GRACE_MS, type Incarnation, type Sent, type Shared, TTL_MS } from './court.ts';
 import type { Judge } from './judge.ts';
 import { createNetwork, createWireFaults, type Halt, type NetworkOptions } from './network.ts';
 import { botName, type Plan, type PlannedDaemon, type PlannedMarket, REQUEST_LIFETIME_MS } from './plan.ts';
@@ -21,12 +13,13 @@ import { createHostClock, type Timeline } from './virtual-clock.ts';
 
 export interface HostOptions extends Omit<NetworkOptions, 'clock' | 'bases' | 'roundTripMs'> {
   readonly plan: Plan;
+  /** Requests per 10 s that the daemon may write now. */
+  readonly budgetRequests: () => number;
   /** The markets as they are configured when the daemon starts. */
   readonly markets: Shared;
   readonly planned: PlannedDaemon;
   /** Name of the API key that is in its file now. */
   readonly key: () => string;
-  readonly limiterIsStuck: () => boolean;
   readonly observe: Observer;
 }
 
@@ -47,25 +40,14 @@ export function createHost(
     nonce: plan.nonce,
     userAgent: 'simulation',
   });
-  const acquire: Exchange['acquire'] = (_permits, withinMs, granted) => {
-    if (options.limiterIsStuck()) return clock.after(withinMs, () => granted('overdue'));
-    granted('in-turn');
-    return () => {};
-  };
-  const configure = (markets: Shared) =>
-    settingsOf(plan, markets, planned, bases, plan.seed + options.daemon);
-  const exchange = createPort(session, clock, bases, acquire);
+  const configure = (markets: Shared) => settingsOf(plan, markets, planned, bases, options.budgetRequests());
+  const exchange = createPort(session, clock, bases);
   const keeper = createKeeper({ settings: configure(options.markets), clock, exchange, observe });
   return { clock, configure, keeper, view: () => view(keeper.state, clock.now()) };
 }
 
 /** The port as `createExchange` builds it, but for the pings: their retries wait on promises, which know no virtual time. */
-function createPort(
-  session: Session,
-  clock: Clock,
-  bases: readonly string[],
-  acquire: Exchange['acquire'],
-): Exchange {
+function createPort(session: Session, clock: Clock, bases: readonly string[]): Exchange {
   const originAt = (base: number) => bases[base] ?? '';
   return {
     sync: (request, settled) => startSync(session, originAt(request.base), request, settled),
@@ -86,7 +68,6 @@ function createPort(
       clock.after(timeoutMs, cancel);
       return cancel;
     },
-    acquire,
   };
 }
 
@@ -95,14 +76,14 @@ function settingsOf(
   { own, elsewhere }: Shared,
   planned: PlannedDaemon,
   bases: readonly string[],
-  seed: number,
+  budgetRequests: number,
 ): CoreSettings {
   return {
     markets: own.map(marketSettings),
     nonce: plan.nonce,
     bases,
     sameAccount: bases.length > 1,
-    budget: { requests: plan.budgetRequests, windowMs: 10_000 },
+    budget: { requests: budgetRequests, windowMs: LIMIT_WINDOW_MS },
     connections: 64,
     liveness: {
       mode: plan.watched ? (plan.evidence ?? 'beat') : 'none',
@@ -115,9 +96,7 @@ function settingsOf(
     ping: { everyMs: 5000, timeoutMs: 3000 },
     cancellationDelayMs: plan.cancellationDelayMs,
     requestLifetimeMs: REQUEST_LIFETIME_MS,
-    handover: { elsewhere: elsewhere.map(marketSettings), forMs: HANDOVER_MS },
-    looksPerMs: plan.looksPerMs ?? LOOKS_PER_MS,
-    seed,
+    movedAway: elsewhere.map(({ market }) => market),
   };
 }
 
@@ -147,8 +126,6 @@ export interface Fleet {
   renewKey(daemon: number): void;
   /** A reload gives it another budget, in requests per 10 s. */
   rebudget(host: Incarnation, requests: number): void;
-  /** Until then the limiter of this daemon lets nothing through. */
-  holdLimiter(daemon: number, untilMs: number): void;
   /** Until then the next request of this daemon opens a connection, and its host stands still meanwhile. */
   readonly halt: (daemon: number, untilMs: number, halt: Halt) => void;
   /** Requests written by all of them. */
@@ -174,8 +151,8 @@ export function createFleet(options: FleetOptions): Fleet {
   const lives = plan.daemons.map(() => 0);
   /** What each daemon finds in its key file. */
   const keys = plan.daemons.map(({ key }) => String(key));
+  const budgets = plan.daemons.map(() => plan.budgetRequests);
   const restartsInMs = new Map<number, number>();
-  const stuckUntilMs = plan.daemons.map(() => 0);
   const halts = createHalts(timeline);
   let requests = 0;
   const onWrite = (sent: Sent) => {
@@ -193,7 +170,6 @@ export function createFleet(options: FleetOptions): Fleet {
       if (planned === undefined || running.has(daemon)) return;
       const life = (lives[daemon] ?? 0) + 1;
       lives[daemon] = life;
-      const limiterIsStuck = () => timeline.nowMs() < (stuckUntilMs[daemon] ?? 0);
       const markets = options.markets(daemon);
       const parts = {
         plan,
@@ -205,10 +181,10 @@ export function createFleet(options: FleetOptions): Fleet {
         daemon,
         life,
         key: () => keys[daemon] ?? '',
+        budgetRequests: () => budgets[daemon] ?? plan.budgetRequests,
       };
       const host = createHost({
         ...parts,
-        limiterIsStuck,
         takeHalt: () => halts.take(daemon),
         onWrite,
         onArrival,
@@ -241,9 +217,6 @@ export function createFleet(options: FleetOptions): Fleet {
       host.stoppingMs ??= timeline.nowMs();
       void host.keeper.stop(plan.daemons[host.daemon]?.policy ?? 'delete', 'SIGTERM');
     },
-    holdLimiter(daemon, untilMs) {
-      stuckUntilMs[daemon] = Math.max(stuckUntilMs[daemon] ?? 0, untilMs);
-    },
     restart(host, inMs) {
       restartsInMs.set(host.daemon, inMs);
       fleet.terminate(host);
@@ -254,7 +227,10 @@ export function createFleet(options: FleetOptions): Fleet {
       host?.clock.whenRunning(() => host.keeper.credentialsChanged());
     },
     rebudget(host, requests) {
-      host.clock.whenRunning(() => host.keeper.rebudget({ requests, windowMs: LIMIT_WINDOW_MS }));
+      host.clock.whenRunning(() => {
+        budgets[host.daemon] = requests;
+        host.keeper.reload(host.configure(options.markets(host.daemon)));
+      });
     },
     halt: halts.plan,
     requests: () => requests,

@@ -96,8 +96,8 @@ const MOST_IN_FLIGHT = 3;
 const LOST_TO_OTHERS = 1 / 3;
 
 /**
- * Invariants 10 and 12: a market is renewed once a period, whatever other markets' requests, pings and the limiter are up
- * to. Where requests go one after the other, each that hangs may keep it waiting once.
+ * Invariants 10 and 12: a market is renewed once a period, whatever other markets' requests and pings are up to. Where
+ * requests go one after the other, each that hangs may keep it waiting once.
  */
 export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blame }: Court) {
   const oneByOne = plan.nonce === 'increasing';
@@ -130,9 +130,8 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
       const lateMs = nowMs() - fromMs - ownMs;
       if (lateMs <= leastMs || lateMs <= leastMs + neighboursMs(truth, ownMs, fromMs)) return;
       if (!wasGuarded(by, truth, fromMs) || !isQuiet(plan, truth.market, fromMs - QUIET_MS, nowMs())) return;
-      const stuck = plan.faults.some(({ kind, atMs }) => kind === 'limiter-stuck' && atMs <= nowMs());
       blame(
-        stuck ? '10 rate' : '12 isolation',
+        '12 isolation',
         `${truth.market}: ${nameOf(by)} renewed it ${lateMs.toFixed(0)} ms after it was due`,
       );
     },
@@ -228,16 +227,12 @@ interface Recovery {
   readonly markets: readonly string[];
 }
 
-/** Hurried renewals keep 250 ms from the one before; a tick, and a limiter that is late. */
+/** Hurried renewals keep 250 ms from the one before; and a tick. */
 const HURRIES_MS = 1000;
-/** A limiter that did not answer once is hardly waited for again. */
-const LATE_LIMITER_MS = 50;
 
 /** Invariant 11: after the first success following an outage, everything that missed a renewal meanwhile is renewed. */
 export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court) {
-  // One after the other, each waits for the answer to the one before, and goes past a limiter that hangs after a while.
-  const stuckMs = plan.faults.some(({ kind }) => kind === 'limiter-stuck') ? LATE_LIMITER_MS : 0;
-  const eachMs = plan.roundTripMs + slowMs(plan, null) + stuckMs;
+  const eachMs = plan.roundTripMs + slowMs(plan, null);
   const serialMs = plan.nonce === 'increasing' ? plan.markets.length * eachMs * 1.5 : 0;
   const withinMs = HURRIES_MS + eachMs + serialMs;
   // With several addresses one may come back while another is still out.

@@ -133,6 +133,13 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     );
   }
 
+  /** It fired once, when its confirmed end came, and nothing has armed it since: whoever says so now, says it by the clock. */
+  function isOver({ fired, firesMs }: Truth, { cancellationTime, atEdge }: Known): boolean {
+    if (atEdge || cancellationTime === null || firesMs !== null) return false;
+    const since = fired.filter((moment) => moment >= cancellationTime);
+    return since.length === 1 && (since[0] ?? 0) <= cancellationTime;
+  }
+
   /**
    * Only the renewal that was confirmed now has left since the one before it, and with rising nonces no older one counts:
    * nothing can have kept the timer from firing, and its stamps show that it did.
@@ -179,7 +186,7 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
         break;
       case 'lapsed':
         judgeReport(blame, nameOf(incarnation), truth, known, notice.certainty);
-        if (notice.certainty === 'possible' && isCertain(incarnation, truth, known))
+        if (notice.certainty === 'possible' && (isOver(truth, known) || isCertain(incarnation, truth, known)))
           blame('8 lapses', `${truth.market}: ${nameOf(incarnation)} calls a lapse possible that is certain`);
         break;
       case 'renewed':

@@ -9,12 +9,9 @@ import {
   createIntentBook,
   createTruths,
   createWireLog,
-  HANDOVER_MS,
   type Incarnation,
   type Intent,
-  nameOf,
   type Sent,
-  TOLERANCE_MS,
   type Truth,
   type Violation,
 } from './court.ts';
@@ -190,8 +187,6 @@ function createListener(
 ): Judge['onNotice'] {
   const { intents } = court;
   return (incarnation, notice) => {
-    if (notice.kind === 'handed-over')
-      for (const market of notice.markets) judgeHandover(court, incarnation, market);
     if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
     judges.deletes.onNotice(incarnation, notice);
     if (notice.kind === 'stopped') judges.deletes.onStopped(incarnation, notice);
@@ -204,14 +199,6 @@ function createListener(
     court.log.onNotice(incarnation, notice);
     if (notice.kind === 'held' && notice.why === 'lapsed') noteIntent(incarnation, notice.market, 'lapsed');
   };
-}
-
-/** A market that moved is left when its handover is over, and not before: the other daemon may learn of it later. */
-function judgeHandover({ intents, nowMs, blame }: Court, incarnation: Incarnation, market: string): void {
-  const movedSinceMs = intents.leave(incarnation, market);
-  if (movedSinceMs !== null && nowMs() - movedSinceMs >= HANDOVER_MS - TOLERANCE_MS) return;
-  const name = nameOf(incarnation);
-  blame('2 false lapse', `${market}: ${name} left it to another daemon before the handover was over`);
 }
 
 /** A pause ends by itself, on the daemon's own clock. */

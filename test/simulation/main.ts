@@ -33,7 +33,7 @@ const HELP = `npm run simulate -- [flags]    seeded random faults on virtual tim
   --plan FILE      run the plan in this JSON file instead of seeds
   --first          end at the first seed that breaks a promise, and do not shrink it
   --no-shrink      only name the seeds that break a promise
-  --wider          draw and judge also what the core does not yet keep
+  --wider          draw and judge the wider swarm; always on by default
   --jobs THREADS   threads to run them on (default: 2)
   --out FOLDER     where the shrunk plans of failing seeds go (default: .)
   --log            print every event of one seed, or of the plan

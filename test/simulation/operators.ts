@@ -166,7 +166,7 @@ function reloadHost(plan: Plan, host: Incarnation, shared: Shared, judge: Judge)
     const elsewhere = shared.elsewhere.some(isOne);
     if (known !== undefined && elsewhere) judge.onMove(host, name, true);
     else if (guarded && own) judge.onMove(host, name, false);
-    else if (!own && (guarded || known?.handedOverInMs != null)) judge.onIntent(host, name, 'remove');
+    else if (!own && guarded) judge.onIntent(host, name, 'remove');
     else if (own) {
       judge.onMove(host, name, false);
       judge.onIntent(host, name, 'guard');

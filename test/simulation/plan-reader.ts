@@ -1,4 +1,4 @@
-import { ORDER_TYPES } from '../../src/core/outcome.ts';
+import { ORDER_TYPES } from '../../src/core/events.ts';
 import { isMarketName } from '../../src/simulator/markets.ts';
 import { nearest, suggest } from '../../src/util/nearest.ts';
 import { EVIDENCE_MODES, FAULT_KINDS, FAULTS, type Fault, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
@@ -60,7 +60,8 @@ const PLAN_FIELDS: Fields = {
   serverDriftPpm: number(-DRIFT_PPM, DRIFT_PPM),
   budgetRequests: whole(1, 10_000),
   limitRequests: whole(1, 10_000),
-  looksPerMs: { ...number(0.01, 10_000), optional: true },
+  /** Older plans carry it; nothing uses it any more. */
+  looksPerMs: { allowed: 'anything', fits: () => true, optional: true },
   faults: list(0, 10_000),
 };
 const MARKET_FIELDS: Fields = {

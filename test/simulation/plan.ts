@@ -1,4 +1,4 @@
-import type { OrderType } from '../../src/core/outcome.ts';
+import type { OrderType } from '../../src/core/events.ts';
 
 /** What a fault strikes, and so what its `target` is an index of. */
 export type Struck =
@@ -42,7 +42,6 @@ export const FAULTS = {
   suspend: 'daemon',
   crash: 'daemon',
   terminate: 'daemon',
-  'limiter-stuck': 'daemon',
   'bot-silent': 'bot',
   'bot-goodbye': 'bot',
   'actor-deletes': 'market',
@@ -152,7 +151,7 @@ export interface Plan {
   /** What this plan found, in a sentence; for plans that are kept. */
   readonly found?: string;
   readonly seed: number;
-  /** Judged by promises that the core does not yet keep. */
+  /** Judged by the promises of the wider swarm as well. */
   readonly wider?: boolean;
   /** Faults happen until here; after it everything must come right again. */
   readonly faultyMs: number;
@@ -177,8 +176,6 @@ export interface Plan {
   readonly budgetRequests: number;
   /** Requests per 10 s that the exchange takes from all of them together. */
   readonly limitRequests: number;
-  /** Markets that a daemon's host looks at in a millisecond; that of the product where it is not given. */
-  readonly looksPerMs?: number;
   readonly faults: readonly Fault[];
 }
 

@@ -24,13 +24,24 @@ const edit = (file: string, find: string, replace: string): Edit => ({ file, fin
 export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'retries follow each other without a pause',
-    edits: [edit('src/core/release.ts', 'jittered(gapMs,', 'jittered(1 + 0 * gapMs,')],
+    edits: [
+      edit(
+        'src/core/dispatch.ts',
+        'return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);',
+        'return 20 + 0 * slackMs;',
+      ),
+      edit(
+        'src/core/promise.ts',
+        'export const SHORTEST_GAP_MS = 250;',
+        'export const SHORTEST_GAP_MS = 20;',
+      ),
+    ],
   },
   {
     name: 'the pause between retries is longer than the timer',
     edits: [
-      edit('src/core/release.ts', 'jittered(gapMs,', 'jittered(30_000 + 0 * gapMs,'),
-      edit('src/core/release.ts', '? placed(state, market, slack, jitteredMs) :', '? jitteredMs :'),
+      edit('src/core/dispatch.ts', 'clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);', '30_000;'),
+      edit('src/core/dispatch.ts', '? lastMs : gapMs;', '? gapMs : gapMs;'),
     ],
   },
   {
@@ -38,35 +49,34 @@ export const PLANTED: readonly PlantedBug[] = [
     edits: [
       edit(
         'src/core/belief.ts',
-        'const untilLifeMs = attempt.writtenLifeMs +',
-        'const untilLifeMs = state.lifeMs +',
+        'let lifeMs = write.at.lifeMs +',
+        'let lifeMs = write.at.lifeMs + (write.untilMs - write.at.monoMs) +',
       ),
     ],
   },
   {
     name: 'a delete leaves beside a renewal',
     edits: [
-      edit('src/core/exit.ts', 'if (before.length > 0) continue;', ''),
-      edit('src/core/plan.ts', '!exit.done && !others && inFlight', '!exit.done && inFlight'),
+      edit(
+        'src/core/dispatch.ts',
+        'if (before.length > 0) {',
+        "if (before.length > 0 && purpose !== 'delete') {",
+      ),
     ],
   },
   {
     name: 'the rate is counted on the wall clock',
     edits: [
-      edit('src/core/rate.ts', 'const from = now.monoMs -', 'const from = now.wallMs -'),
-      edit(
-        'src/core/rate.ts',
-        'state.settled.push(state.now.monoMs)',
-        'state.settled.push(state.now.wallMs)',
-      ),
+      edit('src/core/dispatch.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'),
+      edit('src/core/dispatch.ts', 'state.spentAtMs = now.monoMs;', 'state.spentAtMs = now.wallMs;'),
     ],
   },
   {
     name: 'renewals need no evidence',
     edits: [
       edit(
-        'src/core/evidence.ts',
-        "if (state.settings.liveness.mode === 'none') return true;",
+        'src/core/goal.ts',
+        "if (settings.liveness.mode === 'none') return true;",
         'if (atLifeMs > 0) return true;',
       ),
     ],
@@ -75,9 +85,20 @@ export const PLANTED: readonly PlantedBug[] = [
     name: 'a time-out counts as not carried out',
     edits: [
       edit(
-        'src/core/failures.ts',
+        'src/core/settle.ts',
         'if (mayHaveBeenApplied(outcome))',
         "if (mayHaveBeenApplied(outcome) && reasonOf(outcome) !== 'timeout')",
+      ),
+    ],
+  },
+  {
+    name: 'a 401 counts as an accepted nonce',
+    wider: true,
+    edits: [
+      edit(
+        'src/core/settle.ts',
+        'else believeNotApplied(state, attempt);',
+        "else {\n    if (outcome.kind === 'unauthorised')\n      market.belief.writes = market.belief.writes.filter(\n        ({ id, status }) => id >= attempt.id || status === 'confirmed',\n      );\n    believeNotApplied(state, attempt);\n  }",
       ),
     ],
   },
@@ -86,8 +107,8 @@ export const PLANTED: readonly PlantedBug[] = [
     edits: [
       edit(
         'src/core/belief.ts',
-        'attempt.writtenLifeMs + (shortestMs -',
-        'attempt.writtenLifeMs + (2 * shortestMs -',
+        'write.at.lifeMs + leastMs(write.shortestMs);',
+        'write.at.lifeMs + leastMs(2 * write.shortestMs);',
       ),
     ],
   },
@@ -105,14 +126,9 @@ export const PLANTED: readonly PlantedBug[] = [
     name: 'a retry waits for an attempt that hangs',
     edits: [
       edit(
-        'src/core/plan.ts',
-        'market.inFlight.length >= MOST_IN_FLIGHT || market',
-        'market.inFlight.length >= 1 || market',
-      ),
-      edit(
-        'src/core/release.ts',
-        'deadlineMs: monoMs + attemptDeadlineMs(slack, longestRoundTripMs)',
-        'deadlineMs: monoMs + 10_000 + 0 * longestRoundTripMs',
+        'src/core/dispatch.ts',
+        'const givesWay = open.length',
+        'if (open.length > 0) return true;\n  const givesWay = open.length',
       ),
     ],
   },
@@ -134,6 +150,7 @@ export const PLANTED: readonly PlantedBug[] = [
         "lapse !== null && attempt.purpose !== 'trip'",
         "lapse === undefined && attempt.purpose !== 'trip'",
       ),
+      edit('src/core/step.ts', 'const isLapse = wanted &&', 'const isLapse = market.streak < 0 &&'),
     ],
   },
   {
@@ -144,6 +161,7 @@ export const PLANTED: readonly PlantedBug[] = [
         "return surely && unresolved === 0 ? 'certain' : 'possible';",
         "return 'possible';",
       ),
+      edit('src/core/step.ts', "= 'certain' as const;", "= 'possible' as const;"),
     ],
   },
   {
@@ -154,14 +172,19 @@ export const PLANTED: readonly PlantedBug[] = [
         'return surely && unresolved === 0 ?',
         'return surely && unresolved === 0 && timer.startTime % 10 !== 0 ?',
       ),
+      edit(
+        'src/core/step.ts',
+        "= 'certain' as const;",
+        "= Math.floor(firedByWallMs / 1000) % 10 !== 0 ? 'certain' : 'possible';",
+      ),
     ],
   },
   {
     name: 'timers are renewed every third of their timeout',
     edits: [
-      edit('src/core/timing.ts', 'const SHARE = 0.1;', 'const SHARE = 1 / 3;'),
-      edit('src/core/timing.ts', 'const LOST_AT_MOST = 0.15;', 'const LOST_AT_MOST = 2;'),
-      edit('src/core/timing.ts', 'const LONGEST_PERIOD_MS = 10_000;', 'const LONGEST_PERIOD_MS = 200_000;'),
+      edit('src/core/promise.ts', 'const SHARE = 0.1;', 'const SHARE = 1 / 3;'),
+      edit('src/core/promise.ts', 'const LOST_AT_MOST = 0.15;', 'const LOST_AT_MOST = 2;'),
+      edit('src/core/promise.ts', 'const LONGEST_PERIOD_MS = 10_000;', 'const LONGEST_PERIOD_MS = 200_000;'),
     ],
   },
   {
@@ -184,26 +207,26 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a beat counts for twice its time',
-    edits: [edit('src/core/evidence.ts', 'atLifeMs - bot.lastLifeMs <=', 'atLifeMs - bot.lastLifeMs <= 2 *')],
+    edits: [edit('src/core/goal.ts', 'atLifeMs - bot.lastLifeMs <=', 'atLifeMs - bot.lastLifeMs <= 2 *')],
   },
   {
     name: 'the timeout that the exchange granted is not looked at',
     wider: true,
-    edits: [edit('src/core/belief.ts', 'Math.min(attempt.timeoutMs, grantedMs)', 'attempt.timeoutMs')],
+    edits: [edit('src/core/belief.ts', 'Math.max(0, Math.min(askedMs, grantedMs))', 'askedMs')],
   },
   {
     name: '`renewEverySeconds` is not looked at',
     wider: true,
-    edits: [edit('src/core/timing.ts', 'market.renewEveryMs ??', '')],
+    edits: [edit('src/core/promise.ts', 'market.renewEveryMs ??', '')],
   },
   {
     name: 'a lapse under `onLapse: hold` is armed again',
     wider: true,
     edits: [
       edit(
-        'src/core/hold.ts',
-        "state.settings.onLapse === 'hold' && market.hold === null",
-        'market.streak < 0',
+        'src/core/settle.ts',
+        "if (state.settings.onLapse !== 'hold' || market.hold !== null) return;",
+        'if (market.streak >= 0) return;',
       ),
     ],
   },

@@ -197,9 +197,6 @@ function strikeDaemon(
     case 'halts-connecting':
       fleet.halt(target, timeline.nowMs() + forMs - sizeMs, { forMs: sizeMs, sleeps: share < 0.5 });
       break;
-    case 'limiter-stuck':
-      fleet.holdLimiter(target, timeline.nowMs() + forMs);
-      break;
     default:
       break;
   }

@@ -1,5 +1,4 @@
-import type { OrderType } from '../../src/core/outcome.ts';
-import { LOOKS_PER_MS } from '../../src/core/settings.ts';
+import type { OrderType } from '../../src/core/events.ts';
 import { createRandom } from '../../src/simulator/random.ts';
 import { periodMs, survivesMs, timedOf } from './conditions.ts';
 import {
@@ -15,7 +14,6 @@ import {
 } from './plan.ts';
 
 const FAULTY_MS = 180_000;
-const LOOKS_STREAM = 0x10_0c5;
 /** The documented limit of the exchange, and half of it. */
 const LIMIT_REQUESTS = 10_000;
 const BUDGET_REQUESTS = 5000;
@@ -72,11 +70,8 @@ export function planOf(seed: number): Plan {
     limitRequests: LIMIT_REQUESTS,
   } satisfies World;
   const faults = drawFaults(draw, world);
-  // A stream of its own: the other draws stay what they were.
-  const looks = createDraw(seed ^ LOOKS_STREAM);
-  const looksPerMs = looks.chance(0.5) ? LOOKS_PER_MS : looks.pick([0.1, 0.5, 1, 4, 40]);
   const crowded = faults.some(({ kind }) => kind === 'neighbour');
-  return { ...world, looksPerMs, faults, limitRequests: crowded ? crowdedLimit(world) : LIMIT_REQUESTS };
+  return { ...world, faults, limitRequests: crowded ? crowdedLimit(world) : LIMIT_REQUESTS };
 }
 
 /** A limit that neighbours can use up without making the simulation crawl: twice what the daemons need. */

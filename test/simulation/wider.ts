@@ -19,8 +19,8 @@ export function planFor(seed: number, wider: boolean): Plan {
   return wider ? widerPlanOf(seed) : planOf(seed);
 }
 
-/** Whether plans are drawn and judged wider unless somebody asks for something else. The core does not keep that yet. */
-export const WIDER: boolean = false;
+/** Whether plans are drawn and judged wider unless somebody asks for something else. */
+export const WIDER: boolean = true;
 
 type Shape = (draw: Draw, plan: Plan) => Plan;
 

@@ -57,12 +57,9 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
     added: ['SOL_USDT'],
     removed: ['ETH_USDT'],
     changed: [market],
-    moved: ['XRP_USDT'],
   },
-  'handed-over': { kind: 'handed-over', markets: ['XRP_USDT'] },
   removed: { kind: 'removed', market: 'ETH_USDT', how: 'deleted' },
   bot: { kind: 'bot', bot: 'maker', state: 'stale' },
-  'limiter-bypassed': { kind: 'limiter-bypassed', permits: 3 },
   pinged: {
     kind: 'pinged',
     base: 0,

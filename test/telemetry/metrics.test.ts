@@ -1,9 +1,9 @@
 import perfHooks from 'node:perf_hooks';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
+import { FAILURE_REASONS } from '../../src/core/events.ts';
 import { CERTAINTIES, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
-import { FAILURE_REASONS } from '../../src/core/outcome.ts';
-import { MARKET_STATES } from '../../src/core/snapshot.ts';
+import { MARKET_STATES } from '../../src/core/view.ts';
 import type { Clock } from '../../src/ports.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
@@ -159,7 +159,6 @@ describe('metrics', () => {
       'stalls_total{kind="stall"}': 1,
       'stall_seconds_sum{kind="stall"}': 2.5,
       'bot_changes_total{bot="maker",state="stale"}': 1,
-      limiter_bypasses_total: 3,
       [`ping_attempts_total{base="${BASE}"}`]: 1,
       [`ping_failures_total{base="${BASE}",reason="timeout"}`]: 1,
       [`ping_duration_seconds_count{base="${BASE}"}`]: 0,

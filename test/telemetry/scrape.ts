@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import type { Snapshot } from '../../src/core/snapshot.ts';
+import type { Snapshot } from '../../src/core/view.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { sampleSnapshot } from '../operator/sample-snapshot.ts';
 

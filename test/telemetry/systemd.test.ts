@@ -78,7 +78,7 @@ describe('a service manager is told', () => {
     expect(said('READY=1')).toEqual([]);
     expect(heard[0]?.status).toBe('Starting: 0 of 2 markets armed, no bot is watched');
     for (const call of calls.splice(1)) apply(call);
-    run(400);
+    run(500);
     expect(said('READY=1')).toHaveLength(1);
     expect(heard.at(-1)?.status).toMatch(
       /^2 of 2 markets armed, least slack 5\d s \([AB]{3}\), no bot is watched$/,
@@ -193,7 +193,7 @@ describe('a service manager is told', () => {
     supervision.reloading();
     supervision.reloaded();
     expect(heard.map(({ lines }) => lines[0])).toEqual(['WATCHDOG=1']);
-    answer(300);
+    answer(600);
     heard.splice(0);
     supervision.reloading();
     supervision.reloaded();

@@ -1,0 +1,414 @@
+import { tidy } from './belief.ts';
+import { createBot, createMarket, setMarkets } from './create.ts';
+import { giveUp } from './dispatch.ts';
+import type {
+  CommandName,
+  CoreSettings,
+  Effect,
+  MarketSettings,
+  OperatorCommand,
+  Progress,
+} from './events.ts';
+import { follow, suspensionOf } from './goal.ts';
+import { askFor } from './next.ts';
+import type { Hold, LeftArmed, Suspension } from './notice.ts';
+import { carriedPerSecond, seconds } from './promise.ts';
+import {
+  awakeMs,
+  awakeSlackMs,
+  type Belief,
+  type CoreState,
+  type MarketState,
+  mayFire,
+  onTheirWay,
+  planPeriods,
+  slackMs,
+} from './state.ts';
+import { clamp } from './time.ts';
+
+/** A confirmed delete that is still this far from the end of the budget leaves time to say so. */
+const LAST_WORD_MS = 200;
+/** Of a stop's budget this share at least is left for the deletes when the bots have been waited for. */
+const SHARE_FOR_DELETES = 1 / 3;
+
+/** Carries an operator's command out as far as the state goes; requests follow from the goals. */
+export function operate(state: CoreState, command: OperatorCommand, out: Effect[]): void {
+  if (state.phase.kind !== 'running') return;
+  const named = command.markets === null ? null : new Set(command.markets);
+  for (const market of state.markets) {
+    if (market.leaving !== null || (named !== null && !named.has(market.settings.market))) continue;
+    obey(state, market, command, out);
+  }
+}
+
+function obey(state: CoreState, market: MarketState, command: OperatorCommand, out: Effect[]): void {
+  switch (command.does) {
+    case 'arm':
+      if (market.hold !== null) release(state, market, 'operator', out);
+      // Whoever asks for it wants to know now, not at the next rare probe.
+      market.refused = null;
+      market.refusals = 0;
+      if (market.goal === 'guard') askFor(state, market);
+      break;
+    case 'resume':
+      if (market.hold?.why === 'paused') release(state, market, 'operator', out);
+      break;
+    case 'disarm':
+      hold(state, market, 'disarmed', null, out);
+      break;
+    case 'pause':
+      // A pause ends by itself: it must not arm what somebody disarmed for good.
+      if (market.hold === null || market.hold.why === 'paused')
+        hold(state, market, 'paused', command.forMs, out);
+      break;
+    case 'trip':
+      hold(state, market, 'tripped', null, out);
+      market.reached = false;
+      askFor(state, market);
+      break;
+  }
+}
+
+function hold(state: CoreState, market: MarketState, why: Hold, forMs: number | null, out: Effect[]): void {
+  market.hold = { why, untilAwakeMs: forMs === null ? null : awakeMs(state) + forMs };
+  follow(state, market);
+  const untilWallMs = forMs === null ? null : state.now.wallMs + forMs;
+  out.push({ kind: 'notice', notice: { kind: 'held', market: market.settings.market, why, untilWallMs } });
+}
+
+function release(state: CoreState, market: MarketState, why: 'operator' | 'pause-over', out: Effect[]): void {
+  market.hold = null;
+  follow(state, market);
+  out.push({ kind: 'notice', notice: { kind: 'released', market: market.settings.market, why } });
+}
+
+/** Pauses end by themselves; the time that the host slept counts. */
+export function endPauses(state: CoreState, out: Effect[]): void {
+  for (const market of state.markets) {
+    const untilMs = market.hold?.untilAwakeMs ?? null;
+    if (untilMs !== null && market.leaving === null && awakeMs(state) >= untilMs)
+      release(state, market, 'pause-over', out);
+  }
+}
+
+/**
+ * Takes new settings over while running: what is new is armed, what changed is renewed at once, and what is gone leaves as
+ * the shutdown policy says, or is renewed once more where another shard has it now. The caller has checked that nothing
+ * else differs than what may change.
+ */
+export function reload(state: CoreState, settings: CoreSettings, out: Effect[]): void {
+  if (state.phase.kind !== 'running') return;
+  for (const [name, belief] of state.leftBehind) if (isOver(state, belief)) state.leftBehind.delete(name);
+  state.settings = settings;
+  for (const { bot } of settings.markets)
+    if (!state.bots.has(bot)) state.bots.set(bot, createBot(state, bot));
+  const added: string[] = [];
+  const changed: string[] = [];
+  const staying = settings.markets.map((wanted, index) => {
+    const known = state.byName.get(wanted.market);
+    if (known === undefined || known.leaving !== null) added.push(wanted.market);
+    if (known === undefined) return recall(state, createMarket(state, wanted, index));
+    known.index = index;
+    if (known.leaving !== null) known.hold = null;
+    known.leaving = null;
+    if (adopt(state, known, wanted)) changed.push(wanted.market);
+    return known;
+  });
+  const configured = new Set(settings.markets.map(({ market }) => market));
+  const moved = new Set(settings.movedAway);
+  const removed: string[] = [];
+  const going = state.markets.filter(({ settings: { market } }) => !configured.has(market));
+  for (const [place, market] of going.entries()) {
+    const name = market.settings.market;
+    market.index = settings.markets.length + place;
+    if (market.leaving === null) removed.push(name);
+    // What another shard has taken over is never deleted from here, whatever reload follows.
+    market.leaving = market.leaving === 'moved' || moved.has(name) ? 'moved' : 'removed';
+  }
+  setMarkets(state, [...staying, ...going]);
+  for (const market of state.markets) follow(state, market);
+  planPeriods(state, carriedPerSecond(settings, state.answerMs));
+  out.push({ kind: 'notice', notice: { kind: 'reloaded', added, removed, changed } });
+}
+
+/** True where anything of the market changed. It is renewed at once, so that there is no gap between old and new. */
+function adopt(state: CoreState, market: MarketState, wanted: MarketSettings): boolean {
+  const { settings } = market;
+  const same =
+    settings.bot === wanted.bot &&
+    settings.timeoutMs === wanted.timeoutMs &&
+    settings.renewEveryMs === wanted.renewEveryMs &&
+    String(settings.types) === String(wanted.types);
+  if (same) return false;
+  market.settings = wanted;
+  if (market.goal === 'guard' && market.refused === null) askFor(state, market);
+  return true;
+}
+
+/** A market that comes back may still have the timer that it left behind, and requests of its own on their way. */
+function recall(state: CoreState, market: MarketState): MarketState {
+  const name = market.settings.market;
+  const belief = state.leftBehind.get(name);
+  if (belief === undefined) return market;
+  state.leftBehind.delete(name);
+  market.belief = belief;
+  tidy(state, market);
+  if (awakeSlackMs(state, market) <= 0) belief.server = null;
+  return market;
+}
+
+/** Nothing of the market can happen at the exchange any more. */
+function isOver(state: CoreState, belief: Belief): boolean {
+  return !mayFire(state, belief) && belief.writes.every(({ untilMs }) => untilMs <= state.now.monoMs);
+}
+
+/** Forgets markets that have left: their timer is gone, or will fire as it was meant to, and nothing is under way. */
+export function forgetGone(state: CoreState, out: Effect[]): void {
+  if (state.phase.kind !== 'running' || (state.markets.at(-1)?.leaving ?? null) === null) return;
+  const gone = new Set<MarketState>();
+  for (const market of state.markets) {
+    if (market.leaving === null || onTheirWay(market).length > 0) continue;
+    const isOver = !mayFire(state, market.belief);
+    if (!market.reached && !isOver) continue;
+    gone.add(market);
+    const name = market.settings.market;
+    state.leftBehind.set(name, market.belief);
+    const how = howGone(market, isOver);
+    out.push({ kind: 'notice', notice: { kind: 'removed', market: name, how } });
+  }
+  if (gone.size > 0)
+    setMarkets(
+      state,
+      state.markets.filter((market) => !gone.has(market)),
+    );
+}
+
+function howGone({ goal, heldUntilAwakeMs }: MarketState, isOver: boolean) {
+  if (goal === 'renew-once') return 'handed_off';
+  if (isOver && heldUntilAwakeMs < Number.POSITIVE_INFINITY) return 'fired';
+  return goal === 'delete' ? 'deleted' : 'kept';
+}
+
+/**
+ * Enters the stop. Where timers are to be deleted, evidence is waited for that is newer than the stop: a bot that died a
+ * moment ago still counts as alive, and its orders must not stay without a timer. What waits is guarded meanwhile.
+ */
+export function beginStop(
+  state: CoreState,
+  policy: 'delete' | 'keep' | 'handoff',
+  why: string,
+  out: Effect[],
+): void {
+  if (state.phase.kind !== 'running') return;
+  const { budgetMs } = state.settings.shutdown;
+  const { monoMs } = state.now;
+  const serialMs =
+    state.settings.nonce === 'increasing' ? state.markets.length * (state.answerMs ?? 200) * 1.5 : 0;
+  const deletesMs = clamp(serialMs + 1000, budgetMs * SHARE_FOR_DELETES, budgetMs);
+  state.phase = {
+    kind: 'stopping',
+    policy,
+    startedMs: monoMs,
+    startedAwakeMs: awakeMs(state),
+    evidenceUntilMs: policy === 'delete' ? monoMs + budgetMs - deletesMs : monoMs,
+    budgetEndMs: monoMs + budgetMs,
+  };
+  out.push({ kind: 'notice', notice: { kind: 'stopping', policy, budgetMs, why } });
+  state.key.nextProbeMs = monoMs;
+  for (const market of state.markets) follow(state, market);
+  for (const attempt of state.attempts)
+    if (attempt.market.goal !== 'guard')
+      attempt.deadlineMs = Math.min(attempt.deadlineMs, monoMs + budgetMs / 4);
+}
+
+/** Ends the stop when every market is done or the budget is spent. */
+export function judgeStop(state: CoreState, out: Effect[]): void {
+  if (state.phase.kind !== 'stopping') return;
+  const { monoMs } = state.now;
+  const spent = monoMs >= state.phase.budgetEndMs - LAST_WORD_MS;
+  if (!spent && state.markets.some(({ reached }) => !reached)) return;
+  const left: LeftArmed[] = [];
+  for (const market of state.markets) {
+    const why = whyLeft(state, market);
+    if (why === null) continue;
+    const firesInMs = (market.belief.notAfterMs ?? monoMs) - monoMs;
+    left.push({ market: market.settings.market, firesByWallMs: state.now.wallMs + firesInMs, why });
+  }
+  for (const [market, belief] of state.leftBehind) {
+    if (!mayFire(state, belief)) continue;
+    left.push({
+      market,
+      firesByWallMs: state.now.wallMs + ((belief.notAfterMs ?? monoMs) - monoMs),
+      why: 'policy',
+    });
+  }
+  for (const attempt of state.attempts) giveUp(attempt, out);
+  state.phase = { kind: 'stopped' };
+  out.push({ kind: 'notice', notice: { kind: 'stopped', left } });
+  out.push({ kind: 'finished', left });
+}
+
+/** Why a market is named at the end of a stop: its timer may still fire, or may have fired before it was deleted. */
+function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null {
+  const { goal, reached, belief, heldUntilAwakeMs } = market;
+  const mayExist = mayFire(state, belief);
+  if (belief.writes.every(({ id }) => id === 0) && !market.mayHaveFired) return null;
+  if (goal === 'delete') {
+    if (mayExist || !reached) return 'unconfirmed';
+    const ranOut = heldUntilAwakeMs <= awakeMs(state);
+    return (market.mayHaveFired || ranOut) && market.hold === null ? 'may-have-fired' : null;
+  }
+  if (goal === 'renew-once' && !reached) return mayExist ? 'unrenewed' : null;
+  if (isUnheard(state, market)) return mayExist ? 'unheard' : 'may-have-fired';
+  return mayExist ? 'policy' : null;
+}
+
+/** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began. */
+function isUnheard(
+  { phase, bots, settings: { liveness } }: CoreState,
+  { settings, hold, stats }: MarketState,
+): boolean {
+  const bot = bots.get(settings.bot);
+  if (phase.kind !== 'stopping' || phase.policy !== 'delete' || hold !== null || stats.renewals === 0)
+    return false;
+  if (bot === undefined || liveness.mode === 'none' || bot.state === 'failed' || bot.state === 'goodbye')
+    return false;
+  return bot.lastAwakeMs <= phase.startedAwakeMs && bot.lastAwakeMs + liveness.ttlMs >= phase.startedAwakeMs;
+}
+
+/** When the stop must be judged again at the latest. */
+export function stopWakeMs({ phase, now }: CoreState): number {
+  if (phase.kind !== 'stopping') return Number.POSITIVE_INFINITY;
+  const endMs = phase.budgetEndMs - LAST_WORD_MS;
+  return phase.evidenceUntilMs > now.monoMs ? Math.min(phase.evidenceUntilMs, endMs) : endMs;
+}
+
+/** What somebody waits for: a command, or the end of a bot's timers after its goodbye. */
+export type Awaited = CommandName | 'goodbye' | 'remove';
+
+/** How far a market has come with what was asked of it, as far as is known at the last step. Reads only. */
+export function progressOf(state: CoreState, awaited: Awaited, market: MarketState): Progress {
+  const name = market.settings.market;
+  const said = (progress: Progress['state'], says: string): Progress => {
+    // What the exchange said may end as a sentence does.
+    return { market: name, state: progress, says: `${name} ${says.replace(/\.$/, '')}.` };
+  };
+  if (state.phase.kind !== 'running') return said('impossible', 'is left alone: the daemon is stopping');
+  switch (awaited) {
+    case 'arm':
+    case 'resume':
+      return armed(state, market, said);
+    case 'trip':
+      return tripped(state, market, said);
+    case 'remove':
+      if (market.leaving === null) return said('done', 'is configured again');
+      return said('waiting', 'leaves: its timer is not confirmed deleted yet');
+    case 'disarm':
+    case 'pause':
+    case 'goodbye':
+      return deleted(state, awaited, market, said);
+  }
+}
+
+const GONE = {
+  bot_stale: 'gives no sign of life',
+  bot_goodbye: 'said goodbye',
+  bot_failed: 'has failed',
+} as const satisfies Record<Suspension, string>;
+
+/** What brings a bot back. */
+const RETURNS = {
+  beat: 'next beat',
+  file: 'file is touched again',
+  http: 'URL answers well again',
+  process: 'process runs again',
+  none: 'next start',
+} as const satisfies Record<CoreSettings['liveness']['mode'], string>;
+
+type Say = (progress: Progress['state'], says: string) => Progress;
+
+function armed(state: CoreState, market: MarketState, said: Say): Progress {
+  const leftMs = slackMs(state, market);
+  if (market.leaving !== null) return said('impossible', 'is no longer configured');
+  if (market.hold !== null) {
+    const { why, untilAwakeMs } = market.hold;
+    const ends = untilAwakeMs === null ? 'arm it' : 'it is armed when the pause is over';
+    return said('impossible', `stays as it is (${why}): ${ends}`);
+  }
+  const suspension = suspensionOf(state, market);
+  if (suspension !== null) {
+    const { mode } = state.settings.liveness;
+    return said(
+      'impossible',
+      `is not armed, its bot ${GONE[suspension]}: nothing is renewed before the bot's ${RETURNS[mode]}`,
+    );
+  }
+  if (leftMs > 0 && isWhole(market)) return said('done', `is armed and renewed: ${left(leftMs)} left now`);
+  if (market.refused !== null)
+    return said('impossible', `is refused by the exchange: ${market.refused.detail}`);
+  if (state.key.refused !== null) return said('impossible', keyRefused(state.key.refused.detail));
+  if (leftMs <= 0) return said('waiting', 'is not confirmed armed yet');
+  return said('waiting', `has a timer for another ${left(leftMs)}, and is not confirmed renewed yet`);
+}
+
+/** The configured timer was confirmed, as far as the exchange grants it: it is not what a trip, or another timeout, left. */
+function isWhole({ belief: { server }, altered, settings }: MarketState): boolean {
+  if (server === null) return false;
+  return altered !== null || (server.cancellationTime - server.startTime) * 1000 === settings.timeoutMs;
+}
+
+function tripped(state: CoreState, market: MarketState, said: Say): Progress {
+  if (market.goal !== 'trip' || market.reached) {
+    const leftMs = firesInMs(state, market);
+    return said(
+      'done',
+      leftMs === null
+        ? 'has no timer any more: it has fired'
+        : `is cut short: its orders are cancelled within ${left(leftMs)}`,
+    );
+  }
+  if (state.key.refused !== null) return said('impossible', keyRefused(state.key.refused.detail));
+  return said('waiting', 'is not confirmed cut short yet');
+}
+
+function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: Say): Progress {
+  const leftMs = firesInMs(state, market);
+  const { goal, reached, hold } = market;
+  if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
+    return said('impossible', `is out of guard for good (${hold.why}) and cannot be paused`);
+  }
+  if (goal === 'guard') return said('impossible', 'is guarded: somebody armed it again');
+  if (goal === 'delete') {
+    if (reached) return said('done', `has no timer any more${describeGone(market)}`);
+    if (state.key.refused !== null) return said('impossible', keyRefused(state.key.refused.detail));
+    return said('waiting', 'still has a timer: the delete is not confirmed yet');
+  }
+  if (leftMs === null) return said('done', 'has no timer any more: it has fired');
+  const isAsked = awaited === 'goodbye' && suspensionOf(state, market) === 'bot_goodbye';
+  const why = isAsked
+    ? 'keeps its timer, as the policy says'
+    : 'keeps its timer: its bot gives no sign of life';
+  return said(isAsked ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`);
+}
+
+/** What is known of the orders of a market whose timer is gone. */
+function describeGone({ mayHaveFired, heldUntilAwakeMs }: MarketState): string {
+  if (heldUntilAwakeMs < Number.POSITIVE_INFINITY) return ': it has fired';
+  return mayHaveFired
+    ? ', and it may have fired before it was deleted: check which orders are left'
+    : ': its orders stay';
+}
+
+function keyRefused(detail: string): string {
+  return `cannot be changed: the exchange refuses the API key (${detail})`;
+}
+
+/** The longest that a timer which may exist still runs; null where surely none exists. */
+function firesInMs(state: CoreState, market: MarketState): number | null {
+  const { notAfterMs } = market.belief;
+  return notAfterMs === null || notAfterMs <= state.now.monoMs ? null : notAfterMs - state.now.monoMs;
+}
+
+function left(ms: number): string {
+  return seconds(Math.ceil(ms / 100) * 100);
+}

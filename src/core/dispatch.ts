@@ -1,0 +1,422 @@
+import { believeWritten, lastsUntilAwakeMs } from './belief.ts';
+import type { Effect, Purpose } from './events.ts';
+import {
+  EARLY_MS,
+  isSalvageable,
+  lastChanceMs,
+  leftToSaveMs,
+  MOST_OPEN,
+  probeGapMs,
+  retryGapMs,
+  schedule,
+  UNPROTECTED_GAP_MS,
+} from './next.ts';
+import { lanePatienceMs, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
+import {
+  type Attempt,
+  awakeMs,
+  awakeSlackMs,
+  type BaseState,
+  type CoreState,
+  type Goal,
+  isWanted,
+  type MarketState,
+  mayFire,
+  momentOf,
+  onTheirWay,
+  openWrites,
+  periodOf,
+  tokens,
+} from './state.ts';
+
+/** Where nothing is left to save, an answer is waited for this long before its connection is given to another attempt. */
+const LISTEN_MS = 5000;
+/** The order of what is due is made anew at most this often where there are many markets. */
+const COALESCE_MS = 25;
+const MANY_MARKETS = 500;
+
+/** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
+const RANK = { ends: -1e12, presses: 0, isNew: 1e12, hasTime: 2e12, hasLapsed: 3e12 } as const;
+
+/**
+ * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
+ * their time; then what was never armed, then what has time, and last what has lapsed, the longest waiting first.
+ */
+function rankOf(state: CoreState, market: MarketState, pressingUntilMs: number): number {
+  const waitedMs = state.now.monoMs - market.nextMs;
+  if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
+  if (!isSalvageable(state, market)) return (market.confirmedOnce ? RANK.hasLapsed : RANK.isNew) - waitedMs;
+  const leftMs = leftToSaveMs(state, market);
+  return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
+}
+
+/** The latest deadline among the timers that have lost half of their time: what ends before it presses as well. */
+function pressingUntil(state: CoreState, due: readonly MarketState[]): number {
+  let untilMs = 0;
+  for (const market of due) {
+    const leftMs = leftToSaveMs(state, market);
+    if (leftMs * 2 <= market.settings.timeoutMs && isSalvageable(state, market))
+      untilMs = Math.max(untilMs, leftMs);
+  }
+  return untilMs;
+}
+
+/** Writes what is due, the most urgent first, as far as lanes and tokens reach. */
+export function dispatch(state: CoreState, out: Effect[]): void {
+  if (state.phase.kind === 'stopped') return;
+  order(state);
+  const { refused } = state.key;
+  const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
+  for (const [market, base] of probes) if (!send(state, market, base, true, out)) return;
+  const left: MarketState[] = [];
+  for (const [place, market] of state.queue.entries()) {
+    if (!isDue(state, market) || probes.has(market)) continue;
+    // Like an outage, a refused key gates what has met it, or was never armed; one probe at a time finds out.
+    if (
+      refused !== null &&
+      (market.goal !== 'guard' || market.stats.renewals === 0 || hasFailed(state, market))
+    )
+      continue;
+    const base = routeFor(state, market);
+    if (base === null) continue;
+    if (send(state, market, base, false, out)) continue;
+    if (tokens(state) < 1) {
+      // Nobody goes past a bucket that is empty.
+      left.push(...state.queue.slice(place));
+      break;
+    }
+    left.push(market);
+  }
+  state.queue = left;
+}
+
+/** Finds what is due and puts it in order. Among many markets an order is good for 25 ms, unless a clock was lost. */
+function order(state: CoreState): void {
+  const { monoMs } = state.now;
+  const isFresh = state.queue.length > 0 && state.markets.length > MANY_MARKETS;
+  if (isFresh && monoMs < state.orderedMs + COALESCE_MS) return;
+  state.orderedMs = monoMs;
+  state.nextDueMs = Number.POSITIVE_INFINITY;
+  const due: MarketState[] = [];
+  for (const market of state.markets) {
+    if (market.nextMs > monoMs + EARLY_MS) state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+    else due.push(market);
+  }
+  state.queue = due;
+  if (due.length < 2) return;
+  const untilMs = pressingUntil(state, due);
+  const ranks = new Map(due.map((market) => [market, rankOf(state, market, untilMs)]));
+  due.sort((one, other) => (ranks.get(one) ?? 0) - (ranks.get(other) ?? 0) || one.index - other.index);
+}
+
+function isDue(state: CoreState, { nextMs }: MarketState): boolean {
+  return nextMs <= state.now.monoMs + EARLY_MS;
+}
+
+const PURPOSE = {
+  guard: 'renew',
+  'renew-once': 'renew',
+  trip: 'trip',
+  delete: 'delete',
+} as const satisfies Record<Exclude<Goal, 'leave'>, Purpose>;
+
+/** Writes the market's next attempt. False where it has to wait for a lane, a place or a token; then time or an answer helps. */
+function send(
+  state: CoreState,
+  market: MarketState,
+  base: BaseState,
+  isProbe: boolean,
+  out: Effect[],
+): boolean {
+  if (market.goal === 'leave' || market.reached || isDoneByItself(state, market)) return true;
+  const open = openWrites(market);
+  const purpose = PURPOSE[market.goal];
+  // A renewal must not overtake what ends or shortens the timer, nor be overtaken by it.
+  const beside = onTheirWay(market);
+  const waitsForAll = market.goal === 'trip' || market.goal === 'renew-once';
+  const before = beside.filter((other) => waitsForAll || other.purpose !== purpose);
+  if (before.length > 0) {
+    hurryUp(state, before, out);
+    return true;
+  }
+  // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way.
+  const givesWay = open.length < MOST_OPEN ? undefined : open[1];
+  const overdueMs = Math.max(SHORTEST_GAP_MS, 1.5 * (market.answerMs ?? 0));
+  if (givesWay !== undefined && ageMs(state, givesWay) < overdueMs) {
+    state.nextDueMs = Math.min(state.nextDueMs, givesWay.at.monoMs + overdueMs);
+    return true;
+  }
+  const fresh = isProbe || isHung(state, market);
+  const isProven = state.key.accepted;
+  const takesLane = !isProven || (!fresh && !outlivesLane(state, market));
+  if ((!fresh || !isProven) && !hasLane(state, market, takesLane, out)) return false;
+  if (tokens(state) < 1) {
+    state.nextDueMs = Math.min(state.nextDueMs, tokenAtMs(state));
+    return false;
+  }
+  if (givesWay !== undefined) giveUp(givesWay, out);
+  write(state, market, { purpose, base: base.index, fresh, takesLane }, out);
+  return true;
+}
+
+/** What another request of its market waits for is listened to for a few answer times only. */
+function hurryUp(state: CoreState, attempts: readonly Attempt[], out: Effect[]): void {
+  for (const attempt of attempts) {
+    const untilMs = attempt.at.monoMs + Math.max(1000, 3 * (attempt.market.answerMs ?? 0));
+    if (untilMs <= state.now.monoMs) giveUp(attempt, out);
+    else if (attempt.status === 'open') state.nextDueMs = Math.min(state.nextDueMs, untilMs);
+  }
+}
+
+/** A timer that fires sooner by itself than a cut would let it needs none, and a dead bot's that has fired is not made again. */
+function isDoneByItself(state: CoreState, market: MarketState): boolean {
+  if (market.goal === 'delete') {
+    // Only what this process armed is deleted.
+    const armed = market.belief.writes.some(({ id, purpose }) => id > 0 && purpose !== 'delete');
+    // A stop goes on until its delete is confirmed: else nobody knows which came first, the delete or the firing.
+    const awaits = state.phase.kind === 'stopping' && market.heldUntilAwakeMs < Number.POSITIVE_INFINITY;
+    const isGone = !armed || !mayFire(state, market.belief);
+    market.reached = openWrites(market).length === 0 && !awaits && isGone;
+  } else if (market.goal === 'trip') {
+    const firesSoon = lastsUntilAwakeMs(state, market) - awakeMs(state) <= TRIP_MS;
+    if (firesSoon && (market.hold?.why !== 'tripped' || awakeSlackMs(state, market) > 0))
+      market.reached = true;
+  }
+  if (market.reached) schedule(state, market);
+  return market.reached;
+}
+
+function ageMs(state: CoreState, { at }: Attempt): number {
+  return state.now.monoMs - at.monoMs;
+}
+
+/** The market's last answer never came, or the oldest that is awaited is overdue: the connection may hang. */
+function isHung(state: CoreState, market: MarketState): boolean {
+  if (market.timedOut) return true;
+  const [oldest] = openWrites(market);
+  return (
+    oldest !== undefined && ageMs(state, oldest) > Math.max(SHORTEST_GAP_MS, 2 * (market.answerMs ?? 0) + 50)
+  );
+}
+
+/** Its answers take longer than anybody waits for a lane: it must not hold up the others. */
+function outlivesLane(state: CoreState, market: MarketState): boolean {
+  return state.settings.nonce === 'increasing' && (market.answerMs ?? 0) > lanePatienceMs(state.answerMs);
+}
+
+/**
+ * With rising nonces requests go one after the other, or a later one could overtake an earlier one and make it stale; but
+ * nobody waits for an answer longer than a few answer times. In a nonce window there are as many lanes as connections; an
+ * urgent attempt takes the place of the oldest one where all are taken. A key that was never accepted is shown one request
+ * at a time: a wrong one must not count as many refused tries.
+ */
+function hasLane(state: CoreState, market: MarketState, takesLane: boolean, out: Effect[]): boolean {
+  const open = state.attempts.filter(({ status }) => status === 'open');
+  if (state.settings.nonce === 'window' && state.key.accepted) {
+    if (open.length < state.settings.connections) return true;
+    const [oldest] = open;
+    const slack = leftToSaveMs(state, market);
+    const waitMs = isSalvageable(state, market) ? Math.max(500, slack / 3) : LISTEN_MS;
+    if (oldest === undefined || ageMs(state, oldest) < waitMs) return false;
+    giveUp(oldest, out);
+    return true;
+  }
+  if (!takesLane && state.key.accepted) return true;
+  const waitMs = lanePatienceMs(state.answerMs);
+  const holder = open.find((attempt) => attempt.takesLane && ageMs(state, attempt) < waitMs);
+  if (holder === undefined) return true;
+  state.nextDueMs = Math.min(state.nextDueMs, holder.at.monoMs + waitMs);
+  return false;
+}
+
+/** Its answer is not waited for any longer; it may still be carried out. */
+export function giveUp(attempt: Attempt, out: Effect[]): void {
+  if (attempt.status !== 'open') return;
+  attempt.status = 'abandoned';
+  out.push({ kind: 'abort', attempt: attempt.id });
+}
+
+function tokenAtMs(state: CoreState): number {
+  const missing = 1 - tokens(state);
+  return state.now.monoMs + Math.max(1, missing / state.bucket.perMs);
+}
+
+/** The addresses that renewals may take: others than the first only where they serve the same account. */
+export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
+  return settings.sameAccount ? bases : bases.slice(0, 1);
+}
+
+/** Has this market itself met the outage: its last attempt failed, is awaited for too long, or finds no connection free? */
+export function hasFailed(state: CoreState, market: MarketState): boolean {
+  if (market.streak > 0 || state.now.monoMs - market.nextMs >= silentMs(state)) return true;
+  const [oldest] = onTheirWay(market);
+  return oldest !== undefined && (oldest.status === 'abandoned' || ageMs(state, oldest) >= silentMs(state));
+}
+
+/** A request that is unanswered for this long may have met a black hole. */
+export function silentMs(state: CoreState): number {
+  return Math.max(500, 8 * (state.answerMs ?? 100));
+}
+
+/** May renewals take it? One that stands in for the first is pinged well, too. */
+function isOpen({ outage, index, pingUp }: BaseState): boolean {
+  return outage === null && (index === 0 || pingUp !== false);
+}
+
+/**
+ * The address for the market's next attempt; null where it has failed itself and every address is out: then one probe at
+ * a time finds out for all of them. A market without an answer tries the open addresses in turns: its failures alone make
+ * no outage, and another address may be well.
+ */
+function routeFor(state: CoreState, market: MarketState): BaseState | null {
+  const bases = usableBases(state);
+  const open = bases.filter(isOpen);
+  if (open.length === 0) return hasFailed(state, market) ? null : (bases[0] ?? null);
+  const tries =
+    market.streak === 0 && !hasFailed(state, market) ? 0 : openWrites(market).length + market.streak;
+  return open[tries % open.length] ?? null;
+}
+
+/**
+ * Half-open probes: each address that is out is tried by one request at a time. The most urgent market that has failed
+ * goes, those that were tried least first, because a market that is sick by itself must not keep the others from finding
+ * out that the exchange is well. Where another address stands in, only one that is pinged well again is probed.
+ */
+function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
+  const probes = new Map<MarketState, BaseState>();
+  const bases = usableBases(state);
+  const standsIn = bases.some(isOpen);
+  for (const base of bases) {
+    const { outage } = base;
+    if (outage === null || (standsIn && base.pingUp !== true)) continue;
+    if (state.now.monoMs < outage.nextProbeMs - EARLY_MS) {
+      state.nextDueMs = Math.min(state.nextDueMs, outage.nextProbeMs);
+      continue;
+    }
+    const market = chooseProbe(state, (one) => !probes.has(one) && (standsIn || hasFailed(state, one)));
+    if (market === null) continue;
+    probes.set(market, base);
+    market.probes += 1;
+    outage.probes += 1;
+    outage.nextProbeMs = state.now.monoMs + gapToProbeMs(state);
+  }
+  return probes;
+}
+
+/** As often as the most urgent of those that wait for the probe would try by itself. */
+function gapToProbeMs(state: CoreState): number {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const market of state.markets) {
+    if (isWanted(state, market) && isSalvageable(state, market) && hasFailed(state, market))
+      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
+  }
+  if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
+  // Another market may be the one that is probed: its own renewal comes after the answer.
+  return lastChanceMs(state, leastMs, retryGapMs(leastMs), 4);
+}
+
+function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean): MarketState | null {
+  let best: MarketState | null = null;
+  let bestRank = Number.POSITIVE_INFINITY;
+  for (const market of state.markets) {
+    if (market.goal === 'leave' || market.reached || !allowed(market)) continue;
+    if (state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
+    // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
+    if ((market.goal !== 'guard' || market.refused !== null) && !isDue(state, market)) continue;
+    const saves = isSalvageable(state, market) ? 0 : 1e9;
+    const rank = saves + market.probes * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
+    if (rank < bestRank) [best, bestRank] = [market, rank];
+  }
+  return best;
+}
+
+/**
+ * The key was refused: one request at a time finds out whether it is good again. In time for every deadline that can
+ * still be met, and rarely where nothing is left to save.
+ */
+function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
+  const { key } = state;
+  const probe = new Map<MarketState, BaseState>();
+  const isDueNow = state.now.monoMs >= key.nextProbeMs - EARLY_MS;
+  const market = isDueNow ? chooseProbe(state, () => true) : null;
+  const bases = usableBases(state);
+  const base = bases[key.refusals % bases.length];
+  if (market !== null && base !== undefined) {
+    probe.set(market, base);
+    market.probes += 1;
+    key.nextProbeMs = state.now.monoMs + gapToKeyProbeMs(state);
+  }
+  state.nextDueMs = Math.min(
+    state.nextDueMs,
+    isDueNow && market === null ? state.now.monoMs + SHORTEST_GAP_MS : key.nextProbeMs,
+  );
+  return probe;
+}
+
+/** As often as the most urgent market would try by itself while there is something to save, and rarely after that. */
+export function gapToKeyProbeMs(state: CoreState): number {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const market of state.markets) {
+    if (market.goal === 'guard' && isSalvageable(state, market))
+      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
+  }
+  if (leastMs < Number.POSITIVE_INFINITY) return retryGapMs(leastMs);
+  if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
+  return probeGapMs(state.key.refusals, state.key.accepted);
+}
+
+interface Sending {
+  readonly purpose: Purpose;
+  readonly base: number;
+  readonly fresh: boolean;
+  readonly takesLane: boolean;
+}
+
+function write(
+  state: CoreState,
+  market: MarketState,
+  { purpose, base, fresh, takesLane }: Sending,
+  out: Effect[],
+): void {
+  const { monoMs } = state.now;
+  const { requestLifetimeMs } = state.settings;
+  const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;
+  // What the bucket has spread stays spread.
+  if (purpose === 'renew' && tokens(state) < 2)
+    market.phaseMs = (monoMs - state.startedMs) % periodOf(state, market);
+  const attempt: Attempt = {
+    id: state.nextAttemptId,
+    market,
+    purpose,
+    base,
+    at: momentOf(state),
+    dueMs: market.nextMs,
+    epoch: state.epoch,
+    takesLane,
+    deadlineMs: monoMs + requestLifetimeMs,
+    status: 'open',
+    left: false,
+    untilMs: monoMs + 2 * requestLifetimeMs,
+    shortestMs: timeoutMs,
+    longestMs: timeoutMs,
+  };
+  state.nextAttemptId += 1;
+  state.attempts.push(attempt);
+  market.lastWrittenMs = monoMs;
+  market.askedMs = Number.NEGATIVE_INFINITY;
+  market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
+  believeWritten(state, attempt);
+  schedule(state, market);
+  const name = market.settings.market;
+  const delayMs = Math.max(0, monoMs - attempt.dueMs);
+  out.push({ kind: 'notice', notice: { kind: 'attempt', market: name, purpose, base, delayMs } });
+  out.push({
+    kind: 'write',
+    attempt: attempt.id,
+    market: name,
+    timeoutSeconds: purpose === 'delete' ? null : Math.round(timeoutMs / 1000),
+    types: market.settings.types,
+    base,
+    fresh,
+  });
+}

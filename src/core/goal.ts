@@ -1,0 +1,204 @@
+import { bounds, straysUntilMs } from './belief.ts';
+import type { BotWord, Effect } from './events.ts';
+import { askFor, schedule } from './next.ts';
+import type { Suspension } from './notice.ts';
+import { TRIP_MS } from './promise.ts';
+import {
+  awakeMs,
+  awakeSlackMs,
+  type BotState,
+  type CoreState,
+  firesBy,
+  type Goal,
+  type MarketState,
+  type Phase,
+} from './state.ts';
+import { lifeAt } from './time.ts';
+
+type Stopping = Extract<Phase, { kind: 'stopping' }>;
+
+/**
+ * What becomes of the market's timer now. An operator's word and a reload count more than the bot; a delete needs a bot
+ * that lives, said goodbye, or is not watched, and during a stop evidence that is newer than the stop.
+ */
+export function goalOf(state: CoreState, market: MarketState): Goal {
+  const bot = state.bots.get(market.settings.bot);
+  if (bot === undefined) return 'leave';
+  const { policy } = state.phase.kind === 'stopping' ? state.phase : state.settings.shutdown;
+  if (market.hold?.why === 'tripped') return 'trip';
+  if (market.hold?.why === 'lapsed') return 'leave';
+  // The other shard renews it by now: nothing is deleted here, whatever was asked for before.
+  if (market.leaving === 'moved' && market.hold !== null) return 'leave';
+  const wants = market.hold === null ? whenUnheld(state, market, bot, policy) : 'delete';
+  switch (wants) {
+    case 'delete': {
+      if (market.hold !== null) return mayDelete(state, bot) ? 'delete' : 'leave';
+      const waits = mayDelete(state, bot) ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
+      if (waits && isAlive(state, bot)) return 'guard';
+      return mayDelete(state, bot) ? 'delete' : 'leave';
+    }
+    case 'handoff':
+      return isAlive(state, bot) && market.refusals === 0 ? 'renew-once' : 'leave';
+    case 'keep':
+      return 'leave';
+    case 'trip':
+    case 'guard':
+      return wants;
+  }
+}
+
+/** In a nonce window a stop's delete waits for strays: a timer that would run out meanwhile is guarded until then. */
+function runsOutBeforeDelete({ phase, now, settings, ...state }: CoreState, market: MarketState): boolean {
+  if (phase.kind !== 'stopping' || settings.nonce !== 'window' || market.goal === 'delete') return false;
+  const untilMs = straysUntilMs(market);
+  if (untilMs <= now.monoMs || untilMs >= phase.budgetEndMs - 1000) return false;
+  return market.heldUntilAwakeMs - (now.monoMs + state.timebase.sleptMs) < untilMs - now.monoMs + 1000;
+}
+
+type Wanted = Stopping['policy'] | 'guard' | 'trip';
+
+function whenUnheld(
+  state: CoreState,
+  { leaving, settings, goal }: MarketState,
+  bot: BotState,
+  policy: Stopping['policy'],
+): Wanted {
+  if (leaving === 'moved') return 'handoff';
+  if (leaving === 'removed') return policy;
+  if (bot.state === 'goodbye') return policy === 'delete' ? 'delete' : 'keep';
+  if (state.phase.kind === 'stopping' && state.phase.policy !== 'keep' && bot.state !== 'failed')
+    return policy;
+  if (bot.state === 'failed' || bot.state === 'stale')
+    return isToBeTripped(state, settings.timeoutMs, goal, bot) ? 'trip' : 'keep';
+  return state.phase.kind === 'running' ? 'guard' : 'keep';
+}
+
+/**
+ * A step of the wall clock makes evidence doubtful: nothing is renewed until the next beat. It does not make a bot dead:
+ * a timer is cut short only when the bot was silent on a clock that nobody can set. A stop begins none.
+ */
+function isToBeTripped(state: CoreState, timeoutMs: number, goal: Goal, bot: BotState): boolean {
+  const { onStale, ttlMs } = state.settings.liveness;
+  if (state.phase.kind === 'stopping') return goal === 'trip';
+  if (onStale !== 'trip' || timeoutMs <= TRIP_MS) return false;
+  return bot.state === 'failed' || awakeMs(state) - bot.lastAwakeMs > ttlMs;
+}
+
+/** Delete only on purpose: of a bot that lives, has said goodbye, or is not watched. */
+function mayDelete(state: CoreState, bot: BotState): boolean {
+  if (state.settings.liveness.mode === 'none' || bot.state === 'goodbye') return true;
+  if (bot.state !== 'alive') return false;
+  return state.phase.kind !== 'stopping' || bot.lastAwakeMs > state.phase.startedAwakeMs;
+}
+
+/** A stop waits for a sign of life that is newer than itself: a bot that died a moment ago still counts as alive. */
+function mayStillHear(state: CoreState, bot: BotState): boolean {
+  const { phase, now } = state;
+  return phase.kind === 'stopping' && now.monoMs < phase.evidenceUntilMs && isAlive(state, bot);
+}
+
+/**
+ * May the bot's timers be renewed now? Age is counted on the life time, the largest of the three clocks. Invariant 4:
+ * asked in the same synchronous step as every write.
+ */
+export function isAlive({ settings, lifeMs }: CoreState, bot: BotState, atLifeMs: number = lifeMs): boolean {
+  if (settings.liveness.mode === 'none') return true;
+  if (bot.state === 'starting') return atLifeMs <= bot.graceUntilLifeMs;
+  return (
+    bot.state === 'alive' && bot.lastLifeMs !== null && atLifeMs - bot.lastLifeMs <= settings.liveness.ttlMs
+  );
+}
+
+const SUSPENDS = { stale: 'bot_stale', goodbye: 'bot_goodbye', failed: 'bot_failed' } as const;
+
+/** Why the market is not renewed because of its bot; null where the bot is well or starting. */
+export function suspensionOf({ bots }: CoreState, { settings }: MarketState): Suspension | null {
+  const state = bots.get(settings.bot)?.state;
+  return state === undefined || state === 'alive' || state === 'starting' ? null : SUSPENDS[state];
+}
+
+/** Brings the market's goal up to date after anything that decides about it has changed. */
+export function follow(state: CoreState, market: MarketState): void {
+  const goal = goalOf(state, market);
+  if (goal === market.goal) return;
+  // What a stop has decided to delete stays so: a request may be on its way.
+  if (state.phase.kind === 'stopping' && market.goal === 'delete') return;
+  // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
+  if (market.goal === 'guard')
+    market.firesOnPurpose = awakeSlackMs(state, market) > 0 || market.belief.server === null;
+  if (goal === 'guard' && market.firesOnPurpose && awakeSlackMs(state, market) <= 0)
+    market.belief.server = null;
+  market.goal = goal;
+  market.reached = goal === 'leave';
+  market.cycleSinceMs = null;
+  bounds(state, market);
+  if (goal !== 'leave') askFor(state, market);
+  else schedule(state, market);
+}
+
+/**
+ * Takes a bot's word in, which is at most `agoMs` old. A beat revives whatever came before, unless it is too old to
+ * count; goodbye and fail hold until the next beat.
+ */
+export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: number, out: Effect[]): void {
+  const bot = state.bots.get(name);
+  if (bot === undefined) return;
+  if (says === 'beat') {
+    const then = lifeAt(state.timebase, saidAtMs(state, agoMs));
+    bot.lastLifeMs = Math.max(bot.lastLifeMs ?? Number.NEGATIVE_INFINITY, then.lifeMs);
+    bot.lastAwakeMs = Math.max(bot.lastAwakeMs, then.awakeMs);
+    // By its own age: a fresher beat from before a failure must not revive the bot for an old one.
+    if (state.lifeMs - then.lifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
+    // It came back, who knows how long ago: its goodbye holds no more, and its timers are not deleted for it.
+    else if (bot.state === 'goodbye') changeBot(state, bot, 'stale', out);
+  } else if (says === 'fail' || bot.state !== 'failed') {
+    // A bot that has said that it is broken does not end well any more.
+    changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);
+  }
+  if (state.phase.kind === 'stopping') followBot(state, bot);
+}
+
+/**
+ * The monotonic moment that a word counts from. It may have been said at any time since the step before, and after a
+ * stall at any time since that began: words that had piled up in the sockets come in as if they were new.
+ */
+function saidAtMs(state: CoreState, agoMs: number): number {
+  const { monoMs } = state.now;
+  const latestMs =
+    monoMs < state.deafUntilMs ? Math.min(state.lastStepMs, state.deafSinceMs) : state.lastStepMs;
+  return Math.min(latestMs, monoMs - Math.max(0, agoMs));
+}
+
+/** Finds out which bots' evidence ran out since the last step. */
+export function judgeBots(state: CoreState, out: Effect[]): void {
+  for (const bot of state.bots.values()) {
+    if ((bot.state === 'alive' || bot.state === 'starting') && !isAlive(state, bot))
+      changeBot(state, bot, 'stale', out);
+    // Silence on a second clock, or the end of a stop's patience, may change a goal as well.
+    else if (bot.state === 'stale' || state.phase.kind === 'stopping') followBot(state, bot);
+  }
+}
+
+function followBot(state: CoreState, { bot }: BotState): void {
+  for (const market of state.markets) if (market.settings.bot === bot) follow(state, market);
+}
+
+function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: Effect[]): void {
+  if (bot.state === to) return;
+  const wasAway = bot.state !== 'alive' && bot.state !== 'starting';
+  bot.state = to;
+  const markets = state.markets.filter(({ settings }) => settings.bot === bot.bot);
+  // A reload has left it without any: it was told to end, and its silence is nobody's concern.
+  if (markets.length === 0) return;
+  out.push({ kind: 'notice', notice: { kind: 'bot', bot: bot.bot, state: to } });
+  for (const market of markets) {
+    follow(state, market);
+    const name = market.settings.market;
+    const why = suspensionOf(state, market);
+    if (why !== null) {
+      const firesByWallMs = firesBy(state, market);
+      out.push({ kind: 'notice', notice: { kind: 'suspended', market: name, why, firesByWallMs } });
+    }
+    if (why === null && wasAway) out.push({ kind: 'notice', notice: { kind: 'resumed', market: name } });
+  }
+}

@@ -1,0 +1,170 @@
+import { straysUntilMs } from './belief.ts';
+import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
+import {
+  awakeMs,
+  awakeSlackMs,
+  type CoreState,
+  type MarketState,
+  openWrites,
+  periodOf,
+  slackMs,
+  tokens,
+} from './state.ts';
+import { clamp } from './time.ts';
+
+/** An attempt may be this early: timers of a host fire up to a millisecond before their time. */
+export const EARLY_MS = 1;
+/** More attempts of one market than this on their way only add load. */
+export const MOST_OPEN = 3;
+/** Attempts for a market that has nothing left to save follow each other at this distance. */
+export const UNPROTECTED_GAP_MS = 500;
+/** What is refused, and has nothing left to save, is tried again rarely: exchanges lock keys that are refused too often. */
+const LONGEST_PROBE_GAP_MS = 60_000;
+/** The distance that a gap to the first probe of something has that was good before. */
+const FIRST_PROBE_GAP_MS = 5000;
+
+/** Sets when the market wants its next attempt. Nothing else sets it. */
+export function schedule(state: CoreState, market: MarketState): void {
+  market.nextMs = nextAttemptMs(state, market);
+  state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
+}
+
+/** Somebody wants an attempt now: a command, the end of an outage, a ping that is answered again. */
+export function askFor(state: CoreState, market: MarketState): void {
+  market.askedMs = state.now.monoMs;
+  schedule(state, market);
+}
+
+/**
+ * When the market wants its next attempt, in monotonic milliseconds; infinite where nothing is to be done. What holds
+ * attempts back that are due (a lane, a token, an outage, a refused key) is the dispatcher's business.
+ */
+function nextAttemptMs(state: CoreState, market: MarketState): number {
+  const { goal, reached, askedMs, lastWrittenMs } = market;
+  if (goal === 'leave' || reached) return Number.POSITIVE_INFINITY;
+  const isAsked = askedMs > Number.NEGATIVE_INFINITY;
+  if (goal !== 'guard') {
+    const dueMs = isAsked ? askedMs : lastWrittenMs + (sparseGapMs(state, market) ?? UNPROTECTED_GAP_MS);
+    return Math.max(dueMs, noStraysFromMs(state, market));
+  }
+  if (isAsked) return market.staleNonces > 0 ? askedMs : Math.max(askedMs, lastWrittenMs + SHORTEST_GAP_MS);
+  return lastWrittenMs + gapToNextMs(state, market);
+}
+
+/** The gap to the attempt after the last one: the cadence while all is well, else a share of the slack. */
+function gapToNextMs(state: CoreState, market: MarketState): number {
+  const { lastWrittenMs, streak, answerMs, belief, settings } = market;
+  const sparseMs = sparseGapMs(state, market);
+  if (sparseMs !== null) return sparseMs;
+  const slackNowMs = likelySlackMs(state, market);
+  const slackThenMs = slackNowMs > 0 ? slackNowMs + (state.now.monoMs - lastWrittenMs) : 0;
+  const newest = belief.writes.at(-1);
+  const opens = market.timedOut || openWrites(market).length > 1;
+  const retryMs = lastChanceMs(state, slackThenMs, retryGapMs(slackThenMs), opens ? 1.5 : 0.25);
+  if (streak > 0 || newest === undefined) return retryMs;
+  // A timer that is much shorter than asked for, or confirmed late, still gets three attempts.
+  const isShort = slackNowMs < settings.timeoutMs / 2;
+  const cadenceMs = Math.min(
+    gapOnGridMs(state, market),
+    gapToCertaintyMs(state, market),
+    isShort ? Math.max(1000, slackNowMs / MOST_OPEN) : Number.POSITIVE_INFINITY,
+  );
+  if (newest.status === 'confirmed') return cadenceMs;
+  // Not before its answer is overdue is it a retry: a market that answers slowly is not always due.
+  return Math.min(cadenceMs, Math.max(retryMs, 1.5 * (answerMs ?? 0)));
+}
+
+/** Confirmed, but a request of unknown outcome may still undo it: once more when none can, where there is room for all. */
+function gapToCertaintyMs(state: CoreState, { belief, lastWrittenMs }: MarketState): number {
+  if (belief.notBefore !== null || tokens(state) < state.markets.length) return Number.POSITIVE_INFINITY;
+  let gapMs = 0;
+  for (const { status, untilMs } of belief.writes)
+    if (status === 'unknown') gapMs = Math.max(gapMs, untilMs + EARLY_MS - lastWrittenMs);
+  return gapMs > 0 ? Math.max(gapMs, SHORTEST_GAP_MS) : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * The gap to the next attempt when no success came: a quarter of the slack, so that attempts get denser as the deadline
+ * comes near. The end of an outage is unknown, and only the last gap before the deadline costs.
+ */
+export function retryGapMs(slackMs: number): number {
+  return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);
+}
+
+/**
+ * Where the deadline is so near that only one more attempt fits, that one is placed at the last moment from which it
+ * still arrives in time, and not left to where the gaps happen to end. One that opens a connection takes longer.
+ */
+export function lastChanceMs(state: CoreState, slackMs: number, gapMs: number, answers: number): number {
+  const lastMs = slackMs - (state.answerMs ?? 100) * answers;
+  return lastMs >= SHORTEST_GAP_MS && lastMs - gapMs < SHORTEST_GAP_MS ? lastMs : gapMs;
+}
+
+/** A refused market is tried like any other that fails while there is something to save, and rarely after that. */
+function sparseGapMs(state: CoreState, market: MarketState): number | null {
+  if (state.phase.kind === 'stopping' || (market.goal === 'guard' && isSalvageable(state, market)))
+    return null;
+  if (state.key.refused !== null) return probeGapMs(state.key.refusals, state.key.accepted);
+  return market.refusals === 0 ? null : probeGapMs(market.refusals, market.confirmedOnce);
+}
+
+/** 5 s and twice as long each time for what was good before, up to a minute; a minute at once for what never was. */
+export function probeGapMs(refusals: number, wasGood: boolean): number {
+  return wasGood
+    ? Math.min(FIRST_PROBE_GAP_MS * 2 ** Math.max(0, refusals - 2), LONGEST_PROBE_GAP_MS)
+    : LONGEST_PROBE_GAP_MS;
+}
+
+/**
+ * The next point of the market's own grid, a gap after the last attempt at least: bursts of any cause spread again by
+ * themselves.
+ */
+function gapOnGridMs(state: CoreState, market: MarketState): number {
+  const periodMs = periodOf(state, market);
+  const sinceMs =
+    market.lastWrittenMs +
+    Math.min(SHORTEST_GAP_MS, periodMs / 8) -
+    EARLY_MS -
+    state.startedMs -
+    market.phaseMs;
+  const pointMs = state.startedMs + market.phaseMs + (Math.floor(sinceMs / periodMs) + 1) * periodMs;
+  return pointMs - market.lastWrittenMs;
+}
+
+/**
+ * Without rising nonces a renewal of unknown outcome may land behind a delete or a cut and undo it: both wait until none
+ * can. A stop whose budget ends before that deletes at once, and reports the timer as unconfirmed.
+ */
+function noStraysFromMs(state: CoreState, market: MarketState): number {
+  if (state.settings.nonce === 'increasing' || market.goal === 'renew-once') return 0;
+  const untilMs = straysUntilMs(market);
+  const hasTime = state.phase.kind !== 'stopping' || untilMs < state.phase.budgetEndMs - 1000;
+  return hasTime || market.goal === 'trip' ? untilMs : 0;
+}
+
+/** The slack; where only a stray request makes it doubtful, what the confirmed renewals leave without that one. */
+function likelySlackMs(state: CoreState, market: MarketState): number {
+  const { notBefore, writes } = market.belief;
+  let untilMs = Number.NEGATIVE_INFINITY;
+  if (notBefore !== null || writes.at(-1)?.purpose !== 'renew') return slackMs(state, market);
+  for (const { status, purpose, at, shortestMs } of writes)
+    if (status === 'confirmed' && purpose === 'renew') untilMs = Math.max(untilMs, at.awakeMs + shortestMs);
+  return Math.max(0, untilMs - ROUNDING_MS - awakeMs(state));
+}
+
+/** Until when a renewal may save the timer, from now on. */
+export function leftToSaveMs(state: CoreState, market: MarketState): number {
+  const slack = likelySlackMs(state, market);
+  // A step of the wall clock ended the guarantee, and most likely no time has passed: it must not wait behind the rest.
+  return slack > travelMs(state) ? slack : awakeSlackMs(state, market);
+}
+
+/** Could a renewal that is written now still reach the exchange before the timer fires? */
+export function isSalvageable(state: CoreState, market: MarketState): boolean {
+  return leftToSaveMs(state, market) > travelMs(state);
+}
+
+/** How long a request takes to reach the exchange: half of the answer time, but for an exchange that is slow to answer. */
+function travelMs({ answerMs }: CoreState): number {
+  return Math.min((answerMs ?? 0) / 2, 500);
+}

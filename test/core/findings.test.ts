@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import { mayWrite } from '../../src/core/step.ts';
+import { createDriver, LOST, NOT_SENT, SERVER_EPOCH, type Write } from './driver.ts';
+
+test('a stray delete that could still land when the renewal was written leaves nothing guaranteed', () => {
+  const driver = createDriver({ markets: ['AAA:60'], nonce: 'window' });
+  driver.arm();
+  driver.wait(1000);
+  for (const write of driver.take()) driver.apply(write);
+  driver.feed({ kind: 'operate', command: { does: 'pause', markets: null, forMs: 60_000 } });
+  const gone = driver.takeOne();
+  expect(gone.timeoutSeconds).toBeNull();
+  driver.settle(gone, LOST);
+  driver.feed({ kind: 'operate', command: { does: 'arm', markets: null, forMs: 0 } });
+  let last = gone;
+  // Renewals go unanswered. The last one is written before the delete has surely died out.
+  while (driver.sinceStartMs() < gone.atMs + 9900) {
+    driver.wait(50);
+    last = driver.take().at(-1) ?? last;
+  }
+  expect(last.timeoutSeconds).toBe(60);
+  driver.wait(gone.atMs + 10_050 - driver.sinceStartMs());
+  driver.take();
+  // The exchange takes the renewal, then the delete, and then the answer arrives.
+  driver.apply(last);
+  expect(driver.market('AAA').belief.notBefore).toBeNull();
+});
+
+test('nobody is certain of a lapse that a renewal overtaken in a nonce window has bridged', () => {
+  const driver = createDriver({ markets: ['AAA:5'], nonce: 'window' });
+  driver.arm();
+  driver.live(10_000);
+  driver.wait(2900);
+  const [older, newer] = driver.take();
+  if (older === undefined || newer === undefined) throw new Error('two renewals were expected');
+  const at = SERVER_EPOCH + 12;
+  driver.apply(newer, { startTime: at });
+  // Carried out behind the newer one: the timer lasts until at + 6.
+  driver.apply(older, { startTime: at + 1 });
+  let next: Write | undefined;
+  for (let round = 0; round < 200 && next === undefined; round += 1) {
+    driver.wait(50);
+    for (const write of driver.take()) {
+      if (driver.sinceStartMs() >= 17_400) next ??= write;
+      else driver.settle(write, NOT_SENT);
+    }
+  }
+  if (next === undefined) throw new Error('no renewal');
+  // The exchange rounds up.
+  driver.apply(next, { startTime: at + 6 });
+  expect(driver.notices('lapsed').map(({ certainty }) => certainty)).not.toContain('certain');
+});
+
+test('what may still land counts from when the first byte left', () => {
+  const driver = createDriver({ markets: ['AAA:60'], nonce: 'window' });
+  driver.arm();
+  driver.holdBack();
+  driver.wait(6100);
+  const write = driver.takeOne();
+  // A connection is opened for 0.6 s.
+  for (let round = 0; round < 3; round += 1) {
+    driver.move({ monoMs: 200 });
+    driver.tick();
+  }
+  expect(mayWrite(driver.state, write.attempt, driver.now())).toBe(true);
+  const leftMs = driver.now().monoMs;
+  driver.settle(write, LOST);
+  expect(driver.market('AAA').belief.notAfterMs).toBeGreaterThanOrEqual(leftMs + 10_000 + 60_000 + 1000);
+});
+
+test('an exchange that repeats the same answer 3 s later confirms nothing', () => {
+  const driver = createDriver({ markets: ['AAA:30'] });
+  driver.arm();
+  const { notBefore } = driver.market('AAA').belief;
+  driver.wait(3000);
+  driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH });
+  expect(driver.market('AAA').belief.notBefore).toEqual(notBefore);
+  expect(driver.notices('renewed')).toHaveLength(1);
+  expect(driver.notices('attempt-failed').map(({ reason }) => reason)).toEqual(['parse']);
+});
