@@ -12,7 +12,8 @@ function check(folder: string, definitions: readonly string[]): string {
     cwd: folder,
     stdio: 'ignore',
   });
-  return spawnSync(join(folder, 'pan'), ['-m500000'], { cwd: folder, encoding: 'utf8', timeout: 110_000 }).stdout;
+  return spawnSync(join(folder, 'pan'), ['-m500000'], { cwd: folder, encoding: 'utf8', timeout: 110_000 })
+    .stdout;
 }
 
 let folder: string;

@@ -31,8 +31,6 @@ export const TTL_MS = 15_000;
 export const GRACE_MS = 20_000;
 /** A stop may take this long. */
 export const BUDGET_MS = 8000;
-/** For this long a daemon guards a market that went to another one. */
-export const HANDOVER_MS = 20_000;
 
 /** The configured markets as one of the daemons sees them. */
 export interface Shared {
