@@ -246,9 +246,13 @@ export function usableBases({ settings, bases }: CoreState): readonly BaseState[
   return settings.sameAccount ? bases : bases.slice(0, 1);
 }
 
-/** Has this market itself met the outage: its last attempt failed, is awaited for too long, or finds no connection free? */
+/**
+ * Has this market itself met the outage: its last attempt failed, is awaited for too long, or finds no connection free?
+ * Where requests go one after the other, one that waits for its turn has met nothing yet.
+ */
 export function hasFailed(state: CoreState, market: MarketState): boolean {
-  if (market.streak > 0 || state.now.monoMs - market.nextMs >= silentMs(state)) return true;
+  if (market.streak > 0) return true;
+  if (state.settings.nonce === 'window' && state.now.monoMs - market.nextMs >= silentMs(state)) return true;
   const [oldest] = onTheirWay(market);
   return oldest !== undefined && (oldest.status === 'abandoned' || ageMs(state, oldest) >= silentMs(state));
 }

@@ -230,7 +230,10 @@ export function planPeriods(
     market.phaseMs = (periodMs * market.index) / Math.max(1, markets.length);
     neededPerSecond += 1000 / periodMs;
   }
+  // A larger bucket fills at its rate: else a reload would give tokens away that were spent within the window.
+  const { burst } = state.bucket;
   state.bucket = bucketOf(state.settings, neededPerSecond);
+  state.spent += Math.max(0, state.bucket.burst - burst);
   return { moved, problems };
 }
 
