@@ -2,7 +2,7 @@ import type { Notice } from '../../src/core/notice.ts';
 import type { MarketView } from '../../src/core/view.ts';
 import { hasRoom, isQuiet, longestPeriodMs, longestStretchMs, slowMs } from './conditions.ts';
 import { type Court, type Incarnation, nameOf, type Sent, TOLERANCE_MS, type Truth } from './court.ts';
-import { FAULTS, type Plan, type Struck, sharesKeys } from './plan.ts';
+import { FAULTS, type Plan, REQUEST_LIFETIME_MS, type Struck, sharesKeys } from './plan.ts';
 
 interface Pace {
   /** True moments of what was written within the last window. */
@@ -102,7 +102,9 @@ const LOST_TO_OTHERS = 1 / 3;
 export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blame }: Court) {
   const oneByOne = plan.nonce === 'increasing';
   const eachMs = 1.5 * plan.roundTripMs + slowMs(plan, null);
-  const leastMs = LEAST_MS + (oneByOne ? plan.markets.length : 1) * eachMs;
+  // A daemon whose clock is off learns the exchange's time from its first answer, and asks again.
+  const learns = !oneByOne && plan.daemons.some(({ wallOffsetMs }) => wallOffsetMs !== 0);
+  const leastMs = LEAST_MS + (oneByOne ? plan.markets.length : learns ? 2 : 1) * eachMs;
   const patienceMs = oneByOne ? Math.min(PATIENCE_MS, 4 * plan.roundTripMs + 150) : 0;
   const promised = hasRoom(plan);
 
@@ -210,6 +212,9 @@ export function createProgressJudge(court: Court) {
         for (const incarnation of running.values()) {
           const seen = incarnation.view().marketNamed(truth.market);
           if (starves || seen === undefined || seen.guaranteedMs !== null) continue;
+          // In a nonce window the renewal after the lifetime of old requests is the first that counts.
+          const countsMs = incarnation.startedMs + REQUEST_LIFETIME_MS + truth.longestMs / 3 + FINDS_OUT_MS;
+          if (plan.nonce === 'window' && nowMs() <= countsMs) continue;
           blame(
             '11 progress',
             `${truth.market}: ${nameOf(incarnation)} does not believe it armed long after the last fault`,
@@ -234,7 +239,10 @@ const HURRIES_MS = 1000;
 /** An outage that ends sooner is a flapping exchange: failed renewals keep their gaps through it. */
 const SHORTEST_OUTAGE_MS = 500;
 
-/** Invariant 11: after the first success following an outage of half a second or more, everything that missed a renewal meanwhile is renewed. */
+/**
+ * Invariant 11: after the first success following an outage of half a second or more, everything that missed a renewal
+ * meanwhile is renewed.
+ */
 export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court) {
   const eachMs = plan.roundTripMs + slowMs(plan, null);
   const serialMs = plan.nonce === 'increasing' ? plan.markets.length * eachMs * 1.5 : 0;

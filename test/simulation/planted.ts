@@ -26,7 +26,7 @@ export const PLANTED: readonly PlantedBug[] = [
     name: 'retries follow each other without a pause',
     edits: [
       edit(
-        'src/core/dispatch.ts',
+        'src/core/next.ts',
         'return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);',
         'return 20 + 0 * slackMs;',
       ),
@@ -40,8 +40,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'the pause between retries is longer than the timer',
     edits: [
-      edit('src/core/dispatch.ts', 'clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);', '30_000;'),
-      edit('src/core/dispatch.ts', '? lastMs : gapMs;', '? gapMs : gapMs;'),
+      edit('src/core/next.ts', 'clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);', '30_000;'),
+      edit('src/core/next.ts', '? lastMs : gapMs;', '? gapMs : gapMs;'),
     ],
   },
   {
@@ -67,8 +67,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'the rate is counted on the wall clock',
     edits: [
-      edit('src/core/dispatch.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'),
-      edit('src/core/dispatch.ts', 'state.spentAtMs = now.monoMs;', 'state.spentAtMs = now.wallMs;'),
+      edit('src/core/state.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'),
+      edit('src/core/state.ts', 'state.spentAtMs = now.monoMs;', 'state.spentAtMs = now.wallMs;'),
     ],
   },
   {
@@ -150,7 +150,11 @@ export const PLANTED: readonly PlantedBug[] = [
         "lapse !== null && attempt.purpose !== 'trip'",
         "lapse === undefined && attempt.purpose !== 'trip'",
       ),
-      edit('src/core/step.ts', 'const isLapse = wanted &&', 'const isLapse = market.streak < 0 &&'),
+      edit(
+        'src/core/step.ts',
+        'const isLapse = (wanted || !market.firesOnPurpose) &&',
+        'const isLapse = market.streak < 0 &&',
+      ),
     ],
   },
   {
