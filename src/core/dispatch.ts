@@ -36,16 +36,20 @@ const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
 
 /** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
-const RANK = { ends: -1e12, presses: 0, isNew: 1e12, hasTime: 2e12, hasLapsed: 3e12 } as const;
+const RANK = { ends: -1e12, presses: 0, isNew: 1e12, hasTime: 2e12 } as const;
+/** What has lapsed counts as if it had this much left, less what it has waited. */
+const LAPSED_WAITS_MS = 5000;
 
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
- * their time; then what was never armed, then what has time, and last what has lapsed, the longest waiting first.
+ * their time; then what was never armed; then what has time, and what has lapsed behind it for a few seconds at most: a
+ * budget that others use up must not leave it unarmed.
  */
 function rankOf(state: CoreState, market: MarketState, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
-  if (!isSalvageable(state, market)) return (market.confirmedOnce ? RANK.hasLapsed : RANK.isNew) - waitedMs;
+  if (!isSalvageable(state, market))
+    return (market.confirmedOnce ? RANK.hasTime + LAPSED_WAITS_MS : RANK.isNew) - waitedMs;
   const leftMs = leftToSaveMs(state, market);
   return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
 }

@@ -230,10 +230,11 @@ export function planPeriods(
     market.phaseMs = (periodMs * market.index) / Math.max(1, markets.length);
     neededPerSecond += 1000 / periodMs;
   }
-  // A larger bucket fills at its rate: else a reload would give tokens away that were spent within the window.
+  // A larger bucket fills at its rate: else a reload would give tokens away that were spent within the window. A smaller
+  // one is empty at most: what the larger one had still to fill is not owed.
   const { burst } = state.bucket;
   state.bucket = bucketOf(state.settings, neededPerSecond);
-  state.spent += Math.max(0, state.bucket.burst - burst);
+  state.spent = Math.min(state.spent + Math.max(0, state.bucket.burst - burst), state.bucket.burst);
   return { moved, problems };
 }
 

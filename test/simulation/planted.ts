@@ -65,13 +65,6 @@ export const PLANTED: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the rate is counted on the wall clock',
-    edits: [
-      edit('src/core/state.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'),
-      edit('src/core/state.ts', 'state.spentAtMs = now.monoMs;', 'state.spentAtMs = now.wallMs;'),
-    ],
-  },
-  {
     name: 'renewals need no evidence',
     edits: [
       edit(
