@@ -19,7 +19,11 @@ describe.concurrent('renewals go on, and a stop is clean, when the reader of the
       exchange: exchange.url,
       markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
       // One after the other, sixty markets would ask more of the round trip than of the log.
-      config: { log: { level: 'debug' }, exchange: { baseUrls: [exchange.url], nonce: 'window' } },
+      // The stop comes when no request of a life before can arrive any more: else it could not be sure of its deletes.
+      config: {
+        log: { level: 'debug' },
+        exchange: { baseUrls: [exchange.url], nonce: 'window', requestLifetimeSeconds: 5 },
+      },
       ...(unread === null ? {} : { stdout: unread }),
     });
     await eventually('every market armed', 20_000, async () =>
