@@ -19,6 +19,7 @@ import {
 import { addConfigFlags } from './config-flags.ts';
 import { type Edge, EXIT, type Signal } from './edge.ts';
 import { loadFor, startFor, watchForCrash } from './start.ts';
+import { type Around, onStopSignals } from './stop-signals.ts';
 
 /**
  * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent every signal, and
@@ -45,8 +46,8 @@ export function registerExec(program: Command, edge: Edge): void {
       const run: Run = { bot: null, stopsAsked: 0, over: false, codeOf: null };
       const { daemon, crash } = watchForCrash(edge, () => describeOrphan(run.bot));
       // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
-      passSignalsOn(run, daemon.promise, edge, crash);
       const clock = createSystemClock();
+      passSignalsOn(run, daemon.promise, { edge, clock, crash });
       const started = await startFor(edge, loaded, {
         clock,
         ownsBot: true,
@@ -88,7 +89,7 @@ const LAST_WORDS_MS = 100;
  * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second one kills it, and
  * the third ends this process at once. Other signals are the bot's alone.
  */
-function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (error: unknown) => void): void {
+function passSignalsOn(run: Run, daemon: Promise<Daemon>, { edge, clock, crash }: Around): void {
   let started: Daemon | null = null;
   void daemon.then((running) => {
     started = running;
@@ -107,7 +108,7 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (er
     run.over = true;
     await finish(run, await daemon, edge, { why: signal, policy: 'keep', codeOf: () => EXIT.ok });
   };
-  const onStop = (signal: 'SIGTERM' | 'SIGINT') => () => {
+  onStopSignals({ edge, clock }, (signal) => {
     run.stopsAsked += 1;
     const { bot, over, stopsAsked } = run;
     if (bot === null && !over) stopWithoutBot(signal).catch(crash);
@@ -119,9 +120,7 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, edge: Edge, crash: (er
       const text = `${signal}: the bot (process ${bot.pid}) is asked to end, and guarded until it has. Another one kills it.`;
       void daemon.then(({ log }) => log.logger.info({ event: 'process-asked-to-end' }, text));
     }
-  };
-  edge.onSignal('SIGTERM', onStop('SIGTERM'));
-  edge.onSignal('SIGINT', onStop('SIGINT'));
+  });
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
     edge.onSignal(signal, () => run.bot?.signal(signal));
 }

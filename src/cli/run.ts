@@ -6,6 +6,7 @@ import { lookAtProc } from '../liveness/process.ts';
 import { addConfigFlags } from './config-flags.ts';
 import { type Edge, EXIT } from './edge.ts';
 import { loadFor, startFor, watchForCrash } from './start.ts';
+import { type Around, onStopSignals } from './stop-signals.ts';
 
 /**
  * `run`: the daemon. Exits 0 after a clean stop, 75 where timers stayed armed that were to be deleted, 78 for a
@@ -20,19 +21,20 @@ export function registerRun(program: Command, edge: Edge): void {
       if (loaded === null) return;
       const { daemon, crash } = watchForCrash(edge);
       // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
-      stopOnSignals(daemon.promise, edge, crash);
-      const started = await startFor(edge, loaded, { clock: createSystemClock(), lookAtProcess: lookAtProc });
+      const clock = createSystemClock();
+      stopOnSignals(daemon.promise, { edge, clock, crash });
+      const started = await startFor(edge, loaded, { clock, lookAtProcess: lookAtProc });
       if (started !== null) daemon.resolve(started);
     });
 }
 
-function stopOnSignals(daemon: Promise<Daemon>, edge: Edge, crash: (error: unknown) => void): void {
+function stopOnSignals(daemon: Promise<Daemon>, { edge, clock, crash }: Around): void {
   let running: Daemon | null = null;
   let stopping = false;
   daemon.then((started) => {
     running = started;
   }, crash);
-  const onSignal = (signal: string) => () => {
+  onStopSignals({ edge, clock }, (signal) => {
     const left = running?.left() ?? null;
     if (left !== null) conclude(left, edge);
     else if (stopping) {
@@ -42,9 +44,7 @@ function stopOnSignals(daemon: Promise<Daemon>, edge: Edge, crash: (error: unkno
       stopping = true;
       daemon.then((started) => started.stop(signal)).then((ended) => conclude(ended, edge), crash);
     }
-  };
-  edge.onSignal('SIGTERM', onSignal('SIGTERM'));
-  edge.onSignal('SIGINT', onSignal('SIGINT'));
+  });
   edge.onSignal('SIGHUP', () => {
     daemon.then((started) => started.reload()).catch(crash);
   });

@@ -90,7 +90,7 @@ describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () 
     killAfter(context, pid);
     daemon.signal('SIGTERM');
     await botSays(daemon, 'SIGTERM');
-    daemon.signal('SIGTERM');
+    daemon.signal('SIGINT');
     expect(await daemon.exit()).toMatchObject({ code: 137 });
     await ends(pid);
   });

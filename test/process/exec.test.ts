@@ -45,6 +45,19 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(await timersDeleted(started)).toBe(0);
   });
 
+  test('takes a signal that comes twice within a second for one: the bot gets it once and is not killed', async (context) => {
+    const { daemon } = await play(context, { env: { BOT_STUBBORN: '1' } });
+    await botSays(daemon, 'started');
+    daemon.signal('SIGTERM');
+    await botSays(daemon, 'SIGTERM');
+    daemon.signal('SIGTERM');
+    await sleep(1500);
+    expect(daemon.hasExited()).toBe(false);
+    expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 137 });
+  });
+
   test('passes the exit code of the bot on and leaves its timers to fire', async (context) => {
     const started = await play(context, { env: { BOT_EXIT_CODE: '3' } });
     const { daemon, exchange } = started;
@@ -130,7 +143,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     await sees('started');
     terminal.stdin.write('\u0003');
     await sees('SIGINT');
-    await sleep(500);
+    await sleep(1200);
     expect(count('SIGINT')).toBe(1);
     terminal.stdin.write('\u0003');
     expect(await ended).toBe(137);

@@ -60,7 +60,7 @@ describe.concurrent('SIGTERM', { timeout: 60_000 }, () => {
     };
 
     const { daemon: impatient } = await silence(60);
-    await sleep(1000);
+    await sleep(1500);
     expect(impatient.hasExited()).toBe(false);
     impatient.signal('SIGTERM');
     const secondMs = performance.now();
@@ -86,6 +86,29 @@ describe.concurrent('SIGTERM', { timeout: 60_000 }, () => {
       );
       expect(fired.atMs).toBeLessThanOrEqual(latestMs);
     }
+  });
+
+  test('counts a second signal as one only a second after the first, or as another kind', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const silence = async () => {
+      const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'] });
+      await daemon.ready();
+      await exchange.addFaults({ kind: 'hang', mode: 'hold', forMs: 3000 });
+      daemon.signal('SIGTERM');
+      await sleep(300);
+      return daemon;
+    };
+
+    const doubled = await silence();
+    doubled.signal('SIGTERM');
+    expect(await doubled.exit()).toMatchObject({ code: 0 });
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toMatchObject([{ market: 'AAA_USDT' }]);
+
+    const hurried = await silence();
+    hurried.signal('SIGINT');
+    expect(await hurried.exit()).toMatchObject({ code: 75 });
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(1);
   });
 
   test('during a slow attempt waits for it, or outlasts it: nothing is renewed after the delete', async (context) => {
