@@ -78,11 +78,7 @@ export async function findReadable(
   env: Edge['env'],
   sockets = USUAL_SOCKETS,
 ): Promise<ReadablePlace> {
-  const web = (address: ListenAddress): ReadablePlace => ({
-    kind: 'web',
-    address: toAsk(address),
-    token: null,
-  });
+  const web = (address: ListenAddress): ReadablePlace => ({ kind: 'web', address, token: null });
   if (flags.web !== undefined) return web(check('--web', flags.web, checkWebListen, EXIT.usage));
   const listeners = readListeners(flags, env);
   const control = namedControl(flags, env) ?? (await listeners.first('control'));
@@ -100,10 +96,10 @@ export async function findReadable(
 }
 
 function namedControl(flags: ControlFlags, env: Edge['env']): ListenAddress | undefined {
-  if (flags.control !== undefined) return check('--control', flags.control, checkControlListen, EXIT.usage);
+  if (flags.control !== undefined) return check('--control', flags.control, checkControl, EXIT.usage);
   const variable = env['KILLSWITCHD_CONTROL'];
   if (variable === undefined) return undefined;
-  return check('KILLSWITCHD_CONTROL', variable, checkControlListen, EXIT.config);
+  return check('KILLSWITCHD_CONTROL', variable, checkControl, EXIT.config);
 }
 
 function check(
@@ -120,7 +116,7 @@ function check(
       `${label}: found port 0, which the daemon turns into any free one; its log says which: write that`,
     );
   }
-  return checked.value;
+  return toAsk(checked.value);
 }
 
 /** A listener on every address of the host is asked at the loopback one. */
@@ -176,7 +172,9 @@ interface Listeners {
   readonly tokenFile: () => Promise<string | null>;
 }
 
-const CHECKERS = { control: checkControlListen, web: checkWebListen } as const;
+/** Which addresses may be listened at is for the daemon to say. */
+const checkControl = (text: string) => checkControlListen(text, true);
+const CHECKERS = { control: checkControl, web: checkWebListen } as const;
 const VARIABLES = { control: 'KILLSWITCHD_CONTROL_LISTEN', web: 'KILLSWITCHD_WEB_LISTEN' } as const;
 
 function readListeners(flags: ControlFlags, env: Edge['env']): Listeners {

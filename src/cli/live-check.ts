@@ -32,6 +32,7 @@ export async function checkLive(config: Config, edge: Pick<Edge, 'out' | 'err'>)
   const bases = config.exchange.baseUrls;
   const exchange = createExchange({
     bases,
+    allowPlainHttp: config.exchange.allowPlainHttp,
     credentials: () => ({ key: config.secrets.apiKey.reveal(), secret: config.secrets.apiSecret.reveal() }),
     nonce: config.exchange.nonce,
     clock: createSystemClock(),

@@ -14,8 +14,11 @@ export type ListenAddress =
   | { readonly kind: 'tcp'; readonly text: string; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly text: string; readonly path: string };
 
-/** A base address as its origin, without a trailing slash: https, or http to loopback, and nothing but host and port. */
-export function checkBaseUrl(text: string): Checked<string> {
+/**
+ * A base address as its origin, without a trailing slash: https, or http to loopback (with `allowPlainHttp` to any
+ * host), and nothing but host and port.
+ */
+export function checkBaseUrl(text: string, allowPlainHttp = false): Checked<string> {
   const allowed =
     'allowed: https://HOST[:PORT], or http://HOST[:PORT] where HOST is this host (127.0.0.1, [::1], localhost)';
   const wrong = (found: string, meant: string | null): Checked<string> => ({
@@ -31,7 +34,7 @@ export function checkBaseUrl(text: string): Checked<string> {
   }
   if (url.username !== '' || url.password !== '')
     return wrong('a user name or password in the address', url.origin);
-  if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
+  if (isPlainAndRemote(url.href) && !allowPlainHttp) {
     return wrong(
       `${describe(url.origin)}, which is not encrypted and not this host`,
       url.origin.replace('http:', 'https:'),
@@ -41,6 +44,12 @@ export function checkBaseUrl(text: string): Checked<string> {
     return wrong('more than a host and a port', url.origin);
   }
   return { kind: 'ok', value: url.origin };
+}
+
+/** Whether what goes to this base address crosses a network without encryption. */
+export function isPlainAndRemote(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'http:' && !isLoopback(hostname);
 }
 
 const PRIVATE_ADDRESSES = new BlockList();
@@ -115,11 +124,11 @@ export function checkWebListen(text: string): Checked<ListenAddress> {
 /** Bytes that a Unix socket's path may have: a little less than any system takes (107 on Linux, 103 on others). */
 const LONGEST_SOCKET_PATH = 100;
 
-/** `unix:/PATH`, or `HOST:PORT` that only this host reaches. */
-export function checkControlListen(text: string): Checked<ListenAddress> {
+/** `unix:/PATH`, or `HOST:PORT`: one that other hosts reach only where there is a token to ask of them. */
+export function checkControlListen(text: string, hasToken: boolean): Checked<ListenAddress> {
   const wrong = (found: string, meant: string | null = null): Checked<ListenAddress> => ({
     kind: 'wrong',
-    text: `found ${found}; allowed: unix:/PATH with at most ${LONGEST_SOCKET_PATH} bytes, or HOST:PORT where HOST is this host (127.0.0.1, [::1], localhost)${suggest(meant)}`,
+    text: `found ${found}; allowed: unix:/PATH with at most ${LONGEST_SOCKET_PATH} bytes, or HOST:PORT where HOST is this host (127.0.0.1, [::1], localhost), or any other with control.tokenFile${suggest(meant)}`,
   });
   if (text.startsWith('unix:') || text.startsWith('/')) {
     const path = text.replace(/^unix:(\/\/(?=\/))?/, '');
@@ -133,7 +142,7 @@ export function checkControlListen(text: string): Checked<ListenAddress> {
   }
   const address = readTcp(text);
   if (address === null) return wrong(describe(text), meantListen(text));
-  if (!isLoopback(address.host)) {
+  if (!hasToken && !isLoopback(address.host)) {
     return wrong(`${describe(text)}, which other hosts can reach`, `127.0.0.1:${address.port}`);
   }
   return { kind: 'ok', value: address };

@@ -25,6 +25,8 @@ export interface Config {
   readonly exchange: {
     /** Origins without a trailing slash. Empty with an embedded exchange, whose address is not known yet. */
     readonly baseUrls: readonly string[];
+    /** Whether a base address may be plain http to another host. */
+    readonly allowPlainHttp: boolean;
     readonly sameAccount: boolean;
     readonly nonce: CoreSettings['nonce'];
     readonly budgetShare: number;
@@ -354,6 +356,7 @@ const listOf = (entries: readonly string[]) => (entries.length === 0 ? 'none' : 
 const FIXED: readonly Fixed[] = [
   ['--embedded-exchange', ({ embeddedExchange }) => (embeddedExchange ? 'on' : 'off')],
   ['exchange.baseUrls', ({ exchange }) => listOf(exchange.baseUrls)],
+  ['exchange.allowPlainHttp', ({ exchange }) => String(exchange.allowPlainHttp)],
   ['exchange.sameAccount', ({ exchange }) => String(exchange.sameAccount)],
   ['exchange.nonce', ({ exchange }) => exchange.nonce],
   ['exchange.budgetShare', ({ exchange }) => String(exchange.budgetShare)],

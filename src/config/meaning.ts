@@ -1,4 +1,5 @@
 import { carriedPerSecond, planCadence } from '../core/promise.ts';
+import { isLoopback } from '../util/loopback.ts';
 import { suggest } from '../util/nearest.ts';
 import {
   type Checked,
@@ -6,6 +7,7 @@ import {
   checkControlListen,
   checkLivenessUrl,
   checkWebListen,
+  isPlainAndRemote,
   type ListenAddress,
 } from './addresses.ts';
 import {
@@ -48,15 +50,16 @@ export interface Before {
 
 /** Checks what the schema cannot: names, addresses, duplicates, what is missing, and whether the cadence fits. */
 export function checkMeaning(values: Settled, before: Before): Meaning {
+  const checkBase = (text: string) => checkBaseUrl(text, values.exchange.allowPlainHttp);
   const baseUrls = before.embeddedExchange
     ? { values: [], mistakes: [] }
-    : checkList(['exchange', 'baseUrls'], values.exchange.baseUrls ?? [], checkBaseUrl, String);
+    : checkList(['exchange', 'baseUrls'], values.exchange.baseUrls ?? [], checkBase, String);
   const nameOf = ({ text }: ListenAddress) => text;
   const web = checkList(['web', 'listen'], values.web.listen, checkWebListen, nameOf);
   const control = checkList(
     ['control', 'listen'],
     values.control.listen,
-    checkControlListen,
+    (text) => checkControlListen(text, values.control.tokenFile !== undefined),
     nameOf,
     web.values.map(nameOf),
   );
@@ -364,6 +367,11 @@ function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): str
       `exchange.baseUrls: only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`,
     );
   }
+  for (const base of baseUrls.filter(isPlainAndRemote)) {
+    warnings.push(
+      `exchange.allowPlainHttp: everybody on the way to ${base} can read the API key and change what is sent; for a test exchange only, never with a key that can trade`,
+    );
+  }
   return warnings;
 }
 
@@ -395,7 +403,11 @@ function warnOfControl({ control, embeddedExchange }: Config): string[] {
       'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode',
     ];
   }
-  return [];
+  const remote = control.listen.filter((address) => address.kind === 'tcp' && !isLoopback(address.host));
+  return remote.map(
+    ({ text }) =>
+      `control.listen: other hosts can reach ${text}, and the token crosses the network unencrypted; keep it to a private network`,
+  );
 }
 
 function warnOfLiveness(

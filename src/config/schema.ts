@@ -59,9 +59,16 @@ const exchange = {
       type: 'array',
       items: { type: 'string', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://', examples: ['https://exchange.example'] },
       description:
-        'Base addresses of the exchange: https://HOST[:PORT], or http:// to this host only. The first is used; the others only with sameAccount.',
+        'Base addresses of the exchange: https://HOST[:PORT], or http:// to this host only (see allowPlainHttp). The first is used; the others only with sameAccount.',
       minItems: 1,
       examples: [['https://exchange.example']],
+    },
+    allowPlainHttp: {
+      type: 'boolean',
+      description:
+        'True where a base address may be http:// to another host: a test exchange in a private network, such as the simulated one. Said at every start, since everybody on the way can read the API key.',
+      default: false,
+      examples: [true],
     },
     sameAccount: {
       type: 'boolean',
@@ -334,7 +341,7 @@ const control = {
       type: 'array',
       items: { type: 'string', examples: ['unix:/run/killswitchd/control.sock'] },
       description:
-        'Where beats and commands are taken: unix:/PATH, or HOST:PORT of this host only. An empty list takes none.',
+        'Where beats and commands are taken: unix:/PATH, or HOST:PORT of this host; of any other address only with tokenFile. An empty list takes none.',
       default: [],
       examples: [['unix:/run/killswitchd/control.sock']],
     },

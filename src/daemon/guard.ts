@@ -81,6 +81,7 @@ export function createGuard(options: GuardOptions): Guard {
   const settings = toCoreSettings(config, bases);
   const exchange = createExchange({
     bases,
+    allowPlainHttp: config.exchange.allowPlainHttp,
     credentials: secrets.credentials,
     nonce: settings.nonce,
     clock,

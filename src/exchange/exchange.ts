@@ -10,6 +10,8 @@ import type { Transport } from './wire.ts';
 export interface ExchangeOptions {
   /** Base addresses in the order in which `base` indexes them: https, or http to the loopback. */
   readonly bases: readonly string[];
+  /** Whether plain http may also go to other hosts: to a test exchange. */
+  readonly allowPlainHttp?: boolean;
   /** Asked before every signed request, so that a key can be read again while the daemon runs. */
   readonly credentials: () => Credentials;
   readonly nonce: NonceMode;
@@ -39,9 +41,9 @@ export interface Access {
 
 /**
  * The origin of a base address. Throws an ArgumentError where it is not `https://host[:port]`, or `http://` of the
- * loopback: the headers carry the API key.
+ * loopback, or of any host where that is allowed: the headers carry the API key.
  */
-function originOf(base: string): string {
+function originOf(base: string, allowPlainHttp: boolean): string {
   const wrong = (problem: string) => new ArgumentError('bases', `exchange address ${problem}`);
   if (!URL.canParse(base)) throw wrong(`"${base}" is not a URL; write https://HOST[:PORT]`);
   const { protocol, username, password, pathname, search, hash, hostname, host, origin } = new URL(base);
@@ -50,15 +52,15 @@ function originOf(base: string): string {
   if (username !== '' || password !== '') throw wrong(`of ${host} names a user or password; write ${origin}`);
   if (pathname !== '/' || search !== '' || hash !== '')
     throw wrong(`"${base}" goes on after the host; write ${origin}`);
-  if (protocol === 'https:' || isLoopback(hostname)) return origin;
+  if (protocol === 'https:' || allowPlainHttp || isLoopback(hostname)) return origin;
   const only = 'plain http is allowed only to 127.0.0.1, [::1] or localhost';
   throw wrong(`"${base}": ${only}; write https://${host}`);
 }
 
 /** Throws an ArgumentError at once where a base address is not allowed. */
 export function createAccess(options: ExchangeOptions): Access {
-  const { clock, credentials, nonce } = options;
-  const origins = options.bases.map(originOf);
+  const { clock, credentials, nonce, allowPlainHttp = false } = options;
+  const origins = options.bases.map((base) => originOf(base, allowPlainHttp));
   const transport =
     options.transport ??
     createTransport({

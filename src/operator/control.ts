@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { type IncomingHttpHeaders, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { type ControlRoutes, createRoutes, describeMistake } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, describeFound, errorBody } from './control-sources.ts';
@@ -9,13 +10,13 @@ import { codeOf, type ListenAddress, limitConnections, listenError, urlOf } from
 import { placeSocket, type SocketAccess, type SocketFile } from './socket.ts';
 
 export interface ControlOptions {
-  /** Unix sockets, or addresses of the loopback; all of them answer the same. */
+  /** Unix sockets and TCP addresses; all of them answer the same. */
   readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given, and never more. */
   readonly mostConnections?: number;
   /** Who may connect to the Unix sockets; the user of this process unless given. */
   readonly access?: SocketAccess;
-  /** The bearer token that requests over loopback need, asked for at each of them; null where none is configured. */
+  /** The bearer token that requests over TCP need, asked for at each; null where none is configured: then only loopback is served. */
   readonly token: () => string | null;
   readonly sources: ControlSources;
   /** Blots secrets out of what a refusal repeats of its request. */
@@ -230,8 +231,9 @@ const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Keeps out who reaches the listener without having been meant to. A web page in a browser of this host may send requests
- * to loopback: it cannot hide its origin, and one that gave its own name the address 127.0.0.1 cannot hide that name.
- * Throws `ControlRefusal`.
+ * to loopback: it cannot hide its origin, and one that gave its own name the address 127.0.0.1 cannot hide that name. An
+ * address that other hosts reach has names that nobody knows here: there the token decides alone, and it is always asked
+ * for. Throws `ControlRefusal`.
  */
 function checkSender(headers: IncomingHttpHeaders, address: ListenAddress, token: () => string | null): void {
   const site = headers['sec-fetch-site'];
@@ -241,22 +243,26 @@ function checkSender(headers: IncomingHttpHeaders, address: ListenAddress, token
   }
   // The permissions of the file decide who may use a Unix socket.
   if (address.kind === 'unix') return;
+  const local = isLoopback(address.host);
   const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '');
-  if (name === undefined || ![...LOCAL_NAMES, address.host.toLowerCase()].includes(name)) {
+  if (local && (name === undefined || ![...LOCAL_NAMES, address.host.toLowerCase()].includes(name))) {
     const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
     throw new ControlRefusal('wrong_host', text);
   }
   const wanted = token();
-  if (wanted !== null) checkToken(headers.authorization, wanted);
+  if (wanted !== null || !local) checkToken(headers.authorization, wanted);
 }
 
-function checkToken(header: string | undefined, token: string): void {
+/** Without a token nothing fits. */
+function checkToken(header: string | undefined, token: string | null): void {
   const given = /^bearer +(.*)$/is.exec(header ?? '')?.[1];
   const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest();
   // Node reads headers byte by byte, so that their text is UTF-8 only after going back to the bytes. Digests are compared:
   // the time that takes tells neither the length of the token nor how much of it was right.
   const fits =
-    given !== undefined && timingSafeEqual(digest(Buffer.from(given, 'latin1')), digest(Buffer.from(token)));
+    given !== undefined &&
+    token !== null &&
+    timingSafeEqual(digest(Buffer.from(given, 'latin1')), digest(Buffer.from(token)));
   if (fits) return;
   const [found, challenge] =
     header === undefined

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SchemaNode } from '../../src/config/schema.ts';
 import { FileSchema } from '../../src/config/schema.ts';
 import { ENVIRONMENT, FILE, load, loadWell, problemsOf, SECRETS } from './fixture.ts';
@@ -152,6 +155,27 @@ control: { listen: ["unix:/run/killswitchd/control.sock"] }
       'exchange.baseUrls: only https://exchange.example is used for renewals, the others only with exchange.sameAccount: true',
       'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
     ]);
+  });
+
+  it('takes plain http to another host, and a control address that others reach, only where asked to, and says so', () => {
+    const plain = FILE.replace('[https://exchange.example]', '[http://exchange:17480], allowPlainHttp: true');
+    expect(loadWell(plain).warnings).toContainEqual(
+      expect.stringMatching(/^exchange.allowPlainHttp: .*http:\/\/exchange:17480 can read the API key/),
+    );
+    expect(problemsOf(load(plain.replace('true', 'false')))).toContain('which is not encrypted');
+
+    const folder = mkdtempSync(join(tmpdir(), 'killswitchd-load-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const tokenFile = join(folder, 'token');
+    writeFileSync(tokenFile, 'a-token-of-some-length', { mode: 0o600 });
+    const control = { KILLSWITCHD_CONTROL_LISTEN: '0.0.0.0:17478' };
+    expect(problemsOf(load(FILE, { ...SECRETS, ...control }))).toContain(
+      'or any other with control.tokenFile',
+    );
+    const token = { ...control, KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile };
+    expect(loadWell(FILE, { ...SECRETS, ...token }).warnings).toContainEqual(
+      expect.stringMatching(/^control.listen: other hosts can reach 0\.0\.0\.0:17478/),
+    );
   });
 
   it('needs neither address nor key with an embedded exchange, and uses no other address then', () => {

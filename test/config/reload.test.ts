@@ -60,6 +60,7 @@ const FIXED: readonly [string, unknown, string][] = [
     ['https://eu.exchange.example', 'https://exchange.example'],
     'runs with https://exchange.example, found https://eu.exchange.example, https://exchange.example',
   ],
+  ['exchange.allowPlainHttp', true, 'runs with false, found true'],
   ['exchange.sameAccount', true, 'runs with false, found true'],
   ['exchange.nonce', 'window', 'runs with increasing, found window'],
   ['exchange.budgetShare', 0.25, 'runs with 0.5, found 0.25'],

@@ -111,6 +111,32 @@ describe('over loopback', () => {
   });
 });
 
+describe('over an address that other hosts reach', () => {
+  const name = (authorization?: string) => ({
+    headers: { host: 'killswitchd:17478', ...(authorization === undefined ? {} : { authorization }) },
+  });
+
+  test('any Host header is good with the token, and none without', async () => {
+    const spy = createSpy();
+    const control = await start(spy, ['0.0.0.0:0'], () => TOKEN);
+    const ask = asker(control.addresses[0]?.replace('0.0.0.0', '127.0.0.1'));
+    expect((await ask('/v1/trip', name())).status).toBe(401);
+    expect((await ask('/v1/trip', name(`Bearer ${latin(TOKEN)}x`))).status).toBe(401);
+    expect(spy.calls).toEqual([]);
+    expect((await ask('/v1/trip', name(`Bearer ${latin(TOKEN)}`))).status).toBe(200);
+  });
+
+  test('nobody is let in where there is no token, not even this host', async () => {
+    const spy = createSpy();
+    const control = await start(spy, ['0.0.0.0:0'], () => null);
+    const ask = asker(control.addresses[0]?.replace('0.0.0.0', '127.0.0.1'));
+    for (const authorization of [undefined, 'Bearer ', 'Bearer null']) {
+      expect((await ask('/v1/trip', name(authorization))).status).toBe(401);
+    }
+    expect(spy.calls).toEqual([]);
+  });
+});
+
 describe('over a Unix socket', () => {
   test('no token is wanted: the permissions of the file decide', async () => {
     const spy = createSpy();
