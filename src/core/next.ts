@@ -104,6 +104,8 @@ export function lastChanceMs(state: CoreState, slackMs: number, gapMs: number, a
 function sparseGapMs(state: CoreState, market: MarketState): number | null {
   if (state.phase.kind === 'stopping' || (market.goal === 'guard' && isSalvageable(state, market)))
     return null;
+  // A stale nonce says nothing about the key or the market: the probe is not over.
+  if (market.staleNonces > 0) return null;
   if (state.key.refused !== null) return probeGapMs(state.key.refusals, state.key.accepted);
   return market.refusals === 0 ? null : probeGapMs(market.refusals, market.confirmedOnce);
 }

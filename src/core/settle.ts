@@ -2,7 +2,7 @@ import { believeApplied, believeDeleted, believeNotApplied, believeUnknown, isRe
 import { gapToKeyProbeMs, giveUp, silentMs } from './dispatch.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { follow } from './goal.ts';
-import { askFor, schedule } from './next.ts';
+import { askFor, schedule, UNPROTECTED_GAP_MS } from './next.ts';
 import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
   type Attempt,
@@ -20,7 +20,7 @@ const LOOKS = 2;
 const FAILURES = 3;
 /** While an address is down it is pinged this often, so that its recovery is seen at once. */
 const RECOVERY_PING_MS = 500;
-/** A stale nonce is answered with a new one at once, this many times in a row. */
+/** A stale nonce is answered with a new one at once, this many times in a row, and after that at the usual distance. */
 const NONCE_RETRIES = 3;
 /** An outage that ends sooner is a flapping exchange: who hurried after each would make a storm. */
 const HURRIES_FROM_MS = 500;
@@ -255,11 +255,14 @@ function react(
       break;
     case 'nonce':
       heardFrom(state, base, attempt, out);
-      if (wasOvertaken || market.staleNonces >= NONCE_RETRIES) break;
+      if (wasOvertaken) break;
       market.staleNonces += 1;
-      market.askedMs = state.now.monoMs;
       // Nothing was said about the key: the probe is not over.
-      state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs);
+      state.key.nextProbeMs = Math.min(
+        state.key.nextProbeMs,
+        state.now.monoMs + (market.staleNonces > NONCE_RETRIES ? UNPROTECTED_GAP_MS : 0),
+      );
+      if (market.staleNonces <= NONCE_RETRIES) market.askedMs = state.now.monoMs;
       break;
     case 'refused':
       heardFrom(state, base, attempt, out);
