@@ -387,9 +387,11 @@ function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effe
   for (const market of state.markets) {
     market.probes = 0;
     if (market.cycleSinceMs === null || market.refusals > 0) continue;
-    // What is on its way may never be answered. Who has an answer of its own keeps its gap through a short outage.
-    const isOpen = market.belief.writes.at(-1)?.status === 'open';
-    if (isOpen || (lastedMs >= HURRIES_FROM_MS && market.lastWrittenMs < at.monoMs)) askFor(state, market);
+    // What is on its way, or was just given up, may never be answered. Who has an answer keeps its gap through a short outage.
+    const newest = market.belief.writes.at(-1)?.status;
+    const isUnanswered = newest === 'open' || newest === 'abandoned';
+    if (isUnanswered || (lastedMs >= HURRIES_FROM_MS && market.lastWrittenMs < at.monoMs))
+      askFor(state, market);
   }
 }
 
