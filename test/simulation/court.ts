@@ -320,8 +320,11 @@ export interface MarketLog {
   triedMs: number;
   renewedMs: number;
   confirmedMs: number;
-  /** Renewals since that one left: all that could have kept the timer. */
-  renewals: number;
+  /**
+   * When renewals left after that one did, on the monotonic clock of their host: all that could have kept the timer. One
+   * that left before the answer is among them.
+   */
+  later: readonly number[];
 }
 
 /** The requests on the wire and the answers that the daemons told of. */
@@ -347,7 +350,7 @@ export function createWireLog(nowMs: () => number): WireLog {
       triedMs: never,
       renewedMs: never,
       confirmedMs: never,
-      renewals: 0,
+      later: [],
     };
     markets.set(market, log);
     return log;
@@ -359,7 +362,7 @@ export function createWireLog(nowMs: () => number): WireLog {
       if (!renews) return;
       const log = of(by, market);
       log.renewedMs = nowMs();
-      log.renewals += 1;
+      log.later = [...log.later, by.clock.now().monoMs];
     },
     onNotice(by, notice) {
       if (notice.kind === 'outage-began' || notice.kind === 'unauthorised') logOf(by).troubles += 1;
@@ -369,7 +372,9 @@ export function createWireLog(nowMs: () => number): WireLog {
       if (notice.kind !== 'renewed') return;
       const log = of(by, notice.market);
       log.confirmedMs = nowMs();
-      log.renewals = 0;
+      const decidedMs = by.clock.now().monoMs - notice.durationMs - TOLERANCE_MS;
+      const confirmed = log.later.findIndex((leftMs) => leftMs >= decidedMs);
+      log.later = confirmed < 0 ? [] : log.later.slice(confirmed + 1);
     },
   };
 }

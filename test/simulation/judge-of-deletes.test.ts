@@ -200,6 +200,29 @@ describe('invariant 8, lapses: a judge sees', () => {
     expect(room.findings()).toEqual([`8 lapses: M0_USDT: ${DAEMON} calls a lapse possible that is certain`]);
   });
 
+  it.each([
+    { besides: false, says: [`8 lapses: M0_USDT: ${DAEMON} calls a lapse possible that is certain`] },
+    { besides: true, says: [] },
+  ])(
+    'a lapse called possible that stamps show, unless another renewal left in time ($besides)',
+    ({ besides, says }) => {
+      const room = createCourtroom(calm({ watched: false }));
+      room.judge.onWrite(room.sent(60));
+      const ends = room.arm(60);
+      room.pass(15);
+      if (besides) room.judge.onWrite(room.sent(60));
+      room.pass(5);
+      room.renewed(ends);
+      room.pass(60_000);
+      room.fire(ends);
+      room.pass(10_000);
+      room.judge.onWrite(room.sent(60));
+      room.arm(60);
+      room.lapsed('possible');
+      expect(room.findings().filter((finding) => finding.startsWith('8'))).toEqual(says);
+    },
+  );
+
   it('a certain lapse of a timer that never fired', () => {
     const room = createCourtroom(calm());
     room.renewed(60);

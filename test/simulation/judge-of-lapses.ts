@@ -148,7 +148,8 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     if (plan.nonce !== 'increasing' || known.atEdge || !hasFired(truth, known)) return false;
     const firedForMs = truth.remadeMs - truth.lastFiredMs;
     return (
-      log.of(incarnation, truth.market).renewals === 1 && firedForMs > CLEARLY_MS + plan.cancellationDelayMs
+      log.of(incarnation, truth.market).later.length === 1 &&
+      firedForMs > CLEARLY_MS + plan.cancellationDelayMs
     );
   }
 
