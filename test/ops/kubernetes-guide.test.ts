@@ -154,8 +154,8 @@ it('image: builds with arguments that the Dockerfile has, and runs what is in it
   const section = guide.slice(guide.indexOf('\n## Image\n'), guide.indexOf('\n## Kubernetes\n'));
   const args = new Set(section.match(/\b[A-Z]+_IMAGE\b/g));
   expect([...dockerfile.matchAll(/^ARG (\w+_IMAGE)=/gm)].map(([, name]) => name)).toEqual([...args]);
-  const { entrypoint, user } = imageDefaults();
-  expect(section).toContain(`Node at \`${entrypoint[0]}\``);
+  const { program, user } = imageDefaults();
+  expect(section).toContain(`Node at \`${program[0]}\``);
   expect(new Set(section.match(/(?<=\buser )\d+/g))).toEqual(new Set([String(user[0])]));
   const variables = words.flatMap((word, at) =>
     words[at - 1] === '--env' ? [word.split('=')[0] ?? ''] : [],
@@ -182,7 +182,7 @@ it('image: builds with arguments that the Dockerfile has, and runs what is in it
   const images = words.filter((word) => word.startsWith('killswitchd:'));
   expect(new Set(images)).toEqual(new Set([`killswitchd:${version}`]));
   const exec = calls.find((call) => call[1] === 'exec') ?? [];
-  expect(exec.slice(3, 5)).toEqual(imageDefaults().entrypoint);
+  expect(exec.slice(3, 5)).toEqual(imageDefaults().program);
 });
 
 it('trial: applies what is rendered, and asks pods and containers that are in it', () => {
@@ -198,7 +198,7 @@ it('trial: applies what is rendered, and asks pods and containers that are in it
   const there = containersOf(podOf(manifests)).map(({ name }) => name);
   expect(containers.filter((name) => !there.includes(name))).toEqual([]);
   expect(asked.calls.find((call) => call.includes('exec'))?.slice(-3)).toEqual([
-    ...imageDefaults().entrypoint,
+    ...imageDefaults().program,
     'status',
   ]);
   const forwarded = asked.calls.find((call) => call.includes('port-forward'))?.at(-1);

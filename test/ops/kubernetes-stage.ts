@@ -168,6 +168,7 @@ function makeRoot(own: string, dist: string): { root: string; mounts: Mount[] } 
   // The names of Services: everything is on this host.
   writeFileSync(join(root, 'etc/hosts'), '127.0.0.1 localhost bot maker taker\n');
   const mounts = [
+    { from: '/usr/bin/tini-static', to: '/tini' },
     { from: realpathSync(process.execPath), to: '/nodejs/bin/node' },
     { from: dist, to: '/app/dist' },
     ...['node_modules', 'package.json', 'config'].map((name) => ({
@@ -178,7 +179,7 @@ function makeRoot(own: string, dist: string): { root: string; mounts: Mount[] } 
   ];
   for (const { to } of mounts) {
     const place = join(root, to);
-    const isFile = to.endsWith('/node') || to.endsWith('.json');
+    const isFile = ['/tini', '/nodejs/bin/node', '/app/package.json'].includes(to);
     mkdirSync(isFile ? dirname(place) : place, { recursive: true });
     if (isFile) writeFileSync(place, '');
   }

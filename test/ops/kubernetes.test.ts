@@ -220,7 +220,7 @@ describe('the sidecar', () => {
 
   it('guards a sample bot that is in the image', () => {
     const [node, script = ''] = bot?.command ?? [];
-    expect(node).toBe(imageDefaults().entrypoint[0]);
+    expect(node).toBe(imageDefaults().program[0]);
     expect(readFileSync(join(ROOT, script.replace('/app/', '')), 'utf8')).toContain('KILLSWITCHD_CONTROL');
     expect(bot?.image).toBe(daemon.image);
   });

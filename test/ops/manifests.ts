@@ -191,6 +191,8 @@ export function notRestricted(pod: PodSpec & Readonly<Record<string, unknown>>):
 /** What the Dockerfile tells a container runtime, as far as a manifest leaves it to the image. */
 export function imageDefaults(): {
   entrypoint: string[];
+  /** What the entry point starts under its init. */
+  program: string[];
   command: string[];
   env: Record<string, string>;
   user: number[];
@@ -199,8 +201,10 @@ export function imageDefaults(): {
   const list = (instruction: string) =>
     JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(text)?.[1] ?? '[]') as string[];
   const variables = /^ENV (.*)$/m.exec(text)?.[1] ?? '';
+  const entrypoint = list('ENTRYPOINT');
   return {
-    entrypoint: list('ENTRYPOINT'),
+    entrypoint,
+    program: entrypoint.slice(entrypoint.indexOf('--') + 1),
     command: list('CMD'),
     user: (/^USER (\d+:\d+)$/m.exec(text)?.[1] ?? '').split(':').map(Number),
     env: Object.fromEntries(variables.split(' ').map((pair) => pair.split('=') as [string, string])),
