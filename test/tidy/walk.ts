@@ -1,0 +1,169 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { asker, controlsOf } from '../process/control.ts';
+import { stageFor } from '../process/harness.ts';
+import { eventually, ROOT, sleep } from '../process/program.ts';
+import { reloadBySignal, writeConfig } from '../process/reloading.ts';
+
+const HELP = `npm run walk [-- PHASE...]
+
+Prints the files and functions of src that run in the daemon, phase by phase, and fails where they are more than the
+goal. V8 counts them (precise coverage). Phases: renewing (15 s), beat, reload, stop.
+`;
+
+interface Phase {
+  readonly goal: { readonly files: number; readonly functions?: number };
+  readonly play: (ending: Ending) => Promise<Walk>;
+}
+
+const PHASES: Readonly<Record<string, Phase>> = {
+  renewing: { goal: { files: 30, functions: 110 }, play: walkRenewing },
+  beat: { goal: { files: 20 }, play: walkBeat },
+  reload: { goal: { files: 35 }, play: walkReload },
+  stop: { goal: { files: 35 }, play: walkStop },
+};
+
+/** Long enough for what a scrape, a start and its first renewals leave behind to be over. */
+const SETTLE_MS = 12_000;
+const RENEWING_MS = 15_000;
+/** Until a beat has been taken in. */
+const AFTERWARDS_MS = 300;
+
+interface Script {
+  readonly url: string;
+  readonly functions: readonly {
+    readonly functionName: string;
+    readonly ranges: readonly { readonly startOffset: number; readonly count: number }[];
+  }[];
+}
+
+type Ending = Parameters<typeof stageFor>[0];
+
+/** File to what ran in it, each as `name:line`. */
+type Walk = ReadonlyMap<string, readonly string[]>;
+
+function walkOf(scripts: readonly Script[]): Walk {
+  const walk = new Map<string, string[]>();
+  for (const { url, functions } of scripts) {
+    const path = fileURLToPath(url.split('?', 1)[0] ?? url);
+    const text = readFileSync(path, 'utf8');
+    const ran = functions.flatMap(({ functionName, ranges: [range] }) => {
+      // The function that starts at 0 is the module itself: it runs when the file is loaded.
+      if (range === undefined || range.count === 0 || range.startOffset === 0) return [];
+      const line = text.slice(0, range.startOffset).split('\n').length;
+      return [`${functionName === '' ? 'anonymous' : functionName}:${line}`];
+    });
+    if (ran.length > 0) walk.set(relative(join(ROOT, 'src'), path), ran);
+  }
+  return new Map([...walk].toSorted(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** A daemon whose walk can be taken, window by window. */
+async function watchedDaemon(ending: Ending, mode: 'beat' | 'none', timeoutSeconds: readonly number[]) {
+  const stage = stageFor(ending);
+  const exchange = await stage.exchange();
+  const into = join(stage.directory, 'walk');
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: timeoutSeconds.map((seconds, index) => ({ market: `M${index}_USDT`, timeoutSeconds: seconds })),
+    config: {
+      liveness: mode === 'beat' ? { mode, ttlSeconds: 60 } : { mode },
+      control: { listen: ['127.0.0.1:0'] },
+      shutdown: { policy: 'delete' },
+    },
+    env: { WALK: into, NODE_OPTIONS: `--import=${new URL('walk-coverage.ts', import.meta.url).href}` },
+    cold: true,
+  });
+  const [address = ''] = await controlsOf(daemon);
+  const ask = asker(ending, address);
+  const beat = async () => {
+    const { status, text } = await ask('/v1/beat');
+    if (status !== 200) throw new Error(`the beat was refused: ${text}`);
+  };
+  let window = 0;
+  /** What ran since the last time. */
+  const take = async (): Promise<Walk> => {
+    const file = `${into}.${window++}`;
+    if (!daemon.hasExited()) daemon.signal('SIGUSR2');
+    return eventually(file, 10_000, () =>
+      existsSync(file) ? walkOf(JSON.parse(readFileSync(file, 'utf8')) as Script[]) : null,
+    );
+  };
+  const renewals = () => daemon.metric('killswitch_renewals_total');
+  /** Until a renewal is over. The next of a market with a long timeout comes 10 s later. */
+  const renewal = async () => {
+    const before = await renewals();
+    await eventually('a renewal', 15_000, async () => ((await renewals()) > before ? true : null));
+    await sleep(AFTERWARDS_MS);
+    await take();
+  };
+  // The second beat loads and compiles nothing any more.
+  if (mode === 'beat') await beat();
+  await daemon.ready();
+  if (mode === 'beat') await beat();
+  return { daemon, beat, take, renewal };
+}
+
+async function walkRenewing(ending: Ending): Promise<Walk> {
+  const { take } = await watchedDaemon(ending, 'beat', [10, 12, 15]);
+  await sleep(SETTLE_MS);
+  await take();
+  await sleep(RENEWING_MS);
+  return take();
+}
+
+async function walkBeat(ending: Ending): Promise<Walk> {
+  const { beat, take, renewal } = await watchedDaemon(ending, 'beat', [600]);
+  await renewal();
+  await beat();
+  await sleep(AFTERWARDS_MS);
+  return take();
+}
+
+/** A reload that changes the timeout of a market, which is renewed at once. */
+async function walkReload(ending: Ending): Promise<Walk> {
+  const { daemon, take, renewal } = await watchedDaemon(ending, 'none', [600]);
+  await renewal();
+  writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace(':600}', ':500}'));
+  await reloadBySignal(daemon, 'reloaded');
+  return take();
+}
+
+/** A stop that deletes a timer. */
+async function walkStop(ending: Ending): Promise<Walk> {
+  const { daemon, take, renewal } = await watchedDaemon(ending, 'none', [600]);
+  await renewal();
+  daemon.signal('SIGTERM');
+  await daemon.exit(30_000);
+  return take();
+}
+
+function report(phase: string, { files, functions = Number.POSITIVE_INFINITY }: Phase['goal'], walk: Walk) {
+  const count = [...walk.values()].flat().length;
+  const isKept = walk.size <= files && count <= functions;
+  const bound = Number.isFinite(functions) ? ` (goal ${functions})` : '';
+  const counted = `${walk.size} files (goal ${files}), ${count} functions${bound}`;
+  process.stdout.write(`${phase}: ${counted}: ${isKept ? 'kept' : 'MISSED'}\n`);
+  for (const [file, names] of walk) process.stdout.write(`  ${file}: ${names.join(', ')}\n`);
+  return isKept;
+}
+
+async function run(wanted: readonly string[]): Promise<void> {
+  const names = wanted.length === 0 ? Object.keys(PHASES) : wanted;
+  for (const name of names) {
+    const phase = PHASES[name];
+    if (phase === undefined) throw new Error(`unknown phase ${name}\n\n${HELP}`);
+    const ends: (() => unknown)[] = [];
+    const ending = { onTestFinished: (end: () => unknown) => void ends.unshift(end) } as Ending;
+    try {
+      if (!report(name, phase.goal, await phase.play(ending))) process.exitCode = 1;
+    } finally {
+      for (const end of ends) await end();
+    }
+  }
+}
+
+const args = process.argv.slice(2);
+if (args.includes('--help')) process.stdout.write(HELP);
+else await run(args);
