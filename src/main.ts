@@ -103,6 +103,7 @@ const edge: Edge = {
   out: (line) => write(1, `${line}\n`, 'out'),
   err: (line) => write(stderr, `${line}\n`, 'err'),
   terminal,
+  errorTerminal: isatty(2),
   ...(terminal ? { screen } : {}),
   ...(isatty(0) && isatty(2) ? { ask } : {}),
   input,

@@ -1,13 +1,15 @@
-import { type Command, Option } from 'commander';
+import { Argument, type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
+import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments, checkUnit } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { tidy } from '../util/redact.ts';
 import { type AccessFlags, findApiAccess } from './api-access.ts';
 import { describeFailure } from './api-failure.ts';
 import { CommandError, conclude } from './command-error.ts';
+import { offer } from './command-table.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 import { type Column, layOut, paint } from './table.ts';
 
@@ -42,13 +44,18 @@ export function registerApi(program: Command, edge: Edge): void {
   program
     .command('api')
     .description('call one operation of the exchange and print its reply as JSON')
-    .argument('[operation]', 'one of those that --list shows')
+    .addArgument(offer(new Argument('[operation]', 'which operation'), Object.keys(OPERATIONS)))
     .argument('[json]', 'its arguments as a JSON object; - reads them from standard input')
     .option('--list', 'show the operations and call none')
     .option('--yes', 'do it: needed where money is moved')
-    .option('--amount-in <unit>', 'quote or base: what the exchange counts the amount of a buy in')
+    .addOption(
+      offer(
+        new Option('--amount-in <unit>', 'what the exchange counts the amount of a buy in'),
+        AMOUNT_UNITS,
+      ),
+    )
     .option('--base-url <url>', 'base address of the exchange (KILLSWITCHD_BASE_URL)')
-    .addOption(new Option('--access-token-file <file>', 'file with the OAuth 2.0 token for orderHistory'))
+    .option('--access-token-file <file>', 'file with the OAuth 2.0 token for orderHistory')
     .option('--json', 'errors as JSON on standard output, too; with --list the list as JSON')
     .option('--config <file>', 'configuration file; of it only exchange is read (KILLSWITCHD_CONFIG)')
     .action((name: string | undefined, json: string | undefined, flags: Flags) =>

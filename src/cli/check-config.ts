@@ -6,6 +6,7 @@ import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 import { checkHost } from './host-check.ts';
 import { checkLive, type LiveResult } from './live-check.ts';
+import { tellWrong } from './start.ts';
 
 /** Asks the exchange itself about a configuration that is right on paper. */
 export type LiveCheck = (config: Config, edge: Pick<Edge, 'out' | 'err'>) => Promise<LiveResult>;
@@ -32,11 +33,12 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
       new Option('--format <format>', 'how to show the result').choices(['text', 'json']).default('text'),
     )
     .action(async (options: Record<string, unknown>) => {
-      const loaded = loadConfig({ env: edge.env, flags: flagsFrom(options) });
+      const flags = flagsFrom(options);
+      const loaded = loadConfig({ env: edge.env, flags });
       const asJson = options['format'] === 'json';
       if (loaded.kind === 'invalid') {
         if (asJson) edge.out(JSON.stringify({ ok: false, problems: loaded.problems }, null, 2));
-        for (const problem of loaded.shown) edge.err(problem);
+        tellWrong(edge, flags, loaded.shown);
         edge.finish(EXIT.config);
         return;
       }

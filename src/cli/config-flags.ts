@@ -1,54 +1,42 @@
 import { type Command, Option } from 'commander';
-import type { Flags } from '../config/environment.ts';
+import { type Flags, SETTINGS } from '../config/environment.ts';
+import { offer } from './command-table.ts';
+
+type FlagName = Exclude<keyof Flags, 'embeddedExchange'>;
+
+/** What is given to each flag, and what it says. Variable, allowed values and the checks come from the settings. */
+const WORDS: Readonly<Record<FlagName, readonly [given: string, description: string]>> = {
+  config: ['file', 'configuration file, YAML or JSON'],
+  markets: ['list', 'markets as MARKET[:SECONDS[:TYPE+TYPE]],... instead of those of the file; repeatable'],
+  timeoutSeconds: ['seconds', 'timeout of markets that give none'],
+  shard: [
+    'i/n',
+    'guard the markets of shard I of N only, counted from 0; I may be the name of a StatefulSet pod',
+  ],
+  livenessMode: ['mode', 'how the daemon knows that the bot lives'],
+  shutdownPolicy: ['policy', 'what a stop does with the timers'],
+  webListen: ['host:port', 'address of status page, health and metrics; repeatable'],
+  controlListen: ['address', 'unix:/PATH or HOST:PORT, where bots and commands reach the daemon; repeatable'],
+  logLevel: ['level', 'the least important lines that are written'],
+  logFormat: ['format', 'how the lines of the log are written'],
+};
 
 /** The flags that `run`, `exec` and `check-config` share. Their values are checked with the rest of the configuration. */
 export function addConfigFlags(command: Command): Command {
   const collect = (value: string, before: readonly string[] | undefined) => [...(before ?? []), value];
-  return command
-    .option('--config <file>', 'configuration file, YAML or JSON (KILLSWITCHD_CONFIG)')
-    .addOption(
-      new Option(
-        '--markets <list>',
-        'markets as MARKET[:SECONDS[:TYPE+TYPE]],... instead of those of the file; repeatable (KILLSWITCHD_MARKETS)',
-      ).argParser(collect),
-    )
-    .option('--timeout-seconds <seconds>', 'timeout of markets that give none (KILLSWITCHD_TIMEOUT_SECONDS)')
-    .option(
-      '--shard <i/n>',
-      'guard the markets of shard I of N only, counted from 0; I may be the name of a StatefulSet pod (KILLSWITCHD_SHARD)',
-    )
-    .option(
-      '--liveness-mode <mode>',
-      'how the daemon knows that the bot lives: beat, file, http, process or none (KILLSWITCHD_LIVENESS_MODE)',
-    )
-    .option(
-      '--shutdown-policy <policy>',
-      'what a stop does with the timers: delete, keep or handoff (KILLSWITCHD_SHUTDOWN_POLICY)',
-    )
-    .addOption(
-      new Option(
-        '--web-listen <host:port>',
-        'address of status page, health and metrics; repeatable (KILLSWITCHD_WEB_LISTEN)',
-      ).argParser(collect),
-    )
-    .option('--log-level <level>', 'trace, debug, info, warn, error or fatal (KILLSWITCHD_LOG_LEVEL)')
-    .option('--log-format <format>', 'json, journal or text (KILLSWITCHD_LOG_FORMAT)');
+  for (const { flag, list, node, variable } of SETTINGS) {
+    if (flag === null) continue;
+    const [given, description] = WORDS[flag.key];
+    const option = new Option(`${flag.name} <${given}>`, `${description} (${variable})`);
+    if (list) option.argParser(collect);
+    command.addOption(offer(option, (node.enum ?? []).map(String)));
+  }
+  return command;
 }
 
 /** What commander read, as `loadConfig` takes it. Other options of the same command are ignored. */
 export function flagsFrom(options: Readonly<Record<string, unknown>>): Flags {
-  const text = (key: string) => (typeof options[key] === 'string' ? options[key] : undefined);
-  const list = (key: string) => (Array.isArray(options[key]) ? options[key].map(String) : undefined);
-  return {
-    config: text('config'),
-    markets: list('markets'),
-    timeoutSeconds: text('timeoutSeconds'),
-    shard: text('shard'),
-    livenessMode: text('livenessMode'),
-    shutdownPolicy: text('shutdownPolicy'),
-    webListen: list('webListen'),
-    logLevel: text('logLevel'),
-    logFormat: text('logFormat'),
-    embeddedExchange: options['embeddedExchange'] === true,
-  };
+  const names = Object.keys(WORDS);
+  const given = Object.fromEntries(Object.entries(options).filter(([name]) => names.includes(name)));
+  return { ...given, embeddedExchange: options['embeddedExchange'] === true };
 }

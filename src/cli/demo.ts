@@ -70,6 +70,6 @@ function introduce(timeline: Timeline): void {
 function conclude(timeline: Timeline): void {
   timeline.title(
     'That was all. Next, your own bot: copy a client for Python, TypeScript or shell from config/clients, and start it with',
-    'killswitchd exec --embedded-exchange --markets BTC_USDT -- YOUR-BOT',
+    'killswitchd exec --embedded-exchange --markets BTC_USDT --liveness-mode beat --control-listen 127.0.0.1:0 -- python3 YOUR-BOT.py',
   );
 }

@@ -13,6 +13,17 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
+/** What each of them means, in the words of manual and README. */
+export const MEANINGS = {
+  0: 'done; for `run`: a clean stop',
+  64: 'the command line makes no sense',
+  69: 'an address cannot be reached, or cannot be listened on by `exchange`',
+  70: 'an internal error, all timers were left alone',
+  75: 'stopped, but a timer that was to be deleted may stand or have fired',
+  77: 'the exchange refuses the key (`check-config --live`)',
+  78: 'the configuration, or an address of `web.listen`, cannot be used',
+} as const satisfies Record<ExitCode, string>;
+
 /** The signals that commands listen to. */
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
 
@@ -33,6 +44,8 @@ export interface Edge {
   readonly err: (line: string) => void;
   /** Standard output is a terminal: colours and progress are welcome. */
   readonly terminal: boolean;
+  /** Standard error is a terminal, which is where the log of `exec` goes. */
+  readonly errorTerminal?: boolean;
   /** There where standard output is a terminal. */
   readonly screen?: Screen;
   /**

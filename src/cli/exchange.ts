@@ -1,5 +1,5 @@
 import { openSync, readFileSync, writeSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { checkWebListen } from '../config/addresses.ts';
 import { readTokenFile } from '../config/secrets.ts';
@@ -22,18 +22,8 @@ import {
 import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';
+import { CommandError, conclude } from './command-error.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
-
-/** Something that the caller must correct before the exchange can start. */
-class StartError extends Error {
-  override readonly name = 'StartError';
-  readonly exitCode: ExitCode;
-
-  constructor(exitCode: ExitCode, message: string) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
 
 interface Plan {
   readonly server: Omit<SimulatedServerOptions, 'clock'>;
@@ -47,7 +37,7 @@ interface Flags {
   readonly listen: string;
   readonly allowRemote?: boolean;
   readonly tokenFile?: string;
-  readonly profile: string;
+  readonly profile: Profile;
   readonly markets?: string;
   readonly orders?: string;
   readonly keys?: string;
@@ -71,7 +61,9 @@ export function registerExchange(program: Command, edge: Edge): void {
     .option('--listen <host:port>', 'where to listen; port 0 takes a free one', '127.0.0.1:17480')
     .option('--allow-remote', 'allow an address that other hosts can reach')
     .option('--token-file <file>', 'file with the token that opens /simulator to other hosts')
-    .option('--profile <profile>', `whose answers to give: ${PROFILES.join(' or ')}`, 'documented')
+    .addOption(
+      new Option('--profile <profile>', 'whose answers to give').choices(PROFILES).default('documented'),
+    )
     .option(
       '--markets <markets>',
       'the only markets there are, with commas between (default: any BASE_QUOTE)',
@@ -90,18 +82,10 @@ export function registerExchange(program: Command, edge: Edge): void {
     .option('--manual-time', 'let the clock stand still but for POST /simulator/advance')
     .option('--enable-new-addresses', 'enable create-new-address for the account')
     .option('--event-log <file>', 'append every event to this file as a line of JSON')
-    .action(async (flags: Flags) => {
-      try {
-        await runExchange(readPlan(flags, edge), edge);
-      } catch (error) {
-        if (!(error instanceof StartError)) throw error;
-        edge.err(`killswitchd exchange: ${error.message}`);
-        edge.finish(error.exitCode);
-      }
-    });
+    .action((flags: Flags) => conclude('exchange', edge, () => runExchange(readPlan(flags, edge), edge)));
 }
 
-async function runExchange(plan: Plan, edge: Edge): Promise<void> {
+async function runExchange(plan: Plan, edge: Edge): Promise<ExitCode> {
   const server = await listen(plan);
   const { log } = server.exchange;
   for (const event of log.since(0)) plan.append(event);
@@ -115,6 +99,7 @@ async function runExchange(plan: Plan, edge: Edge): Promise<void> {
   edge.out(server.url);
   for (const line of introduce(plan, server)) edge.out(line);
   log.subscribe(createNarrator(edge.out));
+  return EXIT.ok;
 }
 
 async function listen({ server, files }: Plan): Promise<SimulatedServer> {
@@ -124,11 +109,11 @@ async function listen({ server, files }: Plan): Promise<SimulatedServer> {
     if (error instanceof SetupError) {
       const { path, message } = error;
       const flag = path.replace('/simulator/', '--');
-      throw new StartError(EXIT.usage, `${flag}: ${files[path] ?? ''}: ${message}`);
+      throw new CommandError(EXIT.usage, `${flag}: ${files[path] ?? ''}: ${message}`);
     }
     const at = `${server.listen.host}:${server.listen.port}`;
     const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
-    throw new StartError(EXIT.unreachable, `cannot listen on ${at}: ${whyNot(error)}; ${advice}`);
+    throw new CommandError(EXIT.unreachable, `cannot listen on ${at}: ${whyNot(error)}; ${advice}`);
   }
 }
 
@@ -184,7 +169,7 @@ function readPlan(flags: Flags, edge: Edge): Plan {
   const balances = readAmounts('--balances', flags.balances);
   const limits = readLimits(flags.limits);
   const exchange: ExchangeOptions = {
-    profile: readProfile(flags.profile),
+    profile: flags.profile,
     markets,
     limits,
     newAddresses: flags.enableNewAddresses === true,
@@ -207,7 +192,7 @@ function readPlan(flags: Flags, edge: Edge): Plan {
 function readToken(file: string | undefined): string | null {
   if (file === undefined) return null;
   const read = readTokenFile(file);
-  if (read.kind === 'wrong') throw new StartError(EXIT.usage, `--token-file: ${read.text}`);
+  if (read.kind === 'wrong') throw new CommandError(EXIT.usage, `--token-file: ${read.text}`);
   return read.secret.reveal();
 }
 
@@ -217,7 +202,7 @@ function readAmounts(flag: string, text: string | undefined): Readonly<Record<st
   const pairs = text.split(',').map((pair) => /^([\w-]+)=(\d+(?:\.\d+)?)$/.exec(pair) ?? [pair]);
   for (const [pair, name] of pairs) {
     if (name !== undefined) continue;
-    throw new StartError(EXIT.usage, `${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
+    throw new CommandError(EXIT.usage, `${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
   }
   return Object.fromEntries(pairs.map(([, name = '', amount = '']) => [name, amount]));
 }
@@ -228,10 +213,10 @@ function readLimits(text: string | undefined): NonNullable<ExchangeOptions['limi
   for (const [name, amount] of limits) {
     if (!names.includes(name)) {
       const hint = didYouMean(name, names);
-      throw new StartError(EXIT.usage, `--limits: found "${name}"; allowed: ${names.join(', ')}${hint}`);
+      throw new CommandError(EXIT.usage, `--limits: found "${name}"; allowed: ${names.join(', ')}${hint}`);
     }
     if (!/^[1-9]\d{0,6}$/.test(amount)) {
-      throw new StartError(
+      throw new CommandError(
         EXIT.usage,
         `--limits: ${name} is ${amount}; allowed: a whole number from 1 to 9999999`,
       );
@@ -244,23 +229,17 @@ function readLimits(text: string | undefined): NonNullable<ExchangeOptions['limi
 
 function readListen(text: string, allowRemote: boolean): SimulatedServerOptions['listen'] {
   const checked = checkWebListen(text);
-  if (checked.kind === 'wrong') throw new StartError(EXIT.usage, `--listen: ${checked.text}`);
-  if (checked.value.kind !== 'tcp') throw new StartError(EXIT.usage, '--listen: expected HOST:PORT');
+  if (checked.kind === 'wrong') throw new CommandError(EXIT.usage, `--listen: ${checked.text}`);
+  if (checked.value.kind !== 'tcp') throw new CommandError(EXIT.usage, '--listen: expected HOST:PORT');
   const { port } = checked.value;
   const host = checked.value.host === 'localhost' ? '127.0.0.1' : checked.value.host;
   if (!allowRemote && !isLoopback(host)) {
-    throw new StartError(
+    throw new CommandError(
       EXIT.usage,
       `--listen: other hosts can reach ${host}; allowed: 127.0.0.1, [::1], or any address together with --allow-remote`,
     );
   }
   return { host, port };
-}
-
-function readProfile(text: string): Profile {
-  const profile = PROFILES.find((known) => known === text);
-  if (profile !== undefined) return profile;
-  throw new StartError(EXIT.usage, `--profile: found "${text}"; allowed: ${PROFILES.join(', ')}`);
 }
 
 function readMarkets(list: string | undefined): readonly string[] | 'any' {
@@ -270,7 +249,7 @@ function readMarkets(list: string | undefined): readonly string[] | 'any' {
     if (isMarketName(market)) continue;
     const meant = market.trim().toUpperCase().replace(/[-/]/, '_');
     const hint = isMarketName(meant) ? `; did you mean ${meant}?` : '';
-    throw new StartError(
+    throw new CommandError(
       EXIT.usage,
       `--markets: found "${market}"; allowed: names of the form BASE_QUOTE with commas between${hint}`,
     );
@@ -285,13 +264,13 @@ function readJson(path: string, file: string): unknown {
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const flag = path.replace('/simulator/', '--');
-    throw new StartError(EXIT.usage, `${flag}: cannot read ${file} as JSON: ${why}`);
+    throw new CommandError(EXIT.usage, `${flag}: cannot read ${file} as JSON: ${why}`);
   }
 }
 
 function readSeed(text: string): number {
   if (/^\d{1,10}$/.test(text) && Number(text) < 2 ** 32) return Number(text);
-  throw new StartError(
+  throw new CommandError(
     EXIT.usage,
     `--seed: found "${text}"; allowed: a whole number from 0 to ${2 ** 32 - 1}`,
   );
@@ -304,7 +283,7 @@ function readKey(env: Edge['env']): ApiKey {
   if (key === '' && secret === '') return DEMO_KEY;
   if (key !== '' && secret !== '') return { key, secret, account: DEFAULT_ACCOUNT };
   const [given, missing] = key === '' ? ['SECRET', 'KEY'] : ['KEY', 'SECRET'];
-  throw new StartError(
+  throw new CommandError(
     EXIT.config,
     `KILLSWITCHD_API_${given} is set and KILLSWITCHD_API_${missing} is not; set both, or neither for ${DEMO_KEY.key}`,
   );
@@ -331,6 +310,6 @@ function openToAppend(file: string): number {
     return openSync(file, 'a');
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new StartError(EXIT.usage, `--event-log: cannot append to ${file}: ${why}`);
+    throw new CommandError(EXIT.usage, `--event-log: cannot append to ${file}: ${why}`);
   }
 }

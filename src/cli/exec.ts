@@ -54,6 +54,7 @@ export function registerExec(program: Command, edge: Edge): void {
         lookAtProcess: lookFor(run),
         // Standard output is the bot's.
         write: openShared(2),
+        terminal: edge.errorTerminal === true,
       });
       if (started === null) return;
       daemon.resolve(started);

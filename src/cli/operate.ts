@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import { Argument, type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { describe } from '../config/problem.ts';
 import type { CommandName } from '../core/events.ts';
@@ -7,6 +7,7 @@ import { sayCount } from '../operator/page-words.ts';
 import type { Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { CommandError, conclude } from './command-error.ts';
+import { offer } from './command-table.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
 import {
   type Answer,
@@ -294,7 +295,7 @@ export function registerLogLevel(program: Command, edge: Edge, clock: Clock = cr
     program
       .command('log-level')
       .description("set the level of the running daemon's log, or print the one in force")
-      .argument('[level]', LOG_LEVELS.join(', '))
+      .addArgument(offer(new Argument('[level]', 'which level'), LOG_LEVELS))
       .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back'),
   ).action((level: string | undefined, flags: Flags) =>
     conclude('log-level', edge, () => changeLevel(level, flags, { edge, clock })),

@@ -23,6 +23,14 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   exchange: async () => (await import('./exchange.ts')).registerExchange,
   api: async () => (await import('./api.ts')).registerApi,
   schema: async () => (await import('./schema.ts')).registerSchema,
+  completion: async () => {
+    const { registerCompletion } = await import('./completion.ts');
+    return (program, edge) => registerCompletion(program, edge, () => buildProgram(edge));
+  },
+  man: async () => {
+    const { registerMan } = await import('./manual.ts');
+    return (program, edge) => registerMan(program, edge, () => buildProgram(edge));
+  },
   version: async () => (await import('./version.ts')).registerVersion,
 };
 

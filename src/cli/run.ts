@@ -23,7 +23,11 @@ export function registerRun(program: Command, edge: Edge): void {
       // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
       const clock = createSystemClock();
       stopOnSignals(daemon.promise, { edge, clock, crash });
-      const started = await startFor(edge, loaded, { clock, lookAtProcess: lookAtProc });
+      const started = await startFor(edge, loaded, {
+        clock,
+        lookAtProcess: lookAtProc,
+        terminal: edge.terminal,
+      });
       if (started !== null) daemon.resolve(started);
     });
 }

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import type { Flags } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { readSecrets } from '../config/secrets.ts';
 import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
@@ -17,16 +19,29 @@ export function loadFor(edge: Edge, command: 'run' | 'exec', given: Record<strin
   const options = { env: edge.env, flags: flagsFrom(given), command } as const;
   const found = loadConfig(options);
   if (found.kind === 'ok') return { command, options, found };
-  for (const problem of found.shown) edge.err(problem);
+  tellWrong(edge, options.flags, found.shown);
   edge.finish(EXIT.config);
   return null;
 }
+
+/** Says what is wrong with a configuration. Where no file was named, that comes first: it is often all that is wrong. */
+export function tellWrong(edge: Edge, { config }: Flags, shown: readonly string[]): void {
+  if (config === undefined && edge.env['KILLSWITCHD_CONFIG'] === undefined) {
+    const advice = existsSync(USUAL_FILE)
+      ? `${USUAL_FILE} lies here: write --config ${USUAL_FILE}`
+      : 'write --config FILE or set KILLSWITCHD_CONFIG, or set all that it would say in the environment';
+    edge.err(`No configuration file is named; ${advice}.`);
+  }
+  for (const problem of shown) edge.err(problem);
+}
+
+const USUAL_FILE = './killswitchd.yaml';
 
 /** Starts the daemon. Where an address cannot be bound, says so, ends with 78 and returns null. */
 export async function startFor(
   edge: Edge,
   { command, options, found }: Loaded,
-  own: Pick<DaemonOptions, 'clock' | 'lookAtProcess' | 'ownsBot' | 'write'>,
+  own: Pick<DaemonOptions, 'clock' | 'lookAtProcess' | 'ownsBot' | 'terminal' | 'write'>,
 ): Promise<Daemon | null> {
   const { config, warnings, fileHash } = found;
   try {

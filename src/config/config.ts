@@ -74,7 +74,7 @@ export interface Config {
   };
   readonly log: {
     readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
-    readonly format: 'json' | 'journal' | 'text';
+    readonly format: 'auto' | 'json' | 'journal' | 'text';
   };
 }
 

@@ -15,6 +15,8 @@ export interface Flags {
   readonly shutdownPolicy?: string | undefined;
   /** HOST:PORT each. */
   readonly webListen?: readonly string[] | undefined;
+  /** unix:/PATH or HOST:PORT each. */
+  readonly controlListen?: readonly string[] | undefined;
   readonly logLevel?: string | undefined;
   readonly logFormat?: string | undefined;
   /** The daemon brings its own exchange: base address, key and secret may be missing. */
@@ -168,6 +170,7 @@ export const SETTINGS: readonly Setting[] = [
   }),
   setting('CONTROL_LISTEN', 'control.listen', {
     ...text('Addresses of the control listener, separated by commas.', 'unix:/run/killswitchd/control.sock'),
+    ...flag('--control-listen'),
     read: asList,
     list: true,
   }),

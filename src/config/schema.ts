@@ -398,10 +398,10 @@ const log = {
       examples: ['debug'],
     },
     format: {
-      enum: ['json', 'journal', 'text'],
+      enum: ['auto', 'json', 'journal', 'text'],
       description:
-        'json: one object per line. journal: the same with the priority that the systemd journal reads. text: plain words for a terminal.',
-      default: 'json',
+        'auto: text on a terminal, else json. json: one object per line. journal: the same with the priority that the systemd journal reads. text: plain words.',
+      default: 'auto',
       examples: ['text'],
     },
   },

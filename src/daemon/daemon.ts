@@ -41,6 +41,8 @@ export interface DaemonOptions {
   readonly ownsBot?: boolean;
   /** For `exec`: how the child is looked at. */
   readonly lookAtProcess: LookAtProcess;
+  /** The log goes to a terminal. */
+  readonly terminal?: boolean;
   /** Where the log goes; standard output unless given. */
   readonly write?: Write;
 }
@@ -87,7 +89,7 @@ const CLOSE_MS = 3000;
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { clock, version, config } = options;
   const secrets = createSecrets(config);
-  const counted = createCountedLog(config, clock, secrets.all, options.write);
+  const counted = createCountedLog(options, secrets.all);
   const { log } = counted;
   const embedded = config.embeddedExchange ? await embed(clock, secrets.credentials(), log) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];

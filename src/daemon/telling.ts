@@ -35,15 +35,24 @@ export interface CountedLog {
 }
 
 export function createCountedLog(
-  config: Config,
-  clock: Clock,
+  {
+    config,
+    clock,
+    terminal = false,
+    write,
+  }: {
+    readonly config: Config;
+    readonly clock: Clock;
+    readonly terminal?: boolean;
+    readonly write?: Write;
+  },
   secrets: () => readonly string[],
-  write: Write | undefined,
 ): CountedLog {
   let metrics: Metrics | null = null;
   const log = createLog({
     level: levelOf(config),
     format: config.log.format,
+    terminal,
     clock,
     onLine: (level) => metrics?.countLogLine(level),
     onDrop: () => metrics?.countDroppedLogLine(),

@@ -1,4 +1,5 @@
 import type { Cancel } from '../ports.ts';
+import { timeOfDay } from '../util/date.ts';
 
 interface OfMarket {
   readonly account: string;
@@ -145,15 +146,6 @@ export function createJournal<Body extends object>(capacity: number): Journal<Bo
       return () => listeners.delete(listener);
     },
   };
-}
-
-const DAY_SECONDS = 86_400;
-
-/** The time of day of a moment in Unix milliseconds, in UTC. */
-function timeOfDay(atMs: number): string {
-  const second = Math.floor(atMs / 1000) % DAY_SECONDS;
-  const parts = [Math.floor(second / 3600), Math.floor(second / 60) % 60, second % 60];
-  return `${parts.map((part) => String(part).padStart(2, '0')).join(':')}Z`;
 }
 
 function ordersOf(types: readonly string[] | null): string {

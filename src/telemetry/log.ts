@@ -1,7 +1,7 @@
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
 import type { Clock, Observer } from '../ports.ts';
-import { isoTime, localTime } from '../util/date.ts';
+import { isoTime, timeOfDay } from '../util/date.ts';
 import { hideSecrets, REDACTED } from '../util/redact.ts';
 import {
   describeLeft,
@@ -14,7 +14,7 @@ import {
 } from './events.ts';
 import { createSink, openShared, openStdout, type Sink, type Write } from './sink.ts';
 
-export const LOG_FORMATS = ['json', 'journal', 'text'] as const;
+export const LOG_FORMATS = ['auto', 'json', 'journal', 'text'] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -35,6 +35,8 @@ const COLLECTED = 500;
 export interface LogOptions {
   readonly level: LogLevel;
   readonly format: LogFormat;
+  /** Whether a person reads it as it is written: then `auto` means text, else json. */
+  readonly terminal?: boolean;
   readonly clock: Clock;
   /** Where the bytes go; standard output unless given. Without it errors go to standard error while they cannot. */
   readonly write?: Write;
@@ -68,7 +70,8 @@ interface MetadataStream extends DestinationStream {
 
 /** A log that neither blocks nor throws, however slow or gone its reader is. */
 export function createLog(options: LogOptions): Log {
-  const { level, format, clock, write, onLine, onDrop = () => {}, secrets = () => [] } = options;
+  const { level, clock, write, onLine, onDrop = () => {}, secrets = () => [] } = options;
+  const format = options.format === 'auto' ? (options.terminal === true ? 'text' : 'json') : options.format;
   const sink = createSink({
     clock,
     write: write ?? openStdout(),
@@ -83,7 +86,7 @@ export function createLog(options: LogOptions): Log {
   const lineOf = (json: string, levelNumber: number, said: string | undefined): string => {
     if (format === 'json') return json;
     if (format === 'journal') return `${JOURNAL_PRIORITY[levelNumber] ?? '<7>'}${json}`;
-    return `${localTime(clock.now().wallMs)}  ${TEXT_LEVEL[levelNumber] ?? ''}${oneLine(said ?? '')}\n`;
+    return `${timeOfDay(clock.now().wallMs)}  ${TEXT_LEVEL[levelNumber] ?? ''}${oneLine(said ?? '')}\n`;
   };
   const stream: MetadataStream = {
     [symbols.needsMetadataGsym]: true,

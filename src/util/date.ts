@@ -12,7 +12,7 @@ export function isoTime(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }
 
-/** Unix milliseconds as `14:03:22` in the time zone of this host. */
-export function localTime(wallMs: number): string {
-  return new Date(wallMs).toTimeString().slice(0, 8);
+/** Unix milliseconds as `14:03:22Z`, in UTC as all times that the program shows. */
+export function timeOfDay(wallMs: number): string {
+  return `${isoTime(wallMs).slice(11, 19)}Z`;
 }

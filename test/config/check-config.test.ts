@@ -112,6 +112,7 @@ describe('check-config', () => {
     expect(code).toBe(EXIT.config);
     expect(out).toBe('');
     expect(err.map((line) => line.split(':')[0])).toEqual([
+      expect.stringMatching(/^No configuration file is named; write --config FILE/),
       '--timeout-seconds',
       'KILLSWITCHD_API_KEY',
       'KILLSWITCHD_API_SECRET',

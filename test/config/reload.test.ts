@@ -76,7 +76,7 @@ const FIXED: readonly [string, unknown, string][] = [
     ['unix:/run/a.sock', '127.0.0.1:1'],
     'runs with none, found unix:/run/a.sock, 127.0.0.1:1',
   ],
-  ['log.format', 'text', 'runs with json, found text'],
+  ['log.format', 'text', 'runs with auto, found text'],
 ];
 
 /** What changes from the base to the base with these sections written over it. */

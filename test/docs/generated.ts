@@ -1,3 +1,4 @@
+import { MEANINGS } from '../../src/cli/edge.ts';
 import { FAULTS } from '../simulation/plan.ts';
 import { PLANTED } from '../simulation/planted.ts';
 import { contractTables } from './contract-table.ts';
@@ -20,6 +21,7 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
     commands.push([code(name), await purposeOf(name)]);
     contents.set(`help ${name}`, codeBlock(await helpOf(name)));
   }
+  contents.set('exit codes', table(['Exit code', 'Meaning'], Object.entries(MEANINGS)));
   contents.set('commands', table(['Command', 'What it does'], commands));
   contents.set('promise', await promiseTable());
   contents.set('contract', contractTables());

@@ -111,7 +111,7 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
       'liveness.mode: runs with none, found beat; restart to change it',
       'web.listen: runs with 127.0.0.1:0, found 127.0.0.1:1; restart to change it',
       `control.listen: runs with ${socket}, found ${socket}2; restart to change it`,
-      'log.format: runs with json, found text; restart to change it',
+      'log.format: runs with auto, found text; restart to change it',
     ]);
     const status = (await ask('/v1/log-level', { body: {} })).body;
     expect(status).toMatchObject({ level: 'info' });

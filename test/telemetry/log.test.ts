@@ -252,9 +252,17 @@ describe('log', () => {
     log.logger.info({ event: 'no-sentence' });
     const lines = (await log.read()).split('\n');
     expect(lines).toHaveLength(5);
-    expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d {2}All 3 markets are armed, 412 ms after the start\.$/);
-    expect(lines[1]).toMatch(/^\d\d:\d\d:\d\d {2}warning {2}BTC_USDT: .*x 00:00:00 {2}All is well \[2J/);
-    expect(lines[2]).toMatch(/^\d\d:\d\d:\d\d {2}ERROR {2}BTC_USDT MAY BE UNARMED/);
+    expect(lines[0]).toMatch(/^\d\d:\d\d:\d\dZ {2}All 3 markets are armed, 412 ms after the start\.$/);
+    expect(lines[1]).toMatch(/^\d\d:\d\d:\d\dZ {2}warning {2}BTC_USDT: .*x 00:00:00 {2}All is well \[2J/);
+    expect(lines[2]).toMatch(/^\d\d:\d\d:\d\dZ {2}ERROR {2}BTC_USDT MAY BE UNARMED/);
+  });
+
+  test('format auto is text on a terminal, and JSON elsewhere', async () => {
+    for (const terminal of [true, false]) {
+      const log = record({ format: 'auto', terminal });
+      log.logger.info({ event: 'a' }, 'It begins.');
+      expect(await log.read()).toMatch(terminal ? /^\d\d:\d\d:\d\dZ {2}It begins\.\n$/ : /^\{.*\}\n$/);
+    }
   });
 
   test('every line that is written is counted by its level', async () => {

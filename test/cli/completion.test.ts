@@ -1,0 +1,89 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { ask, commandNames, helpOf } from '../docs/program.ts';
+import { VARIABLE_NAMES } from '../docs/schema-tables.ts';
+import { fileWith } from './stage.ts';
+
+/** What bash offers for the last word of each line, by the script that the program prints. */
+async function offered(lines: readonly (readonly string[])[]): Promise<string[][]> {
+  const { out } = await ask(['completion', 'bash']);
+  const program = [
+    `source ${fileWith(out)}`,
+    'complete -p killswitchd',
+    'offer() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _killswitchd; echo "${COMPREPLY[*]}"; }',
+    ...lines.map((words) => `offer killswitchd ${words.map((word) => `'${word}'`).join(' ')}`),
+  ];
+  const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', program.join('\n')], { encoding: 'utf8' });
+  expect(stderr).toBe('');
+  const [registered, ...replies] = stdout.trimEnd().split('\n');
+  expect(registered).toBe('complete -F _killswitchd killswitchd');
+  return replies.map((reply) => reply.split(' '));
+}
+
+describe('bash completes', () => {
+  test('commands, flags, and the values that are allowed', async () => {
+    const replies = await offered([
+      [''],
+      ['ch'],
+      ['run', '--log-f'],
+      ['run', '--log-format', ''],
+      ['run', '--log-format', '=', 'j'],
+      ['log-level', 'd'],
+      ['api', 'create'],
+      ['exchange', '--profile', 'l'],
+      ['exec', '--', 'bas'],
+    ]);
+    expect(replies[0]).toEqual(await commandNames());
+    expect(replies.slice(1, -1)).toEqual([
+      ['check-config'],
+      ['--log-format'],
+      ['auto', 'json', 'journal', 'text'],
+      ['json', 'journal'],
+      ['debug'],
+      ['createStockMarketOrder', 'createNewAddress'],
+      ['live'],
+    ]);
+    expect(replies.at(-1)).toContain('bash');
+  });
+
+  test('every flag that help shows', async () => {
+    const names = await commandNames();
+    const replies = await offered(names.map((name) => [name, '--']));
+    for (const [index, name] of names.entries()) {
+      const flags = [...(await helpOf(name)).matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm)].map(
+        ([, flag]) => flag,
+      );
+      expect(replies[index], name).toEqual(flags);
+    }
+  });
+});
+
+test.each(['zsh', 'fish'])('the script for %s names every command and its flags', async (shell) => {
+  const { out, exitCode } = await ask(['completion', shell]);
+  expect(exitCode).toBe(0);
+  for (const name of await commandNames()) {
+    expect(out).toContain(name);
+    for (const [, flag = ''] of (await helpOf(name)).matchAll(/^ {2}(?:-\w, )?--([a-z-]+)/gm))
+      expect(out).toContain(flag);
+  }
+});
+
+describe('the manual', () => {
+  const MACROS = /^\.(TH|SH|SS|TP|br|BR)\b/;
+
+  test('has every command, variable and exit code, and nothing that roff would take for a request', async () => {
+    const { out } = await ask(['man']);
+    const lines = out.split('\n');
+    expect(lines.filter((line) => /^[.']/.test(line) && !MACROS.test(line))).toEqual([]);
+    const text = out.replaceAll('\\-', '-');
+    for (const name of await commandNames()) expect(text).toContain(`.SS ${name}\n`);
+    for (const name of VARIABLE_NAMES) expect(text).toContain(`\\fB${name}\\fR`);
+    for (const code of [0, 64, 69, 70, 75, 77, 78]) expect(text).toContain(`\\fB${code}\\fR`);
+  });
+
+  test('has the keys of the configuration file', async () => {
+    const { out } = await ask(['man', 'killswitchd.yaml']);
+    for (const key of ['exchange.baseUrls', 'markets[].timeoutSeconds', 'liveness.mode', 'log.format'])
+      expect(out).toContain(`\\fB${key}\\fR`);
+  });
+});
