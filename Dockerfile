@@ -41,7 +41,7 @@ USER 65532:65532
 STOPSIGNAL SIGTERM
 # Whether its loop makes progress, and not whether the exchange is well: that is no reason to start it again.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
-  CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck"]
+  CMD ["/nodejs/bin/node", "--disable-sigusr1", "/app/dist/main.js", "healthcheck"]
 # In a pod whose containers share their processes it is not process 1, and reaps all the same (-s).
-ENTRYPOINT ["/tini", "-s", "--", "/nodejs/bin/node", "/app/dist/main.js"]
+ENTRYPOINT ["/tini", "-s", "--", "/nodejs/bin/node", "--disable-sigusr1", "/app/dist/main.js"]
 CMD ["run"]

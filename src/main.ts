@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --disable-sigusr1
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';
@@ -6,6 +6,10 @@ import { runProgram } from './cli/program.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
 import { openNonBlocking } from './telemetry/sink.ts';
 import { isoTime } from './util/date.ts';
+
+process.title = 'killswitchd';
+// For whoever starts Node without --disable-sigusr1: its debugger gives the secret to every user of the host.
+process.on('SIGUSR1', () => {});
 
 /**
  * How often, 10 ms at a time, a reader that is slow is waited for in all: long for what a command was asked for, short

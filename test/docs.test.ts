@@ -114,10 +114,11 @@ describe('no document names what does not exist', () => {
     const helps = await Promise.all([...names.map(helpOf), ask(['--help']).then(({ out }) => out)]);
     const tools = ['bench/main', 'bench/soak', 'bench/profile', 'simulation/main'];
     helps.push(...tools.map((name) => read(`test/${name}.ts`)));
-    const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z-]*/g))]);
+    const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z\d-]*/g))]);
     // Other programs have flags of their own; the tests of test/ops follow their commands.
     const others = /^(amtool|curl|docker|kubectl) (?:[^\n\\]|\\\n)*/gm;
-    const named = (markdown: string) => matches(/(?<![\w-])--[a-z][a-z-]*/g)(markdown.replaceAll(others, ''));
+    const named = (markdown: string) =>
+      matches(/(?<![\w-])--[a-z][a-z\d-]*/g)(markdown.replaceAll(others, ''));
     expect(unknown(named, (flag) => flags.has(flag))).toEqual([]);
   });
 
@@ -156,6 +157,7 @@ const OTHER_FLAGS = [
   '--namespace',
   '--quick',
   '--cpu-prof',
+  '--disable-sigusr1',
 ];
 
 describe('the examples', () => {

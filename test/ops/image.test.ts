@@ -67,7 +67,7 @@ describe('the image tells', () => {
     const { User, Entrypoint, Cmd, StopSignal, WorkingDir } = image.config;
     expect({ User, Entrypoint, Cmd, StopSignal, WorkingDir }).toEqual({
       User: '65532:65532',
-      Entrypoint: ['/tini', '-s', '--', '/nodejs/bin/node', '/app/dist/main.js'],
+      Entrypoint: ['/tini', '-s', '--', '/nodejs/bin/node', '--disable-sigusr1', '/app/dist/main.js'],
       Cmd: ['run'],
       StopSignal: 'SIGTERM',
       WorkingDir: '/app',
@@ -77,7 +77,13 @@ describe('the image tells', () => {
   it('the port of the status page, and a health check without a shell that waits longer than the command', () => {
     expect(Object.keys(image.config.ExposedPorts)).toEqual(['17477/tcp']);
     const { Test, Timeout, Interval } = image.config.Healthcheck;
-    expect(Test).toEqual(['CMD', '/nodejs/bin/node', '/app/dist/main.js', 'healthcheck']);
+    expect(Test).toEqual([
+      'CMD',
+      '/nodejs/bin/node',
+      '--disable-sigusr1',
+      '/app/dist/main.js',
+      'healthcheck',
+    ]);
     expect([Timeout, Interval]).toEqual([5e9, 10e9]);
   });
 

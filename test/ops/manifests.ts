@@ -191,7 +191,7 @@ export function notRestricted(pod: PodSpec & Readonly<Record<string, unknown>>):
 /** What the Dockerfile tells a container runtime, as far as a manifest leaves it to the image. */
 export function imageDefaults(): {
   entrypoint: string[];
-  /** What the entry point starts under its init. */
+  /** What the entry point starts under its init: Node and the program, without Node's options. */
   program: string[];
   command: string[];
   env: Record<string, string>;
@@ -204,7 +204,7 @@ export function imageDefaults(): {
   const entrypoint = list('ENTRYPOINT');
   return {
     entrypoint,
-    program: entrypoint.slice(entrypoint.indexOf('--') + 1),
+    program: entrypoint.slice(entrypoint.indexOf('--') + 1).filter((word) => !word.startsWith('--')),
     command: list('CMD'),
     user: (/^USER (\d+:\d+)$/m.exec(text)?.[1] ?? '').split(':').map(Number),
     env: Object.fromEntries(variables.split(' ').map((pair) => pair.split('=') as [string, string])),

@@ -16,7 +16,7 @@ function npmStart(): Program {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     scripts: { start: string };
   };
-  const [, , ...args] = scripts.start.split(' ');
+  const args = scripts.start.split(' ').slice(3);
   const path = [join(ROOT, 'node_modules', '.bin'), process.env['PATH'] ?? ''].join(delimiter);
   const env = { PATH: path, KILLSWITCHD_WEB_LISTEN: '127.0.0.1:0' };
   const program = runProgram(args, { cold: true, env });
