@@ -8,7 +8,6 @@ import { generatedContents } from './docs/generated.ts';
 import {
   anchorsOf,
   codeBlocksOf,
-  generatedBlock,
   generatedBlocks,
   inlineCodeOf,
   linksOf,
@@ -49,11 +48,6 @@ describe('what the documents show of the program', () => {
       const after = withGenerated(before, (name) => contents.get(name));
       if (after !== before) write(path, after);
     }
-    const commands = read('docs/commands.md');
-    const added = [...contents]
-      .filter(([name]) => name.startsWith('help ') && !generatedBlocks(commands).has(name))
-      .map(([name, content]) => `\n## ${name.slice('help '.length)}\n\n${generatedBlock(name, content)}\n`);
-    if (added.length > 0) write('docs/commands.md', commands + added.join(''));
   });
 
   it.each(DOCUMENTS)(

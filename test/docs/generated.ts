@@ -3,8 +3,8 @@ import { FAULTS } from '../simulation/plan.ts';
 import { PLANTED } from '../simulation/planted.ts';
 import { contractTables } from './contract-table.ts';
 import { dependencyTables } from './dependency-tables.ts';
-import { code, codeBlock, table } from './markdown.ts';
-import { commandNames, helpOf, purposeOf } from './program.ts';
+import { code, table } from './markdown.ts';
+import { commandNames, flagTable, purposeOf } from './program.ts';
 import { promiseTable } from './promise-table.ts';
 import { scaleTables } from './scale-tables.ts';
 import { environmentTable, sectionTables } from './schema-tables.ts';
@@ -17,10 +17,8 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
   contents.set('environment', environmentTable());
   for (const [name, content] of (await telemetryTables()).blocks) contents.set(name, content);
   const commands: string[][] = [];
-  for (const name of await commandNames()) {
-    commands.push([code(name), await purposeOf(name)]);
-    contents.set(`help ${name}`, codeBlock(await helpOf(name)));
-  }
+  for (const name of await commandNames()) commands.push([code(name), await purposeOf(name)]);
+  contents.set('flags', await flagTable());
   contents.set('exit codes', table(['Exit code', 'Meaning'], Object.entries(MEANINGS)));
   contents.set('commands', table(['Command', 'What it does'], commands));
   contents.set('promise', await promiseTable());

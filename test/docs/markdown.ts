@@ -11,8 +11,6 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 
 export const code = (text: string): string => `\`${text}\``;
 
-export const codeBlock = (text: string): string => `\`\`\`text\n${text}\n\`\`\``;
-
 /** What stands between `<!-- generated: NAME -->` and `<!-- /generated -->`, by name. */
 export function generatedBlocks(markdown: string): ReadonlyMap<string, string> {
   const blocks = new Map<string, string>();
