@@ -32,6 +32,7 @@ COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 # The example configuration with its schema, and the sample bots.
 COPY config ./config
+COPY clients ./clients
 # Loopback would be out of reach of probes and of Prometheus: they come to the address of the container.
 ENV NODE_ENV=production \
     KILLSWITCHD_WEB_LISTEN=0.0.0.0:17477

@@ -12,7 +12,7 @@
 set -u
 
 control=${KILLSWITCHD_CONTROL:-unix:/run/killswitchd/control.sock} # or HOST:PORT
-bot=${KILLSWITCHD_BOT:-default}
+bot=${KILLSWITCHD_BOT:+?bot=$KILLSWITCHD_BOT} # not needed for the only one
 
 # The token goes through a pipe, because everybody can read the arguments of a process.
 token() {
@@ -24,8 +24,8 @@ token() {
 # say WORD SECONDS: beat, goodbye or fail, and how long to wait for the answer. Prints the answer.
 say() {
   case $control in
-    unix:*) token | curl -sSg -m "$2" -K - --unix-socket "${control#unix:}" -X POST "http://localhost/v1/$1?bot=$bot" ;;
-    *) token | curl -sSg -m "$2" -K - --noproxy '*' -X POST "http://$control/v1/$1?bot=$bot" ;;
+    unix:*) token | curl -sSg -m "$2" -K - --unix-socket "${control#unix:}" -X POST "http://localhost/v1/$1$bot" ;;
+    *) token | curl -sSg -m "$2" -K - --noproxy '*' -X POST "http://$control/v1/$1$bot" ;;
   esac
 }
 

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { toCoreSettings } from '../config/config.ts';
@@ -16,7 +15,7 @@ import type { BotEnd } from './bot-process.ts';
 import type { Edge } from './edge.ts';
 
 /** The example that is there to be copied, and the configuration of the demonstration, as they are shipped. */
-const BOT_SOURCE = fileURLToPath(new URL('../../config/clients/bot.ts', import.meta.url));
+const BOT_SOURCE = fileURLToPath(new URL('../../config/clients/bot.js', import.meta.url));
 const CONFIG = fileURLToPath(new URL('../../config/demo.yaml', import.meta.url));
 
 export interface DemoBot {
@@ -96,13 +95,8 @@ export async function setStage(edge: Edge, clock: Clock): Promise<DemoStage> {
   };
 }
 
-/**
- * Node strips no types from a file in node_modules, where an installed package has it: the program is handed over as a
- * text.
- */
 function startDemoBot(nodePath: string, control: string, onLine: (line: string) => void): DemoBot {
-  const program = readFileSync(BOT_SOURCE, 'utf8');
-  const args = ['--title=killswitchd-demo-bot', '--input-type=module-typescript', '--eval', program];
+  const args = ['--title=killswitchd-demo-bot', BOT_SOURCE];
   const child = spawn(nodePath, args, {
     env: { KILLSWITCHD_CONTROL: control },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -60,7 +60,7 @@ async function trade(telling: Telling): Promise<DemoBot> {
   const bot = stage.startBot((line) => hearBot(telling, line));
   timeline.say(
     'Bot',
-    `Process ${bot.pid} starts: config/clients/bot.ts, which says at every round of its loop that it lives.`,
+    `Process ${bot.pid} starts: config/clients/bot.js, which says at every round of its loop that it lives.`,
   );
   await until(telling, 'orders of the bot', () => ordersOf(stage).length > 0);
   await watch(telling, TRADE_MS);

@@ -69,7 +69,7 @@ function introduce(timeline: Timeline): void {
 
 function conclude(timeline: Timeline): void {
   timeline.title(
-    'That was all. Next, your own bot: copy a client for Python, TypeScript or shell from config/clients, and start it with',
+    'That was all. Next, your own bot: the clients for Python, Node and shell are in clients and config/clients; start it with',
     'killswitchd exec --embedded-exchange --markets BTC_USDT --liveness-mode beat --control-listen 127.0.0.1:0 -- python3 YOUR-BOT.py',
   );
 }

@@ -7,17 +7,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
+import { serveBeats } from '../liveness/beat-server.ts';
+import { startProcess, until } from '../liveness/started.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const MODULES = join(ROOT, 'node_modules');
 const runFile = promisify(execFile);
 
 /** The examples of the document in its order, by the name of the file that they become. */
-const [client = '', simulator = '', ...others] = codeBlocksOf(
+const [client = '', bot = '', simulator = '', ...others] = codeBlocksOf(
   readFileSync(join(ROOT, 'docs', 'library.md'), 'utf8'),
   'ts',
 );
-const EXAMPLES = { 'client.ts': client, 'simulator.ts': simulator } as const;
+const EXAMPLES = { 'client.ts': client, 'bot.ts': bot, 'simulator.ts': simulator } as const;
 
 const folder = mkdtempSync(join(tmpdir(), 'killswitchd-package-'));
 const user = join(folder, 'user');
@@ -50,7 +52,15 @@ async function install(tarball: string): Promise<void> {
 
 beforeAll(async () => {
   const copy = join(folder, 'copy');
-  for (const name of ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'README.md', 'src', 'config']) {
+  for (const name of [
+    'package.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'README.md',
+    'src',
+    'config',
+    'clients',
+  ]) {
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   }
   symlinkSync(MODULES, join(copy, 'node_modules'));
@@ -134,6 +144,25 @@ describe('the packed library', () => {
     } finally {
       await server.close();
     }
+  }, 60_000);
+
+  it('runs the example of a bot, which beats and says goodbye', async (context) => {
+    const server = await serveBeats(context, null);
+    server.answer(true);
+    const said = await run(process.execPath, ['bot.ts'], user, { KILLSWITCHD_CONTROL: server.control });
+    expect(said.split('\n').slice(0, 3)).toEqual([1, 2, 3].map((turn) => `turn ${turn}: orders may go out`));
+    expect(server.received.map(({ word }) => word)).toEqual([...Array(4).fill('/v1/beat'), '/v1/goodbye']);
+  }, 60_000);
+
+  it('runs the whole example bot from where npm puts it', async (context) => {
+    const server = await serveBeats(context, null);
+    server.answer(true);
+    const bot = join(user, 'node_modules/killswitchd/config/clients/bot.js');
+    const started = startProcess(context, process.execPath, [bot], { KILLSWITCHD_CONTROL: server.control });
+    await until('a beat', () => server.received.length > 0);
+    started.signal('SIGTERM');
+    expect(await started.ended).toEqual([0, null]);
+    expect(started.output()).toBe('armed: orders may go out\ngoodbye\n');
   }, 60_000);
 
   it('runs the example of the simulated exchange', async () => {

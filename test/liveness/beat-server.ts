@@ -11,13 +11,15 @@ export interface Received {
   readonly authorization: string | undefined;
 }
 
+type How = boolean | number | 'never' | { readonly body: string };
+
 /** The beat operations of the control listener, answered as a test says. */
 export interface BeatServer {
   /** unix:/PATH or HOST:PORT. */
   readonly control: string;
   readonly received: Received[];
-  /** What beats are answered from now on: armed or not, a refusal with this status, or nothing at all. */
-  answer(how: boolean | number | 'never'): void;
+  /** What is answered from now on: armed or not, a refusal with this status, this body, or nothing at all. */
+  answer(how: How): void;
   /** Is gone: connections are refused from now on. */
   close(): Promise<void>;
 }
@@ -40,7 +42,7 @@ export async function serveBeats(
   path: string | null,
 ): Promise<BeatServer> {
   const received: Received[] = [];
-  let how: boolean | number | 'never' = false;
+  let how: How = false;
   const server = createServer((request, response) => {
     let body = '';
     request.setEncoding('utf8');
@@ -50,6 +52,7 @@ export async function serveBeats(
     request.on('end', () => {
       received.push(receivedFrom(request, body));
       if (how === 'never') return;
+      if (typeof how === 'object') return void response.end(how.body);
       response.setHeader('content-type', 'application/json');
       if (typeof how === 'number') {
         response.writeHead(how);
@@ -62,12 +65,13 @@ export async function serveBeats(
         state: how ? 'armed' : 'arming',
         armed: how,
         expiresInSeconds: 52.1,
-        expiresAt: 1_790_000_000.1,
+        expiresAt: Date.now() / 1000 + 52.1,
       };
       response.end(
         JSON.stringify({
           armed: how,
           counted: true,
+          done: how,
           bot: 'default',
           ttlSeconds: 15,
           markets: { BTC_USDT: market, ETH_USDT: { ...market, state: 'armed', armed: true } },

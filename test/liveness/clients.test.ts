@@ -30,9 +30,9 @@ const CLIENTS: readonly Client[] = [
     numbersItsBeats: true,
   },
   {
-    name: 'bot.ts',
+    name: 'bot.js',
     command: process.execPath,
-    args: ['config/clients/bot.ts'],
+    args: ['config/clients/bot.js'],
     trades: 'armed: orders may go out',
     numbersItsBeats: true,
   },
@@ -77,7 +77,7 @@ describe.each(CLIENTS)('the example $name', (client) => {
         .map(() => '/v1/beat'),
     );
     expect(words(server).at(-1)).toBe('/v1/goodbye');
-    expect(new Set(server.received.map((received) => received.bot))).toEqual(new Set(['default']));
+    expect(new Set(server.received.map((received) => received.bot))).toEqual(new Set([null]));
   });
 
   test.concurrent('numbers its words within a session, or does neither', async (context) => {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { DOCUMENTS, isThere, read } from '../docs/documents.ts';
@@ -18,6 +18,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "import ccxt from 'ccxt';": 'test/ops/ccxt.test.ts',
   "import { createClient, ERROR_CODES, isClientError } from 'killswitchd';": 'test/library/package.test.ts',
   "import { DEMO_KEY, startExchange } from 'killswitchd/simulator';": 'test/library/package.test.ts',
+  "import { KillSwitch } from 'killswitchd/bot';": 'test/library/package.test.ts',
+  'with KillSwitch("unix:/run/killswitchd/control.sock") as kill_switch:': 'test/liveness/clients.test.ts',
   'last_turn = time.monotonic()  # set again at the end of each turn': 'test/process/liveness.test.ts',
 };
 const PROGRAMS = ['sh', 'js', 'ts', 'python'];
@@ -121,6 +123,7 @@ function folderOf(directory: string, url: string): string {
     control: { listen: [`unix:${folder}/other.sock`] },
   };
   file('killswitchd.yaml', JSON.stringify(config));
-  copyFileSync(join(ROOT, 'config/clients/bot.py'), join(folder, 'bot.py'));
+  for (const path of ['config/clients/bot.py', 'clients/python/killswitchd.py'])
+    copyFileSync(join(ROOT, path), join(folder, basename(path)));
   return folder;
 }

@@ -169,7 +169,7 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
     const daemon = await daemonFor(stage, exchange, { liveness, control: { listen: [control] } });
     const guarded = ALL.map((fate) => {
       const env = { KILLSWITCHD_CONTROL: control, KILLSWITCHD_BOT: fate };
-      const bot = startProcess(context, process.execPath, ['config/clients/bot.ts'], env);
+      const bot = startProcess(context, process.execPath, ['config/clients/bot.js'], env);
       return { fate, daemon, signal: bot.signal };
     });
     const lost = await judge(await strike(exchange, guarded), DEATHS);

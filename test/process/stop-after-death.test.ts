@@ -32,7 +32,7 @@ async function guarded(context: TestContext, stage: Stage, mode: 'beat' | 'file'
   const bot =
     mode === 'file'
       ? startProcess(context, process.execPath, ['test/process/bot.ts', 'file', file])
-      : startProcess(context, process.execPath, ['config/clients/bot.ts'], {
+      : startProcess(context, process.execPath, ['config/clients/bot.js'], {
           KILLSWITCHD_CONTROL: control,
           KILLSWITCHD_BOT: 'bot',
         });

@@ -1,0 +1,215 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { type BeatServer, serveBeats } from './beat-server.ts';
+
+const DRIVERS = fileURLToPath(new URL('./drivers', import.meta.url));
+const PYTHON = fileURLToPath(new URL('../../clients/python', import.meta.url));
+const CLIENTS = {
+  'Python client': ['python3', join(DRIVERS, 'driver.py'), 'loop'],
+  'asyncio client': ['python3', join(DRIVERS, 'driver.py'), 'asyncio'],
+  'Node client': [process.execPath, join(DRIVERS, 'driver.ts'), 'loop'],
+} as const;
+
+interface Driven {
+  /** Does one thing and resolves with what came of it. */
+  readonly does: (line: string) => Promise<unknown>;
+  readonly said: () => string;
+}
+
+function drive(
+  { onTestFinished }: TestContext,
+  [program, ...args]: readonly string[],
+  env: Readonly<Record<string, string>>,
+  { waitSeconds = 15, raises = false } = {},
+): Driven {
+  const child = spawn(program ?? '', [...args, String(waitSeconds), raises ? 'raises' : ''], {
+    env: { PATH: process.env['PATH'], PYTHONPATH: PYTHON, PYTHONDONTWRITEBYTECODE: '1', ...env },
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    async does(line) {
+      child.stdin.write(`${line}\n`);
+      const { value, done } = await answers.next();
+      if (done === true) throw new Error(`the driver ended: ${said}`);
+      return JSON.parse(value);
+    },
+    said: () => said,
+  };
+}
+
+function pathFor({ onTestFinished }: TestContext): string {
+  const made = mkdtempSync(join(tmpdir(), 'killswitchd-bot-clients-'));
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+  return join(made, 'control.sock');
+}
+
+const words = ({ received }: BeatServer) => received.map(({ word }) => word.replace('/v1/', ''));
+
+/** An answer to a beat whose markets are armed for so many seconds. */
+const armedFor = (seconds: Readonly<Record<string, number | null>>, more: object = {}) => {
+  const markets = Object.entries(seconds).map(([market, left]) => [
+    market,
+    { state: 'armed', armed: left !== null, expiresInSeconds: left, expiresAt: left },
+  ]);
+  const armed = Object.values(seconds).every((left) => left !== null);
+  return { body: JSON.stringify({ armed, counted: true, markets: Object.fromEntries(markets), ...more }) };
+};
+
+describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
+  test.concurrent('tells by the answers whether all markets are armed, and each one', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    expect(await client.does('armed')).toBe(false);
+    server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: null }));
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('armed')).toBe(false);
+    expect(await client.does('armed BTC_USDT')).toBe(true);
+    expect(await client.does('armed ETH_USDT')).toBe(false);
+    expect(await client.does('armed SOL_USDT')).toBe(false);
+    server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: 50 }, { marketsOmitted: 1 }));
+    expect(await client.does('beat')).toBe(true);
+    expect(await client.does('armed')).toBe(true);
+    expect(await client.does('armed SOL_USDT')).toBe(true);
+    expect(await client.does('problem')).toBe(null);
+  });
+
+  test.concurrent('believes an answer no longer than it promised', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: 1.5 }));
+    expect(await client.does('beat')).toBe(true);
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1600);
+    });
+    expect(await client.does('armed')).toBe(false);
+    expect(await client.does('armed ETH_USDT')).toBe(false);
+    expect(await client.does('armed BTC_USDT')).toBe(true);
+  });
+
+  test.concurrent('holds orders back and raises nothing while the daemon refuses, rambles or is away', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    const endless = { body: `{"armed":true,"counted":true,"more":"${'x'.repeat(3 << 20)}"}` };
+    for (const how of [503, { body: '' }, { body: '[]' }, { body: '7' }, endless] as const) {
+      server.answer(armedFor({ BTC_USDT: 50 }));
+      expect(await client.does('beat')).toBe(true);
+      server.answer(how);
+      expect(await client.does('beat')).toBe(false);
+      expect(await client.does('armed')).toBe(false);
+      expect(await client.does('problem')).toEqual(expect.any(String));
+    }
+    for (const markets of [
+      '{"BTC_USDT":null}',
+      '{"BTC_USDT":5}',
+      'null',
+      '"x"',
+      '{"BTC_USDT":{"armed":true}}',
+    ]) {
+      server.answer({ body: `{"armed":true,"counted":true,"markets":${markets}}` });
+      expect(await client.does('beat')).toBe(false);
+    }
+    await server.close();
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('goodbye')).toBe(false);
+    expect(await client.does('problem')).toMatch(/^no answer from unix:\//);
+    expect(client.said()).toContain('no answer from unix:');
+  });
+
+  test.concurrent('holds orders back and gives a beat up in time where the daemon hangs', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { waitSeconds: 0.5 });
+    server.answer('never');
+    await client.does('armed');
+    const startMs = performance.now();
+    expect(await client.does('beat')).toBe(false);
+    // The machine may be busy.
+    expect(performance.now() - startMs).toBeLessThan(5000);
+    expect(await client.does('problem')).toMatch(/timed out$/);
+  });
+
+  test.concurrent('gives a beat up in time where the answer comes byte by byte', async (context) => {
+    const path = pathFor(context);
+    const server = createServer((connection) => {
+      const drip = setInterval(() => connection.write('x'), 100);
+      connection.on('error', () => {}).on('close', () => clearInterval(drip));
+    }).listen(path);
+    context.onTestFinished(() => void server.close());
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: `unix:${path}` }, { waitSeconds: 0.5 });
+    await client.does('armed');
+    const startMs = performance.now();
+    expect(await client.does('beat')).toBe(false);
+    expect(performance.now() - startMs).toBeLessThan(5000);
+  });
+
+  test.concurrent('says once why a beat does not count', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { raises: true });
+    server.answer({ body: '{"armed":false,"counted":false,"why":"the mode is file","markets":{}}' });
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('problem')).toBe('the beat did not count: the mode is file');
+    expect(client.said().split('the mode is file')).toHaveLength(2);
+  });
+
+  test.concurrent('raises where it is asked to, without the token', async (context) => {
+    const tokenFile = pathFor(context);
+    writeFileSync(tokenFile, 'T7-the.token_of+this/test=9876543210\r\n');
+    const server = await serveBeats(context, null);
+    const env = { KILLSWITCHD_CONTROL: server.control, KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile };
+    const client = drive(context, command, { ...env, KILLSWITCHD_BOT: 'maker' }, { raises: true });
+    server.answer(401);
+    expect(await client.does('beat')).toBe('KillSwitchError: the token is not the right one');
+    expect(server.received[0]).toMatchObject({
+      bot: 'maker',
+      authorization: 'Bearer T7-the.token_of+this/test=9876543210',
+    });
+    expect(await client.does('wait_armed 0.1')).toBe('KillSwitchError: the token is not the right one');
+    await server.close();
+    expect(await client.does('fail')).toMatch(/^KillSwitchError: no answer from 127.0.0.1:/);
+    expect(client.said()).not.toContain('T7-');
+  });
+
+  test.concurrent('waits until all markets are armed, and no longer than it was told', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    expect(await client.does('wait_armed 0.2')).toBe(false);
+    const waiting = client.does('wait_armed');
+    server.answer(armedFor({ BTC_USDT: 50 }));
+    expect(await waiting).toBe(true);
+    expect(await client.does('armed')).toBe(true);
+  });
+
+  test.concurrent('says goodbye at the end and fail where the bot breaks, and then believes nothing', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    server.answer(true);
+    expect(await client.does('beat')).toBe(true);
+    expect(await client.does('leave broken')).toBe('raised: broken');
+    expect(await client.does('armed')).toBe(false);
+    expect(await client.does('leave')).toBe(null);
+    expect(await client.does('goodbye 5')).toBe(true);
+    expect(await client.does('fail')).toBe(true);
+    expect(words(server)).toEqual(['beat', 'fail', 'goodbye', 'goodbye', 'fail']);
+    expect(server.received.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
+    server.answer({ body: '{"counted":true,"done":false,"markets":[{"says":"the exchange is away"}]}' });
+    expect(await client.does('goodbye 5')).toBe(false);
+    expect(await client.does('problem')).toContain('the exchange is away');
+  });
+});
+
+test('the Python client is one file that Python 3.9 can read', async (context) => {
+  const check = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 9)); print('null')";
+  const file = join(PYTHON, 'killswitchd.py');
+  expect(await drive(context, ['python3', '-c', check, file], {}).does('')).toBe(null);
+});

@@ -1,0 +1,42 @@
+"""Does with a client what each line of the standard input says, and prints what came of it as JSON."""
+
+import asyncio
+import json
+import sys
+
+from killswitchd import AsyncKillSwitch, KillSwitch, KillSwitchError
+
+
+async def do(client, line):
+    word, *values = line.split()
+    if word in ("armed", "problem"):
+        return client.problem if word == "problem" else client.armed(*values)
+    if word == "leave":
+        return await leave(client, values == ["broken"])
+    try:
+        result = getattr(client, word)(*map(float, values))
+        return await result if asyncio.iscoroutine(result) else result
+    except KillSwitchError as error:
+        return f"KillSwitchError: {error}"
+
+
+async def leave(client, is_broken):
+    try:
+        if isinstance(client, KillSwitch):
+            with client:
+                assert not is_broken, "broken"
+        else:
+            async with client:
+                assert not is_broken, "broken"
+    except AssertionError as error:
+        return f"raised: {error}"
+
+
+async def main():
+    kind = AsyncKillSwitch if sys.argv[1] == "asyncio" else KillSwitch
+    client = kind(raises="raises" in sys.argv, timeout_seconds=float(sys.argv[2]))
+    for line in iter(sys.stdin.readline, ""):
+        print(json.dumps(await do(client, line)), flush=True)
+
+
+asyncio.run(main())

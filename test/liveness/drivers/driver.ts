@@ -1,0 +1,40 @@
+/** Does with the client what each line of the standard input says, and prints what came of it as JSON. */
+import { createInterface } from 'node:readline';
+import { KillSwitch, KillSwitchError } from '../../../src/library/bot.ts';
+
+const client = new KillSwitch({
+  raises: process.argv.includes('raises'),
+  timeoutSeconds: Number(process.argv[3]),
+});
+
+async function act(word: string | undefined, value: string | undefined): Promise<unknown> {
+  const seconds = value === undefined ? undefined : Number(value);
+  switch (word) {
+    case 'problem':
+      return client.problem;
+    case 'armed':
+      return client.armed(value);
+    case 'beat':
+      return client.beat();
+    case 'fail':
+      return client.fail();
+    case 'goodbye':
+      return client.goodbye(seconds);
+    case 'wait_armed':
+      return client.waitArmed(seconds);
+    default:
+      return client.run(async () => {
+        if (value === 'broken') throw new Error('broken');
+        return null;
+      });
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const [word, value] = line.split(' ');
+  const result = await act(word, value).catch((error: unknown) => {
+    if (error instanceof KillSwitchError) return `KillSwitchError: ${error.message}`;
+    return `raised: ${error instanceof Error ? error.message : String(error)}`;
+  });
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+}
