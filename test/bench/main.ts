@@ -33,7 +33,7 @@ const STAGES = {
 type StageName = keyof typeof STAGES;
 
 const HELP = `npm run bench -- [--rounds N] [--minutes N] [--quick] [--only STAGE,...] [--out FILE] [--doc FILE]
-npm run bench -- --doc FILE        writes the tables of an earlier run into docs/performance.md
+npm run bench -- --doc FILE        writes the targets of an earlier run into docs/performance.md
 
 --rounds N    rounds of what is compared, a whole number (default 5)
 --minutes N   length of the long run with 10,000 markets, fractions allowed (default 1)
@@ -45,7 +45,7 @@ npm run bench -- --doc FILE        writes the tables of an earlier run into docs
 const DOCUMENT = fileURLToPath(new URL('../../docs/performance.md', import.meta.url));
 const MARKS = /(<!-- measured: begin -->\n)[^]*?(\n<!-- measured: end -->)/;
 
-/** Puts the tables of a report where the document has its marks. */
+/** Puts the targets of a report where the document has its marks. */
 function refreshDocument(file: string): void {
   const tables = tablesOf(file);
   const text = readFileSync(DOCUMENT, 'utf8');
@@ -60,7 +60,7 @@ function refreshDocument(file: string): void {
 function tablesOf(file: string): string {
   const text = readFileSync(file, 'utf8');
   try {
-    return renderReport(JSON.parse(text) as Report);
+    return renderReport(JSON.parse(text) as Report, 'targets');
   } catch (error) {
     throw new Error(`${file} holds no report of the bench`, { cause: error });
   }

@@ -64,8 +64,8 @@ const WORD = new Map([
   [null, 'not run'],
 ]);
 
-/** The whole report as Markdown; the same on a terminal and in the document. */
-export function renderReport(report: Report): string {
+/** The report as Markdown: all of it for a terminal, run and targets for the document. */
+export function renderReport(report: Report, part: 'all' | 'targets' = 'all'): string {
   const { machine, rows, targets, notRun } = report;
   const { cpu, cores, memoryGiB, node, undici, openssl, pinned, loadBefore } = machine;
   const where = pinned ? 'subject and exchange each on a core of its own' : 'nothing pinned to a core';
@@ -81,8 +81,7 @@ export function renderReport(report: Report): string {
   );
   return [
     facts,
-    compared(rows),
-    alone(rows),
+    ...(part === 'all' ? [compared(rows), alone(rows)] : []),
     tableOf(
       ['Target', 'Measured', ''],
       targets.map(({ says, measured, met }) => [

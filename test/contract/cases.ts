@@ -265,5 +265,5 @@ const ACCOUNTS: readonly Case[] = [
   ),
 ];
 
-/** Every case of the contract suite, in the order of the table in `docs/api.md`. */
+/** Every case of the contract suite. */
 export const CASES: readonly Case[] = [...WIRE_CASES, ...examples, ...ORDERS, ...TIMERS, ...ACCOUNTS];

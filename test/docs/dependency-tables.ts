@@ -1,5 +1,5 @@
 import { read } from './documents.ts';
-import { code, table } from './markdown.ts';
+import { code, paragraph, table } from './markdown.ts';
 
 interface Locked {
   readonly version: string;
@@ -32,30 +32,16 @@ export function dependencyTables(): ReadonlyMap<string, string> {
   };
   const production = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true);
   const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
-  const wantedBy = (name: string) =>
-    production
-      .filter(([, { dependencies }]) => dependencies?.[name] !== undefined)
-      .map(([path]) => nameOf(path));
   const chosen = direct.map((name) => [
     code(name),
     packages[`node_modules/${name}`]?.version ?? '',
     REASONS[name] ?? 'NO REASON GIVEN',
   ]);
-  const others = new Map<string, string[]>();
-  for (const [path, { version, license = 'not stated' }] of production) {
-    const name = nameOf(path);
-    if (direct.includes(name)) continue;
-    const by = [...new Set(wantedBy(name))].map(code).join(', ');
-    others.set(`${name} ${version}`, [code(name), version, license, by]);
-  }
+  const others = production
+    .filter(([path]) => !direct.includes(nameOf(path)))
+    .map(([path, { version, license = 'not stated' }]) => `${nameOf(path)} ${version} (${license})`);
   return new Map([
     ['dependencies chosen', table(['Package', 'Version', 'What for'], chosen)],
-    [
-      'dependencies brought',
-      table(
-        ['Package', 'Version', 'Licence', 'Wanted by'],
-        [...others].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, row]) => row),
-      ),
-    ],
+    ['dependencies brought', paragraph([...new Set(others)].toSorted())],
   ]);
 }

@@ -1,9 +1,8 @@
 import { MEANINGS } from '../../src/cli/edge.ts';
 import { FAULTS } from '../simulation/plan.ts';
 import { PLANTED } from '../simulation/planted.ts';
-import { contractTables } from './contract-table.ts';
 import { dependencyTables } from './dependency-tables.ts';
-import { code, table } from './markdown.ts';
+import { code, paragraph, table } from './markdown.ts';
 import { commandNames, flagTable, purposeOf } from './program.ts';
 import { promiseTable } from './promise-table.ts';
 import { scaleTables } from './scale-tables.ts';
@@ -22,11 +21,10 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
   contents.set('exit codes', table(['Exit code', 'Meaning'], Object.entries(MEANINGS)));
   contents.set('commands', table(['Command', 'What it does'], commands));
   contents.set('promise', await promiseTable());
-  contents.set('contract', contractTables());
   for (const [name, content] of dependencyTables()) contents.set(name, content);
   for (const [name, content] of scaleTables()) contents.set(name, content);
   contents.set('simulation faults', simulationFaults());
-  contents.set('known bugs', PLANTED.map(({ name }) => `- ${name}`).join('\n'));
+  contents.set('known bugs', paragraph(PLANTED.map(({ name }) => name)));
   return contents;
 }
 

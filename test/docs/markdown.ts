@@ -9,6 +9,17 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [first, rule, ...others].map(line).join('\n');
 }
 
+/** The texts one after the other, in lines of at most 120 characters. */
+export function paragraph(texts: readonly string[]): string {
+  const lines = [''];
+  for (const word of `${texts.join('; ')}.`.split(' ')) {
+    const line = `${lines.at(-1)} ${word}`.trimStart();
+    if (line.length <= 120) lines[lines.length - 1] = line;
+    else lines.push(word);
+  }
+  return lines.join('\n');
+}
+
 export const code = (text: string): string => `\`${text}\``;
 
 /** What stands between `<!-- generated: NAME -->` and `<!-- /generated -->`, by name. */
