@@ -95,6 +95,12 @@ async function input(mostBytes: number): Promise<Buffer | null> {
   return Buffer.concat(chunks);
 }
 
+/** Behind sudo stands somebody whose number says more than that of root. */
+function sender(): string {
+  const sudo = process.env['SUDO_UID'];
+  return `uid ${process.getuid?.() ?? 'unknown'}, pid ${process.pid}${sudo === undefined ? '' : `, sudo by uid ${sudo}`}`;
+}
+
 const screen: Screen = {
   size: () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 }),
   write: (text) => write(1, text, 'out'),
@@ -120,6 +126,7 @@ const edge: Edge = {
     }),
   isInit: process.pid === 1,
   sharesTerminal: [0, 1, 2].some((descriptor) => isatty(descriptor)),
+  sender: sender(),
   nodeVersion: process.versions.node,
   nodePath: process.execPath,
   isoTime,

@@ -44,7 +44,12 @@ export class UnreachableError extends CommandError {
 /** The status of ten thousand markets has 15 MB. */
 const MOST_BYTES = 128 * 1024 * 1024;
 
-export function createControlClient({ address, token }: ControlPlace, clock: Clock): ControlClient {
+/** `sender` is told to the daemon, which writes it into its log with a command. */
+export function createControlClient(
+  { address, token }: ControlPlace,
+  clock: Clock,
+  sender?: string,
+): ControlClient {
   const at = address.text;
   const underWay = new Set<ClientRequest>();
   const where =
@@ -63,6 +68,7 @@ export function createControlClient({ address, token }: ControlPlace, clock: Clo
       headers: {
         ...where.headers,
         accept: 'application/json',
+        ...(sender === undefined ? {} : { 'user-agent': `killswitchd (${sender})` }),
         ...(content === null
           ? {}
           : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) }),

@@ -65,6 +65,8 @@ export interface Edge {
   readonly isInit?: boolean;
   /** A terminal's Ctrl-C reaches the children of this process as well. */
   readonly sharesTerminal?: boolean;
+  /** Who runs this, as a daemon is told: `uid 1000, pid 42`. */
+  readonly sender?: string;
   readonly nodeVersion: string;
   /** The file of the Node that runs this; the one in PATH where it is not given. */
   readonly nodePath?: string;

@@ -28,6 +28,7 @@ interface Flags extends ControlFlags {
   readonly wait: string;
   readonly yes?: boolean;
   readonly json?: boolean;
+  readonly reason?: string;
 }
 
 /** What the control listener takes in one request. */
@@ -55,6 +56,10 @@ const DANGERS: Partial<Record<CommandName, string>> = {
 const waitOption = () =>
   new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60').default('15');
 
+const reasonOption = () =>
+  new Option('--reason <text>', "why, for the daemon's log: 1 to 200 printable characters");
+const why = ({ reason }: Pick<Flags, 'reason'>) => (reason === undefined ? {} : { reason });
+
 /**
  * `arm`, `disarm`, `pause`, `resume` and `trip`: ask the running daemon for it and return when it has happened. Ends
  * with 0 where it has in every market, with 75 where the exchange has not confirmed all of it in time, with 69 where
@@ -69,7 +74,7 @@ export function registerOperation(does: CommandName): (program: Command, edge: E
     if (does === 'pause')
       command.requiredOption('--for <duration>', 'for how long: 1s to 24h, such as 90s, 10m or 1.5h');
     if (DANGERS[does] !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
-    command.addOption(waitOption()).option('--json', 'the reply as JSON');
+    command.addOption(waitOption()).addOption(reasonOption()).option('--json', 'the reply as JSON');
     addControlFlags(command).action((markets: readonly string[], flags: Flags) =>
       conclude(does, edge, () => operate(does, [...new Set(markets)], flags, { edge, clock })),
     );
@@ -89,8 +94,8 @@ async function operate(
 ): Promise<ExitCode> {
   const waitSeconds = readWait('--wait', flags.wait);
   const length = flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) };
-  const client = createControlClient(await findControl(flags, edge.env), clock);
-  const body = { ...(markets.length === 0 ? {} : { markets }), ...length, waitSeconds };
+  const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
+  const body = { ...(markets.length === 0 ? {} : { markets }), ...length, waitSeconds, ...why(flags) };
   if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES) {
     const text = `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`;
     throw new CommandError(EXIT.usage, text);
@@ -216,11 +221,12 @@ export function registerAck(program: Command, edge: Edge, clock: Clock = createS
     program
       .command('ack')
       .description('say that you have seen whose orders were cancelled; takes it off status and status page')
-      .argument('[markets...]', 'which markets; all of them where none is named'),
-  ).action((markets: readonly string[], flags: ControlFlags) =>
+      .argument('[markets...]', 'which markets; all of them where none is named')
+      .addOption(reasonOption()),
+  ).action((markets: readonly string[], flags: Flags) =>
     conclude('ack', edge, async () => {
-      const client = createControlClient(await findControl(flags, edge.env), clock);
-      const body = markets.length === 0 ? {} : { markets };
+      const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
+      const body = { ...(markets.length === 0 ? {} : { markets }), ...why(flags) };
       const answer = await client.ask({ method: 'POST', path: '/v1/ack', body, withinMs: ANSWER_WITHIN_MS });
       if (!isRecord(answer.json) || !Array.isArray(answer.json['acknowledged']))
         throw refusal(answer, client.at);
@@ -244,14 +250,18 @@ export function registerReload(program: Command, edge: Edge, clock: Clock = crea
       .command('reload')
       .description('have the running daemon read its configuration again; a wrong one changes nothing')
       .addOption(waitOption())
+      .addOption(reasonOption())
       .option('--json', 'the reply as JSON'),
   ).action((flags: Flags) => conclude('reload', edge, () => reload(flags, { edge, clock })));
 }
 
 async function reload(flags: Flags, { edge, clock }: Tools): Promise<ExitCode> {
   const waitSeconds = readWait('--wait', flags.wait);
-  const client = createControlClient(await findControl(flags, edge.env), clock);
-  const answer = await carryOut(client, '/v1/reload', { waitSeconds }, waitSeconds, { edge, clock });
+  const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
+  const answer = await carryOut(client, '/v1/reload', { waitSeconds, ...why(flags) }, waitSeconds, {
+    edge,
+    clock,
+  });
   const { json } = answer;
   const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
   const silent = flags.json === true;
@@ -296,7 +306,8 @@ export function registerLogLevel(program: Command, edge: Edge, clock: Clock = cr
       .command('log-level')
       .description("set the level of the running daemon's log, or print the one in force")
       .addArgument(offer(new Argument('[level]', 'which level'), LOG_LEVELS))
-      .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back'),
+      .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back')
+      .addOption(reasonOption()),
   ).action((level: string | undefined, flags: Flags) =>
     conclude('log-level', edge, () => changeLevel(level, flags, { edge, clock })),
   );
@@ -314,8 +325,8 @@ async function changeLevel(
     throw new CommandError(EXIT.usage, text);
   }
   const forSeconds = flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) };
-  const client = createControlClient(await findControl(flags, edge.env), clock);
-  const body = level === undefined ? {} : { level, ...forSeconds };
+  const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
+  const body = level === undefined ? {} : { level, ...forSeconds, ...why(flags) };
   const answer = await client.ask({
     method: 'POST',
     path: '/v1/log-level',

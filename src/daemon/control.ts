@@ -78,6 +78,7 @@ export function createControlSources(parts: Controlled): ControlSources {
     reload: (waitMs) => reloading.reload('command', waitMs),
     logLevel: levels.level,
     setLogLevel: levels.set,
+    onCommand: (command) => operations.commanded(command),
     onRefused: (reason) => operations.controlRefused(reason),
   };
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
 import { didYouMean } from '../util/nearest.ts';
 import {
+  type Commanded,
   ControlRefusal,
   type ControlSources,
   describeFound,
@@ -42,6 +43,11 @@ const KEYS = {
   forSeconds: { type: 'number', minimum: 1, maximum: 86_400, description: 'a number from 1 to 86400' },
   waitSeconds: { type: 'number', minimum: 0, maximum: 60, description: 'a number from 0 to 60' },
   level: { enum: LOG_LEVELS, description: LOG_LEVELS.join(', ') },
+  reason: {
+    type: 'string',
+    pattern: String.raw`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,200}$`,
+    description: 'a text of 1 to 200 printable characters',
+  },
 } as const;
 type Key = keyof typeof KEYS;
 
@@ -54,6 +60,7 @@ interface Input {
   readonly forSeconds?: number;
   readonly waitSeconds?: number;
   readonly level?: LogLevel;
+  readonly reason?: string;
 }
 
 interface Call {
@@ -62,6 +69,9 @@ interface Call {
   readonly queried: string | undefined;
   /** When the request came in, on the monotonic clock. */
   readonly arrivedMs: number;
+  /** What the sender says of itself. */
+  readonly sender: string | null;
+  readonly via: () => string;
 }
 
 /** A status and JSON, whole or in pieces. */
@@ -81,6 +91,8 @@ interface Route {
 export interface RouteTools {
   /** When a request came in, on the monotonic clock. */
   readonly arrivedMs: (request: FastifyRequest) => number;
+  /** Which listener it came over, and who can use that. */
+  readonly via: (request: FastifyRequest) => string;
   /** Notes that the request is carried out; false where it must not be any more. */
   readonly begin: (request: FastifyRequest) => boolean;
 }
@@ -106,12 +118,18 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
       underWay -= 1;
     }
   };
-  const handle = (route: Route, { arrivedMs, begin }: RouteTools) => {
+  const handle = (route: Route, { arrivedMs, via, begin }: RouteTools) => {
     // A beat is one whatever follows it, and reading changes nothing.
     const atOnce = route.path === '/v1/beat' || route.method === 'GET';
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const { bot } = request.query as { bot?: string };
-      const call = { input: (request.body ?? {}) as Input, queried: bot, arrivedMs: arrivedMs(request) };
+      const call: Call = {
+        input: (request.body ?? {}) as Input,
+        queried: bot,
+        arrivedMs: arrivedMs(request),
+        sender: oneLine(request.headers['user-agent']),
+        via: () => via(request),
+      };
       // In the next turn it is known whether something unreadable followed in the same bytes.
       if (!atOnce) await new Promise<void>((next) => void sources.clock.after(0, next));
       if (!begin(request)) return reply.hijack();
@@ -135,6 +153,14 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
       }
     },
   };
+}
+
+const LONGEST_SENDER = 100;
+
+/** A text of the sender's, as it may stand in the log. */
+function oneLine(text: string | undefined): string | null {
+  const shown = text?.replaceAll(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+/gu, ' ').trim();
+  return shown === undefined || shown === '' ? null : shown.slice(0, LONGEST_SENDER);
 }
 
 function objectOf(keys: readonly Key[], required: readonly Key[]) {
@@ -183,6 +209,9 @@ function listRoutes(sources: ControlSources, views: Views): readonly Route[] {
   const post = (path: string, keys: Route['keys'], answer: Route['answer']): Route => {
     return { path, method: 'POST', keys, answer };
   };
+  const command = (...[path, keys, answer]: Parameters<typeof post>): Route => {
+    return post(path, [...keys, 'reason'], answer);
+  };
   return [
     { ...post('/v1/beat', WORD, (call) => beat(sources, views, call)), ofBot: true },
     {
@@ -193,20 +222,19 @@ function listRoutes(sources: ControlSources, views: Views): readonly Route[] {
     ...COMMANDS.map((does): Route => {
       const needs: readonly Key[] = does === 'pause' ? ['forSeconds'] : [];
       const keys: readonly Key[] = ['markets', ...needs, 'waitSeconds'];
-      return { ...post(`/v1/${does}`, keys, ({ input }) => operate(sources, views, does, input)), needs };
+      return { ...command(`/v1/${does}`, keys, (call) => operate(sources, views, does, call)), needs };
     }),
-    post('/v1/ack', ['markets'], ({ input }) => {
-      const markets = () => [...new Set([...sources.markets(), ...sources.cancelled()])];
-      return [
-        200,
-        { acknowledged: sources.acknowledge(chooseMarkets(input.markets, { ...sources, markets })) },
-      ];
-    }),
-    post('/v1/reload', ['waitSeconds'], ({ input }) => reload(sources, views, input)),
-    post('/v1/log-level', ['level', 'forSeconds'], ({ input }) => setLogLevel(sources, input)),
+    command('/v1/ack', ['markets'], (call) => acknowledge(sources, call)),
+    command('/v1/reload', ['waitSeconds'], (call) => reload(sources, views, call)),
+    command('/v1/log-level', ['level', 'forSeconds'], (call) => setLogLevel(sources, call)),
     { path: '/v1/status', method: 'GET', keys: [], answer: async () => [200, await sources.status()] },
     { path: '/v1/health', method: 'GET', keys: [], answer: () => health(views) },
   ];
+}
+
+/** Tells of a command that is right and about to begin. */
+function announce({ onCommand }: ControlSources, command: string, call: Call, markets: Commanded['markets']) {
+  onCommand({ command, markets, reason: call.input.reason ?? null, sender: call.sender, via: call.via() });
 }
 
 /** Takes a bot's word in, as old as its request is. */
@@ -240,9 +268,11 @@ async function operate(
   sources: ControlSources,
   views: Views,
   does: CommandName,
-  input: Input,
+  call: Call,
 ): Promise<Answer> {
+  const { input } = call;
   const markets = chooseMarkets(input.markets, sources);
+  announce(sources, does, call, markets);
   const forMs = Math.round((input.forSeconds ?? 0) * 1000);
   const progress = await sources.operate({ does, markets, forMs }, waitMs(input));
   views.forget();
@@ -262,8 +292,16 @@ function describeProgress(progress: readonly Progress[]) {
   return { done: progress.every(({ state }) => state === 'done'), markets: progress };
 }
 
-async function reload(sources: ControlSources, views: Views, input: Input): Promise<Answer> {
-  const report = await sources.reload(waitMs(input));
+function acknowledge(sources: ControlSources, call: Call): Answer {
+  const known = () => [...new Set([...sources.markets(), ...sources.cancelled()])];
+  const markets = chooseMarkets(call.input.markets, { ...sources, markets: known });
+  announce(sources, 'ack', call, markets);
+  return [200, { acknowledged: sources.acknowledge(markets) }];
+}
+
+async function reload(sources: ControlSources, views: Views, call: Call): Promise<Answer> {
+  announce(sources, 'reload', call, null);
+  const report = await sources.reload(waitMs(call.input));
   views.forget();
   if (report.kind === 'unchanged') return [200, { result: 'unchanged' }];
   if (report.kind === 'applied') {
@@ -275,11 +313,13 @@ async function reload(sources: ControlSources, views: Views, input: Input): Prom
   return [422, errorBody('config_rejected', text, { problems })];
 }
 
-function setLogLevel(sources: ControlSources, { level, forSeconds }: Input): Answer {
+function setLogLevel(sources: ControlSources, call: Call): Answer {
+  const { level, forSeconds } = call.input;
   const before = sources.logLevel();
-  if (level !== undefined)
+  if (level !== undefined) {
+    announce(sources, 'log-level', call, null);
     sources.setLogLevel(level, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
-  else if (forSeconds !== undefined)
+  } else if (forSeconds !== undefined)
     throw new ControlRefusal('invalid_value', 'forSeconds: found without a level; allowed: both, or neither');
   return [200, { level: sources.logLevel(), before, forSeconds: forSeconds ?? null }];
 }

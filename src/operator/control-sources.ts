@@ -30,6 +30,19 @@ export type ReloadReport =
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'fatal'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** A command, who sent it and why: what an audit asks for. */
+export interface Commanded {
+  readonly command: string;
+  /** Null for all of them, and for commands that are not for markets. */
+  readonly markets: readonly string[] | null;
+  /** As the operator wrote it. */
+  readonly reason: string | null;
+  /** What the sender says of itself. Nobody checks it: Node cannot ask a socket for the user and process at its other end. */
+  readonly sender: string | null;
+  /** The listener, and who can use it: that is sure. */
+  readonly via: string;
+}
+
 /** Everything that the control listener can bring about. */
 export interface ControlSources {
   readonly clock: Clock;
@@ -63,6 +76,8 @@ export interface ControlSources {
   readonly logLevel: () => LogLevel;
   /** For `forMs`, after which the configured level is back; null for as long as the daemon runs. */
   readonly setLogLevel: (level: LogLevel, forMs: number | null) => void;
+  /** Told of every command that changes something, before it begins. */
+  readonly onCommand: (command: Commanded) => void;
   /** Counts refused requests by reason, for the metric. */
   readonly onRefused: (reason: string) => void;
 }

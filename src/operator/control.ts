@@ -54,7 +54,13 @@ const HEADERS = {
  * open. A Unix socket can be connected to by root and those whom `access` names only, from its first moment.
  */
 export async function startControl(options: ControlOptions): Promise<Control> {
-  const routes = createRoutes(options.sources);
+  const { sources, hide = (text) => text } = options;
+  const hidden = (text: string | null) => (text === null ? null : hide(text));
+  const routes = createRoutes({
+    ...sources,
+    onCommand: (command) =>
+      sources.onCommand({ ...command, reason: hidden(command.reason), sender: hidden(command.sender) }),
+  });
   const apps: FastifyInstance[] = [];
   const files: SocketFile[] = [];
   const addresses: string[] = [];
@@ -63,12 +69,14 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     await Promise.all(apps.map((app) => app.close()));
   };
   for (const address of options.listen) {
-    const app = createListener(options, routes, address);
+    let file: SocketFile | null = null;
+    const app = createListener(options, routes, address, () => file?.openTo ?? '');
     apps.push(app);
     try {
-      if (address.kind === 'unix')
-        files.push(await placeSocket(address.path, (path) => app.listen({ path }), options.access));
-      else await app.listen({ host: address.host, port: address.port });
+      if (address.kind === 'unix') {
+        file = await placeSocket(address.path, (path) => app.listen({ path }), options.access);
+        files.push(file);
+      } else await app.listen({ host: address.host, port: address.port });
     } catch (error) {
       await close();
       throw address.kind === 'unix' ? error : listenError('control', address.text, error);
@@ -93,6 +101,7 @@ function createListener(
   options: ControlOptions,
   routes: ControlRoutes,
   address: ListenAddress,
+  openTo: () => string,
 ): FastifyInstance {
   const { sources, token } = options;
   const arrivals = new WeakMap<FastifyRequest, number>();
@@ -145,6 +154,10 @@ function createListener(
   app.setErrorHandler((error, _request, reply) => refuse(reply, error));
   routes.add(app, {
     arrivedMs: (request) => arrivals.get(request) ?? sources.clock.now().monoMs,
+    via: ({ raw: { socket } }) =>
+      address.kind === 'unix'
+        ? `${address.text}, open to ${openTo()}`
+        : `http from ${socket.remoteAddress}:${socket.remotePort}${token() === null ? '' : ', with the token'}`,
     begin({ raw: { socket } }) {
       const talk = talkOf(socket);
       if (talk.broken) return false;

@@ -10,6 +10,8 @@ const MODES: Readonly<Record<SocketAccess, number>> = { owner: 0o600, group: 0o6
 
 /** A socket file that is in its place. */
 export interface SocketFile {
+  /** Who may connect beside root, by number. */
+  readonly openTo: string;
   /** Removes the file, unless another one has taken its place. */
   remove(): void;
 }
@@ -40,7 +42,8 @@ export async function placeSocket(
     if (left !== null && now !== null && isSame(left, now) && left.ctimeMs === now.ctimeMs) unlinkSync(path);
     linkSync(bound, path);
     const own = lstatSync(path);
-    return { remove: () => removeOwn(path, own) };
+    const openTo = access === 'group' ? `uid ${own.uid} and group ${own.gid}` : `uid ${own.uid}`;
+    return { openTo, remove: () => removeOwn(path, own) };
   } catch (error) {
     throw socketError(path, error);
   } finally {

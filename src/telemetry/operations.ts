@@ -20,6 +20,17 @@ export type Operation =
     }
   /** An operator has seen that orders of these markets were, or may have been, cancelled. */
   | { readonly kind: 'cancellation-acknowledged'; readonly markets: readonly string[] }
+  | {
+      readonly kind: 'operator-command';
+      readonly command: string;
+      /** Null for all of them. */
+      readonly markets: readonly string[] | null;
+      readonly reason: string | null;
+      /** Who the sender says it is. */
+      readonly sender: string | null;
+      /** The listener, and who can use it. */
+      readonly via: string;
+    }
   | { readonly kind: 'control-listening'; readonly address: string }
   /** `more`: as many of this reason as were counted without a line since the last one. */
   | { readonly kind: 'control-refused'; readonly reason: string; readonly more: number }
@@ -31,6 +42,8 @@ export type Operation =
       readonly untilWallMs: number | null;
     };
 
+type Commanded = Omit<Extract<Operation, { readonly kind: 'operator-command' }>, 'kind'>;
+
 export interface Operations {
   /** The new configuration is in force. `hash`: its digest in hexadecimal digits. */
   reloadApplied(trigger: ReloadTrigger, hash: string): void;
@@ -40,6 +53,8 @@ export interface Operations {
   reloadRejected(trigger: ReloadTrigger, problems: readonly string[]): void;
   acknowledged(markets: readonly string[]): void;
   controlListening(address: string): void;
+  /** An operator's command that begins. */
+  commanded(command: Commanded): void;
   /** Counts every refusal; the first of a reason in a minute is a line. */
   controlRefused(reason: string): void;
   /** Changes the level and says so, in whichever of the two levels shows it; Unix milliseconds of its end, or null. */
@@ -86,6 +101,7 @@ export function createOperations({ log, metrics, recent, clock }: OperationsOpti
     },
     acknowledged: (markets) => say({ kind: 'cancellation-acknowledged', markets }),
     controlListening: (address) => say({ kind: 'control-listening', address }),
+    commanded: (command) => say({ kind: 'operator-command', ...command }),
     controlRefused(said) {
       const reason = metrics.controlRefused(said);
       const { monoMs } = clock.now();
@@ -146,6 +162,8 @@ function sentenceOf(operation: Operation, now: Instant): string {
       return `An operator has seen that orders were cancelled: ${listed(operation.markets)}.`;
     case 'control-listening':
       return `Beats and commands: ${operation.address}`;
+    case 'operator-command':
+      return describeCommand(operation);
     case 'control-refused': {
       const { reason, more } = operation;
       const others = more > 0 ? `, and ${more} more since the last line about it` : '';
@@ -157,6 +175,14 @@ function sentenceOf(operation: Operation, now: Instant): string {
       return `The log level is ${to} ${until}; it was ${from}.`;
     }
   }
+}
+
+function describeCommand({ command, markets, reason, sender, via }: Commanded): string {
+  const isForMarkets = command !== 'reload' && command !== 'log-level';
+  const which = markets === null ? ', all markets' : ` ${listed(markets)}`;
+  const why = reason === null ? 'No reason was given.' : `Reason: ${reason}.`;
+  const who = sender === null ? 'The sender does not say who it is' : `Sender: ${sender}, as it says`;
+  return `An operator's command: ${command}${isForMarkets ? which : ''}. ${why} ${who}; over ${via}.`;
 }
 
 function describeRejection(trigger: ReloadTrigger, problems: readonly string[]): string {

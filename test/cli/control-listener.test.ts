@@ -20,6 +20,7 @@ async function listener(report: ReloadReport = { kind: 'unchanged' }, state: Pro
   const commands: { readonly command: OperatorCommand; readonly waitMs: number }[] = [];
   const levels: { readonly level: LogLevel; readonly forMs: number | null }[] = [];
   const sources: ControlSources = {
+    onCommand: () => {},
     clock: createSystemClock(),
     version: '1.2.3',
     snapshot: () => sampleSnapshot({ ready: false, notReady: ['BTC_USDT is not confirmed armed (arming)'] }),

@@ -38,12 +38,15 @@ export interface Spy {
   /** Every call that could change something, in its order. */
   readonly calls: unknown[][];
   readonly refused: string[];
+  /** Every command with who sent it and why. */
+  readonly commands: Parameters<ControlSources['onCommand']>[0][];
 }
 
 /** A daemon with the bots `main` (BTC_USDT) and `maker` (ETH_USDT) in which everything asked for happens at once. */
 export function createSpy(changes: Partial<ControlSources> = {}): Spy {
   const calls: unknown[][] = [];
   const refused: string[] = [];
+  const commands: Spy['commands'] = [];
   const markets = [sampleMarket(), sampleMarket({ market: 'ETH_USDT', bot: 'maker', state: 'arming' })];
   const done = (market: string) => ({ market, state: 'done', says: `${market} is well.` }) as const;
   const sources: ControlSources = {
@@ -84,9 +87,12 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
     onRefused: (reason) => {
       refused.push(reason);
     },
+    onCommand: (command) => {
+      commands.push(command);
+    },
     ...changes,
   };
-  return { sources, calls, refused };
+  return { sources, calls, refused, commands };
 }
 
 /** `unix:/PATH` or `HOST:PORT` as the configuration reads it. */

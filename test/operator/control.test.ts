@@ -1,6 +1,8 @@
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { ReloadReport } from '../../src/operator/control-sources.ts';
-import { asker, clock, codeOf, createSpy, messageOf, start, TCP } from './control-fixture.ts';
+import { asker, clock, codeOf, createSpy, makeFolder, messageOf, start, TCP } from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 /** A listener on a Unix socket, and who asks it. */
@@ -312,5 +314,53 @@ describe('what can be read', () => {
     });
     expect(await ask('/v1/health', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
     expect(calls).toEqual([]);
+  });
+});
+
+describe('who sent a command and why', () => {
+  const agent = { 'user-agent': 'killswitchd (uid 1000, pid 42)' };
+
+  test('is told of every command before it begins, and of no beat and no question', async () => {
+    const { ask, commands } = await open();
+    await ask('/v1/beat?bot=main');
+    await ask('/v1/status', { method: 'GET' });
+    await ask('/v1/log-level');
+    expect(commands).toEqual([]);
+    await ask('/v1/disarm', { body: { markets: ['BTC_USDT'], reason: 'maintenance' }, headers: agent });
+    const bodies = { arm: {}, pause: { forSeconds: 60 }, resume: {}, trip: {}, ack: {}, reload: {} };
+    for (const [name, body] of Object.entries(bodies)) await ask(`/v1/${name}`, { body });
+    await ask('/v1/log-level', { body: { level: 'debug' } });
+    expect(commands.map(({ command }) => command)).toEqual(['disarm', ...Object.keys(bodies), 'log-level']);
+    expect(commands[0]).toEqual({
+      command: 'disarm',
+      markets: ['BTC_USDT'],
+      reason: 'maintenance',
+      sender: 'killswitchd (uid 1000, pid 42)',
+      via: expect.stringMatching(new RegExp(`^unix:.*, open to uid ${userInfo().uid}$`)),
+    });
+    expect(commands[1]).toMatchObject({ command: 'arm', markets: null, reason: null });
+  });
+
+  test('names the group that may use the socket, and over HTTP the address that it came from', async () => {
+    const spy = createSpy();
+    const socket = `unix:${join(makeFolder(), 'control.sock')}`;
+    const control = await start(spy, [socket, TCP], () => 'token', 'group');
+    await asker(control.addresses[0])('/v1/arm');
+    await asker(control.addresses[1])('/v1/arm', { headers: { authorization: 'Bearer token' } });
+    const { uid, gid } = userInfo();
+    expect(spy.commands[0]?.via).toBe(`${socket}, open to uid ${uid} and group ${gid}`);
+    expect(spy.commands[1]?.via).toMatch(/^http from 127\.0\.0\.1:\d+, with the token$/);
+  });
+
+  test('is limited to what fits a line of the log', async () => {
+    const { ask, commands, calls } = await open();
+    await ask('/v1/arm', { body: { markets: ['NO_SUCH'] } });
+    for (const reason of ['', 'x'.repeat(201), 'two\nlines', 7])
+      expect(codeOf(await ask('/v1/arm', { body: { reason } }))).toBe('invalid_value');
+    expect([commands, calls]).toEqual([[], []]);
+    await ask('/v1/arm', {
+      headers: { 'user-agent': `a\u0000b${'x'.repeat(300)}`.replaceAll('\u0000', '\t') },
+    });
+    expect(commands[0]?.sender).toBe(`a b${'x'.repeat(97)}`);
   });
 });

@@ -69,7 +69,12 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     );
     expect(await count('timer-deleted', 'AAA_USDT')).toBe(0);
 
-    const disarmed = await operate('disarm', 'AAA_USDT', '--yes');
+    const disarmed = await operate('disarm', 'AAA_USDT', '--yes', '--reason', 'wallet moves');
+    const [told] = daemon.logged('operator-command');
+    expect(told).toMatchObject({ command: 'disarm', markets: ['AAA_USDT'], reason: 'wallet moves' });
+    expect(told?.msg).toMatch(
+      /^An operator's command: disarm AAA_USDT\. Reason: wallet moves\. Sender: killswitchd \(uid \d+, pid \d+\), as it says; over unix:.*, open to uid \d+\.$/,
+    );
     expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
     expect(disarmed).toEqual({
       code: 0,

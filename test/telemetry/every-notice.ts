@@ -103,6 +103,14 @@ export const OTHER_NOTICES: readonly Notice[] = [
 
 /** One operation of every kind; the type makes a new kind an error here. */
 export const EVERY_OPERATION: { readonly [K in Operation['kind']]: Extract<Operation, { kind: K }> } = {
+  'operator-command': {
+    kind: 'operator-command',
+    command: 'disarm',
+    markets: ['BTC_USDT'],
+    reason: 'maintenance',
+    sender: 'killswitchd (uid 0, pid 7)',
+    via: 'unix:/run/control.sock, open to uid 0',
+  },
   'reload-applied': { kind: 'reload-applied', trigger: 'signal', hash: 'c0ffee00c0ffee00' },
   'reload-unchanged': { kind: 'reload-unchanged', trigger: 'command', hash: 'c0ffee00c0ffee00' },
   'reload-rejected': {

@@ -150,6 +150,7 @@ describe('what an operator brings about', () => {
 
   test('where the control listener is and every change of the log level are said', async () => {
     daemon.operations.controlListening('unix:/run/killswitchd/control.sock');
+    daemon.operations.commanded({ command: 'trip', markets: null, reason: null, sender: null, via: 'x' });
     daemon.operations.setLogLevel('debug', AT + 600_000);
     expect(daemon.log.level()).toBe('debug');
     daemon.operations.setLogLevel('debug', null);
@@ -158,6 +159,11 @@ describe('what an operator brings about', () => {
         level: 'info',
         event: 'control-listening',
         msg: 'Beats and commands: unix:/run/killswitchd/control.sock',
+      },
+      {
+        level: 'info',
+        event: 'operator-command',
+        msg: "An operator's command: trip, all markets. No reason was given. The sender does not say who it is; over x.",
       },
       {
         level: 'info',
