@@ -16,10 +16,15 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'test/process/npm-start.test.ts',
   'npm run check    # format, types, lint, dead code': '.ci/run',
   "import ccxt from 'ccxt';": 'test/ops/ccxt.test.ts',
+  'const { BOT_API_KEY, BOT_API_SECRET } = process.env;': 'test/ops/recipes.test.ts',
   "import { createClient, ERROR_CODES, isClientError } from 'killswitchd';": 'test/library/package.test.ts',
   "import { DEMO_KEY, startExchange } from 'killswitchd/simulator';": 'test/library/package.test.ts',
   "import { KillSwitch } from 'killswitchd/bot';": 'test/library/package.test.ts',
   'with KillSwitch("unix:/run/killswitchd/control.sock") as kill_switch:': 'test/liveness/clients.test.ts',
+  'with KillSwitch() as kill_switch:': 'test/process/recipes.test.ts',
+  '    kill_switch = KillSwitch()': 'test/process/recipes.test.ts',
+  '    kill_switch = KillSwitch(timeout_seconds=0.5)': 'test/process/recipes.test.ts',
+  'module.exports = {': 'test/ops/recipes.test.ts',
   'last_turn = time.monotonic()  # set again at the end of each turn': 'test/process/liveness.test.ts',
 };
 const PROGRAMS = ['sh', 'js', 'ts', 'python'];

@@ -1,0 +1,242 @@
+import { type ExecFileException, execFile } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, type TestContext, test } from 'vitest';
+import { parse } from 'yaml';
+import { recipe } from '../docs/recipes.ts';
+import { startProcess } from '../liveness/started.ts';
+import { type Stage, stageFor } from '../process/harness.ts';
+import { eventually, ROOT } from '../process/program.ts';
+import { DEMO, type ExchangeProcess } from '../process/simulated-exchange.ts';
+
+const run = promisify(execFile);
+/** Larger than everything else that is installed here: so they are fetched for this test alone. */
+const PM2 = 'pm2@7.0.4';
+const CCXT = 'ccxt@4.5.84';
+const MINUTES_MS = 60_000;
+
+/** A folder as the user of a recipe has it: configuration, key, the example bot, and the command. */
+function homeFor(stage: Stage, exchange: ExchangeProcess, control: string) {
+  const home = join(stage.directory, 'home');
+  const config = join(home, '.config/killswitchd');
+  const bin = join(home, '.local/bin');
+  for (const folder of [config, bin, join(home, 'bot')]) mkdirSync(folder, { recursive: true });
+  const text = JSON.stringify({
+    exchange: { baseUrls: [exchange.url] },
+    markets: [{ market: 'BTC_USDT', timeoutSeconds: 5 }],
+    liveness: { mode: 'beat', ttlSeconds: 5 },
+    control: { listen: [control] },
+    web: { listen: [] },
+  });
+  for (const folder of [config, home]) writeFileSync(join(folder, 'killswitchd.yaml'), text);
+  writeFileSync(join(config, 'api-key'), `${DEMO.key}\n`, { mode: 0o600 });
+  writeFileSync(join(config, 'api-secret'), `${DEMO.secret}\n`, { mode: 0o600 });
+  const command = join(bin, 'killswitchd');
+  writeFileSync(command, `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/src/main.ts" "$@"\n`);
+  chmodSync(command, 0o755);
+  for (const folder of [home, join(home, 'bot')]) {
+    copyFileSync(join(ROOT, 'config/clients/bot.py'), join(folder, 'bot.py'));
+    copyFileSync(join(ROOT, 'clients/python/killswitchd.py'), join(folder, 'killswitchd.py'));
+  }
+  const key = {
+    KILLSWITCHD_API_KEY_FILE: join(config, 'api-key'),
+    KILLSWITCHD_API_SECRET_FILE: join(config, 'api-secret'),
+  };
+  return { home, bin, key };
+}
+
+async function npmInstall(folder: string, name: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"private":true}');
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
+  await run('npm', ['install', ...quiet, name], { cwd: folder });
+}
+
+function play(context: TestContext) {
+  const stage = stageFor(context);
+  return { stage, control: `unix:${join(stage.directory, 'control.sock')}` };
+}
+
+test('the ccxt bot in Node quotes at the simulated exchange while it is armed, and loses its orders when it is killed', {
+  timeout: 5 * MINUTES_MS,
+}, async (context) => {
+  const { stage, control } = play(context);
+  const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--profile', 'live']);
+  const folder = join(stage.directory, 'bot');
+  await npmInstall(folder, CCXT);
+  symlinkSync(ROOT, join(folder, 'node_modules/killswitchd'));
+  const answer = await fetch(`${exchange.url}/simulator/keys`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify([{ key: 'bot-key', secret: 'bot-secret', permissions: ['trade'] }]),
+  });
+  expect(answer.status).toBe(201);
+  await stage.daemon({
+    exchange: exchange.url,
+    markets: [{ market: 'BTC_USDT', timeoutSeconds: 5 }],
+    config: { liveness: { mode: 'beat', ttlSeconds: 5 }, control: { listen: [control] } },
+  });
+  const [program = ''] = recipe('ccxt in Node', 'js');
+  const made = /^const exchange = .*$/m;
+  const redirect = [
+    'for (const addresses of Object.values(exchange.urls.api))',
+    '  for (const [kind, address] of Object.entries(addresses))',
+    `    addresses[kind] = address.replace(new URL(address).origin, '${exchange.url}');`,
+  ].join('\n');
+  expect(program).toMatch(made);
+  writeFileSync(
+    join(folder, 'bot.mjs'),
+    program.replace(made, (line) => `${line}\n${redirect}`),
+  );
+  const bot = startProcess(context, process.execPath, [join(folder, 'bot.mjs')], {
+    KILLSWITCHD_CONTROL: control,
+    BOT_API_KEY: 'bot-key',
+    BOT_API_SECRET: 'bot-secret',
+  });
+  const placed = exchange.event('order-placed', 60_000).catch((error: Error) => {
+    throw new Error(`${error.message}: ${bot.output()}`);
+  });
+  await placed;
+  bot.signal('SIGKILL');
+  await exchange.event('timer-fired', 30_000);
+});
+
+test('pm2 runs daemon and bot by the recipe: stopping the bot deletes the timers, a killed one is started again', {
+  timeout: 5 * MINUTES_MS,
+}, async (context) => {
+  const { stage, control } = play(context);
+  const exchange = await stage.exchange();
+  const { home, bin, key } = homeFor(stage, exchange, control);
+  await npmInstall(join(stage.directory, 'pm2'), PM2);
+  const [ecosystem = ''] = recipe('pm2', 'js');
+  writeFileSync(
+    join(home, 'ecosystem.config.cjs'),
+    ecosystem.replaceAll('unix:/run/killswitchd/control.sock', control),
+  );
+  const env = {
+    ...key,
+    PATH: `${bin}:${process.env['PATH'] ?? ''}`,
+    HOME: home,
+    PM2_HOME: join(stage.directory, 'pm2-home'),
+  };
+  const pm2 = async (...args: readonly string[]) => {
+    const bins = join(stage.directory, 'pm2/node_modules/.bin/pm2');
+    const ran = await run(bins, args, { cwd: home, env, timeout: MINUTES_MS }).catch(
+      (error: ExecFileException) => {
+        throw new Error(`pm2 ${args.join(' ')}: ${error.stdout}${error.stderr}`);
+      },
+    );
+    return ran.stdout;
+  };
+  const trades = (times: number) =>
+    eventually(`bot ${times} that trades`, MINUTES_MS, () => {
+      const log = join(env.PM2_HOME, 'logs/bot-out.log');
+      const said = existsSync(log) ? readFileSync(log, 'utf8') : '';
+      return said.match(/^armed: orders may go out/gm)?.length === times ? true : null;
+    });
+  try {
+    await pm2('start', 'ecosystem.config.cjs');
+    await trades(1);
+    const pid = Number(await pm2('pid', 'bot'));
+    process.kill(pid, 'SIGKILL');
+    await eventually('another bot', MINUTES_MS, async () => {
+      const next = Number(await pm2('pid', 'bot'));
+      return next > 0 && next !== pid ? true : null;
+    });
+    await trades(2);
+    await pm2('stop', 'bot');
+    expect(await exchange.event('timer-deleted', MINUTES_MS)).toMatchObject({ market: 'BTC_USDT' });
+    await pm2('stop', 'killswitchd');
+  } finally {
+    await pm2('kill');
+  }
+});
+
+test('the units of systemd --user pass systemd-analyze, and what they start guards the bot and ends in order', {
+  timeout: 3 * MINUTES_MS,
+}, async (context) => {
+  const { stage } = play(context);
+  const exchange = await stage.exchange();
+  const runtime = join(stage.directory, 'runtime');
+  mkdirSync(join(runtime, 'killswitchd'), { recursive: true });
+  const control = `unix:${runtime}/killswitchd/control.sock`;
+  const { home } = homeFor(stage, exchange, control);
+  const units = recipe('systemd --user', 'ini').map((unit) =>
+    unit.replaceAll('%h', home).replaceAll('%t', runtime),
+  );
+  const folder = join(stage.directory, 'units');
+  mkdirSync(folder);
+  const files = ['killswitchd', 'bot'].map((name, index) => {
+    const file = join(folder, `${name}.service`);
+    writeFileSync(file, units[index] ?? '');
+    return file;
+  });
+  const env = { PATH: process.env['PATH'], HOME: home, XDG_RUNTIME_DIR: runtime };
+  const verified = await run('systemd-analyze', ['verify', '--user', '--man=no', ...files], { env });
+  expect(verified.stderr.split('\n').filter((line) => line.includes(folder))).toEqual([]);
+  const start = (unit = '') => {
+    const pairs = [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]);
+    const [program = '', ...args] = (/^ExecStart=(.*)$/m.exec(unit)?.[1] ?? '').split(' ');
+    return startProcess(context, program, args, Object.fromEntries(pairs));
+  };
+  const [daemon, bot] = units.map(start);
+  await eventually('a guarded bot', MINUTES_MS, () =>
+    bot?.output().includes('armed: orders may go out') ? true : null,
+  );
+  bot?.signal('SIGTERM');
+  expect(await bot?.ended).toEqual([0, null]);
+  await exchange.event('timer-deleted', 10_000);
+  daemon?.signal('SIGTERM');
+  expect(await daemon?.ended).toEqual([0, null]);
+});
+
+test('the services of the Compose file, started as processes with its environment, guard the bot', {
+  timeout: 3 * MINUTES_MS,
+}, async (context) => {
+  const { stage, control } = play(context);
+  const exchange = await stage.exchange();
+  const { home } = homeFor(stage, exchange, control);
+  const [compose = ''] = recipe('Docker Compose', 'yaml');
+  const { services, secrets, volumes } = parse(compose) as {
+    readonly services: Readonly<Record<'killswitchd' | 'bot', Service>>;
+    readonly secrets: object;
+    readonly volumes: object;
+  };
+  const mounts = (service: Service) => service.volumes.filter((volume) => volume.startsWith('control:'));
+  expect(mounts(services.killswitchd)).toEqual(mounts(services.bot));
+  expect(Object.keys(volumes)).toEqual(['control']);
+  expect(Object.keys(secrets)).toEqual(services.killswitchd.secrets);
+  const here = ({ environment }: Service) =>
+    Object.fromEntries(
+      Object.entries(environment).map(([name, value]) => [
+        name,
+        value
+          .replace('/run/killswitchd', stage.directory)
+          .replace('/run/secrets', join(home, '.config/killswitchd'))
+          .replace('/etc/killswitchd', home),
+      ]),
+    );
+  startProcess(context, process.execPath, ['src/main.ts', 'run'], here(services.killswitchd));
+  const bot = startProcess(context, 'python3', [join(home, 'bot.py')], here(services.bot));
+  await eventually('a guarded bot', MINUTES_MS, () =>
+    bot.output().includes('armed: orders may go out') ? true : null,
+  );
+  bot.signal('SIGTERM');
+  expect(await bot.ended).toEqual([0, null]);
+  await exchange.event('timer-deleted', 10_000);
+});
+
+interface Service {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly volumes: readonly string[];
+  readonly secrets?: readonly string[];
+}
