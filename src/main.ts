@@ -1,4 +1,5 @@
 #!/usr/bin/env -S node --disable-sigusr1
+import './node-version.ts';
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';

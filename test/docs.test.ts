@@ -129,8 +129,15 @@ describe('no document names what does not exist', () => {
   it('as a command', async () => {
     const names = await commandNames();
     const commands = (markdown: string) =>
-      [...markdown.matchAll(/\bnpx killswitchd ([a-z-]+)/g)].map(([, command = '']) => command);
+      [...markdown.matchAll(/(?:`|^)killswitchd ([a-z-]+)/gm)].map(([, command = '']) => command);
     expect(unknown(commands, (command) => names.includes(command))).toEqual([]);
+    // Outside of a clone it would run whoever owns the name.
+    expect(
+      unknown(
+        (markdown) => markdown.match(/npx killswitchd/g) ?? [],
+        () => false,
+      ),
+    ).toEqual([]);
   });
 });
 

@@ -1,5 +1,15 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -52,15 +62,8 @@ async function install(tarball: string): Promise<void> {
 
 beforeAll(async () => {
   const copy = join(folder, 'copy');
-  for (const name of [
-    'package.json',
-    'tsconfig.json',
-    'tsconfig.build.json',
-    'README.md',
-    'src',
-    'config',
-    'clients',
-  ]) {
+  const notCopied = new Set(['.git', 'node_modules', 'dist', 'test', 'package-lock.json']);
+  for (const name of readdirSync(ROOT).filter((entry) => !notCopied.has(entry))) {
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   }
   symlinkSync(MODULES, join(copy, 'node_modules'));
@@ -80,6 +83,22 @@ describe('the packed library', () => {
     expect(others).toEqual([]);
     expect(packed.filter((path) => /^package\/(src|test)\//.test(path))).toEqual([]);
     expect(packed).toContain('package/dist/library/client.d.ts');
+  });
+
+  it('has what its documents link to, and says where it comes from', () => {
+    const target = join(user, 'node_modules', 'killswitchd');
+    const documents = packed
+      .map((path) => path.slice('package/'.length))
+      .filter((path) => path.endsWith('.md'));
+    expect(documents).toEqual(expect.arrayContaining(['README.md', 'docs/bots.md', 'deploy/README.md']));
+    for (const document of documents) {
+      const text = readFileSync(join(target, document), 'utf8');
+      const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = '']) => link);
+      const broken = links.filter((link) => !existsSync(join(target, dirname(document), link)));
+      expect(broken, document).toEqual([]);
+    }
+    const { homepage, repository } = JSON.parse(readFileSync(join(target, 'package.json'), 'utf8'));
+    expect([homepage, repository.url]).toEqual([expect.any(String), expect.stringMatching(/^git\+https:/)]);
   });
 
   it.each(['nodenext', 'bundler'])(

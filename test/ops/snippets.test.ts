@@ -14,6 +14,7 @@ const run = promisify(execFile);
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'npm ci && npm start    # the daemon and a simulated exchange on this machine: no account, no key, no money':
     'test/process/npm-start.test.ts',
+  'npm install -g ./killswitchd-*.tgz': 'test/ops/npm-package.test.ts',
   'npm run check    # format, types, lint, dead code': '.ci/run',
   "import ccxt from 'ccxt';": 'test/ops/ccxt.test.ts',
   'const { BOT_API_KEY, BOT_API_SECRET } = process.env;': 'test/ops/recipes.test.ts',
@@ -31,7 +32,7 @@ const PROGRAMS = ['sh', 'js', 'ts', 'python'];
 
 /** What is cut short here: commands that run until they are ended, and long searches. */
 const SHORTER: readonly (readonly [RegExp, string])[] = [
-  [/^(npx killswitchd (?:run|exchange|exec) .*)$/gm, 'ended_by_term $1'],
+  [/^(killswitchd (?:run|exchange|exec) .*)$/gm, 'ended_by_term $1'],
   [
     /^curl -N (.*)$/gm,
     'curl -sS -N --max-time 2 $1 > events.txt || [ $? = 28 ]; grep -q "^data:" events.txt',
@@ -111,9 +112,8 @@ function folderOf(directory: string, url: string): string {
   for (const name of ['package.json', 'src', 'test', 'config', 'node_modules', 'tsconfig.json']) {
     symlinkSync(join(ROOT, name), join(folder, name));
   }
-  const program = `#!/bin/sh\n[ "$1" = killswitchd ] && shift\nexec "${process.execPath}" "${ROOT}/src/main.ts" "$@"\n`;
-  for (const name of ['npx', 'killswitchd'])
-    writeFileSync(join(folder, 'bin', name), program, { mode: 0o755 });
+  const program = `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/src/main.ts" "$@"\n`;
+  writeFileSync(join(folder, 'bin/killswitchd'), program, { mode: 0o755 });
   const file = (name: string, content: string, mode = 0o600) =>
     writeFileSync(join(folder, name), content, { mode });
   file('api-key', 'demo-key\n');

@@ -39,7 +39,9 @@ export interface DebianHost {
  */
 const ENV = {
   ...Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|VITEST|INIT_CWD$)/.test(name)),
+    Object.entries(process.env).filter(
+      ([name]) => !/^(npm_|NODE_(?!EXTRA_CA_CERTS)|VITEST|INIT_CWD$)/.test(name),
+    ),
   ),
   npm_config_prefer_offline: 'true',
   npm_config_audit: 'false',

@@ -36,7 +36,11 @@ test('its process is called killswitchd', { timeout: 60_000 }, async (context) =
 test('every way in which Node is started here says --disable-sigusr1', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   const ways = {
-    'the command of the package': read('src/main.ts').split('\n')[0],
+    'the command of the package': `node ${
+      read('src/bin.ts')
+        .match(/--disable-sigusr1/g)
+        ?.join() ?? ''
+    }`,
     'npm start': scripts['start'],
     'npm run demo': scripts['demo'],
     'npm run killswitchd': scripts['killswitchd'],
