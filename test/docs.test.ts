@@ -146,6 +146,7 @@ const OTHER_FLAGS = [
   '--experimental-vm-modules',
   '--unix-socket',
   '--coverage',
+  '--mutate',
   '--pack-destination',
   '--strip-components',
   '--prefix',
