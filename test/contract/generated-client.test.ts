@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Ajv } from 'ajv';
+import { generateSource } from 'oazapfts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts';
+import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
+import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { DOCUMENT, schemaOf } from './document.ts';
+import { but, SAMPLES } from './sides.ts';
+
+/** As oazapfts makes them: body first where there is one, then options. */
+type Call = (...given: readonly unknown[]) => Promise<{ readonly status: number; readonly data: unknown }>;
+
+interface GeneratedClient extends Readonly<Record<OperationName, Call>> {
+  readonly defaults: { baseUrl: string; fetch?: typeof fetch };
+}
+
+const NAMES = Object.keys(OPERATIONS) as OperationName[];
+const ajv = new Ajv({ strict: false });
+const folder = mkdtempSync(join(tmpdir(), 'killswitchd-openapi-'));
+let exchange: SimulatedServer;
+let client: GeneratedClient;
+let nonce = 0;
+
+/** What a user of a generated client adds: the headers that sign the body. */
+const signing: typeof fetch = (input, init) => {
+  const headers = new Headers(init?.headers);
+  if (typeof init?.body === 'string' && JSON.parse(init.body).nonce !== undefined) {
+    const payload = encodePayload(init.body);
+    headers.set('X-TXC-APIKEY', 'demo-key');
+    headers.set('X-TXC-PAYLOAD', payload);
+    headers.set('X-TXC-SIGNATURE', signPayload(payload, 'demo-secret'));
+  } else headers.set('Authorization', 'Bearer demo-token');
+  return fetch(input, { ...init, headers });
+};
+
+beforeAll(async () => {
+  exchange = await startSimulatedServer({
+    clock: createSystemClock(),
+    listen: { host: '127.0.0.1', port: 0 },
+    exchange: { newAddresses: true },
+  });
+  const source = await generateSource(
+    fileURLToPath(new URL('../../docs/openapi/exchange.yaml', import.meta.url)),
+  );
+  const file = join(folder, 'client.ts');
+  const installed = (name: string) => JSON.stringify(import.meta.resolve(name));
+  writeFileSync(
+    file,
+    source.replaceAll(/"@oazapfts\/runtime[^"]*"/g, (name) => installed(name.slice(1, -1))),
+  );
+  client = (await import(pathToFileURL(file).href)) as GeneratedClient;
+  Object.assign(client.defaults, { baseUrl: exchange.url, fetch: signing });
+});
+
+afterAll(async () => {
+  await exchange.close();
+  rmSync(folder, { recursive: true });
+});
+
+const described = (name: OperationName) => {
+  const { path, method } = OPERATIONS[name];
+  const found = DOCUMENT.paths[path]?.[method.toLowerCase()];
+  if (found === undefined) throw new Error(`${name} is not in the document`);
+  return found;
+};
+
+function bodyOf(name: OperationName, fields: object): object {
+  const { authentication, path } = OPERATIONS[name];
+  nonce += 1;
+  return authentication === 'signed' ? { ...fields, request: path, nonce: String(nonce) } : fields;
+}
+
+const ask = (name: OperationName, fields: object) =>
+  OPERATIONS[name].authentication === 'none' ? client[name]() : client[name](bodyOf(name, fields));
+
+describe('a client that a generator made of docs/openapi/exchange.yaml', () => {
+  it.each(NAMES)('calls %s, and is answered as the document says', async (name) => {
+    const { requestBody, responses } = described(name);
+    if (requestBody !== undefined)
+      expect(ajv.validate(schemaOf(requestBody), bodyOf(name, SAMPLES[name])), ajv.errorsText()).toBe(true);
+    const { status, data } = await ask(name, SAMPLES[name]);
+    expect({ status, data }).toMatchObject({ status: 200 });
+    const reply = responses['200'];
+    expect(reply !== undefined && ajv.validate(schemaOf(reply), data), ajv.errorsText()).toBe(true);
+  });
+
+  it('is refused with the error object of the document', async () => {
+    const { status, data } = await ask('syncKillSwitch', but('syncKillSwitch', { timeout: '4' }));
+    expect(status).toBe(422);
+    expect(data).toMatchObject({
+      code: 30,
+      message: 'Validation failed',
+      errors: { timeout: expect.anything() },
+    });
+  });
+});
