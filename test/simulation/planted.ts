@@ -116,6 +116,14 @@ export const PLANTED: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'the rate is counted on the wall clock',
+    wider: true,
+    edits: [
+      edit('src/core/state.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'),
+      edit('src/core/state.ts', 'state.spentAtMs = now.monoMs;', 'state.spentAtMs = now.wallMs;'),
+    ],
+  },
+  {
     name: 'a retry waits for an attempt that hangs',
     edits: [
       edit(

@@ -118,7 +118,7 @@ function renewalsPerSecond(markets: readonly PlannedMarket[]): number {
 }
 
 /** Half as much again as three renewals per timeout need. */
-function tightBudget(markets: readonly PlannedMarket[]): number {
+export function tightBudget(markets: readonly PlannedMarket[]): number {
   return Math.max(10, Math.ceil(renewalsPerSecond(markets) * 1.5 * 10));
 }
 

@@ -1,6 +1,6 @@
 import { bearableMs } from './conditions.ts';
 import { type Fault, type FaultKind, type Plan, type PlannedMarket, WIDER_KINDS } from './plan.ts';
-import { createDraw, type Draw, drawFault, drawOutages, planOf, withFaults } from './swarm.ts';
+import { createDraw, type Draw, drawFault, drawOutages, planOf, tightBudget, withFaults } from './swarm.ts';
 
 /**
  * What the first swarm never drew: markets that stay sick among healthy ones, exchanges that answer late, many markets,
@@ -167,6 +167,18 @@ const drawGrants: Shape = (draw, plan) => {
   ]);
 };
 
+/** A tight budget that failures use up while the wall clock is set: what was spent stays spent. */
+const drawTight: Shape = (draw, plan) => {
+  const world = plain(draw, plan, [5, 10, 30, 60], draw.whole(4, 20));
+  const atMs = draw.between(10_000, 40_000);
+  const forMs = draw.between(30_000, 100_000);
+  const failing = draw.pick(['server-error', 'lose-reply', 'reset-after'] as const);
+  const faults = [{ ...fault(failing, atMs, forMs, 0, -1), share: draw.whole(50, 100) / 100 }];
+  for (let stepMs = atMs + 5000; stepMs < atMs + forMs; stepMs += draw.between(3000, 20_000))
+    faults.push(fault('wall-step', stepMs, 1, draw.between(-20_000, 60_000), 0));
+  return withFaults({ ...world, budgetRequests: tightBudget(world.markets) }, faults);
+};
+
 const drawMixed: Shape = (draw, plan) => {
   const isReloaded = (index: number) =>
     plan.faults.some(({ kind, target }) => kind === 'reload-timeout' && target === index);
@@ -194,4 +206,5 @@ const SHAPES = [
   drawRefusals,
   drawAddresses,
   drawGrants,
+  drawTight,
 ];
