@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import type { CommandName } from '../../src/core/events.ts';
-import { describe as snapshotOf } from '../../src/core/view.ts';
+import { describe as describeState } from '../../src/core/view.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 import { BAD_KEY, createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
 
@@ -10,7 +10,7 @@ const say = (driver: Driver, says: 'beat' | 'fail') =>
   driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
 const operate = (driver: Driver, does: CommandName) =>
   driver.feed({ kind: 'operate', command: { does, markets: null, forMs: 0 } });
-const stateOf = (driver: Driver) => snapshotOf(driver.state, driver.now()).markets[0]?.state;
+const stateOf = (driver: Driver) => describeState(driver.state, driver.now()).markets[0]?.state;
 const asked = (driver: Driver) => driver.take().map(({ timeoutSeconds }) => timeoutSeconds);
 
 function armed(options: SettingsOptions = {}): Driver {
@@ -28,17 +28,35 @@ function renewing(options: SettingsOptions = {}) {
   return { driver, renewal: driver.takeOne() };
 }
 
-test('a bot that fails while a stop goes on changes nothing of what the stop has decided', () => {
-  const { driver, renewal } = renewing({ liveness: TRIP });
-  driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
-  driver.wait(1);
-  driver.tick();
-  driver.wait(1);
-  say(driver, 'beat');
-  say(driver, 'fail');
-  driver.apply(renewal);
-  driver.wait(1000);
-  expect(asked(driver)[0]).toBeNull();
+describe('a bot that fails while a stop waits to delete its timer', () => {
+  function stopping() {
+    const { driver, renewal } = renewing({ liveness: TRIP });
+    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+    driver.wait(1);
+    driver.tick();
+    driver.wait(1);
+    say(driver, 'beat');
+    return { driver, renewal };
+  }
+
+  it('leaves it to fire where no delete was written', () => {
+    const { driver, renewal } = stopping();
+    say(driver, 'fail');
+    driver.apply(renewal);
+    driver.wait(1000);
+    expect(asked(driver)).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
+  });
+
+  it('has it deleted where a delete may be on its way', () => {
+    const { driver, renewal } = stopping();
+    driver.apply(renewal);
+    const written = driver.takeOne();
+    say(driver, 'fail');
+    driver.settle(written, LOST);
+    driver.wait(1000);
+    expect(asked(driver)[0]).toBeNull();
+  });
 });
 
 test('a stop that waits for a trip ends with its confirmation', () => {
