@@ -36,20 +36,22 @@ const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
 
 /** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
-const RANK = { ends: -1e12, presses: 0, isNew: 1e12, hasTime: 2e12 } as const;
-/** What has lapsed counts as if it had this much left, less what it has waited. */
+const RANK = { ends: -1e12, presses: 0, isNew: 1e12, waited: 2e12, hasTime: 3e12, lapsed: 4e12 } as const;
+/** What has lapsed lets what has time go first for this long. */
 const LAPSED_WAITS_MS = 5000;
 
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
- * their time; then what was never armed; then what has time, and what has lapsed behind it for a few seconds at most: a
- * budget that others use up must not leave it unarmed.
+ * their time; then what was never armed; then what has time, and then what has lapsed. That waits for a few seconds at
+ * most: a budget that others use up must not leave it unarmed.
  */
 function rankOf(state: CoreState, market: MarketState, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
-  if (!isSalvageable(state, market))
-    return (market.confirmedOnce ? RANK.hasTime + LAPSED_WAITS_MS : RANK.isNew) - waitedMs;
+  if (!isSalvageable(state, market)) {
+    const lapsed = waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed;
+    return (market.confirmedOnce ? lapsed : RANK.isNew) - waitedMs;
+  }
   const leftMs = leftToSaveMs(state, market);
   return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
 }
