@@ -299,8 +299,9 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   for (const base of bases) {
     const { outage } = base;
     if (outage === null || (standsIn && base.pingUp !== true)) continue;
-    if (state.now.monoMs < outage.nextProbeMs - EARLY_MS) {
-      state.nextDueMs = Math.min(state.nextDueMs, outage.nextProbeMs);
+    const probeMs = outage.probedMs + gapToProbeMs(state, outage.probedMs);
+    if (state.now.monoMs < probeMs - EARLY_MS) {
+      state.nextDueMs = Math.min(state.nextDueMs, probeMs);
       continue;
     }
     const market = chooseProbe(state, (one) => !probes.has(one) && (standsIn || hasFailed(state, one)));
@@ -308,21 +309,23 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
     probes.set(market, base);
     market.probes += 1;
     outage.probes += 1;
-    outage.nextProbeMs = state.now.monoMs + gapToProbeMs(state);
+    outage.probedMs = state.now.monoMs;
   }
   return probes;
 }
 
-/** As often as the most urgent of those that wait for the probe would try by itself. */
-function gapToProbeMs(state: CoreState): number {
+/** As often as the most urgent of those that wait for the probe by now would have tried by itself since the last one. */
+function gapToProbeMs(state: CoreState, probedMs: number): number {
+  if (probedMs === Number.NEGATIVE_INFINITY) return 0;
   let leastMs = Number.POSITIVE_INFINITY;
   for (const market of state.markets) {
     if (isWanted(state, market) && isSalvageable(state, market) && hasFailed(state, market))
       leastMs = Math.min(leastMs, leftToSaveMs(state, market));
   }
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
+  const thenMs = leastMs + (state.now.monoMs - probedMs);
   // Another market may be the one that is probed: its own renewal comes after the answer.
-  return lastChanceMs(state, leastMs, retryGapMs(leastMs), 4);
+  return lastChanceMs(state, thenMs, retryGapMs(thenMs), 4);
 }
 
 function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean): MarketState | null {

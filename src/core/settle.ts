@@ -429,7 +429,7 @@ export function judgeSilence(state: CoreState, out: Effect[]): void {
 
 function beginOutage(state: CoreState, base: BaseState, detail: string, out: Effect[]): void {
   if (base.outage !== null) return;
-  base.outage = { sinceMs: state.now.monoMs, probes: 0, nextProbeMs: state.now.monoMs };
+  base.outage = { sinceMs: state.now.monoMs, probes: 0, probedMs: Number.NEGATIVE_INFINITY };
   base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs);
   out.push({ kind: 'notice', notice: { kind: 'outage-began', base: base.index, detail } });
 }
@@ -457,7 +457,7 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   if (!event.ok) base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs + RECOVERY_PING_MS);
   out.push({ kind: 'notice', notice: { ...event, changed } });
   if (!cameBack) return;
-  if (base.outage !== null) base.outage.nextProbeMs = state.now.monoMs;
+  if (base.outage !== null) base.outage.probedMs = Number.NEGATIVE_INFINITY;
   for (const market of state.markets)
     if (market.streak > 0 && market.refusals === 0 && market.goal !== 'leave') askFor(state, market);
 }

@@ -128,7 +128,7 @@ export interface BaseState {
   failures: number;
   lastAnswerMs: number;
   /** Nothing answers: markets that have failed themselves leave it to one half-open probe at a time. */
-  outage: { readonly sinceMs: number; probes: number; nextProbeMs: number } | null;
+  outage: { readonly sinceMs: number; probes: number; probedMs: number } | null;
 }
 
 export interface BotState {
