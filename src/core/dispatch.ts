@@ -375,7 +375,8 @@ export function gapToKeyProbeMs(state: CoreState): number {
   }
   if (leastMs < Number.POSITIVE_INFINITY) return retryGapMs(leastMs);
   if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
-  return probeGapMs(state.key.refusals, state.key.accepted);
+  const { refused, accepted } = state.key;
+  return probeGapMs(state.now.monoMs - (refused?.sinceMs ?? state.now.monoMs), accepted);
 }
 
 interface Sending {

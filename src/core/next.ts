@@ -106,15 +106,21 @@ function sparseGapMs(state: CoreState, market: MarketState): number | null {
     return null;
   // A stale nonce says nothing about the key or the market: the probe is not over.
   if (market.staleNonces > 0) return null;
-  if (state.key.refused !== null) return probeGapMs(state.key.refusals, state.key.accepted);
-  return market.refusals === 0 ? null : probeGapMs(market.refusals, market.confirmedOnce);
+  const { key } = state;
+  if (key.refused !== null) return probeGapMs(market.lastWrittenMs - key.refused.sinceMs, key.accepted);
+  if (market.refusals === 0) return null;
+  return probeGapMs(
+    market.lastWrittenMs - (market.refused?.sinceMs ?? market.refusedAtMs),
+    market.confirmedOnce,
+  );
 }
 
-/** 5 s and twice as long each time for what was good before, up to a minute; a minute at once for what never was. */
-export function probeGapMs(refusals: number, wasGood: boolean): number {
-  return wasGood
-    ? Math.min(FIRST_PROBE_GAP_MS * 2 ** Math.max(0, refusals - 2), LONGEST_PROBE_GAP_MS)
-    : LONGEST_PROBE_GAP_MS;
+/**
+ * As long as it has been refused by then, from 5 s to a minute, which doubles the gap each time; a minute at once for what
+ * never was good.
+ */
+export function probeGapMs(refusedForMs: number, wasGood: boolean): number {
+  return wasGood ? clamp(refusedForMs, FIRST_PROBE_GAP_MS, LONGEST_PROBE_GAP_MS) : LONGEST_PROBE_GAP_MS;
 }
 
 /**

@@ -289,7 +289,7 @@ function refuse(
   market.refusals += 1;
   market.refusedAtMs = state.now.monoMs;
   if (market.refused !== null || (market.confirmedOnce && market.refusals < LOOKS)) return;
-  market.refused = { code, detail };
+  market.refused = { code, detail, sinceMs: state.now.monoMs };
   schedule(state, market);
   const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
   const name = market.settings.market;
@@ -311,7 +311,7 @@ function refuseKey(
   key.refusedAtMs = state.now.monoMs;
   const isInUse = key.accepted || state.markets.some(({ stats }) => stats.renewals > 0);
   if (key.refused !== null || (isInUse && key.refusals < LOOKS)) return;
-  key.refused = { status, detail };
+  key.refused = { status, detail, sinceMs: state.now.monoMs };
   const probeInMs = gapToKeyProbeMs(state);
   key.nextProbeMs = state.now.monoMs + probeInMs;
   out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs } });

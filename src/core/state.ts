@@ -102,7 +102,7 @@ export interface MarketState {
   /** Probes of an outage that it has made. */
   probes: number;
   /** The exchange refuses this market: said after the second refusal in a row of what was good before. */
-  refused: { readonly code: number; readonly detail: string } | null;
+  refused: { readonly code: number; readonly detail: string; readonly sinceMs: number } | null;
   refusals: number;
   refusedAtMs: number;
   confirmedOnce: boolean;
@@ -143,7 +143,7 @@ export interface BotState {
 
 export interface KeyState {
   /** The exchange refuses the key; null while it does not. */
-  refused: { readonly status: number; readonly detail: string } | null;
+  refused: { readonly status: number; readonly detail: string; readonly sinceMs: number } | null;
   refusals: number;
   refusedAtMs: number;
   nextProbeMs: number;

@@ -63,7 +63,9 @@ describe('a refused key', () => {
     expect(driver.notices('unauthorised')).toHaveLength(1);
     expect(tries.length).toBeLessThan(45);
     expect(Math.max(...gaps(tries.filter(({ atMs }) => atMs < 19_000)))).toBeLessThan(3000);
-    expect(tries.filter(({ atMs }) => atMs > 21_000)).toEqual([]);
+    const rare = tries.filter(({ atMs }) => atMs > 21_000);
+    expect(rare.length).toBeLessThan(4);
+    expect(Math.min(...gaps(rare))).toBeGreaterThan(10_000);
   });
 
   test('that is good again arms everything at once', () => {
