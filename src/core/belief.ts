@@ -84,7 +84,7 @@ export function believeEarlierLife(state: CoreState, market: MarketState): void 
     at: momentOf(state),
     dueMs: state.now.monoMs,
     epoch: 0,
-    takesLane: false,
+    laneMs: 0,
     deadlineMs: untilMs,
     status: 'unknown',
     left: true,

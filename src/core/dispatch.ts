@@ -153,15 +153,14 @@ function send(
     return true;
   }
   const fresh = isProbe || isHung(state, market);
-  const isProven = state.key.accepted;
-  const takesLane = !isProven || (!fresh && !outlivesLane(state, market));
-  if ((!fresh || !isProven) && !hasLane(state, market, takesLane, out)) return false;
+  const laneMs = laneOf(state, market, fresh);
+  if (!hasLane(state, market, fresh, laneMs, out)) return false;
   if (tokens(state) < 1) {
     state.nextDueMs = Math.min(state.nextDueMs, tokenAtMs(state));
     return false;
   }
   if (givesWay !== undefined) giveUp(givesWay, out);
-  write(state, market, { purpose, base: base.index, fresh, takesLane }, out);
+  write(state, market, { purpose, base: base.index, fresh, laneMs }, out);
   return true;
 }
 
@@ -205,21 +204,39 @@ function isHung(state: CoreState, market: MarketState): boolean {
   );
 }
 
-/** Its answers take longer than anybody waits for a lane: it must not hold up the others. */
-function outlivesLane(state: CoreState, market: MarketState): boolean {
-  return state.settings.nonce === 'increasing' && (market.answerMs ?? 0) > lanePatienceMs(state.answerMs);
+/**
+ * How long others wait for the answer to the market's next request. A market whose answers take longer than that takes no
+ * lane, so that it does not hold up the others; but where its requests are overtaken, and called stale, until it has lost
+ * half of its time, they wait for it. Nobody waits for answers that a timer of its length can hardly bear.
+ */
+function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
+  const { goal, staleNonces, settings } = market;
+  const patienceMs = lanePatienceMs(state.answerMs);
+  const answerMs = market.answerMs ?? 0;
+  if (!state.key.accepted) return patienceMs;
+  if (state.settings.nonce === 'window' || answerMs <= patienceMs) return fresh ? 0 : patienceMs;
+  const presses = goal !== 'guard' || leftToSaveMs(state, market) * 2 <= settings.timeoutMs;
+  const longMs = 1.5 * answerMs;
+  return staleNonces > 0 && presses && longMs <= settings.timeoutMs / 4 ? longMs : 0;
 }
 
 /**
  * With rising nonces requests go one after the other, or a later one could overtake an earlier one and make it stale; but
- * nobody waits for an answer longer than a few answer times. In a nonce window there are as many lanes as connections; an
- * urgent attempt takes the place of the oldest one where all are taken. A key that was never accepted is shown one request
- * at a time: a wrong one must not count as many refused tries.
+ * nobody waits for an answer longer than a few answer times, or a third of its slack where another market is overtaken
+ * again and again. In a nonce window there are as many lanes as connections; an urgent attempt takes the place of the
+ * oldest one where all are taken. A key that was never accepted is shown one request at a time: a wrong one must not count
+ * as many refused tries.
  */
-function hasLane(state: CoreState, market: MarketState, takesLane: boolean, out: Effect[]): boolean {
+function hasLane(
+  state: CoreState,
+  market: MarketState,
+  fresh: boolean,
+  laneMs: number,
+  out: Effect[],
+): boolean {
   const open = state.attempts.filter(({ status }) => status === 'open');
   if (state.settings.nonce === 'window' && state.key.accepted) {
-    if (open.length < state.settings.connections) return true;
+    if (fresh || open.length < state.settings.connections) return true;
     const [oldest] = open;
     const slack = leftToSaveMs(state, market);
     const waitMs = isSalvageable(state, market) ? Math.max(500, slack / 3) : LISTEN_MS;
@@ -227,12 +244,16 @@ function hasLane(state: CoreState, market: MarketState, takesLane: boolean, out:
     giveUp(oldest, out);
     return true;
   }
-  if (!takesLane && state.key.accepted) return true;
-  const waitMs = lanePatienceMs(state.answerMs);
-  const holder = open.find((attempt) => attempt.takesLane && ageMs(state, attempt) < waitMs);
-  if (holder === undefined) return true;
-  state.nextDueMs = Math.min(state.nextDueMs, holder.at.monoMs + waitMs);
-  return false;
+  const patienceMs = lanePatienceMs(state.answerMs);
+  const waitsLong = (state.now.monoMs - market.nextMs) * 2 < leftToSaveMs(state, market);
+  for (const holder of open) {
+    const isLong = holder.laneMs > patienceMs && waitsLong;
+    const waitMs = isLong ? holder.laneMs : Math.min(holder.laneMs, laneMs > 0 ? patienceMs : 0);
+    if (ageMs(state, holder) >= waitMs) continue;
+    state.nextDueMs = Math.min(state.nextDueMs, holder.at.monoMs + waitMs);
+    return false;
+  }
+  return true;
 }
 
 /** Its answer is not waited for any longer; it may still be carried out. */
@@ -383,13 +404,13 @@ interface Sending {
   readonly purpose: Purpose;
   readonly base: number;
   readonly fresh: boolean;
-  readonly takesLane: boolean;
+  readonly laneMs: number;
 }
 
 function write(
   state: CoreState,
   market: MarketState,
-  { purpose, base, fresh, takesLane }: Sending,
+  { purpose, base, fresh, laneMs }: Sending,
   out: Effect[],
 ): void {
   const { monoMs } = state.now;
@@ -406,7 +427,7 @@ function write(
     at: momentOf(state),
     dueMs: market.nextMs,
     epoch: state.epoch,
-    takesLane,
+    laneMs,
     deadlineMs: monoMs + requestLifetimeMs,
     status: 'open',
     left: false,

@@ -26,8 +26,8 @@ export interface Attempt {
   readonly dueMs: number;
   /** Stalls seen before it was written: a request from before a stall may not leave after it. */
   readonly epoch: number;
-  /** With rising nonces the next request waits for its answer; not where its market is known to be slow. */
-  readonly takesLane: boolean;
+  /** With rising nonces the next request waits for its answer for this long. */
+  readonly laneMs: number;
   /** Monotonic time at which it is given up. */
   deadlineMs: number;
   /**

@@ -54,7 +54,7 @@ describe('a host that stands still and goes on', () => {
     bench.keeper.onTurn(() => {
       const attempt = bench.keeper.state.byName
         .get('AAA')
-        ?.belief.writes.find(({ takesLane, status }) => status === 'open' && !takesLane);
+        ?.belief.writes.find(({ laneMs, status }) => status === 'open' && laneMs === 0);
       if (attempt === undefined || preparedMs !== null) return;
       preparedMs = bench.nowMs();
       bench.at(preparedMs + 50, () => bench.clock.suspend(5000));
