@@ -259,8 +259,15 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
     return (market.mayHaveFired || ranOut) && market.hold === null ? 'may-have-fired' : null;
   }
   if (goal === 'renew-once' && !reached) return mayExist ? 'unrenewed' : null;
+  if (mayExist && triedToDelete(state, market)) return 'unconfirmed';
   if (isUnheard(state, market)) return mayExist ? 'unheard' : 'may-have-fired';
   return mayExist ? 'policy' : null;
+}
+
+/** The stop wrote a delete that nobody has confirmed, and its bot failed after that. */
+function triedToDelete({ phase }: CoreState, { belief }: MarketState): boolean {
+  if (phase.kind !== 'stopping') return false;
+  return belief.writes.some(({ purpose, at }) => purpose === 'delete' && at.monoMs >= phase.startedMs);
 }
 
 /** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began. */

@@ -121,8 +121,8 @@ export function suspensionOf({ bots }: CoreState, { settings }: MarketState): Su
 export function follow(state: CoreState, market: MarketState): void {
   const goal = goalOf(state, market);
   if (goal === market.goal) return;
-  // What a stop has begun to delete stays so: a request may be on its way.
-  if (state.phase.kind === 'stopping' && market.goal === 'delete' && hasBegunToDelete(market)) return;
+  // What a stop has deleted stays so.
+  if (state.phase.kind === 'stopping' && market.goal === 'delete' && market.reached) return;
   // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
   if (market.goal === 'guard')
     market.firesOnPurpose = awakeSlackMs(state, market) > 0 || market.belief.server === null;
@@ -134,10 +134,6 @@ export function follow(state: CoreState, market: MarketState): void {
   bounds(state, market);
   if (goal !== 'leave') askFor(state, market);
   else schedule(state, market);
-}
-
-function hasBegunToDelete({ reached, belief }: MarketState): boolean {
-  return reached || belief.writes.some(({ id, purpose }) => id > 0 && purpose === 'delete');
 }
 
 /**

@@ -48,14 +48,15 @@ describe('a bot that fails while a stop waits to delete its timer', () => {
     expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
   });
 
-  it('has it deleted where a delete may be on its way', () => {
+  it('names it as unconfirmed where a delete may be on its way, and writes no other one', () => {
     const { driver, renewal } = stopping();
     driver.apply(renewal);
     const written = driver.takeOne();
-    say(driver, 'fail');
     driver.settle(written, LOST);
+    say(driver, 'fail');
     driver.wait(1000);
-    expect(asked(driver)[0]).toBeNull();
+    expect(asked(driver)).toEqual([]);
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
   });
 });
 
