@@ -32,11 +32,17 @@ function keyRows(prefix: string, properties: Readonly<Record<string, Node>>): st
     code(`${prefix}${key}`),
     allowedOf(node),
     defaultOf(node),
+    variableOf(`${prefix}${key}`),
     node.description ?? '',
   ]);
 }
 
-const HEAD = ['Key', 'Allowed', 'Default', 'Meaning'];
+function variableOf(key: string): string {
+  const setting = SETTINGS.find(({ path }) => path?.join('.') === key);
+  return setting === undefined ? '' : code(setting.variable);
+}
+
+const HEAD = ['Key', 'Allowed', 'Default', 'Variable', 'Meaning'];
 
 /** One table for each section of the configuration file, by its name. */
 export function sectionTables(): ReadonlyMap<string, string> {
@@ -58,15 +64,15 @@ export const CONFIG_KEYS: readonly string[] = [...sectionTables().values()].flat
   [...rows.matchAll(/^\| `([\w.]+)`/gm)].map(([, key = '']) => key),
 );
 
-/** Every variable with the flag and the key that it stands for. */
+/** The variables that stand for no key of the tables, with their flag. */
 export function environmentTable(): string {
-  const rows = Object.entries(VARIABLES).map(([variable, node]) => {
+  const rows = Object.entries(VARIABLES).flatMap(([variable, node]) => {
     const setting = SETTINGS.find((one) => one.variable === variable);
+    if (CONFIG_KEYS.includes(setting?.path?.join('.') ?? '')) return [];
     const flag = setting?.flag == null ? '' : code(setting.flag.name);
-    const key = setting?.path == null ? '' : code(setting.path.join('.'));
-    return [code(variable), flag, key, node.description ?? ''];
+    return [[code(variable), flag, node.description ?? '']];
   });
-  return table(['Variable', 'Flag', 'Instead of', 'Meaning'], rows);
+  return table(['Variable', 'Flag', 'Meaning'], rows);
 }
 
 /** Names of the variables that the daemon reads. */
