@@ -22,12 +22,12 @@ import {
   environmentOf,
   imageDefaults,
   KUBERNETES,
-  lostFields,
   type Manifest,
   podOf,
   render,
   workloadOf,
 } from './manifests.ts';
+import { misfits } from './upstream-types.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'killswitchd-guide-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -228,7 +228,7 @@ it('every folder is named with what it is, and the component by the annotation t
   expect(new Set(named)).toEqual(new Set([annotation]));
 });
 
-it('own bot: what is written down gives the daemon its socket, configuration and secret', () => {
+it('own bot: what is written down gives the daemon its socket, configuration and secret', async () => {
   const own = mkdtempSync(join(directory, 'own-'));
   cpSync(join(ROOT, 'deploy'), join(own, 'deploy'), { recursive: true });
   mkdirSync(join(own, 'my-bot'));
@@ -237,18 +237,24 @@ it('own bot: what is written down gives the daemon its socket, configuration and
     metadata: object;
     spec: { template: { spec: { containers: object[] } } };
   };
+  const { template } = shown.spec;
+  const labels = { app: 'maker' };
   const bot = {
     apiVersion: 'apps/v1',
     kind: 'StatefulSet',
-    ...shown,
     metadata: { ...shown.metadata, name: 'maker' },
+    spec: {
+      selector: { matchLabels: labels },
+      serviceName: 'maker',
+      template: { ...template, metadata: { labels } },
+    },
   };
   writeFileSync(join(own, 'my-bot/bot.yaml'), JSON.stringify(bot));
   const asked = follow(commandsUnder('### Your own bot').join('\n'), own);
   const [manifests = []] = asked.applied;
   const pod = podOf(manifests);
   const daemon = daemonOf(pod);
-  expect(lostFields(workloadOf(manifests), directory)).toEqual([]);
+  expect(await misfits(manifests, directory)).toEqual([]);
   expect(daemon.image).toBe(`registry.example/killswitchd:${version}`);
   expect(pod.volumes.map(({ name }) => name)).toContain('killswitchd-control');
   const [container] = pod.containers;

@@ -1,5 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { TARGET_LABELS } from '../deploy/promql.ts';
 import { readDeployed } from '../deploy/rules.ts';
@@ -13,7 +15,7 @@ import {
   render,
   workloadOf,
 } from './manifests.ts';
-import { misfits } from './schemas.ts';
+import { misfits } from './upstream-types.ts';
 
 interface Selector {
   readonly matchExpressions: readonly { readonly key: string; readonly operator: string }[];
@@ -71,7 +73,6 @@ describe.each(['fleet', 'sidecar', 'standalone', 'trial'])('overlay %s', (overla
   });
 
   it('is found by the pod monitor at its port, under the label that the rules go by', () => {
-    expect(monitors.map(misfits)).toEqual([[]]);
     expect(selects(monitor.selector, labels)).toBe(true);
     const [endpoint, ...more] = monitor.podMetricsEndpoints;
     expect(more).toEqual([]);
@@ -92,4 +93,10 @@ it('the pod monitor asks as often as the scrape job for Kubernetes', () => {
   expect(monitor.podMetricsEndpoints.map(({ interval, scrapeTimeout }) => [interval, scrapeTimeout])).toEqual(
     scrape_configs.map((job) => [job.scrape_interval, job.scrape_timeout]),
   );
+});
+
+it('the pod monitor fits the published type of the Prometheus operator', { timeout: 30_000 }, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'killswitchd-monitor-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  expect(await misfits(monitors, directory)).toEqual([]);
 });

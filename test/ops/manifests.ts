@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { ROOT } from '../process/program.ts';
@@ -137,28 +137,6 @@ export function environmentOf({ env = [] }: ContainerSpec, podName: string): Rec
     }
   }
   return values;
-}
-
-/**
- * Places of an object that the client's own types do not know, or read otherwise. It decodes what it is given into those
- * types, and drops what they lack without a word. Throws where a type is wrong.
- */
-export function lostFields(manifest: unknown, directory: string): string[] {
-  const file = join(directory, 'manifest.json');
-  writeFileSync(file, JSON.stringify(manifest));
-  const args = ['set', 'env', '--local', '-f', file, '-o', 'json', 'ROUND_TRIP=1'];
-  const back: unknown = JSON.parse(
-    execFileSync('kubectl', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),
-  );
-  return missingFrom(back, manifest, '');
-}
-
-function missingFrom(back: unknown, given: unknown, place: string): string[] {
-  if (typeof given !== 'object' || given === null) return Object.is(back, given) ? [] : [place];
-  if (typeof back !== 'object' || back === null) return [place];
-  return Object.entries(given).flatMap(([key, value]) =>
-    missingFrom((back as Record<string, unknown>)[key], value, `${place}.${key}`),
-  );
 }
 
 /** What the level `restricted` of the Pod Security Standards has against a pod. */

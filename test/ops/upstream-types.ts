@@ -1,0 +1,64 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from '../process/program.ts';
+import type { Manifest } from './manifests.ts';
+
+/** The package that has the types of an API group, as they are generated from its published definitions. */
+const packageOf = (apiVersion: string): string =>
+  apiVersion.startsWith('monitoring.coreos.com/')
+    ? `@kubernetes-models/prometheus-operator/${apiVersion}`
+    : `kubernetes-models/${apiVersion}`;
+
+/**
+ * What the published types of Kubernetes and of the Prometheus operator have against these objects: fields that they do
+ * not know, fields that are missing, and values of another type. The compiler looks for unknown fields, which an API
+ * server would drop; the validators of the packages look at what no type can say.
+ */
+export async function misfits(manifests: readonly Manifest[], directory: string): Promise<string[]> {
+  const folder = mkdtempSync(join(directory, 'types-'));
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const lines = manifests.map(
+    ({ apiVersion, kind, ...rest }, index) =>
+      `import type { I${kind} as Type${index} } from '${packageOf(apiVersion)}';\n` +
+      `export const object${index}: Type${index} = ${JSON.stringify({ apiVersion, kind, ...rest })};\n`,
+  );
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(folder, 'objects.ts'), lines.join(''));
+  const invalid = await Promise.all(manifests.map(validate));
+  return [...compile(folder), ...invalid.flat()];
+}
+
+function compile(folder: string): string[] {
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+  const flags = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2024'];
+  try {
+    execFileSync(process.execPath, [tsc, ...flags, '--types', '', 'objects.ts'], {
+      cwd: folder,
+      stdio: 'pipe',
+    });
+    return [];
+  } catch (error) {
+    return String((error as { stdout: Buffer }).stdout)
+      .trim()
+      .split('\n');
+  }
+}
+
+async function validate(manifest: Manifest): Promise<string[]> {
+  const { apiVersion, kind } = manifest;
+  const models = (await import(packageOf(apiVersion))) as Record<
+    string,
+    new (
+      from: object,
+    ) => { validate(): void }
+  >;
+  const Model = models[kind];
+  if (Model === undefined) return [`${apiVersion} has no ${kind}`];
+  try {
+    new Model(manifest).validate();
+    return [];
+  } catch (error) {
+    return [`${kind} ${manifest.metadata.name}: ${String(error)}`];
+  }
+}
