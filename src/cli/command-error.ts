@@ -11,14 +11,18 @@ export class CommandError extends Error {
   }
 }
 
-/** Runs a command and ends it with the code that it gives, or with that of the `CommandError` that it throws. */
+/**
+ * Runs a command and ends it with the code that it gives, or with that of the `CommandError` that it throws. Null: it
+ * goes on, and ends later by itself.
+ */
 export async function conclude(
   name: string,
   edge: Edge,
-  act: () => Promise<ExitCode> | ExitCode,
+  act: () => Promise<ExitCode | null> | ExitCode,
 ): Promise<void> {
   try {
-    edge.finish(await act());
+    const code = await act();
+    if (code !== null) edge.finish(code);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     for (const line of error.message.split('\n')) edge.err(`killswitchd ${name}: ${line}`);

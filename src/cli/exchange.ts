@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { checkWebListen } from '../config/addresses.ts';
 import { readTokenFile } from '../config/secrets.ts';
+import { codeOf } from '../operator/listen.ts';
 import { PROFILES, type Profile } from '../simulator/answer.ts';
 import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
 import { isMarketName } from '../simulator/markets.ts';
@@ -23,7 +24,7 @@ import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { CommandError, conclude } from './command-error.ts';
-import { type Edge, EXIT, type ExitCode } from './edge.ts';
+import { type Edge, EXIT } from './edge.ts';
 
 interface Plan {
   readonly server: Omit<SimulatedServerOptions, 'clock'>;
@@ -85,7 +86,7 @@ export function registerExchange(program: Command, edge: Edge): void {
     .action((flags: Flags) => conclude('exchange', edge, () => runExchange(readPlan(flags, edge), edge)));
 }
 
-async function runExchange(plan: Plan, edge: Edge): Promise<ExitCode> {
+async function runExchange(plan: Plan, edge: Edge): Promise<null> {
   const server = await listen(plan);
   const { log } = server.exchange;
   for (const event of log.since(0)) plan.append(event);
@@ -99,7 +100,7 @@ async function runExchange(plan: Plan, edge: Edge): Promise<ExitCode> {
   edge.out(server.url);
   for (const line of introduce(plan, server)) edge.out(line);
   log.subscribe(createNarrator(edge.out));
-  return EXIT.ok;
+  return null;
 }
 
 async function listen({ server, files }: Plan): Promise<SimulatedServer> {
@@ -123,10 +124,6 @@ function whyNot(error: unknown): string {
   if (code === 'EACCES') return 'this user may not use the port';
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'this host does not have that address';
   return error instanceof Error ? error.message : String(error);
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : null;
 }
 
 function introduce({ key, server: { setup = [] } }: Plan, { exchange, url }: SimulatedServer): string[] {

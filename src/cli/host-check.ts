@@ -1,65 +1,33 @@
-import { accessSync, constants, lstatSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
+import { type ListenAddress, ListenError, listenError } from '../operator/listen.ts';
+import { checkSocketPlace } from '../operator/socket.ts';
 
-/** What `run` would refuse on this host as it is now, one sentence each: a port that is taken, a directory that is missing. */
+/** What `run` would refuse on this host as it is now, in its own words: each port is bound for a moment. */
 export async function checkHost({ web, control }: Config): Promise<string[]> {
   const problems: string[] = [];
-  for (const [key, addresses] of [
-    ['web.listen', web.listen],
-    ['control.listen', control.listen],
+  for (const [listener, { listen }] of [
+    ['web', web],
+    ['control', control],
   ] as const) {
-    for (const address of addresses) {
-      const why = address.kind === 'unix' ? socketProblem(address.path) : await portProblem(address);
-      if (why !== null) problems.push(`${key}: ${address.text}: ${why}`);
+    for (const address of listen) {
+      try {
+        if (address.kind === 'unix') await checkSocketPlace(address.path);
+        else await bind(address);
+      } catch (error) {
+        problems.push(
+          error instanceof ListenError ? error.message : listenError(listener, address.text, error).message,
+        );
+      }
     }
   }
   return problems;
 }
 
-function socketProblem(path: string): string | null {
-  const folder = dirname(path);
-  try {
-    if (!lstatSync(folder).isDirectory() && !lstatSync(`${folder}/.`).isDirectory())
-      return `${folder} is no directory`;
-    accessSync(folder, constants.W_OK | constants.X_OK);
-  } catch (error) {
-    return codeOf(error) === 'ENOENT'
-      ? `the directory ${folder} does not exist; make it, or set control.listen to another path`
-      : `this user may not make files in ${folder}; set another path, or its owner`;
-  }
-  try {
-    return lstatSync(path).isSocket() ? null : 'there is something at this path that is no socket';
-  } catch {
-    return null;
-  }
-}
-
-/** Binds the port for a moment. */
-function portProblem({
-  host,
-  port,
-}: {
-  readonly host: string;
-  readonly port: number;
-}): Promise<string | null> {
-  return new Promise((resolve) => {
+function bind({ host, port }: Extract<ListenAddress, { kind: 'tcp' }>): Promise<void> {
+  return new Promise((resolve, reject) => {
     const server = createServer();
-    server.once('error', (error) =>
-      resolve(PROBLEMS[codeOf(error)] ?? `cannot be opened (${codeOf(error)})`),
-    );
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
+    server.once('error', reject);
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve()));
   });
-}
-
-const PROBLEMS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the address is in use by another process, perhaps by a killswitchd that runs',
-  EADDRNOTAVAIL: 'this host has no such address',
-  EACCES: 'ports below 1024 need privileges',
-  ENOTFOUND: 'the host name is not known',
-};
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

@@ -51,6 +51,16 @@ export async function placeSocket(
   }
 }
 
+/** Rejects with what `placeSocket` would reject with now; leaves nothing behind. */
+export async function checkSocketPlace(path: string): Promise<void> {
+  await findLeftover(path);
+  try {
+    rmSync(mkdtempSync(`${dirname(path)}/.`), { recursive: true });
+  } catch (error) {
+    throw socketError(path, error);
+  }
+}
+
 /** The socket that a daemon which was killed has left at the path, or null where there is nothing. */
 async function findLeftover(path: string): Promise<Stats | null> {
   const found = look(path);

@@ -17,6 +17,13 @@ describe('a command line that makes no sense says which command it was, what is 
         'Try: killswitchd pause --help',
       ],
     ],
+    [
+      ['exchange', '--profile', 'life'],
+      [
+        "killswitchd exchange: option '--profile <profile>' argument 'life' is invalid. Allowed choices are documented, live.",
+        'Try: killswitchd exchange --help',
+      ],
+    ],
     [['api'], [expect.stringMatching(/^killswitchd api: no operation is named; allowed: .*ping$/)]],
   ])('%j', async (args, lines) => {
     const { out, err, exitCode } = await ask(args);

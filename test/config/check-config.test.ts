@@ -203,12 +203,23 @@ describe('check-config', () => {
       const args = ['check-config', '--web-listen', web];
       const found = await run(args, { ...env, KILLSWITCHD_CONTROL_LISTEN: control });
       expect(found.out.split('\n').filter((line) => line.startsWith('On this host'))).toEqual([
-        `On this host, run would refuse to start now: web.listen: ${web}: the address is in use by another process, perhaps by a killswitchd that runs`,
-        `On this host, run would refuse to start now: control.listen: ${control}: the directory ${folder}/missing does not exist; make it, or set control.listen to another path`,
+        `On this host, run would refuse to start now: web listener ${web}: the address is in use by another process, perhaps another killswitchd; stop it, or set web.listen or KILLSWITCHD_WEB_LISTEN to another port`,
+        `On this host, run would refuse to start now: control listener ${control}: the directory ${folder}/missing does not exist; make it, or set control.listen to another path`,
       ]);
       expect(found.code).toBe(EXIT.ok);
       const live = () => Promise.resolve({ code: EXIT.ok, roundTripMs: 5 });
       expect((await run([...args, '--live'], env, live)).code).toBe(EXIT.config);
+    });
+
+    it('finds the socket of another daemon that runs', async () => {
+      const taken = createServer();
+      const path = `${folder}/taken.sock`;
+      await new Promise<void>((resolve) => taken.listen(path, resolve));
+      onTestFinished(() => void taken.close());
+      const args = ['check-config', '--web-listen', '127.0.0.1:0', '--control-listen', `unix:${path}`];
+      expect((await run(args, env)).out).toContain(
+        `On this host, run would refuse to start now: control listener unix:${path}: another process listens there`,
+      );
     });
 
     it('says nothing where the ports are free and the directory is there', async () => {

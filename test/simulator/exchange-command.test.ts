@@ -275,7 +275,6 @@ test.each<[string[], RegExp]>([
   [['--listen', '17480'], /--listen: found "17480"; allowed: HOST:PORT/],
   [['--listen', '0.0.0.0:0'], /--listen: other hosts can reach 0\.0\.0\.0; .*--allow-remote/],
   [['--listen', '127.example.com:0'], /--listen: other hosts can reach 127\.example\.com/],
-  [['--profile', 'life'], /--profile: found "life"; allowed: documented, live/],
   [['--markets', 'BTC_USDT,eth-usdt'], /--markets: found "eth-usdt"; allowed: .*; did you mean ETH_USDT\?/],
   [['--seed', 'x'], /--seed: found "x"; allowed: a whole number from 0/],
   [['--orders', '/nonexistent.json'], /--orders: cannot read \/nonexistent\.json as JSON/],
