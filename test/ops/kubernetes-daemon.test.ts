@@ -56,7 +56,6 @@ it('sidecar: the bot starts once all is armed, beats as the same user, and its g
   await eventually(`a beat\n${daemon.output()}`, 20_000, () =>
     trader.output().includes('armed: orders may go out') ? true : null,
   );
-  await succeeds(pod, sidecar, 'readinessProbe');
   expect((await pod.ask('/metrics')).body).toContain('killswitch_bot_alive{bot="default"} 1');
 
   pod.changeConfig((text) => text.replace('[BTC_USDT, ETH_USDT]', '[BTC_USDT, ETH_USDT, SOL_USDT]'));
@@ -180,9 +179,12 @@ it('fleet: every market is armed by one shard, each with its own key, and handed
       KILLSWITCHD_API_SECRET: `secret-of-${name}`,
     });
     pod.startOther(BOT);
+    for (const first of pod.spec.initContainers ?? [])
+      expect(await pod.start(first).exit(), first.name).toBe(0);
     const daemon = pod.start(container);
     await succeeds(pod, container, 'readinessProbe');
     await succeeds(pod, container, 'livenessProbe');
+    expect(pod.filesOf('killswitchd-key')).toEqual([`${name}.api-key`, `${name}.api-secret`]);
     const own = ofKind(pod.events(), 'timer-armed').map(({ market }) => market);
     expect(own).not.toEqual([]);
     armed.push(...own);

@@ -5,6 +5,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -42,6 +43,8 @@ export interface PodStage {
   /** `env` holds the key and secret that it accepts; else they are those of the demo. */
   readonly startExchange: (env?: Readonly<Record<string, string>>) => Promise<Container>;
   readonly events: () => ExchangeEvent[];
+  /** The files of a volume. */
+  readonly filesOf: (volume: string) => readonly string[];
   /** As the kubelet asks. */
   readonly probe: (container: ContainerSpec, probe: Probe | undefined) => Promise<number>;
   /** Asks the status page, or another port. */
@@ -138,6 +141,7 @@ export async function stagePod(
       return exchange;
     },
     events: () => readEvents(join(log, 'events.jsonl')),
+    filesOf: (volume) => readdirSync(volumes.get(volume) ?? '').sort(),
     async probe(container, probe) {
       if (probe === undefined) throw new Error(`${container.name} has no such probe`);
       const { path, port } = probe.httpGet;

@@ -134,11 +134,9 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
   it('gives key and secret as files, which only its own group reads, and never as a value', () => {
     for (const name of ['KILLSWITCHD_API_KEY_FILE', 'KILLSWITCHD_API_SECRET_FILE']) {
       expect(mountOf(env[name] ?? '')).toMatchObject({ readOnly: true });
-      expect(volumeAt(env[name] ?? '')?.secret).toEqual({
-        secretName: 'killswitchd-api',
-        defaultMode: 0o440,
-      });
     }
+    const secrets = pod.volumes.flatMap(({ secret }) => secret ?? []);
+    expect(secrets).toEqual([{ secretName: 'killswitchd-api', defaultMode: 0o440 }]);
     expect(pod.securityContext.fsGroup).toBe(pod.securityContext.runAsGroup);
     expect(Object.keys(env).filter((name) => /_(KEY|SECRET|TOKEN)$/.test(name))).toEqual([]);
     expect(JSON.stringify(manifests)).not.toContain('secretKeyRef');
@@ -171,8 +169,9 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
     );
     expect(probes.map(({ httpGet }) => httpGet.port)).toEqual(probes.map(() => port?.name));
     expect(daemon.livenessProbe?.httpGet.path).toBe('/livez');
-    // Only beside its bot a dead bot takes the pod out; elsewhere it would hold up a rollout.
-    const path = daemon.startupProbe === undefined ? '/readyz?exclude=bots' : '/readyz';
+    // Beside its bot it has none: an exchange that is away must not take the bot out of its Service. Elsewhere a dead bot
+    // must not hold up a rollout.
+    const path = overlay === 'sidecar' || overlay === 'trial' ? undefined : '/readyz?exclude=bots';
     expect(daemon.readinessProbe?.httpGet.path).toBe(path);
     expect(probes.every(({ timeoutSeconds }: Probe) => timeoutSeconds >= 2)).toBe(true);
   });
@@ -186,7 +185,9 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
 
   it('has the time for a clean stop, and no hook that runs before the bot has ended', () => {
     const { budgetSeconds } = configOf(overlay).shutdown;
-    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(budgetSeconds + 2);
+    // Half a minute for the bot, as Kubernetes gives where nothing is said; listeners and log close within 3 s.
+    const botSeconds = overlay === 'sidecar' || overlay === 'trial' ? 30 : 0;
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(botSeconds + budgetSeconds + 5);
     expect(JSON.stringify(pod)).not.toMatch(/preStop|postStart/);
   });
 });
@@ -232,11 +233,34 @@ describe('the fleet', () => {
     expect(spec).toMatchObject({ replicas: configOf('fleet').shard?.count, podManagementPolicy: 'Parallel' });
   });
 
-  it('gives each pod its own number and its own key', () => {
-    const env = environmentOf(daemonOf(podIn('fleet')), 'killswitchd-2');
+  it('gives each pod its own number, and its own key alone: the others are not in its container', () => {
+    const pod = podIn('fleet');
+    const daemon = daemonOf(pod);
+    const env = environmentOf(daemon, 'killswitchd-2');
     expect(env['KILLSWITCHD_SHARD_INDEX']).toBe('killswitchd-2');
     expect(env['KILLSWITCHD_API_KEY_FILE']).toBe('/run/secrets/killswitchd/killswitchd-2.api-key');
     expect(env['KILLSWITCHD_API_SECRET_FILE']).toBe('/run/secrets/killswitchd/killswitchd-2.api-secret');
+    const kinds = daemon.volumeMounts?.map(({ name }) => pod.volumes.find((volume) => volume.name === name));
+    expect(kinds?.filter((volume) => volume?.secret !== undefined)).toEqual([]);
+  });
+
+  it('keeps its pods apart: by node and by zone, as far as there are several', () => {
+    const { affinity, topologySpreadConstraints } = podIn('fleet') as PodSpec & Record<string, unknown>;
+    const labelSelector = { matchLabels: spec.selector?.matchLabels };
+    expect(topologySpreadConstraints).toEqual([
+      {
+        maxSkew: 1,
+        topologyKey: 'topology.kubernetes.io/zone',
+        whenUnsatisfiable: 'ScheduleAnyway',
+        labelSelector,
+      },
+    ]);
+    const podAffinityTerm = { topologyKey: 'kubernetes.io/hostname', labelSelector };
+    expect(affinity).toEqual({
+      podAntiAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm }],
+      },
+    });
   });
 
   it('is what its service and its disruption budget select', () => {
