@@ -11,18 +11,25 @@ export interface NonceSource {
   next(now: Instant): string;
   /** The exchange took the nonce: it carried the request out, or refused it for what it asked. */
   accepted(nonce: string): void;
-  /** The exchange called the nonce stale. `serverDateMs` is the `Date` of that answer in Unix milliseconds. */
-  refused(nonce: string, serverDateMs: number | null, now: Instant): void;
+  /**
+   * The exchange called the nonce stale. `serverDateMs` is the `Date` of that answer in Unix milliseconds. Returns what
+   * helps where the search for a nonce that counts has come to its end, else null.
+   */
+  refused(nonce: string, serverDateMs: number | null, now: Instant): string | null;
 }
 
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** How far the first, second and every further refusal in a row jumps ahead. */
-const JUMPS_MS = [1_000, 60_000, 3_600_000] as const;
+const JUMPS_MS = [1_000, 60_000, HOUR_MS, 6 * HOUR_MS, 36 * HOUR_MS, 9 * DAY_MS, 54 * DAY_MS] as const;
 /** Once a nonce was accepted the next cannot be far behind: only somebody else with the same key is ahead of it. */
 const SMALL_JUMPS = 2;
 /** After so many refusals in a row it was no acceptance: something before the exchange answered in its place. */
 const CERTAIN_REFUSALS = 6;
 /** Nonces run ahead of the exchange's clock by at most this, and by the same in every process that uses the key. */
-const FURTHEST_MS = 2 * 3_600_000;
+const FURTHEST_MS = 64 * DAY_MS;
+const TOO_FAR =
+  "a clock was more than 64 days ahead when this API key was used last, and its nonces count until then; make a new API key";
 /** The exchange takes nonces up to 5 s ahead of its clock; a second is left for the error of the estimate. */
 const WINDOW_AHEAD_MS = 4_000;
 /** The same behind it: a second for the error and the way there. */
@@ -33,9 +40,9 @@ const REMEMBERED = 16_384;
 /**
  * Nonces as milliseconds of the wall clock, which never go back when that clock does. A process that was restarted
  * after its clock had run ahead does not know the last nonce that counted: refusals in a row jump further and further
- * ahead, so that the fourth request passes after an error of up to an hour. The bound is counted from the exchange's
- * clock where its answers show it: a later process reaches further than an earlier one, whatever the clock of the host
- * did between them.
+ * ahead, so that the fourth request passes after an error of up to an hour, and the eighth after one of 64 days. The
+ * bound is counted from the exchange's clock where its answers show it: a later process reaches further than an earlier
+ * one, whatever the clock of the host did between them.
  */
 function increasingNonces(): NonceSource {
   let last = 0;
@@ -55,17 +62,20 @@ function increasingNonces(): NonceSource {
     },
     refused(nonce, serverDateMs, now) {
       // An overlapping request that was overtaken by a later nonce is refused as well, and needs no jump.
-      if (Number(nonce) <= Math.max(accepted, jumpedAt)) return;
+      if (Number(nonce) <= Math.max(accepted, jumpedAt)) return null;
       // The header shows whole seconds: the server's clock is anywhere in the second that it names.
       const serverMs = serverDateMs === null ? 0 : serverDateMs + 1000;
       const aheadOfUs = serverDateMs !== null && serverDateMs > last;
-      const jumps = accepted > 0 && refusals < CERTAIN_REFUSALS ? SMALL_JUMPS : JUMPS_MS.length;
-      const jumpMs = JUMPS_MS[Math.min(refusals, jumps - 1)] ?? 0;
+      const small = accepted > 0 ? Math.min(SMALL_JUMPS - 1, refusals) : refusals;
+      const jump = accepted > 0 ? Math.max(small, refusals - CERTAIN_REFUSALS + SMALL_JUMPS) : small;
+      const jumpMs = JUMPS_MS[Math.min(jump, JUMPS_MS.length - 1)] ?? 0;
       const timeMs = serverDateMs === null ? Math.floor(now.wallMs) : serverMs;
+      const isTheEnd = last >= timeMs + FURTHEST_MS - HOUR_MS;
       jumpedAt = last;
       refusals += 1;
       if (refusals === 1 && aheadOfUs) last = serverMs;
       else last = Math.max(last, Math.min(Math.max(last, timeMs) + jumpMs, timeMs + FURTHEST_MS));
+      return isTheEnd ? TOO_FAR : null;
     },
   };
 }
@@ -111,7 +121,7 @@ function windowNonces(serverClock: ServerClock): NonceSource {
       return String(nonce);
     },
     accepted: () => undefined,
-    refused: () => undefined,
+    refused: () => null,
   };
 }
 

@@ -28,6 +28,7 @@ export interface Delivery {
 interface Judged {
   readonly kind: string;
   readonly timer?: ServerTimer;
+  readonly detail?: string;
 }
 
 /** The one place of an API key: its nonces, its signatures and what the answers tell about the exchange's clock. */
@@ -134,17 +135,25 @@ export function createSession({
     }
   }
 
-  /** Takes from an answer what it shows of the nonce and, where nonces go by it, of the exchange's clock. */
-  function learn(result: WireResult, { kind, timer }: Judged, nonce: string | null, sent: Instant): void {
+  /**
+   * Takes from an answer what it shows of the nonce and, where nonces go by it, of the exchange's clock. Returns what
+   * helps where no nonce will count, else null.
+   */
+  function learn(
+    result: WireResult,
+    { kind, timer }: Judged,
+    nonce: string | null,
+    sent: Instant,
+  ): string | null {
     if (nonce !== null && NONCE_TAKEN.includes(kind)) nonces.accepted(nonce);
     // Reading the clock costs about as much as signing.
-    if (kind !== 'nonce' && mode === 'increasing') return;
+    if (kind !== 'nonce' && mode === 'increasing') return null;
     const now = clock.now();
     const header = result.kind === 'response' ? firstHeader(result.headers, 'date') : null;
     const serverDateMs = header === null ? null : parseHttpDate(header);
     const second = serverDateMs === null ? timer?.startTime : serverDateMs / 1000;
     if (second !== undefined) serverClock.observe(second, sent, now);
-    if (nonce !== null && kind === 'nonce') nonces.refused(nonce, serverDateMs, now);
+    return nonce !== null && kind === 'nonce' ? nonces.refused(nonce, serverDateMs, now) : null;
   }
 
   return {
@@ -163,8 +172,8 @@ export function createSession({
         { base, method, path, headers, body, fresh, mayWrite, maxBodyBytes },
         (result) => {
           const verdict = judge(result, createRedaction(secrets));
-          learn(result, verdict, nonce, sent);
-          settled(verdict);
+          const advice = learn(result, verdict, nonce, sent);
+          settled(advice === null ? verdict : { ...verdict, detail: `${verdict.detail}: ${advice}` });
         },
       );
     },
