@@ -4,6 +4,7 @@ import type { Clock } from '../ports.ts';
 import { CommandError, conclude } from './command-error.ts';
 import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type Answer, createControlClient, isRecord, plain, refusal, textsOf } from './control-client.ts';
+import { readWait } from './duration.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
 
 interface Flags extends ControlFlags {
@@ -11,10 +12,14 @@ interface Flags extends ControlFlags {
   readonly ready?: boolean;
   readonly live?: boolean;
   readonly exclude?: 'bots';
+  readonly bot?: string;
+  readonly wait: string;
 }
 
 /** Containers ask every few seconds: whoever has not answered by then is not well. */
 const ANSWER_WITHIN_MS = 2000;
+/** So often is asked again what is waited for. */
+const ASK_EVERY_MS = 250;
 const REASONS_SHOWN = 5;
 
 /**
@@ -39,29 +44,56 @@ export function registerHealthcheck(program: Command, edge: Edge, clock: Clock =
           'with --ready, for whoever starts the bot: bots may be missing',
         ).choices(['bots']),
       )
+      .option('--bot <name>', 'with --ready: this bot and its markets alone')
+      .option('--wait <seconds>', 'how long to wait until it is so, 0 to 60', '0')
       .option(
         '--web <address>',
         'ask at HOST:PORT of the read-only listener instead of the control listener',
       ),
-  ).action((flags: Flags) => conclude('healthcheck', edge, () => checkHealth(flags, edge, clock)));
+  ).action((flags: Flags) => conclude('healthcheck', edge, () => waitForHealth(flags, edge, clock)));
 }
 
-async function checkHealth(flags: Flags, edge: Edge, clock: Clock): Promise<ExitCode> {
+async function waitForHealth(flags: Flags, edge: Edge, clock: Clock): Promise<ExitCode> {
+  const ready = flags.ready === true;
+  if (flags.exclude !== undefined && !ready)
+    throw new CommandError(EXIT.usage, '--exclude: found without --ready; write both, or neither');
+  if (flags.bot !== undefined && !ready)
+    throw new CommandError(EXIT.usage, '--bot: found without --ready; write both, or neither');
+  const untilMs = clock.now().monoMs + readWait('--wait', flags.wait) * 1000;
+  let hasSaid = false;
+  for (;;) {
+    try {
+      edge.out(await checkHealth(flags, edge, clock));
+      return EXIT.ok;
+    } catch (error) {
+      const mayPass = error instanceof CommandError && error.exitCode === EXIT.unreachable;
+      if (!mayPass || clock.now().monoMs >= untilMs) throw error;
+      if (!hasSaid) edge.err(`killswitchd healthcheck: waits: ${error.message}`);
+      hasSaid = true;
+    }
+    await new Promise<void>((resolve) => void clock.after(ASK_EVERY_MS, resolve));
+  }
+}
+
+/** What is so, in a sentence; throws where it is not. */
+async function checkHealth(flags: Flags, edge: Edge, clock: Clock): Promise<string> {
   const wanted = flags.ready === true ? 'ready' : 'live';
   const withoutBots = flags.exclude === 'bots';
-  if (withoutBots && wanted === 'live')
-    throw new CommandError(EXIT.usage, '--exclude: found without --ready; write both, or neither');
   const { kind, ...place } = await findReadable(flags, edge.env);
   const client = createControlClient(place, clock);
-  const query = withoutBots ? '?exclude=bots' : '';
-  const path = kind === 'control' ? '/v1/health' : wanted === 'ready' ? `/readyz${query}` : '/livez';
+  const query = new URLSearchParams({
+    ...(flags.bot === undefined ? {} : { bot: flags.bot }),
+    ...(withoutBots && kind === 'web' ? { exclude: 'bots' } : {}),
+  }).toString();
+  const page = kind === 'control' ? '/v1/health' : wanted === 'ready' ? '/readyz' : '/livez';
+  const path = query === '' ? page : `${page}?${query}`;
   const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
   const why =
     kind === 'control' ? whyNot(answer, wanted, withoutBots, client.at) : whyNotByWeb(answer, client.at);
+  const what = flags.bot === undefined ? wanted : `${wanted} for the bot ${flags.bot}`;
   if (why !== null)
-    throw new CommandError(EXIT.unreachable, `the daemon at ${client.at} is not ${wanted}: ${why}`);
-  edge.out(`The daemon is ${wanted}${withoutBots ? ' for its bots' : ''}.`);
-  return EXIT.ok;
+    throw new CommandError(EXIT.unreachable, `the daemon at ${client.at} is not ${what}: ${why}`);
+  return `The daemon is ${withoutBots && flags.bot === undefined ? `${what} for its bots` : what}.`;
 }
 
 /** Null where all is well. */
@@ -77,6 +109,8 @@ function whyNot(answer: Answer, wanted: 'ready' | 'live', withoutBots: boolean, 
 
 function whyNotByWeb({ status, text }: Answer, at: string): string | null {
   if (status === 200) return null;
+  if (status === 404 && text.startsWith('unknown bot'))
+    throw new CommandError(EXIT.usage, `--bot: no market of the daemon at ${at} names this bot`);
   if (status !== 503)
     throw new CommandError(
       EXIT.unreachable,

@@ -163,6 +163,8 @@ async function carryOut(
 /** How far one market has come with what was asked for. */
 interface MarketProgress {
   readonly state: 'done' | 'waiting' | 'impossible';
+  /** By the exchange: the market, or the key. */
+  readonly refused: boolean;
   readonly says: string;
 }
 
@@ -174,7 +176,8 @@ function readProgress(answer: Answer, at: string): readonly MarketProgress[] {
   const states = ['done', 'waiting', 'impossible'] as const;
   return json['markets'].map((entry: unknown) => {
     const state = isRecord(entry) ? states.find((known) => known === entry['state']) : undefined;
-    if (isRecord(entry) && state !== undefined) return { state, says: plain(String(entry['says'])) };
+    if (isRecord(entry) && state !== undefined)
+      return { state, refused: entry['refused'] === true, says: plain(String(entry['says'])) };
     throw unknownAnswer(at);
   });
 }
@@ -241,8 +244,8 @@ export function registerAck(program: Command, edge: Edge, clock: Clock = createS
 
 /**
  * `reload`: has the running daemon read its configuration again. Ends with 0 where it applies, with 75 where it does
- * and not every timer is confirmed in time, with 78 where it is wrong and nothing was changed, and with 69 where no
- * daemon answers.
+ * and not every timer is confirmed in time, with 69 where it does and the exchange refuses a market, or where no daemon
+ * answers, and with 78 where it is wrong and nothing was changed.
  */
 export function registerReload(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
   addControlFlags(
@@ -278,9 +281,10 @@ async function reload(flags: Flags, { edge, clock }: Tools): Promise<ExitCode> {
   if (json['result'] !== 'applied') throw unknownAnswer(client.at);
   if (!silent) for (const line of describeApplied(json)) edge.out(line);
   const progress = Array.isArray(json['markets']) ? readProgress(answer, client.at) : [];
-  // A market that cannot be armed before its bot beats is no fault of the reload.
   const otherwise = 'not guarded; the configuration is in force';
   reportProgress('reload', progress, { edge, waitSeconds, silent, otherwise });
+  // A market that cannot be armed before its bot beats is no fault of the reload.
+  if (progress.some(({ refused }) => refused)) return EXIT.unreachable;
   return progress.some(({ state }) => state === 'waiting') ? EXIT.unconfirmed : EXIT.ok;
 }
 

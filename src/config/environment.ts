@@ -119,11 +119,24 @@ export const SETTINGS: readonly Setting[] = [
   }),
   setting('API_KEY', null, text('API key. Rather use the form with _FILE.', 'an-api-key')),
   setting('API_KEY_FILE', null, text('Name of a file that holds the API key.', '/run/secrets/api-key')),
+  setting(
+    'API_KEY_SOURCE',
+    null,
+    text(
+      'File of which that of KILLSWITCHD_API_KEY_FILE is a copy that the service manager makes at a start. Where it is newer, a reload is refused: restart the service.',
+      '/etc/killswitchd/main.key',
+    ),
+  ),
   setting('API_SECRET', null, text('API secret. Rather use the form with _FILE.', 'an-api-secret')),
   setting(
     'API_SECRET_FILE',
     null,
     text('Name of a file that holds the API secret.', '/run/secrets/api-secret'),
+  ),
+  setting(
+    'API_SECRET_SOURCE',
+    null,
+    text('The same for KILLSWITCHD_API_SECRET_FILE.', '/etc/killswitchd/main.secret'),
   ),
   setting('BASE_URL', 'exchange.baseUrls', {
     ...text('Base address; instead of exchange.baseUrls.', 'https://exchange.example'),

@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { basename } from 'node:path';
 import { readSmallFile } from '../util/small-file.ts';
 import { listProblems, type Place, type Problem, RANK } from './problem.ts';
 
@@ -52,8 +54,10 @@ export type SecretsRead =
 export const SECRET_VARIABLES = [
   'KILLSWITCHD_API_KEY',
   'KILLSWITCHD_API_KEY_FILE',
+  'KILLSWITCHD_API_KEY_SOURCE',
   'KILLSWITCHD_API_SECRET',
   'KILLSWITCHD_API_SECRET_FILE',
+  'KILLSWITCHD_API_SECRET_SOURCE',
 ] as const;
 
 const MOST_BYTES = 4 * 1024;
@@ -164,10 +168,28 @@ function findSecret(environment: Environment, variable: string, what: string): F
   if (file === '')
     return wrong(fileVariable, `found an empty text; allowed: the name of a file that holds the ${what}`);
 
+  const source = environment[`${variable}_SOURCE`];
+  if (source !== undefined && isNewer(source, file)) {
+    const unit = basename(environment['CREDENTIALS_DIRECTORY'] ?? 'killswitchd@NAME').replace(
+      /\.service$/,
+      '',
+    );
+    const text = `the file that it names has changed since the start of the service, which is when its copy is made; write: systemctl restart ${unit}`;
+    return wrong(`${variable}_SOURCE`, text);
+  }
   const read = readSecretFile(file, what);
   return read.kind === 'wrong'
     ? wrong(fileVariable, read.text)
     : { ...read, warning: read.warning === null ? null : `${fileVariable}: ${read.warning}` };
+}
+
+/** Whether a file was changed, or put in its place, after its copy was made. False where one of them is not to be seen. */
+function isNewer(source: string, copy: string): boolean {
+  try {
+    return statSync(source).ctimeMs > statSync(copy).ctimeMs;
+  } catch {
+    return false;
+  }
 }
 
 type SecretFile =

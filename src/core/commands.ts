@@ -296,9 +296,12 @@ export type Awaited = CommandName | 'goodbye' | 'remove';
 /** How far a market has come with what was asked of it, as far as is known at the last step. Reads only. */
 export function progressOf(state: CoreState, awaited: Awaited, market: MarketState): Progress {
   const name = market.settings.market;
-  const said = (progress: Progress['state'], says: string): Progress => {
+  const said = (progress: Progress['state'] | 'refused', says: string): Progress => {
     // What the exchange said may end as a sentence does.
-    return { market: name, state: progress, says: `${name} ${says.replace(/\.$/, '')}.` };
+    const told = { market: name, says: `${name} ${says.replace(/\.$/, '')}.` };
+    return progress === 'refused'
+      ? { ...told, state: 'impossible', refused: true }
+      : { ...told, state: progress };
   };
   if (state.phase.kind !== 'running') return said('impossible', 'is left alone: the daemon is stopping');
   switch (awaited) {
@@ -332,7 +335,7 @@ const RETURNS = {
   none: 'next start',
 } as const satisfies Record<CoreSettings['liveness']['mode'], string>;
 
-type Say = (progress: Progress['state'], says: string) => Progress;
+type Say = (progress: Progress['state'] | 'refused', says: string) => Progress;
 
 function armed(state: CoreState, market: MarketState, said: Say): Progress {
   const leftMs = slackMs(state, market);
@@ -351,9 +354,8 @@ function armed(state: CoreState, market: MarketState, said: Say): Progress {
     );
   }
   if (leftMs > 0 && isWhole(market)) return said('done', `is armed and renewed: ${left(leftMs)} left now`);
-  if (market.refused !== null)
-    return said('impossible', `is refused by the exchange: ${market.refused.detail}`);
-  if (state.key.refused !== null) return said('impossible', keyRefused(state.key.refused.detail));
+  if (market.refused !== null) return said('refused', `is refused by the exchange: ${market.refused.detail}`);
+  if (state.key.refused !== null) return said('refused', keyRefused(state.key.refused.detail));
   if (leftMs <= 0) return said('waiting', 'is not confirmed armed yet');
   return said('waiting', `has a timer for another ${left(leftMs)}, and is not confirmed renewed yet`);
 }
@@ -374,7 +376,7 @@ function tripped(state: CoreState, market: MarketState, said: Say): Progress {
         : `is cut short: its orders are cancelled within ${left(leftMs)}`,
     );
   }
-  if (state.key.refused !== null) return said('impossible', keyRefused(state.key.refused.detail));
+  if (state.key.refused !== null) return said('refused', keyRefused(state.key.refused.detail));
   return said('waiting', 'is not confirmed cut short yet');
 }
 
@@ -387,7 +389,7 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
   if (goal === 'guard') return said('impossible', 'is guarded: somebody armed it again');
   if (goal === 'delete') {
     if (reached) return said('done', `has no timer any more${describeGone(market)}`);
-    if (state.key.refused !== null) return said('impossible', keyRefused(state.key.refused.detail));
+    if (state.key.refused !== null) return said('refused', keyRefused(state.key.refused.detail));
     return said('waiting', 'still has a timer: the delete is not confirmed yet');
   }
   if (leftMs === null) return said('done', 'has no timer any more: it has fired');

@@ -169,6 +169,8 @@ export interface Progress {
   readonly market: string;
   /** `impossible`: it will not happen as things stand; `says` tells why. */
   readonly state: 'done' | 'waiting' | 'impossible';
+  /** The exchange refuses the market, or the key: that is why it is impossible. */
+  readonly refused?: true;
   /** One sentence for a person, with the market's name and the moments that matter. */
   readonly says: string;
 }

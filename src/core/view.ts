@@ -1,4 +1,3 @@
-import { usableBases } from './dispatch.ts';
 import type { OrderType, Purpose } from './events.ts';
 import { suspensionOf } from './goal.ts';
 import type { Hold } from './notice.ts';
@@ -320,12 +319,12 @@ export function describeNothingGuarded({
 export interface Summary {
   readonly phase: 'running' | 'stopping' | 'stopped';
   readonly authorised: boolean;
-  /** No address that renewals may take answers a ping. False before the first answer. */
-  readonly away: boolean;
   readonly configured: number;
   /** Markets that should be armed now, and how many of those surely are. */
   readonly wanted: number;
   readonly armed: number;
+  /** The first market that should be armed and is not, and what stands in the way as far as is known. */
+  readonly waiting: { readonly bot: string; readonly market: string; readonly why: string | null } | null;
   /** The market of those that are armed whose guarantee runs out first. */
   readonly leastSlack: { readonly market: string; readonly ms: number } | null;
   /** The bot that was silent for longest; null where no bot is watched. `ageMs` null: not heard of so far. */
@@ -346,13 +345,18 @@ export function summarise(state: CoreState, now: Instant): Summary {
   let armed = 0;
   let mayFire = 0;
   let leastSlack: Summary['leastSlack'] = null;
+  let waiting: Summary['waiting'] = null;
   for (const market of state.markets) {
     if ((market.belief.notAfterMs ?? 0) > now.monoMs) mayFire += 1;
     if (market.leaving === null) guarded.add(market.settings.bot);
     if (!isWanted(state, market)) continue;
     wanted += 1;
     const ms = slackMs(state, market) - sinceStepMs;
-    if (ms <= 0) continue;
+    if (ms <= 0) {
+      const why = (market.refused ?? state.key.refused)?.detail ?? market.lastProblem;
+      waiting ??= { bot: market.settings.bot, market: market.settings.market, why };
+      continue;
+    }
     armed += 1;
     if (leastSlack === null || ms < leastSlack.ms) leastSlack = { market: market.settings.market, ms };
   }
@@ -361,10 +365,10 @@ export function summarise(state: CoreState, now: Instant): Summary {
   return {
     phase,
     authorised,
-    away: usableBases(state).every(({ pingUp }) => pingUp === false),
     configured: state.markets.filter(({ leaving }) => leaving === null).length,
     wanted,
     armed,
+    waiting,
     leastSlack,
     quietest: quietestOf(state, guarded, sinceStepMs),
     mayFire,

@@ -29,7 +29,7 @@ const CERTAIN_REFUSALS = 6;
 /** Nonces run ahead of the exchange's clock by at most this, and by the same in every process that uses the key. */
 const FURTHEST_MS = 64 * DAY_MS;
 const TOO_FAR =
-  "a clock was more than 64 days ahead when this API key was used last, and its nonces count until then; make a new API key";
+  'a clock was more than 64 days ahead when this API key was used last, and its nonces count until then; make a new API key';
 /** The exchange takes nonces up to 5 s ahead of its clock; a second is left for the error of the estimate. */
 const WINDOW_AHEAD_MS = 4_000;
 /** The same behind it: a second for the error and the way there. */

@@ -136,24 +136,21 @@ export function createSession({
   }
 
   /**
-   * Takes from an answer what it shows of the nonce and, where nonces go by it, of the exchange's clock. Returns what
-   * helps where no nonce will count, else null.
+   * Takes from an answer what it shows of the nonce and, where nonces go by it, of the exchange's clock. The verdict, with
+   * what helps where no nonce will count.
    */
-  function learn(
-    result: WireResult,
-    { kind, timer }: Judged,
-    nonce: string | null,
-    sent: Instant,
-  ): string | null {
+  function learn<V extends Judged>(result: WireResult, verdict: V, nonce: string | null, sent: Instant): V {
+    const { kind, timer, detail } = verdict;
     if (nonce !== null && NONCE_TAKEN.includes(kind)) nonces.accepted(nonce);
     // Reading the clock costs about as much as signing.
-    if (kind !== 'nonce' && mode === 'increasing') return null;
+    if (kind !== 'nonce' && mode === 'increasing') return verdict;
     const now = clock.now();
     const header = result.kind === 'response' ? firstHeader(result.headers, 'date') : null;
     const serverDateMs = header === null ? null : parseHttpDate(header);
     const second = serverDateMs === null ? timer?.startTime : serverDateMs / 1000;
     if (second !== undefined) serverClock.observe(second, sent, now);
-    return nonce !== null && kind === 'nonce' ? nonces.refused(nonce, serverDateMs, now) : null;
+    const advice = nonce !== null && kind === 'nonce' ? nonces.refused(nonce, serverDateMs, now) : null;
+    return advice === null ? verdict : { ...verdict, detail: `${detail}: ${advice}` };
   }
 
   return {
@@ -168,13 +165,8 @@ export function createSession({
       const { nonce, body, secrets } = signed;
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
       const headers = { 'User-Agent': userAgent, ...signed.headers };
-      return transport.send(
-        { base, method, path, headers, body, fresh, mayWrite, maxBodyBytes },
-        (result) => {
-          const verdict = judge(result, createRedaction(secrets));
-          const advice = learn(result, verdict, nonce, sent);
-          settled(advice === null ? verdict : { ...verdict, detail: `${verdict.detail}: ${advice}` });
-        },
+      return transport.send({ base, method, path, headers, body, fresh, mayWrite, maxBodyBytes }, (result) =>
+        settled(learn(result, judge(result, createRedaction(secrets)), nonce, sent)),
       );
     },
   };

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
+import type { Snapshot } from '../core/view.ts';
 import { didYouMean } from '../util/nearest.ts';
 import {
   type Commanded,
@@ -12,7 +13,7 @@ import {
   listNames,
 } from './control-sources.ts';
 import { createViews, describeFiring, type Views } from './control-view.ts';
-import { judgeReady } from './health.ts';
+import { judgeReady, ofBot } from './health.ts';
 import { createSender } from './share.ts';
 
 const DEFAULT_WAIT_SECONDS = 15;
@@ -228,7 +229,17 @@ function listRoutes(sources: ControlSources, views: Views): readonly Route[] {
     command('/v1/reload', ['waitSeconds'], (call) => reload(sources, views, call)),
     command('/v1/log-level', ['level', 'forSeconds'], (call) => setLogLevel(sources, call)),
     { path: '/v1/status', method: 'GET', keys: [], answer: async () => [200, await sources.status()] },
-    { path: '/v1/health', method: 'GET', keys: [], answer: () => health(views) },
+    {
+      path: '/v1/health',
+      method: 'GET',
+      keys: [],
+      ofBot: true,
+      answer: ({ queried }) => {
+        if (queried === undefined) return health(views.snapshot());
+        const bot = chooseBot(queried, undefined, sources.bots());
+        return health(ofBot(views.snapshot(), bot) ?? views.snapshot());
+      },
+    },
   ];
 }
 
@@ -324,8 +335,7 @@ function setLogLevel(sources: ControlSources, call: Call): Answer {
   return [200, { level: sources.logLevel(), before, forSeconds: forSeconds ?? null }];
 }
 
-function health(views: Views): Answer {
-  const snapshot = views.snapshot();
+function health(snapshot: Snapshot): Answer {
   const { live, ready, notReady, nothingGuarded } = snapshot;
   const withoutBots = judgeReady(snapshot, false);
   const reasons = withoutBots.checks.flatMap(({ name, failed }) =>

@@ -1,4 +1,9 @@
-import type { MarketSnapshot, Snapshot } from '../core/view.ts';
+import {
+  describeNothingGuarded,
+  describeNotReady,
+  type MarketSnapshot,
+  type Snapshot,
+} from '../core/view.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
 interface Check {
@@ -62,6 +67,18 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
       ? [...checks, ...snapshot.notReady.map((failed) => ({ name: 'guarded', failed }))]
       : checks,
   };
+}
+
+/** A snapshot of one bot and its markets alone; null where no market names it. */
+export function ofBot(snapshot: Snapshot, name: string): Snapshot | null {
+  const bots = snapshot.bots.filter(({ bot }) => bot === name);
+  const markets = snapshot.markets.filter(({ bot }) => bot === name);
+  if (bots.length === 0) return null;
+  const seen = { phase: snapshot.phase, markets, bots };
+  const nothingGuarded = describeNothingGuarded(seen);
+  const ofKey = snapshot.authorised ? [] : snapshot.notReady.slice(0, 1);
+  const notReady = [...ofKey, ...describeNotReady({ ...seen, nothingGuarded })];
+  return { ...snapshot, markets, bots, nothingGuarded, notReady, ready: notReady.length === 0 };
 }
 
 function checkBot({ bot, state }: Snapshot['bots'][number]): Check {

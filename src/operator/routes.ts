@@ -3,7 +3,7 @@ import type { Snapshot } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE, type EventStream } from './event-stream.ts';
-import { describeVerdict, judgeLive, judgeReady, type Verdict } from './health.ts';
+import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { createBreather, createSender, oneAtATime, shareWhileFresh } from './share.ts';
 import { describeStatus, type RecentEvent, renderStatus, type StatusInput } from './status.ts';
@@ -29,6 +29,8 @@ export interface Pages {
   readonly live: () => Promise<Verdict>;
   readonly ready: () => Promise<Verdict>;
   readonly readyForBots: () => Promise<Verdict>;
+  /** Of one bot; null where no market names it. */
+  readonly readyOf: (asked: { readonly bot: string; readonly withBots: boolean }) => Promise<Verdict | null>;
   readonly metrics: () => Promise<readonly string[]>;
   readonly openMetrics: () => Promise<readonly string[]>;
   readonly status: () => Promise<readonly string[]>;
@@ -68,6 +70,10 @@ export function createPages(sources: WebSources): Pages {
     live: shareWhileFresh(clock, () => judgeLive(sources.snapshot())),
     ready: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), true)),
     readyForBots: shareWhileFresh(clock, () => judgeReady(sources.snapshot(), false)),
+    readyOf: oneAtATime(clock, async ({ bot, withBots }) => {
+      const own = ofBot(sources.snapshot(), bot);
+      return own === null ? null : judgeReady(own, withBots);
+    }),
     metrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), false)),
     openMetrics: shareWhileFresh(clock, () => metrics.render(sources.snapshot(), clock.now(), true)),
     status: shareWhileFresh(clock, () => statusOf(Number.POSITIVE_INFINITY)),
@@ -105,17 +111,28 @@ function sendMetrics(request: FastifyRequest, reply: FastifyReply, pages: Pages)
 
 /** Adds the read-only routes to one listener. */
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
-  const health = (paths: readonly string[], judge: (exclude: string | undefined) => Promise<Verdict>) => {
+  interface Asked {
+    readonly verbose?: string;
+    readonly exclude?: string;
+    readonly bot?: string;
+  }
+  const health = (paths: readonly string[], judge: (asked: Asked) => Promise<Verdict | null>) => {
     for (const path of paths) {
-      app.get<{ Querystring: { verbose?: string; exclude?: string } }>(path, async ({ query }, reply) => {
-        const verdict = await judge(query.exclude);
-        void reply.code(verdict.ok ? 200 : 503).type(TEXT);
+      app.get<{ Querystring: Asked }>(path, async ({ query }, reply) => {
+        const verdict = await judge(query);
+        void reply.type(TEXT);
+        if (verdict === null) return reply.code(404).send('unknown bot: no market of this daemon names it\n');
+        void reply.code(verdict.ok ? 200 : 503);
         return reply.send(describeVerdict(verdict, query.verbose !== undefined));
       });
     }
   };
   health(['/livez', '/-/healthy'], () => pages.live());
-  health(['/readyz', '/-/ready'], (exclude) => (exclude === 'bots' ? pages.readyForBots() : pages.ready()));
+  health(['/readyz', '/-/ready'], ({ exclude, bot }) => {
+    const withBots = exclude !== 'bots';
+    if (bot !== undefined) return pages.readyOf({ bot: String(bot), withBots });
+    return withBots ? pages.ready() : pages.readyForBots();
+  });
   app.get('/metrics', (request, reply) => sendMetrics(request, reply, pages));
   app.get<{ Querystring: { view?: string; find?: string } }>('/api/v1/status', ({ query }, reply) => {
     const { view, find = '' } = query;

@@ -27,12 +27,15 @@ export interface SupervisionOptions {
 
 /** The status line is at most this old, also where no watchdog asks for more. */
 const TELL_EVERY_MS = 5000;
+/** The same while a market waits for its timer, and how often it is looked whether one still does. */
+const WAITING_EVERY_MS = 1000;
+const LOOK_EVERY_MS = 100;
 /** The manager must hear at least twice per timeout of its watchdog; once more leaves room for a message that is lost. */
 const PINGS_PER_WATCHDOG = 3;
-/** How often it is looked whether everything is armed, before that was said. */
-const LOOK_EVERY_MS = 100;
-/** While the daemon starts and stops, it is given so much time from each message on: as long as the loop turns. */
+/** While the daemon stops, it is given so much time from each message on: as long as the loop turns. */
 const EXTEND_MS = 15_000;
+/** Characters of a reason in the status line. */
+const LONGEST_REASON = 160;
 /** How long the end of the process waits for a manager that is slow to take the last word. */
 const LAST_WORD_MS = 2000;
 
@@ -45,9 +48,9 @@ const SILENT: Supervision = {
 };
 
 /**
- * `READY=1` once every wanted market is confirmed armed, as `/readyz?exclude=bots` has it, and where none is wanted, the exchange
- * answers; `WATCHDOG=1` from the keeper's own steps; a status line; and more time, step by step, while an exchange that is
- * down holds up the start, or a stop.
+ * `READY=1` with the first step of the keeper: the configuration is right, the listeners are bound, and the loop turns.
+ * What is armed stands in the status line, and a bot asks for its own markets: an exchange that is away holds up no host.
+ * `WATCHDOG=1` from the keeper's own steps; and more time, step by step, while a stop goes on.
  */
 export function createSupervision({ manager, clock, summary, log }: SupervisionOptions): Supervision {
   if (manager === null) return SILENT;
@@ -55,13 +58,14 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
     TELL_EVERY_MS,
     (manager.watchdogMs ?? Number.POSITIVE_INFINITY) / PINGS_PER_WATCHDOG,
   );
-  let stage: keyof typeof describeStage | 'stopped' = 'starting';
+  let stage: 'starting' | 'running' | 'stopping' | 'stopped' = 'starting';
   let lookAtMs = Number.NEGATIVE_INFINITY;
   let tellAtMs = Number.NEGATIVE_INFINITY;
+  let isWaiting = false;
   let warned = false;
 
   function tell(lines: readonly string[], status: string): void {
-    manager?.tell([...lines, `STATUS=${status}`].join('\n'), (problem) => {
+    manager?.tell([...lines, `STATUS=${oneLine(status)}`].join('\n'), (problem) => {
       if (warned) return;
       warned = true;
       log.logger.warn({ event: 'notify-failed' }, `The service manager cannot be told: ${problem}.`);
@@ -74,16 +78,16 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
       const { monoMs } = clock.now();
       if (stage === 'stopped' || monoMs < lookAtMs) return;
       const seen = summary();
-      const arrived = stage === 'starting' && mayFollow(seen);
-      if (arrived) stage = 'running';
-      if (arrived || monoMs >= tellAtMs) {
-        const lines = stage === 'running' ? ['WATCHDOG=1'] : ['WATCHDOG=1', extend];
-        tell(arrived ? ['READY=1', ...lines] : lines, describeStage[stage](seen));
-        tellAtMs = monoMs + everyMs;
-      }
-      lookAtMs = stage === 'starting' ? monoMs + LOOK_EVERY_MS : tellAtMs;
+      const wasWaiting = isWaiting;
+      isWaiting = seen.waiting !== null;
+      if (isWaiting) lookAtMs = monoMs + LOOK_EVERY_MS;
+      if (monoMs < tellAtMs && (isWaiting || !wasWaiting)) return;
+      tellAtMs = monoMs + Math.min(everyMs, isWaiting ? WAITING_EVERY_MS : TELL_EVERY_MS);
+      if (!isWaiting) lookAtMs = tellAtMs;
+      if (stage === 'stopping') tell(['WATCHDOG=1', extend], describeStop(seen));
+      else tell(stage === 'starting' ? ['READY=1', 'WATCHDOG=1'] : ['WATCHDOG=1'], describeStatus(seen));
+      if (stage === 'starting') stage = 'running';
     },
-    // Before everything is armed, the READY=1 that ends a reload would say that it is.
     reloading() {
       if (stage !== 'running') return;
       tell(['RELOADING=1', `MONOTONIC_USEC=${manager.monotonicUs()}`], 'Reads the configuration again');
@@ -93,9 +97,6 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
     },
     stopping() {
       if (stage === 'stopping' || stage === 'stopped') return;
-      // A manager that was never told takes the end for a failed start.
-      if (stage === 'starting' && mayFollow(summary()))
-        tell(['READY=1', 'WATCHDOG=1'], describeStatus(summary()));
       stage = 'stopping';
       tell(['STOPPING=1', extend], describeStop(summary()));
     },
@@ -113,21 +114,6 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
   };
 }
 
-/**
- * Whether those who wait for the daemon may start: every wanted market is armed. That is less than ready, since the bot
- * may be among those who wait. Where nothing is wanted armed, because no bot came within the grace,
- * they may as soon as the exchange is there: a bot that is started then is protected by its first beat.
- */
-function mayFollow({ phase, authorised, wanted, armed, away }: Summary): boolean {
-  return phase === 'running' && authorised && armed === wanted && (wanted > 0 || !away);
-}
-
-const describeStage = {
-  starting: (seen: Summary) => `Starting: ${describeStatus(seen)}`,
-  running: describeStatus,
-  stopping: describeStop,
-} as const;
-
 function describeStop({ mayFire }: Summary): string {
   return `Stopping: ${timers(mayFire)} may still be armed`;
 }
@@ -138,7 +124,19 @@ function describeStatus(seen: Summary): string {
   const others = wanted === configured ? '' : `, ${configured - wanted} left alone on purpose`;
   const slack = leastSlack === null ? '' : `, least slack ${seconds(leastSlack.ms)} (${leastSlack.market})`;
   const key = authorised ? '' : 'THE EXCHANGE REFUSES THE API KEY: ';
-  return `${key}${armed} of ${wanted} markets armed${others}${slack}, ${describeBot(seen.quietest)}`;
+  return `${key}${armed} of ${wanted} markets armed${others}${describeWaiting(seen.waiting)}${slack}, ${describeBot(seen.quietest)}`;
+}
+
+/** For what a bot may have to wait. */
+function describeWaiting(waiting: Summary['waiting']): string {
+  if (waiting === null) return '';
+  const { bot, market, why } = waiting;
+  return `, bot ${bot} waits for ${market}${why === null ? '' : ` (${why.slice(0, LONGEST_REASON)})`}`;
+}
+
+/** The protocol has a message per line, and what the exchange said stands in one. */
+function oneLine(text: string): string {
+  return text.replaceAll(/\p{Cc}+/gu, ' ');
 }
 
 function describeBot(quietest: Summary['quietest']): string {

@@ -68,13 +68,15 @@ describe('reload', () => {
     ]);
   });
 
-  it('ends with 75 where a timer is not confirmed in time, and with 0 where a bot must beat first', async () => {
+  it('ends with 69 where a market is refused, 75 where a timer is late, and 0 where a bot must beat first', async () => {
     const waiting = { market: 'XRP_USDT', state: 'waiting', says: 'XRP_USDT still has a timer.' };
     const silent = {
       market: 'BTC_USDT',
       state: 'impossible',
       says: 'BTC_USDT is not armed before its bot beats.',
     };
+    const refused = { ...silent, says: 'BTC_USDT is refused by the exchange.', refused: true };
+    expect((await reload({ json: applied([waiting, refused]) })).code).toBe(69);
     const late = await reload({ json: applied([waiting]) });
     expect(late.code).toBe(75);
     expect(late.err).toContain('XRP_USDT still has a timer.');

@@ -33,6 +33,36 @@ function problemsWith(content: string | Buffer): readonly string[] {
   return read.kind === 'invalid' ? read.problems : [];
 }
 
+describe('a secret from a copy that a service manager made', () => {
+  const write = (name: string) => {
+    const path = join(folder, name);
+    writeFileSync(path, `${name}-of-the-test`, { mode: 0o400 });
+    return path;
+  };
+  const readCopy = (copy: string, source: string) => {
+    const files = { KILLSWITCHD_API_KEY_FILE: copy, KILLSWITCHD_API_KEY_SOURCE: source };
+    const CREDENTIALS_DIRECTORY = '/run/credentials/killswitchd@maker.service';
+    return readSecrets({ ...files, KILLSWITCHD_API_SECRET: 'x', CREDENTIALS_DIRECTORY }, { demo: false });
+  };
+
+  it('is read, and refused once its source has changed, with the command that helps', async () => {
+    const source = write('source');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const copy = write('copy');
+    expect(readCopy(copy, source).kind).toBe('ok');
+    expect(readCopy(copy, join(folder, 'not-to-be-seen')).kind).toBe('ok');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    rmSync(source);
+    write('source');
+    expect(readCopy(copy, source)).toEqual({
+      kind: 'invalid',
+      problems: [
+        'KILLSWITCHD_API_KEY_SOURCE: the file that it names has changed since the start of the service, which is when its copy is made; write: systemctl restart killswitchd@maker',
+      ],
+    });
+  });
+});
+
 describe('a secret from a file', () => {
   it.each([
     ['with no line break', 'key-of-the-test'],

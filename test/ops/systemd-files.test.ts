@@ -84,7 +84,8 @@ test('socket, configuration and secrets lie where unit, bot and guide look for t
   const instances = [...`${ALL}\n${GUIDE}`.matchAll(/(?<![\w.-])killswitchd@(\w[\w-]*)/g)];
   expect(new Set(instances.map(([, account]) => `${account}.yaml`))).toEqual(new Set(['main.yaml']));
   expect(readdirSync(FOLDER)).toContain('main.yaml');
-  const wanted = [...ALL.matchAll(/\/etc\/killswitchd\/%i(\.\w+)/g)].map(([, end = '']) => end);
+  const ends = [...ALL.matchAll(/\/etc\/killswitchd\/%i(\.\w+)/g)].map(([, end = '']) => end);
+  const wanted = [...new Set(ends)];
   expect(wanted.toSorted((one, other) => one.localeCompare(other))).toEqual(['.key', '.secret', '.yaml']);
   for (const end of wanted) expect(GUIDE).toContain(`/etc/killswitchd/main${end}`);
   const [group] = valuesOf(DAEMON, 'Group');

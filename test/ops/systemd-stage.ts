@@ -7,6 +7,8 @@ import { commandsUnder } from './deploy-guide.ts';
 import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
 
 export const DAEMON = 'killswitchd@main';
+/** Waits until every market is armed. */
+export const ARMED = 'killswitchd healthcheck --ready --exclude bots --wait 30';
 export const CONFIG = '/etc/killswitchd/main.yaml';
 
 /** A Debian on which the daemon is installed, and what can be seen and done there. */
@@ -21,6 +23,10 @@ export interface Installed extends DebianHost {
   readonly events: (fromMs?: number) => ExchangeEvent[];
   /** Has the exchange answer nothing but 503 for so long; 0 ends that. */
   readonly maintenance: (forMs: number) => Promise<string>;
+  /** Has the exchange refuse a market; null ends that. */
+  readonly refuse: (market: string | null) => Promise<string>;
+  /** Waits for a status line. */
+  readonly says: (what: RegExp) => Promise<unknown>;
   /** Changes the configuration by a command of sed. */
   readonly edit: (expression: string) => Promise<string>;
   /** Adds lines to the section [Service] of the daemon's unit and restarts it; without lines, takes them back. */
@@ -54,7 +60,11 @@ export async function installed(): Promise<Installed> {
         (await show('StatusText')).includes('default gave a sign') ? true : null,
       ),
     events: (fromMs = 0) => eventsOf(host).filter(({ atMs }) => atMs >= fromMs),
-    maintenance: (forMs) => maintain(host, forMs),
+    maintenance: (forMs) => play(host, forMs === 0 ? null : { kind: 'maintenance', forMs }),
+    refuse: (market) =>
+      play(host, market === null ? null : { kind: 'refusal', status: 422, code: 31, match: { market } }),
+    says: (what) =>
+      eventually(String(what), 15_000, async () => (what.test(await show('StatusText')) ? true : null)),
     dropIn(...lines) {
       const folder = `/etc/systemd/system/${DAEMON}.service.d`;
       const text = ['[Service]', ...lines].join('\n');
@@ -62,12 +72,13 @@ export async function installed(): Promise<Installed> {
         lines.length === 0
           ? `rm -r ${folder}`
           : `mkdir ${folder}\ncat > ${folder}/test.conf <<'END'\n${text}\nEND`;
-      return host.must(`${change}\nsystemctl daemon-reload\nsystemctl restart ${DAEMON}`);
+      return host.must(`${change}\nsystemctl daemon-reload\nsystemctl restart ${DAEMON}\n${ARMED}`);
     },
     successorOf: (pid) =>
       eventually('another process', 60_000, async () => {
         const now = await show('MainPID');
-        return now !== '0' && now !== pid && (await show('ActiveState')) === 'active' ? now : null;
+        const isUp = now !== '0' && now !== pid && (await show('ActiveState')) === 'active';
+        return isUp && (await host.run(ARMED)).code === 0 ? now : null;
       }),
     edit: (expression) => host.must(`sed -i '${expression}' ${CONFIG}`),
   };
@@ -105,14 +116,15 @@ function eventsOf({ root }: DebianHost): ExchangeEvent[] {
   return lines.slice(0, -1).map((line) => JSON.parse(line) as ExchangeEvent);
 }
 
-function maintain(host: DebianHost, forMs: number): Promise<string> {
+/** Adds a fault to the exchange; null ends all of them. */
+function play(host: DebianHost, fault: object | null): Promise<string> {
   const init =
-    forMs === 0
+    fault === null
       ? { method: 'DELETE' }
       : {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ kind: 'maintenance', forMs }),
+          body: JSON.stringify(fault),
         };
   const call = `fetch('http://127.0.0.1:17480/simulator/faults', ${JSON.stringify(init)}).then(({ ok }) => ok || process.exit(1))`;
   return host.must(`cat > /tmp/fault.mjs <<'END'\n${call}\nEND\n/opt/killswitchd/bin/node /tmp/fault.mjs`);

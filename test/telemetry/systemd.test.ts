@@ -71,50 +71,26 @@ function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000
 }
 
 describe('a service manager is told', () => {
-  test('that the daemon is ready when the last market is confirmed armed, and not before', () => {
-    const { calls, apply, run, heard, said } = start({ markets: ['AAA', 'BBB'] });
+  test('that the daemon runs with its first step, and for what a bot waits, however long the exchange is away', () => {
+    const { calls, apply, answer, run, heard, said } = start({ markets: ['AAA:60:maker', 'BBB:60:taker'] });
+    expect(heard.map(({ lines, status }) => [...lines, status])).toEqual([
+      ['READY=1', 'WATCHDOG=1', '0 of 2 markets armed, bot maker waits for AAA, no bot is watched'],
+    ]);
     apply(calls[0]);
-    run(4000);
-    expect(said('READY=1')).toEqual([]);
-    expect(heard[0]?.status).toBe('Starting: 0 of 2 markets armed, no bot is watched');
-    for (const call of calls.splice(1)) apply(call);
-    run(500);
-    expect(said('READY=1')).toHaveLength(1);
+    const [, refused] = calls.splice(0);
+    refused?.settle({ kind: 'refused', code: 31, detail: 'HTTP 422: not traded\nREADY=1' });
+    run(1100);
     expect(heard.at(-1)?.status).toMatch(
-      /^2 of 2 markets armed, least slack 5\d s \([AB]{3}\), no bot is watched$/,
+      /^1 of 2 markets armed, bot taker waits for BBB \(HTTP 422: not traded READY=1\), least slack 5\d s \(AAA\)/,
     );
-  });
-
-  test('that it is ready beyond the grace of its bots as soon as the exchange is there, and not while it is away', () => {
-    const { pings, run, said, supervision, keeper } = start({
-      liveness: { mode: 'beat', startupGraceMs: 20_000 },
-    });
-    const answerPings = (ok: boolean) => {
-      const outcome = ok
-        ? ({ ok, latencyMs: 5 } as const)
-        : ({ ok, latencyMs: 5, reason: 'network', detail: 'no answer' } as const);
-      for (const ping of pings.splice(0)) ping.settle(outcome);
-    };
-    for (let at = 0; at < 120_000; at += 500) {
-      answerPings(false);
-      run(500);
-    }
-    expect(keeper.summary()).toMatchObject({ wanted: 0, away: true });
-    expect(said('READY=1')).toEqual([]);
-    answerPings(true);
-    run(500);
+    run(30_000);
+    answer(60_000);
+    const moments = heard.filter(({ status }) => status.includes('waits for')).map(({ atMs }) => atMs);
+    const armed = heard.find(({ status }) => status.startsWith('2 of 2 markets armed, least slack'));
+    expect(armed?.atMs).toBeGreaterThan(30_000);
+    expect((armed?.atMs ?? 0) - (moments.at(-1) ?? 0)).toBeLessThan(1200);
     expect(said('READY=1')).toHaveLength(1);
-    supervision.stopping();
-    expect(said('READY=1')).toHaveLength(1);
-  });
-
-  test('to go on waiting while the exchange is away at the start, for as long as the loop turns', () => {
-    const { run, said, heard } = start();
-    run(600_000);
-    const moments = said('EXTEND_TIMEOUT_USEC=15000000').map(({ atMs }) => atMs);
-    expect(moments.length).toBe(heard.length);
-    expect(longestGap([0, ...moments, 600_000])).toBeLessThanOrEqual(5250);
-    expect(said('READY=1')).toEqual([]);
+    expect(said('EXTEND_TIMEOUT_USEC=15000000')).toEqual([]);
   });
 
   test.each([2000, 6000, 15_000, 60_000])(
@@ -188,11 +164,8 @@ describe('a service manager is told', () => {
     expect(heard.at(-1)?.status).toMatch(/^THE EXCHANGE REFUSES THE API KEY: /);
   });
 
-  test('that the configuration is read again and when that is over, but not before it was ready', () => {
+  test('that the configuration is read again and when that is over', () => {
     const { answer, heard, supervision } = start();
-    supervision.reloading();
-    supervision.reloaded();
-    expect(heard.map(({ lines }) => lines[0])).toEqual(['WATCHDOG=1']);
     answer(600);
     heard.splice(0);
     supervision.reloading();
@@ -226,21 +199,6 @@ describe('a service manager is told', () => {
     supervision.turned();
     expect(heard.at(-1)?.status).toMatch('Stopped');
     expect(said('READY=1')).toEqual([]);
-  });
-
-  test('that it was ready, also where it stops before it was looked whether it is', () => {
-    const { calls, apply, heard, supervision } = start({ markets: ['AAA', 'BBB'] });
-    apply(calls[0]);
-    apply(calls[1]);
-    supervision.stopping();
-    expect(heard.map(({ lines }) => lines[0])).toEqual(['WATCHDOG=1', 'READY=1', 'STOPPING=1']);
-  });
-
-  test('nothing of being ready by a stop that comes before all are armed', () => {
-    const { calls, apply, heard, supervision } = start({ markets: ['AAA', 'BBB'] });
-    apply(calls[0]);
-    supervision.stopping();
-    expect(heard.map(({ lines }) => lines[0])).toEqual(['WATCHDOG=1', 'STOPPING=1']);
   });
 
   test('that a handoff had no time to renew once more', async () => {
