@@ -1,10 +1,11 @@
 import { type Command, Option } from 'commander';
-import { ASSUMED_ROUND_TRIP_MS, type Config, carriedPerSecond, toCoreSettings } from '../config/config.ts';
+import { type Config, toCoreSettings } from '../config/config.ts';
 import { type Loaded, loadConfig, printConfig } from '../config/load.ts';
-import { describePromise, planCadence, seconds } from '../core/promise.ts';
+import { ASSUMED_ROUND_TRIP_MS, carriedPerSecond, warnOfPace } from '../config/pace.ts';
+import { ASSUMED_ANSWER_MS, describePromise, planCadence, seconds } from '../core/promise.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';
-import { checkHost } from './host-check.ts';
+import { checkHost, type HostFound } from './host-check.ts';
 import { checkLive, type LiveResult } from './live-check.ts';
 import { tellWrong } from './start.ts';
 
@@ -59,14 +60,13 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
 interface Found {
   /** As it was measured; null where it was not. */
   readonly roundTripMs: number | null;
-  /** What `run` would refuse on this host now. */
-  readonly host: readonly string[];
+  readonly host: HostFound;
 }
 
 /** Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs. */
 function exitCodeOf(asked: LiveResult | null, { host }: Found): ExitCode {
   if (asked === null) return EXIT.ok;
-  return asked.code === EXIT.ok && host.length > 0 ? EXIT.config : asked.code;
+  return asked.code === EXIT.ok && host.problems.length > 0 ? EXIT.config : asked.code;
 }
 
 interface MarketReport {
@@ -81,19 +81,24 @@ interface MarketReport {
 function reportMarkets(config: Config, { roundTripMs }: Found): MarketReport[] {
   const settings = toCoreSettings(config, config.exchange.baseUrls);
   const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, roundTripMs));
+  const answerMs = Math.max(ASSUMED_ANSWER_MS, roundTripMs ?? 0);
   return config.markets.map(({ market, timeoutSeconds, types, bot }, index) => {
     const periodMs = periodsMs[index] ?? 0;
-    const promise = describePromise(settings, index, periodMs);
+    const promise = describePromise(settings, index, periodMs, answerMs);
     return { market, timeoutSeconds, renewEverySeconds: periodMs / 1000, types, bot, promise };
   });
+}
+
+function paceOf(config: Config, { roundTripMs }: Found): string[] {
+  return warnOfPace(toCoreSettings(config, config.exchange.baseUrls), roundTripMs);
 }
 
 function toJson({ config, warnings, sources }: LoadedOk, found: Found, print: boolean): object {
   return {
     ok: true,
     file: config.file,
-    warnings: [...warnings, ...warnOfPace(config, found)],
-    host: found.host,
+    warnings: [...warnings, ...found.host.warnings, ...paceOf(config, found)],
+    host: found.host.problems,
     roundTripMs: found.roundTripMs ?? ASSUMED_ROUND_TRIP_MS,
     roundTripMeasured: found.roundTripMs !== null,
     markets: reportMarkets(config, found),
@@ -133,25 +138,6 @@ function describePace({ exchange }: Config, { roundTripMs }: Found): string[] {
   return [`One request waits for the one before it. All periods and bounds hold for a round trip of ${how}.`];
 }
 
-/** What so many requests one after the other are too slow for. */
-function warnOfPace(config: Config, { roundTripMs }: Found): string[] {
-  const { exchange, shutdown, markets } = config;
-  if (exchange.nonce === 'window') return [];
-  const settings = toCoreSettings(config, exchange.baseUrls);
-  const perSecond = carriedPerSecond(settings, roundTripMs);
-  const { problems } = planCadence(settings.markets, perSecond);
-  const stopSeconds = (markets.length * (roundTripMs ?? ASSUMED_ROUND_TRIP_MS)) / 1000;
-  const mind = 'a shorter way to the exchange, fewer markets, or nonce: window';
-  return [
-    ...problems.slice(0, 1).map((problem) => `exchange.nonce: increasing: ${problem}; ${mind}`),
-    ...(stopSeconds > shutdown.budgetSeconds && shutdown.policy !== 'keep'
-      ? [
-          `shutdown.budgetSeconds: a stop writes ${markets.length} requests one after the other, which takes ${seconds(stopSeconds * 1000)}; ${shutdown.budgetSeconds} s leave timers armed; raise it`,
-        ]
-      : []),
-  ];
-}
-
 function toText({ config, warnings, sources }: LoadedOk, found: Found, print: boolean): string[] {
   const { exchange, web, control, shutdown } = config;
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
@@ -160,7 +146,7 @@ function toText({ config, warnings, sources }: LoadedOk, found: Found, print: bo
     addresses.length === 0 ? 'none' : addresses.map(({ text }) => text).join(', ');
   return [
     `${config.file ?? 'The environment alone'}: the configuration is right.`,
-    ...found.host.map((problem) => `On this host, run would refuse to start now: ${problem}`),
+    ...found.host.problems.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
     ...describePace(config, found),
     ...(config.shard.count > 1
@@ -176,7 +162,9 @@ function toText({ config, warnings, sources }: LoadedOk, found: Found, print: bo
       `  ${market} (bot ${bot}): cancels ${types === null ? 'orders of all types, also those placed by hand' : `${types.join(' and ')} orders`}`,
       ...promise.map((sentence) => `    ${sentence}`),
     ]),
-    ...[...warnings, ...warnOfPace(config, found)].map((warning) => `Warning: ${warning}`),
+    ...[...warnings, ...found.host.warnings, ...paceOf(config, found)].map(
+      (warning) => `Warning: ${warning}`,
+    ),
     ...(print ? ['', ...printConfig(config, sources)] : []),
   ];
 }

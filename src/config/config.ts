@@ -1,5 +1,4 @@
 import type { CoreSettings, OrderType } from '../core/events.ts';
-import { carriedPerSecond as carriedAt } from '../core/promise.ts';
 import { hashText } from '../util/hash.ts';
 import type { ListenAddress } from './addresses.ts';
 import { DEFAULT_BOT, type FileValues } from './schema.ts';
@@ -178,21 +177,6 @@ export function budgetOf(
     requests: Math.max(1, Math.floor((DOCUMENTED_REQUESTS * budgetShare) / parts)),
     windowMs: WINDOW_MS,
   };
-}
-
-/** A round trip as it is reckoned with before one was measured, milliseconds. */
-export const ASSUMED_ROUND_TRIP_MS = 100;
-
-/**
- * Renewals a second that this configuration can carry: what the rate limit allows, and with rising nonces, where one
- * request waits for the one before it, no more than the round trip lets through.
- */
-export function carriedPerSecond(
-  settings: Pick<CoreSettings, 'budget' | 'nonce' | 'connections'>,
-  roundTripMs: number | null,
-): number {
-  const assumedMs = settings.nonce === 'window' ? null : ASSUMED_ROUND_TRIP_MS;
-  return carriedAt(settings, roundTripMs ?? assumedMs);
 }
 
 /** Durations in milliseconds, as the core counts. */

@@ -110,7 +110,13 @@ export type Notice =
       readonly attempts: number;
     }
   | { readonly kind: 'throttled'; readonly factor: number }
-  | { readonly kind: 'cadence'; readonly detail: string; readonly capacityPerSecond: number }
+  | {
+      readonly kind: 'cadence';
+      readonly detail: string;
+      readonly capacityPerSecond: number;
+      /** Milliseconds; null where none was measured. */
+      readonly answerMs: number | null;
+    }
   | { readonly kind: 'stall'; readonly what: 'stall' | 'suspend' | 'clock-step'; readonly byMs: number }
   /** Renewed no longer. `firesByWallMs`: its orders are cancelled by then, Unix milliseconds; null where it has no timer. */
   | {

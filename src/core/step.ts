@@ -229,7 +229,8 @@ function easeCadence(state: CoreState, out: Effect[]): void {
   const detail =
     problems[0] ??
     `the wire carries ${capacityPerSecond.toFixed(1)} renewals a second at an answer time of ${(state.answerMs ?? 0).toFixed(1)} ms; the cadence follows`;
-  out.push({ kind: 'notice', notice: { kind: 'cadence', detail, capacityPerSecond } });
+  const { answerMs } = state;
+  out.push({ kind: 'notice', notice: { kind: 'cadence', detail, capacityPerSecond, answerMs } });
 }
 
 function sayAllArmed(state: CoreState, out: Effect[]): void {

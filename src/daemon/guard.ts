@@ -6,6 +6,7 @@ import { createKeeper, type Keeper } from '../keeper.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { SecretsInForce } from './credentials.ts';
+import { createPaceTold } from './pace.ts';
 import type { Telling } from './telling.ts';
 
 /** While the key is refused its files are looked at this often. */
@@ -78,7 +79,7 @@ function createKeyWatch(clock: Clock, look: () => void) {
 /** Ties the keeper to the exchange; rotated secret files are found without a restart. */
 export function createGuard(options: GuardOptions): Guard {
   const { config, clock, version, bases, secrets, telling } = options;
-  const settings = toCoreSettings(config, bases);
+  let settings = toCoreSettings(config, bases);
   const exchange = createExchange({
     bases,
     allowPlainHttp: config.exchange.allowPlainHttp,
@@ -89,6 +90,7 @@ export function createGuard(options: GuardOptions): Guard {
     requestLifetimeMs: settings.requestLifetimeMs,
     userAgent: `killswitchd/${version}`,
   });
+  const tellPace = createPaceTold(options.log, () => keeper.snapshot());
   const reread = createReread(options, () => keeper.credentialsChanged());
   const keyWatch = createKeyWatch(clock, reread);
   const keeper = createKeeper({
@@ -98,6 +100,7 @@ export function createGuard(options: GuardOptions): Guard {
     observe(notice, now) {
       telling.observe(notice, now);
       keyWatch.observe(notice);
+      tellPace(notice, settings);
     },
   });
   return {
@@ -107,8 +110,8 @@ export function createGuard(options: GuardOptions): Guard {
       if (secrets.takeOver(next.secrets)) keeper.credentialsChanged();
     },
     follow(next) {
-      const changed = toCoreSettings(next, bases);
-      keeper.reload(changed);
+      settings = toCoreSettings(next, bases);
+      keeper.reload(settings);
     },
     async close() {
       keyWatch.end();

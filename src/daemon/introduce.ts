@@ -1,4 +1,5 @@
-import { ASSUMED_ROUND_TRIP_MS, type Config, carriedPerSecond } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { ASSUMED_ROUND_TRIP_MS, carriedPerSecond, warnOfPace } from '../config/pace.ts';
 import type { CoreSettings } from '../core/events.ts';
 import { describePromise, planCadence } from '../core/promise.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -40,6 +41,7 @@ export function introduce(
   if (settings.nonce === 'increasing' && markets > 1) {
     const holds = `One request waits for the one before it: what follows holds for a round trip of ${ASSUMED_ROUND_TRIP_MS} ms.`;
     logger.info({ event: 'promise', promise: [holds] }, holds);
+    for (const warning of warnOfPace(settings, null)) logger.warn({ event: 'config-warning' }, `${warning}.`);
   }
   for (const [index, { market }] of settings.markets.slice(0, NAMED_MARKETS).entries()) {
     const promise = describePromise(settings, index, periodsMs[index] ?? 0);

@@ -17,6 +17,7 @@ import { publishedSchema } from '../../src/config/schema.ts';
 import { createState } from '../../src/core/create.ts';
 import { describe as describeState } from '../../src/core/view.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
+import { start as startWeb } from '../operator/web-fixture.ts';
 import { SECRETS } from './fixture.ts';
 
 const EXAMPLE = 'config/killswitchd.example.yaml';
@@ -220,6 +221,15 @@ describe('check-config', () => {
       expect((await run(args, env)).out).toContain(
         `On this host, run would refuse to start now: control listener unix:${path}: another process listens there`,
       );
+    });
+
+    it('takes the address of a daemon that runs for that of the one that it will replace', async () => {
+      const [taken = ''] = (await startWeb()).addresses;
+      const { host: web } = new URL(taken);
+      const live = () => Promise.resolve({ code: EXIT.ok, roundTripMs: 5 });
+      const { code, out } = await run(['check-config', '--web-listen', web, '--live'], env, live);
+      expect(code).toBe(EXIT.ok);
+      expect(out).toContain(`Warning: web listener ${web}: a killswitchd runs there; restart it`);
     });
 
     it('says nothing where the ports are free and the directory is there', async () => {

@@ -244,6 +244,15 @@ describe('a container of the image', () => {
       output: 'The daemon is live.\n',
     });
 
+    // As docs/runbooks.md has it: with the environment of the container, and nothing else.
+    const runbooks = readFileSync(join(ROOT, 'docs/runbooks.md'), 'utf8');
+    const [, asked = ''] = /`docker exec NAME ([^`]+ status)`/.exec(runbooks) ?? [];
+    const status = start(asked.split(' '), { env });
+    expect([await status.exit(), status.output()]).toEqual([
+      0,
+      expect.stringContaining('All 2 timers are armed.'),
+    ]);
+
     await daemon.signal(image.config.StopSignal as NodeJS.Signals);
     expect(await daemon.exit(), daemon.output()).toBe(0);
     const events = readFileSync(join(log, 'events.jsonl'), 'utf8');

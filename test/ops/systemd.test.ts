@@ -116,6 +116,11 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
       );
     expect(await beat('--groups=killswitchd')).toMatchObject({ code: 0 });
     expect((await beat('--clear-groups')).code).toBe(69);
+    // As the runbooks have it, for root and for an operator of the group.
+    const status = (groups: string) =>
+      host.must(`setpriv --reuid=65534 --regid=65534 ${groups} killswitchd status`);
+    expect(await host.must('killswitchd status')).toContain('All 2 timers are armed.');
+    expect(await status('--groups=killswitchd')).toContain('All 2 timers are armed.');
   });
 
   test('is killed by the watchdog when it hangs and started again, and no timer fires; the bot goes on', async () => {

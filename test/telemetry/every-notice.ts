@@ -45,6 +45,7 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
     kind: 'cadence',
     detail: 'every market is renewed 10 times per timeout',
     capacityPerSecond: 100,
+    answerMs: 20,
   },
   stall: { kind: 'stall', what: 'stall', byMs: 2500 },
   suspended: { kind: 'suspended', market, why: 'bot_stale', firesByWallMs: 1_795_000_020_000 },
