@@ -43,7 +43,15 @@ const progress = {
   done: flag,
   markets: {
     type: 'array',
-    items: object({ market: text, state: { enum: ['done', 'waiting', 'impossible'] }, says: text }),
+    items: object(
+      {
+        market: text,
+        state: { enum: ['done', 'waiting', 'impossible'] },
+        refused: { const: true },
+        says: text,
+      },
+      ['refused'],
+    ),
   },
 };
 const DONE = { 200: ref('Progress'), 202: ref('Progress'), 409: ref('Progress') };
@@ -64,7 +72,13 @@ const reloaded = object({ result: { enum: ['unchanged', 'applied'] }, ...CHANGES
 ]);
 const TEXT = 'text/plain';
 const HEALTH = { 200: TEXT, 503: TEXT };
-const HEALTH_QUERY = { verbose: 'lists every check', exclude: 'bots: they may be missing' };
+const HEALTH_QUERY = { verbose: 'lists every check' };
+const READY = { ...HEALTH, 404: TEXT };
+const READY_QUERY = {
+  ...HEALTH_QUERY,
+  exclude: 'bots: they may be missing',
+  bot: 'of this bot and its markets alone',
+};
 
 const NOTES: Readonly<Record<string, Notes>> = {
   '/': { summary: 'The status page.', replies: { 200: 'text/html' } },
@@ -73,10 +87,10 @@ const NOTES: Readonly<Record<string, Notes>> = {
   '/-/healthy': { summary: 'The same as /livez.', replies: HEALTH, query: HEALTH_QUERY },
   '/readyz': {
     summary: 'Whether every configured market of a living bot is armed.',
-    replies: HEALTH,
-    query: HEALTH_QUERY,
+    replies: READY,
+    query: READY_QUERY,
   },
-  '/-/ready': { summary: 'The same as /readyz.', replies: HEALTH, query: HEALTH_QUERY },
+  '/-/ready': { summary: 'The same as /readyz.', replies: READY, query: READY_QUERY },
   '/api/v1/status': {
     summary: 'The status document.',
     replies: { 200: ref('Status') },
@@ -239,6 +253,7 @@ function pathOf({ method, path, body, query }: Route, isControl: boolean) {
 const WORDS: Readonly<Record<string, string>> = {
   200: 'done',
   202: 'some still wait; it goes on',
+  404: 'no market of this daemon names the bot',
   409: 'to some it will not happen as things stand',
   422: 'the configuration has mistakes, and nothing was changed',
   503: 'not so, and why',

@@ -188,7 +188,10 @@ test('the units of systemd --user pass systemd-analyze, and what they start guar
     const [program = '', ...args] = (/^ExecStart=(.*)$/m.exec(unit)?.[1] ?? '').split(' ');
     return startProcess(context, program, args, Object.fromEntries(pairs));
   };
-  const [daemon, bot] = units.map(start);
+  const daemon = start(units[0]);
+  const waits = start(units[1]?.replace(/^ExecStart=.*\n/m, '').replace('ExecStartPre=', 'ExecStart='));
+  expect(await waits.ended).toEqual([0, null]);
+  const bot = start(units[1]);
   await eventually('a guarded bot', MINUTES_MS, () =>
     bot?.output().includes('armed: orders may go out') ? true : null,
   );
