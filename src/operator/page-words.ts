@@ -42,11 +42,12 @@ export function saySeconds(seconds: number): string {
     : units(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
-/** Unix seconds as a time of day, with the date where `near` is more than 20 hours away; in the reader's time zone. */
+/** Unix seconds as a time of day in UTC, with the date where `near` is more than 20 hours away. */
 export function sayTime(unixSeconds: number, near: number = unixSeconds): string {
   const time = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const;
   const day = Math.abs(near - unixSeconds) > 72_000 ? ({ day: 'numeric', month: 'short' } as const) : {};
-  return new Intl.DateTimeFormat('en-GB', { ...day, ...time }).format(unixSeconds * 1000);
+  const format = new Intl.DateTimeFormat('en-GB', { ...day, ...time, timeZone: 'UTC' });
+  return `${format.format(unixSeconds * 1000)} UTC`;
 }
 
 /** `1 market`, `1,200 markets`; without `what` the number alone. */

@@ -134,7 +134,7 @@ describe('the status page', () => {
     const { text } = look({}, { cancellations: [fired, possible] });
     expect(text).toContain(`BTC_USDT : orders were cancelled by ${sayTime(NOW - 5)}: its bot was silent.`);
     expect(text).toMatch(
-      /GONE_USDT : orders may have been cancelled since about \S+: no renewal was confirmed in time \(3 times\)/,
+      /GONE_USDT : orders may have been cancelled since about \S+ UTC: no renewal was confirmed in time \(3 times\)/,
     );
     expect(text).toContain('killswitchd ack [MARKET...]');
     expect(look({}).text).not.toContain('killswitchd ack');

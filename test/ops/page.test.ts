@@ -77,7 +77,7 @@ describe('the status page in Chromium', () => {
     play.cancellations = [cancelled];
     await expect.poll(() => market.locator('.badge').first().innerText(), SOON).toContain('armed');
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toMatch(
-      /^Orders of ETH_USDT were cancelled by \d\d:\d\d:\d\d: no renewal was confirmed in time\.$/,
+      /^Orders of ETH_USDT were cancelled by \d\d:\d\d:\d\d UTC: no renewal was confirmed in time\.$/,
     );
     expect(await page.getByText('killswitchd ack ETH_USDT').count()).toBe(1);
     expect(await market.getAttribute('data-tone')).toBe('bad');
@@ -118,7 +118,7 @@ describe('the status page in Chromium', () => {
       const alert = page.getByRole('alert');
       await expect
         .poll(() => alert.innerText(), { timeout: 15_000 })
-        .toMatch(/^No answer since \d\d:\d\d:\d\d\./);
+        .toMatch(/^No answer since \d\d:\d\d:\d\d UTC\./);
       expect(await page.title()).toBe('× no connection · killswitchd');
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('The daemon does not answer.');
       expect(await page.locator('.market .badge').allInnerTexts()).toEqual([
@@ -151,7 +151,9 @@ describe('the status page in Chromium', () => {
     await expect
       .poll(() => page.getByRole('heading', { level: 1 }).innerText(), SOON)
       .toBe('The daemon has ended.');
-    expect(await page.getByRole('alert').innerText()).toMatch(/^The daemon was stopped at \d\d:\d\d:\d\d /);
+    expect(await page.getByRole('alert').innerText()).toMatch(
+      /^The daemon was stopped at \d\d:\d\d:\d\d UTC /,
+    );
     play.shows = {};
     await play.open();
     await expect.poll(() => page.title(), { timeout: 15_000 }).toBe('✓ 2/2 armed · killswitchd');
