@@ -48,9 +48,6 @@ export interface Reloading {
   stop(): void;
 }
 
-/** How often a switched-off poll looks whether it was switched on. */
-const IDLE_LOOK_MS = 5000;
-
 /** Between two looks at a file that somebody asked to be read. */
 const LOOK_GAP_MS = 100;
 const MOST_LOOKS = 20;
@@ -76,6 +73,7 @@ export function createReloading(options: ReloadingOptions): Reloading {
   let underWay: Promise<Taken> | null = null;
   let fresh: Promise<Taken> | null = null;
   let over = false;
+  const poll = createPoll(options, () => reload('poll', 0));
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
     // The poll has looked twice already.
@@ -93,6 +91,7 @@ export function createReloading(options: ReloadingOptions): Reloading {
       return { kind: 'unchanged' };
     }
     await options.apply(next);
+    poll.follow();
     operations.reloadApplied(trigger, hashOf(next));
     return { kind: 'applied', added, removed, moved, changed };
   }
@@ -126,7 +125,10 @@ export function createReloading(options: ReloadingOptions): Reloading {
   }
   return {
     reload,
-    watch: () => poll(options, () => reload('poll', 0)),
+    watch() {
+      poll.follow();
+      return () => poll.end();
+    },
     stop() {
       over = true;
     },
@@ -150,10 +152,11 @@ function look({ file }: Config): string | null {
   return file === null ? null : lookAtConfigFile(file);
 }
 
-function poll(options: ReloadingOptions, reload: () => Promise<ReloadReport>): Cancel {
+/** `follow` begins to look where the configuration in force says so and nobody looks yet. */
+function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadReport>) {
   const { clock, config } = options;
   let over = false;
-  let cancel: Cancel = () => {};
+  let cancel: Cancel | null = null;
   /** What was taken over or refused last. It may have been replaced since; null after a time in which nobody looked. */
   let taken = options.fileHash;
   /** What the last look found. */
@@ -179,16 +182,21 @@ function poll(options: ReloadingOptions, reload: () => Promise<ReloadReport>): C
       taken = found;
       await take(isNew);
     }
-    if (!over) wait();
+    cancel = null;
+    follow();
   }
-  function wait(): void {
+  function follow(): void {
     const { pollSeconds } = config().reload;
-    cancel = clock.after(pollSeconds > 0 ? pollSeconds * 1000 : IDLE_LOOK_MS, () => void turn());
+    if (over || cancel !== null) return;
+    if (pollSeconds === 0) taken = null;
+    else cancel = clock.after(pollSeconds * 1000, () => void turn());
   }
-  void turn();
-  return () => {
-    over = true;
-    cancel();
+  return {
+    follow,
+    end() {
+      over = true;
+      cancel?.();
+    },
   };
 }
 

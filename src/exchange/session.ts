@@ -2,7 +2,7 @@ import type { Outcome, ServerTimer } from '../core/events.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, SyncRequest } from '../ports.ts';
 import { parseHttpDate } from '../util/date.ts';
-import { createRedaction, type Redact } from '../util/redact.ts';
+import { type Redact, redact, tidy } from '../util/redact.ts';
 import { classifySync, firstHeader, type Reply, type Verdict } from './classify.ts';
 import { createNonceSource, createServerClock, type NonceMode, type NonceSource } from './nonce.ts';
 import { type Operation, syncKillSwitch } from './operations.ts';
@@ -160,13 +160,20 @@ export function createSession({
       try {
         signed = prepare(operation, given, bearer, sent);
       } catch (cause) {
-        return settleUnsent(cause, (result) => settled(judge(result, createRedaction([]))));
+        return settleUnsent(cause, (result) => settled(judge(result, tidy)));
       }
       const { nonce, body, secrets } = signed;
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
       const headers = { 'User-Agent': userAgent, ...signed.headers };
       return transport.send({ base, method, path, headers, body, fresh, mayWrite, maxBodyBytes }, (result) =>
-        settled(learn(result, judge(result, createRedaction(secrets)), nonce, sent)),
+        settled(
+          learn(
+            result,
+            judge(result, (text) => redact(text, secrets)),
+            nonce,
+            sent,
+          ),
+        ),
       );
     },
   };

@@ -27,13 +27,11 @@ export function hideSecrets(text: string, secrets: readonly string[]): string {
  * Makes text from outside one line of at most 300 characters, without control characters and without the secrets. The
  * cut comes last: before, it would leave the beginning of a secret standing.
  */
-export function createRedaction(secrets: readonly string[]): Redact {
-  return (text) => {
-    const clean = hideSecrets(text.replace(UNPRINTABLE, ' ').trim(), secrets);
-    if (clean.length <= LONGEST_LINE) return clean;
-    return `${clean.slice(0, LONGEST_LINE - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
-  };
+export function redact(text: string, secrets: readonly string[]): string {
+  const clean = hideSecrets(text.replace(UNPRINTABLE, ' ').trim(), secrets);
+  if (clean.length <= LONGEST_LINE) return clean;
+  return `${clean.slice(0, LONGEST_LINE - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
 /** One line of at most 300 characters, without control characters. */
-export const tidy: Redact = createRedaction([]);
+export const tidy: Redact = (text) => redact(text, []);

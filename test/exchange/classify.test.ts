@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { classifyPing, classifySync } from '../../src/exchange/classify.ts';
 import type { WireResult } from '../../src/exchange/wire.ts';
-import { createRedaction } from '../../src/util/redact.ts';
+import { redact as blot } from '../../src/util/redact.ts';
 
 const ARM = { market: 'BTC_USDT', timeoutSeconds: 60 };
 const DELETE = { market: 'BTC_USDT', timeoutSeconds: null };
@@ -14,7 +14,7 @@ const TIMER = {
   types: ['spot'],
 };
 const SECRETS = ['test-key-0001', 'test-secret-0001'];
-const redact = createRedaction(SECRETS);
+const redact = (text: string) => blot(text, SECRETS);
 
 function answer(status: number, body: unknown, headers: Record<string, string> = {}): WireResult {
   const text = typeof body === 'string' ? body : JSON.stringify(body);

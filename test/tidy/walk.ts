@@ -25,7 +25,7 @@ const PHASES: Readonly<Record<string, Phase>> = {
 };
 
 /** Long enough for what a scrape, a start and its first renewals leave behind to be over. */
-const SETTLE_MS = 12_000;
+const SETTLE_MS = 15_000;
 const RENEWING_MS = 15_000;
 /** Until a beat has been taken in. */
 const AFTERWARDS_MS = 300;

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRedaction, hideSecrets } from '../../src/util/redact.ts';
+import { hideSecrets, redact } from '../../src/util/redact.ts';
 
 test('no secret survives, wherever it stands and however long the text is', () => {
   const secret = fc.stringMatching(/^[A-Za-z0-9+/=]{8,40}$/);
   fc.assert(
     fc.property(secret, secret, fc.string(), fc.nat(320), (key, token, rest, padding) => {
-      const text = createRedaction([key, token])(`${'x'.repeat(padding)}${key}${rest}${token}`);
+      const text = redact(`${'x'.repeat(padding)}${key}${rest}${token}`, [key, token]);
       expect(text).not.toContain(key);
       expect(text).not.toContain(token);
       expect(text.length).toBeLessThanOrEqual(300);
@@ -15,13 +15,11 @@ test('no secret survives, wherever it stands and however long the text is', () =
 });
 
 test('control characters cannot forge a log line or colour a terminal', () => {
-  expect(createRedaction([])('first\r\nsecond\u001b[31m\u2028third\u0000\u202e')).toBe(
-    'first second [31m third',
-  );
+  expect(redact('first\r\nsecond\u001b[31m\u2028third\u0000\u202e', [])).toBe('first second [31m third');
 });
 
 test('a secret that control characters were put into is not put together again', () => {
-  expect(createRedaction(['hunter22'])('hunt\u0000er22')).not.toContain('hunter22');
+  expect(redact('hunt\u0000er22', ['hunter22'])).not.toContain('hunter22');
 });
 
 test('a secret is found inside quotes and inside an address, too', () => {
