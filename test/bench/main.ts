@@ -13,7 +13,6 @@ import { machineFacts } from './machine.ts';
 import { runFleets } from './paced.ts';
 import { killAll } from './processes.ts';
 import { type Rig, withRig } from './rig.ts';
-import { runSaturated } from './saturated.ts';
 import { runSerial } from './serial.ts';
 import { runSmall } from './small.ts';
 import type { Stage } from './stage.ts';
@@ -23,7 +22,6 @@ import { judgeTargets } from './targets.ts';
 const STAGES = {
   small: runSmall,
   fleets: runFleets,
-  saturated: runSaturated,
   faults: runFaults,
   serial: runSerial,
   loop: runLoop,

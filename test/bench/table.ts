@@ -44,7 +44,7 @@ function compared(rows: readonly Row[]): string {
 
 /** Only costs are worth dividing. */
 function isRatio({ id }: Row): boolean {
-  return /^(cpu|rss|core|saturated)/.test(id);
+  return /^(cpu|rss|core)/.test(id);
 }
 
 function titleOf({ title, unit }: Row): string {

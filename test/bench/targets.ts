@@ -56,13 +56,6 @@ export function judgeTargets(book: Book): Target[] {
       decimals: 1,
     },
     {
-      says: 'saturated >= 15,000 renewals per second of CPU, that is of one core',
-      is: of('saturated'),
-      least: 15_000,
-      unit: '/s',
-      decimals: 0,
-    },
-    {
       says: 'arm 10,000 within 1.01 times what the limit allows (10 s)',
       is: of('all-armed/10000/tls'),
       most: 1.01 * LIMIT_SECONDS,
