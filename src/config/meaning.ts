@@ -268,7 +268,7 @@ const FILE_IS_MISSING =
 const ADDRESS_IS_MISSING =
   'missing with liveness.mode: http; write the address of the bot, such as liveness: { mode: http, url: http://127.0.0.1:8080/alive }, or set KILLSWITCHD_LIVENESS_URL';
 const CONTROL_IS_MISSING =
-  'missing with liveness.mode: beat, for that is where beats come in; write control: { listen: ["unix:/run/killswitchd/control.sock"] }, or set KILLSWITCHD_CONTROL_LISTEN';
+  'missing with liveness.mode: beat, for that is where beats come in; write control: { listen: ["unix:/run/killswitchd/control.sock"] }, or use --control-listen or KILLSWITCHD_CONTROL_LISTEN';
 
 function checkMode(mode: LivenessMode, command: Command | null): Mistake[] {
   if (command === 'run' && mode === 'process') {

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, type TestContext, test } from 'vitest';
@@ -57,7 +57,7 @@ async function install(context: TestContext): Promise<string> {
   for (const name of Object.keys(dependencies)) {
     symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
   }
-  for (const name of ['package.json', ...files.filter((file) => file !== 'dist')]) {
+  for (const name of globSync(['package.json', ...files.filter((file) => file !== 'dist')], { cwd: ROOT })) {
     cpSync(join(ROOT, name), join(home, name), { recursive: true });
   }
   const compiler = join(ROOT, 'node_modules', '.bin', 'tsc');
