@@ -18,6 +18,8 @@ const NO_MARKET = 'KILLSWITCHD_CHECK';
 const PINGS = 5;
 const PING_TIMEOUT_MS = 5000;
 const ANSWER_WITHIN_MS = 10_000;
+/** The search for a nonce that counts, after a clock that was far ahead, takes eight. */
+const MOST_TRIES = 10;
 
 /**
  * `check-config --live`: pings every base address, shows the key to the first one, and asks it about every market. What
@@ -94,8 +96,15 @@ async function measure(exchange: Exchange, base: number): Promise<number> {
   return latencies.toSorted((one, other) => one - other)[Math.floor(latencies.length / 2)] ?? 0;
 }
 
-/** Sends what is refused for every market, and resolves with the refusal. */
-function ask(exchange: Exchange, market: string): Promise<Verdict> {
+/** Resolves with the refusal of what is refused for every market. A stale nonce is followed by others further ahead. */
+async function ask(exchange: Exchange, market: string): Promise<Verdict> {
+  for (let tries = 1; ; tries += 1) {
+    const told = await askOnce(exchange, market);
+    if (told.kind !== 'nonce' || tries === MOST_TRIES) return told;
+  }
+}
+
+function askOnce(exchange: Exchange, market: string): Promise<Verdict> {
   const types = ['none'] as unknown as readonly OrderType[];
   const request = { market, timeoutSeconds: 1, types, base: 0, fresh: false, mayWrite: () => true };
   return new Promise((resolve) => {
