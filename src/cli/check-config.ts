@@ -1,7 +1,12 @@
 import { type Command, Option } from 'commander';
-import { type Config, toCoreSettings } from '../config/config.ts';
+import {
+  ASSUMED_ROUND_TRIP_MS,
+  type Config,
+  carriedPerSecond,
+  toCoreSettings,
+  warnOfPace,
+} from '../config/config.ts';
 import { type Loaded, loadConfig, printConfig } from '../config/load.ts';
-import { ASSUMED_ROUND_TRIP_MS, carriedPerSecond, warnOfPace } from '../config/pace.ts';
 import { ASSUMED_ANSWER_MS, describePromise, planCadence, seconds } from '../core/promise.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT, type ExitCode } from './edge.ts';

@@ -11,7 +11,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import type { Write } from '../telemetry/sink.ts';
 import { createSupervision, type Supervision } from '../telemetry/systemd.ts';
-import { createControlSources } from './control.ts';
+import { createControlSources, createLogLevels } from './control.ts';
 import { createSecrets, type SecretsInForce } from './credentials.ts';
 import type { startEmbedded } from './embedded.ts';
 import { botsOf, createBotEvidence } from './evidence.ts';
@@ -19,7 +19,6 @@ import { createGuard } from './guard.ts';
 import { createHandover } from './handover.ts';
 import { introduce } from './introduce.ts';
 import { openListeners } from './listeners.ts';
-import { createLogLevels } from './log-levels.ts';
 import { createReloading } from './reloading.ts';
 import { createCountedLog, createTelling, levelOf, meteredOf } from './telling.ts';
 

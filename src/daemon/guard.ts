@@ -6,7 +6,7 @@ import { createKeeper, type Keeper } from '../keeper.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { SecretsInForce } from './credentials.ts';
-import { createPaceTold } from './pace.ts';
+import { createPaceTold } from './introduce.ts';
 import type { Telling } from './telling.ts';
 
 /** While the key is refused its files are looked at this often. */
