@@ -87,7 +87,6 @@ class _Words:
 
     def _request(self, word: str, timeout: float) -> bytes:
         self._seq += 1
-        self._asked = _now()
         said = {"session": self._session, "seq": self._seq, **({"bot": self._bot} if self._bot else {})}
         if word == "goodbye":
             said["waitSeconds"] = max(0, min(60, timeout - 1))
@@ -100,8 +99,9 @@ class _Words:
                 head.append("Authorization: Bearer " + "".join(file.read().split()))
         return "\r\n".join([*head, "", body]).encode()
 
-    def _take(self, word: str, answer: Union[bytes, Exception]) -> bool:
-        """What the answer says, or its absence: whether all markets are armed, or whether the word was done."""
+    def _take(self, word: str, answer: Union[bytes, Exception], asked: Tuple[float, float]) -> bool:
+        """What the answer says, or its absence: whether all markets are armed, or whether the word was done. `asked`
+        is the time before the word was sent."""
         try:
             if isinstance(answer, Exception):
                 raise answer
@@ -109,6 +109,7 @@ class _Words:
             self._unheard = str(reply["error"]["message"]) if "error" in reply else None
             # After a goodbye and a failure nothing is known to be armed.
             self.reply = reply if word == "beat" and self._unheard is None else {}
+            self._asked = asked
             armed = self.armed()
         except Exception as error:  # Nothing that an answer can hold may end the loop of the bot.
             reply, self.reply, armed = {}, {}, False
@@ -159,11 +160,12 @@ class KillSwitch(_Words):
 
     def _say(self, word: str, timeout: float) -> bool:
         answer: Union[bytes, Exception]
+        asked = _now()
         try:
             answer = _ask(self._address, self._request(word, timeout), time.monotonic() + timeout)
         except Exception as error:
             answer = error
-        return self._take(word, answer)
+        return self._take(word, answer, asked)
 
 
 class AsyncKillSwitch(_Words):
@@ -192,11 +194,12 @@ class AsyncKillSwitch(_Words):
 
     async def _say(self, word: str, timeout: float) -> bool:
         answer: Union[bytes, Exception]
+        asked = _now()
         try:
             answer = await asyncio.wait_for(_ask_async(self._address, self._request(word, timeout)), timeout)
         except Exception as error:
             answer = error
-        return self._take(word, answer)
+        return self._take(word, answer, asked)
 
 
 def _now() -> Tuple[float, float]:

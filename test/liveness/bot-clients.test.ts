@@ -97,6 +97,18 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(await client.does('armed BTC_USDT')).toBe(true);
   });
 
+  test.concurrent('believes an answer no longer than it promised while the next beat waits for its own', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { waitSeconds: 2 });
+    server.answer(armedFor({ BTC_USDT: 1.5 }));
+    expect(await client.does('beat')).toBe(true);
+    server.answer('never');
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1000);
+    });
+    expect(await client.does('during 0.7')).toEqual([false, false]);
+  });
+
   test.concurrent('holds orders back and raises nothing while the daemon refuses, rambles or is away', async (context) => {
     const server = await serveBeats(context, pathFor(context));
     const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });

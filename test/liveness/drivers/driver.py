@@ -11,6 +11,12 @@ async def do(client, line):
     word, *values = line.split()
     if word in ("armed", "problem"):
         return client.problem if word == "problem" else client.armed(*values)
+    if word == "during":
+        beating = asyncio.ensure_future(
+            client.beat() if isinstance(client, AsyncKillSwitch) else asyncio.to_thread(client.beat)
+        )
+        await asyncio.sleep(*map(float, values))
+        return [client.armed(), await beating]
     if word == "leave":
         return await leave(client, values == ["broken"])
     try:

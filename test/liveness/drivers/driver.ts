@@ -1,5 +1,6 @@
 /** Does with the client what each line of the standard input says, and prints what came of it as JSON. */
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { KillSwitch, KillSwitchError } from '../../../src/library/bot.ts';
 
 const client = new KillSwitch({
@@ -16,6 +17,11 @@ async function act(word: string | undefined, value: string | undefined): Promise
       return client.armed(value);
     case 'beat':
       return client.beat();
+    case 'during': {
+      const beating = client.beat();
+      await sleep((seconds ?? 0) * 1000);
+      return [client.armed(), await beating];
+    }
     case 'fail':
       return client.fail();
     case 'goodbye':
