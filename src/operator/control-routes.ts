@@ -156,12 +156,10 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
   };
 }
 
-const LONGEST_SENDER = 100;
-
 /** A text of the sender's, as it may stand in the log. */
 function oneLine(text: string | undefined): string | null {
   const shown = text?.replaceAll(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+/gu, ' ').trim();
-  return shown === undefined || shown === '' ? null : shown.slice(0, LONGEST_SENDER);
+  return shown === undefined || shown === '' ? null : shown;
 }
 
 function objectOf(keys: readonly Key[], required: readonly Key[]) {

@@ -31,6 +31,8 @@ export interface Control {
   close(): Promise<void>;
 }
 
+/** Characters of what a command's sender says: as many as a reason may have. */
+const LONGEST_SHOWN = 200;
 const BODY_BYTES = 64 * 1024;
 /** Of the headers, and of the whole request. */
 const RECEIVE_MS = 5000;
@@ -55,11 +57,12 @@ const HEADERS = {
  */
 export async function startControl(options: ControlOptions): Promise<Control> {
   const { sources, hide = (text) => text } = options;
-  const hidden = (text: string | null) => (text === null ? null : hide(text));
+  // The cut comes last: before, it would leave the beginning of a secret standing.
+  const shown = (text: string | null) => (text === null ? null : hide(text).slice(0, LONGEST_SHOWN));
   const routes = createRoutes({
     ...sources,
     onCommand: (command) =>
-      sources.onCommand({ ...command, reason: hidden(command.reason), sender: hidden(command.sender) }),
+      sources.onCommand({ ...command, reason: shown(command.reason), sender: shown(command.sender) }),
   });
   const apps: FastifyInstance[] = [];
   const files: SocketFile[] = [];

@@ -180,8 +180,9 @@ function sentenceOf(operation: Operation, now: Instant): string {
 function describeCommand({ command, markets, reason, sender, via }: Commanded): string {
   const isForMarkets = command !== 'reload' && command !== 'log-level';
   const which = markets === null ? ', all markets' : ` ${listed(markets)}`;
-  const why = reason === null ? 'No reason was given.' : `Reason: ${reason}.`;
-  const who = sender === null ? 'The sender does not say who it is' : `Sender: ${sender}, as it says`;
+  const why = reason === null ? 'No reason was given.' : `Reason: ${JSON.stringify(reason)}.`;
+  const who =
+    sender === null ? 'The sender does not say who it is' : `Sender: ${JSON.stringify(sender)}, as it says`;
   return `An operator's command: ${command}${isForMarkets ? which : ''}. ${why} ${who}; over ${via}.`;
 }
 

@@ -108,8 +108,10 @@ export async function start(
   listen: readonly string[] = [`unix:${join(makeFolder(), 'control.sock')}`],
   token: () => string | null = () => null,
   access: 'owner' | 'group' = 'owner',
+  hide: (text: string) => string = (text) => text,
 ): Promise<Control> {
-  const control = await startControl({ listen: listen.map(addressOf), access, token, sources: spy.sources });
+  const { sources } = spy;
+  const control = await startControl({ listen: listen.map(addressOf), access, token, sources, hide });
   open.add(control);
   return control;
 }

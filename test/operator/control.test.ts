@@ -352,6 +352,16 @@ describe('who sent a command and why', () => {
     expect(spy.commands[1]?.via).toMatch(/^http from 127\.0\.0\.1:\d+, with the token$/);
   });
 
+  test('shows no part of a secret that the sender or the reason holds', async () => {
+    const spy = createSpy();
+    const secret = 'correct-horse-battery-staple';
+    const hide = (text: string) => text.replaceAll(secret, '...');
+    const control = await start(spy, [TCP], () => null, 'owner', hide);
+    const said = { headers: { 'user-agent': `${'x'.repeat(90)} ${secret}` }, body: { reason: secret } };
+    await asker(control.addresses[0])('/v1/arm', said);
+    expect(spy.commands).toMatchObject([{ reason: '...', sender: `${'x'.repeat(90)} ...` }]);
+  });
+
   test('is limited to what fits a line of the log', async () => {
     const { ask, commands, calls } = await open();
     await ask('/v1/arm', { body: { markets: ['NO_SUCH'] } });
@@ -361,6 +371,6 @@ describe('who sent a command and why', () => {
     await ask('/v1/arm', {
       headers: { 'user-agent': `a\u0000b${'x'.repeat(300)}`.replaceAll('\u0000', '\t') },
     });
-    expect(commands[0]?.sender).toBe(`a b${'x'.repeat(97)}`);
+    expect(commands[0]?.sender).toBe(`a b${'x'.repeat(197)}`);
   });
 });

@@ -73,7 +73,7 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     const [told] = daemon.logged('operator-command');
     expect(told).toMatchObject({ command: 'disarm', markets: ['AAA_USDT'], reason: 'wallet moves' });
     expect(told?.msg).toMatch(
-      /^An operator's command: disarm AAA_USDT\. Reason: wallet moves\. Sender: killswitchd \(uid \d+, pid \d+\), as it says; over unix:.*, open to uid \d+\.$/,
+      /^An operator's command: disarm AAA_USDT\. Reason: "wallet moves"\. Sender: "killswitchd \(uid \d+, pid \d+\)", as it says; over unix:.*, open to uid \d+\.$/,
     );
     expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
     expect(disarmed).toEqual({

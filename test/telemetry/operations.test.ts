@@ -151,6 +151,9 @@ describe('what an operator brings about', () => {
   test('where the control listener is and every change of the log level are said', async () => {
     daemon.operations.controlListening('unix:/run/killswitchd/control.sock');
     daemon.operations.commanded({ command: 'trip', markets: null, reason: null, sender: null, via: 'x' });
+    const forged = 'x". Sender: "uid 0", as it says; over y';
+    const command = { command: 'ack', markets: ['A'], reason: forged, sender: 'me', via: 'x' };
+    daemon.operations.commanded(command);
     daemon.operations.setLogLevel('debug', AT + 600_000);
     expect(daemon.log.level()).toBe('debug');
     daemon.operations.setLogLevel('debug', null);
@@ -164,6 +167,11 @@ describe('what an operator brings about', () => {
         level: 'info',
         event: 'operator-command',
         msg: "An operator's command: trip, all markets. No reason was given. The sender does not say who it is; over x.",
+      },
+      {
+        level: 'info',
+        event: 'operator-command',
+        msg: `An operator's command: ack A. Reason: ${JSON.stringify(forged)}. Sender: "me", as it says; over x.`,
       },
       {
         level: 'info',
