@@ -325,6 +325,8 @@ export interface MarketLog {
    * that left before the answer is among them.
    */
   later: readonly number[];
+  /** How long its answers take: a longer one counts at once, a shorter one by half. */
+  answerMs: number;
 }
 
 /** The requests on the wire and the answers that the daemons told of. */
@@ -335,6 +337,8 @@ export interface WireLog {
   onWrite(by: Incarnation, market: string, renews: boolean): void;
   onNotice(by: Incarnation, notice: Notice): void;
 }
+
+const UNANSWERED: ReadonlySet<string> = new Set(['timeout', 'network', 'aborted']);
 
 export function createWireLog(nowMs: () => number): WireLog {
   const logs = new Map<Incarnation, { markets: Map<string, MarketLog>; troubles: number }>();
@@ -351,6 +355,7 @@ export function createWireLog(nowMs: () => number): WireLog {
       renewedMs: never,
       confirmedMs: never,
       later: [],
+      answerMs: 0,
     };
     markets.set(market, log);
     return log;
@@ -369,6 +374,10 @@ export function createWireLog(nowMs: () => number): WireLog {
       if (notice.kind === 'outage-ended' || notice.kind === 'authorised-again') logOf(by).troubles -= 1;
       // One that finds no connection is never written.
       if (notice.kind === 'attempt') of(by, notice.market).triedMs = nowMs();
+      if (notice.kind === 'renewed' || (notice.kind === 'attempt-failed' && !UNANSWERED.has(notice.reason))) {
+        const known = of(by, notice.market);
+        known.answerMs = Math.max(notice.durationMs, (known.answerMs + notice.durationMs) / 2);
+      }
       if (notice.kind !== 'renewed') return;
       const log = of(by, notice.market);
       log.confirmedMs = nowMs();

@@ -90,6 +90,7 @@ const LEAST_MS = 1000;
 const QUIET_MS = 5_000;
 /** The longest that an unanswered request keeps others from leaving where they go one after the other. */
 const PATIENCE_MS = 500;
+const LEAST_PATIENCE_MS = 100;
 /** So many requests of a market are on their way at a time. */
 const MOST_IN_FLIGHT = 3;
 /** The share of its slack that a market may lose to a bad address, or to neighbours where requests go one by one. */
@@ -169,6 +170,11 @@ export function createProgressJudge(court: Court) {
   // What a stall leaves behind is in order only where that is judged, too.
   const promised = hasRoom(plan) && (plan.wider === true || !plan.faults.some(isOfHost));
   const travelMs = 4 * (plan.roundTripMs + slowMs(plan, null)) + 200;
+  // Where requests go one after the other, a market that answers later than this waits for nobody, and nobody for it.
+  const slowFromMs =
+    plan.nonce === 'increasing'
+      ? Math.min(Math.max(3 * plan.roundTripMs + 50, LEAST_PATIENCE_MS), PATIENCE_MS)
+      : Number.POSITIVE_INFINITY;
 
   /** Waits for a renewal that should have left a while ago, and could still be saved by it. */
   function isBehind(by: Incarnation, seen: MarketView): boolean {
@@ -187,7 +193,7 @@ export function createProgressJudge(court: Court) {
     /** A renewal's first byte leaves, at the moment at which it was decided on. */
     onRenewal(by: Incarnation, name: string, { fresh }: Sent): void {
       // One that takes a connection of its own waits for no lane, and canaries and probes of the key go in turns.
-      if (!promised || fresh || log.isDisturbed(by)) return;
+      if (!promised || fresh || log.isDisturbed(by) || log.of(by, name).answerMs > slowFromMs) return;
       const view = by.view();
       const own = view.marketNamed(name);
       if (own?.wanted !== true || log.of(by, name).confirmedMs === Number.NEGATIVE_INFINITY) return;
