@@ -35,6 +35,9 @@ const LISTEN_MS = 5000;
 const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
 
+/** An answer may take this many times as long as the slow market's answers did, and is waited for no longer. */
+const LATE = 1.25;
+
 /** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
 const RANK = { ends: -1e12, presses: 0, isNew: 1e12, waited: 2e12, hasTime: 3e12, lapsed: 4e12 } as const;
 /** What has lapsed lets what has time go first for this long. */
@@ -207,7 +210,7 @@ function isHung(state: CoreState, market: MarketState): boolean {
 /**
  * How long others wait for the answer to the market's next request. A market whose answers take longer than that takes no
  * lane, so that it does not hold up the others; but where its requests are overtaken, and called stale, until it has lost
- * half of its time, they wait for it. Nobody waits for answers that a timer of its length can hardly bear.
+ * half of its time, they wait for it, if all of them can.
  */
 function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
   const { goal, staleNonces, settings } = market;
@@ -216,8 +219,12 @@ function laneOf(state: CoreState, market: MarketState, fresh: boolean): number {
   if (!state.key.accepted) return patienceMs;
   if (state.settings.nonce === 'window' || answerMs <= patienceMs) return fresh ? 0 : patienceMs;
   const presses = goal !== 'guard' || leftToSaveMs(state, market) * 2 <= settings.timeoutMs;
-  const longMs = 1.5 * answerMs;
-  return staleNonces > 0 && presses && longMs <= settings.timeoutMs / 4 ? longMs : 0;
+  return staleNonces > 0 && presses && 3 * LATE * answerMs <= leastSlackMs(state) ? LATE * answerMs : 0;
+}
+
+/** The slack that the shortest timer has when it is due. */
+function leastSlackMs({ markets }: CoreState): number {
+  return markets.reduce((least, { settings }) => Math.min(least, settings.timeoutMs), 600_000) * 0.8 - 1000;
 }
 
 /**
