@@ -1,4 +1,4 @@
-import { bearableMs } from './conditions.ts';
+import { bearableMs, PLENTY_REQUESTS } from './conditions.ts';
 import { type Fault, type FaultKind, type Plan, type PlannedMarket, WIDER_KINDS } from './plan.ts';
 import { createDraw, type Draw, drawFault, drawOutages, planOf, tightBudget, withFaults } from './swarm.ts';
 
@@ -182,8 +182,10 @@ const drawTight: Shape = (draw, plan) => {
 const drawMixed: Shape = (draw, plan) => {
   const isReloaded = (index: number) =>
     plan.faults.some(({ kind, target }) => kind === 'reload-timeout' && target === index);
+  // A cadence that a tight budget cannot carry is a configuration that the daemon refuses.
+  const hasRoom = plan.budgetRequests >= PLENTY_REQUESTS;
   const markets = plan.markets.map((market, index) =>
-    draw.chance(0.15) && !isReloaded(index)
+    draw.chance(0.15) && hasRoom && !isReloaded(index)
       ? { ...market, renewEverySeconds: Math.max(1, Math.round(market.timeoutSeconds / draw.whole(4, 24))) }
       : market,
   );
