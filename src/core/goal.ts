@@ -121,8 +121,9 @@ export function suspensionOf({ bots }: CoreState, { settings }: MarketState): Su
 export function follow(state: CoreState, market: MarketState): void {
   const goal = goalOf(state, market);
   if (goal === market.goal) return;
-  // What a stop has deleted stays so.
-  if (state.phase.kind === 'stopping' && market.goal === 'delete' && market.reached) return;
+  // What a stop has deleted stays so, and what it is to delete as long as its bot does not fail.
+  const hasFailed = state.bots.get(market.settings.bot)?.state === 'failed';
+  if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !hasFailed)) return;
   // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
   if (market.goal === 'guard')
     market.firesOnPurpose = awakeSlackMs(state, market) > 0 || market.belief.server === null;
