@@ -365,7 +365,9 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
     if ((market.goal !== 'guard' || market.refused !== null) && !isDue(state, market)) continue;
     const saves = isSalvageable(state, market) ? 0 : 1e9;
-    const rank = saves + market.probes * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
+    // The answer of a slow market may come too late for the others.
+    const slow = (market.answerMs ?? 0) > lanePatienceMs(state.answerMs) ? 5e8 : 0;
+    const rank = saves + slow + market.probes * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }
   return best;
