@@ -230,11 +230,14 @@ export function planPeriods(
     market.phaseMs = (periodMs * market.index) / Math.max(1, markets.length);
     neededPerSecond += 1000 / periodMs;
   }
-  // A larger bucket fills at its rate: else a reload would give tokens away that were spent within the window. A smaller
-  // one is empty at most: what the larger one had still to fill is not owed.
+  // A larger bucket fills at its rate, and a smaller one repays what the larger one gave: else a reload would give tokens
+  // away that were spent within the window. After a larger budget no more than a window's worth is owed.
   const { burst } = state.bucket;
   state.bucket = bucketOf(state.settings, neededPerSecond);
-  state.spent = Math.min(state.spent + Math.max(0, state.bucket.burst - burst), state.bucket.burst);
+  state.spent = Math.min(
+    state.spent + Math.max(0, state.bucket.burst - burst),
+    state.settings.budget.requests,
+  );
   return { moved, problems };
 }
 
