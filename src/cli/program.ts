@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   ack: async () => (await import('./operate.ts')).registerAck,
   reload: async () => (await import('./operate.ts')).registerReload,
   'log-level': async () => (await import('./operate.ts')).registerLogLevel,
+  notify: async () => (await import('./notify.ts')).registerNotify,
   healthcheck: async () => (await import('./healthcheck.ts')).registerHealthcheck,
   demo: async () => (await import('./demo.ts')).registerDemo,
   exchange: async () => (await import('./exchange.ts')).registerExchange,

@@ -111,6 +111,21 @@ export function checkLivenessUrl(template: string, bot: string): Checked<string>
   return { kind: 'ok', value: url.href };
 }
 
+/** Why messages cannot be posted to this address, without showing any of it; null where they can. */
+export function findUrlFlaw(text: string, isTelegram: boolean): string | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+    return 'found what is no address; allowed: https://HOST/PATH';
+  if (url.username !== '' || url.password !== '')
+    return 'found a user name or password in the address; allowed: https://HOST/PATH';
+  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  if (url.protocol === 'http:' && !isPrivate(host))
+    return 'found http:// to a host of the public network; allowed: https://HOST/PATH';
+  if (isTelegram && !(url.pathname.endsWith('/sendMessage') && url.searchParams.has('chat_id')))
+    return 'found another address than format telegram needs; allowed: https://api.telegram.org/botTOKEN/sendMessage?chat_id=CHAT';
+  return null;
+}
+
 /** `HOST:PORT` or `[IPV6]:PORT` of the read-only listener. */
 export function checkWebListen(text: string): Checked<ListenAddress> {
   const address = readTcp(text);

@@ -67,6 +67,16 @@ export interface Config {
     /** What the file holds. Null where none is named. */
     readonly token: Secret | null;
   };
+  readonly notify: {
+    readonly format: 'json' | 'slack' | 'telegram';
+    readonly name: string;
+    readonly urlFile: string | null;
+    /** What the file holds. Null where none is named; likewise of the other one. */
+    readonly url: Secret | null;
+    readonly pingUrlFile: string | null;
+    readonly pingUrl: Secret | null;
+    readonly pingEverySeconds: number;
+  };
   readonly reload: {
     /** 0 means never. */
     readonly pollSeconds: number;
@@ -98,6 +108,7 @@ export interface Settled {
   readonly ping: Section<'ping'>;
   readonly web: Section<'web'>;
   readonly control: Section<'control', 'tokenFile'>;
+  readonly notify: Section<'notify', 'urlFile' | 'pingUrlFile'>;
   readonly reload: Section<'reload'>;
   readonly log: Section<'log'>;
 }
@@ -292,7 +303,9 @@ export function diffConfig(running: Config, next: Config): ConfigDiff {
     JSON.stringify(changeableOf(running)) === JSON.stringify(changeableOf(next)) &&
     isSameSecret(running.secrets.apiKey, next.secrets.apiKey) &&
     isSameSecret(running.secrets.apiSecret, next.secrets.apiSecret) &&
-    isSameSecret(running.control.token, next.control.token);
+    isSameSecret(running.control.token, next.control.token) &&
+    isSameSecret(running.notify.url, next.notify.url) &&
+    isSameSecret(running.notify.pingUrl, next.notify.pingUrl);
   return { refusals, added, removed, moved, changed, same };
 }
 
@@ -313,13 +326,14 @@ function shapeOf({ timeoutSeconds, types, renewEverySeconds, bot }: MarketConfig
 
 /** What may change beside the markets and the secrets, in one order for both sides. */
 function changeableOf(config: Config): unknown[] {
-  const { markets, fleet, shard, liveness, onLapse, shutdown, ping, reload, log } = config;
+  const { markets, fleet, shard, liveness, onLapse, shutdown, ping, notify, reload, log } = config;
   const own = new Set(markets.map(({ market }) => market));
   return [
     [liveness.file, liveness.url, liveness.probeEverySeconds],
     [liveness.ttlSeconds, liveness.startupGraceSeconds, liveness.onStale],
     [onLapse, shutdown.policy, shutdown.budgetSeconds],
     [ping.everySeconds, reload.pollSeconds, reload.allowRemoval, log.level],
+    [notify.format, notify.name, notify.urlFile, notify.pingUrlFile, notify.pingEverySeconds],
     [shard.count, shard.handoverSeconds],
     // Those of other shards: one may still be guarded here, and their bots are known here.
     fleet

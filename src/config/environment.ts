@@ -189,6 +189,8 @@ export const SETTINGS: readonly Setting[] = [
   }),
   setting('CONTROL_ACCESS', 'control.access'),
   setting('CONTROL_TOKEN_FILE', 'control.tokenFile'),
+  setting('NOTIFY_URL_FILE', 'notify.urlFile'),
+  setting('NOTIFY_PING_URL_FILE', 'notify.pingUrlFile'),
   setting('LOG_LEVEL', 'log.level', flag('--log-level')),
   setting('LOG_FORMAT', 'log.format', flag('--log-format')),
   setting(

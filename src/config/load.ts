@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { hideSecrets } from '../util/redact.ts';
+import { findUrlFlaw } from './addresses.ts';
 import { type Config, marketsOf, type Settled } from './config.ts';
 import { type Flags, readEnvironment, readFlags } from './environment.ts';
 import { readConfigFile } from './file.ts';
@@ -16,7 +17,14 @@ import {
   type Tree,
 } from './problem.ts';
 import { FileSchema, type SchemaNode } from './schema.ts';
-import { type Environment, findSecrets, findSharedKey, readTokenFile, type Secret } from './secrets.ts';
+import {
+  type Environment,
+  findSecrets,
+  findSharedKey,
+  readTokenFile,
+  readUrlFile,
+  type Secret,
+} from './secrets.ts';
 import { checkLayer, type Layer, layerOf, type Source } from './validate.ts';
 
 export type Loaded =
@@ -77,16 +85,28 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     isMistaken: (path) => mistaken.some((one) => isOnSameBranch(one, path)),
   });
   problems.push(...placeMeaning(meaning, layers));
-  const { tokenFile } = values.control;
-  const token = tokenFile === undefined ? null : readTokenFile(tokenFile);
-  if (token?.kind === 'wrong') problems.push({ place: placeIn(layers, TOKEN_FILE), text: token.text });
-  const tokenSecret = token?.kind === 'ok' ? token.secret : null;
+  const fileWarnings: string[] = [];
+  const readFrom = (path: Path, file: string | undefined, read: typeof readTokenFile): Secret | null => {
+    const found = file === undefined ? null : read(file);
+    if (found?.kind === 'wrong') problems.push({ place: placeIn(layers, path), text: found.text });
+    if (found?.kind !== 'ok') return null;
+    if (found.warning !== null) fileWarnings.push(`${formatPath(path)}: ${found.warning}`);
+    return found.secret;
+  };
+  const { urlFile, pingUrlFile, format } = values.notify;
+  const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
+  const url = readFrom(['notify', 'urlFile'], urlFile, (file) =>
+    readUrlFile(file, (text) => findUrlFlaw(text, format === 'telegram')),
+  );
+  const pingUrl = readFrom(['notify', 'pingUrlFile'], pingUrlFile, (file) =>
+    readUrlFile(file, (text) => findUrlFlaw(text, false)),
+  );
   const shared = findSharedKey(secrets, values.shard, env);
   if (shared !== null) problems.push(shared);
   const { apiKey, apiSecret } = secrets;
   const { liveness } = meaning;
   if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {
-    return invalid(problems, [...known, tokenSecret], env);
+    return invalid(problems, [...known, token, url, pingUrl], env);
   }
 
   const config = settle(values, meaning, {
@@ -94,12 +114,14 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     embeddedExchange,
     liveness,
     secrets: { apiKey, apiSecret },
-    token: tokenSecret,
+    token,
+    url,
+    pingUrl,
   });
   const isWritten = (path: Path) => (layerOf(layers, path)?.source ?? 'default') !== 'default';
   const warnings = [
     ...secrets.warnings,
-    ...(token?.kind === 'ok' && token.warning !== null ? [`control.tokenFile: ${token.warning}`] : []),
+    ...fileWarnings,
     ...findWarnings(config, isWritten, command ?? null),
   ];
   return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, sources: findSources(config, layers) };
@@ -111,6 +133,8 @@ interface Given {
   readonly liveness: Config['liveness'];
   readonly secrets: Config['secrets'];
   readonly token: Secret | null;
+  readonly url: Secret | null;
+  readonly pingUrl: Secret | null;
 }
 
 function settle(values: Settled, meaning: Meaning, given: Given): Config {
@@ -138,12 +162,17 @@ function settle(values: Settled, meaning: Meaning, given: Given): Config {
       tokenFile: values.control.tokenFile ?? null,
       token: given.token,
     },
+    notify: {
+      ...values.notify,
+      urlFile: values.notify.urlFile ?? null,
+      url: given.url,
+      pingUrlFile: values.notify.pingUrlFile ?? null,
+      pingUrl: given.pingUrl,
+    },
     reload: values.reload,
     log: values.log,
   };
 }
-
-const TOKEN_FILE: Path = ['control', 'tokenFile'];
 
 function placeMeaning(meaning: Meaning, layers: readonly Layer[]): Problem[] {
   return [
@@ -283,6 +312,8 @@ const ABSENT: Readonly<Record<string, string>> = {
   file: 'for mode file only',
   url: 'for mode http only',
   tokenFile: 'no token',
+  urlFile: 'nobody is told',
+  pingUrlFile: 'no pings',
 };
 
 /**

@@ -364,6 +364,52 @@ const control = {
   description: 'The listener that changes state.',
 } as const;
 
+const notify = {
+  type: 'object',
+  properties: {
+    urlFile: {
+      type: 'string',
+      description:
+        'Name of a file that holds the address to which messages are posted. The address is a secret: whoever has it can write in your name.',
+      minLength: 1,
+      examples: ['/run/secrets/notify-url'],
+    },
+    format: {
+      enum: ['json', 'slack', 'telegram'],
+      description:
+        'json: event, time, markets and text. slack: what an incoming webhook takes. telegram: what sendMessage takes; the address has ?chat_id=.',
+      default: 'json',
+      examples: ['telegram'],
+    },
+    name: {
+      type: 'string',
+      description: 'What this daemon is called in its messages, where several write to one place.',
+      default: 'killswitchd',
+      minLength: 1,
+      maxLength: 64,
+      examples: ['main account'],
+    },
+    pingUrlFile: {
+      type: 'string',
+      description:
+        "Name of a file that holds the address of a dead man's switch, such as a check of healthchecks.io. It is asked for while all is well, and not otherwise.",
+      minLength: 1,
+      examples: ['/run/secrets/ping-url'],
+    },
+    pingEverySeconds: {
+      type: 'number',
+      description: 'Seconds between two of those pings.',
+      default: 60,
+      minimum: 5,
+      maximum: 3600,
+      examples: [300],
+    },
+  },
+  additionalProperties: false,
+  description:
+    'Who is told that orders were cancelled, a bot died or an outage began, without a monitoring system.',
+} as const;
+
 const reload = {
   type: 'object',
   properties: {
@@ -434,6 +480,7 @@ export const FileSchema = {
     ping,
     web,
     control,
+    notify,
     reload,
     log,
   },

@@ -225,6 +225,13 @@ export function readTokenFile(file: string): SecretFile {
   return { kind: 'wrong', text };
 }
 
+/** Reads an address that is a secret. Neither it nor the file's name stands in a message. */
+export function readUrlFile(file: string, findMore: (url: string) => string | null): SecretFile {
+  const read = readSecretFile(file, 'address');
+  const flaw = read.kind === 'ok' ? findMore(read.secret.reveal()) : null;
+  return flaw === null ? read : { kind: 'wrong', text: `in the file that it names: ${flaw}` };
+}
+
 /** Reads an OAuth 2.0 access token, of any length. Neither it nor the file's name stands in a message. */
 export function readAccessTokenFile(file: string): SecretFile {
   return readSecretFile(file, 'access token');

@@ -14,16 +14,17 @@ export interface SecretsInForce {
   readonly hide: (text: string) => string;
   /** True where key or secret differ from those in force so far. */
   takeOver(found: Config['secrets']): boolean;
-  takeOverToken(config: Config): void;
+  /** The token of the control listener and the addresses of `notify`. */
+  takeOverOthers(config: Config): void;
 }
 
 export function createSecrets(config: Config): SecretsInForce {
   let credentials = reveal(config.secrets);
-  let token = config.control.token?.reveal() ?? null;
-  const all = () => [credentials.secret, credentials.key, ...(token === null ? [] : [token])];
+  let others = revealOthers(config);
+  const all = () => [credentials.secret, credentials.key, ...others.all];
   return {
     credentials: () => credentials,
-    token: () => token,
+    token: () => others.token,
     all,
     hide: (text) => hideSecrets(text, all()),
     takeOver(found) {
@@ -32,12 +33,20 @@ export function createSecrets(config: Config): SecretsInForce {
       credentials = { key, secret };
       return true;
     },
-    takeOverToken(next) {
-      token = next.control.token?.reveal() ?? null;
+    takeOverOthers(next) {
+      others = revealOthers(next);
     },
   };
 }
 
 function reveal({ apiKey, apiSecret }: Config['secrets']): Credentials {
   return { key: apiKey.reveal(), secret: apiSecret.reveal() };
+}
+
+function revealOthers({ control, notify }: Config) {
+  const token = control.token?.reveal() ?? null;
+  const urls = [notify.url, notify.pingUrl].flatMap((url) => (url === null ? [] : [new URL(url.reveal())]));
+  // What is secret of an address is all but its host.
+  const parts = urls.flatMap(({ href, pathname, search }) => [href, pathname + search, pathname]);
+  return { token, all: [...(token === null ? [] : [token]), ...parts] };
 }

@@ -19,6 +19,7 @@ import { createGuard } from './guard.ts';
 import { createHandover } from './handover.ts';
 import { introduce } from './introduce.ts';
 import { openListeners } from './listeners.ts';
+import { createNotifying, type Notifying } from './notifying.ts';
 import { createReloading } from './reloading.ts';
 import { createCountedLog, createTelling, levelOf, meteredOf } from './telling.ts';
 
@@ -92,11 +93,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { log } = counted;
   const embedded = config.embeddedExchange ? await embed(clock, secrets.credentials(), log) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
-  const telling = createTelling({ ...options, bases, counted });
+  const notifying = createNotifying({ clock, bases, notify: config.notify, log });
+  const telling = createTelling({ ...options, bases, counted, tellAlso: notifying.observe });
   const guard = createGuard({ ...options, bases, secrets, telling, log });
   const { keeper } = guard;
   const supervision = createSupervision({ ...options, summary: keeper.summary, log });
-  const service = createService(options, { log, telling, guard, secrets, supervision });
+  const service = createService(options, { log, telling, guard, secrets, supervision, notifying });
   const closeExchange = async () => {
     await guard.close();
     await embedded?.close();
@@ -108,11 +110,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     { snapshot: keeper.snapshot, ...lists },
     secrets,
     (status) => createControlSources({ ...service, clock, version, keeper, ...telling, status }),
-    (limit, most) =>
-      log.logger.warn(
-        { event: 'few-descriptors', limit, most },
-        `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
-      ),
+    (limit, most) => warnOfDescriptors(log, limit, most),
   ).catch(async (error: unknown) => {
     await closeExchange();
     await log.flush(FLUSH_MS);
@@ -146,7 +144,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       known = left;
       stopService();
       const close = async () => {
-        await Promise.all([listeners.close(), closeExchange(), supervision.stopped(left)]);
+        await Promise.all([listeners.close(), closeExchange(), supervision.stopped(left), notifying.close()]);
         await log.flush(FLUSH_MS);
       };
       await Promise.race([close(), new Promise<void>((resolve) => void clock.after(CLOSE_MS, resolve))]);
@@ -154,6 +152,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     },
     cut: () => void guard.close(),
   };
+}
+
+function warnOfDescriptors({ logger }: Log, limit: number | null, most: number): void {
+  logger.warn(
+    { event: 'few-descriptors', limit, most },
+    `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
+  );
 }
 
 /** Loaded where it is asked for: nobody who trades waits for the simulated exchange. */
@@ -168,10 +173,12 @@ interface Parts {
   readonly guard: ReturnType<typeof createGuard>;
   readonly secrets: SecretsInForce;
   readonly supervision: Supervision;
+  readonly notifying: Notifying;
 }
 
 /** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
-function createService(options: DaemonOptions, { log, telling, guard, secrets, supervision }: Parts) {
+function createService(options: DaemonOptions, parts: Parts) {
+  const { log, telling, guard, secrets, supervision, notifying } = parts;
   const { clock } = options;
   const { keeper } = guard;
   let inForce = options.config;
@@ -189,6 +196,7 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets, s
     async apply(next) {
       telling.metrics.reconfigure(meteredOf(next));
       inForce = next;
+      notifying.follow(next.notify);
       handover.follow(next);
       levels.configured(levelOf(next));
       guard.takeOver(next);
@@ -218,6 +226,7 @@ function createService(options: DaemonOptions, { log, telling, guard, secrets, s
       for (const bot of botsOf(handover.config().markets)) keeper.hear(bot, word, 0);
     }),
     start() {
+      notifying.start(() => keeper.snapshot().ready);
       const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear), reloading.watch()];
       return () => {
         for (const stop of stops) stop?.();

@@ -106,7 +106,7 @@ export function createGuard(options: GuardOptions): Guard {
   return {
     keeper,
     takeOver(next) {
-      secrets.takeOverToken(next);
+      secrets.takeOverOthers(next);
       if (secrets.takeOver(next.secrets)) keeper.credentialsChanged();
     },
     follow(next) {

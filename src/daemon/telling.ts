@@ -74,6 +74,8 @@ export interface TellingOptions {
   readonly nodeVersion: string;
   readonly bases: readonly string[];
   readonly counted: CountedLog;
+  /** Whoever else is told. */
+  readonly tellAlso: Observer;
 }
 
 export function createTelling(options: TellingOptions): Telling {
@@ -92,7 +94,12 @@ export function createTelling(options: TellingOptions): Telling {
   counted.countIn(metrics);
   const recent = createRecentEvents();
   const cancellations = createCancellations();
-  const observers = [metrics.observe, cancellations.observe, tellNotices(log.logger, recent, { bases })];
+  const observers = [
+    metrics.observe,
+    cancellations.observe,
+    tellNotices(log.logger, recent, { bases }),
+    options.tellAlso,
+  ];
   return {
     metrics,
     recent,

@@ -49,6 +49,9 @@ const CHANGEABLE: readonly [string, unknown][] = [
   ['shutdown.policy', 'keep'],
   ['shutdown.budgetSeconds', 20],
   ['ping.everySeconds', 10],
+  ['notify.format', 'slack'],
+  ['notify.name', 'main account'],
+  ['notify.pingEverySeconds', 30],
   ['reload.pollSeconds', 30],
   ['log.level', 'debug'],
 ];
@@ -205,6 +208,17 @@ describe('what may change while the daemon runs', () => {
     expect(diff({}, { [name]: 'another-secret-of-the-test' })).toEqual({ ...NOTHING, same: false });
   });
 
+  it.each(['urlFile', 'pingUrlFile'])('is the address inside of the file that notify.%s names', (key) => {
+    const file = join(folder, key);
+    const text = JSON.stringify({ ...BASE, notify: { [key]: file } });
+    writeFileSync(file, 'https://hooks.example/one');
+    const running = loadWell(text).config;
+    expect(diffConfig(running, loadWell(text).config).same).toBe(true);
+    writeFileSync(file, 'https://hooks.example/two');
+    expect(diffConfig(running, loadWell(text).config)).toEqual({ ...NOTHING, same: false });
+    expect(diffConfig(running, loadWell(JSON.stringify(BASE)).config).same).toBe(false);
+  });
+
   it('is the token inside of the same file', () => {
     const text = JSON.stringify({ ...BASE, control: { listen: ['127.0.0.1:17478'], tokenFile } });
     writeFileSync(tokenFile, 'a-token-of-the-test', { mode: 0o400 });
@@ -244,7 +258,8 @@ describe('what cannot change while the daemon runs', () => {
 
   it('is decided for every key that there is', () => {
     const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
-    const elsewhere = ['$schema', 'defaults', 'markets', 'shard.index', 'shard.count', 'control.tokenFile'];
+    const read = ['control.tokenFile', 'notify.urlFile', 'notify.pingUrlFile'];
+    const elsewhere = ['$schema', 'defaults', 'markets', 'shard.index', 'shard.count', ...read];
     const decided = [...CHANGEABLE, ...FIXED].map(([path]) => path);
     const keys = Object.entries(sections).flatMap(([section, { properties }]) =>
       properties === undefined || section === 'defaults'

@@ -1,0 +1,56 @@
+import type { Command } from 'commander';
+import { createSystemClock } from '../clock.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Secret } from '../config/secrets.ts';
+import { createPoster } from '../daemon/notifying.ts';
+import { formatMessage } from '../telemetry/notifications.ts';
+import { addConfigFlags, flagsFrom } from './config-flags.ts';
+import { type Edge, EXIT } from './edge.ts';
+import { tellWrong } from './start.ts';
+
+const WITHIN_MS = 10_000;
+
+/** `notify --test`: posts a message and pings as the daemon would, and says what came of it; 69 where one fails. */
+export function registerNotify(program: Command, edge: Edge): void {
+  addConfigFlags(program.command('notify'))
+    .description('try the addresses of the section notify')
+    .requiredOption('--test', 'post a test message, and ping')
+    .action(async (options: Record<string, unknown>) => {
+      const flags = flagsFrom(options);
+      const loaded = loadConfig({ env: edge.env, flags });
+      if (loaded.kind === 'invalid') {
+        tellWrong(edge, flags, loaded.shown);
+        edge.finish(EXIT.config);
+        return;
+      }
+      const { url, pingUrl, format, name } = loaded.config.notify;
+      if (url === null && pingUrl === null) {
+        edge.err('notify: no address; write notify: { urlFile: /run/secrets/notify-url }');
+        edge.finish(EXIT.config);
+        return;
+      }
+      const clock = createSystemClock();
+      const message = {
+        event: 'test',
+        level: 'info',
+        atWallMs: clock.now().wallMs,
+        text: 'This is a test. Messages of the kill switch arrive here.',
+        markets: [],
+        count: 1,
+      } as const;
+      const poster = createPoster(clock);
+      const attempt = async (what: string, address: Secret | null, body: string | null): Promise<boolean> => {
+        if (address === null) return true;
+        const posted = await poster.post(address, body, WITHIN_MS);
+        const isFine = 'status' in posted && posted.status >= 200 && posted.status < 300;
+        const found = 'status' in posted ? `HTTP ${posted.status}` : posted.failed;
+        if (isFine) edge.out(`${what}: delivered, ${found}.`);
+        else edge.err(`${what}: not delivered, ${found}.`);
+        return isFine;
+      };
+      const isPosted = await attempt('Message', url, formatMessage(message, format, name));
+      const isPinged = await attempt('Ping', pingUrl, null);
+      await poster.close();
+      edge.finish(isPosted && isPinged ? EXIT.ok : EXIT.unreachable);
+    });
+}

@@ -1,0 +1,126 @@
+import type { Config } from '../config/config.ts';
+import type { Secret } from '../config/secrets.ts';
+import { createTransport } from '../exchange/transport.ts';
+import type { WireResult } from '../exchange/wire.ts';
+import type { Cancel, Clock, Observer } from '../ports.ts';
+import type { Log } from '../telemetry/log.ts';
+import { createNotifications, formatMessage, type Message, type Posted } from '../telemetry/notifications.ts';
+
+type Notify = Config['notify'];
+
+/** Tells people over HTTP what happens, and a dead man's switch that all is well. */
+export interface Notifying {
+  readonly observe: Observer;
+  /** Puts the section of a new configuration in force. */
+  follow(next: Notify): void;
+  /** Pings while `isWell` says so. */
+  start(isWell: () => boolean): void;
+  /** Posts what waits, and ends; within 2 s. */
+  close(): Promise<void>;
+}
+
+const PING_MS = 10_000;
+const FIRST_PING_MS = 5000;
+const CLOSE_MS = 2000;
+
+/** An HTTP connection of its own, so that nothing here shares one, or a lookup, with a renewal. */
+export function createPoster(clock: Clock) {
+  let open: { readonly origin: string; readonly wire: ReturnType<typeof createTransport> } | null = null;
+  const wireTo = (origin: string) => {
+    if (open?.origin !== origin) {
+      void open?.wire.close();
+      open = { origin, wire: createTransport({ clock, bases: [origin], connections: 1 }) };
+    }
+    return open.wire;
+  };
+  return {
+    /** Posts a body as JSON, or asks for the address where there is none. Never rejects. */
+    post(url: Secret, body: string | null, withinMs: number, signal?: AbortSignal): Promise<Posted> {
+      const { origin, pathname, search } = new URL(url.reveal());
+      const request = {
+        base: origin,
+        method: body === null ? 'GET' : 'POST',
+        path: pathname + search,
+        headers: {
+          'user-agent': 'killswitchd',
+          ...(body === null ? {} : { 'content-type': 'application/json' }),
+        },
+        body,
+        fresh: false,
+        mayWrite: () => true,
+        dropsBody: true,
+      } as const;
+      return new Promise((resolve) => {
+        const giveUp = wireTo(origin).send(request, (result) => {
+          cancelDeadline();
+          signal?.removeEventListener('abort', giveUp);
+          resolve(describe(result, withinMs));
+        });
+        const cancelDeadline = clock.after(withinMs, giveUp);
+        signal?.addEventListener('abort', giveUp, { once: true });
+      });
+    },
+    close: () => open?.wire.close() ?? Promise.resolve(),
+  };
+}
+
+/** The details of a failure may name the address: only its kind is told. */
+function describe(result: WireResult, withinMs: number): Posted {
+  if (result.kind === 'response') return { status: result.status };
+  const late = `no answer within ${(withinMs / 1000).toFixed(0)} s`;
+  return { failed: result.reason === 'timeout' ? late : `no answer (${result.reason})` };
+}
+
+export function createNotifying(options: {
+  readonly clock: Clock;
+  readonly bases: readonly string[];
+  readonly notify: Notify;
+  readonly log: Log;
+}): Notifying {
+  const { clock, bases, log } = options;
+  const [messages, pings] = [createPoster(clock), createPoster(clock)];
+  let { notify } = options;
+  const problems = { notification: '', ping: '' };
+  /** Says a problem once, and that it is over. */
+  const tell = (what: keyof typeof problems, problem: string | null) => {
+    const before = problems[what];
+    problems[what] = problem ?? '';
+    if (problem !== null && problem !== before)
+      log.logger.warn({ event: `${what}-failed` }, `A ${what} was not delivered: ${problem}.`);
+    if (problem === null && before !== '')
+      log.logger.info({ event: `${what}-delivered` }, `A ${what} was delivered again.`);
+  };
+  const notifications = createNotifications({
+    clock,
+    context: { bases },
+    post: async (message: Message, withinMs, signal) =>
+      notify.url === null
+        ? { status: 204 }
+        : messages.post(notify.url, formatMessage(message, notify.format, notify.name), withinMs, signal),
+    isOn: () => notify.url !== null,
+    onProblem: (problem) => tell('notification', problem),
+  });
+  let cancelPing: Cancel = () => undefined;
+  const pingAfter = (delayMs: number, isWell: () => boolean): void => {
+    cancelPing = clock.after(delayMs, () => {
+      pingAfter(notify.pingEverySeconds * 1000, isWell);
+      if (notify.pingUrl === null || !isWell()) return;
+      void pings.post(notify.pingUrl, null, PING_MS).then((posted) => {
+        const isFine = 'status' in posted && posted.status >= 200 && posted.status < 300;
+        tell('ping', isFine ? null : 'failed' in posted ? posted.failed : `HTTP ${posted.status}`);
+      });
+    });
+  };
+  return {
+    observe: notifications.observe,
+    follow(next) {
+      notify = next;
+    },
+    start: (isWell) => pingAfter(FIRST_PING_MS, isWell),
+    async close() {
+      cancelPing();
+      await notifications.close(CLOSE_MS);
+      await Promise.all([messages.close(), pings.close()]);
+    },
+  };
+}

@@ -1,0 +1,227 @@
+import Bottleneck from 'bottleneck';
+import pRetry, { AbortError } from 'p-retry';
+import type { Notice } from '../core/notice.ts';
+import type { Instant } from '../core/time.ts';
+import type { Cancel, Clock, Observer } from '../ports.ts';
+import { isoTime } from '../util/date.ts';
+import { describeNotice, type EventContext, type EventLevel, listed } from './events.ts';
+
+export const NOTIFY_FORMATS = ['json', 'slack', 'telegram'] as const;
+export type NotifyFormat = (typeof NOTIFY_FORMATS)[number];
+
+/** What one post says: one event, and all that happened of its kind since the last post. */
+export interface Message {
+  readonly event: string;
+  readonly level: EventLevel;
+  /** Unix milliseconds of the first. */
+  readonly atWallMs: number;
+  readonly text: string;
+  /** Those that are named; at most `MOST_MARKETS`. */
+  readonly markets: readonly string[];
+  /** How many times it happened. */
+  readonly count: number;
+}
+
+/** What became of one post: an HTTP status, or why there is none. Never the address. */
+export type Posted = { readonly status: number } | { readonly failed: string };
+
+export interface NotificationsOptions {
+  readonly clock: Clock;
+  readonly context: EventContext;
+  /** Posts a message once, within `withinMs`. */
+  readonly post: (message: Message, withinMs: number, signal: AbortSignal) => Promise<Posted>;
+  /** Whether anybody is told. */
+  readonly isOn: () => boolean;
+  /** Told why a message was given up, or that posts get through again (null). */
+  readonly onProblem: (problem: string | null) => void;
+}
+
+export interface Notifications {
+  readonly observe: Observer;
+  /** Posts what waits, without repeating anything, and ends; resolves within `withinMs`. */
+  close(withinMs: number): Promise<void>;
+}
+
+/** What happens together is told together. */
+const GATHER_MS = 500;
+/** Telegram and Slack take one message a second. */
+const PACE_MS = 1000;
+const POST_MS = 10_000;
+const MOST_MARKETS = 20;
+/** A message is tried for about an hour: the way to the receiver may be away as long as that to the exchange. */
+const BACKOFF = {
+  retries: 65,
+  factor: 2,
+  minTimeout: 1000,
+  maxTimeout: 60_000,
+  randomize: true,
+  unref: true,
+  shouldConsumeRetry: () => true,
+} as const;
+/** A wall clock that went back by more would hold the pace up. */
+const STEP_BACK_MS = 1000;
+
+/** Whether somebody without a monitoring system wants to hear of it. */
+export function isWorthTelling(notice: Notice): boolean {
+  switch (notice.kind) {
+    case 'overdue':
+    case 'lapsed':
+    case 'fired':
+    case 'tripped':
+    case 'refused':
+    case 'accepted-again':
+    case 'unauthorised':
+    case 'authorised-again':
+    case 'outage-began':
+    case 'outage-ended':
+      return true;
+    case 'bot':
+      return notice.state === 'stale' || notice.state === 'failed';
+    case 'removed':
+      return notice.how === 'fired';
+    case 'deleted':
+      return notice.mayHaveFired;
+    case 'stopped':
+      return notice.left.length > 0;
+    default:
+      return false;
+  }
+}
+
+/** The body of a post. `name`: what the daemon is called. */
+export function formatMessage(message: Message, format: NotifyFormat, name: string): string {
+  const { event, level, atWallMs, text, markets, count } = message;
+  const time = isoTime(atWallMs);
+  if (format === 'json') return JSON.stringify({ name, event, level, time, text, markets, count });
+  const sentence = `${level === 'error' ? '🔴' : level === 'warn' ? '🟠' : '🟢'} ${name}: ${text} (${time})`;
+  return JSON.stringify({ text: sentence });
+}
+
+interface Pending extends Omit<Message, 'markets'> {
+  count: number;
+  readonly all: Set<string>;
+}
+
+/** What was not told so far: at most one message of each event. */
+function createWaiting(context: EventContext) {
+  const byEvent = new Map<string, Pending>();
+  return {
+    add(notice: Notice, now: Instant): void {
+      const { event, level, market, msg: text } = describeNotice(notice, context, now);
+      const pending = byEvent.get(event) ?? {
+        event,
+        level,
+        atWallMs: now.wallMs,
+        text,
+        count: 0,
+        all: new Set(),
+      };
+      byEvent.set(event, pending);
+      pending.count += 1;
+      if (market !== null) pending.all.add(market);
+      if (notice.kind === 'stopped') for (const left of notice.left) pending.all.add(left.market);
+    },
+    /** Puts one back that was not delivered. */
+    restore(message: Message): void {
+      if (!byEvent.has(message.event))
+        byEvent.set(message.event, { ...message, all: new Set(message.markets) });
+    },
+    /** The message about `event`, else the one that has waited for longest; null where none does. */
+    take(event?: string): Message | null {
+      const found = byEvent.get(event ?? '') ?? byEvent.values().next().value;
+      if (found === undefined) return null;
+      byEvent.delete(found.event);
+      const { all, ...rest } = found;
+      const more = rest.count > 1 && all.size > 1;
+      const text = more ? `${rest.text} In all ${all.size} markets: ${listed([...all])}.` : rest.text;
+      return { ...rest, text, markets: [...all].slice(0, MOST_MARKETS) };
+    },
+  };
+}
+
+/**
+ * Tells a receiver what happened to the orders. There is at most one message of each event waiting and one on its way,
+ * whatever the receiver does: nothing grows, and no renewal waits for it.
+ */
+export function createNotifications(options: NotificationsOptions): Notifications {
+  const { clock, post, isOn, onProblem } = options;
+  const waiting = createWaiting(options.context);
+  const pace = createPace(clock);
+  const closing = new AbortController();
+  let cancelGather: Cancel | null = null;
+  let sending: Promise<void> | null = null;
+
+  async function sendAll(): Promise<void> {
+    for (let message = waiting.take(); message !== null; message = waiting.take()) {
+      const one = message;
+      try {
+        await pace.run(() => pRetry(() => attempt(one), { ...BACKOFF, signal: closing.signal }));
+        onProblem(null);
+      } catch (error) {
+        // The end posts it once more.
+        if (closing.signal.aborted) return waiting.restore(one);
+        onProblem(`${one.event}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  }
+
+  async function attempt(message: Message): Promise<void> {
+    const flaw = flawOf(await post(message, POST_MS, closing.signal));
+    if (flaw === null) return;
+    const { text, isFinal } = flaw;
+    if (!isFinal) onProblem(`${message.event}: ${text}; it is tried again`);
+    throw isFinal ? new AbortError(text) : new Error(text);
+  }
+
+  return {
+    observe(notice, now) {
+      if (!isWorthTelling(notice) || !isOn()) return;
+      waiting.add(notice, now);
+      if (sending !== null || closing.signal.aborted) return;
+      cancelGather ??= clock.after(GATHER_MS, () => {
+        cancelGather = null;
+        sending = sendAll().finally(() => {
+          sending = null;
+        });
+      });
+    },
+    async close(withinMs) {
+      const untilMs = clock.now().monoMs + withinMs;
+      cancelGather?.();
+      closing.abort();
+      pace.stop();
+      await sending;
+      // What a stop left is the news.
+      for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {
+        const leftMs = untilMs - clock.now().monoMs;
+        if (leftMs <= 0) return;
+        const flaw = flawOf(await post(one, leftMs, new AbortController().signal));
+        if (flaw !== null) onProblem(`${one.event}: ${flaw.text}`);
+      }
+    },
+  };
+}
+
+/** What is wrong with a post, and whether trying again is of no use; null where nothing is. */
+function flawOf(posted: Posted): { readonly text: string; readonly isFinal: boolean } | null {
+  if ('failed' in posted) return { text: posted.failed, isFinal: false };
+  const { status } = posted;
+  if (status >= 200 && status < 300) return null;
+  return { text: `HTTP ${status}`, isFinal: status < 500 && status !== 429 && status !== 408 };
+}
+
+/** One job after the other and no two within a second. Made anew after a step back of the clock that Bottleneck reads. */
+function createPace(clock: Clock) {
+  const make = () => new Bottleneck({ maxConcurrent: 1, minTime: PACE_MS });
+  let limiter = make();
+  let aheadMs = Number.NEGATIVE_INFINITY;
+  return {
+    run(job: () => Promise<void>): Promise<void> {
+      const { monoMs, wallMs } = clock.now();
+      if (wallMs - monoMs < aheadMs - STEP_BACK_MS) limiter = make();
+      aheadMs = wallMs - monoMs;
+      return limiter.schedule(job);
+    },
+    stop: () => void limiter.stop({ dropWaitingJobs: true }),
+  };
+}

@@ -1,0 +1,235 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { startProcess } from '../liveness/started.ts';
+import type { DaemonProcess } from './daemon.ts';
+import { type Stage, stageFor } from './harness.ts';
+import { eventually, sleep } from './program.ts';
+import { type Manner, type Receiver, startReceiver } from './receiver.ts';
+import { type ExchangeProcess, longestGapMs } from './simulated-exchange.ts';
+
+const MARKETS = ['AAA_USDT', 'BBB_USDT'];
+const T_SECONDS = 5;
+/** A path that would give the receiver away, and must be seen nowhere. */
+const SECRET_PATH = '/services/T0TOPSECRET/B1CONFIDENTIAL?token=h1dden-value';
+
+interface Play {
+  readonly stage: Stage;
+  readonly exchange: ExchangeProcess;
+  readonly receiver: Receiver;
+  readonly daemon: DaemonProcess;
+  readonly control: string;
+}
+
+async function play(
+  context: TestContext,
+  more: {
+    readonly notify?: object;
+    readonly mode?: 'beat' | 'none';
+    readonly url?: string;
+    readonly manner?: Manner;
+  } = {},
+): Promise<Play> {
+  const stage = stageFor(context);
+  const [exchange, receiver] = await Promise.all([stage.exchange(), startReceiver(context)]);
+  receiver.behave(more.manner ?? 200);
+  const folder = mkdtempSync(join(stage.directory, 'notify-'));
+  const fileWith = (name: string, url: string) => {
+    writeFileSync(join(folder, name), `${url}\n`, { mode: 0o600 });
+    return join(folder, name);
+  };
+  const control = `unix:${join(stage.directory, 'control.sock')}`;
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds: T_SECONDS })),
+    config: {
+      liveness: { mode: more.mode ?? 'none', ttlSeconds: 4 },
+      control: { listen: [control] },
+      notify: {
+        urlFile: fileWith('url', (more.url ?? receiver.url) + SECRET_PATH),
+        pingUrlFile: fileWith('ping', `${receiver.url}/ping/UNGUESSABLE-UUID`),
+        pingEverySeconds: 5,
+        ...more.notify,
+      },
+    },
+  });
+  return { stage, exchange, receiver, daemon, control };
+}
+
+const told = (receiver: Receiver, event: string, withinMs = 40_000) =>
+  eventually(`a message about ${event}`, withinMs, () => receiver.told(event)[0] ?? null);
+const pings = ({ posts }: Receiver) => posts.filter(({ path }) => path === '/ping/UNGUESSABLE-UUID');
+
+/** Nothing that the daemon says shows any part of an address beside its host. */
+async function expectSecrecy({ daemon }: Play): Promise<void> {
+  const paths = ['/metrics', '/api/v1/status', '/', '/readyz?verbose'];
+  const pages = await Promise.all(paths.map(async (path) => (await daemon.get(path)).body));
+  const all = [daemon.stdout(), daemon.stderr(), ...pages].join('\n');
+  for (const part of ['T0TOPSECRET', 'B1CONFIDENTIAL', 'h1dden-value', 'UNGUESSABLE'])
+    expect(all.includes(part), part).toBe(false);
+}
+
+test('a SIGKILLed bot is told of, then that its orders were cancelled, and the pings of the dead man stop', {
+  timeout: 120_000,
+}, async (context) => {
+  const scene = await play(context, { mode: 'beat', notify: { name: 'main account' } });
+  const { receiver, control } = scene;
+  const bot = startProcess(context, 'python3', ['config/clients/bot.py'], {
+    KILLSWITCHD_CONTROL: control,
+    PYTHONDONTWRITEBYTECODE: '1',
+  });
+  await eventually('a ping while all is well', 40_000, () => pings(receiver)[0] ?? null);
+  expect(pings(receiver)[0]).toMatchObject({ method: 'GET', body: '' });
+  expect(receiver.posts.filter(({ method }) => method === 'POST')).toEqual([]);
+  bot.signal('SIGKILL');
+  expect(await told(receiver, 'bot-stale')).toMatchObject({ name: 'main account', level: 'error', count: 1 });
+  const before = pings(receiver).length;
+  const fired = await told(receiver, 'fired');
+  expect(fired.text).toContain('its orders were cancelled by');
+  await eventually('both markets', 10_000, () => {
+    const named = new Set(receiver.told('fired').flatMap(({ markets }) => markets));
+    return MARKETS.every((market) => named.has(market)) ? true : null;
+  });
+  await sleep(6000);
+  expect(pings(receiver).length - before).toBeLessThanOrEqual(1);
+  expect(receiver.posts.find(({ method }) => method === 'POST')?.path).toBe(SECRET_PATH);
+  await expectSecrecy(scene);
+});
+
+test('an outage is told of at its beginning and its end, a refused market and a refused key as well', {
+  timeout: 120_000,
+}, async (context) => {
+  const { exchange, receiver, daemon } = await play(context);
+  await daemon.ready();
+  await exchange.addFaults({ kind: 'refusal', status: 422, code: 31, match: { market: 'AAA_USDT' } });
+  expect(await told(receiver, 'refused')).toMatchObject({ markets: ['AAA_USDT'] });
+  await exchange.clearFaults();
+  await exchange.addFaults({ kind: 'maintenance' });
+  await told(receiver, 'outage-began');
+  await exchange.clearFaults();
+  expect(await told(receiver, 'outage-ended')).toMatchObject({ level: 'info' });
+  await exchange.addFaults({ kind: 'unauthorised' });
+  expect((await told(receiver, 'unauthorised')).text).toContain('THE API KEY IS REFUSED');
+});
+
+test('a stop says which timers it left, within its budget, also while messages to the receiver are tried again', {
+  timeout: 120_000,
+}, async (context) => {
+  const { exchange, receiver, daemon } = await play(context, { manner: 503 });
+  await daemon.ready();
+  await exchange.addFaults({ kind: 'maintenance' });
+  await told(receiver, 'outage-began');
+  await eventually('another attempt', 20_000, () => receiver.told('outage-began')[1] ?? null);
+  receiver.behave(200);
+  const before = receiver.posts.length;
+  const startMs = performance.now();
+  daemon.signal('SIGTERM');
+  await daemon.exit(30_000);
+  // 8 s for the timers, 3 s for everything else, and a busy machine.
+  expect(performance.now() - startMs).toBeLessThan(13_000);
+  const [first] = receiver.posts.slice(before).filter(({ body }) => body.includes('"stopped"'));
+  expect(JSON.parse(first?.body ?? '{}')).toMatchObject({
+    event: 'stopped',
+    level: 'error',
+    markets: MARKETS,
+  });
+});
+
+describe.each([
+  ['hangs', 'hangs'],
+  ['is slow', { status: 200, afterMs: 3000 }],
+  ['fails', 500],
+  ['refuses connections', null],
+] as const)('a receiver that %s', (_, manner) => {
+  test('delays no renewal and no stop', { timeout: 120_000 }, async (context) => {
+    const scene = await play(context, {
+      mode: 'beat',
+      ...(manner === null ? { url: await closedPort() } : { manner }),
+    });
+    const { exchange, daemon, control } = scene;
+    const beat = () =>
+      startProcess(context, 'python3', ['config/clients/bot.py'], {
+        KILLSWITCHD_CONTROL: control,
+        PYTHONDONTWRITEBYTECODE: '1',
+      });
+    const bot = beat();
+    await eventually('a bot that trades', 40_000, () =>
+      bot.output().match(/^armed: orders/m) ? true : null,
+    );
+    bot.signal('SIGKILL');
+    await eventually('a dead bot', 30_000, () => daemon.logged('bot-stale')[0] ?? null);
+    await exchange.event('timer-fired', 30_000);
+    const next = beat();
+    await eventually('a bot that trades', 40_000, () =>
+      next.output().match(/^armed: orders/m) ? true : null,
+    );
+    const fromMs = await exchange.nowMs();
+    await sleep(8000);
+    const events = await exchange.events();
+    for (const market of MARKETS)
+      expect(longestGapMs(events, market, fromMs, await exchange.nowMs()), market).toBeLessThan(3000);
+    await expectSecrecy(scene);
+    const startMs = performance.now();
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit(30_000)).toMatchObject({ code: 0 });
+    expect(performance.now() - startMs).toBeLessThan(8000);
+  });
+});
+
+async function closedPort(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+
+test('notify --test posts in the format of the receiver, pings, and fails with 69 where one is not taken', {
+  timeout: 60_000,
+}, async (context) => {
+  const stage = stageFor(context);
+  const receiver = await startReceiver(context);
+  const file = (name: string, text: string) => {
+    writeFileSync(join(stage.directory, name), text);
+    return join(stage.directory, name);
+  };
+  const config = file(
+    'killswitchd.json',
+    JSON.stringify({
+      exchange: { baseUrls: ['http://127.0.0.1:9'] },
+      markets: ['BTC_USDT'],
+      liveness: { mode: 'none' },
+      notify: {
+        urlFile: file('url', `${receiver.url}/botTOKEN/sendMessage?chat_id=7`),
+        format: 'telegram',
+        pingUrlFile: file('ping', `${receiver.url}/ping/UUID`),
+      },
+    }),
+  );
+  const env = { KILLSWITCHD_API_KEY: 'demo-key', KILLSWITCHD_API_SECRET: 'demo-secret' };
+  const attempt = async () => {
+    const program = await stage.run(['notify', '--test', '--config', config], { env });
+    const { code } = await program.exit();
+    return { code, said: program.stdout() + program.stderr() };
+  };
+  expect(await attempt()).toEqual({
+    code: 0,
+    said: 'Message: delivered, HTTP 200.\nPing: delivered, HTTP 200.\n',
+  });
+  expect(receiver.posts.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    'POST /botTOKEN/sendMessage?chat_id=7',
+    'GET /ping/UUID',
+  ]);
+  expect(JSON.parse(receiver.posts[0]?.body ?? '')).toEqual({
+    text: expect.stringMatching(/^🟢 killswitchd: This is a test\. .* \(\d{4}-.*Z\)$/),
+  });
+  receiver.behave(404);
+  expect(await attempt()).toEqual({
+    code: 69,
+    said: 'Message: not delivered, HTTP 404.\nPing: not delivered, HTTP 404.\n',
+  });
+});

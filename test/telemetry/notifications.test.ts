@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import type { Notice } from '../../src/core/notice.ts';
+import { createNotifications, type Message, type Posted } from '../../src/telemetry/notifications.ts';
+import { until } from '../liveness/started.ts';
+
+const clock = createSystemClock();
+const lapsed = (market: string): Notice => ({
+  kind: 'lapsed',
+  market,
+  certainty: 'certain',
+  gapMs: 0,
+  unresolved: 0,
+  rearms: true,
+});
+const STOPPED: Notice = {
+  kind: 'stopped',
+  left: [{ market: 'AAA_USDT', firesByWallMs: 1_790_000_000_000, why: 'unconfirmed' }],
+};
+
+/** Notifications to a receiver that answers as the test says. */
+function play(answer: (message: Message) => Posted | Promise<Posted>) {
+  const posted: Message[] = [];
+  const problems: (string | null)[] = [];
+  const notifications = createNotifications({
+    clock,
+    context: { bases: ['https://exchange.example'] },
+    post: async (message, withinMs, signal) => {
+      posted.push(message);
+      const late = new Promise<Posted>((resolve) => {
+        clock.after(withinMs, () => resolve({ failed: 'late' }));
+        signal.addEventListener('abort', () => resolve({ failed: 'given up' }));
+      });
+      return Promise.race([answer(message), late]);
+    },
+    isOn: () => true,
+    onProblem: (problem) => void problems.push(problem),
+  });
+  const tell = (notice: Notice) => notifications.observe(notice, clock.now());
+  return { posted, problems, tell, close: (withinMs: number) => notifications.close(withinMs) };
+}
+const events = (posted: readonly Message[]) => posted.map(({ event }) => event);
+
+test('two thousand markets that lapse together are one message, with the first names and the count', async () => {
+  const { posted, tell, close } = play(() => ({ status: 200 }));
+  for (let index = 0; index < 2000; index += 1) tell(lapsed(`M${index}_USDT`));
+  tell({ kind: 'outage-began', base: 0, detail: 'timeout' });
+  await until('both messages', () => posted.length === 2);
+  expect(posted[0]).toMatchObject({ event: 'lapsed', level: 'error', count: 2000 });
+  expect(posted[0]?.markets).toHaveLength(20);
+  expect(posted[0]?.text).toMatch(/^M0_USDT LAPSED: .* In all 2000 markets: M0_USDT, M1_USDT, /);
+  expect(String(posted[0]?.text).length).toBeLessThan(1000);
+  await close(1000);
+  expect(events(posted)).toEqual(['lapsed', 'outage-began']);
+});
+
+test('a message that fails is tried again, and one that is refused for good makes room for the next', async () => {
+  let fails = 1;
+  const { posted, problems, tell, close } = play(({ event }) => {
+    if (event === 'lapsed') return { status: 404 };
+    fails -= 1;
+    return fails >= 0 ? { status: 503 } : { status: 200 };
+  });
+  tell(lapsed('AAA_USDT'));
+  tell({ kind: 'authorised-again' });
+  await until('three posts', () => posted.length === 3);
+  expect(events(posted)).toEqual(['lapsed', 'authorised-again', 'authorised-again']);
+  await until('the end of the problem', () => problems.at(-1) === null);
+  expect(problems).toEqual(['lapsed: HTTP 404', 'authorised-again: HTTP 503; it is tried again', null]);
+  await close(1000);
+});
+
+test('an end gives up what hangs, says first what a stop left, then what was held up, and is over in time', async () => {
+  let hangs = true;
+  const { posted, tell, close } = play(() => (hangs ? new Promise(() => {}) : { status: 200 }));
+  tell(lapsed('AAA_USDT'));
+  await until('a post that hangs', () => posted.length === 1);
+  tell({ kind: 'authorised-again' });
+  tell(STOPPED);
+  hangs = false;
+  await close(2000);
+  expect(events(posted).slice(1).sort()).toEqual(['authorised-again', 'lapsed', 'stopped']);
+  expect(events(posted)[1]).toBe('stopped');
+});
+
+test('an end beside a receiver that hangs takes no longer than it may', async () => {
+  const { posted, tell, close } = play(() => new Promise(() => {}));
+  tell(lapsed('AAA_USDT'));
+  tell(STOPPED);
+  const startMs = performance.now();
+  await close(500);
+  expect(performance.now() - startMs).toBeLessThan(3000);
+  expect(events(posted)).toEqual(['stopped']);
+});
+
+test('what every renewal brings, and a stop that left nothing, are no news', async () => {
+  const { posted, tell, close } = play(() => ({ status: 200 }));
+  tell({ kind: 'recovered', market: 'AAA_USDT', failures: 1 });
+  tell({ kind: 'bot', bot: 'default', state: 'alive' });
+  tell({ kind: 'stopped', left: [] });
+  await close(500);
+  expect(posted).toEqual([]);
+});
