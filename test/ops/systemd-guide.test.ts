@@ -5,7 +5,7 @@ import { eventually, ROOT } from '../process/program.ts';
 import { ofKind } from '../process/simulated-exchange.ts';
 import { commandsUnder } from './deploy-guide.ts';
 import { cloneTo } from './systemd-host.ts';
-import { bringPrometheus, DAEMON, type Installed, installed } from './systemd-stage.ts';
+import { ARMED, bringPrometheus, DAEMON, type Installed, installed } from './systemd-stage.ts';
 
 /** Whoever is told by alertmanager.yaml: writes down the path and the body of each message. */
 const RECEIVER = `
@@ -66,7 +66,9 @@ test('another account is another instance, which comes and goes without the firs
   await eventually('the second instance', 30_000, async () =>
     (await host.show('ActiveState', other)) === 'active' ? true : null,
   );
-  const status = await host.must(`killswitchd status --control unix:/run/killswitchd/${name}/control.sock`);
+  const control = `--control unix:/run/killswitchd/${name}/control.sock`;
+  await host.must(`${ARMED} ${control}`);
+  const status = await host.must(`killswitchd status ${control}`);
   expect(status).toMatch(/SOL_USDT +armed/);
   // The journal knows how urgent each line is, and what wrote it.
   const urgent = await host.must(`journalctl --no-pager -o cat -t killswitchd -p warning -u ${other}`);
