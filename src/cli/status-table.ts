@@ -1,4 +1,5 @@
 import {
+  lookAtOnce,
   nameOf,
   rankOf,
   runsDown,
@@ -10,7 +11,6 @@ import {
   stateOfBot,
   summarise,
   toneOf,
-  WORDS,
 } from '../operator/page-words.ts';
 import type { MarketStatus, StatusDocument } from '../operator/status.ts';
 import { type Column, cells, type Line, layOut, type Tone } from './table.ts';
@@ -27,20 +27,6 @@ export interface StatusView {
 
 const REASONS_SHOWN = 3;
 const NAMES_SHOWN = 5;
-
-/** As the status page looks at a document that was made this moment. */
-function lookOf({ now }: StatusDocument) {
-  return {
-    elapsedSeconds: 0,
-    now,
-    gone: null,
-    heardAt: now,
-    link: 'none',
-    find: '',
-    page: 0,
-    say: WORDS,
-  } as const;
-}
 
 /** A status document as lines: what it is and how it is, the markets, and what a stop would do. */
 export function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
@@ -76,7 +62,7 @@ export function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
 }
 
 function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
-  const { tone, sentence, rest } = summarise(seen, lookOf(seen));
+  const { tone, sentence, rest } = summarise(seen, lookAtOnce(seen));
   const [first, ...others] = seen.ready ? [] : seen.notReady.slice(0, REASONS_SHOWN);
   const more = seen.notReady.length - REASONS_SHOWN;
   const shown = seen.cancellations.slice(0, NAMES_SHOWN);
@@ -150,7 +136,7 @@ function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Colu
   return [
     column('MARKET', ({ market }) => market),
     column('STATE', ({ state }) => state, { tones: markets.map(tone) }),
-    column('LEFT', (market) => plainSpaces(sayRemaining(market, lookOf(seen))[0]), { right: true }),
+    column('LEFT', (market) => plainSpaces(sayRemaining(market, lookAtOnce(seen))[0]), { right: true }),
     column('TIMEOUT', ({ timeoutSeconds }) => seconds(timeoutSeconds), { right: true, keep: 2 }),
     column('EVERY', ({ renewEverySeconds }) => seconds(renewEverySeconds), { right: true, keep: 1 }),
     column(
@@ -194,7 +180,7 @@ function noteOf(market: MarketStatus, now: number): string {
 
 /** What may change between two looks, a sentence each by the name of what it is about. */
 export function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
-  const { sentence } = summarise(seen, lookOf(seen));
+  const { sentence } = summarise(seen, lookAtOnce(seen));
   const why = seen.ready ? 'Ready' : `Not ready: ${seen.notReady[0] ?? 'it does not say why'}`;
   return new Map([
     ['daemon', `${sentence}.`],

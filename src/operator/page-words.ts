@@ -343,3 +343,17 @@ export type Words = typeof WORDS;
 
 /** The words as source text for the browser, with `say` for all of them. */
 export const WORDS_SOURCE = `${Object.values(WORDS).map(String).join('\n')}\nconst say = { ${Object.keys(WORDS).join(', ')} };`;
+
+/** How a document is looked at that was made this moment. */
+export function lookAtOnce({ now }: Pick<StatusDocument, 'now'>): Look {
+  return {
+    elapsedSeconds: 0,
+    now,
+    gone: null,
+    heardAt: now,
+    link: 'none',
+    find: '',
+    page: 0,
+    say: WORDS,
+  };
+}

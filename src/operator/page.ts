@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { PAGE_SCRIPT } from './page-script.ts';
 import { escapeHtml, viewPage } from './page-view.ts';
-import { type Look, WORDS } from './page-words.ts';
+import { lookAtOnce } from './page-words.ts';
 import type { StatusDocument } from './status.ts';
 
 /** Colours, in light and dark, and the looks of single things. Colours say nothing that a word does not say too. */
@@ -162,18 +162,7 @@ function dataBlock(status: StatusDocument): string {
 
 /** The status page with its first state: one document that asks nothing of any other host. */
 export function renderPage(status: StatusDocument): string {
-  const { now } = status;
-  const look: Look = {
-    elapsedSeconds: 0,
-    now,
-    gone: null,
-    heardAt: now,
-    link: 'none',
-    find: '',
-    page: 0,
-    say: WORDS,
-  };
-  const { summary, body } = viewPage(status, look);
+  const { summary, body } = viewPage(status, lookAtOnce(status));
   const tones = Object.keys(ICON_COLOURS) as (keyof typeof ICON_COLOURS)[];
   const icons = tones.map((tone) => `data-${tone}="${iconOf(tone)}"`).join(' ');
   return `<!doctype html>
