@@ -21,6 +21,7 @@ import {
   ARMED_STEPS,
   annotations,
   armedNumber,
+  clocks,
   failuresByReason,
   firingAlerts,
   increase,
@@ -103,7 +104,7 @@ function botFirstRow(q: Queries): Panel[] {
       title: 'Least slack',
       description:
         'The same as a share of the timeout. In good times it stays above 80 %; KillswitchTimerRunningOut pages below ' +
-        '50 %.',
+        'a third.',
       at: [8, 0, 4, 5],
       unit: 'percentunit',
       expr: `min((${q.wanted} - time()) / ${timeout})`,
@@ -435,15 +436,7 @@ function botHost(q: Queries): Panel[] {
       ],
     }),
     standstills(s, [6, 66, 6, 8]),
-    graph({
-      title: 'Memory',
-      description: 'Resident memory of the process.',
-      at: [12, 66, 4, 8],
-      unit: 'bytes',
-      legend: ['lastNotNull'],
-      min: 0,
-      queries: [{ expr: memory(q), legend: '{{instance}}' }],
-    }),
+    memory(q, [12, 66, 4, 8], '{{instance}}'),
     graph({
       title: 'Computing time',
       description: 'Share of one core that the process uses.',
@@ -453,14 +446,7 @@ function botHost(q: Queries): Panel[] {
       min: 0,
       queries: [{ expr: own(rate(s('process_cpu_seconds_total'))), legend: '{{instance}}' }],
     }),
-    graph({
-      title: 'Clock against the exchange',
-      description: "The exchange's clock minus this host's, in whole seconds of the exchange.",
-      at: [20, 66, 4, 8],
-      unit: 's',
-      legend: ['lastNotNull'],
-      queries: [{ expr: s('killswitch_clock_skew_seconds'), legend: '{{instance}}' }],
-    }),
+    clocks(q, [20, 66, 4, 8], '{{instance}}'),
     table({
       title: 'Daemon',
       description: 'What runs, and whether its last configuration was taken.',

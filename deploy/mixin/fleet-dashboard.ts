@@ -19,6 +19,7 @@ import {
   ARMED,
   annotations,
   armedNumber,
+  clocks,
   failuresByReason,
   firingAlerts,
   increase,
@@ -347,22 +348,7 @@ function fleetEvents(q: Queries): Panel[] {
       min: 0,
       queries: [{ expr: `count by (version) (${s('killswitch_build_info')})`, legend: '{{version}}' }],
     }),
-    graph({
-      title: 'Memory',
-      description: 'Resident memory of each process.',
-      at: [8, 57, 8, 8],
-      unit: 'bytes',
-      legend: ['lastNotNull'],
-      min: 0,
-      queries: [{ expr: memory(q), legend: EACH }],
-    }),
-    graph({
-      title: 'Clock against the exchange',
-      description: "The exchange's clock minus that of each host.",
-      at: [16, 57, 8, 8],
-      unit: 's',
-      legend: ['lastNotNull'],
-      queries: [{ expr: s('killswitch_clock_skew_seconds'), legend: EACH }],
-    }),
+    memory(q, [8, 57, 8, 8], EACH),
+    clocks(q, [16, 57, 8, 8], EACH),
   ];
 }

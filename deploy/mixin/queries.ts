@@ -198,8 +198,29 @@ export function failuresByReason(s: Queries['s'], at: Place): Panel {
   });
 }
 
-/** Memory and computing time are told of the daemons alone. */
-export const memory = ({ s, own }: Queries) => own(s('process_resident_memory_bytes'));
+/** Of the daemons alone, whatever else is scraped. */
+export function memory({ s, own }: Queries, at: Place, legend: string): Panel {
+  return graph({
+    title: 'Memory',
+    description: 'Resident memory of each process.',
+    at,
+    unit: 'bytes',
+    legend: ['lastNotNull'],
+    min: 0,
+    queries: [{ expr: own(s('process_resident_memory_bytes')), legend }],
+  });
+}
+
+export function clocks({ s }: Queries, at: Place, legend: string): Panel {
+  return graph({
+    title: 'Clock against the exchange',
+    description: "The exchange's clock minus that of each host, in whole seconds of the exchange.",
+    at,
+    unit: 's',
+    legend: ['lastNotNull'],
+    queries: [{ expr: s('killswitch_clock_skew_seconds'), legend }],
+  });
+}
 
 export function standstills(s: Queries['s'], at: Place): Panel {
   return graph({
