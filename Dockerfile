@@ -15,6 +15,7 @@ COPY src ./src
 ARG REVISION=unknown
 RUN node node_modules/typescript/bin/tsc -p tsconfig.build.json \
   && printf '%s\n' "$REVISION" >dist/revision.txt \
+  && npm run --silent sbom \
   && npm ci --omit=dev --ignore-scripts
 
 FROM ${RUNTIME_IMAGE}

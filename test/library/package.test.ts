@@ -62,7 +62,7 @@ async function install(tarball: string): Promise<void> {
 
 beforeAll(async () => {
   const copy = join(folder, 'copy');
-  const notCopied = new Set(['.git', 'node_modules', 'dist', 'test', 'package-lock.json']);
+  const notCopied = new Set(['.git', 'node_modules', 'dist', 'test']);
   for (const name of readdirSync(ROOT).filter((entry) => !notCopied.has(entry))) {
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   }
@@ -83,6 +83,7 @@ describe('the packed library', () => {
     expect(others).toEqual([]);
     expect(packed.filter((path) => /^package\/(src|test)\//.test(path))).toEqual([]);
     expect(packed).toContain('package/dist/library/client.d.ts');
+    expect(packed).toContain('package/dist/sbom.cdx.json');
   });
 
   it('has what its documents link to, and says where it comes from', () => {

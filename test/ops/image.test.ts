@@ -110,7 +110,12 @@ describe('the image holds', () => {
       'package.json',
     ]);
     const sources = filesIn('/app/dist').filter((name) => !/\.(js|d\.ts)$/.test(name));
-    expect(sources).toEqual(['/app/dist/revision.txt']);
+    expect(sources.sort()).toEqual(['/app/dist/revision.txt', '/app/dist/sbom.cdx.json']);
+    const { components } = JSON.parse(readFileSync(join(image.root, 'app/dist/sbom.cdx.json'), 'utf8')) as {
+      components: { name: string }[];
+    };
+    expect(components.map(({ name }) => name)).toEqual(expect.arrayContaining(['undici', 'fastify', 'pino']));
+    expect(components.map(({ name }) => name)).not.toContain('vitest');
     expect(readFileSync(join(image.root, 'app/dist/revision.txt'), 'utf8')).toBe(`${REVISION}\n`);
     expect(filesIn('/app/dist')).not.toContain('/app/dist/stale.js');
     const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
