@@ -104,6 +104,7 @@ describe('the image tells', () => {
 describe('the image holds', () => {
   it('compiled code, production dependencies, and the examples, and nothing else', () => {
     expect(readdirSync(join(image.root, 'app')).sort()).toEqual([
+      'clients',
       'config',
       'dist',
       'node_modules',
@@ -243,7 +244,8 @@ describe('a container of the image', () => {
       (await pod.ask('http://127.0.0.1:17477/readyz')).status === 200 ? true : null,
     );
     const healthy = start(healthcheck);
-    expect(shown).toContain(`docker exec killswitchd ${healthcheck.join(' ')} --ready\n`);
+    const typed = healthcheck.filter((word) => word !== '--disable-sigusr1').join(' ');
+    expect(shown).toContain(`docker exec killswitchd ${typed} --ready\n`);
     expect({ code: await healthy.exit(), output: healthy.output() }).toEqual({
       code: 0,
       output: 'The daemon is live.\n',
