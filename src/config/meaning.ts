@@ -349,6 +349,7 @@ export function findWarnings(
   return [
     ...warnOfExchange(config, isWritten),
     ...warnOfShard(config),
+    ...warnOfWeb(config),
     ...warnOfControl(config),
     ...warnOfLiveness(config, isWritten, command),
   ];
@@ -388,6 +389,14 @@ function warnOfShard({ shard, fleet, markets }: Config): string[] {
     );
   }
   return warnings;
+}
+
+function warnOfWeb({ web }: Config): string[] {
+  const remote = web.listen.filter((address) => address.kind === 'tcp' && !isLoopback(address.host));
+  return remote.map(
+    ({ text }) =>
+      `web.listen: whoever reaches ${text} can read markets, addresses and states, without password or encryption; keep it to a private network, or listen on 127.0.0.1 behind a proxy with TLS and a password`,
+  );
 }
 
 function warnOfControl({ control, embeddedExchange }: Config): string[] {

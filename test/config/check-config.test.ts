@@ -108,6 +108,16 @@ describe('check-config', () => {
     expect(out).toContain('Warning: liveness.mode: none: nobody watches the bot');
   });
 
+  it('warns about a status page that other hosts can read, and not about one on loopback', async () => {
+    const check = async (listen: string) =>
+      (await run(['check-config', '--config', EXAMPLE, '--web-listen', listen])).out;
+    expect(await check('0.0.0.0:17477')).toContain(
+      'Warning: web.listen: whoever reaches 0.0.0.0:17477 can read markets, addresses and states, without password or encryption',
+    );
+    for (const listen of ['127.0.0.1:17477', '[::1]:17477'])
+      expect(await check(listen)).not.toContain('web.listen: whoever');
+  });
+
   it('tells all mistakes on standard error and exits 78', async () => {
     const { out, err, code } = await run(['check-config', '--timeout-seconds', '4'], {});
     expect(code).toBe(EXIT.config);
