@@ -16,16 +16,20 @@ export function readDuration(flag: string, text: string): number {
   throw new CommandError(EXIT.usage, `${flag}: found ${describe(text)}; allowed: ${ALLOWED}${hint}`);
 }
 
-/** A whole number of seconds from 0 to 60. Throws a `CommandError` for anything else. */
-export function readWait(flag: string, text: string): number {
-  const seconds = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
-  if (seconds <= 60) return seconds;
-  const meant = /^(\d{1,2})\s*s(ec(onds?)?)?$/.exec(text)?.[1];
+/** A whole number of seconds from 0 to `most`. Throws a `CommandError` for anything else. */
+export function readWait(flag: string, text: string, most = 60): number {
+  const seconds = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
+  if (seconds <= most) return seconds;
+  const meant = /^(\d{1,6})\s*s(ec(onds?)?)?$/.exec(text)?.[1];
   const hint =
-    seconds > 60 ? '; write 60' : meant === undefined || Number(meant) > 60 ? '' : `; write ${meant}`;
+    seconds > most
+      ? `; write ${most}`
+      : meant === undefined || Number(meant) > most
+        ? ''
+        : `; write ${meant}`;
   throw new CommandError(
     EXIT.usage,
-    `${flag}: found ${describe(text)}; allowed: a whole number of seconds from 0 to 60${hint}`,
+    `${flag}: found ${describe(text)}; allowed: a whole number of seconds from 0 to ${most}${hint}`,
   );
 }
 

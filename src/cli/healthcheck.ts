@@ -18,6 +18,8 @@ interface Flags extends ControlFlags {
 
 /** Containers ask every few seconds: whoever has not answered by then is not well. */
 const ANSWER_WITHIN_MS = 2000;
+/** A day: an exchange may be away for long, and whoever starts a bot then waits. */
+const LONGEST_WAIT_SECONDS = 86_400;
 /** So often is asked again what is waited for. */
 const ASK_EVERY_MS = 250;
 const REASONS_SHOWN = 5;
@@ -45,7 +47,7 @@ export function registerHealthcheck(program: Command, edge: Edge, clock: Clock =
         ).choices(['bots']),
       )
       .option('--bot <name>', 'with --ready: this bot and its markets alone')
-      .option('--wait <seconds>', 'how long to wait until it is so, 0 to 60', '0')
+      .option('--wait <seconds>', 'how long to wait until it is so, 0 to 86400', '0')
       .option(
         '--web <address>',
         'ask at HOST:PORT of the read-only listener instead of the control listener',
@@ -59,7 +61,7 @@ async function waitForHealth(flags: Flags, edge: Edge, clock: Clock): Promise<Ex
     throw new CommandError(EXIT.usage, '--exclude: found without --ready; write both, or neither');
   if (flags.bot !== undefined && !ready)
     throw new CommandError(EXIT.usage, '--bot: found without --ready; write both, or neither');
-  const untilMs = clock.now().monoMs + readWait('--wait', flags.wait) * 1000;
+  const untilMs = clock.now().monoMs + readWait('--wait', flags.wait, LONGEST_WAIT_SECONDS) * 1000;
   let hasSaid = false;
   for (;;) {
     try {

@@ -62,7 +62,11 @@ describe('the component', () => {
       const pod = found.spec.template.spec;
       expect(pod.terminationGracePeriodSeconds).toBe(120);
       // The daemon first, as deploy/README.md says.
-      expect(pod.initContainers?.map(({ name }) => name)).toEqual(['killswitchd', 'migrate']);
+      expect(pod.initContainers?.map(({ name }) => name)).toEqual([
+        'killswitchd',
+        'killswitchd-armed',
+        'migrate',
+      ]);
       expect(pod.containers).toEqual(botSpec.containers);
       expect(pod.volumes).toEqual([...sidecar.volumes, ...botSpec.volumes]);
       expect(pod.securityContext).toEqual({ ...sidecar.securityContext, ...botSpec.securityContext });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest';
-import { eventually } from '../process/program.ts';
+import { eventually, sleep } from '../process/program.ts';
 import { type Events, ofKind } from '../process/simulated-exchange.ts';
 import { compileInto, type PodStage, stagePod } from './kubernetes-stage.ts';
 import { type ContainerSpec, daemonOf, KUBERNETES, only, render } from './manifests.ts';
@@ -31,15 +31,17 @@ async function stage(
   return pod;
 }
 
-const succeeds = (
-  pod: PodStage,
-  container: ContainerSpec,
-  which: 'startupProbe' | 'readinessProbe' | 'livenessProbe',
-) =>
+const succeeds = (pod: PodStage, container: ContainerSpec, which: 'readinessProbe' | 'livenessProbe') =>
   eventually(`${which}`, 30_000, async () => {
     const status = await pod.probe(container, container[which]);
     return status >= 200 && status < 400 ? true : null;
   });
+
+/** The container that holds the bot back: runs it, and waits until it has ended well. */
+async function armed(pod: PodStage): Promise<void> {
+  const waits = pod.start(pod.spec.initContainers?.at(-1) ?? daemonOf(pod.spec));
+  expect(await waits.exit(30_000), waits.output()).toBe(0);
+}
 
 it('sidecar: the bot starts once all is armed, beats as the same user, and its goodbye deletes the timers', async (context) => {
   const pod = await stage(context, 'sidecar', 'sample-bot-5d4f-x2x9z');
@@ -49,9 +51,10 @@ it('sidecar: the bot starts once all is armed, beats as the same user, and its g
 
   const daemon = pod.start(sidecar);
   await succeeds(pod, sidecar, 'livenessProbe');
-  expect(await pod.probe(sidecar, sidecar.startupProbe)).toBe(503);
+  const waits = armed(pod);
+  expect(await Promise.race([waits, sleep(2000).then(() => 'waits')])).toBe('waits');
   await pod.startExchange();
-  await succeeds(pod, sidecar, 'startupProbe');
+  await waits;
   const trader = pod.start(bot);
   await eventually(`a beat\n${daemon.output()}`, 20_000, () =>
     trader.output().includes('armed: orders may go out') ? true : null,
@@ -84,7 +87,7 @@ it('sidecar: told to stop beside a living bot it deletes the timers inside of th
   const sidecar = daemonOf(pod.spec);
   await pod.startExchange();
   const daemon = pod.start(sidecar);
-  await succeeds(pod, sidecar, 'startupProbe');
+  await armed(pod);
   for (const container of pod.spec.containers) pod.start(container);
   await eventually('a beat', 20_000, async () =>
     (await pod.ask('/metrics')).body.includes('killswitch_bot_alive{bot="default"} 1') ? true : null,
@@ -107,7 +110,7 @@ it('sidecar: a bot of another user is let in where control.access is group, and 
     securityContext: { ...container.securityContext, runAsUser: 1000, runAsGroup: 1000 },
   }));
   const first = pod.start(sidecar);
-  await succeeds(pod, sidecar, 'startupProbe');
+  await armed(pod);
   const [shut] = stranger.map((container) => pod.start(container));
   await eventually('the refusal', 20_000, () => (shut?.output().includes('EACCES') ? true : null));
   await shut?.signal('SIGKILL');
@@ -117,7 +120,7 @@ it('sidecar: a bot of another user is let in where control.access is group, and 
 
   pod.changeConfig((text) => `${text}control: { access: group }\n`);
   pod.start(sidecar);
-  await succeeds(pod, sidecar, 'startupProbe');
+  await armed(pod);
   const [admitted] = stranger.map((container) => pod.start(container));
   await eventually('a beat', 20_000, () =>
     admitted?.output().includes('armed: orders may go out') ? true : null,
@@ -147,7 +150,7 @@ it('pod monitor and network policy name the port and the path under which the da
   const sidecar = daemonOf(pod.spec);
   await pod.startExchange();
   pod.start(sidecar);
-  await succeeds(pod, sidecar, 'startupProbe');
+  await armed(pod);
   const monitor = only(render(join(KUBERNETES, 'pod-monitor')), 'PodMonitor') as unknown as {
     spec: { podMetricsEndpoints: { port: string; path: string }[] };
   };
@@ -202,8 +205,8 @@ it('trial: runs as it stands, and ends in the order of a pod: the bot, the daemo
   const pod = await stage(context, 'trial', 'sample-bot-5d4f-t0t0t');
   const sidecars = [];
   for (const container of pod.spec.initContainers ?? []) {
-    sidecars.unshift(pod.start(container));
-    if (container.startupProbe !== undefined) await succeeds(pod, container, 'startupProbe');
+    if (container.restartPolicy === 'Always') sidecars.unshift(pod.start(container));
+    else await armed(pod);
   }
   const [bot] = pod.spec.containers.map((container) => pod.start(container));
   await eventually('a beat', 20_000, () =>

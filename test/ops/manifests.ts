@@ -11,6 +11,7 @@ export interface Probe {
   readonly periodSeconds: number;
   readonly timeoutSeconds: number;
   readonly failureThreshold?: number;
+  readonly initialDelaySeconds?: number;
 }
 
 export interface Variable {
