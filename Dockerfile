@@ -10,13 +10,14 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 # No install script is needed: the image brings the runtime that the `node` dev dependency pins elsewhere.
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
+# The example configuration with its schema, and the sample bots.
+COPY config ./config
+COPY clients ./clients
+COPY deploy/package ./deploy/package
 ARG REVISION=unknown
-RUN node node_modules/typescript/bin/tsc -p tsconfig.build.json \
-  && printf '%s\n' "$REVISION" >dist/revision.txt \
-  && npm run --silent sbom \
-  && npm ci --omit=dev --ignore-scripts
+RUN npm run bundle
+WORKDIR /app/control
 
 FROM ${RUNTIME_IMAGE}
 ARG VERSION=0.1.0
@@ -28,12 +29,9 @@ LABEL org.opencontainers.image.title="killswitchd" \
       org.opencontainers.image.revision="${REVISION}"
 WORKDIR /app
 COPY --from=build /usr/bin/tini-static /tini
-COPY --from=build /app/package.json ./
-COPY --from=build /app/node_modules ./node_modules
-COPY --from=build /app/dist ./dist
-# The example configuration with its schema, and the sample bots.
-COPY config ./config
-COPY clients ./clients
+COPY --from=build /app/build/bundle ./
+# A volume that is mounted here begins with this owner: the socket of the daemon goes into it.
+COPY --from=build --chown=65532:65532 /app/control /run/killswitchd
 # Loopback would be out of reach of probes and of Prometheus: they come to the address of the container.
 ENV NODE_ENV=production \
     KILLSWITCHD_WEB_LISTEN=0.0.0.0:17477

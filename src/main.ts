@@ -1,4 +1,3 @@
-#!/usr/bin/env -S node --disable-sigusr1
 import './node-version.ts';
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';

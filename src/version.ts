@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
 
+/** The folder of the package: beside `src` or `dist`, also where all of the program is one file. */
+export const PACKAGE = new URL('../', import.meta.url);
+
 /** The version of this program, from the `package.json` beside `src` or `dist`. */
 export const VERSION: string = readVersion();
 
@@ -7,7 +10,7 @@ export const VERSION: string = readVersion();
 export const REVISION: string = readRevision();
 
 function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  const manifest: unknown = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8'));
   const isManifest = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
   return isManifest ? String(manifest.version) : 'unknown';
 }

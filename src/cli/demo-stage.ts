@@ -10,13 +10,13 @@ import { lookAtProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import { type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
 import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
-import { VERSION } from '../version.ts';
+import { PACKAGE, VERSION } from '../version.ts';
 import type { BotEnd } from './bot-process.ts';
 import type { Edge } from './edge.ts';
 
 /** The example that is there to be copied, and the configuration of the demonstration, as they are shipped. */
-const BOT_SOURCE = fileURLToPath(new URL('../../config/clients/bot.js', import.meta.url));
-const CONFIG = fileURLToPath(new URL('../../config/demo.yaml', import.meta.url));
+const BOT_SOURCE = fileURLToPath(new URL('config/clients/bot.js', PACKAGE));
+const CONFIG = fileURLToPath(new URL('config/demo.yaml', PACKAGE));
 
 export interface DemoBot {
   readonly pid: number;

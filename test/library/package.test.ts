@@ -62,7 +62,7 @@ async function install(tarball: string): Promise<void> {
 
 beforeAll(async () => {
   const copy = join(folder, 'copy');
-  const notCopied = new Set(['.git', 'node_modules', 'dist', 'test']);
+  const notCopied = new Set(['.git', 'node_modules', 'dist', 'build', 'test']);
   for (const name of readdirSync(ROOT).filter((entry) => !notCopied.has(entry))) {
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   }

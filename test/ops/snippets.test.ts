@@ -15,6 +15,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'npm ci && npm start    # the daemon and a simulated exchange on this machine: no account, no key, no money':
     'test/process/npm-start.test.ts',
   'npm install -g ./killswitchd-*.tgz': 'test/ops/npm-package.test.ts',
+  'apt install ./build/killswitchd_*_amd64.deb': 'test/ops/debian-package.test.ts',
+  'docker compose --profile simulated up --build': 'test/ops/compose.test.ts',
   'npm run check    # format, types, lint, dead code': '.ci/run',
   "import ccxt from 'ccxt';": 'test/ops/ccxt.test.ts',
   'const { BOT_API_KEY, BOT_API_SECRET } = process.env;': 'test/ops/recipes.test.ts',

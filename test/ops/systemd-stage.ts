@@ -98,18 +98,23 @@ async function install(host: DebianHost): Promise<void> {
   for (const commands of commandsUnder('### Install')) await host.must(`cd /srv\n${commands}`);
 }
 
-/** The packages of Debian's Prometheus, as they are on this machine, which is of the same release; nothing runs yet. */
-export async function bringPrometheus(host: DebianHost): Promise<void> {
+/** Debian packages as they are on this machine, which is of the same release: the host has no network. Nothing runs yet. */
+export async function bring(host: DebianHost, ...packages: readonly string[]): Promise<void> {
   const list = join(host.root, 'srv/files');
   const script = `dpkg -L "$@" | sort -u | grep -vE '^/usr/share/(doc|man)/' > ${list}
     tar -C / --no-recursion -cf - -T ${list} | tar -xf - -C ${host.root}`;
-  await runHere('bash', ['-euo', 'pipefail', '-c', script, 'bash', 'prometheus', 'prometheus-alertmanager']);
+  await runHere('bash', ['-euo', 'pipefail', '-c', script, 'bash', ...packages]);
+}
+
+/** Debian's Prometheus; nothing runs yet. */
+export async function bringPrometheus(host: DebianHost): Promise<void> {
+  await bring(host, 'prometheus', 'prometheus-alertmanager');
   await host.must(`useradd --system --user-group --home-dir /var/lib/prometheus prometheus
     chown -R prometheus:prometheus /var/lib/prometheus
     systemctl daemon-reload`);
 }
 
-function eventsOf({ root }: DebianHost): ExchangeEvent[] {
+export function eventsOf({ root }: DebianHost): ExchangeEvent[] {
   const lines = readFileSync(join(root, 'var/log/private/killswitchd-exchange/events.jsonl'), 'utf8').split(
     '\n',
   );

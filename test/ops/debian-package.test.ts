@@ -1,0 +1,159 @@
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually, ROOT } from '../process/program.ts';
+import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
+import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
+import { bring, eventsOf } from './systemd-stage.ts';
+
+/** What Debian's Python needs to run a bot, and no more. */
+const PYTHON = [
+  'python3-minimal',
+  'python3.11-minimal',
+  'libpython3.11-minimal',
+  'libpython3.11-stdlib',
+  'libexpat1',
+  'zlib1g',
+];
+
+const BOT = `import sys, time
+sys.path.append("/usr/lib/killswitchd/clients/python")
+from killswitchd import KillSwitch
+
+with KillSwitch("unix:/run/killswitchd/main/control.sock") as kill_switch:
+    kill_switch.wait_armed()
+    while True:
+        if kill_switch.beat():
+            print("orders may go out", flush=True)
+        time.sleep(1)
+`;
+
+/** The one file that is edited: the exchange of the test stands for that of the user. */
+const CONFIG = `exchange: { baseUrls: ["http://127.0.0.1:17480"] }
+defaults: { timeoutSeconds: 20 }
+markets: [BTC_USDT, ETH_USDT]
+liveness: { mode: beat, ttlSeconds: 5 }
+shutdown: { policy: handoff, budgetSeconds: 8 }
+web: { listen: ["127.0.0.1:17477"] }
+`;
+
+const folder = mkdtempSync(join(tmpdir(), 'killswitchd-debian-'));
+let host: DebianHost;
+let file: string;
+
+const pidOf = (unit: string) => host.must(`systemctl show -P MainPID ${unit}`);
+const state = async () => await host.must('killswitchd status --json');
+
+beforeAll(async () => {
+  const clone = join(folder, 'clone');
+  mkdirSync(clone);
+  cloneTo(clone, ROOT);
+  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
+  await runHere('npm', ['run', 'package'], clone);
+  const [name = ''] = readdirSync(join(clone, 'build')).filter((entry) => entry.endsWith('.deb'));
+  file = join(clone, 'build', name);
+  host = await bootDebian();
+  copyFileSync(file, join(host.root, 'srv', name));
+  await bring(host, ...PYTHON);
+  writeFileSync(join(host.root, 'srv/bot.py'), BOT);
+}, 300_000);
+
+afterAll(async () => {
+  await host?.end();
+  rmSync(folder, { recursive: true, force: true });
+}, 60_000);
+
+describe('the Debian package', () => {
+  it('is called for what it is, and lintian has nothing against it', async () => {
+    expect(file).toMatch(/\/killswitchd_\d+\.\d+\.\d+_amd64\.deb$/);
+    await runHere('lintian', ['--fail-on', 'error,warning', file]);
+  });
+
+  it('protects a Python bot after one command, one edited file and one more command', async () => {
+    const begunMs = performance.now();
+    await host.must('cd /srv\napt-get install -y ./killswitchd_*.deb', 120_000);
+    await host.must('systemctl start killswitchd-exchange');
+    await host.must(`cat > /etc/killswitchd/main.yaml <<'END'\n${CONFIG}END`);
+    await host.must('systemctl enable --now killswitchd@main');
+    const flags = '-p DynamicUser=yes -p SupplementaryGroups=killswitchd -p Environment=HOME=/nonexistent';
+    await host.must(`systemd-run --quiet --unit bot ${flags} python3 /srv/bot.py`);
+    await eventually('a bot that is protected', 30_000, async () =>
+      (await host.must('journalctl -o cat -u bot')).includes('orders may go out') ? true : null,
+    );
+    const tookMs = performance.now() - begunMs;
+    console.log(`protected after ${(tookMs / 1000).toFixed(1)} s`);
+    expect(tookMs).toBeLessThan(120_000);
+    expect(
+      ofKind(eventsOf(host), 'timer-armed')
+        .map(({ market }) => market)
+        .sort(),
+    ).toEqual(['BTC_USDT', 'ETH_USDT']);
+    expect(BOT.trimEnd().split('\n')).toHaveLength(10);
+  }, 180_000);
+
+  it('brings the command, its manual and completions, units that are valid, and keys for root alone', async () => {
+    expect(await host.must('killswitchd version')).toMatch(/^killswitchd \d+\.\d+\.\d+ \(Node 24\./);
+    await host.must(
+      'test -s /usr/share/man/man1/killswitchd.1.gz -a -s /usr/share/bash-completion/completions/killswitchd',
+    );
+    const units = '/lib/systemd/system/killswitchd@.service /lib/systemd/system/killswitchd-exchange.service';
+    expect(await host.run(`systemd-analyze verify --man=no ${units}`)).toMatchObject({ code: 0, stderr: '' });
+    expect(await host.must('stat -c "%a %U" /etc/killswitchd/main.key /etc/killswitchd/main.secret')).toBe(
+      '600 root\n600 root',
+    );
+    expect(await state()).toContain('BTC_USDT');
+  });
+
+  it('is upgraded while the timers stay armed and the bot goes on', async () => {
+    const before = {
+      daemon: await pidOf('killswitchd@main'),
+      bot: await pidOf('bot'),
+      events: eventsOf(host).length,
+    };
+    const tree = join(folder, 'next');
+    const next = join(host.root, 'srv/next.deb');
+    const script = `dpkg-deb -R ${file} ${tree}
+      sed -i 's/^Version: .*/Version: 99.0.0/' ${tree}/DEBIAN/control
+      sed -i 's/"version": ".*"/"version": "99.0.0"/' ${tree}/usr/lib/killswitchd/package.json
+      dpkg-deb --root-owner-group -Znone -b ${tree} ${next}`;
+    await runHere('bash', ['-euc', script]);
+    await host.must('apt-get install -y /srv/next.deb', 120_000);
+    expect(await host.must('killswitchd version')).toContain('99.0.0');
+    expect(await pidOf('killswitchd@main')).not.toBe(before.daemon);
+    expect(await pidOf('bot')).toBe(before.bot);
+    expect(await host.must('cat /etc/killswitchd/main.yaml')).toBe(CONFIG.trimEnd());
+    const since = eventsOf(host).slice(before.events);
+    for (const market of ['BTC_USDT', 'ETH_USDT'])
+      expect(renewalsOf(since, market).length).toBeGreaterThan(1);
+    expect([...ofKind(since, 'timer-deleted'), ...ofKind(since, 'timer-fired')]).toEqual([]);
+  }, 180_000);
+
+  it('guards to the end: the bot is killed, and the exchange cancels its orders', async () => {
+    const before = eventsOf(host).length;
+    await host.must('systemctl kill -s KILL bot');
+    const fired = await eventually('the timers to fire', 60_000, () => {
+      const markets = ofKind(eventsOf(host).slice(before), 'timer-fired').map(({ market }) => market);
+      return markets.length === 2 ? markets.sort() : null;
+    });
+    expect(fired).toEqual(['BTC_USDT', 'ETH_USDT']);
+  }, 90_000);
+
+  it('goes without a trace when it is purged', async () => {
+    await host.must('systemctl stop bot || true\napt-get purge -y killswitchd', 60_000);
+    expect(
+      await host.must(
+        'find / -xdev -name "*killswitchd*" ! -path "/proc/*" ! -path "/srv/*" ! -path "/var/log/apt/*"',
+      ),
+    ).toBe('');
+    expect(await host.must('systemctl list-units --all --plain --no-legend "killswitchd*"')).toBe('');
+  }, 90_000);
+});
