@@ -133,8 +133,6 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
       const lateMs = nowMs() - fromMs - ownMs;
       if (lateMs <= leastMs || lateMs <= leastMs + neighboursMs(truth, ownMs, fromMs)) return;
       if (!wasGuarded(by, truth, fromMs) || !isQuiet(plan, truth.market, fromMs - QUIET_MS, nowMs())) return;
-      // It waited until one of its own requests was answered.
-      if ((by.view().marketNamed(truth.market)?.inFlight.length ?? 0) >= MOST_IN_FLIGHT) return;
       blame(
         '12 isolation',
         `${truth.market}: ${nameOf(by)} renewed it ${lateMs.toFixed(0)} ms after it was due`,
@@ -242,13 +240,8 @@ interface Recovery {
 
 /** Hurried renewals keep 250 ms from the one before; and a tick. */
 const HURRIES_MS = 1000;
-/** An outage that ends sooner is a flapping exchange: failed renewals keep their gaps through it. */
-const SHORTEST_OUTAGE_MS = 500;
 
-/**
- * Invariant 11: after the first success following an outage of half a second or more, everything that missed a renewal
- * meanwhile is renewed.
- */
+/** Invariant 11: after the first success following an outage, everything that missed a renewal meanwhile is renewed. */
 export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court) {
   const eachMs = plan.roundTripMs + slowMs(plan, null);
   const serialMs = plan.nonce === 'increasing' ? plan.markets.length * eachMs * 1.5 : 0;
@@ -287,7 +280,7 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
 
   return {
     onNotice(by: Incarnation, notice: Notice): void {
-      if (!promised || notice.kind !== 'outage-ended' || notice.lastedMs < SHORTEST_OUTAGE_MS) return;
+      if (!promised || notice.kind !== 'outage-ended') return;
       const missing = by.view().markets.filter((seen) => missed(by, seen, nowMs() - notice.lastedMs));
       open.set(by, { endedMs: nowMs(), markets: missing.map(({ market }) => market) });
     },
