@@ -61,6 +61,9 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   const newest = belief.writes.at(-1);
   const opens = market.timedOut || openWrites(market).length > 1;
   const retryMs = lastChanceMs(state, slackThenMs, retryGapMs(slackThenMs), opens ? 1.5 : 0.25);
+  // Another address may be well: the first failure is no reason to wait.
+  const addresses = state.settings.sameAccount ? state.bases.length : 1;
+  if (streak > 0 && streak < addresses) return Math.min(retryMs, SHORTEST_GAP_MS);
   if (streak > 0 || newest === undefined) return retryMs;
   // A timer that is much shorter than asked for, or confirmed late, still gets three attempts.
   const isShort = slackNowMs < settings.timeoutMs / 2;
