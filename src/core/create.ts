@@ -103,6 +103,7 @@ export function createMarket(state: CoreState, settings: MarketSettings, index: 
     refusedAtMs: Number.NEGATIVE_INFINITY,
     confirmedOnce: false,
     overdueSaid: false,
+    firedMs: Number.NEGATIVE_INFINITY,
     altered: null,
     lastProblem: null,
     heldUntilAwakeMs: Number.POSITIVE_INFINITY,

@@ -107,6 +107,8 @@ export interface MarketState {
   refusedAtMs: number;
   confirmedOnce: boolean;
   overdueSaid: boolean;
+  /** The latest firing that was told of, monotonic: a request without an answer does not bring it up again. */
+  firedMs: number;
   /** How the exchange's last answer differed from what was asked for. */
   altered: string | null;
   lastProblem: string | null;

@@ -172,7 +172,8 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
     const expiryWallMs = state.now.wallMs + awakeSlackMs(state, market);
     out.push({ kind: 'notice', notice: { kind: 'overdue', market: name, expiryWallMs } });
   }
-  if (belief.notAfterMs === null || mayFire(state, belief)) return;
+  if (belief.notAfterMs === null || mayFire(state, belief) || belief.notAfterMs <= market.firedMs) return;
+  market.firedMs = belief.notAfterMs;
   const firedByWallMs = state.now.wallMs - (state.now.monoMs - belief.notAfterMs);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;

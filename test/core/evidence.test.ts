@@ -43,6 +43,20 @@ describe('a bot that has not been heard of yet', () => {
   });
 });
 
+test.each(['window', 'increasing'] as const)(
+  'a timer that has fired is told of once, also while requests have no answer (%s nonces)',
+  (nonce) => {
+    const driver = watched({ ttlMs: 5000 }, { markets: ['AAA:10'], nonce });
+    driver.live(4000);
+    for (let ms = 0; ms < 15_000; ms += 1000) {
+      say(driver, 'beat');
+      driver.live(1000, 20, () => {});
+    }
+    driver.live(60_000, 20, () => {});
+    expect(driver.notices('lapsed').length + driver.notices('fired').length).toBeLessThanOrEqual(2);
+  },
+);
+
 describe('evidence', () => {
   test('carries renewals for its lifetime to the millisecond, on the word of the last beat', () => {
     const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:10'] });
