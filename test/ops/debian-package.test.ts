@@ -3,12 +3,13 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, ROOT } from '../process/program.ts';
 import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
@@ -16,11 +17,12 @@ import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts
 import { bring, eventsOf } from './systemd-stage.ts';
 
 /** What Debian's Python needs to run a bot, and no more. */
+const VERSION = basename(realpathSync('/usr/bin/python3'));
 const PYTHON = [
   'python3-minimal',
-  'python3.11-minimal',
-  'libpython3.11-minimal',
-  'libpython3.11-stdlib',
+  `${VERSION}-minimal`,
+  `lib${VERSION}-minimal`,
+  `lib${VERSION}-stdlib`,
   'libexpat1',
   'zlib1g',
 ];
