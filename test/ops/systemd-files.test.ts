@@ -12,7 +12,15 @@ const FOLDER = join(ROOT, 'deploy/systemd');
 const UNITS = ['killswitchd@.service', 'trading-bot.service', 'killswitchd-exchange.service'];
 const [DAEMON = '', BOT = '', EXCHANGE = ''] = UNITS.map((name) => readFileSync(join(FOLDER, name), 'utf8'));
 const ALL = [DAEMON, BOT, EXCHANGE].join('\n');
-const GUIDE = ['### Build', '### Install', '### Start', '### Reload', '### Stop', '### Upgrade']
+const GUIDE = [
+  '### Build',
+  '### Install',
+  '### Start',
+  '### Reload',
+  '### Stop',
+  '### Upgrade',
+  '### Roll back',
+]
   .flatMap(commandsUnder)
   .join('\n');
 

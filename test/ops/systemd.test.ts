@@ -333,7 +333,16 @@ describe('the guide', () => {
     await follow('### Reload');
     await follow('### Stop');
     expect(await show('StatusText')).toBe('Stopped: no timer is armed');
+    const running = async () => {
+      await host.says(/^2 of 2 markets armed/);
+      return host.must(`readlink /proc/$(systemctl show -P MainPID ${DAEMON})/exe`);
+    };
+    const before = await host.must('readlink /opt/killswitchd');
+    await host.must(`cd /tmp && tar -xzf /srv/killswitchd.tgz && mv ${before} killswitchd-next
+      tar -czf /srv/killswitchd.tgz killswitchd-next`);
     await follow('### Upgrade');
-    await host.says(/^2 of 2 markets armed/);
+    expect(await running()).toBe('/opt/killswitchd-next/bin/node');
+    await follow('### Roll back');
+    expect(await running()).toBe(`/opt/${before}/bin/node`);
   });
 });
