@@ -123,9 +123,7 @@ function createListener(
     schemaErrorFormatter: describeMistake,
     clientErrorHandler: (error, socket) =>
       endTalk(talkOf(socket as Socket), socket as Socket, error, sources),
-    frameworkErrors: (_error, _request, reply) => {
-      refuse(reply as FastifyReply, new ControlRefusal('malformed_request', 'the path cannot be read'));
-    },
+    frameworkErrors: (_error, _request, reply) => void refuse(reply as FastifyReply, badPath()),
   });
   limitListener(app.server, options, (socket) => talkOf(socket).unanswered > 0);
   app.addHook('onRequest', async (request, reply) => {
@@ -142,7 +140,7 @@ function createListener(
       const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
       throw new ControlRefusal('too_many_requests', text);
     }
-    checkSender(request.headers, address, token);
+    letIn(request, reply, address, token);
     checkPath(request, routes.methods);
     void reply.headers(HEADERS);
     return undefined;
@@ -171,6 +169,18 @@ function createListener(
   return app;
 }
 
+/** Whoever is not let in keeps no connection: there are too few to give to strangers. Throws `ControlRefusal`. */
+function letIn(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  address: ListenAddress,
+  token: () => string | null,
+): void {
+  void reply.header('connection', 'close');
+  checkSender(headers, address, token);
+  void reply.removeHeader('connection');
+}
+
 /** Answers a request with what was wrong about it. */
 function refuser({ sources, hide = (text) => text }: ControlOptions) {
   return (reply: FastifyReply, error: unknown): FastifyReply => {
@@ -181,6 +191,9 @@ function refuser({ sources, hide = (text) => text }: ControlOptions) {
     return reply.send(errorBody(refusal.code, hide(refusal.message)));
   };
 }
+
+const badPath = () =>
+  new ControlRefusal('malformed_request', 'the path cannot be read', { connection: 'close' });
 
 const LIMITS = {
   logger: false,

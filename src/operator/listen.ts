@@ -62,7 +62,8 @@ const IDLE_MS = 10_000;
 
 /**
  * Limits the connections of a listener. One too many is closed, and so that the next finds a place, those end that have
- * said nothing so far, or nothing for 10 s. `busy` tells of a connection that somebody waits for an answer on it.
+ * not sent a whole request so far, or nothing for 10 s. `busy` tells of a connection that somebody waits for an answer
+ * on it.
  */
 export function limitConnections(
   server: Server,
@@ -71,6 +72,7 @@ export function limitConnections(
   busy: (socket: Socket) => boolean = () => false,
 ): void {
   const usedMs = new Map<Socket, number>();
+  const haveAsked = new WeakSet<Socket>();
   server.maxConnections = Math.min(MAX_CONNECTIONS, most);
   // A connection that cannot be accepted, for want of file descriptors, is no reason to end.
   server.on('error', () => {});
@@ -78,12 +80,14 @@ export function limitConnections(
     usedMs.set(socket, clock.now().monoMs);
     socket.once('close', () => usedMs.delete(socket));
   });
-  server.on('request', ({ socket }) => void usedMs.set(socket, clock.now().monoMs));
+  server.on('request', ({ socket }) => {
+    haveAsked.add(socket);
+    usedMs.set(socket, clock.now().monoMs);
+  });
   server.on('drop', () => {
     const { monoMs } = clock.now();
     for (const [socket, sinceMs] of usedMs) {
-      if (!busy(socket) && monoMs - sinceMs > (socket.bytesRead === 0 ? SILENT_MS : IDLE_MS))
-        socket.destroy();
+      if (!busy(socket) && monoMs - sinceMs > (haveAsked.has(socket) ? IDLE_MS : SILENT_MS)) socket.destroy();
     }
   });
 }

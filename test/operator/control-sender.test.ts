@@ -126,6 +126,24 @@ describe('over an address that other hosts reach', () => {
     expect((await ask('/v1/trip', name(`Bearer ${latin(TOKEN)}`))).status).toBe(200);
   });
 
+  test.each([
+    ['has no token', 'POST /v1/beat HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['says that it is a web page', 'POST /v1/beat HTTP/1.1\r\nhost: x\r\norigin: http://x\r\n\r\n'],
+    ['asks for a path that cannot be read', 'POST /%zz HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['never ends its request', 'POST /v1/beat HTTP/1.1\r\nhost: '],
+  ])('whoever %s keeps no place from those with the token', async (_, said) => {
+    const control = await start(createSpy({ bots: () => ['main'] }), ['0.0.0.0:0'], () => TOKEN);
+    const address = control.addresses[0]?.replace('0.0.0.0', '127.0.0.1');
+    const strangers = Array.from({ length: 300 }, () => dial(address));
+    for (const stranger of strangers) stranger.write(said);
+    await new Promise((resolve) => {
+      setTimeout(resolve, 500);
+    });
+    const beat = () => asker(address)('/v1/beat', name(`Bearer ${latin(TOKEN)}`)).catch(() => null);
+    // The first one may be sent away: it shows that places are wanted.
+    expect([(await beat())?.status, (await beat())?.status]).toContain(200);
+  });
+
   test('nobody is let in where there is no token, not even this host', async () => {
     const spy = createSpy();
     const control = await start(spy, ['0.0.0.0:0'], () => null);
