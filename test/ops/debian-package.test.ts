@@ -140,6 +140,12 @@ describe('the Debian package', () => {
   }, 180_000);
 
   it('guards to the end: the bot is killed, and the exchange cancels its orders', async () => {
+    // A bot that was never heard by the new process would be waited for during its startup grace.
+    await eventually('a beat to the new daemon', 20_000, async () =>
+      (await host.must('systemctl show -P StatusText killswitchd@main')).includes('gave a sign')
+        ? true
+        : null,
+    );
     const before = eventsOf(host).length;
     await host.must('systemctl kill -s KILL bot');
     const fired = await eventually('the timers to fire', 60_000, () => {
