@@ -63,6 +63,7 @@ export async function setStage(edge: Edge, clock: Clock): Promise<DemoStage> {
     manager: null,
     load: () => loadConfig(options),
     lookAtProcess: lookAtProc,
+    filesAnswer: () => Promise.resolve(true),
     rereadSecrets: () => readSecrets(env, { demo: false }),
     // The timeline says it in its own words.
     write: (bytes, done) => queueMicrotask(() => done(null, bytes.length)),

@@ -3,6 +3,7 @@ import type { Flags } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { readSecrets } from '../config/secrets.ts';
 import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
+import { createFilesAnswer } from '../daemon/files-answer.ts';
 import { VERSION } from '../version.ts';
 import { flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT } from './edge.ts';
@@ -44,6 +45,13 @@ export async function startFor(
   own: Pick<DaemonOptions, 'clock' | 'lookAtProcess' | 'ownsBot' | 'terminal' | 'write'>,
 ): Promise<Daemon | null> {
   const { config, warnings, fileHash } = found;
+  const { KILLSWITCHD_API_KEY_FILE, KILLSWITCHD_API_SECRET_FILE } = edge.env;
+  const files = [
+    config.file,
+    config.control.tokenFile,
+    KILLSWITCHD_API_KEY_FILE,
+    KILLSWITCHD_API_SECRET_FILE,
+  ];
   try {
     return await startDaemon({
       ...own,
@@ -53,6 +61,10 @@ export async function startFor(
       version: VERSION,
       nodeVersion: edge.nodeVersion,
       manager: edge.serviceManager?.() ?? null,
+      filesAnswer: createFilesAnswer(
+        own.clock,
+        files.filter((path) => path !== null && path !== undefined),
+      ),
       load: () => loadConfig(options),
       rereadSecrets: () => readSecrets(edge.env, { demo: config.embeddedExchange }),
     });

@@ -35,6 +35,8 @@ export interface DaemonOptions {
   readonly manager: ServiceManager | null;
   /** Reads the whole configuration again, for a reload. */
   readonly load: () => Loaded;
+  /** Whether the file systems of the configuration and of the secrets answer: reading them holds up the loop. */
+  readonly filesAnswer: () => Promise<boolean>;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
   readonly rereadSecrets: () => SecretsRead;
   /** For `exec`: the bot is a child of this process, and ends before the timers do. */
@@ -191,6 +193,7 @@ function createService(options: DaemonOptions, parts: Parts) {
     supervision,
     config,
     fileHash: options.fileHash,
+    filesAnswer: options.filesAnswer,
     load: options.load,
     hide: secrets.hide,
     async apply(next) {

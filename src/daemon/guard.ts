@@ -20,6 +20,8 @@ export interface GuardOptions {
   readonly secrets: SecretsInForce;
   readonly telling: Telling;
   readonly log: Log;
+  /** Whether the file systems of the secret files answer. */
+  readonly filesAnswer: () => Promise<boolean>;
   /** Reads the secret files again; asked whenever the exchange refuses the key, and every second until it does not. */
   readonly rereadSecrets: () => SecretsRead;
 }
@@ -35,9 +37,13 @@ export interface Guard {
 }
 
 /** Reads the secret files again, and says what has changed. */
-function createReread({ secrets, log, rereadSecrets }: GuardOptions, changed: () => void): () => void {
+function createReread(
+  { secrets, log, filesAnswer, rereadSecrets }: GuardOptions,
+  changed: () => void,
+): () => Promise<void> {
   let problems = '';
-  return () => {
+  return async () => {
+    if (!(await filesAnswer())) return;
     const read = rereadSecrets();
     const found = read.kind === 'ok' ? '' : read.problems.join(' ');
     // Read every second, and said once.
@@ -92,7 +98,7 @@ export function createGuard(options: GuardOptions): Guard {
   });
   const tellPace = createPaceTold(options.log, () => keeper.snapshot());
   const reread = createReread(options, () => keeper.credentialsChanged());
-  const keyWatch = createKeyWatch(clock, reread);
+  const keyWatch = createKeyWatch(clock, () => void reread());
   const keeper = createKeeper({
     settings,
     clock,

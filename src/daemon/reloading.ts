@@ -16,6 +16,8 @@ export interface ReloadingOptions {
   readonly config: () => Config;
   /** SHA-256 of the bytes of the file that the first configuration was read from, in hex; null without one. */
   readonly fileHash: string | null;
+  /** Whether the file systems of what `load` reads answer: reading holds up the loop. */
+  readonly filesAnswer: () => Promise<boolean>;
   /** Reads everything again: file, environment, secrets. */
   readonly load: () => Loaded;
   /** Puts the new configuration in force. */
@@ -59,6 +61,9 @@ const LONGEST_RETRY_MS = 300_000;
 type Taken = Exclude<ReloadReport, { kind: 'applied' }> | Omit<Applied, 'progress'>;
 type Applied = Extract<ReloadReport, { kind: 'applied' }>;
 
+const HANGS =
+  'the file system of the configuration, of a secret or of a token does not answer: nothing is read, and what is in force stays';
+
 const STOPPING: Taken = {
   kind: 'rejected',
   problems: ['the daemon stops: nothing is reloaded any more'],
@@ -76,6 +81,7 @@ export function createReloading(options: ReloadingOptions): Reloading {
   const poll = createPoll(options, () => reload('poll', 0));
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
+    if (!(await options.filesAnswer())) return reject(trigger, [HANGS]);
     // The poll has looked twice already.
     if (trigger !== 'poll' && !(await isWritten(options))) {
       return reject(trigger, ['the configuration file is being written: it was another one at each look']);
@@ -171,6 +177,11 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadRepor
     retry = kind === 'rejected' ? { gapMs, atMs: clock.now().monoMs + gapMs } : null;
   }
   async function turn(): Promise<void> {
+    if (config().reload.pollSeconds > 0 && !(await options.filesAnswer())) {
+      cancel = null;
+      follow();
+      return;
+    }
     const found = config().reload.pollSeconds === 0 ? null : look(config());
     const wasSeen = seen === found;
     seen = found;

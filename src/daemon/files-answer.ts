@@ -1,0 +1,33 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { Clock } from '../ports.ts';
+
+const ANSWER_WITHIN_MS = 5000;
+
+/**
+ * Whether the file systems of `paths` answer within 5 s; a file that is missing is an answer. The threads of libuv open
+ * the files: one that hangs holds up a thread, and not the loop. A look that hangs is the look of later questions too, so
+ * that no more than one thread waits for each file.
+ */
+export function createFilesAnswer(clock: Clock, paths: readonly string[]): () => Promise<boolean> {
+  let looks: Promise<true> | null = null;
+  return async () => {
+    looks ??= Promise.all(paths.map(look)).then(() => {
+      looks = null;
+      return true;
+    });
+    const timeout = Promise.withResolvers<false>();
+    const cancel = clock.after(ANSWER_WITHIN_MS, () => timeout.resolve(false));
+    return Promise.race([looks, timeout.promise]).finally(cancel);
+  };
+}
+
+async function look(path: string): Promise<void> {
+  try {
+    // Without a wait for the writer of a pipe.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    if ((await file.stat()).isFile()) await file.read(Buffer.alloc(1), 0, 1, 0);
+  } catch {
+    // Whoever reads the file says why it cannot be read.
+  }
+}
