@@ -59,6 +59,16 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     expect(daemon.stdout()).not.toContain(next);
   });
 
+  test('waits until the file is the same at two looks: what is half written deletes no timer', async (context) => {
+    const { exchange, daemon, content, ask } = await play(context);
+    writeFileSync(daemon.configFile, JSON.stringify({ ...content, markets: ['AAA_USDT'] }));
+    const reply = ask('/v1/reload');
+    await sleep(50);
+    writeFileSync(daemon.configFile, JSON.stringify(content));
+    expect((await reply).body).toEqual({ result: 'unchanged' });
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toEqual([]);
+  });
+
   test('takes a token over that was replaced in its file', async (context) => {
     const tokens = ['the-first-token-of-the-test', 'the-second-token-of-the-test'] as const;
     const stage = stageFor(context);
