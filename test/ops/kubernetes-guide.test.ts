@@ -94,6 +94,8 @@ const DOCKER_FLAGS = [
   '--security-opt',
   '--stop-timeout',
   '--env',
+  '--profile',
+  '--build',
 ];
 
 /** Commands of kubectl that are two words. */

@@ -18,6 +18,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'apt install ./build/killswitchd_*_amd64.deb': 'test/ops/debian-package.test.ts',
   'docker compose --profile simulated up --build': 'test/ops/compose.test.ts',
   'npm run check    # format, types, lint, dead code': '.ci/run',
+  'npm run killswitchd -- exec --embedded-exchange --markets BTC_USDT \\': 'test/process/first-steps.test.ts',
   "import ccxt from 'ccxt';": 'test/ops/ccxt.test.ts',
   'const { BOT_API_KEY, BOT_API_SECRET } = process.env;': 'test/ops/recipes.test.ts',
   "import { createClient, ERROR_CODES, isClientError } from 'killswitchd';": 'test/library/package.test.ts',
@@ -34,7 +35,11 @@ const PROGRAMS = ['sh', 'js', 'ts', 'python'];
 
 /** What is cut short here: commands that run until they are ended, and long searches. */
 const SHORTER: readonly (readonly [RegExp, string])[] = [
-  [/^(killswitchd (?:run|exchange|exec) .*)$/gm, 'ended_by_term $1'],
+  // No bot beats beside `run` here, and a stop deletes only for a bot that lives.
+  [/^(killswitchd run .*)$/gm, 'ended_by_term env KILLSWITCHD_LIVENESS_MODE=none $1'],
+  [/^(killswitchd (?:exchange|exec) .*)$/gm, 'ended_by_term $1'],
+  // It takes minutes.
+  [/^npm run mutate -- .*$/gm, 'npm run mutate -- --help'],
   [
     /^curl -N (.*)$/gm,
     'curl -sS -N --max-time 2 $1 > events.txt || [ $? = 28 ]; grep -q "^data:" events.txt',
@@ -124,8 +129,7 @@ function folderOf(directory: string, url: string): string {
   const config = {
     exchange: { baseUrls: [url] },
     markets: ['LTC_USDT'],
-    // No bot beats in this folder, and a stop deletes only for a bot that lives.
-    liveness: { mode: 'none' },
+    liveness: { mode: 'beat' },
     web: { listen: ['127.0.0.1:0'] },
     control: { listen: [`unix:${folder}/other.sock`] },
   };
