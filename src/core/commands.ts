@@ -264,10 +264,9 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
   return mayExist ? 'policy' : null;
 }
 
-/** The stop wrote a delete that nobody has confirmed, and its bot failed after that. */
-function triedToDelete({ phase }: CoreState, { belief }: MarketState): boolean {
-  if (phase.kind !== 'stopping') return false;
-  return belief.writes.some(({ purpose, at }) => purpose === 'delete' && at.monoMs >= phase.startedMs);
+/** The stop wrote a delete that nobody has confirmed, or that was refused, and its bot failed after that. */
+function triedToDelete({ phase }: CoreState, { lastDeleteMs }: MarketState): boolean {
+  return phase.kind === 'stopping' && lastDeleteMs >= phase.startedMs;
 }
 
 /** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began. */

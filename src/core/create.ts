@@ -92,6 +92,7 @@ export function createMarket(state: CoreState, settings: MarketSettings, index: 
     nextMs: monoMs,
     askedMs: monoMs,
     lastWrittenMs: Number.NEGATIVE_INFINITY,
+    lastDeleteMs: Number.NEGATIVE_INFINITY,
     cycleSinceMs: null,
     answerMs: null,
     streak: 0,
@@ -131,6 +132,7 @@ function createBase(url: string, index: number, now: Instant): BaseState {
     nextPingMs: now.monoMs,
     failures: 0,
     lastAnswerMs: now.monoMs,
+    provenMs: Number.NEGATIVE_INFINITY,
     outage: null,
   };
 }

@@ -35,7 +35,7 @@ const LISTEN_MS = 5000;
 const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
 
-/** An answer may take this many times as long as the slow market's answers did, and is waited for no longer. */
+/** An answer may take this many times as long as the market's answers did, and is waited for no longer. */
 const LATE = 1.25;
 
 /** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
@@ -74,9 +74,13 @@ function pressingUntil(state: CoreState, due: readonly MarketState[]): number {
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
   order(state);
+  endLongLanes(state);
   const { refused } = state.key;
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
-  for (const [market, base] of probes) if (!send(state, market, base, true, out)) return;
+  for (const [market, base] of probes) {
+    if (!send(state, market, base, true, out)) return;
+    noteProbe(state, market, base);
+  }
   const left: MarketState[] = [];
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market) || probes.has(market)) continue;
@@ -148,9 +152,11 @@ function send(
     hurryUp(state, before, out);
     return true;
   }
-  // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way.
-  const givesWay = open.length < MOST_OPEN ? undefined : open[1];
-  const overdueMs = Math.max(SHORTEST_GAP_MS, 1.5 * (market.answerMs ?? 0));
+  // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way;
+  // but where a newer one was confirmed, nothing is left to learn from the oldest, and most likely it is lost.
+  const isLearnt = isOvertaken(market, open[0]);
+  const givesWay = open.length < MOST_OPEN ? undefined : open[isLearnt ? 0 : 1];
+  const overdueMs = Math.max(SHORTEST_GAP_MS, (isLearnt ? LATE : 1.5) * (market.answerMs ?? 0));
   if (givesWay !== undefined && ageMs(state, givesWay) < overdueMs) {
     state.nextDueMs = Math.min(state.nextDueMs, givesWay.at.monoMs + overdueMs);
     return true;
@@ -165,6 +171,13 @@ function send(
   if (givesWay !== undefined) giveUp(givesWay, out);
   write(state, market, { purpose, base: base.index, fresh, laneMs }, out);
   return true;
+}
+
+/** A newer request of its market was confirmed: nothing that it is answered says anything about now. */
+export function isOvertaken({ belief }: MarketState, attempt: Attempt | undefined): boolean {
+  return (
+    attempt !== undefined && belief.writes.some(({ id, status }) => status === 'confirmed' && id > attempt.id)
+  );
 }
 
 /** What another request of its market waits for is listened to for a few answer times only. */
@@ -252,15 +265,30 @@ function hasLane(
     return true;
   }
   const patienceMs = lanePatienceMs(state.answerMs);
-  const waitsLong = (state.now.monoMs - market.nextMs) * 2 < leftToSaveMs(state, market);
   for (const holder of open) {
-    const isLong = holder.laneMs > patienceMs && waitsLong;
+    const isLong = holder.laneMs > patienceMs;
     const waitMs = isLong ? holder.laneMs : Math.min(holder.laneMs, laneMs > 0 ? patienceMs : 0);
     if (ageMs(state, holder) >= waitMs) continue;
     state.nextDueMs = Math.min(state.nextDueMs, holder.at.monoMs + waitMs);
     return false;
   }
   return true;
+}
+
+/**
+ * Once another market has waited for a third of its slack, nobody waits for the slow market's answer any longer: the
+ * request is overtaken then, and whoever else is due goes in the order of the deadlines.
+ */
+function endLongLanes(state: CoreState): void {
+  const patienceMs = lanePatienceMs(state.answerMs);
+  for (const holder of state.attempts) {
+    if (holder.laneMs <= patienceMs) continue;
+    const hasWaited = state.queue.some(
+      (market) =>
+        market !== holder.market && (state.now.monoMs - market.nextMs) * 2 >= leftToSaveMs(state, market),
+    );
+    if (hasWaited) holder.laneMs = patienceMs;
+  }
 }
 
 /** Its answer is not waited for any longer; it may still be carried out. */
@@ -333,13 +361,20 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
       continue;
     }
     const market = chooseProbe(state, (one) => !probes.has(one) && (standsIn || hasFailed(state, one)));
-    if (market === null) continue;
-    probes.set(market, base);
-    market.probes += 1;
+    if (market !== null) probes.set(market, base);
+  }
+  return probes;
+}
+
+/** A probe that had to wait for a lane or a token has not been made yet. */
+function noteProbe(state: CoreState, market: MarketState, { outage }: BaseState): void {
+  market.probes += 1;
+  if (state.key.refused !== null) {
+    state.key.nextProbeMs = state.now.monoMs + gapToKeyProbeMs(state);
+  } else if (outage !== null) {
     outage.probes += 1;
     outage.probedMs = state.now.monoMs;
   }
-  return probes;
 }
 
 /** As often as the most urgent of those that wait for the probe by now would have tried by itself since the last one. */
@@ -384,11 +419,7 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const market = isDueNow ? chooseProbe(state, () => true) : null;
   const bases = usableBases(state);
   const base = bases[key.refusals % bases.length];
-  if (market !== null && base !== undefined) {
-    probe.set(market, base);
-    market.probes += 1;
-    key.nextProbeMs = state.now.monoMs + gapToKeyProbeMs(state);
-  }
+  if (market !== null && base !== undefined) probe.set(market, base);
   state.nextDueMs = Math.min(
     state.nextDueMs,
     isDueNow && market === null ? state.now.monoMs + SHORTEST_GAP_MS : key.nextProbeMs,
@@ -447,6 +478,7 @@ function write(
   state.nextAttemptId += 1;
   state.attempts.push(attempt);
   market.lastWrittenMs = monoMs;
+  if (purpose === 'delete') market.lastDeleteMs = monoMs;
   market.askedMs = Number.NEGATIVE_INFINITY;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
   believeWritten(state, attempt);

@@ -29,9 +29,9 @@ export function schedule(state: CoreState, market: MarketState): void {
   state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
 }
 
-/** Somebody wants an attempt now: a command, the end of an outage, a ping that is answered again. */
-export function askFor(state: CoreState, market: MarketState): void {
-  market.askedMs = state.now.monoMs;
+/** Somebody wants an attempt now, or soon: a command, the end of an outage, a ping that is answered again. */
+export function askFor(state: CoreState, market: MarketState, atMs = state.now.monoMs): void {
+  market.askedMs = atMs;
   schedule(state, market);
 }
 

@@ -1,5 +1,5 @@
 import { believeApplied, believeDeleted, believeNotApplied, believeUnknown, isRepeated } from './belief.ts';
-import { gapToKeyProbeMs, giveUp, silentMs } from './dispatch.ts';
+import { gapToKeyProbeMs, giveUp, isOvertaken, silentMs } from './dispatch.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { follow } from './goal.ts';
 import { askFor, schedule, UNPROTECTED_GAP_MS } from './next.ts';
@@ -22,8 +22,10 @@ const FAILURES = 3;
 const RECOVERY_PING_MS = 500;
 /** A stale nonce is answered with a new one at once, this many times in a row, and after that at the usual distance. */
 const NONCE_RETRIES = 3;
-/** An outage that ends sooner is a flapping exchange: who hurried after each would make a storm. */
+/** An outage that ends sooner is a flapping exchange: who hurried at once after each would make a storm. */
 const HURRIES_FROM_MS = 500;
+/** After such an outage the next attempt keeps this distance from the last one: no more than the shortest cadence. */
+const FLAPPING_GAP_MS = 900;
 /** A probe of the key that got no answer is repeated after this. */
 const UNHEARD_PROBE_MS = 10_000;
 
@@ -201,9 +203,9 @@ export function holdAfterLapse(state: CoreState, market: MarketState, out: Effec
 /** An attempt came to nothing: what that means for belief, market, address and key. */
 function fail(state: CoreState, base: BaseState, attempt: Attempt, outcome: Failed, out: Effect[]): void {
   const { market } = attempt;
-  const wasOvertaken = market.belief.writes.some(
-    ({ id, status }) => status === 'confirmed' && id > attempt.id,
-  );
+  // What the end of an outage gave up was written in it: the market was asked for again, and that counts.
+  const wasGivenUp = attempt.status === 'abandoned' && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS;
+  const wasOvertaken = wasGivenUp || isOvertaken(market, attempt);
   if (mayHaveBeenApplied(outcome)) believeUnknown(state, attempt);
   else believeNotApplied(state, attempt);
   market.stats.failures += 1;
@@ -375,6 +377,7 @@ function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effe
   if (base.outage === null) return;
   const { sinceMs, probes } = base.outage;
   base.outage = null;
+  base.provenMs = at.monoMs;
   const lastedMs = state.now.monoMs - sinceMs;
   out.push({
     kind: 'notice',
@@ -382,16 +385,19 @@ function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effe
   });
   // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
   for (const attempt of state.attempts) {
-    if (attempt.base === base.index && attempt.at.monoMs < at.monoMs - SHORTEST_GAP_MS) giveUp(attempt, out);
+    if (attempt.base === base.index && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS)
+      giveUp(attempt, out);
   }
   for (const market of state.markets) {
     market.probes = 0;
     if (market.cycleSinceMs === null || market.refusals > 0) continue;
-    // What is on its way, or was just given up, may never be answered. Who has an answer keeps its gap through a short outage.
+    // What is on its way, or was just given up, may never be answered.
     const newest = market.belief.writes.at(-1)?.status;
     const isUnanswered = newest === 'open' || newest === 'abandoned';
-    if (isUnanswered || (lastedMs >= HURRIES_FROM_MS && market.lastWrittenMs < at.monoMs))
-      askFor(state, market);
+    if (!isUnanswered && market.lastWrittenMs >= at.monoMs) continue;
+    const isShort = !isUnanswered && lastedMs < HURRIES_FROM_MS;
+    const atMs = isShort ? market.lastWrittenMs + FLAPPING_GAP_MS : state.now.monoMs;
+    if (!isShort || atMs < market.nextMs) askFor(state, market, atMs);
   }
 }
 

@@ -27,7 +27,7 @@ export interface Attempt {
   /** Stalls seen before it was written: a request from before a stall may not leave after it. */
   readonly epoch: number;
   /** With rising nonces the next request waits for its answer for this long. */
-  readonly laneMs: number;
+  laneMs: number;
   /** Monotonic time at which it is given up. */
   deadlineMs: number;
   /**
@@ -91,6 +91,8 @@ export interface MarketState {
   /** Somebody asked for an attempt at this monotonic time: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
   askedMs: number;
   lastWrittenMs: number;
+  /** Its last delete was written then, whatever became of it. */
+  lastDeleteMs: number;
   /** When the renewal that is being worked on first became due; null while there is none. */
   cycleSinceMs: number | null;
   /** How long its answers take: rises at once, falls slowly. Null before the first answer. */
@@ -129,6 +131,8 @@ export interface BaseState {
   /** Failures since the last answer of the API. */
   failures: number;
   lastAnswerMs: number;
+  /** When the request was written whose answer ended the last outage. */
+  provenMs: number;
   /** Nothing answers: markets that have failed themselves leave it to one half-open probe at a time. */
   outage: { readonly sinceMs: number; probes: number; probedMs: number } | null;
 }
