@@ -319,6 +319,8 @@ export interface MarketLog {
   /** Its newest attempt, its newest renewal on the wire, and its newest confirmed one. */
   triedMs: number;
   renewedMs: number;
+  /** When the last three renewals left, the oldest first. */
+  lastThreeMs: readonly number[];
   confirmedMs: number;
   /**
    * When renewals left after that one did, on the monotonic clock of their host: all that could have kept the timer. One
@@ -353,6 +355,7 @@ export function createWireLog(nowMs: () => number): WireLog {
     const log = markets.get(market) ?? {
       triedMs: never,
       renewedMs: never,
+      lastThreeMs: [],
       confirmedMs: never,
       later: [],
       answerMs: 0,
@@ -367,6 +370,7 @@ export function createWireLog(nowMs: () => number): WireLog {
       if (!renews) return;
       const log = of(by, market);
       log.renewedMs = nowMs();
+      log.lastThreeMs = [...log.lastThreeMs, nowMs()].slice(-3);
       log.later = [...log.later, by.clock.now().monoMs];
     },
     onNotice(by, notice) {
@@ -378,6 +382,8 @@ export function createWireLog(nowMs: () => number): WireLog {
         const known = of(by, notice.market);
         known.answerMs = Math.max(notice.durationMs, (known.answerMs + notice.durationMs) / 2);
       }
+      // What a reload brings back after that was never armed.
+      if (notice.kind === 'removed') of(by, notice.market).confirmedMs = Number.NEGATIVE_INFINITY;
       if (notice.kind !== 'renewed') return;
       const log = of(by, notice.market);
       log.confirmedMs = nowMs();

@@ -136,6 +136,8 @@ export interface FleetOptions {
   readonly plan: Plan;
   /** The markets as they are configured now, as this daemon sees them. */
   readonly markets: (daemon: number) => Shared;
+  /** Tells the daemon and the judge about a changed configuration. */
+  readonly reload: (daemon: number) => void;
   readonly timeline: Timeline;
   readonly server: SimulatedServer;
   readonly judge: Judge;
@@ -229,7 +231,7 @@ export function createFleet(options: FleetOptions): Fleet {
     rebudget(host, requests) {
       host.clock.whenRunning(() => {
         budgets[host.daemon] = requests;
-        host.keeper.reload(host.configure(options.markets(host.daemon)));
+        options.reload(host.daemon);
       });
     },
     halt: halts.plan,

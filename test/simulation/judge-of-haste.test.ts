@@ -134,6 +134,24 @@ describe('invariants 10 and 12, isolation: a judge sees', () => {
     ]);
   });
 
+  it('more patience where three requests of its own are on their way to a slow exchange', () => {
+    const slow = { kind: 'slow-body', atMs: 0, forMs: 180_000, sizeMs: 4000, target: 0 } as const;
+    const short = [market({ timeoutSeconds: 10 })];
+    const room = createCourtroom(
+      calm({ nonce: 'window', markets: short, faultyMs: 180_000, wider: true, faults: [fault(slow)] }),
+    );
+    const writeAt = (untilMs: number) => {
+      for (; room.nowMs() < untilMs; room.pass(Math.min(2000, untilMs - room.nowMs()))) room.beat();
+      room.judge.onWrite(room.sent(10));
+      return room.findings();
+    };
+    for (const atMs of [20_000, 21_000, 22_000]) writeAt(atMs);
+    // Due at 23 s; the renewal of 20 s was answered at 24 s.
+    expect(writeAt(24_600)).toEqual([]);
+    // Due at 25.6 s; the renewal of 21 s was answered before that.
+    expect(writeAt(27_200)).toEqual([`12 isolation: M0_USDT: ${DAEMON} renewed it 1600 ms after it was due`]);
+  });
+
   it('nothing wrong with one that its own requests, or a stall, have delayed', () => {
     for (const kind of ['black-hole', 'stall'] as const)
       expect(late(1500, { faults: [fault({ kind, atMs: 50_000, target: 0 })] })).toEqual([]);

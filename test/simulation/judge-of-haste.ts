@@ -117,6 +117,14 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
     if (!oneByOne) return 0;
     return MOST_IN_FLIGHT * sick * patienceMs;
   }
+  /**
+   * When the oldest of the last three renewals has its answer, as the plan says. No more than three requests of a market
+   * are on their way: where its own answers take long, the next one leaves when the oldest was answered.
+   */
+  function answeredMs(by: Incarnation, market: string): number {
+    const oldestMs = log.of(by, market).lastThreeMs.at(-MOST_IN_FLIGHT) ?? Number.NEGATIVE_INFINITY;
+    return oldestMs + 1.5 * plan.roundTripMs + slowMs(plan, market);
+  }
   /** Nothing was asked of the daemon since then but to guard the market, and its bot lived. */
   function wasGuarded(by: Incarnation, { market, bot, changedMs }: Truth, fromMs: number): boolean {
     const since = Math.max(changedMs, intents.guardedSinceMs(by, market), evidence.freshSinceMs(by, bot));
@@ -130,7 +138,7 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
       const { renewedMs: fromMs } = log.of(by, truth.market);
       if (!promised || fromMs === Number.NEGATIVE_INFINITY) return;
       const ownMs = longestPeriodMs(plan, truth);
-      const lateMs = nowMs() - fromMs - ownMs;
+      const lateMs = nowMs() - Math.max(fromMs + ownMs, answeredMs(by, truth.market));
       if (lateMs <= leastMs || lateMs <= leastMs + neighboursMs(truth, ownMs, fromMs)) return;
       if (!wasGuarded(by, truth, fromMs) || !isQuiet(plan, truth.market, fromMs - QUIET_MS, nowMs())) return;
       blame(

@@ -8,6 +8,8 @@ import type { Timeline } from './virtual-clock.ts';
 export interface Operators {
   /** As this daemon sees them. */
   readonly markets: (daemon: number) => Shared;
+  /** Tells a daemon, or all of them, that its configuration has changed. */
+  readonly reload: (daemon?: number) => void;
   changeTimeout(market: number, timeoutSeconds: number): void;
   /** Takes the market out of the configuration, and brings it back after `forMs`. */
   remove(market: number, forMs: number): void;
@@ -60,6 +62,7 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
 
   return {
     markets,
+    reload,
     changeTimeout(index, timeoutSeconds) {
       const wish = wishes[index];
       if (wish === undefined) return;

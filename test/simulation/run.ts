@@ -53,6 +53,7 @@ export function runPlan(plan: Plan, options: RunOptions = {}): RunResult {
   const fleet: Fleet = createFleet({
     plan,
     markets: operators.markets,
+    reload: operators.reload,
     timeline,
     server,
     judge,
