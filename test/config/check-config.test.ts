@@ -58,7 +58,9 @@ describe('check-config', () => {
       'Bot: liveness mode beat: it beats at unix:/run/killswitchd/control.sock; a sign of life counts for 15 s, the first may take 60 s.',
     );
     expect(out).toContain('Control: unix:/run/killswitchd/control.sock.');
-    expect(out).not.toContain('Warning');
+    // Another test, or whoever develops here, may run a daemon at the usual port.
+    const warnings = out.split('\n').filter((line) => line.startsWith('Warning'));
+    expect(warnings.filter((line) => !line.includes('a killswitchd runs there'))).toEqual([]);
   });
 
   it('promises the cadence that the daemon begins with, also where the limit is what decides it', async () => {
