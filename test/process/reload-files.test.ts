@@ -258,6 +258,8 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
       JSON.stringify({ ...content, markets: ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'] }),
     );
     await exchange.event('timer-armed', 10_000, ({ market }) => market === 'CCC_USDT');
+    // The timer is armed before the line of the log is written.
+    await eventually('the line of the reload', 10_000, () => daemon.logged('reload-applied')[0] ?? null);
     expect(daemon.logged('reload-applied')).toHaveLength(1);
     expect(ofKind(await exchange.events(), 'timer-deleted')).toEqual([]);
   });
