@@ -27,9 +27,8 @@ export interface SupervisionOptions {
 
 /** The status line is at most this old, also where no watchdog asks for more. */
 const TELL_EVERY_MS = 5000;
-/** The same while a market waits for its timer, and how often it is looked whether one still does. */
+/** The same while a market waits for its timer. Whether one still does is looked at every step, and told at once. */
 const WAITING_EVERY_MS = 1000;
-const LOOK_EVERY_MS = 100;
 /** The manager must hear at least twice per timeout of its watchdog; once more leaves room for a message that is lost. */
 const PINGS_PER_WATCHDOG = 3;
 /** While the daemon stops, it is given so much time from each message on: as long as the loop turns. */
@@ -59,7 +58,6 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
     (manager.watchdogMs ?? Number.POSITIVE_INFINITY) / PINGS_PER_WATCHDOG,
   );
   let stage: 'starting' | 'running' | 'stopping' | 'stopped' = 'starting';
-  let lookAtMs = Number.NEGATIVE_INFINITY;
   let tellAtMs = Number.NEGATIVE_INFINITY;
   let isWaiting = false;
   let warned = false;
@@ -76,14 +74,11 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
   return {
     turned() {
       const { monoMs } = clock.now();
-      if (stage === 'stopped' || monoMs < lookAtMs) return;
+      if (stage === 'stopped' || (monoMs < tellAtMs && !isWaiting)) return;
       const seen = summary();
-      const wasWaiting = isWaiting;
       isWaiting = seen.waiting !== null;
-      if (isWaiting) lookAtMs = monoMs + LOOK_EVERY_MS;
-      if (monoMs < tellAtMs && (isWaiting || !wasWaiting)) return;
+      if (monoMs < tellAtMs && isWaiting) return;
       tellAtMs = monoMs + Math.min(everyMs, isWaiting ? WAITING_EVERY_MS : TELL_EVERY_MS);
-      if (!isWaiting) lookAtMs = tellAtMs;
       if (stage === 'stopping') tell(['WATCHDOG=1', extend], describeStop(seen));
       else tell(stage === 'starting' ? ['READY=1', 'WATCHDOG=1'] : ['WATCHDOG=1'], describeStatus(seen));
       if (stage === 'starting') stage = 'running';
