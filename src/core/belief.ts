@@ -1,12 +1,14 @@
 import type { ServerTimer } from './events.ts';
 import type { Certainty } from './notice.ts';
 import { ROUNDING_MS, TRIP_MS } from './promise.ts';
-import { type Attempt, type Belief, type CoreState, type MarketState, momentOf } from './state.ts';
+import { type Attempt, type Belief, type CoreState, type MarketState, momentOf, type Told } from './state.ts';
 
 /** Clocks of two hosts drift apart by at most this share: belief gives it away on both sides. */
 const DRIFT = 200e-6;
-/** The same stamps again so long after the answer that told them are an old answer, and not a new timer. */
-const REPEATED_STAMPS_MS = 2000;
+/** A request written so long after an answer does not get the same stamps, which are whole seconds, from a new timer. */
+const REPEATED_STAMPS_MS = 1500;
+/** Each cache between here and the exchange may repeat an answer of its own. */
+const STAMPS_KEPT = 4;
 
 /**
  * Folds what is known of a market's timer from the requests that can decide about it. Two rules hold all of it:
@@ -143,15 +145,14 @@ export interface Confirmation {
 }
 
 /** Does the exchange repeat an earlier answer, as a cache does? Stamps that stand still are no confirmation. */
-export function isRepeated({ belief }: MarketState, attempt: Attempt, timer: ServerTimer): boolean {
-  const { server, writes } = belief;
-  if (server === null || attempt.purpose === 'delete') return false;
-  const last = writes.findLast(({ status, purpose }) => status === 'confirmed' && purpose !== 'delete');
-  return (
-    last !== undefined &&
-    attempt.at.monoMs - last.untilMs > REPEATED_STAMPS_MS &&
-    timer.startTime === server.startTime &&
-    timer.cancellationTime === server.cancellationTime
+export function isRepeated({ belief }: MarketState, { purpose, at }: Attempt, timer: ServerTimer): boolean {
+  const before = toldBefore(belief, timer);
+  return purpose !== 'delete' && before !== undefined && at.monoMs - before.atMs > REPEATED_STAMPS_MS;
+}
+
+function toldBefore({ told }: Belief, { startTime, cancellationTime }: ServerTimer): Told | undefined {
+  return told.find(
+    (stamps) => stamps.startTime === startTime && stamps.cancellationTime === cancellationTime,
   );
 }
 
@@ -166,6 +167,13 @@ export function believeApplied(state: CoreState, attempt: Attempt, timer: Server
   const lapse = judgeLapse(state, belief, timer, unresolved);
   // By the stamps and not by the numbers: in a nonce window an older request may be carried out behind a newer one.
   belief.server = newestStamps(belief.server, timer);
+  if (toldBefore(belief, timer) === undefined) {
+    const { startTime, cancellationTime } = timer;
+    belief.told = [
+      ...belief.told.slice(1 - STAMPS_KEPT),
+      { startTime, cancellationTime, atMs: state.now.monoMs },
+    ];
+  }
   attempt.status = 'confirmed';
   attempt.untilMs = state.now.monoMs;
   attempt.shortestMs = Math.max(0, Math.min(askedMs, grantedMs));

@@ -81,7 +81,7 @@ export function createMarket(state: CoreState, settings: MarketSettings, index: 
   const market: MarketState = {
     settings,
     index,
-    belief: { writes: [], server: null, notBefore: null, notAfterMs: null },
+    belief: { writes: [], server: null, told: [], notBefore: null, notAfterMs: null },
     hold: null,
     leaving: null,
     goal: 'guard',

@@ -44,12 +44,21 @@ export interface Attempt {
   longestMs: number;
 }
 
+/** Stamps of a timer, Unix seconds of the exchange's clock, and when an answer told them first, monotonic. */
+export interface Told {
+  readonly startTime: number;
+  readonly cancellationTime: number;
+  readonly atMs: number;
+}
+
 /** What is known of a market's timer at the exchange: the requests that decide about it, and what follows from them. */
 export interface Belief {
   /** The oldest first. */
   writes: Attempt[];
   /** The stamps of the newest timer, Unix seconds of the exchange's clock; null where its firing would be no lapse. */
   server: { readonly startTime: number; readonly cancellationTime: number } | null;
+  /** The last stamps that answers told, the oldest first. They outlive the timer: an answer may be repeated long after. */
+  told: readonly Told[];
   /** Folded from `writes` by `bounds`: until when the timer is surely armed, on both clocks; null where nothing is sure. */
   notBefore: { readonly lifeMs: number; readonly awakeMs: number } | null;
   /** And the monotonic time by which a timer that may exist has surely fired; null where surely none exists. */
