@@ -57,16 +57,12 @@ export type Caller = <Arguments, T>(call: Call<Arguments, T>, options: CallOptio
 /** The longest that a timer of the runtime waits. */
 const LONGEST_MS = 2_147_483_647;
 
-/** Waits of 0.1 to 0.2, 0.2 to 0.4 and 0.4 to 0.8 s. Every option is given: the defaults go on for 17 minutes. */
+/** Waits of 0.1 to 0.2, 0.2 to 0.4 and 0.4 to 0.8 s. */
 const BACKOFF = {
   retries: 3,
-  factor: 2,
   minTimeout: 100,
   maxTimeout: 1_000,
   randomize: true,
-  unref: false,
-  onFailedAttempt: () => undefined,
-  shouldConsumeRetry: () => true,
 } as const;
 
 /** The time of a call in milliseconds. Throws an ArgumentError where no timer can wait for it. */

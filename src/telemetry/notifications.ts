@@ -51,12 +51,10 @@ const MOST_MARKETS = 20;
 /** A message is tried for about an hour: the way to the receiver may be away as long as that to the exchange. */
 const BACKOFF = {
   retries: 65,
-  factor: 2,
   minTimeout: 1000,
   maxTimeout: 60_000,
   randomize: true,
   unref: true,
-  shouldConsumeRetry: () => true,
 } as const;
 /** A wall clock that went back by more would hold the pace up. */
 const STEP_BACK_MS = 1000;
