@@ -5,7 +5,7 @@ import { addRoutes, type Pages } from '../../src/operator/routes.ts';
 import { describeStatus } from '../../src/operator/status.ts';
 import { createSpy } from '../operator/control-fixture.ts';
 import { sampleSnapshot } from '../operator/sample-snapshot.ts';
-import type { Schema } from './openapi-exchange.ts';
+import { headOf, type Schema } from './openapi-exchange.ts';
 
 /** A route as a listener registers it, with the schemas by which its requests are checked. */
 interface Route {
@@ -172,14 +172,14 @@ export async function daemonDocument() {
   );
   const codes = REFUSALS.map((code) => ({ code, status: new ControlRefusal(code, '').status }));
   return {
-    openapi: '3.1.0',
-    info: {
-      title: 'killswitchd',
-      version: '1',
-      description: 'The read-only web listener, and the control listener under /v1. See docs/http.md.',
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-    },
-    servers: [{ url: 'http://127.0.0.1:17477', description: 'web.listen, unless configured otherwise' }],
+    ...headOf(
+      {
+        title: 'killswitchd',
+        version: '1',
+        description: 'The read-only web listener, and the control listener under /v1. See docs/http.md.',
+      },
+      { url: 'http://127.0.0.1:17477', description: 'web.listen, unless configured otherwise' },
+    ),
     paths: Object.fromEntries([
       ...web.map((route) => [route.path, pathOf(route, false)]),
       ...control.map((route) => [route.path, pathOf(route, true)]),

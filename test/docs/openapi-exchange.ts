@@ -135,18 +135,25 @@ const json = (content: object, description: string) => ({
   content: { 'application/json': { schema: content } },
 });
 
+/** What both documents begin with. */
+export const headOf = (info: object, server: object) => ({
+  openapi: '3.1.0',
+  info: { ...info, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
+  servers: [server],
+});
+
 /** The nine operations of the exchange as OpenAPI 3.1, from the schemas by which requests and replies are checked. */
 export function exchangeDocument() {
   const operations: readonly Operation<never>[] = Object.values(OPERATIONS);
   return {
-    openapi: '3.1.0',
-    info: {
-      title: 'Exchange HTTP API',
-      version: '4.0.0',
-      description: 'The nine operations that killswitchd and its simulated exchange know.',
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-    },
-    servers: [{ url: 'http://127.0.0.1:17480', description: 'the simulated exchange' }],
+    ...headOf(
+      {
+        title: 'Exchange HTTP API',
+        version: '4.0.0',
+        description: 'The nine operations that killswitchd and its simulated exchange know.',
+      },
+      { url: 'http://127.0.0.1:17480', description: 'the simulated exchange' },
+    ),
     'x-says': linesOf(SAYS_OF_ALL),
     paths: Object.fromEntries(
       operations.map((operation) => [

@@ -113,30 +113,39 @@ async function walkRenewing(ending: Ending): Promise<Walk> {
   return take();
 }
 
-async function walkBeat(ending: Ending): Promise<Walk> {
-  const { beat, take, renewal } = await watchedDaemon(ending, 'beat', [600]);
-  await renewal();
-  await beat();
-  await sleep(AFTERWARDS_MS);
-  return take();
+/** What runs in `act` alone: a renewal is over before it, and the next one is far away. */
+async function walkAfterRenewal(
+  ending: Ending,
+  mode: 'beat' | 'none',
+  act: (watched: Awaited<ReturnType<typeof watchedDaemon>>) => Promise<unknown>,
+): Promise<Walk> {
+  const watched = await watchedDaemon(ending, mode, [600]);
+  await watched.renewal();
+  await act(watched);
+  return watched.take();
+}
+
+function walkBeat(ending: Ending): Promise<Walk> {
+  return walkAfterRenewal(ending, 'beat', async ({ beat }) => {
+    await beat();
+    await sleep(AFTERWARDS_MS);
+  });
 }
 
 /** A reload that changes the timeout of a market, which is renewed at once. */
-async function walkReload(ending: Ending): Promise<Walk> {
-  const { daemon, take, renewal } = await watchedDaemon(ending, 'none', [600]);
-  await renewal();
-  writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace(':600}', ':500}'));
-  await reloadBySignal(daemon, 'reloaded');
-  return take();
+function walkReload(ending: Ending): Promise<Walk> {
+  return walkAfterRenewal(ending, 'none', ({ daemon }) => {
+    writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace(':600}', ':500}'));
+    return reloadBySignal(daemon, 'reloaded');
+  });
 }
 
 /** A stop that deletes a timer. */
-async function walkStop(ending: Ending): Promise<Walk> {
-  const { daemon, take, renewal } = await watchedDaemon(ending, 'none', [600]);
-  await renewal();
-  daemon.signal('SIGTERM');
-  await daemon.exit(30_000);
-  return take();
+function walkStop(ending: Ending): Promise<Walk> {
+  return walkAfterRenewal(ending, 'none', ({ daemon }) => {
+    daemon.signal('SIGTERM');
+    return daemon.exit(30_000);
+  });
 }
 
 function report(phase: string, { files, functions = Number.POSITIVE_INFINITY }: Phase['goal'], walk: Walk) {
