@@ -33,7 +33,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'program', include: MEASURING },
+        test: { name: 'program', include: MEASURING, globalSetup: 'test/process/bundle.ts' },
       },
     ],
   },

@@ -15,7 +15,7 @@ import {
   tally,
   WRONG_TOKEN,
 } from './control-stage.ts';
-import { ROOT, sleep } from './program.ts';
+import { MAIN, ROOT, sleep } from './program.ts';
 
 type Case = readonly [what: string, path: string, asked: Asked, status: number, code: string];
 
@@ -153,18 +153,18 @@ describe.concurrent('the control listener refuses, and changes nothing:', { time
         .on('error', ({ code }) => console.log(code)).on('response', ({ statusCode }) => console.log(statusCode)).end()`,
     ]);
     expect(knock.out).toBe('EACCES\n');
-    const command = await asNobody(context, ['src/main.ts', 'trip', '--yes', '--control', unix]);
+    const command = await asNobody(context, [MAIN, 'trip', '--yes', '--control', unix]);
     expect(command.code).toBe(69);
     expect(command.err).toContain(
       `this user may not use ${unix}: the socket belongs to the user with the id 0 and has the mode 0600`,
     );
     const host = new URL(tcp).host;
-    const overLoopback = await asNobody(context, ['src/main.ts', 'trip', '--yes', '--control', host]);
+    const overLoopback = await asNobody(context, [MAIN, 'trip', '--yes', '--control', host]);
     expect(overLoopback.code).toBe(77);
     expect(overLoopback.err).toContain('refuses the command: found no Authorization header');
     const tokenFile = join(stage.directory, 'token');
     const withToken = await asNobody(context, [
-      'src/main.ts',
+      MAIN,
       'trip',
       '--yes',
       '--control',

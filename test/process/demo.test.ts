@@ -5,9 +5,9 @@ import { promisify } from 'node:util';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { type Started, startProcess } from '../liveness/started.ts';
 import { stageFor } from './harness.ts';
-import { eventually, ROOT, sleep } from './program.ts';
+import { eventually, MAIN, ROOT, sleep } from './program.ts';
 
-const DEMO = ['src/main.ts', 'demo'];
+const DEMO = [MAIN, 'demo'];
 /** One after the other; each of them must come. */
 const STORY = [
   /^ *\d+\.\d s +Exchange +BTC_USDT: timer armed\./m,

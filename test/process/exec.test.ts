@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { BotLine } from './bot.ts';
 import { BOT, botLines, botSays, MARKET, PROCESS, play, T_SECONDS, timersDeleted } from './exec-play.ts';
 import { stageFor } from './harness.ts';
-import { eventually, ROOT, sleep } from './program.ts';
+import { eventually, MAIN, ROOT, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 import { openUnread } from './unread-pipe.ts';
 
@@ -123,7 +123,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
       '--',
       ...BOT,
     ];
-    const command = [process.execPath, 'src/main.ts', ...args];
+    const command = [process.execPath, MAIN, ...args];
     const python = `import os, pty, sys\nsys.exit(os.waitstatus_to_exitcode(pty.spawn(${JSON.stringify(command)})))`;
     const terminal = spawn('python3', ['-c', python], {
       cwd: ROOT,

@@ -6,9 +6,7 @@ import { expect, test } from 'vitest';
 import { codeBlocksOf } from '../docs/markdown.ts';
 import { startProcess } from '../liveness/started.ts';
 import { stageFor } from './harness.ts';
-import { eventually, ROOT } from './program.ts';
-
-const MAIN = join(ROOT, 'src/main.ts');
+import { eventually, MAIN, ROOT } from './program.ts';
 
 test('the command that README shows after the demo guards a bot that beats', async (context) => {
   const blocks = codeBlocksOf(readFileSync(join(ROOT, 'README.md'), 'utf8'), 'sh');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { controlsOf } from './control.ts';
 import { stageFor } from './harness.ts';
-import { eventually, ROOT, sleep } from './program.ts';
+import { eventually, MAIN, ROOT, sleep } from './program.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
 /** It is sent the signal for the sabotage as well, and ends well when it is asked to. It says when it is ready for both. */
@@ -54,7 +54,7 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
     await parked.ready();
     parked.signal('SIGTERM');
     await parked.exit();
-    const program = `exec "${process.execPath}" src/main.ts run --config "${configFile}"`;
+    const program = `exec "${process.execPath}" "${MAIN}" run --config "${configFile}"`;
     const folder = join(configFile, '..');
     const terminal = spawn('script', ['-qfc', program, '/dev/null'], {
       cwd: ROOT,

@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url';
 /** The folder that the program is started in, as `npm start` does. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
+/** The file that is started: all in one file where `bundle.ts` has made one, else the sources. */
+export const MAIN = process.env['TEST_PROGRAM'] ?? join(ROOT, 'src/main.ts');
+
 /** Compiled code is kept between the many starts of a test run: a start then costs half as much. */
 const COMPILE_CACHE = join(tmpdir(), 'killswitchd-process-tests');
 
@@ -82,7 +85,7 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
   const preload = (options.preload ?? []).flatMap((module) => ['--import', module]);
   const startedAtMs = Date.now();
   const startedMs = performance.now();
-  const command = [...(options.prefix ?? []), process.execPath, ...preload, 'src/main.ts', ...args];
+  const command = [...(options.prefix ?? []), process.execPath, ...preload, MAIN, ...args];
   const child = spawn(command[0] ?? '', command.slice(1), {
     cwd: ROOT,
     env: {
