@@ -398,6 +398,14 @@ function warnings(s: Select): Alert[] {
       summary: 'Log lines of {{ $labels.instance }} are lost.',
       description: '{{ $value | humanize }} lines were dropped in 15 minutes because nobody read them.',
     },
+    {
+      name: 'KillswitchNotifyFailing',
+      severity: 'warning',
+      expr: `increase(${s('killswitch_notify_failures_total')}[15m]) > 3`,
+      summary: 'What {{ $labels.instance }} has to say does not arrive.',
+      description:
+        '{{ $value | humanize }} attempts to deliver a {{ $labels.what }} of the section notify failed in 15 minutes.',
+    },
   ];
 }
 

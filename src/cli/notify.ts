@@ -3,7 +3,7 @@ import { createSystemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Secret } from '../config/secrets.ts';
 import { createPoster } from '../daemon/notifying.ts';
-import { formatMessage } from '../telemetry/notifications.ts';
+import { formatMessage, sayPosted, wasTaken } from '../telemetry/notifications.ts';
 import { addConfigFlags, flagsFrom } from './config-flags.ts';
 import { type Edge, EXIT } from './edge.ts';
 import { tellWrong } from './start.ts';
@@ -42,10 +42,9 @@ export function registerNotify(program: Command, edge: Edge): void {
       const attempt = async (what: string, address: Secret | null, body: string | null): Promise<boolean> => {
         if (address === null) return true;
         const posted = await poster.post(address, body, WITHIN_MS);
-        const isFine = 'status' in posted && posted.status >= 200 && posted.status < 300;
-        const found = 'status' in posted ? `HTTP ${posted.status}` : posted.failed;
-        if (isFine) edge.out(`${what}: delivered, ${found}.`);
-        else edge.err(`${what}: not delivered, ${found}.`);
+        const isFine = wasTaken(posted);
+        if (isFine) edge.out(`${what}: delivered, ${sayPosted(posted)}.`);
+        else edge.err(`${what}: not delivered, ${sayPosted(posted)}.`);
         return isFine;
       };
       const isPosted = await attempt('Message', url, formatMessage(message, format, name));

@@ -8,6 +8,7 @@ import { type LookAtProcess, lastWord } from '../liveness/process.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Clock, Evidence } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { NotifyWhat } from '../telemetry/notifications.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import type { Write } from '../telemetry/sink.ts';
 import { createSupervision, type Supervision } from '../telemetry/systemd.ts';
@@ -95,7 +96,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { log } = counted;
   const embedded = config.embeddedExchange ? await embed(clock, secrets.credentials(), log) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
-  const notifying = createNotifying({ clock, bases, notify: config.notify, log });
+  const onFailure = (what: NotifyWhat) => telling.metrics.notifyFailed(what);
+  const notifying = createNotifying({ clock, bases, notify: config.notify, log, onFailure });
   const telling = createTelling({ ...options, bases, counted, tellAlso: notifying.observe });
   const guard = createGuard({ ...options, bases, secrets, telling, log });
   const { keeper } = guard;

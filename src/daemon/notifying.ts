@@ -4,7 +4,15 @@ import { createTransport } from '../exchange/transport.ts';
 import type { WireResult } from '../exchange/wire.ts';
 import type { Cancel, Clock, Observer } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
-import { createNotifications, formatMessage, type Message, type Posted } from '../telemetry/notifications.ts';
+import {
+  createNotifications,
+  formatMessage,
+  type Message,
+  type NotifyWhat,
+  type Posted,
+  sayPosted,
+  wasTaken,
+} from '../telemetry/notifications.ts';
 
 type Notify = Config['notify'];
 
@@ -48,7 +56,7 @@ export function createPoster(clock: Clock) {
         body,
         fresh: false,
         mayWrite: () => true,
-        dropsBody: true,
+        dropsBody: body !== null,
       } as const;
       return new Promise((resolve) => {
         const giveUp = wireTo(origin).send(request, (result) => {
@@ -64,9 +72,18 @@ export function createPoster(clock: Clock) {
   };
 }
 
+/** What healthchecks.io answers, with a 200, to a ping that it does not take: `OK (not found)`, `OK (rate limited)`. */
+const NOT_TAKEN = /^OK \([a-z -]{1,40}\)$/;
+
 /** The details of a failure may name the address: only its kind is told. */
 function describe(result: WireResult, withinMs: number): Posted {
-  if (result.kind === 'response') return { status: result.status };
+  const { status } = result;
+  if (result.kind === 'response') {
+    const said = result.body.toString('latin1').trim();
+    return NOT_TAKEN.test(said) ? { failed: `HTTP ${status} ${said}` } : { status: result.status };
+  }
+  // A ping whose answer is a long page was taken all the same.
+  if (status !== undefined) return { status };
   const late = `no answer within ${(withinMs / 1000).toFixed(0)} s`;
   return { failed: result.reason === 'timeout' ? late : `no answer (${result.reason})` };
 }
@@ -76,8 +93,10 @@ export function createNotifying(options: {
   readonly bases: readonly string[];
   readonly notify: Notify;
   readonly log: Log;
+  /** An attempt failed. */
+  readonly onFailure: (what: NotifyWhat) => void;
 }): Notifying {
-  const { clock, bases, log } = options;
+  const { clock, bases, log, onFailure } = options;
   const [messages, pings] = [createPoster(clock), createPoster(clock)];
   let { notify } = options;
   const problems = { notification: '', ping: '' };
@@ -93,10 +112,13 @@ export function createNotifying(options: {
   const notifications = createNotifications({
     clock,
     context: { bases },
-    post: async (message: Message, withinMs, signal) =>
-      notify.url === null
-        ? { status: 204 }
-        : messages.post(notify.url, formatMessage(message, notify.format, notify.name), withinMs, signal),
+    async post(message: Message, withinMs, signal) {
+      if (notify.url === null) return { status: 204 };
+      const body = formatMessage(message, notify.format, notify.name);
+      const posted = await messages.post(notify.url, body, withinMs, signal);
+      if (!wasTaken(posted)) onFailure('message');
+      return posted;
+    },
     isOn: () => notify.url !== null,
     onProblem: (problem) => tell('notification', problem),
   });
@@ -106,8 +128,8 @@ export function createNotifying(options: {
       pingAfter(notify.pingEverySeconds * 1000, isWell);
       if (notify.pingUrl === null || !isWell()) return;
       void pings.post(notify.pingUrl, null, PING_MS).then((posted) => {
-        const isFine = 'status' in posted && posted.status >= 200 && posted.status < 300;
-        tell('ping', isFine ? null : 'failed' in posted ? posted.failed : `HTTP ${posted.status}`);
+        if (!wasTaken(posted)) onFailure('ping');
+        tell('ping', wasTaken(posted) ? null : sayPosted(posted));
       });
     });
   };

@@ -3,6 +3,7 @@ import { FAILURE_REASONS } from '../core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
 import type { BotSnapshot, MarketSnapshot, Snapshot } from '../core/view.ts';
 import { LOG_LEVELS } from './log.ts';
+import { NOTIFY_WHATS } from './notifications.ts';
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SLACK_BUCKETS = [0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
@@ -313,6 +314,9 @@ function declareDaemon({ gauge, counter, shown }: Declare) {
       'killswitch_log_dropped_total',
       'Log lines that were dropped because standard output was slow or closed.',
     ),
+    notifyFailures: counter('killswitch_notify_failures_total', 'Posts and pings of notify that failed.', {
+      what: NOTIFY_WHATS,
+    }),
   };
 }
 

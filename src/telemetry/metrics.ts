@@ -10,6 +10,7 @@ import type { Instant } from '../core/time.ts';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, Observer } from '../ports.ts';
 import { BOT_STATES, declareFamilies, type Families, type Seen, STALL_KINDS } from './families.ts';
+import type { NotifyWhat } from './notifications.ts';
 
 /** A scrape gives the event loop back after this long, so that no renewal waits for it. */
 const SLICE_MS = 3;
@@ -61,6 +62,8 @@ export interface Metrics {
   /** Counts one log line, or one that was dropped. */
   countLogLine(level: string): void;
   countDroppedLogLine(): void;
+  /** Counts an attempt to deliver what `notify` sends that failed. */
+  notifyFailed(what: NotifyWhat): void;
   /** The configuration was read again and is in force, changed or not. `hash`: its digest in hexadecimal digits. */
   reloadSucceeded(hash: string): void;
   /** The configuration was read again and rejected. */
@@ -96,6 +99,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     wokeUp: (lateMs) => families.wakeDelay.observe(Math.max(0, lateMs) / 1000),
     countLogLine: (level) => families.logMessages.inc({ level }),
     countDroppedLogLine: () => families.logDropped.inc(),
+    notifyFailed: (what) => families.notifyFailures.inc({ what }),
     reloadSucceeded: (hash) => {
       families.reloads.inc();
       families.reloadOk.set(1);

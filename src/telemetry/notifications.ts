@@ -7,6 +7,8 @@ import { isoTime } from '../util/date.ts';
 import { describeNotice, type EventContext, type EventLevel, listed } from './events.ts';
 
 export const NOTIFY_FORMATS = ['json', 'slack', 'telegram'] as const;
+export const NOTIFY_WHATS = ['message', 'ping'] as const;
+export type NotifyWhat = (typeof NOTIFY_WHATS)[number];
 export type NotifyFormat = (typeof NOTIFY_FORMATS)[number];
 
 /** What one post says: one event, and all that happened of its kind since the last post. */
@@ -48,6 +50,8 @@ const GATHER_MS = 500;
 const PACE_MS = 1000;
 const POST_MS = 10_000;
 const MOST_MARKETS = 20;
+/** Telegram refuses a text of more than 4096 characters. */
+const MOST_CHARS = 4000;
 /** A message is tried for about an hour: the way to the receiver may be away as long as that to the exchange. */
 const BACKOFF = {
   retries: 65,
@@ -92,7 +96,13 @@ export function formatMessage(message: Message, format: NotifyFormat, name: stri
   const time = isoTime(atWallMs);
   if (format === 'json') return JSON.stringify({ name, event, level, time, text, markets, count });
   const sentence = `${level === 'error' ? '🔴' : level === 'warn' ? '🟠' : '🟢'} ${name}: ${text} (${time})`;
-  return JSON.stringify({ text: sentence });
+  const short = sentence.slice(0, MOST_CHARS).toWellFormed();
+  return JSON.stringify({ text: format === 'slack' ? short.replaceAll(/[&<>]/g, escapeForSlack) : short });
+}
+
+/** Slack reads links and commands out of these three. */
+function escapeForSlack(char: string): string {
+  return char === '&' ? '&amp;' : char === '<' ? '&lt;' : '&gt;';
 }
 
 interface Pending extends Omit<Message, 'markets'> {
@@ -202,10 +212,17 @@ export function createNotifications(options: NotificationsOptions): Notification
 
 /** What is wrong with a post, and whether trying again is of no use; null where nothing is. */
 function flawOf(posted: Posted): { readonly text: string; readonly isFinal: boolean } | null {
-  if ('failed' in posted) return { text: posted.failed, isFinal: false };
-  const { status } = posted;
-  if (status >= 200 && status < 300) return null;
-  return { text: `HTTP ${status}`, isFinal: status < 500 && status !== 429 && status !== 408 };
+  if (wasTaken(posted)) return null;
+  const isFinal = 'status' in posted && posted.status < 500 && ![408, 429].includes(posted.status);
+  return { text: sayPosted(posted), isFinal };
+}
+
+export function wasTaken(posted: Posted): boolean {
+  return 'status' in posted && posted.status >= 200 && posted.status < 300;
+}
+
+export function sayPosted(posted: Posted): string {
+  return 'status' in posted ? `HTTP ${posted.status}` : posted.failed;
 }
 
 /** One job after the other and no two within a second. Made anew after a step back of the clock that Bottleneck reads. */

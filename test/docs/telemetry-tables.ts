@@ -11,6 +11,7 @@ import {
   REMOVALS,
   STALL_KINDS,
 } from '../../src/telemetry/families.ts';
+import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
 import { describeOperation } from '../../src/telemetry/operations.ts';
 import { EVERY_NOTICE, EVERY_OPERATION, OTHER_NOTICES } from '../telemetry/every-notice.ts';
 import { code, table } from './markdown.ts';
@@ -81,6 +82,7 @@ export const CLOSED_LABELS: readonly {
   { label: 'certainty', of: ['killswitch_lapses_by_certainty_total'], values: CERTAINTIES },
   { label: 'kind', of: ['killswitch_stalls_total'], values: Object.values(STALL_KINDS) },
   { label: 'reason', of: ['killswitch_control_refused_total'], values: REFUSALS },
+  { label: 'what', of: ['killswitch_notify_failures_total'], values: NOTIFY_WHATS },
 ];
 
 const labelsTable = () =>

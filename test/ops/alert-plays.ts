@@ -193,6 +193,13 @@ export const TICKETS: readonly Play[] = [
     -5,
     30,
   ),
+  only(
+    'KillswitchNotifyFailing',
+    'a receiver that takes no messages',
+    { 'killswitch_notify_failures_total{what="message"}': counts(1) },
+    10,
+    60,
+  ),
   {
     name: 'two accounts whose targets do not say which they are',
     world: together(daemon({ instance: 'a:17477' }), beginning(daemon({ instance: 'b:17477' }), TROUBLE)),

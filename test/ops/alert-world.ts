@@ -1,5 +1,6 @@
 import { HOLDS } from '../../src/core/notice.ts';
 import { BOT_STATES, PURPOSES } from '../../src/telemetry/families.ts';
+import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
 
 /** Seconds between two scrapes, and between two evaluations of the rules. */
 export const STEP_SECONDS = 5;
@@ -85,6 +86,7 @@ export function daemon(target: Target, change: Readonly<Record<string, Values>> 
   add('killswitch_api_up', { base: BASE }, flat(1));
   add('killswitch_outage_active', { base: BASE }, flat(0));
   add('killswitch_stalls_total', { kind: 'stall' }, flat(0));
+  for (const what of NOTIFY_WHATS) add('killswitch_notify_failures_total', { what }, flat(0));
   for (const reason of ['unauthorised', 'malformed_json']) {
     add('killswitch_control_refused_total', { reason }, flat(0));
   }

@@ -122,6 +122,8 @@ test('a stop says which timers it left, within its budget, also while messages t
   await exchange.addFaults({ kind: 'maintenance' });
   await told(receiver, 'outage-began');
   await eventually('another attempt', 20_000, () => receiver.told('outage-began')[1] ?? null);
+  const failed = await daemon.metric('killswitch_notify_failures_total', { what: 'message' });
+  expect(failed).toBeGreaterThanOrEqual(1);
   receiver.behave(200);
   const before = receiver.posts.length;
   const startMs = performance.now();

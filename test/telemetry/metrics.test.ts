@@ -105,6 +105,7 @@ describe('metrics', () => {
       ),
       ...['overdue', 'deletes', 'refusals', 'trips', 'altered_replies'].map((name) => `${name}_total`),
       'log_messages_total{level="error"}',
+      ...['message', 'ping'].map((what) => `notify_failures_total{what="${what}"}`),
       'bot_beats_total{bot="maker"}',
       'bot_beats_refused_total{bot="maker"}',
       `outages_total{base="${BASE}"}`,

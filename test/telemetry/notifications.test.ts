@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Notice } from '../../src/core/notice.ts';
-import { createNotifications, type Message, type Posted } from '../../src/telemetry/notifications.ts';
+import {
+  createNotifications,
+  formatMessage,
+  type Message,
+  type Posted,
+} from '../../src/telemetry/notifications.ts';
 import { until } from '../liveness/started.ts';
 
 const clock = createSystemClock();
@@ -100,4 +105,14 @@ test('what every renewal brings, and a stop that left nothing, are no news', asy
   tell({ kind: 'stopped', left: [] });
   await close(500);
   expect(posted).toEqual([]);
+});
+
+test('a text is never longer than what Telegram takes', () => {
+  const text = '🟠'.repeat(5000);
+  const message = { event: 'lapsed', level: 'error', atWallMs: 0, text, markets: [], count: 1 } as const;
+  for (const format of ['telegram', 'slack'] as const) {
+    const { text: shown } = JSON.parse(formatMessage(message, format, 'main')) as { text: string };
+    expect(shown.length).toBeLessThanOrEqual(4096);
+    expect(shown.isWellFormed()).toBe(true);
+  }
 });
