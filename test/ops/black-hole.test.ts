@@ -2,7 +2,7 @@ import { expect, type TestContext, test } from 'vitest';
 import type { DaemonOptions } from '../process/daemon.ts';
 import { stageFor } from '../process/harness.ts';
 import { eventually, sleep } from '../process/program.ts';
-import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
+import { longestGapMs, ofKind, renewalsOf } from '../process/simulated-exchange.ts';
 import { createNetwork } from './netns.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
@@ -103,6 +103,25 @@ test.concurrent('a black hole that swallows lookups as well costs no longer than
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 });
 
+test.concurrent('the last good addresses are dialled while the server of names fails in any way', async (context) => {
+  const { network, exchange } = await play(context, {
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
+  });
+  const fromMs = await exchange.nowMs();
+  // Until the first addresses are looked up anew.
+  await sleep(10_000);
+  for (const manner of ['is silent', 'answers late', 'is truncated', 'fails', 'knows no name'] as const) {
+    await network.names(manner);
+    await exchange.addFaults({ kind: 'reset', when: 'before', count: 4 });
+    await sleep(5000);
+    const events = await exchange.events();
+    const toMs = await exchange.nowMs();
+    for (const market of MARKETS)
+      expect(longestGapMs(events, market, fromMs, toMs), `${market}: it ${manner}`).toBeLessThan(3000);
+  }
+  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+});
+
 test.concurrent('a bot whose name does not resolve takes nothing from bots whose names are found by search and in the hosts file, nor from renewals', async (context) => {
   const stage = stageFor(context);
   const exchange = await stage.exchange();
@@ -112,9 +131,10 @@ test.concurrent('a bot whose name does not resolve takes nothing from bots whose
     exchange: network.exchange,
     ...network.near,
     markets: [
+      // Those come first: they would take every thread before the others ask.
+      ...silent.map((bot, index) => ({ market: `S${index}_USDT`, timeoutSeconds: 10, bot })),
       { market: 'AAA_USDT', timeoutSeconds: 10, bot: 'alive' },
       { market: 'BBB_USDT', timeoutSeconds: 10, bot: 'hosted' },
-      ...silent.map((bot, index) => ({ market: `S${index}_USDT`, timeoutSeconds: 10, bot })),
     ],
     config: {
       exchange: { baseUrls: [network.exchange] },

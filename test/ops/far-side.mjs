@@ -19,6 +19,21 @@ createHttp((_request, response) => response.setHeader('connection', 'close').end
   address,
 );
 
+/** What the server of names does: it answers, or as the last line of standard input says. */
+let manner = 'answers';
+process.stdin.setEncoding('utf8').on('data', (line) => {
+  manner = line.trim();
+  process.stdout.write('done\n');
+});
+const RESPONSE = {
+  answers: 0x8180,
+  'answers late': 0x8180,
+  'is truncated': 0x8380,
+  fails: 0x8182,
+  'knows no name': 0x8183,
+};
+const LATE_MS = 4000;
+
 /** Answers names with this address, but for those that begin with `silent`; single labels and `hosted` are unknown. */
 const names = createSocket('udp4');
 names.on('message', (query, { port, address: asker }) => {
@@ -27,17 +42,15 @@ names.on('message', (query, { port, address: asker }) => {
   for (; query[at] !== 0; at += query[at] + 1)
     name.push(query.toString('latin1', at + 1, at + 1 + query[at]));
   const isA = query.readUInt16BE(at + 1) === 1;
-  if (name[0].startsWith('silent')) return;
+  const response = RESPONSE[manner];
+  if (name[0].startsWith('silent') || response === undefined) return;
   const head = Buffer.from(query.subarray(0, 12));
-  const isKnown = name.length > 1 && name[0] !== 'hosted';
-  head.writeUInt16BE(isKnown ? 0x8180 : 0x8183, 2);
+  const isKnown = response === RESPONSE.answers && name.length > 1 && name[0] !== 'hosted';
+  head.writeUInt16BE(isKnown || response !== RESPONSE.answers ? response : RESPONSE['knows no name'], 2);
   head.writeUInt16BE(isKnown && isA ? 1 : 0, 6);
   head.fill(0, 8, 12);
   const answer = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...address.split('.').map(Number)]);
-  names.send(
-    Buffer.concat([head, query.subarray(12, at + 5), isKnown && isA ? answer : Buffer.alloc(0)]),
-    port,
-    asker,
-  );
+  const said = Buffer.concat([head, query.subarray(12, at + 5), isKnown && isA ? answer : Buffer.alloc(0)]);
+  setTimeout(() => names.send(said, port, asker), manner === 'answers late' ? LATE_MS : 0);
 });
 names.bind(53, address, () => process.stdout.write('up\n'));

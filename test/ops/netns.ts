@@ -11,6 +11,9 @@ const FAR = '10.231.2.2';
 const FAR_SIDE = fileURLToPath(new URL('./far-side.mjs', import.meta.url));
 let built = 0;
 
+/** What a server of names does. */
+export type Manner = 'answers' | 'answers late' | 'is silent' | 'is truncated' | 'fails' | 'knows no name';
+
 /** A daemon's network of its own, and an exchange, bots and a server of names behind a router. */
 export interface Network {
   /** Where the exchange is, by its name. */
@@ -19,6 +22,8 @@ export interface Network {
   readonly near: Pick<RunOptions, 'prefix' | 'env'>;
   /** While true, the router drops every packet to the far side without a word. */
   readonly drop: (drops: boolean) => void;
+  /** From here on the server of names behaves like this. */
+  readonly names: (manner: Manner) => Promise<void>;
 }
 
 function ip(...args: readonly string[]): void {
@@ -77,15 +82,20 @@ export async function createNetwork(
   }).listen(socket);
   ends.push(() => void relay.close());
   const side = spawn('ip', ['netns', 'exec', far, process.execPath, FAR_SIDE], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
     env: { ...process.env, FAR_SIDE: JSON.stringify({ address: FAR, exchange: socket, key, certificate }) },
   });
   ends.push(() => void side.kill('SIGKILL'));
-  await new Promise<void>((resolve) => side.stdout.once('data', () => resolve()));
+  const line = () => new Promise<void>((resolve) => side.stdout.once('data', () => resolve()));
+  await line();
   const hole = ['-n', router, 'route'];
   return {
     exchange: 'https://exchange.test',
     near: { prefix: ['ip', 'netns', 'exec', near], env: { NODE_EXTRA_CA_CERTS: ca } },
+    names(manner) {
+      side.stdin.write(`${manner}\n`);
+      return line();
+    },
     drop: (drops) => ip(...hole, drops ? 'add' : 'del', 'blackhole', `${FAR}/32`),
   };
 }
