@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Flags } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { readSecrets } from '../config/secrets.ts';
+import { readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
 import { type Daemon, type DaemonOptions, startDaemon } from '../daemon/daemon.ts';
 import { createFilesAnswer } from '../daemon/files-answer.ts';
 import { VERSION } from '../version.ts';
@@ -45,13 +45,9 @@ export async function startFor(
   own: Pick<DaemonOptions, 'clock' | 'lookAtProcess' | 'ownsBot' | 'terminal' | 'write'>,
 ): Promise<Daemon | null> {
   const { config, warnings, fileHash } = found;
-  const { KILLSWITCHD_API_KEY_FILE, KILLSWITCHD_API_SECRET_FILE } = edge.env;
-  const files = [
-    config.file,
-    config.control.tokenFile,
-    KILLSWITCHD_API_KEY_FILE,
-    KILLSWITCHD_API_SECRET_FILE,
-  ];
+  const filesAnswer = createFilesAnswer(own.clock);
+  const named = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
+  const secretFiles = named.map((variable) => edge.env[variable]);
   try {
     return await startDaemon({
       ...own,
@@ -61,10 +57,12 @@ export async function startFor(
       version: VERSION,
       nodeVersion: edge.nodeVersion,
       manager: edge.serviceManager?.() ?? null,
-      filesAnswer: createFilesAnswer(
-        own.clock,
-        files.filter((path) => path !== null && path !== undefined),
-      ),
+      filesAnswer: ({ file, control, notify }) =>
+        filesAnswer(
+          [...secretFiles, control.tokenFile, notify.urlFile, notify.pingUrlFile, file].filter(
+            (path) => path !== null && path !== undefined,
+          ),
+        ),
       load: () => loadConfig(options),
       rereadSecrets: () => readSecrets(edge.env, { demo: config.embeddedExchange }),
     });

@@ -36,8 +36,8 @@ export interface DaemonOptions {
   readonly manager: ServiceManager | null;
   /** Reads the whole configuration again, for a reload. */
   readonly load: () => Loaded;
-  /** Whether the file systems of the configuration and of the secrets answer: reading them holds up the loop. */
-  readonly filesAnswer: () => Promise<boolean>;
+  /** Whether the file systems of what `load` reads answer, by the configuration in force: reading holds up the loop. */
+  readonly filesAnswer: (inForce: Config) => Promise<boolean>;
   /** Reads the secret files again; asked whenever the exchange refuses the key. */
   readonly rereadSecrets: () => SecretsRead;
   /** For `exec`: the bot is a child of this process, and ends before the timers do. */
@@ -99,7 +99,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const onFailure = (what: NotifyWhat) => telling.metrics.notifyFailed(what);
   const notifying = createNotifying({ clock, bases, notify: config.notify, log, onFailure });
   const telling = createTelling({ ...options, bases, counted, tellAlso: notifying.observe });
-  const guard = createGuard({ ...options, bases, secrets, telling, log });
+  const filesAnswer = () => options.filesAnswer(config);
+  const guard = createGuard({ ...options, filesAnswer, bases, secrets, telling, log });
   const { keeper } = guard;
   const supervision = createSupervision({ ...options, summary: keeper.summary, log });
   const service = createService(options, { log, telling, guard, secrets, supervision, notifying });
@@ -195,7 +196,7 @@ function createService(options: DaemonOptions, parts: Parts) {
     supervision,
     config,
     fileHash: options.fileHash,
-    filesAnswer: options.filesAnswer,
+    filesAnswer: () => options.filesAnswer(inForce),
     load: options.load,
     hide: secrets.hide,
     async apply(next) {

@@ -5,14 +5,14 @@ import type { Clock } from '../ports.ts';
 const ANSWER_WITHIN_MS = 5000;
 
 /**
- * Whether the file systems of `paths` answer within 5 s; a file that is missing is an answer. The threads of libuv open
- * the files: one that hangs holds up a thread, and not the loop. A look that hangs is the look of later questions too, so
- * that no more than one thread waits for each file.
+ * Whether the file systems of `paths` answer within 5 s; a file that is missing is an answer. A thread of libuv opens
+ * them one after the other: a file system that hangs holds up one thread, and not the loop. The last one is
+ * known best when the answer comes. A look that hangs is the look of later questions too.
  */
-export function createFilesAnswer(clock: Clock, paths: readonly string[]): () => Promise<boolean> {
+export function createFilesAnswer(clock: Clock): (paths: readonly string[]) => Promise<boolean> {
   let looks: Promise<true> | null = null;
-  return async () => {
-    looks ??= Promise.all(paths.map(look)).then(() => {
+  return async (paths) => {
+    looks ??= lookAt(paths).then(() => {
       looks = null;
       return true;
     });
@@ -20,6 +20,10 @@ export function createFilesAnswer(clock: Clock, paths: readonly string[]): () =>
     const cancel = clock.after(ANSWER_WITHIN_MS, () => timeout.resolve(false));
     return Promise.race([looks, timeout.promise]).finally(cancel);
   };
+}
+
+async function lookAt(paths: readonly string[]): Promise<void> {
+  for (const path of paths) await look(path);
 }
 
 async function look(path: string): Promise<void> {

@@ -1,43 +1,92 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, type TestContext, test } from 'vitest';
 import { stageFor } from '../process/harness.ts';
 import { eventually, sleep } from '../process/program.ts';
 import { linesOf } from '../process/reloading.ts';
-import { longestGapMs } from '../process/simulated-exchange.ts';
+import { longestGapMs, ofKind } from '../process/simulated-exchange.ts';
 
-test('a configuration on a file system that hangs holds up no renewal and no stop', async (context) => {
-  const stage = stageFor(context);
-  const folder = join(stage.directory, 'hung');
+/** Mounts a file system at `folder` that does not answer; whatever waits for it is freed with the test. */
+async function mountHung({ onTestFinished }: TestContext, folder: string): Promise<void> {
   mkdirSync(folder);
   const server = spawn('python3', [join(import.meta.dirname, 'hung-mount.py'), folder], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  context.onTestFinished(() => {
-    // What waits for the file system is freed with it.
+  onTestFinished(() => {
     server.kill('SIGKILL');
     execFileSync('umount', ['-l', folder]);
   });
   await once(server.stdout, 'data');
+}
+
+/** A daemon of a bot that touches a file, and a way to have its files lie on a file system that hangs. */
+async function play(context: TestContext) {
+  const stage = stageFor(context);
+  const folder = join(stage.directory, 'hung');
+  await mountHung(context, folder);
+  const alive = join(stage.directory, 'alive');
+  const urlFile = join(stage.directory, 'url');
+  writeFileSync(urlFile, 'http://127.0.0.1:9/');
+  const tokenFile = join(stage.directory, 'token');
+  writeFileSync(tokenFile, 'a-token-of-24-characters');
+  writeFileSync(alive, '');
+  const touching = setInterval(() => utimesSync(alive, new Date(), new Date()), 500);
+  context.onTestFinished(() => clearInterval(touching));
   const exchange = await stage.exchange();
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: [{ market: 'AAA_USDT', timeoutSeconds: 5 }],
-    config: { reload: { pollSeconds: 1 } },
+    config: {
+      reload: { pollSeconds: 3 },
+      control: { listen: ['127.0.0.1:0'], tokenFile },
+      notify: { urlFile },
+      liveness: { mode: 'file', file: alive, ttlSeconds: 5, probeEverySeconds: 1 },
+    },
   });
   await daemon.ready();
-  rmSync(daemon.configFile);
-  symlinkSync(join(folder, 'killswitchd.json'), daemon.configFile);
-  const fromMs = await exchange.nowMs();
-  daemon.signal('SIGHUP');
-  await eventually('the refusal of the reload', 20_000, () =>
-    linesOf(daemon, 'reload-rejected') > 0 ? true : null,
-  );
-  await sleep(3000);
-  const toMs = await exchange.nowMs();
-  expect(longestGapMs(await exchange.events(), 'AAA_USDT', fromMs, toMs)).toBeLessThan(3000);
-  daemon.signal('SIGTERM');
-  expect((await daemon.exit(10_000)).code).toBe(0);
-});
+  const hang = (...files: readonly string[]) => {
+    for (const file of files) {
+      rmSync(file);
+      symlinkSync(join(folder, 'file'), file);
+    }
+  };
+  return { exchange, daemon, urlFile, tokenFile, hang };
+}
+
+type Play = Awaited<ReturnType<typeof play>>;
+
+test.concurrent.for<readonly [string, (play: Play) => readonly string[]]>([
+  ['the configuration', ({ daemon }) => [daemon.configFile]],
+  ['a file with an address', ({ urlFile }) => [urlFile]],
+  [
+    'every file that a reload reads',
+    ({ daemon, urlFile, tokenFile }) => [
+      join(dirname(daemon.secretFile), 'api-key'),
+      daemon.secretFile,
+      tokenFile,
+      urlFile,
+      daemon.configFile,
+    ],
+  ],
+])(
+  'a file system that hangs under %s holds up no renewal, no sign of life and no stop',
+  async ([, files], context) => {
+    const scene = await play(context);
+    const { daemon, exchange, hang } = scene;
+    hang(...files(scene));
+    const fromMs = await exchange.nowMs();
+    daemon.signal('SIGHUP');
+    await eventually('the refusal of the reload', 20_000, () =>
+      linesOf(daemon, 'reload-rejected') > 0 ? true : null,
+    );
+    await sleep(8000);
+    const toMs = await exchange.nowMs();
+    const events = await exchange.events();
+    expect(longestGapMs(events, 'AAA_USDT', fromMs, toMs)).toBeLessThan(3000);
+    expect([ofKind(events, 'timer-fired'), daemon.logged('bot-stale')]).toEqual([[], []]);
+    daemon.signal('SIGTERM');
+    expect((await daemon.exit(10_000)).code).toBe(0);
+  },
+);
