@@ -15,7 +15,10 @@ export interface AccessFlags {
 }
 
 /** What the client needs to know of a configuration. */
-export type ApiAccess = Pick<ClientOptions, 'bases' | 'credentials' | 'nonce' | 'accessToken'>;
+export type ApiAccess = Pick<
+  ClientOptions,
+  'allowPlainHttp' | 'bases' | 'credentials' | 'nonce' | 'accessToken'
+>;
 
 type Authentication = Operation<never>['authentication'];
 
@@ -30,12 +33,14 @@ export async function findApiAccess(
   env: Edge['env'],
 ): Promise<ApiAccess> {
   const exchange = await readExchange(flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null);
-  const base = findBase(flags, env, exchange);
+  const allowPlainHttp = exchange.values['allowPlainHttp'] === true;
+  const base = findBase(flags, env, exchange, allowPlainHttp);
   const nonce = exchange.values['nonce'] === 'window' ? 'window' : 'increasing';
   const pair = authentication === 'signed' ? readPair(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : null;
   return {
     bases: [base],
+    allowPlainHttp,
     nonce,
     credentials: () => pair,
     accessToken: token === null ? undefined : () => token,
@@ -61,22 +66,26 @@ async function readExchange(name: string | null): Promise<ExchangeSection> {
   return { values: layer.values['exchange'] as Tree, place: file.place };
 }
 
-function findBase(flags: AccessFlags, env: Edge['env'], { values, place }: ExchangeSection): string {
-  if (flags.baseUrl !== undefined) return checkBase('--base-url', flags.baseUrl, EXIT.usage);
+function findBase(
+  flags: AccessFlags,
+  env: Edge['env'],
+  { values, place }: ExchangeSection,
+  allowPlainHttp: boolean,
+): string {
+  const check = (label: string, text: string, exitCode: 64 | 78): string => {
+    const checked = checkBaseUrl(text, allowPlainHttp);
+    if (checked.kind === 'ok') return checked.value;
+    throw new CommandError(exitCode, `${label}: ${checked.text}`);
+  };
+  if (flags.baseUrl !== undefined) return check('--base-url', flags.baseUrl, EXIT.usage);
   const variable = env['KILLSWITCHD_BASE_URL'];
-  if (variable !== undefined) return checkBase('KILLSWITCHD_BASE_URL', variable, EXIT.config);
+  if (variable !== undefined) return check('KILLSWITCHD_BASE_URL', variable, EXIT.config);
   const [written] = (values['baseUrls'] ?? []) as readonly string[];
-  if (written !== undefined) return checkBase(place(['exchange', 'baseUrls', 0]).label, written, EXIT.config);
+  if (written !== undefined) return check(place(['exchange', 'baseUrls', 0]).label, written, EXIT.config);
   throw new CommandError(
     EXIT.config,
     'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',
   );
-}
-
-function checkBase(label: string, text: string, exitCode: 64 | 78): string {
-  const checked = checkBaseUrl(text);
-  if (checked.kind === 'ok') return checked.value;
-  throw new CommandError(exitCode, `${label}: ${checked.text}`);
 }
 
 function readPair(env: Edge['env']): { readonly key: string; readonly secret: string } {

@@ -1,5 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
+import { isPlainAndRemote, warningOfPlainHttp } from '../config/addresses.ts';
 import { type Client, createClient } from '../exchange/client.ts';
 import { type ClientError, isClientError } from '../exchange/errors.ts';
 import { OPERATIONS, type Operation, type OperationName } from '../exchange/operations.ts';
@@ -73,6 +74,7 @@ async function call(
   const operation: Operation<never> = OPERATIONS[name];
   const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
   const access = await findApiAccess(operation.authentication, flags, edge.env);
+  for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
   const client = createClient({ ...access, clock: createSystemClock() });
   try {
     if (operation.effect === 'moves-money' && flags.yes !== true) {

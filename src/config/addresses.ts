@@ -52,6 +52,10 @@ export function isPlainAndRemote(url: string): boolean {
   return protocol === 'http:' && !isLoopback(hostname);
 }
 
+export function warningOfPlainHttp(base: string): string {
+  return `exchange.allowPlainHttp: everybody on the way to ${base} can read the API key and change what is sent; for a test exchange only, never with a key that can trade`;
+}
+
 const PRIVATE_ADDRESSES = new BlockList();
 for (const [network, prefix] of [
   ['127.0.0.0', 8],

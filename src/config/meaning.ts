@@ -9,6 +9,7 @@ import {
   checkWebListen,
   isPlainAndRemote,
   type ListenAddress,
+  warningOfPlainHttp,
 } from './addresses.ts';
 import {
   BOT_PLACE,
@@ -369,9 +370,7 @@ function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): str
     );
   }
   for (const base of baseUrls.filter(isPlainAndRemote)) {
-    warnings.push(
-      `exchange.allowPlainHttp: everybody on the way to ${base} can read the API key and change what is sent; for a test exchange only, never with a key that can trade`,
-    );
+    warnings.push(warningOfPlainHttp(base));
   }
   return warnings;
 }

@@ -270,6 +270,22 @@ describe('api tells failures apart', () => {
     expect(token.err[0]).toMatch(/HTTP 401.*refuses the key, its permissions or the token$/);
   });
 
+  it('goes over plain http to another host only with exchange.allowPlainHttp, and says so', async () => {
+    // An address that is none of the loopback's and leads here all the same.
+    const other = server.url.replace('127.0.0.1', '0.0.0.0');
+    const refused = await api(['ping', '--base-url', other]);
+    expect(refused).toMatchObject({
+      code: 64,
+      err: [expect.stringContaining('not encrypted')],
+    });
+    const config = fileWith('{"exchange":{"allowPlainHttp":true}}', 'killswitchd.json');
+    const { code, err } = await api(['ping', '--base-url', other, '--config', config]);
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: [expect.stringContaining(`everybody on the way to ${other} can read the API key`)],
+    });
+  });
+
   it('69 where nobody is there, and where the exchange is out of order', async () => {
     const nobody = await api(['ping', '--base-url', 'http://127.0.0.1:1']);
     expect(nobody).toMatchObject({ code: 69, value: undefined });

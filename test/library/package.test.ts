@@ -29,6 +29,10 @@ const [client = '', bot = '', simulator = '', ...others] = codeBlocksOf(
   readFileSync(join(ROOT, 'docs', 'library.md'), 'utf8'),
   'ts',
 );
+const [ofVitest = '', ...otherTests] = codeBlocksOf(
+  readFileSync(join(ROOT, 'docs', 'library.md'), 'utf8'),
+  'js',
+);
 const EXAMPLES = { 'client.ts': client, 'bot.ts': bot, 'simulator.ts': simulator } as const;
 
 const folder = mkdtempSync(join(tmpdir(), 'killswitchd-package-'));
@@ -55,7 +59,7 @@ async function install(tarball: string): Promise<void> {
   const { dependencies } = JSON.parse(readFileSync(join(target, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
   };
-  for (const name of [...Object.keys(dependencies), '@types']) {
+  for (const name of [...Object.keys(dependencies), '@types', 'vitest']) {
     symlinkSync(join(MODULES, name), join(user, 'node_modules', name));
   }
 }
@@ -80,7 +84,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the packed library', () => {
   it('has an example for each of its exports, and no sources or tests in it', () => {
-    expect(others).toEqual([]);
+    expect([...others, ...otherTests]).toEqual([]);
     expect(packed.filter((path) => /^package\/(src|test)\//.test(path))).toEqual([]);
     expect(packed).toContain('package/dist/library/client.d.ts');
     expect(packed).toContain('package/dist/sbom.cdx.json');
@@ -194,6 +198,13 @@ describe('the packed library', () => {
       'fired true',
       '',
     ]);
+  }, 60_000);
+
+  it('runs the example of a test in vitest', async () => {
+    writeFileSync(join(user, 'bot.test.js'), ofVitest);
+    const env = { NO_COLOR: '1', VITEST: '', VITEST_WORKER_ID: '', VITEST_POOL_ID: '' };
+    const said = await run(join(MODULES, '.bin', 'vitest'), ['run', '--root', user], user, env);
+    expect(said).toMatch(/Tests +2 passed \(2\)/);
   }, 60_000);
 
   it('lets nobody import what it does not export', async () => {

@@ -220,8 +220,16 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 });
 
-test('the Python client is one file that Python 3.9 can read', async (context) => {
-  const check = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 9)); print('null')";
+const UNTYPED = `
+import ast, json, sys
+tree = ast.parse(open(sys.argv[1]).read(), feature_version=(3, 9))
+functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+given = lambda args: [*args.args, *args.kwonlyargs, *filter(None, [args.vararg, args.kwarg])]
+typed = lambda one: one.returns and all(arg.annotation for arg in given(one.args) if arg.arg != "self")
+print(json.dumps([len(functions) > 20, [one.name for one in functions if not typed(one)]]))
+`;
+
+test('the Python client is one file that Python 3.9 can read, with the types of all that it takes and gives', async (context) => {
   const file = join(PYTHON, 'killswitchd.py');
-  expect(await drive(context, ['python3', '-c', check, file], {}).does('')).toBe(null);
+  expect(await drive(context, ['python3', '-c', UNTYPED, file], {}).does('')).toEqual([true, []]);
 });
