@@ -114,45 +114,48 @@ const nearJson = fc.oneof(
   fc.constant(`${'['.repeat(30_000)}${']'.repeat(30_000)}`),
 );
 
-test.each(SAMPLES)(
-  'whatever bytes $name gets, it ends in time with a named error or with a reply that came with success',
-  async (sample) => {
-    let bytes = Buffer.alloc(0);
-    const server = await serveBytes((socket) => socket.end(bytes));
-    const client = openClient(server.base);
-    const options: CallOptions = { timeoutMs: 5_000 };
-    const whole = fc.tuple(fc.integer({ min: 200, max: 599 }), nearJson).map(([status, body]) => ({
-      status,
-      bytes: Buffer.from(`HTTP/1.1 ${status} X\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`),
-    }));
-    const noise = fc
-      .tuple(
-        fc.constantFrom('', 'HTTP/1.1 200 OK\r\n', 'HTTP/1.1 200 OK\r\n\r\n{'),
-        fc.uint8Array({ maxLength: 200 }),
-      )
-      .map(([head, rest]) => ({ status: 200, bytes: Buffer.concat([Buffer.from(head), rest]) }));
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(whole, noise), async (answer) => {
-        bytes = answer.bytes;
-        const outcome = await sample.call(client, options).then(
-          () => null,
-          (error: unknown) => error,
-        );
-        if (outcome === null) {
-          expect(answer.status).toBeLessThan(300);
-          return;
-        }
-        expect(outcome).toBeInstanceOf(ApiError);
-        expect(outcome).not.toMatchObject({ name: 'TimeoutError' });
-        expect((outcome as Error).message).toMatch(/^[^\p{Cc}]{1,600}$/u);
-        if (sample.movesMoney && answer.status < 300)
-          expect(outcome).toMatchObject({ name: 'UnknownOutcomeError' });
-      }),
-      { numRuns: 60 },
-    );
-  },
-  30_000,
-);
+async function holdsWhateverComes(sample: (typeof SAMPLES)[number]): Promise<void> {
+  let bytes = Buffer.alloc(0);
+  const server = await serveBytes((socket) => socket.end(bytes));
+  const client = openClient(server.base);
+  const options: CallOptions = { timeoutMs: 5_000 };
+  const whole = fc.tuple(fc.integer({ min: 200, max: 599 }), nearJson).map(([status, body]) => ({
+    status,
+    bytes: Buffer.from(`HTTP/1.1 ${status} X\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`),
+  }));
+  const noise = fc
+    .tuple(
+      fc.constantFrom('', 'HTTP/1.1 200 OK\r\n', 'HTTP/1.1 200 OK\r\n\r\n{'),
+      fc.uint8Array({ maxLength: 200 }),
+    )
+    .map(([head, rest]) => ({ status: 200, bytes: Buffer.concat([Buffer.from(head), rest]) }));
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(whole, noise), async (answer) => {
+      bytes = answer.bytes;
+      const outcome = await sample.call(client, options).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      if (outcome === null) {
+        expect(answer.status, sample.name).toBeLessThan(300);
+        return;
+      }
+      expect(outcome, sample.name).toBeInstanceOf(ApiError);
+      expect(outcome, sample.name).not.toMatchObject({ name: 'TimeoutError' });
+      expect((outcome as Error).message, sample.name).toMatch(/^[^\p{Cc}]{1,600}$/u);
+      if (sample.movesMoney && answer.status < 300)
+        expect(outcome, sample.name).toMatchObject({ name: 'UnknownOutcomeError' });
+    }),
+    { numRuns: 60 },
+  );
+}
+
+// All operations at once: those that read are asked again, and mostly wait.
+test('whatever bytes an operation gets, it ends in time with a named error or with a reply that came with success', {
+  timeout: 60_000,
+}, async () => {
+  await Promise.all(SAMPLES.map(holdsWhateverComes));
+});
 
 test('a ping that hangs is asked once more over a fresh connection within its time', async () => {
   let requests = 0;

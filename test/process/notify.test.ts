@@ -139,7 +139,7 @@ test('a stop says which timers it left, within its budget, also while messages t
   });
 });
 
-describe.each([
+describe.concurrent.each([
   ['hangs', 'hangs'],
   ['is slow', { status: 200, afterMs: 3000 }],
   ['fails', 500],
