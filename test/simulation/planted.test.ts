@@ -8,20 +8,20 @@ import { WIDER } from './wider.ts';
 /** A planted bug that this many seeds do not show is one that the simulation would not find either. */
 const SEEDS = 300;
 
-/** What the first seed says that breaks a promise; how many seeds held where none does. */
-function findIn(folder: string, wider: boolean): Promise<string> {
-  const args = [
-    join(folder, 'test/simulation/main.ts'),
-    'simulate',
-    '--first',
-    ...(wider ? ['--wider'] : []),
-  ];
+/** What the first of these seeds says that breaks a promise; how many seeds held where none does. */
+function findIn(folder: string, wider: boolean, firstSeed: number, seeds: number): Promise<string> {
+  const args = ['simulate', '--first', ...(wider ? ['--wider'] : [])];
+  const range = ['--seed', String(firstSeed), '--seeds', String(seeds)];
   return new Promise((resolve) => {
-    execFile(process.execPath, [...args, '--seed', '1', '--seeds', String(SEEDS)], (_error, out, err) =>
-      resolve(out + err),
+    execFile(
+      process.execPath,
+      [join(folder, 'test/simulation/main.ts'), ...args, ...range],
+      (_error, out, err) => resolve(out + err),
     );
   });
 }
+
+const BROKEN = /^seed \d+: (\d+ [a-z ]+|uncaught error), at /;
 
 describe(`the simulation finds within ${SEEDS} seeds that`, { concurrent: true }, () => {
   it.each(PLANTED.filter(({ wider }) => WIDER || wider !== true))(
@@ -30,9 +30,13 @@ describe(`the simulation finds within ${SEEDS} seeds that`, { concurrent: true }
     async (bug) => {
       const folder = plant(bug);
       try {
-        expect(await findIn(folder, bug.wider === true)).toMatch(
-          /^seed \d+: (\d+ [a-z ]+|uncaught error), at /,
-        );
+        expect(bug.seed).toBeLessThanOrEqual(SEEDS);
+        const wider = bug.wider === true;
+        // A change of the sources may have another seed show it: only then all of them are run.
+        if (BROKEN.test(await findIn(folder, wider, bug.seed, 1))) return;
+        const found = await findIn(folder, wider, 1, SEEDS);
+        expect(found).toMatch(BROKEN);
+        console.log(`"${bug.name}" is shown by ${found}`);
       } finally {
         rmSync(folder, { recursive: true });
       }

@@ -14,6 +14,8 @@ interface Edit {
 export interface PlantedBug {
   readonly name: string;
   readonly edits: readonly Edit[];
+  /** The first seed that shows it, by what the test prints where another one does. */
+  readonly seed: number;
   /** Only the wider swarm can show it. */
   readonly wider?: true;
 }
@@ -24,6 +26,7 @@ const edit = (file: string, find: string, replace: string): Edit => ({ file, fin
 export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'retries follow each other without a pause',
+    seed: 4,
     edits: [
       edit(
         'src/core/next.ts',
@@ -39,6 +42,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'the pause between retries is longer than the timer',
+    seed: 4,
     edits: [
       edit('src/core/next.ts', 'clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);', '30_000;'),
       edit('src/core/next.ts', '? lastMs : gapMs;', '? gapMs : gapMs;'),
@@ -46,6 +50,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'the timer counts from the reply',
+    seed: 19,
     edits: [
       edit(
         'src/core/belief.ts',
@@ -56,6 +61,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a delete leaves beside a renewal',
+    seed: 5,
     edits: [
       edit(
         'src/core/dispatch.ts',
@@ -66,6 +72,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'renewals need no evidence',
+    seed: 2,
     edits: [
       edit(
         'src/core/goal.ts',
@@ -76,6 +83,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a time-out counts as not carried out',
+    seed: 3,
     edits: [
       edit(
         'src/core/settle.ts',
@@ -86,6 +94,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a 401 counts as an accepted nonce',
+    seed: 73,
     wider: true,
     edits: [
       edit(
@@ -97,6 +106,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a confirmation counts for twice the timeout',
+    seed: 1,
     edits: [
       edit(
         'src/core/belief.ts',
@@ -107,6 +117,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'nonces are the time of day',
+    seed: 1,
     edits: [
       edit(
         'src/exchange/nonce.ts',
@@ -117,6 +128,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'the rate is counted on the wall clock',
+    seed: 16,
     wider: true,
     edits: [
       edit('src/core/state.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'),
@@ -125,6 +137,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a retry waits for an attempt that hangs',
+    seed: 3,
     edits: [
       edit(
         'src/core/dispatch.ts',
@@ -135,6 +148,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: "another market's success ends a streak of failures",
+    seed: 1,
     edits: [
       edit(
         'src/core/settle.ts',
@@ -145,6 +159,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a lapse is not reported',
+    seed: 13,
     edits: [
       edit(
         'src/core/settle.ts',
@@ -160,6 +175,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'every lapse is called possible',
+    seed: 26,
     edits: [
       edit(
         'src/core/belief.ts',
@@ -171,6 +187,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'every tenth lapse is called possible',
+    seed: 58,
     edits: [
       edit(
         'src/core/belief.ts',
@@ -186,6 +203,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'timers are renewed every third of their timeout',
+    seed: 3,
     edits: [
       edit('src/core/promise.ts', 'const SHARE = 0.1;', 'const SHARE = 1 / 3;'),
       edit('src/core/promise.ts', 'const LOST_AT_MOST = 0.15;', 'const LOST_AT_MOST = 2;'),
@@ -194,6 +212,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a request leaves without being asked again',
+    seed: 2,
     edits: [
       edit(
         'src/keeper.ts',
@@ -204,28 +223,34 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a suspend does not age a timer',
+    seed: 36,
     edits: [edit('src/core/time.ts', 'timebase.lifeOffsetMs += Math.max(slept, stepped, 0);', '')],
   },
   {
     name: 'the second that the exchange rounds off is not given away',
+    seed: 1,
     edits: [edit('src/core/promise.ts', 'export const ROUNDING_MS = 1000;', 'export const ROUNDING_MS = 0;')],
   },
   {
     name: 'a beat counts for twice its time',
+    seed: 2,
     edits: [edit('src/core/goal.ts', 'atLifeMs - bot.lastLifeMs <=', 'atLifeMs - bot.lastLifeMs <= 2 *')],
   },
   {
     name: 'the timeout that the exchange granted is not looked at',
+    seed: 24,
     wider: true,
     edits: [edit('src/core/belief.ts', 'Math.max(0, Math.min(askedMs, grantedMs))', 'askedMs')],
   },
   {
     name: '`renewEverySeconds` is not looked at',
+    seed: 19,
     wider: true,
     edits: [edit('src/core/promise.ts', 'market.renewEveryMs ??', '')],
   },
   {
     name: 'a lapse under `onLapse: hold` is armed again',
+    seed: 2,
     wider: true,
     edits: [
       edit(
@@ -240,7 +265,7 @@ export const PLANTED: readonly PlantedBug[] = [
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** A copy of the sources and of the simulation with the bug in it. The caller removes the folder. */
-export function plant({ name, edits }: PlantedBug): string {
+export function plant({ name, edits }: Pick<PlantedBug, 'name' | 'edits'>): string {
   const folder = mkdtempSync(join(tmpdir(), 'planted-'));
   for (const part of ['src', 'test/simulation', 'package.json'])
     cpSync(join(ROOT, part), join(folder, part), { recursive: true });
