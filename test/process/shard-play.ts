@@ -36,20 +36,9 @@ export interface Played {
   readonly leftBy: Readonly<Record<string, number>>;
   /** Markets that somebody renewed at the end, with the fourth shard gone. */
   readonly owned: number;
-  /** Requests in any 10 s, at most, refused ones included. */
-  readonly mostInWindow: number;
-  /** Why the exchange refused requests, and how often. */
-  readonly refused: Readonly<Record<string, number>>;
-  /**
-   * Refused because the nonce had been given before, but for the successor of the shard that was killed: it does not know
-   * which ones that one gave in its last seconds.
-   */
-  readonly givenTwice: number;
   readonly log: string;
 }
 
-/** How the exchange calls a nonce that it has seen. */
-const STALE = 'Too many requests.';
 const keyOf = (shard: number) => ({ key: `key-of-shard-${shard}`, secret: `secret-of-shard-${shard}` });
 const marketAt = (index: number) => `M${index}_USDT`;
 
@@ -146,10 +135,6 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
 
   const events = fleet.events();
   const eventsOf = byMarket(events);
-  const refused = ofKind(events, 'request-refused');
-  const reasons = Object.entries(Object.groupBy(refused, ({ why }) => why));
-  const isOfSuccessor = ({ atMs, market }: (typeof refused)[number]) =>
-    atMs > killedMs && atMs < backMs && ownedByKilled.has(market ?? '');
   const others = names.filter((market) => !ownedByKilled.has(market));
   const gap = (market: string, fromMs: number, toMs: number) =>
     longestGapMs(eventsOf(market), market, fromMs, toMs);
@@ -168,9 +153,6 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
     leftBy,
     owned: names.filter((market) => renewalsOf(eventsOf(market), market).some((atMs) => atMs > aloneMs))
       .length,
-    mostInWindow: mostInWindow(events),
-    refused: Object.fromEntries(reasons.map(([why, all = []]) => [why, all.length])),
-    givenTwice: refused.filter((event) => event.why === STALE && !isOfSuccessor(event)).length,
     log: [...shards, fourth, again].map(said).join('\n'),
   };
 }
@@ -218,16 +200,4 @@ export async function ownedBy(daemon: DaemonProcess | undefined): Promise<Readon
     markets: { market: string }[];
   };
   return new Set(markets.map(({ market }) => market));
-}
-
-function mostInWindow(events: Events): number {
-  const isRequest = ({ kind }: Events[number]) => kind === 'request-refused' || kind.startsWith('timer-');
-  const moments = events.filter((event) => isRequest(event) && event.kind !== 'timer-fired');
-  let first = 0;
-  let most = 0;
-  for (const [index, { atMs }] of moments.entries()) {
-    while ((moments[first]?.atMs ?? 0) <= atMs - 10_000) first += 1;
-    most = Math.max(most, index - first + 1);
-  }
-  return most;
 }

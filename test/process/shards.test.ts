@@ -21,8 +21,9 @@ test('a fleet grows, loses a shard, and shrinks: no timer fires, and no market i
     restMs: 4000,
   });
   const { log, ...seen } = played;
-  expect(seen, log).toMatchObject({ fired: 0, deleted: 0, owned: 120 });
-  expect(seen.moved, 'what the fourth shard had').toBeGreaterThan(120 / 4 / 2);
+  const { moved } = seen;
+  expect(seen, log).toMatchObject({ fired: 0, deleted: 0, owned: 120, leftBy: { handed_off: moved } });
+  expect(moved, 'what the fourth shard had').toBeGreaterThan(120 / 4 / 2);
   // A market that nobody owns waits for its timer; the room is for a loaded machine.
   expect(seen.longestGapMs, log).toBeLessThan((TIMEOUT_SECONDS * 1000 * 2) / 3);
   expect(seen.takeover.longestGapMs, log).toBeLessThan(15_000);

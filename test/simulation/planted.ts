@@ -10,10 +10,14 @@ interface Edit {
   readonly replace: string;
 }
 
-/** A bug of lease keepers, planted by a change of the sources. */
-export interface PlantedBug {
+/** A change of the sources that can be planted. */
+export interface Planting {
   readonly name: string;
   readonly edits: readonly Edit[];
+}
+
+/** A bug of lease keepers. */
+interface PlantedBug extends Planting {
   /** The first seed that shows it, by what the test prints where another one does. */
   readonly seed: number;
   /** Only the wider swarm can show it. */
@@ -265,7 +269,7 @@ export const PLANTED: readonly PlantedBug[] = [
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** A copy of the sources and of the simulation with the bug in it. The caller removes the folder. */
-export function plant({ name, edits }: Pick<PlantedBug, 'name' | 'edits'>): string {
+export function plant({ name, edits }: Planting): string {
   const folder = mkdtempSync(join(tmpdir(), 'planted-'));
   for (const part of ['src', 'test/simulation', 'package.json'])
     cpSync(join(ROOT, part), join(folder, part), { recursive: true });

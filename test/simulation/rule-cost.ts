@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type PlantedBug, plant } from './planted.ts';
+import { type Planting, plant } from './planted.ts';
 
 /**
  * What rules of the core cost and give. The argument is a JSON file with a list of `{ name, edits: [{ file, find,
@@ -34,7 +34,7 @@ function measure(folder: string): Measured {
   };
 }
 
-function measureWith(rule: PlantedBug): Measured {
+function measureWith(rule: Planting): Measured {
   const folder = plant(rule);
   try {
     return measure(folder);
@@ -44,7 +44,7 @@ function measureWith(rule: PlantedBug): Measured {
 }
 
 const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
-const rules: readonly PlantedBug[] = JSON.parse(readFileSync(file, 'utf8'));
+const rules: readonly Planting[] = JSON.parse(readFileSync(file, 'utf8'));
 const whole = measureWith({ name: 'nothing', edits: [] });
 const columns = TIMEOUTS.map((seconds) => `T = ${seconds} s survives`);
 console.log(`| Without | Seeds of ${seeds} that break | First promise | Requests | ${columns.join(' | ')} |`);
