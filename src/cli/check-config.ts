@@ -53,14 +53,16 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
         return;
       }
       const print = options['print'] === true;
-      // What is asked of the exchange stands beside a document for programs, and not in it.
-      const asked =
-        options['live'] === true
-          ? await live(loaded.config, asJson ? { ...edge, out: edge.err } : edge)
-          : null;
-      const found: Found = { roundTripMs: asked?.roundTripMs ?? null, host: await checkHost(loaded.config) };
+      // What is asked of the exchange stands beside a document for programs, and not in it; what is wrong stands last.
+      const wrong: string[] = [];
+      const asking = { out: asJson ? edge.err : edge.out, err: (line: string) => void wrong.push(line) };
+      const asked = options['live'] === true ? await live(loaded.config, asking) : null;
+      const host = await checkHost(loaded.config);
+      const isRight = wrong.length === 0 && host.problems.length === 0;
+      const found: Found = { roundTripMs: asked?.roundTripMs ?? null, host, isRight };
       if (asJson) edge.out(JSON.stringify(toJson(loaded, found, print), null, 2));
       else for (const line of toText(loaded, found, print)) edge.out(line);
+      for (const line of wrong) edge.err(line);
       edge.finish(exitCodeOf(asked, found));
     });
 }
@@ -70,6 +72,8 @@ interface Found {
   /** As it was measured; null where it was not. */
   readonly roundTripMs: number | null;
   readonly host: HostFound;
+  /** Neither this host nor the exchange has something against it. */
+  readonly isRight: boolean;
 }
 
 /** Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs. */
@@ -144,7 +148,9 @@ function describePace({ exchange }: Config, { roundTripMs }: Found): string[] {
     roundTripMs === null
       ? `${ASSUMED_ROUND_TRIP_MS} ms, which is assumed; --live measures it`
       : `${roundTripMs.toFixed(0)} ms, as measured`;
-  return [`One request waits for the one before it. All periods and bounds hold for a round trip of ${how}.`];
+  return [
+    `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${how}.`,
+  ];
 }
 
 function toText({ config, warnings, sources }: LoadedOk, found: Found, print: boolean): string[] {
@@ -154,7 +160,7 @@ function toText({ config, warnings, sources }: LoadedOk, found: Found, print: bo
   const listen = (addresses: Config['web']['listen']) =>
     addresses.length === 0 ? 'none' : addresses.map(({ text }) => text).join(', ');
   return [
-    `${config.file ?? 'The environment alone'}: the configuration is right.`,
+    `${config.file ?? 'The environment alone'}: ${found.isRight ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
     ...found.host.problems.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
     ...describePace(config, found),

@@ -49,7 +49,8 @@ export async function checkLive(config: Config, edge: Pick<Edge, 'out' | 'err'>)
     }
     const roundTripMs = measured[0] ?? null;
     const told = await ask(exchange, NO_MARKET);
-    if (told.kind === 'unauthorised') return refuse(edge, EXIT.refused, roundTripMs, told.detail);
+    if (told.kind === 'unauthorised')
+      return refuse(edge, EXIT.refused, roundTripMs, `the exchange refuses the key: ${told.detail}`);
     if (told.kind !== 'refused') return refuse(edge, EXIT.unreachable, roundTripMs, detailOf(told));
     edge.out('Live: the exchange accepts the key.');
     if (!tellsOfMarket(told)) {

@@ -199,7 +199,7 @@ interface Reporting {
 function reportProgress(
   what: string,
   progress: readonly MarketProgress[],
-  { edge, waitSeconds, silent, otherwise = 'impossible as things stand' }: Reporting,
+  { edge, waitSeconds, silent, otherwise = 'not done: see why above' }: Reporting,
 ): ExitCode {
   const of = (state: MarketProgress['state']) => progress.filter((one) => one.state === state);
   const [done, waiting, impossible] = [of('done'), of('waiting'), of('impossible')];
@@ -296,7 +296,7 @@ function describeApplied(json: Readonly<Record<string, unknown>>): string[] {
   });
   return [
     'The new configuration is in force.',
-    ...(lines.length === 0 ? ['No market is touched by it.'] : lines),
+    ...(lines.length === 0 ? ['Its markets are the same.'] : lines),
   ];
 }
 

@@ -136,7 +136,7 @@ function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Colu
   return [
     column('MARKET', ({ market }) => market),
     column('STATE', ({ state }) => state, { tones: markets.map(tone) }),
-    column('LEFT', (market) => plainSpaces(sayRemaining(market, lookAtOnce(seen))[0]), { right: true }),
+    column('LEFT', (market) => leftOf(market, seen), { right: true }),
     column('TIMEOUT', ({ timeoutSeconds }) => seconds(timeoutSeconds), { right: true, keep: 2 }),
     column('EVERY', ({ renewEverySeconds }) => seconds(renewEverySeconds), { right: true, keep: 1 }),
     column(
@@ -160,6 +160,12 @@ function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Colu
     column('FAILED', ({ failures }) => sayCount(failures), { right: true, keep: 4 }),
     column('NOTE', (market) => noteOf(market, seen.now), { keep: 8 }),
   ].filter(({ title, texts }) => title !== 'NOTE' || texts.some((text) => text !== ''));
+}
+
+/** For how long it is surely armed, or until its orders are cancelled; when a pause ends stands in the note. */
+function leftOf(market: MarketStatus, seen: StatusDocument): string {
+  if (market.hold?.why === 'paused' && !runsDown(market, seen.now)) return '–';
+  return plainSpaces(sayRemaining(market, lookAtOnce(seen))[0]);
 }
 
 /** What somebody must know of this market beyond its figures. */

@@ -150,7 +150,7 @@ export function checkControlListen(text: string, hasToken: boolean): Checked<Lis
     text: `found ${found}; allowed: unix:/PATH with at most ${LONGEST_SOCKET_PATH} bytes, or HOST:PORT where HOST is this host (127.0.0.1, [::1], localhost), or any other with control.tokenFile${suggest(meant)}`,
   });
   if (text.startsWith('unix:') || text.startsWith('/')) {
-    const path = text.replace(/^unix:(\/\/(?=\/))?/, '');
+    const path = text.replace(/^unix:/, '').replace(/^\/+/, '/');
     if (!text.startsWith('unix:/') || text.startsWith('unix://')) {
       return wrong(describe(text), path.startsWith('/') && path.length > 1 ? `unix:${path}` : null);
     }

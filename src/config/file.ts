@@ -100,8 +100,11 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   const aliases = findAliases(document);
   const unresolved = aliases.filter(({ resolved }) => !resolved);
   if (aliases.length > MOST_ALIASES) throw new ReferenceError('more aliases than a configuration needs');
+  // What follows a mistake in the syntax follows from it, and would hide it.
+  const first = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
+  const errors = first === -1 ? document.errors : document.errors.slice(0, first + 1);
   const problems = [
-    ...[...document.errors, ...document.warnings].map((error) => ({
+    ...[...errors, ...document.warnings].map((error) => ({
       place: at(error.pos[0], [], error.code === 'DUPLICATE_KEY' ? keyAt(error, text).length : 1),
       text: explainSyntax(error, text),
     })),
@@ -206,6 +209,11 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /Block collections are not allowed within flow|must be sufficiently indented and end with/,
     'close every [ and {, and put a comma between two entries',
   ],
+  [
+    /Implicit keys need to be on a single line/,
+    'write a dash and a space in front of each entry of a list: "- BTC_USDT"',
+  ],
+  [/Unexpected scalar at node end/, 'begin all sections in the first column'],
   [
     /Implicit map keys need to be followed/,
     'write a colon and a space behind the key, or a dash and a space in front of an entry of a list',

@@ -111,12 +111,16 @@ export function findSecrets(environment: Environment, options: { readonly demo: 
         return found satisfies never;
     }
   };
-  return {
-    apiKey: find('KILLSWITCHD_API_KEY', 'key'),
-    apiSecret: find('KILLSWITCHD_API_SECRET', 'secret'),
-    problems,
-    warnings,
-  };
+  const apiKey = find('KILLSWITCHD_API_KEY', 'key');
+  const apiSecret = find('KILLSWITCHD_API_SECRET', 'secret');
+  if (apiKey === null || apiSecret === null || apiKey.reveal() !== apiSecret.reveal())
+    return { apiKey, apiSecret, problems, warnings };
+  const where = environment['KILLSWITCHD_API_SECRET_FILE'] === undefined ? '' : '_FILE';
+  problems.push({
+    place: placeOf(`KILLSWITCHD_API_SECRET${where}`, RANK.environment),
+    text: 'found the key once more; allowed: the secret, which is another text',
+  });
+  return { apiKey, apiSecret: null, problems, warnings };
 }
 
 /**
@@ -242,13 +246,17 @@ function findFlaw(text: string, what: string): string | null {
   const allowed = `allowed: the ${what} alone, in printable ASCII without spaces`;
   if (text === '') return `found an empty text; ${allowed}`;
   if (text.startsWith('\ufeff')) return `found a byte order mark in front; ${allowed}`;
+  if (/^[{[]/.test(text)) return `found JSON; ${allowed}`;
   if (/^["'].*["']$/s.test(text)) return `found quotes around the ${what}; ${allowed}`;
   if (/^(export\s+)?\w*(key|secret|token)\w*=./i.test(text))
     return `found NAME= in front of the ${what}; ${allowed}`;
   const at = text.search(/[^\x21-\x7e]/);
   if (at === -1) return null;
   const character = text[at] ?? '';
-  if (/[\r\n]/.test(character)) return `found a line break after ${at} characters; ${allowed}`;
-  if (/\s/.test(character)) return `found white space after ${at} characters; ${allowed}`;
-  return `found a character after ${at} others that no HTTP header may hold; ${allowed}`;
+  const found = /[\r\n]/.test(character)
+    ? 'a line break'
+    : /\s/.test(character)
+      ? 'white space'
+      : 'something that is not printable ASCII';
+  return `found ${found} at character ${at + 1}; ${allowed}`;
 }

@@ -325,6 +325,13 @@ const GONE = {
   bot_failed: 'has failed',
 } as const satisfies Record<Suspension, string>;
 
+const HELD = {
+  paused: 'paused',
+  disarmed: 'disarmed',
+  tripped: 'tripped',
+  lapsed: 'on hold after its lapse',
+} as const satisfies Record<Hold, string>;
+
 /** What brings a bot back. */
 const RETURNS = {
   beat: 'next beat',
@@ -341,8 +348,9 @@ function armed(state: CoreState, market: MarketState, said: Say): Progress {
   if (market.leaving !== null) return said('impossible', 'is no longer configured');
   if (market.hold !== null) {
     const { why, untilAwakeMs } = market.hold;
-    const ends = untilAwakeMs === null ? 'arm it' : 'it is armed when the pause is over';
-    return said('impossible', `stays as it is (${why}): ${ends}`);
+    const ends =
+      untilAwakeMs === null ? 'it stays so until you arm it' : 'it is armed when the pause is over';
+    return said('impossible', `is ${HELD[why]}: ${ends}`);
   }
   const suspension = suspensionOf(state, market);
   if (suspension !== null) {
@@ -383,7 +391,7 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
   const leftMs = firesInMs(state, market);
   const { goal, reached, hold } = market;
   if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
-    return said('impossible', `is out of guard for good (${hold.why}) and cannot be paused`);
+    return said('impossible', `is ${HELD[hold.why]} and cannot be paused: the end of the pause would arm it`);
   }
   if (goal === 'guard') return said('impossible', 'is guarded: somebody armed it again');
   if (goal === 'delete') {

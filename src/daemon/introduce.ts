@@ -40,7 +40,7 @@ export function introduce(
   for (const warning of warnings) logger.warn({ event: 'config-warning' }, `${warning}.`);
   const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, null));
   if (settings.nonce === 'increasing' && markets > 1) {
-    const holds = `One request waits for the one before it: what follows holds for a round trip of ${ASSUMED_ROUND_TRIP_MS} ms.`;
+    const holds = `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${ASSUMED_ROUND_TRIP_MS} ms.`;
     logger.info({ event: 'promise', promise: [holds] }, holds);
     for (const warning of warnOfPace(settings, null)) logger.warn({ event: 'config-warning' }, `${warning}.`);
   }
@@ -65,8 +65,8 @@ function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): s
   if (!ownsBot) return `SIGTERM or Ctrl-C ${does}, ${within}.`;
   const dies = liveness.onStale === 'trip' ? 'cuts the timers to 5 s' : 'leaves the timers to fire';
   return (
-    'SIGTERM or Ctrl-C asks the bot to end, which is guarded as before until it has; a second one kills it. ' +
-    `Its end with exit code 0 ${does}, ${within}; any other end ${dies}.`
+    'SIGTERM or Ctrl-C asks the bot to end; its timers are renewed until it has. A second one kills it. ' +
+    `Its end with exit code 0 ${does}, ${within}. Any other end ${dies}.`
   );
 }
 
@@ -85,7 +85,7 @@ export function createPaceTold({ logger }: Pick<Log, 'logger'>, snapshot: () => 
     );
     if (tightest === null) return;
     const { market, survivesMs, periodMs, timeoutMs } = tightest;
-    const says = `From now on an outage of the exchange shorter than ${seconds(survivesMs)} cancels nothing of ${market}, which is renewed every ${seconds(Math.round(periodMs))} and has a timer of ${seconds(timeoutMs)}; no other market has less room for its timeout.`;
+    const says = `From now on an outage of the exchange shorter than ${seconds(survivesMs)} cancels nothing of ${market} (renewed every ${seconds(Math.round(periodMs))}, timer of ${seconds(timeoutMs)}), the market with the least room for its timeout.`;
     logger.info({ event: 'promise', market, promise: [says] }, says);
     if (notice.kind !== 'cadence' || notice.answerMs === null) return;
     const warnings = warnOfPace(settings, Math.ceil(notice.answerMs));

@@ -1,4 +1,5 @@
 import type { Certainty, Firing, Notice } from '../core/notice.ts';
+import { TRIP_MS } from '../core/promise.ts';
 
 /** Why orders were, or may have been, cancelled. */
 export type CancellationCause = Firing | 'unrenewed' | 'deleted_late';
@@ -28,11 +29,14 @@ export interface Cancellations {
 
 export function createCancellations(): Cancellations {
   const record = new Map<string, Cancellation>();
-  /** What was on record of a market whose renewal is overdue: it may turn out that nothing fired. */
-  const before = new Map<string, Cancellation | undefined>();
+  /** What was on record of a market whose orders may yet stay: its renewal is overdue, or its trip has not fired. */
+  const before = new Map<
+    string,
+    { readonly earlier: Cancellation | undefined; readonly safeUntilMs: number }
+  >();
   const add = (found: Omit<Cancellation, 'count'>): void => {
     const { market } = found;
-    const earlier = before.has(market) ? before.get(market) : record.get(market);
+    const earlier = before.has(market) ? before.get(market)?.earlier : record.get(market);
     before.delete(market);
     // What was tripped is told of when it is cut short, and again when it has fired.
     const isSame =
@@ -40,36 +44,47 @@ export function createCancellations(): Cancellations {
     record.delete(market);
     record.set(market, { ...found, count: (earlier?.count ?? 0) + (isSame ? 0 : 1) });
   };
+  /** As `add`, of what the next answer may take back. */
+  const expect = (found: Omit<Cancellation, 'count'>, safeUntilMs: number): void => {
+    const earlier = record.get(found.market);
+    add(found);
+    before.set(found.market, { earlier, safeUntilMs });
+  };
+  /** The exchange kept the timer, or deleted it in time: nothing has fired, as far as `wallMs` lets it be sure. */
+  const takeBack = (market: string, wallMs: number): void => {
+    const kept = before.get(market);
+    const now = record.get(market);
+    before.delete(market);
+    if (kept === undefined || now === undefined) return;
+    if (wallMs >= kept.safeUntilMs) record.set(market, { ...now, certainty: 'possible' });
+    else if (kept.earlier === undefined) record.delete(market);
+    else record.set(market, kept.earlier);
+  };
   return {
     observe(notice, { wallMs }) {
       switch (notice.kind) {
         case 'overdue': {
-          const { market, expiryWallMs } = notice;
-          const earlier = record.get(market);
-          add({ market, certainty: 'possible', why: 'unrenewed', byWallMs: expiryWallMs });
-          before.set(market, earlier);
+          const { market, expiryWallMs: byWallMs } = notice;
+          expect({ market, certainty: 'possible', why: 'unrenewed', byWallMs }, Number.POSITIVE_INFINITY);
           break;
         }
-        case 'lapsed':
-          add({ market: notice.market, certainty: notice.certainty, why: 'unrenewed', byWallMs: wallMs });
-          break;
-        case 'renewed': {
-          // The exchange kept the timer: what was overdue has not fired.
-          if (!before.has(notice.market)) break;
-          const earlier = before.get(notice.market);
-          before.delete(notice.market);
-          if (earlier === undefined) record.delete(notice.market);
-          else record.set(notice.market, earlier);
+        case 'lapsed': {
+          const { market, certainty } = notice;
+          const overdue = before.has(market) ? record.get(market) : undefined;
+          const byWallMs = certainty === 'possible' ? (overdue?.byWallMs ?? wallMs) : wallMs;
+          add({ market, certainty, why: 'unrenewed', byWallMs });
           break;
         }
-        case 'tripped':
-          add({
-            market: notice.market,
-            certainty: 'certain',
-            why: 'tripped',
-            byWallMs: notice.firesByWallMs,
-          });
+        case 'renewed':
+          takeBack(notice.market, wallMs);
           break;
+        case 'tripped': {
+          const { market, durationMs, firesByWallMs: byWallMs } = notice;
+          // The exchange counts whole seconds: the timer may fire a second sooner.
+          const safeUntilMs = wallMs - durationMs + TRIP_MS - 1000;
+          expect({ market, certainty: 'certain', why: 'tripped', byWallMs }, safeUntilMs);
+          break;
+        }
         case 'fired':
           add({
             market: notice.market,
@@ -81,6 +96,7 @@ export function createCancellations(): Cancellations {
         case 'deleted':
           if (notice.mayHaveFired)
             add({ market: notice.market, certainty: 'possible', why: 'deleted_late', byWallMs: wallMs });
+          else takeBack(notice.market, wallMs);
           break;
         default:
       }

@@ -102,8 +102,8 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     say: (n) =>
       `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its ` +
       `time is up, and its orders are cancelled. Check the key, its permissions and its IP list; ` +
-      `the secret files are read every second. Asked again in time for every armed timer, ` +
-      `then every ${durationText(n.probeInMs)}.`,
+      `the secret files are read every second. The key is tried again in ${durationText(n.probeInMs)}, and in time ` +
+      `for every timer that is still armed.`,
   },
   'authorised-again': {
     level: 'info',
@@ -306,7 +306,7 @@ function describeLapse(notice: Of<'lapsed'>): string {
       : `${market} MAY HAVE LAPSED: its timer fired, unless a renewal whose answer was lost came in time.`;
   const gap = gapMs > 0 ? ` No renewal was confirmed for ${durationText(gapMs)}.` : '';
   const lost =
-    unresolved > 0 ? ` ${unresolved} ${unresolved === 1 ? 'answer is' : 'answers are'} missing.` : '';
+    unresolved > 0 ? ` Whether the exchange carried out ${count(unresolved, 'renewal')} is not known.` : '';
   const next = rearms
     ? ' The daemon arms it again. Check which orders the bot has now.'
     : ' It is NOT armed again (onLapse: hold): arm it when the bot has been checked.';

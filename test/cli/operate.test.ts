@@ -80,7 +80,7 @@ describe('a command to the running daemon', () => {
     const { code, err } = await order(['arm'], { status: 409, json: { done: false, markets } });
     expect(code).toBe(69);
     expect(err).toContain("BTC_USDT is not armed: nothing is renewed before the bot's next beat.");
-    expect(err).toContain('killswitchd arm: 1 of 2 markets impossible as things stand');
+    expect(err).toContain('killswitchd arm: 1 of 2 markets not done: see why above');
   });
 
   it('says that there was nothing to do where the daemon guards no market, as a shard that waits does', async () => {

@@ -39,7 +39,7 @@ describe('reload', () => {
     const untouched = await reload({ json: quiet });
     expect(untouched).toMatchObject({
       code: 0,
-      out: ['The new configuration is in force.', 'No market is touched by it.'],
+      out: ['The new configuration is in force.', 'Its markets are the same.'],
     });
     const unchanged = await reload({ json: { result: 'unchanged' } });
     expect(unchanged).toMatchObject({

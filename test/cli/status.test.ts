@@ -83,6 +83,8 @@ describe('status', () => {
         market: 'ETH_USDT',
         state: 'paused',
         wanted: false,
+        guaranteedMs: null,
+        firesByWallMs: null,
         hold: { why: 'paused', untilWallMs: inMs(540_000) },
       },
       { market: 'SOL_USDT', state: 'disarmed', wanted: false, hold: { why: 'tripped', untilWallMs: null } },
@@ -110,6 +112,7 @@ describe('status', () => {
       '4 markets: 1 expired, 1 paused, 1 disarmed, 1 arming',
     ]);
     expect(lineOf(out, 'BTC_USDT')).toBe('BTC_USDT expired 0 s 60 s 6 s 87 % main 2 1 HTTP 503');
+    expect(lineOf(out, 'ETH_USDT')).toMatch(/^ETH_USDT paused – /);
     expect(lineOf(out, 'ETH_USDT')).toContain(`paused until ${sayTime(inMs(540_000) / 1000)}`);
     expect(lineOf(out, 'SOL_USDT')).toMatch(/tripped until it is armed$/);
     expect(lineOf(out, 'XRP_USDT')).toBe('XRP_USDT arming – 60 s 6 s - quiet 0 1 no longer configured');

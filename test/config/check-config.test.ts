@@ -49,7 +49,7 @@ describe('check-config', () => {
     const { out, err, code } = await run(['check-config', '--config', EXAMPLE]);
     expect(code).toBe(EXIT.ok);
     expect(err).toEqual([]);
-    expect(out).toContain(`${EXAMPLE}: the configuration is right.`);
+    expect(out).toMatch(/: (the configuration is right|no mistake in the configuration itself)\.\n/);
     expect(out).toContain('A deliberate stop deletes the timers, within 8 s.');
     expect(out).toContain('BTC_USDT (bot default): cancels orders of all types, also those placed by hand');
     expect(out).toContain('ETH_USDT (bot maker): cancels spot and margin orders');
@@ -275,20 +275,25 @@ describe('check-config', () => {
     it('pings, shows the key, and asks about every market without touching a timer', async () => {
       const { out, code, events } = await ask('BTC_USDT,ETH_USDT');
       expect(out).toMatch(
-        /^Live: http:\S+ answers a ping in \d+ ms\.\nLive: the exchange accepts the key\.\nLive: the exchange knows all 2 markets\.\n/,
+        /^Live: http:\S+ answers a ping in \d+ ms\.\nLive: the exchange accepts the key\.\nLive: the exchange knows all 2 markets\.\nThe environment alone: the configuration is right\.\n/,
       );
       expect(code).toBe(EXIT.ok);
       expect(new Set(events)).toEqual(new Set(['request-refused']));
     });
 
     it('names the markets that the exchange does not know, and ends with 78', async () => {
-      const { err, code } = await ask('BTC_USDT,BCT_USDT');
+      const { out, err, code } = await ask('BTC_USDT,BCT_USDT');
+      expect(out).not.toContain('is right');
       expect([err, code]).toEqual([['Live: the exchange does not know the market BCT_USDT.'], EXIT.config]);
     });
 
     it('ends with 77 where the key is refused', async () => {
-      const { err, code } = await ask('BTC_USDT', 'another-key-of-the-test');
-      expect([code, err.join()]).toEqual([EXIT.refused, expect.stringMatching(/^Live: HTTP 401/)]);
+      const { out, err, code } = await ask('BTC_USDT', 'another-key-of-the-test');
+      expect(out).not.toContain('is right');
+      expect([code, err.join()]).toEqual([
+        EXIT.refused,
+        expect.stringMatching(/^Live: the exchange refuses the key: HTTP 401/),
+      ]);
     });
 
     it('ends with 69 where nobody answers', async () => {

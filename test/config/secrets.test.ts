@@ -87,24 +87,37 @@ describe('a secret from a file', () => {
   });
 
   it.each([
-    ['a second line break', 'key-of-the-test\n\n', 'found a line break after 15 characters'],
-    ['two lines', 'key-of\nthe-test', 'found a line break after 6 characters'],
-    ['a space', 'key of-the-test', 'found white space after 3 characters'],
+    ['a second line break', 'key-of-the-test\n\n', 'found a line break at character 16'],
+    ['two lines', 'key-of\nthe-test', 'found a line break at character 7'],
+    ['a space', 'key of-the-test', 'found white space at character 4'],
     ['a byte order mark', '\ufeffkey-of-the-test', 'found a byte order mark in front'],
     ['quotes around it', '"key-of-the-test"\n', 'found quotes around the key'],
     ['the name of a variable', 'API_KEY=key-of-the-test', 'found NAME= in front of the key'],
     ['a line for a shell', "export KILLSWITCHD_API_KEY='key-of-the-test'", 'found NAME= in front of the key'],
-    ['a control character', 'key\u0007', 'found a character after 3 others that no HTTP header may hold'],
+    ['a control character', 'key\u0007', 'found something that is not printable ASCII at character 4'],
     [
       'bytes that are no text',
       Buffer.from([0x6b, 0xff]),
-      'found a character after 1 others that no HTTP header may hold',
+      'found something that is not printable ASCII at character 2',
     ],
+    ['the JSON of a download', '{"key":"key-of-the-test"}', 'found JSON'],
   ])('is refused with %s in it, without showing any of it', (_what, content, found) => {
     const [problem] = problemsWith(content);
     expect(problem).toContain(found);
     expect(problem).not.toContain('key-of');
     expect(problem).not.toContain('key of');
+  });
+
+  it('is refused where key and secret are the same', () => {
+    const path = join(folder, 'same');
+    writeFileSync(path, 'key-of-the-test', { mode: 0o400 });
+    const files = { KILLSWITCHD_API_KEY_FILE: path, KILLSWITCHD_API_SECRET_FILE: path };
+    expect(readSecrets(files, { demo: false })).toEqual({
+      kind: 'invalid',
+      problems: [
+        'KILLSWITCHD_API_SECRET_FILE: found the key once more; allowed: the secret, which is another text',
+      ],
+    });
   });
 
   it('is refused when the file is bigger than any key', () => {
@@ -136,11 +149,7 @@ describe('the token of the control listener', () => {
 
   it.each([
     ['empty', '\n', 'found an empty text; allowed: the token alone, in printable ASCII without spaces'],
-    [
-      'of two lines',
-      'a-token\nof-the-test',
-      'found a line break after 7 characters; allowed: the token alone',
-    ],
+    ['of two lines', 'a-token\nof-the-test', 'found a line break at character 8; allowed: the token alone'],
     [
       'too short',
       'a-token-of-test\n',

@@ -218,7 +218,7 @@ describe('pause', () => {
     driver.live(1000);
     expect(progress(driver, 'arm')).toMatchObject({
       state: 'impossible',
-      says: 'AAA stays as it is (paused): it is armed when the pause is over.',
+      says: 'AAA is paused: it is armed when the pause is over.',
     });
   });
 
@@ -230,7 +230,7 @@ describe('pause', () => {
     operate(driver, 'resume');
     driver.live(1000);
     expect(progress(driver, 'resume', 'AAA').state).toBe('done');
-    expect(progress(driver, 'resume', 'BBB').says).toBe('BBB stays as it is (disarmed): arm it.');
+    expect(progress(driver, 'resume', 'BBB').says).toBe('BBB is disarmed: it stays so until you arm it.');
   });
 
   test('arms no market in the end that was disarmed for good', () => {

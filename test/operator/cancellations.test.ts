@@ -44,6 +44,22 @@ test.each<[string, readonly Notice[], object | null]>([
     [tripped, { ...fired, why: 'tripped', firedByWallMs: 6100 }],
     { why: 'tripped', byWallMs: 6100, count: 1 },
   ],
+  ['a trip that somebody took back before it fired', [tripped, renewed], null],
+  [
+    'a trip that was taken back when it may have fired',
+    [{ ...tripped, durationMs: 4000 }, renewed],
+    { certainty: 'possible', why: 'tripped', count: 1 },
+  ],
+  [
+    'a trip whose timer was deleted in time',
+    [fired, tripped, { kind: 'deleted', market, durationMs: 1, mayHaveFired: false }],
+    { why: 'bot_stale', count: 1 },
+  ],
+  [
+    'a possible lapse, since the renewal was overdue',
+    [overdue, { ...lapsed, certainty: 'possible' }, renewed],
+    { certainty: 'possible', why: 'unrenewed', byWallMs: 1000, count: 1 },
+  ],
   [
     'a delete that came too late',
     [{ kind: 'deleted', market, durationMs: 1, mayHaveFired: true }],

@@ -70,8 +70,8 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(await timersDeleted(started)).toBe(0);
     expect(daemon.logged('process-ended')).toMatchObject([{ level: 'error', code: 3 }]);
     expect(daemon.logged('stop-means')[0]?.msg).toBe(
-      'SIGTERM or Ctrl-C asks the bot to end, which is guarded as before until it has; a second one kills it. ' +
-        'Its end with exit code 0 deletes the timers, within 8 s; any other end leaves the timers to fire.',
+      'SIGTERM or Ctrl-C asks the bot to end; its timers are renewed until it has. A second one kills it. ' +
+        'Its end with exit code 0 deletes the timers, within 8 s. Any other end leaves the timers to fire.',
     );
   });
 

@@ -84,7 +84,9 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     const renewals = renewalsOf(await exchange.events(), 'AAA_USDT').length;
     const paused = await operate('pause', 'AAA_USDT', '--yes', '--for', '10m');
     expect([paused.code, paused.out]).toEqual([69, '']);
-    expect(paused.err).toContain('AAA_USDT is out of guard for good (disarmed) and cannot be paused.');
+    expect(paused.err).toContain(
+      'AAA_USDT is disarmed and cannot be paused: the end of the pause would arm it.',
+    );
     expect((await operate('resume', 'AAA_USDT')).code).toBe(69);
     expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toHaveLength(renewals);
 
