@@ -446,7 +446,7 @@ const log = {
     format: {
       enum: ['auto', 'json', 'journal', 'text'],
       description:
-        'auto: text on a terminal, else json. json: one object per line. journal: the same with the priority that the systemd journal reads. text: plain words.',
+        'auto: text on a terminal, else json. json: one object per line. journal: plain words with the code of the event, and the priority that the systemd journal reads. text: plain words.',
       default: 'auto',
       examples: ['text'],
     },

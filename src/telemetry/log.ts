@@ -66,6 +66,7 @@ interface MetadataStream extends DestinationStream {
   readonly [symbols.needsMetadataGsym]: true;
   lastLevel: number;
   lastMsg?: string;
+  lastObj?: unknown;
 }
 
 /** A log that neither blocks nor throws, however slow or gone its reader is. */
@@ -83,17 +84,21 @@ export function createLog(options: LogOptions): Log {
       ),
   });
   const errors = write === undefined ? createErrorSink(clock) : null;
-  const lineOf = (json: string, levelNumber: number, said: string | undefined): string => {
+  const lineOf = (json: string, { lastLevel, lastMsg, lastObj }: MetadataStream): string => {
     if (format === 'json') return json;
-    if (format === 'journal') return `${JOURNAL_PRIORITY[levelNumber] ?? '<7>'}${json}`;
-    return `${timeOfDay(clock.now().wallMs)}  ${TEXT_LEVEL[levelNumber] ?? ''}${oneLine(said ?? '')}\n`;
+    const said = oneLine(lastMsg ?? '');
+    if (format === 'text') return `${timeOfDay(clock.now().wallMs)}  ${TEXT_LEVEL[lastLevel] ?? ''}${said}\n`;
+    // journald keeps the time itself; the code is for searches.
+    const { event } = (lastObj ?? {}) as { readonly event?: unknown };
+    const code = typeof event === 'string' ? `${event}: ` : '';
+    return `${JOURNAL_PRIORITY[lastLevel] ?? '<7>'}${code}${said}\n`;
   };
   const stream: MetadataStream = {
     [symbols.needsMetadataGsym]: true,
     lastLevel: 30,
     write(json) {
       onLine?.(pino.levels.labels[stream.lastLevel] ?? 'info');
-      const line = hideSecrets(lineOf(json, stream.lastLevel, stream.lastMsg), secrets());
+      const line = hideSecrets(lineOf(json, stream), secrets());
       sink.write(line);
       if (stream.lastLevel >= ERROR_LEVEL && sink.isFailing()) errors?.().write(line);
     },

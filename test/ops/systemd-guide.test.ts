@@ -73,7 +73,10 @@ test('another account is another instance, which comes and goes without the firs
   // The journal knows how urgent each line is, and what wrote it.
   const urgent = await host.must(`journalctl --no-pager -o cat -t killswitchd -p warning -u ${other}`);
   expect(urgent).toContain('nobody watches the bot');
-  expect(urgent).not.toContain('"level":"info"');
+  expect(urgent).not.toContain('armed: ');
+  expect(await host.must(`journalctl --no-pager -o cat -u ${other} -g '^armed: '`)).toMatch(
+    /^armed: SOL_USDT is armed until /,
+  );
   await host.must(`systemctl stop ${other}`);
   expect(ofKind(host.events(), 'timer-deleted').map(({ market }) => market)).toEqual(['SOL_USDT']);
   expect(await host.must('ls /run/killswitchd')).toBe('main');

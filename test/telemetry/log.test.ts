@@ -234,14 +234,19 @@ describe('log', () => {
     expect(text).toContain('why');
   });
 
-  test('journal lines begin with the priority that journald reads', async () => {
+  test('journal lines are the priority that journald reads, the code and a sentence on one line', async () => {
     const log = record({ format: 'journal' });
-    log.logger.error({ event: 'a' }, 'a');
+    log.logger.error({ event: 'lapsed', gapMs: 3 }, 'It lapsed.\n<6>armed: All is well.');
     log.logger.warn({ event: 'b' }, 'b');
-    log.logger.info({ event: 'c' }, 'c');
+    log.logger.info('without a code');
     log.logger.debug({ event: 'd' }, 'd');
-    const starts = (await log.read()).split('\n').map((line) => line.slice(0, 4));
-    expect(starts).toEqual(['<3>{', '<4>{', '<6>{', '<7>{', '']);
+    expect((await log.read()).split('\n')).toEqual([
+      '<3>lapsed: It lapsed. <6>armed: All is well.',
+      '<4>b: b',
+      '<6>without a code',
+      '<7>d: d',
+      '',
+    ]);
   });
 
   test('text lines are a time and a sentence, and details cannot forge a line of their own', async () => {
