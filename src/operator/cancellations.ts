@@ -27,85 +27,121 @@ export interface Cancellations {
   readonly acknowledge: (markets: readonly string[] | null) => readonly string[];
 }
 
-export function createCancellations(): Cancellations {
-  const record = new Map<string, Cancellation>();
-  /** What was on record of a market whose orders may yet stay: its renewal is overdue, or its trip has not fired. */
-  const before = new Map<
-    string,
-    { readonly earlier: Cancellation | undefined; readonly safeUntilMs: number }
-  >();
-  const add = (found: Omit<Cancellation, 'count'>): void => {
+type Found = Omit<Cancellation, 'count'>;
+
+/** What was on record of a market whose orders may yet stay: its renewal is overdue, or its trip has not fired. */
+interface Before {
+  readonly earlier: Cancellation | undefined;
+  /** Until then the timer has surely not fired. */
+  readonly safeUntilMs: number;
+}
+
+/** The newest of each market, and what an answer of the exchange may take back. */
+class CancellationRecord {
+  readonly #record = new Map<string, Cancellation>();
+  readonly #before = new Map<string, Before>();
+
+  get(market: string): Cancellation | undefined {
+    return this.#record.get(market);
+  }
+
+  list(): Cancellation[] {
+    return [...this.#record.values()].toReversed();
+  }
+
+  remove(market: string): void {
+    this.#record.delete(market);
+    this.#before.delete(market);
+  }
+
+  /** Takes the place of what was expected. */
+  add(found: Found): void {
     const { market } = found;
-    const earlier = before.has(market) ? before.get(market)?.earlier : record.get(market);
-    before.delete(market);
-    // What was tripped is told of when it is cut short, and again when it has fired.
-    const isSame =
-      earlier?.why === 'tripped' && found.why === 'tripped' && found.byWallMs - earlier.byWallMs < 60_000;
-    record.delete(market);
-    record.set(market, { ...found, count: (earlier?.count ?? 0) + (isSame ? 0 : 1) });
-  };
+    const before = this.#before.get(market);
+    const earlier = before === undefined ? this.#record.get(market) : before.earlier;
+    this.remove(market);
+    this.#record.set(market, { ...found, count: (earlier?.count ?? 0) + 1 });
+  }
+
   /** As `add`, of what the next answer may take back. */
-  const expect = (found: Omit<Cancellation, 'count'>, safeUntilMs: number): void => {
-    const earlier = record.get(found.market);
-    add(found);
-    before.set(found.market, { earlier, safeUntilMs });
-  };
+  expect(found: Found, safeUntilMs: number): void {
+    const now = this.#record.get(found.market);
+    const isRepeated = now?.why === found.why && this.#before.has(found.market);
+    const earlier = isRepeated ? this.#before.get(found.market)?.earlier : now;
+    this.add(found);
+    this.#before.set(found.market, { earlier, safeUntilMs });
+  }
+
+  /** Whether what is on record is only expected. */
+  isExpected(market: string): boolean {
+    return this.#before.has(market);
+  }
+
   /** The exchange kept the timer, or deleted it in time: nothing has fired, as far as `wallMs` lets it be sure. */
-  const takeBack = (market: string, wallMs: number): void => {
-    const kept = before.get(market);
-    const now = record.get(market);
-    before.delete(market);
-    if (kept === undefined || now === undefined) return;
-    if (wallMs >= kept.safeUntilMs) record.set(market, { ...now, certainty: 'possible' });
-    else if (kept.earlier === undefined) record.delete(market);
-    else record.set(market, kept.earlier);
-  };
+  takeBack(market: string, wallMs: number): void {
+    const before = this.#before.get(market);
+    const now = this.#record.get(market);
+    this.#before.delete(market);
+    if (before === undefined || now === undefined) return;
+    if (wallMs >= before.safeUntilMs) this.#record.set(market, { ...now, certainty: 'possible' });
+    else if (before.earlier === undefined) this.#record.delete(market);
+    else this.#record.set(market, before.earlier);
+  }
+}
+
+export function createCancellations(): Cancellations {
+  const record = new CancellationRecord();
   return {
     observe(notice, { wallMs }) {
       switch (notice.kind) {
         case 'overdue': {
           const { market, expiryWallMs: byWallMs } = notice;
-          expect({ market, certainty: 'possible', why: 'unrenewed', byWallMs }, Number.POSITIVE_INFINITY);
+          record.expect(
+            { market, certainty: 'possible', why: 'unrenewed', byWallMs },
+            Number.POSITIVE_INFINITY,
+          );
           break;
         }
         case 'lapsed': {
           const { market, certainty } = notice;
-          const overdue = before.has(market) ? record.get(market) : undefined;
+          const overdue = record.isExpected(market) ? record.get(market) : undefined;
           const byWallMs = certainty === 'possible' ? (overdue?.byWallMs ?? wallMs) : wallMs;
-          add({ market, certainty, why: 'unrenewed', byWallMs });
+          record.add({ market, certainty, why: 'unrenewed', byWallMs });
           break;
         }
         case 'renewed':
-          takeBack(notice.market, wallMs);
+          record.takeBack(notice.market, wallMs);
           break;
         case 'tripped': {
           const { market, durationMs, firesByWallMs: byWallMs } = notice;
           // The exchange counts whole seconds: the timer may fire a second sooner.
           const safeUntilMs = wallMs - durationMs + TRIP_MS - 1000;
-          expect({ market, certainty: 'certain', why: 'tripped', byWallMs }, safeUntilMs);
+          record.expect({ market, certainty: 'certain', why: 'tripped', byWallMs }, safeUntilMs);
           break;
         }
-        case 'fired':
-          add({
-            market: notice.market,
-            certainty: 'certain',
-            why: notice.why,
-            byWallMs: notice.firedByWallMs,
-          });
+        case 'fired': {
+          const { market, why, firedByWallMs: byWallMs } = notice;
+          record.add({ market, certainty: 'certain', why, byWallMs });
           break;
+        }
         case 'deleted':
           if (notice.mayHaveFired)
-            add({ market: notice.market, certainty: 'possible', why: 'deleted_late', byWallMs: wallMs });
-          else takeBack(notice.market, wallMs);
+            record.add({
+              market: notice.market,
+              certainty: 'possible',
+              why: 'deleted_late',
+              byWallMs: wallMs,
+            });
+          else record.takeBack(notice.market, wallMs);
           break;
         default:
       }
     },
-    list: () => [...record.values()].toReversed(),
+    list: () => record.list(),
     acknowledge(markets) {
-      const names = (markets ?? [...record.keys()]).filter((market) => record.has(market));
-      for (const name of names) record.delete(name);
-      for (const name of names) before.delete(name);
+      const known = record.list().toReversed();
+      const names = (markets ?? known.map(({ market }) => market)).filter((market) => record.get(market));
+      for (const name of names) record.remove(name);
       return names;
     },
   };
