@@ -8,9 +8,12 @@ import { gzipSync } from 'node:zlib';
 const ROOT = join(import.meta.dirname, '../..');
 const TREE = join(ROOT, 'build/debian');
 const HOME = '/usr/lib/killswitchd';
-const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+const { version, homepage } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  version: string;
+  homepage: string;
+};
 
-const MAINTAINER = 'killswitchd <maintainers@killswitchd.example>';
+const MAINTAINER = `killswitchd <maintainers@${new URL(homepage).hostname}>`;
 
 const read = (name: string) => readFileSync(join(ROOT, name), 'utf8');
 /** The files of `deploy/systemd` name the folder of the archive. */
@@ -73,6 +76,7 @@ put(
   'DEBIAN/control',
   read('deploy/package/debian/control')
     .replace('MAINTAINER', MAINTAINER)
+    .replace('HOMEPAGE', homepage)
     .replace('VERSION', version)
     .replace('SIZE', kib),
 );

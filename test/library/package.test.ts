@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -104,6 +104,25 @@ describe('the packed library', () => {
     }
     const { homepage, repository } = JSON.parse(readFileSync(join(target, 'package.json'), 'utf8'));
     expect([homepage, repository.url]).toEqual([expect.any(String), expect.stringMatching(/^git\+https:/)]);
+  });
+
+  it.each([
+    ['https://killswitchd.example', 1],
+    ['https://example.org/killswitchd', 0],
+  ])('says whether %s is a placeholder, and is not published with one', async (homepage, code) => {
+    const made = mkdtempSync(join(folder, 'addresses-'));
+    const repository = { url: `git+${homepage}/killswitchd.git` };
+    writeFileSync(join(made, 'package.json'), JSON.stringify({ homepage, repository }));
+    const script = join(ROOT, 'deploy/package/placeholders.ts');
+    const ask = (...flags: string[]) => {
+      const options = { cwd: made, encoding: 'utf8' } as const;
+      const { status, stderr } = spawnSync(process.execPath, [script, ...flags], options);
+      return [status, stderr.split('\n').length - 1];
+    };
+    expect(ask()).toEqual([0, code * 2]);
+    expect(ask('--refuse')).toEqual([code, code * 2]);
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    expect(scripts).toMatchObject({ prepublishOnly: 'npm run placeholders -- --refuse' });
   });
 
   it.each(['nodenext', 'bundler'])(
