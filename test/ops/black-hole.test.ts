@@ -41,10 +41,15 @@ test.concurrent.for([
   [
     'is ended by a second signal',
     75,
-    async (daemon: { signal: (name: NodeJS.Signals) => void }) => {
+    async (daemon: {
+      signal: (name: NodeJS.Signals) => void;
+      exit: (withinMs: number) => Promise<unknown>;
+    }) => {
       daemon.signal('SIGTERM');
-      await sleep(300);
+      // Sooner it would count as the first one.
+      await sleep(1100);
       daemon.signal('SIGTERM');
+      await daemon.exit(1500);
     },
   ],
   [

@@ -43,6 +43,25 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
     },
   );
 
+  test.concurrent('at once at a second signal, when every thread hangs and the exchange as well', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: MARKETS,
+      canSabotage: true,
+      config: { shutdown: { budgetSeconds: 60 } },
+    });
+    await daemon.ready();
+    daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
+    await exchange.addFaults({ kind: 'hang', mode: 'drop' });
+    daemon.signal('SIGTERM');
+    await sleep(1100);
+    expect(daemon.hasExited()).toBe(false);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit(3000)).toMatchObject({ code: 75 });
+  });
+
   test.concurrent('when the terminal that it writes to is stopped', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
