@@ -106,6 +106,15 @@ describe('the packed library', () => {
     expect([homepage, repository.url]).toEqual([expect.any(String), expect.stringMatching(/^git\+https:/)]);
   });
 
+  it('is not packed without the program, in a clone that never ran npm ci', async () => {
+    const bare = mkdtempSync(join(folder, 'bare-'));
+    for (const name of ['package.json', 'package-lock.json', 'deploy', 'src', 'tsconfig.build.json'])
+      cpSync(join(ROOT, name), join(bare, name), { recursive: true });
+    const packing = run('npm', ['pack', '--offline', '--foreground-scripts'], bare);
+    await expect(packing).rejects.toThrow('nothing here can build it; run npm ci first');
+    expect(readdirSync(bare).filter((name) => name.endsWith('.tgz'))).toEqual([]);
+  }, 60_000);
+
   it.each([
     ['https://killswitchd.example', 1],
     ['https://example.org/killswitchd', 0],
