@@ -98,7 +98,7 @@ async function cancel(telling: Telling, fired: ReadonlySet<string>): Promise<voi
   await until(telling, 'cancelled orders', () => fired.size === markets.length, timeoutMs + PATIENCE_MS);
   timeline.say(
     'Demo',
-    `Measured: ${seconds(silentMs(stage))} after the last sign of life; promised were at most ${seconds(promisedMs)}. It would have happened without this daemon, this host and its network.`,
+    `Measured: ${seconds(silentMs(stage))} after the last sign of life; promised were at most ${seconds(promisedMs)}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
     'ok',
   );
   await watch(telling, READ_MS);

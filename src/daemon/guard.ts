@@ -50,9 +50,13 @@ function createReread(
     if (found !== '' && found !== problems) log.logger.error({ event: 'secrets-unreadable' }, found);
     problems = found;
     if (read.kind !== 'ok' || !secrets.takeOver(read.secrets)) return;
-    log.logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it is tried at once.');
+    tellNewKey(log);
     changed();
   };
+}
+
+function tellNewKey({ logger }: Log): void {
+  logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it is tried at once.');
 }
 
 /** Looks for a new key at every refusal, and every second from there until a request is carried out. */
@@ -113,7 +117,9 @@ export function createGuard(options: GuardOptions): Guard {
     keeper,
     takeOver(next) {
       secrets.takeOverOthers(next);
-      if (secrets.takeOver(next.secrets)) keeper.credentialsChanged();
+      if (!secrets.takeOver(next.secrets)) return;
+      tellNewKey(options.log);
+      keeper.credentialsChanged();
     },
     follow(next) {
       settings = toCoreSettings(next, bases);

@@ -32,7 +32,7 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
   recovered: { kind: 'recovered', market, failures: 12 },
   overdue: { kind: 'overdue', market, expiryWallMs: 1_795_000_000_000 },
   lapsed: { kind: 'lapsed', market, certainty: 'certain', gapMs: 12_300, unresolved: 0, rearms: true },
-  fired: { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 1_795_000_012_000 },
+  fired: { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 1_794_999_999_700 },
   refused: { kind: 'refused', market, code: 31, detail: 'market not available', probeInMs: 60_000 },
   'accepted-again': { kind: 'accepted-again', market },
   unauthorised: { kind: 'unauthorised', status: 401, detail: 'invalid key', probeInMs: 60_000 },
