@@ -205,6 +205,11 @@ describe('a container of the image', () => {
     const exec = start([...image.config.Entrypoint, 'exec', ...flags, '--', '/nodejs/bin/node', '-e', bot]);
     expect(await exec.exit(30_000), exec.output()).toBe(0);
     expect(exec.output()).toContain('left behind: 0 of 3');
+    expect(exec.output()).not.toContain('process-without-init');
+    const withoutInit = image.config.Entrypoint.slice(image.config.Entrypoint.indexOf('--') + 1);
+    const bare = start([...withoutInit, 'exec', ...flags, '--', '/nodejs/bin/node', '-e', '']);
+    expect(await bare.exit(30_000), bare.output()).toBe(0);
+    expect(bare.output()).toContain('process-without-init');
   });
 
   it('guards a market as process 1, says that it is healthy, and deletes the timer on its stop signal', async () => {
