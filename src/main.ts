@@ -1,5 +1,5 @@
 import './node-version.ts';
-import { writeSync } from 'node:fs';
+import { stat, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
@@ -10,6 +10,16 @@ import { isoTime } from './util/date.ts';
 process.title = 'killswitchd';
 // For whoever starts Node without --disable-sigusr1: its debugger gives the secret to every user of the host.
 process.on('SIGUSR1', () => {});
+
+/**
+ * Threads that look at files: each of a dead file system holds one. libuv has four, and reads another number when it makes
+ * them, at their first work. Nobody else is told of it: a bot under `exec` has the environment that it was given.
+ */
+if (process.env['UV_THREADPOOL_SIZE'] === undefined) {
+  process.env['UV_THREADPOOL_SIZE'] = '64';
+  stat('/', () => {});
+  delete process.env['UV_THREADPOOL_SIZE'];
+}
 
 /**
  * How often, 10 ms at a time, a reader that is slow is waited for in all: long for what a command was asked for, short

@@ -6,8 +6,8 @@ const ANSWER_WITHIN_MS = 5000;
 
 /**
  * Whether the file systems of `paths` answer within 5 s; a file that is missing is an answer. A thread of libuv opens
- * them one after the other: a file system that hangs holds up one thread, and not the loop. The last one is
- * known best when the answer comes. A look that hangs is the look of later questions too.
+ * them one after the other: a file system that hangs holds up that one, and not the loop. Name the file last that is read
+ * right after the answer. A look that hangs is the look of later questions too.
  */
 export function createFilesAnswer(clock: Clock): (paths: readonly string[]) => Promise<boolean> {
   let looks: Promise<true> | null = null;

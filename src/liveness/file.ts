@@ -139,12 +139,11 @@ function forgetOthers(
 }
 
 /**
- * Looks that may hang at a time. Node has four threads for files and for resolving names: a dead network file system must
- * not take the ones that the way to the exchange needs.
+ * Looks that may hang at a time: of the threads of `main.ts`, which the files of other bots and the log need as well.
  */
-const AT_ONCE = 2;
+const AT_ONCE = 48;
 
-/** Looks at real files; more than two at a time wait for their turn. */
+/** Looks at real files; more than 48 at a time wait for their turn. */
 export function createFileLook(): LookAtFile {
   const waiting: (() => void)[] = [];
   let underWay = 0;

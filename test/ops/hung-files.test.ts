@@ -55,6 +55,42 @@ async function play(context: TestContext) {
   return { exchange, daemon, urlFile, tokenFile, hang };
 }
 
+test.concurrent('files of bots on a file system that hangs cost no other bot its timer', async (context) => {
+  const stage = stageFor(context);
+  const folder = join(stage.directory, 'hung');
+  await mountHung(context, folder);
+  const hung = Array.from({ length: 8 }, (_, index) => `hung${index}`);
+  const fileOf = (bot: string) => join(stage.directory, `${bot}.alive`);
+  for (const bot of hung) symlinkSync(join(folder, bot), fileOf(bot));
+  const touch = () => writeFileSync(fileOf('well'), 'x');
+  touch();
+  const touching = setInterval(touch, 500);
+  context.onTestFinished(() => clearInterval(touching));
+  const exchange = await stage.exchange();
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: [...hung, 'well'].map((bot) => ({
+      market: `${bot.toUpperCase()}_USDT`,
+      timeoutSeconds: 5,
+      bot,
+    })),
+    config: {
+      liveness: {
+        mode: 'file',
+        file: join(stage.directory, '{bot}.alive'),
+        ttlSeconds: 5,
+        startupGraceSeconds: 5,
+        probeEverySeconds: 1,
+      },
+    },
+  });
+  await exchange.event('timer-fired', 40_000, ({ market }) => market === 'HUNG0_USDT');
+  await sleep(5000);
+  expect(ofKind(await exchange.events(), 'timer-fired', 'WELL_USDT')).toEqual([]);
+  daemon.signal('SIGTERM');
+  expect(await daemon.exit(15_000)).toMatchObject({ code: 0 });
+});
+
 type Play = Awaited<ReturnType<typeof play>>;
 
 test.concurrent.for<readonly [string, (play: Play) => readonly string[]]>([

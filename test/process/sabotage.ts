@@ -33,7 +33,7 @@ function carryOut(sabotage: Sabotage): void {
       return;
     case 'hang-threads':
       execFileSync('mkfifo', [sabotage.pipe]);
-      for (let thread = 0; thread < 4; thread += 1) readFile(sabotage.pipe, () => undefined);
+      for (let thread = 0; thread < 64; thread += 1) readFile(sabotage.pipe, () => undefined);
       return;
     case 'throw':
       setTimeout(() => {
