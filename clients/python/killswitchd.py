@@ -33,6 +33,7 @@ __all__ = ["AsyncKillSwitch", "KillSwitch", "KillSwitchError"]
 
 _LOG = logging.getLogger("killswitchd")
 _PAUSE_SECONDS = 0.5
+_LONGEST_SECONDS = 86400.0  # A socket cannot wait for ever.
 _MOST_BYTES = 1 << 20
 _Address = Union[str, Tuple[str, int]]
 
@@ -160,7 +161,7 @@ class KillSwitch(_Words):
 
     def _say(self, word: str, timeout: float) -> bool:
         answer: Union[bytes, Exception]
-        asked = _now()
+        asked, timeout = _now(), min(timeout, _LONGEST_SECONDS)
         try:
             answer = _ask(self._address, self._request(word, timeout), time.monotonic() + timeout)
         except Exception as error:
@@ -194,7 +195,7 @@ class AsyncKillSwitch(_Words):
 
     async def _say(self, word: str, timeout: float) -> bool:
         answer: Union[bytes, Exception]
-        asked = _now()
+        asked, timeout = _now(), min(timeout, _LONGEST_SECONDS)
         try:
             answer = await asyncio.wait_for(_ask_async(self._address, self._request(word, timeout)), timeout)
         except Exception as error:

@@ -49,6 +49,8 @@ export class KillSwitchError extends Error {
 
 type Word = 'beat' | 'goodbye' | 'fail';
 const PAUSE_MS = 500;
+/** The longest that a timer of Node can be set for. */
+const LONGEST_MS = 2 ** 31 - 1;
 const MOST_CHARS = 1 << 20;
 
 /**
@@ -184,7 +186,7 @@ export class KillSwitch {
     const headers: Record<string, string> = { 'content-type': 'application/json' };
     if (tokenFile && 'host' in this.#address)
       headers['authorization'] = `Bearer ${readFileSync(tokenFile, 'utf8').replaceAll(/\s/g, '')}`;
-    const signal = AbortSignal.timeout(timeoutSeconds * 1000);
+    const signal = AbortSignal.timeout(Math.max(0, Math.min(Math.ceil(timeoutSeconds * 1000), LONGEST_MS)));
     const options = { ...this.#address, method: 'POST', path: `/v1/${word}`, headers, signal, agent: false };
     return new Promise((resolve, reject) => {
       const failed = (error: Error) => reject(signal.aborted ? new Error('timed out') : error);

@@ -19,7 +19,10 @@ export interface ClientOptions extends Omit<Options, 'clock' | 'nonce' | 'transp
   readonly clock?: Options['clock'];
 }
 
-/** The client of the exchange. Throws where a base address is not allowed: https, or http to this host only. */
+/**
+ * The client of the exchange. Throws where a base address is not allowed: https, or http to this host only unless
+ * `allowPlainHttp` is true.
+ */
 export function createClient({ clock, nonce = 'increasing', ...options }: ClientOptions): Client {
   return createWith({ ...options, nonce, clock: clock ?? createSystemClock() });
 }

@@ -164,6 +164,16 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
+  test.concurrent('waits for an answer for a fraction of a millisecond more, and for ever', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const env = { KILLSWITCHD_CONTROL: server.control };
+    const client = drive(context, command, env, { waitSeconds: Number.POSITIVE_INFINITY });
+    server.answer(true);
+    expect([await client.does('beat'), await client.does('problem')]).toEqual([true, null]);
+    for (const seconds of ['1.23456789', 'Infinity'])
+      expect(await client.does(`goodbye ${seconds}`), seconds).toBe(true);
+  });
+
   test.concurrent('says once why a beat does not count', async (context) => {
     const server = await serveBeats(context, pathFor(context));
     const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { raises: true });
