@@ -1,12 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
-import type { Config } from '../config/config.ts';
-import { botsOf } from '../daemon/evidence.ts';
+import { botsOf, type Config } from '../config/config.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
-import type { Edge, Signal } from './edge.ts';
+import { type Edge, pause, type Signal } from './edge.ts';
 
 /** What shells exit with for a program that is not there, and for one that cannot be run. */
 const NOT_FOUND = 127;
@@ -235,9 +234,7 @@ async function isGone(bot: BotProcess, clock: Clock, withinMs: number): Promise<
   for (;;) {
     if (bot.members().length === 0) return true;
     if (clock.now().monoMs >= untilMs) return false;
-    await new Promise<void>((resolve) => {
-      clock.after(LOOK_EVERY_MS, resolve);
-    });
+    await pause(clock, LOOK_EVERY_MS);
   }
 }
 

@@ -1,6 +1,9 @@
+import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type Flags, SETTINGS } from '../config/environment.ts';
-import { offer } from './command-table.ts';
+import { type LoadedConfig, type LoadOptions, loadConfig } from '../config/load.ts';
+import { type Edge, EXIT } from './edge.ts';
+import { offer } from './flags.ts';
 
 type FlagName = Exclude<keyof Flags, 'embeddedExchange'>;
 
@@ -39,4 +42,38 @@ export function flagsFrom(options: Readonly<Record<string, unknown>>): Flags {
   const names = Object.keys(WORDS);
   const given = Object.fromEntries(Object.entries(options).filter(([name]) => names.includes(name)));
   return { ...given, embeddedExchange: options['embeddedExchange'] === true };
+}
+
+/** A configuration that can be used, and how it is read again. */
+export interface LoadedFor {
+  readonly loaded: LoadedConfig;
+  readonly loadOptions: LoadOptions;
+}
+
+/** Reads the configuration of a command. Where it cannot be used, says why, ends with 78 and returns null. */
+export function loadFor(
+  edge: Edge,
+  given: Readonly<Record<string, unknown>>,
+  command?: 'run' | 'exec',
+): LoadedFor | null {
+  const flags = flagsFrom(given);
+  const loadOptions = { env: edge.env, flags, ...(command === undefined ? {} : { command }) };
+  const loaded = loadConfig(loadOptions);
+  if (loaded.kind === 'ok') return { loaded, loadOptions };
+  tellWrong(edge, flags, loaded.shown);
+  edge.finish(EXIT.config);
+  return null;
+}
+
+const USUAL_FILE = './killswitchd.yaml';
+
+/** Says what is wrong with a configuration. Where no file was named, that comes first: it is often all that is wrong. */
+export function tellWrong(edge: Edge, { config }: Flags, shown: readonly string[]): void {
+  if (config === undefined && edge.env['KILLSWITCHD_CONFIG'] === undefined) {
+    const advice = existsSync(USUAL_FILE)
+      ? `${USUAL_FILE} lies here: write --config ${USUAL_FILE}`
+      : 'write --config FILE or set KILLSWITCHD_CONFIG, or set all that it would say in the environment';
+    edge.err(`No configuration file is named; ${advice}.`);
+  }
+  for (const problem of shown) edge.err(problem);
 }

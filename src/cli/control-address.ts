@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { type Checked, checkControlListen, checkWebListen, type ListenAddress } from '../config/addresses.ts';
 import { describe } from '../config/problem.ts';
-import { CommandError } from './command-error.ts';
-import { type Edge, EXIT } from './edge.ts';
+import { CommandError, type Edge, EXIT } from './edge.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
 export interface ControlFlags {

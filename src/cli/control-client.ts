@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Clock } from '../ports.ts';
-import { CommandError } from './command-error.ts';
 import type { ControlPlace } from './control-address.ts';
-import { EXIT } from './edge.ts';
+import { CommandError, EXIT } from './edge.ts';
 
 /** What a daemon answered. Its texts come from outside: show them through `plain`. */
 export interface Answer {

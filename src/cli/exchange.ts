@@ -23,8 +23,7 @@ import {
 import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { CommandError, conclude } from './command-error.ts';
-import { type Edge, EXIT } from './edge.ts';
+import { CommandError, conclude, type Edge, EXIT, messageOf } from './edge.ts';
 
 interface Plan {
   readonly server: Omit<SimulatedServerOptions, 'clock'>;
@@ -123,7 +122,7 @@ function whyNot(error: unknown): string {
   if (code === 'EADDRINUSE') return 'the port is already in use';
   if (code === 'EACCES') return 'this user may not use the port';
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'this host does not have that address';
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 function introduce({ key, server: { setup = [] } }: Plan, { exchange, url }: SimulatedServer): string[] {
@@ -259,7 +258,7 @@ function readJson(path: string, file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     const flag = path.replace('/simulator/', '--');
     throw new CommandError(EXIT.usage, `${flag}: cannot read ${file} as JSON: ${why}`);
   }
@@ -296,7 +295,7 @@ function openEventLog(file: string | undefined, edge: Edge): (event: ExchangeEve
       writeSync(descriptor, `${JSON.stringify(event)}\n`);
     } catch (error) {
       descriptor = null;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       edge.err(`killswitchd exchange: --event-log: writing to ${file} failed, no more is written: ${why}`);
     }
   };
@@ -306,7 +305,7 @@ function openToAppend(file: string): number {
   try {
     return openSync(file, 'a');
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new CommandError(EXIT.usage, `--event-log: cannot append to ${file}: ${why}`);
   }
 }

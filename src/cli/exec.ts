@@ -16,10 +16,9 @@ import {
   findWrapper,
   startBot,
 } from './bot-process.ts';
-import { addConfigFlags } from './config-flags.ts';
-import { type Edge, EXIT, type Signal } from './edge.ts';
-import { loadFor, startFor, watchForCrash } from './start.ts';
-import { type Around, onStopSignals } from './stop-signals.ts';
+import { addConfigFlags, loadFor } from './config-flags.ts';
+import { type Edge, EXIT, pause, type Signal } from './edge.ts';
+import { type Around, onStopSignals, startFor, watchForCrash } from './run.ts';
 
 /**
  * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent every signal, and
@@ -35,7 +34,7 @@ export function registerExec(program: Command, edge: Edge): void {
     .argument('<command...>', 'the bot: a program and its arguments, after --')
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
     .action(async (command: string[], given: Record<string, unknown>) => {
-      const loaded = loadFor(edge, 'exec', given);
+      const loaded = loadFor(edge, given, 'exec');
       if (loaded === null) return;
       const obstacle = findObstacle(command[0] ?? '', edge.env['PATH']);
       if (obstacle !== null) {
@@ -48,7 +47,8 @@ export function registerExec(program: Command, edge: Edge): void {
       // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
       const clock = createSystemClock();
       passSignalsOn(run, daemon.promise, { edge, clock, crash });
-      const started = await startFor(edge, loaded, {
+      const started = await startFor(edge, 'exec', {
+        ...loaded,
         clock,
         ownsBot: true,
         lookAtProcess: lookFor(run),
@@ -228,9 +228,7 @@ async function waitUntilArmed(run: Run, { daemon, clock }: Guarded): Promise<str
     const progress = await daemon.keeper.settled('arm', null, Math.max(0, leftMs));
     if (run.over || progress.every(({ state }) => state === 'done')) return null;
     if (clock.now().monoMs >= untilMs) return describeMissing(daemon, graceMs);
-    await new Promise<void>((resolve) => {
-      clock.after(ASK_AGAIN_MS, resolve);
-    });
+    await pause(clock, ASK_AGAIN_MS);
   }
 }
 

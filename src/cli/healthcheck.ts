@@ -1,11 +1,10 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import type { Clock } from '../ports.ts';
-import { CommandError, conclude } from './command-error.ts';
 import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type Answer, createControlClient, isRecord, plain, refusal, textsOf } from './control-client.ts';
-import { readWait } from './duration.ts';
-import { type Edge, EXIT, type ExitCode } from './edge.ts';
+import { CommandError, conclude, type Edge, EXIT, type ExitCode, pause } from './edge.ts';
+import { readWait } from './flags.ts';
 
 interface Flags extends ControlFlags {
   readonly web?: string;
@@ -73,7 +72,7 @@ async function waitForHealth(flags: Flags, edge: Edge, clock: Clock): Promise<Ex
       if (!hasSaid) edge.err(`killswitchd healthcheck: waits: ${error.message}`);
       hasSaid = true;
     }
-    await new Promise<void>((resolve) => void clock.after(ASK_EVERY_MS, resolve));
+    await pause(clock, ASK_EVERY_MS);
   }
 }
 

@@ -1,9 +1,222 @@
 import { Argument, type Command } from 'commander';
-import { SETTINGS } from '../config/environment.ts';
-import { FileSchema, type SchemaNode } from '../config/schema.ts';
+import { publishedEnvironmentSchema, SETTINGS } from '../config/environment.ts';
+import { FileSchema, publishedSchema, type SchemaNode } from '../config/schema.ts';
 import { VERSION } from '../version.ts';
-import { type CommandRow, tableOf } from './command-table.ts';
 import { type Edge, EXIT, MEANINGS } from './edge.ts';
+
+/** What may be written in a place: a file's name, a program and its arguments, one of some words, or anything. */
+type Expected = 'file' | 'program' | 'anything' | readonly string[];
+
+/** A command as completions and manual tell of it. */
+type CommandRow = ReturnType<typeof rowOf>;
+type FlagRow = CommandRow['flags'][number];
+type Table = readonly [CommandRow, ...CommandRow[]];
+
+/** The program itself, and then its commands: made from what help is made from. */
+function tableOf(program: Command): Table {
+  return [rowOf(program), ...program.commands.map(rowOf)];
+}
+
+function rowOf(command: Command) {
+  const help = command.createHelp();
+  return {
+    name: command.name(),
+    usage: help.commandUsage(command),
+    purpose: command.description(),
+    flags: help.visibleOptions(command).map((option) => ({
+      /** `-h`, where there is one, and `--help`. */
+      names: [option.short, option.long].filter((name) => name !== undefined && name !== null),
+      /** `--config <file>`, as help shows it. */
+      shown: option.flags,
+      /** Null for a flag that takes no value. */
+      value: option.required || option.optional ? expectedAt(option.flags, option.argChoices) : null,
+      says: option.description,
+      /** The same with its default and what is allowed. */
+      saysAll: help.optionDescription(option),
+    })),
+    arguments: help.visibleArguments(command).map((argument) => ({
+      shown: argument.variadic ? `${argument.name()}...` : argument.name(),
+      value: expectedAt(`<${argument.name()}>`, argument.argChoices),
+      says: help.argumentDescription(argument),
+    })),
+  };
+}
+
+function expectedAt(shown: string, choices: readonly string[] | undefined): Expected {
+  if (choices !== undefined) return choices;
+  if (shown.endsWith('<file>')) return 'file';
+  return shown === '<command>' ? 'program' : 'anything';
+}
+
+const SHELLS = { bash, zsh, fish } as const;
+
+/** `completion SHELL`: prints the script by which a shell completes the command line, made from the commands' own table. */
+export function registerCompletion(program: Command, edge: Edge, whole: () => Promise<Command>): void {
+  program
+    .command('completion')
+    .description('print the completion script of a shell')
+    .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SHELLS)))
+    .action(async (shell: keyof typeof SHELLS) => {
+      edge.out(SHELLS[shell](tableOf(await whole())).trimEnd());
+      edge.finish(EXIT.ok);
+    });
+}
+
+const isWords = (value: Expected | null): value is readonly string[] => Array.isArray(value);
+const namesOf = (flags: readonly FlagRow[]) => flags.flatMap(({ names }) => names);
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Words to choose from at a place, and which of bash's own ways to complete it besides. */
+function bashChoice(value: Expected): string {
+  if (value === 'file') return 'files=1';
+  return isWords(value) ? `words=${quoted(value.join(' '))}` : ':';
+}
+
+function bash([program, ...commands]: Table): string {
+  const cases = commands.flatMap(({ name, flags, arguments: places }) => {
+    const [first] = places;
+    return [
+      ...flags
+        .filter(({ value }) => value !== null)
+        .map(
+          ({ names, value }) =>
+            `    ${names.map((flag) => `${name}:${flag}`).join('|')}) ${bashChoice(value ?? 'anything')} ;;`,
+        ),
+      `    ${name}:*) flags=${quoted(namesOf(flags).join(' '))}; ${bashChoice(first?.value ?? 'anything')} ;;`,
+    ];
+  });
+  return `# bash completion for killswitchd, as written by: killswitchd completion bash
+_killswitchd() {
+  local current=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD - 1]} command= flags= words= files= at
+  COMPREPLY=()
+  if [[ $current == '=' ]]; then
+    current=
+  elif [[ $before == '=' ]]; then
+    before=\${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    if [[ -z $command && \${COMP_WORDS[at]} != -* ]]; then
+      command=\${COMP_WORDS[at]}
+    elif [[ $command == exec && \${COMP_WORDS[at]} == -- ]]; then
+      if declare -F _command_offset >/dev/null; then
+        _command_offset $((at + 1))
+      elif ((COMP_CWORD == at + 1)); then
+        COMPREPLY=($(compgen -c -- "$current"))
+      else
+        compopt -o default 2>/dev/null
+      fi
+      return
+    fi
+  done
+  case $command:$before in
+    :*) flags=${quoted(namesOf(program.flags).join(' '))}; words=${quoted(commands.map(({ name }) => name).join(' '))} ;;
+${cases.join('\n')}
+  esac
+  if [[ -n $files ]]; then
+    compopt -o default 2>/dev/null
+  elif [[ $current == -* ]]; then
+    COMPREPLY=($(compgen -W "$flags" -- "$current"))
+  else
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+  fi
+}
+complete -F _killswitchd killswitchd
+`;
+}
+
+/** What _arguments completes a place with. */
+function zshAction(value: Expected): string {
+  if (value === 'file') return '_files';
+  return isWords(value) ? `(${value.join(' ')})` : ' ';
+}
+
+/** A flag as _arguments takes it: those that have a short name exclude each other. */
+function zshFlag({ names, shown, value, says }: FlagRow): string {
+  const text = says.replaceAll(/[[\]\\]/g, '\\$&');
+  const given =
+    value === null
+      ? ''
+      : `:${/<(.+)>/.exec(shown)?.[1]?.replaceAll(':', '\\:') ?? 'value'}:${zshAction(value)}`;
+  const others = `(${names.join(' ')})`;
+  const repeated = says.includes('repeatable') ? '*' : names.length > 1 ? others : '';
+  return names.map((name) => quoted(`${repeated}${name}[${text}]${given}`)).join(' ');
+}
+
+function zsh([program, ...commands]: Table): string {
+  const lines = (flags: readonly FlagRow[]) =>
+    flags.map((flag) => `${zshFlag(flag)} \\`).join('\n          ');
+  const cases = commands.map(({ name, flags, arguments: places }) => {
+    const rest = places.map(({ shown, value }, index) => {
+      if (value === 'program') return `'*::program:_normal'`;
+      return quoted(`${shown.endsWith('...') ? '*' : String(index + 1)}:${shown}:${zshAction(value)}`);
+    });
+    return `      ${name})
+        _arguments -S \\
+          ${lines(flags)}
+          ${rest.join(' ')}
+        ;;`;
+  });
+  return `#compdef killswitchd
+# zsh completion for killswitchd, as written by: killswitchd completion zsh
+_killswitchd() {
+  local curcontext=$curcontext state line
+  typeset -A opt_args
+  _arguments -C \\
+    ${program.flags.map((flag) => `${zshFlag(flag)} \\`).join('\n    ')}
+    '1:command:->command' '*::argument:->argument'
+  case $state in
+    command)
+      local -a commands=(
+${commands.map(({ name, purpose }) => `        ${quoted(`${name}:${purpose.replaceAll(/[:\\]/g, '\\$&')}`)}`).join('\n')}
+      )
+      _describe -t commands command commands
+      ;;
+    argument)
+      case $words[1] in
+${cases.join('\n')}
+      esac
+      ;;
+  esac
+}
+if [[ $funcstack[1] == _killswitchd ]]; then _killswitchd "$@"; else compdef _killswitchd killswitchd; fi
+`;
+}
+
+function fish([program, ...commands]: Table): string {
+  const value = (expected: Expected | null) => {
+    if (expected === null) return '';
+    if (expected === 'file') return ' -r -F';
+    return isWords(expected) ? ` -x -a ${quoted(expected.join(' '))}` : ' -x';
+  };
+  const flag = (condition: string, { names, value: expected, says }: FlagRow) => {
+    const switches = names.map((name) =>
+      name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`,
+    );
+    return `complete -c killswitchd -n ${quoted(condition)} ${switches.join(' ')}${value(expected)} -d ${quoted(says)}`;
+  };
+  const argument = (condition: string, expected: Expected) => {
+    if (isWords(expected))
+      return [`complete -c killswitchd -n ${quoted(condition)} -a ${quoted(expected.join(' '))}`];
+    if (expected === 'anything') return [];
+    const program = `${condition}; and contains -- -- (commandline -opc)`;
+    return [`complete -c killswitchd -n ${quoted(program)} -F -a '(__fish_complete_command)'`];
+  };
+  const none = '__fish_use_subcommand';
+  return `# fish completion for killswitchd, as written by: killswitchd completion fish
+complete -c killswitchd -f
+${program.flags.map((one) => flag(none, one)).join('\n')}
+${commands
+  .flatMap(({ name, purpose, flags, arguments: places }) => {
+    const condition = `__fish_seen_subcommand_from ${name}`;
+    return [
+      `complete -c killswitchd -n ${none} -a ${name} -d ${quoted(purpose)}`,
+      ...flags.map((one) => flag(condition, one)),
+      ...places.slice(0, 1).flatMap((place) => argument(condition, place.value)),
+    ];
+  })
+  .join('\n')}
+`;
+}
 
 const PAGES = ['killswitchd', 'killswitchd.yaml'];
 
@@ -33,7 +246,7 @@ function head(name: string, section: number, purpose: string): string[] {
   ];
 }
 
-function programPage([program, ...commands]: readonly [CommandRow, ...CommandRow[]]): string[] {
+function programPage([program, ...commands]: Table): string[] {
   return [
     ...head('killswitchd', 1, "keep an exchange's kill-switch timers armed while a trading bot lives"),
     '.SH SYNOPSIS',
@@ -84,4 +297,17 @@ function keysOf(node: SchemaNode, path: readonly string[]): string[] {
       ...(market === undefined ? [] : keysOf(market, [...path, `${key}[]`])),
     ];
   });
+}
+
+/** `schema [config|env]`: prints the JSON Schema of the configuration file or of the environment. */
+export function registerSchema(program: Command, edge: Edge): void {
+  program
+    .command('schema')
+    .description('print the JSON Schema of the configuration file, or of the environment variables')
+    .addArgument(new Argument('[what]', 'which of the two').choices(['config', 'env']).default('config'))
+    .action((what: string) => {
+      const schema = what === 'env' ? publishedEnvironmentSchema() : publishedSchema();
+      edge.out(JSON.stringify(schema, null, 2));
+      edge.finish(EXIT.ok);
+    });
 }

@@ -1,12 +1,10 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { loadConfig } from '../config/load.ts';
 import type { Secret } from '../config/secrets.ts';
 import { createPoster } from '../daemon/notifying.ts';
 import { formatMessage, sayPosted, wasTaken } from '../telemetry/notifications.ts';
-import { addConfigFlags, flagsFrom } from './config-flags.ts';
+import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT } from './edge.ts';
-import { tellWrong } from './start.ts';
 
 const WITHIN_MS = 10_000;
 
@@ -16,14 +14,9 @@ export function registerNotify(program: Command, edge: Edge): void {
     .description('try the addresses of the section notify')
     .requiredOption('--test', 'post a test message, and ping')
     .action(async (options: Record<string, unknown>) => {
-      const flags = flagsFrom(options);
-      const loaded = loadConfig({ env: edge.env, flags });
-      if (loaded.kind === 'invalid') {
-        tellWrong(edge, flags, loaded.shown);
-        edge.finish(EXIT.config);
-        return;
-      }
-      const { url, pingUrl, format, name } = loaded.config.notify;
+      const found = loadFor(edge, options);
+      if (found === null) return;
+      const { url, pingUrl, format, name } = found.loaded.config.notify;
       if (url === null && pingUrl === null) {
         edge.err('notify: no address; write notify: { urlFile: /run/secrets/notify-url }');
         edge.finish(EXIT.config);

@@ -6,8 +6,6 @@ import { LOG_LEVELS } from '../operator/control-sources.ts';
 import { sayCount } from '../operator/page-words.ts';
 import type { Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { CommandError, conclude } from './command-error.ts';
-import { offer } from './command-table.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
 import {
   type Answer,
@@ -18,10 +16,9 @@ import {
   refusal,
   textsOf,
 } from './control-client.ts';
-import { readDuration, readWait } from './duration.ts';
-import { type Edge, EXIT, type ExitCode } from './edge.ts';
-import { lookAt } from './status.ts';
-import { nameMarkets } from './status-table.ts';
+import { CommandError, conclude, type Edge, EXIT, type ExitCode } from './edge.ts';
+import { offer, readDuration, readWait } from './flags.ts';
+import { lookAt, nameMarkets } from './status.ts';
 
 interface Flags extends ControlFlags {
   readonly for?: string;

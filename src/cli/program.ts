@@ -23,16 +23,16 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   demo: async () => (await import('./demo.ts')).registerDemo,
   exchange: async () => (await import('./exchange.ts')).registerExchange,
   api: async () => (await import('./api.ts')).registerApi,
-  schema: async () => (await import('./schema.ts')).registerSchema,
+  schema: async () => (await import('./manual.ts')).registerSchema,
   completion: async () => {
-    const { registerCompletion } = await import('./completion.ts');
+    const { registerCompletion } = await import('./manual.ts');
     return (program, edge) => registerCompletion(program, edge, () => buildProgram(edge));
   },
   man: async () => {
     const { registerMan } = await import('./manual.ts');
     return (program, edge) => registerMan(program, edge, () => buildProgram(edge));
   },
-  version: async () => (await import('./version.ts')).registerVersion,
+  version: async () => registerVersion,
 };
 
 /** Parses the command line and runs the command that it names. Sets the exit code; does not throw for bad input. */
@@ -69,4 +69,18 @@ export async function buildProgram(
     .exitOverride();
   for (const register of await Promise.all(commands.map((load) => load()))) register(program, edge);
   return program;
+}
+
+/** `version [--json]`: what this is, for bug reports. */
+function registerVersion(program: Command, edge: Edge): void {
+  program
+    .command('version')
+    .description('print the version')
+    .option('--json', 'as JSON')
+    .action((options: { json?: boolean }) => {
+      const { nodeVersion } = edge;
+      if (options.json === true) edge.out(JSON.stringify({ version: VERSION, node: nodeVersion }));
+      else edge.out(`killswitchd ${VERSION} (Node ${nodeVersion})`);
+      edge.finish(EXIT.ok);
+    });
 }

@@ -1,13 +1,25 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import type { StatusDocument } from '../operator/status.ts';
+import {
+  lookAtOnce,
+  nameOf,
+  rankOf,
+  runsDown,
+  sayCancelled,
+  sayCount,
+  sayRemaining,
+  saySeconds,
+  sayTime,
+  stateOfBot,
+  summarise,
+  toneOf,
+} from '../operator/page-words.ts';
+import type { MarketStatus, StatusDocument } from '../operator/status.ts';
 import type { Clock } from '../ports.ts';
-import { CommandError, conclude } from './command-error.ts';
 import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type ControlClient, createControlClient, isRecord, plain, refusal } from './control-client.ts';
-import { type Edge, EXIT, type ExitCode } from './edge.ts';
-import { describeFacts, renderStatus } from './status-table.ts';
-import { cells, paint, wantsColour } from './table.ts';
+import { CommandError, conclude, type Edge, EXIT, type ExitCode } from './edge.ts';
+import { type Column, cells, type Line, layOut, paint, type Tone, wantsColour } from './terminal.ts';
 
 interface Flags extends ControlFlags {
   readonly web?: string;
@@ -165,4 +177,220 @@ function showChanges(edge: Edge, clock: Clock, at: string): (look: Look) => void
       );
     before = facts;
   };
+}
+
+/** How much of it is shown. */
+interface StatusView {
+  /** Characters per line; infinite where it does not matter. */
+  readonly width: number;
+  /** Markets that are shown. */
+  readonly limit: number;
+  /** Where the daemon is. */
+  readonly at: string;
+}
+
+const REASONS_SHOWN = 3;
+const NAMES_SHOWN = 5;
+
+/** A status document as lines: what it is and how it is, the markets, and what a stop would do. */
+function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
+  const cancelled = new Set(seen.cancellations.map(({ market }) => market));
+  const ranked = seen.markets.map((market) => ({
+    market,
+    rank: rankOf(market, cancelled.has(market.market), seen.now),
+  }));
+  if (seen.markets.length > view.limit) ranked.sort((one, other) => one.rank - other.rank);
+  const shown = ranked.slice(0, view.limit).map(({ market }) => market);
+  const leftOut = seen.markets.length - shown.length;
+  const left = `${sayCount(leftOut)} more ${leftOut === 1 ? 'market is' : 'markets are'} left out`;
+  return [
+    ...describeDaemon(seen, view),
+    [],
+    ...(shown.length === 0 ? [] : layOut(columnsOf(shown, seen), view.width)),
+    ...(leftOut === 0
+      ? []
+      : [
+          cells(
+            'idle',
+            shown.length === 0 ? `${left}.` : `${left}, in no worse state than these; --all shows them.`,
+          ),
+        ]),
+    [],
+    ...(seen.whatAStopWouldDo.length === 0
+      ? []
+      : [cells(null, `A stop now (policy ${seen.shutdownPolicy}):`)]),
+    ...seen.whatAStopWouldDo.map(({ does, count, markets }) =>
+      cells(null, `  ${does}: ${nameMarkets(markets, count)}`),
+    ),
+  ];
+}
+
+function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
+  const { tone, sentence, rest } = summarise(seen, lookAtOnce(seen));
+  const [first, ...others] = seen.ready ? [] : seen.notReady.slice(0, REASONS_SHOWN);
+  const more = seen.notReady.length - REASONS_SHOWN;
+  const shown = seen.cancellations.slice(0, NAMES_SHOWN);
+  const states = Object.entries(Object.groupBy(seen.markets, ({ state }) => state));
+  return [
+    [
+      { text: `killswitchd ${seen.version}`, tone: 'strong' },
+      { text: `, up ${seconds(seen.now - seen.startedAt)}, at ${at}` },
+    ],
+    [{ text: `${sentence}.`, tone }, { text: rest === '' ? '' : ` ${rest}.` }],
+    seen.ready
+      ? cells('ok', 'Ready')
+      : [{ text: 'Not ready', tone: 'bad' }, { text: `: ${first ?? 'it does not say why'}` }],
+    ...others.map((reason) => cells(null, `  ${reason}`)),
+    ...(more > 0 ? [cells(null, `  and ${sayCount(more, 'more reason')}`)] : []),
+    ...shown.map((one) => cells('bad', `Orders of ${one.market} ${sayCancelled(one, seen.now)}`)),
+    ...(seen.cancellationCount > shown.length
+      ? [
+          cells(
+            'bad',
+            `Orders of ${sayCount(seen.cancellationCount - shown.length, 'more market')} were cancelled`,
+          ),
+        ]
+      : []),
+    ...(seen.cancellationCount > 0
+      ? [
+          cells(
+            null,
+            `Check the orders, then: killswitchd ack${seen.cancellationCount === 1 ? ` ${shown[0]?.market}` : ''}`,
+          ),
+        ]
+      : []),
+    ...seen.bases.map(describeBase),
+    [
+      { text: sayCount(seen.markets.length, 'market') },
+      ...states.flatMap(([state, markets], index) => [
+        { text: index === 0 ? ': ' : ', ' },
+        { text: `${sayCount(markets.length)} ${state}`, tone: toneOf(state) },
+      ]),
+    ],
+  ];
+}
+
+function describeBase({ url, up, pingSeconds, outage, lastProblem }: StatusDocument['bases'][number]): Line {
+  const why = lastProblem === null ? '' : `: ${lastProblem}`;
+  const name = { text: `Exchange ${url}: ` };
+  if (outage) return [name, { text: 'outage', tone: 'bad' }, { text: why }];
+  if (up === null) return [name, { text: 'no ping yet', tone: 'idle' }];
+  if (!up) return [name, { text: 'answers no ping', tone: 'bad' }, { text: why }];
+  return [
+    name,
+    { text: 'up', tone: 'ok' },
+    { text: pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}` },
+  ];
+}
+
+function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Column[] {
+  const bots = new Map(seen.bots.map((bot) => [bot.bot, bot]));
+  const wordOf = ({ bot }: MarketStatus) => {
+    const own = bots.get(bot);
+    return own === undefined ? '' : stateOfBot(own);
+  };
+  const column = (
+    title: string,
+    text: (market: MarketStatus) => string,
+    more: Partial<Column> = {},
+  ): Column => {
+    return { title, texts: markets.map(text), ...more };
+  };
+  const tone = (market: MarketStatus): Tone => (runsDown(market, seen.now) ? 'bad' : toneOf(market.state));
+  return [
+    column('MARKET', ({ market }) => market),
+    column('STATE', ({ state }) => state, { tones: markets.map(tone) }),
+    column('LEFT', (market) => leftOf(market, seen), { right: true }),
+    column('TIMEOUT', ({ timeoutSeconds }) => seconds(timeoutSeconds), { right: true, keep: 2 }),
+    column('EVERY', ({ renewEverySeconds }) => seconds(renewEverySeconds), { right: true, keep: 1 }),
+    column(
+      'SLACK',
+      ({ lastSlackRatio }) => (lastSlackRatio === null ? '-' : `${Math.round(lastSlackRatio * 100)} %`),
+      { right: true, keep: 5 },
+    ),
+    column(
+      'BOT',
+      (market) => [market.bot, wordOf(market)].filter((part) => part !== 'alive' && part !== '').join(' '),
+      {
+        keep: 6,
+        tones: markets.map((market) => toneOf(wordOf(market))),
+      },
+    ),
+    column('LAPSES', ({ lapses }) => sayCount(lapses), {
+      right: true,
+      keep: 7,
+      tones: markets.map(({ lapses }) => (lapses > 0 ? 'bad' : null)),
+    }),
+    column('FAILED', ({ failures }) => sayCount(failures), { right: true, keep: 4 }),
+    column('NOTE', (market) => noteOf(market, seen.now), { keep: 8 }),
+  ].filter(({ title, texts }) => title !== 'NOTE' || texts.some((text) => text !== ''));
+}
+
+/** For how long it is surely armed, or until its orders are cancelled; when a pause ends stands in the note. */
+function leftOf(market: MarketStatus, seen: StatusDocument): string {
+  if (market.hold?.why === 'paused' && !runsDown(market, seen.now)) return '–';
+  return plainSpaces(sayRemaining(market, lookAtOnce(seen))[0]);
+}
+
+/** What somebody must know of this market beyond its figures. */
+function noteOf(market: MarketStatus, now: number): string {
+  const { hold, leaving, lastProblem, firesBy } = market;
+  const held =
+    hold === null
+      ? ''
+      : `${hold.why === 'lapsed' ? 'held after a lapse' : hold.why} until ${hold.untilAt === null ? 'it is armed' : sayTime(hold.untilAt, now)}`;
+  const notes = [
+    runsDown(market, now) ? `orders are cancelled by ${sayTime(firesBy ?? now, now)}` : '',
+    leaving ? 'no longer configured' : '',
+    held,
+    lastProblem ?? '',
+  ];
+  return notes.filter((note) => note !== '').join('; ');
+}
+
+/** What may change between two looks, a sentence each by the name of what it is about. */
+function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
+  const { sentence } = summarise(seen, lookAtOnce(seen));
+  const why = seen.ready ? 'Ready' : `Not ready: ${seen.notReady[0] ?? 'it does not say why'}`;
+  return new Map([
+    ['daemon', `${sentence}.`],
+    ['ready', `${why}.`],
+    ...seen.markets.map(({ market, state, lastProblem }): [string, string] => {
+      return [
+        market,
+        `${market}: ${state}${lastProblem === null || state === 'armed' ? '' : `: ${lastProblem}`}`,
+      ];
+    }),
+    ...seen.cancellations.map((one): [string, string] => {
+      return [`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, seen.now)}.`];
+    }),
+    ...seen.bots.map((bot): [string, string] => [`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`]),
+    ...seen.bases.map(({ url, up, outage }): [string, string] => {
+      return [
+        url,
+        `Exchange ${url}: ${outage ? 'outage' : up === null ? 'no ping yet' : up ? 'up' : 'answers no ping'}`,
+      ];
+    }),
+  ]);
+}
+
+/** `BTC_USDT`, `3 markets (A, B, C)`, `9,000 markets (A, B, C, D, E and 8,995 more)`. */
+export function nameMarkets(markets: readonly string[], count: number = markets.length): string {
+  if (count === 1 || markets.length === 0)
+    return nameOf(
+      markets.map((market) => ({ market })),
+      count,
+    );
+  const named = markets.slice(0, count === NAMES_SHOWN + 1 ? count : NAMES_SHOWN);
+  const more = count - named.length;
+  return `${sayCount(count, 'market')} (${named.join(', ')}${more > 0 ? ` and ${sayCount(more)} more` : ''})`;
+}
+
+/** `1.2 s`, `54 s`, `4 min 10 s`. */
+function seconds(value: number): string {
+  return plainSpaces(saySeconds(Math.max(0, value)));
+}
+
+function plainSpaces(text: string): string {
+  return text.replaceAll('\u00a0', ' ');
 }

@@ -27,17 +27,20 @@ import {
 } from './secrets.ts';
 import { checkLayer, type Layer, layerOf, type Source } from './validate.ts';
 
+/** A configuration that can be used. */
+export interface LoadedConfig {
+  readonly kind: 'ok';
+  readonly config: Config;
+  /** SHA-256 of the bytes of its file, in hex; null without one. */
+  readonly fileHash: string | null;
+  /** Sentences about what is allowed and yet worth a thought. */
+  readonly warnings: readonly string[];
+  /** Which source each value came from, by its path: `markets[0].timeoutSeconds`. */
+  readonly sources: Sources;
+}
+
 export type Loaded =
-  | {
-      readonly kind: 'ok';
-      readonly config: Config;
-      /** SHA-256 of the bytes of its file, in hex; null without one. */
-      readonly fileHash: string | null;
-      /** Sentences about what is allowed and yet worth a thought. */
-      readonly warnings: readonly string[];
-      /** Which source each value came from, by its path: `markets[0].timeoutSeconds`. */
-      readonly sources: Sources;
-    }
+  | LoadedConfig
   | {
       readonly kind: 'invalid';
       /** One line per mistake: where, what was found, what is allowed, what was probably meant. Never a secret. */

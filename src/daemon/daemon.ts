@@ -1,45 +1,31 @@
-import { type Config, toCoreSettings } from '../config/config.ts';
-import type { Loaded } from '../config/load.ts';
-import type { SecretsRead } from '../config/secrets.ts';
+import { botsOf, type Config, ownerOf } from '../config/config.ts';
+import { type LoadedConfig, type LoadOptions, loadConfig } from '../config/load.ts';
+import { readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
-import { createBeats } from '../liveness/beats.ts';
+import { type Beats, createBeats } from '../liveness/beats.ts';
 import { type LookAtProcess, lastWord } from '../liveness/process.ts';
-import type { ReloadReport } from '../operator/control-sources.ts';
-import type { Clock, Evidence } from '../ports.ts';
+import type { ControlSources, ReloadReport } from '../operator/control-sources.ts';
+import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { NotifyWhat } from '../telemetry/notifications.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import type { Write } from '../telemetry/sink.ts';
 import { createSupervision, type Supervision } from '../telemetry/systemd.ts';
-import { createControlSources, createLogLevels } from './control.ts';
-import { createSecrets, type SecretsInForce } from './credentials.ts';
-import type { startEmbedded } from './embedded.ts';
-import { botsOf, createBotEvidence } from './evidence.ts';
-import { createGuard } from './guard.ts';
-import { createHandover } from './handover.ts';
-import { introduce } from './introduce.ts';
+import { VERSION } from '../version.ts';
+import { createBotEvidence } from './evidence.ts';
+import { createGuard, createSecrets } from './guard.ts';
 import { openListeners } from './listeners.ts';
-import { createNotifying, type Notifying } from './notifying.ts';
-import { createReloading } from './reloading.ts';
-import { createCountedLog, createTelling, levelOf, meteredOf } from './telling.ts';
+import { createFilesAnswer, createHandover, createReloading } from './reloading.ts';
+import { createTelling, introduce, type Telling } from './telling.ts';
 
 export interface DaemonOptions {
-  readonly config: Config;
-  readonly warnings: readonly string[];
-  /** Of the bytes that the configuration was read from; null without a file. */
-  readonly fileHash: string | null;
+  readonly loaded: LoadedConfig;
+  /** What `loaded` was read with, and is read with again for a reload. */
+  readonly loadOptions: LoadOptions;
   readonly clock: Clock;
-  readonly version: string;
   readonly nodeVersion: string;
   /** Who is told that the daemon is ready and lives; null where nobody supervises it. */
   readonly manager: ServiceManager | null;
-  /** Reads the whole configuration again, for a reload. */
-  readonly load: () => Loaded;
-  /** Whether the file systems of what `load` reads answer, by the configuration in force: reading holds up the loop. */
-  readonly filesAnswer: (inForce: Config) => Promise<boolean>;
-  /** Reads the secret files again; asked whenever the exchange refuses the key. */
-  readonly rereadSecrets: () => SecretsRead;
   /** For `exec`: the bot is a child of this process, and ends before the timers do. */
   readonly ownsBot?: boolean;
   /** For `exec`: how the child is looked at. */
@@ -90,45 +76,46 @@ const CLOSE_MS = 3000;
  * are bound before the first timer is armed, so that a taken port arms nothing. Rejects where an address cannot be bound.
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { clock, version, config } = options;
+  const { clock, loaded, ownsBot = false } = options;
+  const { config } = loaded;
   const secrets = createSecrets(config);
-  const counted = createCountedLog(options, secrets.all);
-  const { log } = counted;
-  const embedded = config.embeddedExchange ? await embed(clock, secrets.credentials(), log) : null;
+  const embedded = config.embeddedExchange ? await embed(clock, secrets.credentials()) : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
-  const onFailure = (what: NotifyWhat) => telling.metrics.notifyFailed(what);
-  const notifying = createNotifying({ clock, bases, notify: config.notify, log, onFailure });
-  const telling = createTelling({ ...options, bases, counted, tellAlso: notifying.observe });
-  const filesAnswer = () => options.filesAnswer(config);
-  const guard = createGuard({ ...options, filesAnswer, bases, secrets, telling, log });
+  const telling = createTelling({ ...options, config, bases, secrets: secrets.all });
+  const { log, metrics, recent, cancellations, notifying, operations } = telling;
+  embedded?.narrate(log);
+  const files = filesOf(options);
+  const guard = createGuard({
+    config,
+    clock,
+    bases,
+    secrets,
+    observers: telling.observers,
+    log,
+    filesAnswer: () => files.answer(config),
+    rereadSecrets: files.rereadSecrets,
+  });
   const { keeper } = guard;
+  const { snapshot } = keeper;
   const supervision = createSupervision({ ...options, summary: keeper.summary, log });
-  const service = createService(options, { log, telling, guard, secrets, supervision, notifying });
+  const service = createService(options, { files, telling, guard, hide: secrets.hide, supervision });
   const closeExchange = async () => {
     await guard.close();
     await embedded?.close();
   };
-  const { metrics, recent, cancellations } = telling;
-  const lists = { recentEvents: recent.list, cancellations: cancellations.list, metrics, version, clock };
-  const listeners = await openListeners(
-    config,
-    { snapshot: keeper.snapshot, ...lists },
-    secrets,
-    (status) => createControlSources({ ...service, clock, version, keeper, ...telling, status }),
-    (limit, most) => warnOfDescriptors(log, limit, most),
-  ).catch(async (error: unknown) => {
-    await closeExchange();
-    await log.flush(FLUSH_MS);
-    throw error;
-  });
-  const settings = toCoreSettings(config, bases);
-  introduce(
-    { ...options, settings, bases, addresses: listeners.web, ownsBot: options.ownsBot ?? false },
-    log,
+  const lists = { recentEvents: recent.list, cancellations: cancellations.list };
+  const pages = { ...lists, snapshot, metrics, version: VERSION, clock };
+  const listeners = await openListeners(config, pages, service.control, secrets, log).catch(
+    async (error: unknown) => {
+      await closeExchange();
+      await log.flush(FLUSH_MS);
+      throw error;
+    },
   );
-  for (const address of listeners.control) telling.operations.controlListening(address);
+  introduce(loaded, log, { bases, addresses: listeners.web, ownsBot });
+  for (const address of listeners.control) operations.controlListening(address);
   keeper.onTurn(supervision.turned);
-  keeper.onWake(telling.metrics.wokeUp);
+  keeper.onWake(metrics.wokeUp);
   keeper.start();
   const stopService = service.start();
   let known: readonly LeftArmed[] | null = null;
@@ -159,91 +146,151 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
-function warnOfDescriptors({ logger }: Log, limit: number | null, most: number): void {
-  logger.warn(
-    { event: 'few-descriptors', limit, most },
-    `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
-  );
+/** Loaded where it is asked for: nobody who trades waits for the simulated exchange. */
+async function embed(clock: Clock, pair: { readonly key: string; readonly secret: string }) {
+  const { startEmbedded } = await import('./embedded.ts');
+  return startEmbedded(clock, pair);
 }
 
-/** Loaded where it is asked for: nobody who trades waits for the simulated exchange. */
-async function embed(...given: Parameters<typeof startEmbedded>): ReturnType<typeof startEmbedded> {
-  const { startEmbedded } = await import('./embedded.ts');
-  return startEmbedded(...given);
+/** How configuration and secrets are read again. */
+function filesOf({ clock, loaded: { config }, loadOptions }: DaemonOptions) {
+  const { env } = loadOptions;
+  const answer = createFilesAnswer(clock);
+  const secretFiles = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable)).map(
+    (variable) => env[variable],
+  );
+  return {
+    /** Whether the file systems of what `load` reads answer, by the configuration in force: reading holds up the loop. */
+    answer: ({ file, control, notify }: Config) => {
+      const paths = [...secretFiles, control.tokenFile, notify.urlFile, notify.pingUrlFile, file];
+      return answer(paths.filter((path) => path != null));
+    },
+    load: () => loadConfig(loadOptions),
+    rereadSecrets: () => readSecrets(env, { demo: config.embeddedExchange }),
+  };
 }
 
 interface Parts {
-  readonly log: Log;
-  readonly telling: ReturnType<typeof createTelling>;
+  readonly files: ReturnType<typeof filesOf>;
+  readonly telling: Telling;
   readonly guard: ReturnType<typeof createGuard>;
-  readonly secrets: SecretsInForce;
+  readonly hide: (text: string) => string;
   readonly supervision: Supervision;
-  readonly notifying: Notifying;
 }
 
 /** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
-function createService(options: DaemonOptions, parts: Parts) {
-  const { log, telling, guard, secrets, supervision, notifying } = parts;
-  const { clock } = options;
+function createService({ clock, loaded, lookAtProcess }: DaemonOptions, parts: Parts) {
+  const { files, telling, guard } = parts;
   const { keeper } = guard;
-  let inForce = options.config;
+  let inForce = loaded.config;
+  let bots: readonly string[] = botsOf(inForce.fleet);
   const config = () => inForce;
   const handover = createHandover(clock, inForce, () => guard.follow(handover.config()));
-  const levels = createLogLevels(clock, log, telling.operations, levelOf(inForce));
+  const guarded = () => handover.config().markets;
   const reloading = createReloading({
     clock,
+    keeper,
+    hide: parts.hide,
+    supervision: parts.supervision,
+    filesAnswer: () => files.answer(inForce),
+    load: files.load,
     operations: telling.operations,
-    supervision,
     config,
-    fileHash: options.fileHash,
-    filesAnswer: () => options.filesAnswer(inForce),
-    load: options.load,
-    hide: secrets.hide,
-    async apply(next) {
-      telling.metrics.reconfigure(meteredOf(next));
+    fileHash: loaded.fileHash,
+    apply(next) {
+      telling.follow(next);
       inForce = next;
-      notifying.follow(next.notify);
+      bots = botsOf(next.fleet);
       handover.follow(next);
-      levels.configured(levelOf(next));
       guard.takeOver(next);
       guard.follow(handover.config());
     },
-    settled: async ({ armed, gone }, waitMs) =>
-      (
-        await Promise.all([keeper.settled('arm', armed, waitMs), keeper.settled('remove', gone, waitMs)])
-      ).flat(),
   });
-  const beats = createBeats({ mode: inForce.liveness.mode, bots: () => botsOf(inForce.fleet) });
-  const { lookAtProcess } = options;
+  const beats = createBeats({ mode: inForce.liveness.mode, bots: () => bots });
   const evidence = createBotEvidence({
     clock,
     config: handover.config,
     lookAtProcess,
     onProblem: telling.onEvidenceProblem,
   });
+  // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
+  const child: Child =
+    evidence !== null && 'began' in evidence
+      ? evidence
+      : {
+          began() {},
+          ended(code) {
+            for (const bot of botsOf(guarded())) keeper.hear(bot, lastWord(code), 0);
+          },
+        };
   return {
     config,
-    guarded: handover.config,
-    levels,
     reloading,
     handover,
-    beats,
-    child: childOf(evidence, (word) => {
-      for (const bot of botsOf(handover.config().markets)) keeper.hear(bot, word, 0);
-    }),
+    child,
+    control: controlOf(clock, keeper, telling, { config, guarded, bots: () => bots, beats, reloading }),
     start() {
-      notifying.start(() => keeper.snapshot().ready);
+      telling.notifying.start(() => keeper.snapshot().ready);
       const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear), reloading.watch()];
       return () => {
         for (const stop of stops) stop?.();
-        levels.stop();
+        telling.levels.stop();
       };
     },
   };
 }
 
-/** Where the child itself is the evidence, it is looked at; else its end is all that is taken from it. */
-function childOf(evidence: Evidence | Child | null, say: (word: ReturnType<typeof lastWord>) => void): Child {
-  if (evidence !== null && 'began' in evidence) return evidence;
-  return { began: () => {}, ended: (code) => say(lastWord(code)) };
+interface Controlled {
+  readonly config: () => Config;
+  /** The markets in force with those that went to another shard and are still guarded here. */
+  readonly guarded: () => Config['markets'];
+  readonly bots: () => readonly string[];
+  readonly beats: Beats;
+  readonly reloading: ReturnType<typeof createReloading>;
+}
+
+/** What the control listener can bring about, tied to the parts that do it. */
+function controlOf(
+  clock: Clock,
+  keeper: Keeper,
+  { cancellations, levels, metrics, operations }: Telling,
+  { config, guarded, bots, beats, reloading }: Controlled,
+): Omit<ControlSources, 'status'> {
+  const marketsOf = (bot: string) =>
+    guarded()
+      .filter((market) => market.bot === bot)
+      .map(({ market }) => market);
+  return {
+    clock,
+    version: VERSION,
+    snapshot: keeper.snapshot,
+    revision: keeper.revision,
+    markets: () => guarded().map(({ market }) => market),
+    elsewhere(market) {
+      const { fleet, shard } = config();
+      if (!fleet.some((one) => one.market === market)) return null;
+      return { index: ownerOf(market, shard.count), count: shard.count };
+    },
+    bots,
+    ttlMs: () => config().liveness.ttlSeconds * 1000,
+    hear(bot, says, proof, agoMs) {
+      const heard = beats.hear(bot, says, proof, agoMs);
+      if (heard.counted) metrics.beatHeard(bot);
+      else metrics.beatRefused(bot);
+      return heard;
+    },
+    afterGoodbye: (bot, waitMs) => keeper.settled('goodbye', marketsOf(bot), waitMs),
+    operate: keeper.operate,
+    cancelled: () => cancellations.list().map(({ market }) => market),
+    acknowledge(markets) {
+      const seen = cancellations.acknowledge(markets);
+      if (seen.length > 0) operations.acknowledged(seen);
+      return seen;
+    },
+    reload: (waitMs) => reloading.reload('command', waitMs),
+    logLevel: levels.level,
+    setLogLevel: (level, forMs) => levels.set(level, forMs),
+    onCommand: (command) => operations.commanded(command),
+    onRefused: (reason) => operations.controlRefused(reason),
+  };
 }

@@ -1,4 +1,4 @@
-import { type Config, filesOfBots, urlsOfBots } from '../config/config.ts';
+import { botsOf, type Config, filesOfBots, urlsOfBots } from '../config/config.ts';
 import { createTransport } from '../exchange/transport.ts';
 import { createFileEvidence, createFileLook } from '../liveness/file.ts';
 import { createHttpEvidence, type Prober } from '../liveness/http.ts';
@@ -6,25 +6,18 @@ import { createProcessEvidence, type LookAtProcess, type ProcessEvidence } from 
 import type { OnProblem } from '../liveness/rounds.ts';
 import type { Clock, Evidence } from '../ports.ts';
 
-export interface EvidenceOptions {
+/**
+ * What looks for signs of life of its own accord; nothing where bots speak for themselves or nobody watches. Everything
+ * but the mode is asked for at each look, so that a reload needs no restart.
+ */
+export function createBotEvidence(options: {
   readonly clock: Clock;
   /** The configuration in force. */
   readonly config: () => Config;
   readonly lookAtProcess: LookAtProcess;
   readonly onProblem: OnProblem;
-}
-
-/** The bots of these markets, each once. */
-export function botsOf(markets: Config['markets']): string[] {
-  return [...new Set(markets.map(({ bot }) => bot))];
-}
-
-/**
- * What looks for signs of life of its own accord; nothing where bots speak for themselves or nobody watches. Everything
- * but the mode is asked for at each look, so that a reload needs no restart.
- */
-export function createBotEvidence(options: EvidenceOptions): Evidence | ProcessEvidence | null {
-  const { clock, config, onProblem } = options;
+}): Evidence | ProcessEvidence | null {
+  const { clock, config, lookAtProcess, onProblem } = options;
   const probeEveryMs = () => config().liveness.probeEverySeconds * 1000;
   switch (config().liveness.mode) {
     case 'none':
@@ -51,7 +44,7 @@ export function createBotEvidence(options: EvidenceOptions): Evidence | ProcessE
         clock,
         bots: () => botsOf(config().markets),
         probeEveryMs,
-        look: options.lookAtProcess,
+        look: lookAtProcess,
         onProblem,
       });
   }

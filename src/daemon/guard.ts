@@ -1,24 +1,63 @@
-import { type Config, toCoreSettings } from '../config/config.ts';
+import { type Config, toCoreSettings, warnOfPace } from '../config/config.ts';
 import type { SecretsRead } from '../config/secrets.ts';
+import type { CoreSettings } from '../core/events.ts';
 import type { Notice } from '../core/notice.ts';
+import { seconds } from '../core/promise.ts';
+import type { Snapshot } from '../core/view.ts';
 import { createExchange } from '../exchange/exchange.ts';
-import { createKeeper, type Keeper } from '../keeper.ts';
-import type { Cancel, Clock } from '../ports.ts';
+import { createKeeper } from '../keeper.ts';
+import type { Cancel, Clock, Observer } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { SecretsInForce } from './credentials.ts';
-import { createPaceTold } from './introduce.ts';
-import type { Telling } from './telling.ts';
+import { hideSecrets } from '../util/redact.ts';
+import { VERSION } from '../version.ts';
 
-/** While the key is refused its files are looked at this often. */
-const REREAD_MS = 1000;
+/** The secrets in force. They change while the daemon runs: files are rotated. */
+export type SecretsInForce = ReturnType<typeof createSecrets>;
+
+export function createSecrets(config: Config) {
+  let credentials = reveal(config.secrets);
+  let others = revealOthers(config);
+  /** Everything that must not show up anywhere. */
+  const all = (): readonly string[] => [credentials.secret, credentials.key, ...others.all];
+  return {
+    credentials: () => credentials,
+    /** The bearer token of the control listener; null where none is configured. */
+    token: () => others.token,
+    all,
+    /** A text for the world: a secret that somebody wrote where it does not belong is blotted out of it. */
+    hide: (text: string) => hideSecrets(text, all()),
+    /** True where key or secret differ from those in force so far. */
+    takeOver(found: Config['secrets']): boolean {
+      const { key, secret } = reveal(found);
+      if (key === credentials.key && secret === credentials.secret) return false;
+      credentials = { key, secret };
+      return true;
+    },
+    /** The token of the control listener and the addresses of `notify`. */
+    takeOverOthers(next: Config): void {
+      others = revealOthers(next);
+    },
+  };
+}
+
+function reveal({ apiKey, apiSecret }: Config['secrets']) {
+  return { key: apiKey.reveal(), secret: apiSecret.reveal() };
+}
+
+function revealOthers({ control, notify }: Config) {
+  const token = control.token?.reveal() ?? null;
+  const urls = [notify.url, notify.pingUrl].flatMap((url) => (url === null ? [] : [new URL(url.reveal())]));
+  // What is secret of an address is all but its host.
+  const parts = urls.flatMap(({ href, pathname, search }) => [href, pathname + search, pathname]);
+  return { token, all: [...(token === null ? [] : [token]), ...parts] };
+}
 
 export interface GuardOptions {
   readonly config: Config;
   readonly clock: Clock;
-  readonly version: string;
   readonly bases: readonly string[];
   readonly secrets: SecretsInForce;
-  readonly telling: Telling;
+  readonly observers: readonly Observer[];
   readonly log: Log;
   /** Whether the file systems of the secret files answer. */
   readonly filesAnswer: () => Promise<boolean>;
@@ -26,20 +65,61 @@ export interface GuardOptions {
   readonly rereadSecrets: () => SecretsRead;
 }
 
-/** The keeper and the client that it writes through. */
-export interface Guard {
-  readonly keeper: Keeper;
-  /** Puts the secrets of a new configuration in force. */
-  takeOver(next: Config): void;
-  /** Puts everything else of it in force. It differs in nothing but what may change. */
-  follow(next: Config): void;
-  close(): Promise<void>;
+/** Ties the keeper to the exchange; rotated secret files are found without a restart. */
+export function createGuard(options: GuardOptions) {
+  const { config, clock, bases, secrets, observers, log } = options;
+  let settings = toCoreSettings(config, bases);
+  const exchange = createExchange({
+    bases,
+    allowPlainHttp: config.exchange.allowPlainHttp,
+    credentials: secrets.credentials,
+    nonce: settings.nonce,
+    clock,
+    connections: settings.connections,
+    requestLifetimeMs: settings.requestLifetimeMs,
+    userAgent: `killswitchd/${VERSION}`,
+  });
+  const tellPace = createPaceTold(log, () => keeper.snapshot());
+  const takeOver = (found: Config['secrets']): void => {
+    if (!secrets.takeOver(found)) return;
+    log.logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it is tried at once.');
+    keeper.credentialsChanged();
+  };
+  const reread = createReread(options, takeOver);
+  const keyWatch = createKeyWatch(clock, () => void reread());
+  const keeper = createKeeper({
+    settings,
+    clock,
+    exchange,
+    observe(notice, now) {
+      for (const observe of observers) observe(notice, now);
+      keyWatch.observe(notice);
+      tellPace(notice, settings);
+    },
+  });
+  return {
+    keeper,
+    /** Puts the secrets of a new configuration in force. */
+    takeOver(next: Config): void {
+      secrets.takeOverOthers(next);
+      takeOver(next.secrets);
+    },
+    /** Puts everything else of it in force. It differs in nothing but what may change. */
+    follow(next: Config): void {
+      settings = toCoreSettings(next, bases);
+      keeper.reload(settings);
+    },
+    async close(): Promise<void> {
+      keyWatch.end();
+      await exchange.close();
+    },
+  };
 }
 
-/** Reads the secret files again, and says what has changed. */
+/** Reads the secret files again, and says what is wrong with them. */
 function createReread(
-  { secrets, log, filesAnswer, rereadSecrets }: GuardOptions,
-  changed: () => void,
+  { log, filesAnswer, rereadSecrets }: GuardOptions,
+  takeOver: (found: Config['secrets']) => void,
 ): () => Promise<void> {
   let problems = '';
   return async () => {
@@ -49,15 +129,12 @@ function createReread(
     // Read every second, and said once.
     if (found !== '' && found !== problems) log.logger.error({ event: 'secrets-unreadable' }, found);
     problems = found;
-    if (read.kind !== 'ok' || !secrets.takeOver(read.secrets)) return;
-    tellNewKey(log);
-    changed();
+    if (read.kind === 'ok') takeOver(read.secrets);
   };
 }
 
-function tellNewKey({ logger }: Log): void {
-  logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it is tried at once.');
-}
+/** While the key is refused its files are looked at this often. */
+const REREAD_MS = 1000;
 
 /** Looks for a new key at every refusal, and every second from there until a request is carried out. */
 function createKeyWatch(clock: Clock, look: () => void) {
@@ -86,48 +163,37 @@ function createKeyWatch(clock: Clock, look: () => void) {
   };
 }
 
-/** Ties the keeper to the exchange; rotated secret files are found without a restart. */
-export function createGuard(options: GuardOptions): Guard {
-  const { config, clock, version, bases, secrets, telling } = options;
-  let settings = toCoreSettings(config, bases);
-  const exchange = createExchange({
-    bases,
-    allowPlainHttp: config.exchange.allowPlainHttp,
-    credentials: secrets.credentials,
-    nonce: settings.nonce,
-    clock,
-    connections: settings.connections,
-    requestLifetimeMs: settings.requestLifetimeMs,
-    userAgent: `killswitchd/${version}`,
-  });
-  const tellPace = createPaceTold(options.log, () => keeper.snapshot());
-  const reread = createReread(options, () => keeper.credentialsChanged());
-  const keyWatch = createKeyWatch(clock, () => void reread());
-  const keeper = createKeeper({
-    settings,
-    clock,
-    exchange,
-    observe(notice, now) {
-      telling.observe(notice, now);
-      keyWatch.observe(notice);
-      tellPace(notice, settings);
-    },
-  });
-  return {
-    keeper,
-    takeOver(next) {
-      secrets.takeOverOthers(next);
-      if (!secrets.takeOver(next.secrets)) return;
-      tellNewKey(options.log);
-      keeper.credentialsChanged();
-    },
-    follow(next) {
-      settings = toCoreSettings(next, bases);
-      keeper.reload(settings);
-    },
-    async close() {
-      keyWatch.end();
-      await exchange.close();
-    },
+/**
+ * Says the bounds again when everything is armed, and whenever the cadence follows another answer time: what was printed
+ * at the start held for an assumed one. A warning is repeated only once it was gone in between.
+ */
+function createPaceTold({ logger }: Pick<Log, 'logger'>, snapshot: () => Snapshot) {
+  let warned: readonly string[] = [];
+  return (notice: Notice, settings: CoreSettings): void => {
+    if (notice.kind !== 'cadence' && notice.kind !== 'all-armed') return;
+    const markets = snapshot().markets.filter(({ leaving }) => !leaving);
+    const tightest = markets.reduce<Snapshot['markets'][number] | null>(
+      (least, one) => (least === null || shareOf(one) < shareOf(least) ? one : least),
+      null,
+    );
+    if (tightest === null) return;
+    const { market, survivesMs, periodMs, timeoutMs } = tightest;
+    const says = `From now on an outage of the exchange shorter than ${seconds(survivesMs)} cancels nothing of ${market} (renewed every ${seconds(Math.round(periodMs))}, timer of ${seconds(timeoutMs)}), the market with the least room for its timeout.`;
+    logger.info({ event: 'promise', market, promise: [says] }, says);
+    if (notice.kind !== 'cadence' || notice.answerMs === null) return;
+    const warnings = warnOfPace(settings, Math.ceil(notice.answerMs));
+    for (const warning of warnings) {
+      if (!warned.includes(subjectOf(warning))) logger.warn({ event: 'config-warning' }, `${warning}.`);
+    }
+    warned = warnings.map(subjectOf);
   };
+}
+
+function shareOf({ survivesMs, timeoutMs }: Snapshot['markets'][number]): number {
+  return survivesMs / timeoutMs;
+}
+
+/** The key that a warning begins with: its figures change. */
+function subjectOf(warning: string): string {
+  return warning.split(':', 1)[0] ?? '';
 }

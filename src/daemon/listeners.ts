@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import type { Config } from '../config/config.ts';
+import { botsOf, type Config } from '../config/config.ts';
 import { startControl } from '../operator/control.ts';
 import type { ControlSources } from '../operator/control-sources.ts';
 import { startWeb, type WebOptions } from '../operator/web.ts';
-import type { SecretsInForce } from './credentials.ts';
-import { botsOf } from './evidence.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { SecretsInForce } from './guard.ts';
 
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
 const RESERVED = 192;
@@ -30,51 +30,39 @@ function connectionsPerListener(limit: number | null, { web, control, fleet }: C
   return each >= MOST_USED ? undefined : Math.max(2, each);
 }
 
-/** Everything that listens, bound. */
-export interface Listeners {
-  /** Where the status page is. */
-  readonly web: readonly string[];
-  /** Where beats and commands are taken. */
-  readonly control: readonly string[];
-  close(): Promise<void>;
-}
-
-/**
- * Opens the read-only listeners, then those that change state. Rejects where one cannot be bound; then none is open.
- * `onFew` is told of a limit of descriptors that is low, and how many connections each listener has then.
- */
+/** Opens the read-only listeners, then those that change state. Rejects where one cannot be bound; then none is open. */
 export async function openListeners(
   config: Config,
   pages: Omit<WebOptions, 'listen'>,
-  { token, hide }: Pick<SecretsInForce, 'token' | 'hide'>,
-  sourcesWith: (status: ControlSources['status']) => ControlSources,
-  onFew: (limit: number | null, most: number) => void,
-): Promise<Listeners> {
-  const { web, control } = config;
+  sources: Omit<ControlSources, 'status'>,
+  { token, hide }: SecretsInForce,
+  { logger }: Log,
+) {
   const limit = descriptorLimit();
   const most = connectionsPerListener(limit, config);
-  if (most !== undefined) onFew(limit, most);
-  const capped = most === undefined ? {} : { mostConnections: most };
-  const opened = await startWeb({ ...pages, ...capped, listen: web.listen });
-  try {
-    const taken = await startControl({
-      ...capped,
-      listen: control.listen,
-      access: control.access,
-      token,
-      hide,
-      sources: sourcesWith(opened.status),
-    });
-    return {
-      web: opened.addresses,
-      control: taken.addresses,
-      async close() {
-        await taken.close();
-        await opened.close();
-      },
-    };
-  } catch (error) {
-    await opened.close();
-    throw error;
+  if (most !== undefined) {
+    logger.warn(
+      { event: 'few-descriptors', limit, most },
+      `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
+    );
   }
+  const capped = most === undefined ? {} : { mostConnections: most };
+  const web = await startWeb({ ...pages, ...capped, listen: config.web.listen });
+  const { listen, access } = config.control;
+  const { status } = web;
+  const options = { ...capped, listen, access, token, hide, sources: { ...sources, status } };
+  const control = await startControl(options).catch(async (error: unknown) => {
+    await web.close();
+    throw error;
+  });
+  return {
+    /** Where the status page is. */
+    web: web.addresses,
+    /** Where beats and commands are taken. */
+    control: control.addresses,
+    async close(): Promise<void> {
+      await control.close();
+      await web.close();
+    },
+  };
 }

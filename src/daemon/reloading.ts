@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto';
-import { type Config, diffConfig } from '../config/config.ts';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { type Config, diffConfig, type MarketConfig } from '../config/config.ts';
 import { lookAtConfigFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
 import type { Progress } from '../core/events.ts';
+import type { Keeper } from '../keeper.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Operations, ReloadTrigger } from '../telemetry/operations.ts';
@@ -21,33 +24,10 @@ export interface ReloadingOptions {
   /** Reads everything again: file, environment, secrets. */
   readonly load: () => Loaded;
   /** Puts the new configuration in force. */
-  readonly apply: (next: Config) => Promise<void>;
-  /** Waits for what the new configuration asks of the exchange. */
-  readonly settled: (
-    markets: {
-      readonly armed: readonly string[];
-      readonly gone: readonly string[];
-    },
-    waitMs: number,
-  ) => Promise<readonly Progress[]>;
+  readonly apply: (next: Config) => void;
+  readonly keeper: Pick<Keeper, 'settled'>;
   /** Blots secrets out of what is said about a wrong configuration. */
   readonly hide: (text: string) => string;
-}
-
-export interface Reloading {
-  /**
-   * Resolves when the exchange has confirmed what the new configuration asks for, at the latest after `waitMs`. Nobody
-   * waits for the waiting of others: a file that was mended is in force at once. Never rejects.
-   */
-  reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport>;
-  /**
-   * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.
-   * What was rejected is tried again, ever more rarely: the reason may lie outside of the file. Returned function ends
-   * it.
-   */
-  watch(): Cancel;
-  /** From here on nothing is reloaded any more: the daemon stops. */
-  stop(): void;
 }
 
 /** Between two looks at a file that somebody asked to be read. */
@@ -73,7 +53,7 @@ const STOPPING: Taken = {
  * Reads the configuration again while the daemon runs. The whole of the new one is checked first: a wrong one, or one
  * that differs in what cannot change, changes nothing and is told to whoever asked, the log and the metrics.
  */
-export function createReloading(options: ReloadingOptions): Reloading {
+export function createReloading(options: ReloadingOptions) {
   const { operations, supervision } = options;
   let underWay: Promise<Taken> | null = null;
   let fresh: Promise<Taken> | null = null;
@@ -96,7 +76,7 @@ export function createReloading(options: ReloadingOptions): Reloading {
       operations.reloadUnchanged(trigger, hashOf(next));
       return { kind: 'unchanged' };
     }
-    await options.apply(next);
+    options.apply(next);
     poll.follow();
     operations.reloadApplied(trigger, hashOf(next));
     return { kind: 'applied', added, removed, moved, changed };
@@ -122,23 +102,30 @@ export function createReloading(options: ReloadingOptions): Reloading {
     });
     return underWay;
   }
+  /** Nobody waits for the waiting of others: a file that was mended is in force at once. Never rejects. */
   async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
     const taken = await take(trigger);
     if (taken.kind !== 'applied') return taken;
-    const { added, removed, changed } = taken;
-    const progress = await options.settled({ armed: [...added, ...changed], gone: removed }, waitMs);
-    return { ...taken, progress };
+    return { ...taken, progress: await settle(options, taken, waitMs) };
   }
   return {
     reload,
-    watch() {
-      poll.follow();
-      return () => poll.end();
-    },
-    stop() {
+    watch: poll.watch,
+    /** From here on nothing is reloaded any more: the daemon stops. */
+    stop(): void {
       over = true;
     },
   };
+}
+
+/** Resolves when the exchange has confirmed what the new configuration asks for, at the latest after `waitMs`. */
+async function settle(
+  { keeper: { settled } }: ReloadingOptions,
+  { added, removed, changed }: Omit<Applied, 'progress'>,
+  waitMs: number,
+): Promise<readonly Progress[]> {
+  const armed = settled('arm', [...added, ...changed], waitMs);
+  return (await Promise.all([armed, settled('remove', removed, waitMs)])).flat();
 }
 
 /** Whether the file is the same at two looks: half of a file is no configuration. */
@@ -158,7 +145,10 @@ function look({ file }: Config): string | null {
   return file === null ? null : lookAtConfigFile(file);
 }
 
-/** `follow` begins to look where the configuration in force says so and nobody looks yet. */
+/**
+ * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.
+ * What was rejected is tried again, ever more rarely: the reason may lie outside of the file.
+ */
 function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadReport>) {
   const { clock, config } = options;
   let over = false;
@@ -196,6 +186,7 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadRepor
     cancel = null;
     follow();
   }
+  /** Begins to look where the configuration in force says so and nobody looks yet. */
   function follow(): void {
     const { pollSeconds } = config().reload;
     if (over || cancel !== null) return;
@@ -204,9 +195,13 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadRepor
   }
   return {
     follow,
-    end() {
-      over = true;
-      cancel?.();
+    /** Returned function ends it. */
+    watch: (): Cancel => {
+      follow();
+      return () => {
+        over = true;
+        cancel?.();
+      };
     },
   };
 }
@@ -217,4 +212,88 @@ export function hashOf({ secrets: _secrets, control, ...rest }: Config): string 
   return createHash('sha256')
     .update(JSON.stringify({ ...rest, control: listening }))
     .digest('hex');
+}
+
+/**
+ * Markets that belong to another shard since a reload, and are still guarded here.
+ * Other shards may learn of a new number of shards later than this one. So this one goes on renewing what it gives away
+ * until they have; both renew the same timer meanwhile, which changes nothing. `onOver` is called whenever some of them
+ * are guarded here no longer.
+ */
+export function createHandover(clock: Clock, initial: Config, onOver: () => void) {
+  let inForce = initial;
+  let guarded = initial;
+  /** Until when a market stays here, by its name; monotonic milliseconds. */
+  let staying: ReadonlyMap<string, number> = new Map();
+  let cancel: Cancel = () => {};
+
+  function keep(stays: (market: MarketConfig) => number | null): void {
+    cancel();
+    const own = new Set(inForce.markets.map(({ market }) => market));
+    const until = new Map<string, number>();
+    for (const market of inForce.fleet) {
+      const untilMs = own.has(market.market) ? null : stays(market);
+      if (untilMs !== null && untilMs > clock.now().monoMs) until.set(market.market, untilMs);
+    }
+    staying = until;
+    const others = inForce.fleet.filter(({ market }) => until.has(market));
+    guarded = others.length === 0 ? inForce : { ...inForce, markets: [...inForce.markets, ...others] };
+    if (until.size === 0) return;
+    const nextMs = [...until.values()].reduce((least, untilMs) => Math.min(least, untilMs));
+    cancel = clock.after(nextMs - clock.now().monoMs, () => {
+      keep(({ market }) => staying.get(market) ?? null);
+      onOver();
+    });
+  }
+  return {
+    /** The configuration in force, with those markets. */
+    config: () => guarded,
+    /** Another configuration is in force. Markets that it gives to another shard stay for `shard.handoverSeconds`. */
+    follow(next: Config): void {
+      const here = new Set(guarded.markets.map(({ market }) => market));
+      const untilMs = clock.now().monoMs + next.shard.handoverSeconds * 1000;
+      inForce = next;
+      keep(({ market }) => (here.has(market) ? (staying.get(market) ?? untilMs) : null));
+    },
+    /** Lets go of all of them at once: the daemon stops, and deletes no timer that another shard renews. */
+    end(): void {
+      if (staying.size === 0) return;
+      keep(() => null);
+      onOver();
+    },
+  };
+}
+
+const ANSWER_WITHIN_MS = 5000;
+
+/**
+ * Whether the file systems of `paths` answer within 5 s; a file that is missing is an answer. A thread of libuv opens
+ * them one after the other: a file system that hangs holds up that one, and not the loop. Name the file last that is read
+ * right after the answer. A look that hangs is the look of later questions too.
+ */
+export function createFilesAnswer(clock: Clock): (paths: readonly string[]) => Promise<boolean> {
+  let looks: Promise<true> | null = null;
+  return async (paths) => {
+    looks ??= lookAtFiles(paths).then(() => {
+      looks = null;
+      return true;
+    });
+    const timeout = Promise.withResolvers<false>();
+    const cancel = clock.after(ANSWER_WITHIN_MS, () => timeout.resolve(false));
+    return Promise.race([looks, timeout.promise]).finally(cancel);
+  };
+}
+
+async function lookAtFiles(paths: readonly string[]): Promise<void> {
+  for (const path of paths) await lookAtFile(path);
+}
+
+async function lookAtFile(path: string): Promise<void> {
+  try {
+    // Without a wait for the writer of a pipe.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    if ((await file.stat()).isFile()) await file.read(Buffer.alloc(1), 0, 1, 0);
+  } catch {
+    // Whoever reads the file says why it cannot be read.
+  }
 }

@@ -60,8 +60,8 @@ export interface Metrics {
   /** The keeper's loop woke up so many milliseconds later than it had asked for. */
   readonly wokeUp: (lateMs: number) => void;
   /** Counts one log line, or one that was dropped. */
-  countLogLine(level: string): void;
-  countDroppedLogLine(): void;
+  readonly countLogLine: (level: string) => void;
+  readonly countDroppedLogLine: () => void;
   /** Counts an attempt to deliver what `notify` sends that failed. */
   notifyFailed(what: NotifyWhat): void;
   /** The configuration was read again and is in force, changed or not. `hash`: its digest in hexadecimal digits. */

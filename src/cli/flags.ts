@@ -1,6 +1,12 @@
+import type { Argument, Option } from 'commander';
 import { describe } from '../config/problem.ts';
-import { CommandError } from './command-error.ts';
-import { EXIT } from './edge.ts';
+import { CommandError, EXIT } from './edge.ts';
+
+/** Help and completion name these values. The command checks them itself, and says what is wrong in its own words. */
+export function offer<T extends Option | Argument>(place: T, values: readonly string[]): T {
+  if (values.length > 0) place.argChoices = [...values];
+  return place;
+}
 
 const UNIT_SECONDS = { s: 1, m: 60, h: 3600 } as const;
 const LONGEST_SECONDS = 24 * 3600;
