@@ -71,7 +71,7 @@ async function expectSecrecy({ daemon }: Play): Promise<void> {
     expect(all.includes(part), part).toBe(false);
 }
 
-test('a SIGKILLed bot is told of, then that its orders were cancelled, and the pings of the dead man stop', {
+test.concurrent('a SIGKILLed bot is told of, then that its orders were cancelled, and the pings of the dead man stop', {
   timeout: 120_000,
 }, async (context) => {
   const scene = await play(context, { mode: 'beat', notify: { name: 'main account' } });
@@ -98,7 +98,7 @@ test('a SIGKILLed bot is told of, then that its orders were cancelled, and the p
   await expectSecrecy(scene);
 });
 
-test('an outage is told of at its beginning and its end, a refused market and a refused key as well', {
+test.concurrent('an outage is told of at its beginning and its end, a refused market and a refused key as well', {
   timeout: 120_000,
 }, async (context) => {
   const { exchange, receiver, daemon } = await play(context);
@@ -114,7 +114,7 @@ test('an outage is told of at its beginning and its end, a refused market and a 
   expect((await told(receiver, 'unauthorised')).text).toContain('THE API KEY IS REFUSED');
 });
 
-test('a stop says which timers it left, within its budget, also while messages to the receiver are tried again', {
+test.concurrent('a stop says which timers it left, within its budget, also while messages to the receiver are tried again', {
   timeout: 120_000,
 }, async (context) => {
   const { exchange, receiver, daemon } = await play(context, { manner: 503 });
@@ -190,7 +190,7 @@ async function closedPort(): Promise<string> {
   return `http://127.0.0.1:${port}`;
 }
 
-test('notify --test posts in the format of the receiver, pings, and fails with 69 where one is not taken', {
+test.concurrent('notify --test posts in the format of the receiver, pings, and fails with 69 where one is not taken', {
   timeout: 60_000,
 }, async (context) => {
   const stage = stageFor(context);
