@@ -122,12 +122,14 @@ export function createNotifying(options: {
     isOn: () => notify.url !== null,
     onProblem: (problem) => tell('notification', problem),
   });
+  let over = false;
   let cancelPing: Cancel = () => undefined;
   const pingAfter = (delayMs: number, isWell: () => boolean): void => {
     cancelPing = clock.after(delayMs, () => {
       pingAfter(notify.pingEverySeconds * 1000, isWell);
       if (notify.pingUrl === null || !isWell()) return;
       void pings.post(notify.pingUrl, null, PING_MS).then((posted) => {
+        if (over) return;
         if (!wasTaken(posted)) onFailure('ping');
         tell('ping', wasTaken(posted) ? null : sayPosted(posted));
       });
@@ -140,6 +142,7 @@ export function createNotifying(options: {
     },
     start: (isWell) => pingAfter(FIRST_PING_MS, isWell),
     async close() {
+      over = true;
       cancelPing();
       await notifications.close(CLOSE_MS);
       await Promise.all([messages.close(), pings.close()]);
