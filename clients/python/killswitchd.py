@@ -24,6 +24,7 @@ import json
 import logging
 import math
 import os
+import re
 import socket
 import time
 import uuid
@@ -210,10 +211,10 @@ def _now() -> Tuple[float, float]:
 def _read_address(control: str) -> _Address:
     if control.startswith("unix:/"):
         return control[len("unix:") :]
-    host, _, port = control.rpartition(":")
-    if not host or not port.isdecimal() or not control.isprintable():
+    found = re.fullmatch(r"([^\s:]+|\[[0-9A-Fa-f:]+\]):([0-9]+)", control)
+    if found is None:
         raise ValueError(f"found {control!r}; allowed: unix:/PATH or HOST:PORT")
-    return host.strip("[]"), int(port)
+    return found[1].strip("[]"), int(found[2])
 
 
 def _read_reply(answer: bytes) -> Dict[str, Any]:

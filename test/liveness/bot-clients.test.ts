@@ -174,6 +174,13 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
       expect(await client.does(`goodbye ${seconds}`), seconds).toBe(true);
   });
 
+  test.concurrent('takes no address that is none', async (context) => {
+    for (const control of ['http://127.0.0.1:1', '127.0.0.1', 'a b:1', 'unix:control.sock', '::1:17478']) {
+      const client = drive(context, command, { KILLSWITCHD_CONTROL: control });
+      await expect(client.does('armed'), control).rejects.toThrow('allowed: unix:/PATH or HOST:PORT');
+    }
+  });
+
   test.concurrent('says once why a beat does not count', async (context) => {
     const server = await serveBeats(context, pathFor(context));
     const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { raises: true });
