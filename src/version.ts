@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The folder of the package: beside `src` or `dist`, also where all of the program is one file. */
+/** The folder of the package: beside `src` or `dist`, also where the program is bundled. */
 export const PACKAGE = new URL('../', import.meta.url);
 
 /** The version of this program, from the `package.json` beside `src` or `dist`. */

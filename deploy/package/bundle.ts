@@ -4,7 +4,7 @@ import { build } from 'esbuild';
 import { billOf } from './sbom.ts';
 
 // `npm run bundle`: what the Debian package and the image carry, in the layout of the npm package, with the program and
-// all of its dependencies in one file.
+// all of its dependencies in a few files, of which each command loads those that it needs.
 
 const ROOT = join(import.meta.dirname, '../..');
 const BUNDLE = join(ROOT, 'build/bundle');
@@ -28,6 +28,7 @@ const { metafile } = await build({
   target: 'node24.12',
   sourcemap: true,
   sourcesContent: false,
+  splitting: true,
   metafile: true,
   logLevel: 'warning',
   // Dependencies that are CommonJS call it for the modules of Node.

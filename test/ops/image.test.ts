@@ -102,25 +102,28 @@ describe('the image tells', () => {
 });
 
 describe('the image holds', () => {
-  it('one file of code with its map, the examples, the list of what is in it, and nothing else', () => {
+  it('code with its maps, the examples, the list of what is in it, and nothing else', () => {
     expect(readdirSync(join(image.root, 'app')).sort()).toEqual([
       'clients',
       'config',
       'dist',
       'package.json',
     ]);
-    const code = ['library/bot.js', 'library/bot.js.map', 'main.js', 'main.js.map'];
+    const inDist = filesIn('/app/dist').map((name) => name.slice('/app/dist/'.length));
+    const isCode = (name: string) => /^(main|library\/bot|[\w-]+-[A-Z0-9]{8})\.js$/.test(name);
+    const code = inDist.filter(isCode);
+    expect(code).toEqual(expect.arrayContaining(['library/bot.js', 'main.js']));
     const beside = ['licenses.txt', 'revision.txt', 'sbom.cdx.json'];
-    expect(filesIn('/app/dist').sort()).toEqual(
-      [...beside, ...code].sort().map((name) => `/app/dist/${name}`),
-    );
+    expect(inDist.sort()).toEqual([...beside, ...code, ...code.map((name) => `${name}.map`)].sort());
     const inApp = (name: string) => readFileSync(join(image.root, 'app', name), 'utf8');
     expect(inApp('dist/revision.txt')).toBe(`${REVISION}\n`);
 
     const { components } = JSON.parse(inApp('dist/sbom.cdx.json')) as {
       components: { name: string; version: string }[];
     };
-    const { sources } = JSON.parse(inApp('dist/main.js.map')) as { sources: string[] };
+    const sources = code.flatMap(
+      (name) => (JSON.parse(inApp(`dist/${name}.map`)) as { sources: string[] }).sources,
+    );
     const within = sources.flatMap((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []);
     expect(new Set(components.map(({ name }) => name))).toEqual(new Set(within));
     const licenses = inApp('dist/licenses.txt');
