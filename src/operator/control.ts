@@ -195,6 +195,7 @@ function refuser({ sources, hide = (text) => text }: ControlOptions) {
 const badPath = () =>
   new ControlRefusal('malformed_request', 'the path cannot be read', { connection: 'close' });
 
+// A listener wakes the process whenever it looks for slow connections, also where there are none.
 const LIMITS = {
   logger: false,
   forceCloseConnections: true,
@@ -205,7 +206,7 @@ const LIMITS = {
   http: {
     requireHostHeader: false,
     headersTimeout: RECEIVE_MS,
-    connectionsCheckingInterval: 500,
+    connectionsCheckingInterval: 2000,
     maxHeaderSize: 8192,
   },
 } as const;

@@ -83,7 +83,7 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
     connectionTimeout: 30_000,
     requestTimeout: 10_000,
     keepAliveTimeout: 20_000,
-    http: { headersTimeout: 5000, connectionsCheckingInterval: 2000, maxHeaderSize: 8192 },
+    http: { headersTimeout: 5000, connectionsCheckingInterval: 5000, maxHeaderSize: 8192 },
     frameworkErrors: (_error, _request, reply) => {
       void (reply as FastifyReply).code(400).headers(HEADERS).type(TEXT).send('bad request\n');
     },
