@@ -1,85 +1,60 @@
-import type { MachineFacts } from './machine.ts';
-import { pairedRatio, type Spread, spread } from './statistics.ts';
-import type { SubjectName } from './subject.ts';
+/** `rising`: the daemon with `nonce: increasing`. */
+export const SUBJECTS = ['daemon', 'rising', 'undici', 'floor'] as const;
+export type SubjectName = (typeof SUBJECTS)[number];
 
-/** One row of the table: a figure of one or several subjects, round by round. */
-export interface Row {
-  readonly id: string;
-  readonly title: string;
-  readonly unit: string;
-  readonly decimals: number;
-  /** NaN where a round has none. */
-  readonly values: Partial<Record<SubjectName, number[]>>;
-}
-
-/** What was to be reached, and what was. */
-export interface Target {
-  readonly says: string;
-  readonly measured: string;
-  /** Null where it was not measured in this run. */
-  readonly met: boolean | null;
-}
+/** By what was measured and where, `cpu/200` or `slack/T=5, 1.7 s`: figures of subjects, round by round. */
+export type Rows = Readonly<Record<string, Partial<Record<SubjectName, number[]>>>>;
 
 /** What a run writes as JSON. */
 export interface Report {
   readonly command: string;
-  readonly at: string;
-  readonly tookMinutes: number;
-  readonly machine: MachineFacts;
-  readonly rounds: number;
-  readonly rows: readonly Row[];
-  readonly notRun: readonly string[];
-  readonly targets: readonly Target[];
-}
-
-export interface RowStyle {
-  readonly title: string;
-  readonly unit: string;
-  readonly decimals?: number;
-}
-
-/** Where the stages write down what they measured. */
-export interface Book {
-  /** From here on what is noted is of this round, from 0 on: a subject whose round failed has none in it. */
-  readonly begin: (round: number) => void;
-  readonly note: (id: string, style: RowStyle, subject: SubjectName, value: number) => void;
-  readonly rows: () => readonly Row[];
-  /** Over all rounds; undefined where nothing was noted. */
-  readonly of: (id: string, subject?: SubjectName) => Spread | undefined;
-  /** The first divided by the second, round by round. */
-  readonly ratio: (id: string, to: SubjectName) => Spread | undefined;
-  readonly skip: (what: string) => void;
+  readonly facts: Readonly<Record<string, string>>;
+  readonly rows: Rows;
   readonly notRun: readonly string[];
 }
 
-export function createBook(): Book {
-  const rows = new Map<string, Row>();
-  const notRun: string[] = [];
-  let current = 0;
-  const valuesOf = (id: string, subject: SubjectName) => rows.get(id)?.values[subject] ?? [];
-  return {
-    begin(round) {
-      current = round;
-    },
-    note(id, { title, unit, decimals = 1 }, subject, value) {
-      const row = rows.get(id) ?? { id, title, unit, decimals, values: {} };
-      rows.set(id, row);
-      const values = (row.values[subject] ??= []);
-      while (values.length < current) values.push(Number.NaN);
-      values.push(value);
-    },
-    rows: () => [...rows.values()],
-    of(id, subject = 'daemon') {
-      const values = valuesOf(id, subject);
-      return values.some(Number.isFinite) ? spread(values) : undefined;
-    },
-    ratio(id, to) {
-      const [of, other] = [valuesOf(id, 'daemon'), valuesOf(id, to)];
-      return of.length > 0 && other.length > 0 ? pairedRatio(of, other) : undefined;
-    },
-    skip: (what) => {
-      if (!notRun.includes(what)) notRun.push(what);
-    },
-    notRun,
+/** Where everybody writes down what they measured. A round that had no figure has NaN. */
+export function createBook() {
+  const rows: Record<string, Partial<Record<SubjectName, number[]>>> = {};
+  const note = (id: string, subject: SubjectName, value: number, round = 0): void => {
+    const values = ((rows[id] ??= {})[subject] ??= []);
+    while (values.length < round) values.push(Number.NaN);
+    values.push(value);
   };
+  return { rows, note, notRun: [] as string[] };
+}
+
+export type Spread = Readonly<Record<'median' | 'least' | 'most', number>>;
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+function spread(values: readonly number[]): Spread | undefined {
+  const finite = values.filter(Number.isFinite);
+  if (finite.length === 0) return undefined;
+  return { median: median(finite), least: Math.min(...finite), most: Math.max(...finite) };
+}
+
+/** Over all rounds; undefined where nothing was noted. */
+export function spreadOf(rows: Rows, id: string, subject: SubjectName = 'daemon'): Spread | undefined {
+  return spread(rows[id]?.[subject] ?? []);
+}
+
+/** The daemon's divided by that of another of the same round: what the machine did to both cancels. */
+export function ratioOf(rows: Rows, id: string, to: SubjectName): Spread | undefined {
+  const { daemon = [], [to]: other = [] } = rows[id] ?? {};
+  return spread(daemon.map((value, round) => value / (other[round] ?? Number.NaN)));
+}
+
+/** The median, and from the least to the most where the rounds differ. */
+export function figures(spread: Spread | undefined, decimals: number): string {
+  if (spread === undefined) return '';
+  const [middle, least, most] = [spread.median, spread.least, spread.most].map((value) =>
+    String(Number(value.toFixed(decimals))),
+  );
+  return least === most ? `${middle}` : `${middle} (${least} to ${most})`;
 }

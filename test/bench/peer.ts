@@ -1,85 +1,79 @@
-import { writeFileSync } from 'node:fs';
-import { createClient, marketNames, type PeerOptions } from './clients.ts';
-import { nowMs } from './protocol.ts';
+import { createHmac } from 'node:crypto';
+import { type Dispatcher, Pool } from 'undici';
+import { marketNames, nowMs } from './protocol.ts';
 
-const TICK_MS = 25;
-const options = JSON.parse(process.argv[2] ?? '{}') as PeerOptions;
-const { kind, markets, timeoutSeconds, periodMs, connections } = options;
-const names = marketNames(markets);
-const client = await createClient(options);
-const timers: NodeJS.Timeout[] = [];
-/** When each renewal was planned, and when it was sent. Unix milliseconds. */
-const record: number[] = [];
-const ignore = () => undefined;
-let stopped = false;
-
-/** Once for every market, as many at a time as there are connections. */
-async function each(timeout: number | null): Promise<void> {
-  let at = 0;
-  const lane = (over: () => void) => {
-    const name = names[at];
-    at += 1;
-    if (name === undefined) over();
-    else client(name, timeout, () => lane(over));
-  };
-  await Promise.all(Array.from({ length: connections }, () => new Promise<void>(lane)));
+/** A loop that a user might write instead, as a process: `node peer.ts OPTIONS`. */
+export interface PeerOptions {
+  readonly kind: 'undici' | 'floor';
+  readonly url: string;
+  readonly markets: number;
+  readonly timeoutSeconds: number;
+  readonly periodMs: number;
+  readonly secret: string;
 }
 
-function renew(market: string, plannedMs: number): void {
-  record.push(plannedMs, nowMs());
-  client(market, timeoutSeconds, ignore);
+const CONNECTIONS = 64;
+const TICK_MS = 25;
+const PATH = '/api/v4/order/kill-switch';
+const options = JSON.parse(process.argv[2] ?? '{}') as PeerOptions;
+const { kind, url, markets, timeoutSeconds, periodMs, secret } = options;
+const names = marketNames(markets);
+const pool = new Pool(url, { connections: CONNECTIONS, keepAliveTimeout: 60_000 });
+const ignore = () => undefined;
+
+let last = 0;
+
+/** What stands in every guide: stringify, base64, createHmac. */
+function sign(market: string): Dispatcher.DispatchOptions {
+  last = Math.max(Date.now(), last + 1);
+  const timeout = String(timeoutSeconds);
+  const body = JSON.stringify({ request: PATH, nonce: String(last), nonceWindow: true, market, timeout });
+  const payload = Buffer.from(body).toString('base64');
+  const headers = {
+    'content-type': 'application/json',
+    'X-TXC-APIKEY': 'bench-key',
+    'X-TXC-PAYLOAD': payload,
+    'X-TXC-SIGNATURE': createHmac('sha512', secret).update(payload).digest('hex'),
+  };
+  return { path: PATH, method: 'POST', body, headers };
+}
+
+async function renew(market: string): Promise<void> {
+  const answer = await pool.request(sign(market));
+  await answer.body.json();
+}
+
+/** The least that a renewal costs with undici. */
+function renewBarely(market: string): void {
+  const chunks: Buffer[] = [];
+  pool.dispatch(sign(market), {
+    onRequestStart: ignore,
+    onResponseStart: ignore,
+    onResponseData: (_, chunk) => void chunks.push(chunk),
+    onResponseEnd: () => void JSON.parse(Buffer.concat(chunks).toString()),
+    onResponseError: ignore,
+  });
 }
 
 /** An interval per market, started where the market stands on the grid. */
 function pace(): void {
-  const startMs = nowMs();
   names.forEach((name, index) => {
-    const phaseMs = (periodMs * index) / markets;
-    let plannedMs = startMs + phaseMs;
-    const next = () => {
-      renew(name, plannedMs);
-      plannedMs += periodMs;
-    };
-    timers[index] = setTimeout(() => {
-      next();
-      timers[index] = setInterval(next, periodMs);
-    }, phaseMs);
+    const next = () => void renew(name).catch(ignore);
+    const begin = () => setInterval(next, periodMs) && next();
+    next();
+    setTimeout(begin, (periodMs * index) / markets);
   });
 }
 
 /** One timer for all: what is due is sent together. */
 function paceInTicks(): void {
+  names.forEach(renewBarely);
   const startMs = nowMs();
   let sent = 0;
-  const tick = () => {
+  setInterval(() => {
     const due = Math.floor(((nowMs() - startMs) * markets) / periodMs) + 1;
-    for (; sent < due; sent += 1) renew(names[sent % markets] ?? '', startMs + (sent * periodMs) / markets);
-  };
-  timers.push(setInterval(tick, TICK_MS));
+    for (; sent < due; sent += 1) renewBarely(names[sent % markets] ?? '');
+  }, TICK_MS);
 }
 
-function flood(): void {
-  let at = 0;
-  const lane = () => {
-    at = (at + 1) % markets;
-    client(names[at] ?? '', timeoutSeconds, lane);
-  };
-  for (let lanes = 0; lanes < connections; lanes += 1) lane();
-}
-
-/** What stands in the `finally` of such a loop. */
-async function stop(): Promise<void> {
-  stopped = true;
-  for (const timer of timers) clearTimeout(timer);
-  await each(null);
-  writeFileSync(options.record, Float64Array.from(record));
-  process.exit(0);
-}
-
-process.once('SIGTERM', () => void stop());
-if (periodMs === 0) {
-  flood();
-} else {
-  await each(timeoutSeconds);
-  if (!stopped) (kind === 'floor' ? paceInTicks : pace)();
-}
+(kind === 'floor' ? paceInTicks : pace)();

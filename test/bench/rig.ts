@@ -1,145 +1,111 @@
-import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Cores, makeCertificate, pinCores } from './machine.ts';
-import { type ExchangeProcess, endAll, startExchange } from './processes.ts';
+import { type Cores, pinCores } from './machine.ts';
+import { endAll, eventually, kill, messageOf, startNode } from './processes.ts';
+import type { Ask, ExchangeOptions, Seen } from './protocol.ts';
 
 /** Everything that a run of the bench has at hand. */
 export interface Rig {
-  /** A directory of this run alone, gone when it ends. */
-  readonly directory: string;
   readonly cores: Cores;
-  /** The compiled program. */
-  readonly program: string;
+  /** The program as packaged: `dist/main.js` and what lies beside it. */
+  readonly bundle: (name: string) => string;
   readonly secret: string;
-  readonly certificate: { readonly certFile: string; readonly keyFile: string };
-  /** The module of ccxt, or why there is none. */
-  readonly ccxt: { readonly module: string } | { readonly problem: string };
-  readonly exchange: (wire: Wire, roundTripMs?: number) => Promise<ExchangeProcess>;
-  /** A name for a new file in the directory. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly exchange: (unlike?: Partial<Pick<ExchangeOptions, 'answerMs' | 'sick'>>) => Promise<Exchange>;
+  /** A name for a new file of this run alone, gone when it ends. */
   readonly file: (name: string) => string;
 }
 
-export const WIRES = ['tls', 'plain'] as const;
-export type Wire = (typeof WIRES)[number];
+export interface Exchange {
+  readonly url: string;
+  readonly ask: (what: Ask) => Promise<Seen>;
+  readonly allArmed: (markets: number) => Promise<unknown>;
+  readonly end: () => Promise<void>;
+}
 
-export const ROUND_TRIP_MS = 20;
-const CCXT = 'ccxt@4.5.84';
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-
+const ANSWER_MS = 20;
+const ARMED_WITHIN_MS = 120_000;
+const EXCHANGE = join(import.meta.dirname, 'exchange.ts');
+const ROOT = join(import.meta.dirname, '../..');
 /** A terminal that is closed ends the bench as Ctrl-C does; a daemon would take the same signal for a reload. */
 const ENDING = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
-const run = promisify(execFile);
 
-/**
- * Gives `work` a rig. Whichever way that ends, by a signal as well, no process and no file of it stays behind; a signal
- * ends the bench.
- */
-export async function withRig<T>(wantsCcxt: boolean, work: (rig: Rig) => Promise<T>): Promise<T> {
-  const { promise: asked, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  // It stays set: a second Ctrl-C, or the first one passed on by npm, must not end the bench before all is cleared away.
-  const end = (signal: NodeJS.Signals) => {
-    // Nor must a word to a terminal that is closed.
-    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-    resolve(signal);
-  };
-  for (const signal of ENDING) process.on(signal, end);
-  const building = new AbortController();
+/** Gives `work` a rig. Whichever way that ends, by a signal as well, no process and no file of it stays behind. */
+export async function withRig<T>(work: (rig: Rig) => Promise<T>): Promise<T> {
   const directory = mkdtempSync(join(tmpdir(), 'killswitchd-bench-'));
-  let endedBy: NodeJS.Signals | null;
-  try {
-    const worked = createRig(directory, wantsCcxt, building.signal).then(work);
-    endedBy = await Promise.race([worked.then(() => null), asked]);
-    if (endedBy === null) return await worked;
-  } finally {
+  const building = new AbortController();
+  const clear = async () => {
     building.abort();
     await endAll();
     rmSync(directory, { recursive: true, force: true });
+  };
+  const end = (signal: NodeJS.Signals): void => {
+    // Words to a terminal that is closed must not hold this up.
+    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+    void clear().then(() => process.removeAllListeners(signal) && process.kill(process.pid, signal));
+  };
+  for (const signal of ENDING) process.on(signal, end);
+  try {
+    return await work(await createRig(directory, building.signal));
+  } finally {
+    await clear();
     for (const signal of ENDING) process.off(signal, end);
   }
-  process.kill(process.pid, endedBy);
-  throw new Error(`ended by ${endedBy}`);
 }
 
-/** Compiles the program, makes a certificate, and installs ccxt into a folder that is kept between runs. */
-async function createRig(directory: string, wantsCcxt: boolean, signal: AbortSignal): Promise<Rig> {
+/** Makes the bundle, and a certificate for the loopback that nobody else trusts. */
+async function createRig(directory: string, signal: AbortSignal): Promise<Rig> {
   const cores = pinCores();
   let files = 0;
-  const file = (name: string) => {
-    files += 1;
-    return join(directory, `${files}-${name}`);
-  };
+  const file = (name: string) => join(directory, `${++files}-${name}`);
+  const [certFile, keyFile] = [file('certificate.pem'), file('key.pem')];
+  const what =
+    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost';
+  const names = ['-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', keyFile, '-out', certFile];
+  execFileSync('openssl', [...what.split(' '), ...names], { stdio: 'ignore' });
+  const bundler = join(ROOT, 'deploy/package/bundle.ts');
+  await promisify(execFile)(process.execPath, [bundler], { cwd: ROOT, signal });
   const secret = 'bench-secret-0123456789abcdef0123456789abcdef';
-  const certificate = makeCertificate(directory);
+  const key = { KILLSWITCHD_API_KEY: 'bench-key', KILLSWITCHD_API_SECRET: secret };
   return {
-    directory,
     cores,
-    program: await build(signal),
+    bundle: (name) => join(ROOT, 'build/bundle', name),
     secret,
-    certificate,
-    ccxt: wantsCcxt ? await installCcxt(signal) : { problem: 'not asked for' },
-    exchange: (wire, roundTripMs = ROUND_TRIP_MS) =>
-      startExchange(
-        { roundTripMs, tls: wire === 'tls' ? certificate : null, secret },
-        { cores, logFile: file('exchange.log') },
-      ),
+    env: { ...key, NODE_EXTRA_CA_CERTS: certFile },
     file,
-  };
-}
-
-async function build(signal: AbortSignal): Promise<string> {
-  const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  await run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT, signal }).catch(
-    ({ stdout, stderr }: Failed) => {
-      throw new Error(`the program does not compile:\n${stdout}${stderr}`);
+    async exchange({ answerMs = ANSWER_MS, sick = 0 } = {}) {
+      const options: ExchangeOptions = { answerMs, sick, certFile, keyFile, secret };
+      const logFile = file('exchange.log');
+      const running = startNode([EXCHANGE, JSON.stringify(options)], {
+        cores,
+        on: 'others',
+        logFile,
+        channel: true,
+      });
+      const url = `https://127.0.0.1:${await messageOf<number>(running)}`;
+      const ask = (about: Ask) => {
+        running.child.send(about);
+        return messageOf<Seen>(running);
+      };
+      const allArmed = (markets: number) =>
+        eventually(
+          `${markets} timers armed`,
+          ARMED_WITHIN_MS,
+          async () => (await ask('read')).armed >= markets || null,
+        );
+      return { url, ask, allArmed, end: () => kill(running) };
     },
-  );
-  return join(ROOT, 'dist', 'main.js');
-}
-
-interface Failed extends Error {
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** A peer is measured as its users get it, and never becomes a dependency of the product. */
-async function installCcxt(signal: AbortSignal): Promise<Rig['ccxt']> {
-  const folder = join(tmpdir(), `killswitchd-bench-${CCXT.replace('@', '-')}`);
-  const module = join(folder, 'node_modules', 'ccxt', 'js', 'ccxt.js');
-  if (existsSync(module)) return { module };
-  // An install that was cut short must not pass for a whole one.
-  const half = `${folder}.new`;
-  const install = [
-    'install',
-    '--prefix',
-    half,
-    '--no-audit',
-    '--no-fund',
-    '--no-save',
-    '--ignore-scripts',
-    CCXT,
-  ];
-  try {
-    await run('npm', install, { timeout: 120_000, signal });
-    renameSync(half, folder);
-    return { module };
-  } catch (error) {
-    const { stderr, message } = error as Failed;
-    const why = stderr.split('\n').find((line) => line.includes('error')) ?? message;
-    return { problem: `npm did not install ${CCXT}: ${why.trim()}` };
-  }
+  };
 }
 
 /** A port that is free now. */
 export async function freePort(): Promise<number> {
   const server = createServer();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, '127.0.0.1', resolve);
-  await promise;
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
   await new Promise((closed) => server.close(closed));
   return port;

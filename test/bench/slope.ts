@@ -1,4 +1,4 @@
-import { median } from './statistics.ts';
+import { median } from './book.ts';
 
 /** What the daemon holds at one moment, after a forced collection. */
 export interface Sample {

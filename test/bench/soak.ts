@@ -1,15 +1,17 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { positive, writable } from './flags.ts';
-import { openDescriptors } from './machine.ts';
-import { askProbe, PROBE } from './measures.ts';
-import { eventually, type Running, startNode } from './processes.ts';
+import type { ProbeAnswer } from './probe.ts';
+import { eventually, messageOf, type Running, startNode } from './processes.ts';
 import { type Rig, withRig } from './rig.ts';
 import { type Judged, judgeFlat, LEAST_SAMPLES, type Sample } from './slope.ts';
-import { configOf, type DaemonSubject, startDaemon } from './subject.ts';
+import { configOf, startDaemon } from './subject.ts';
+
+type Daemon = Awaited<ReturnType<typeof startDaemon>>;
 
 const MARKETS = 2000;
+const PROBE = new URL('./probe.ts', import.meta.url).href;
 /** One after the other, each followed by as much quiet as the daemon needs to look as it did before. */
 const FAULTS: readonly object[] = [
   { kind: 'hang', mode: 'hold', forMs: 6000 },
@@ -55,11 +57,11 @@ interface Exchange {
 async function startSimulated(rig: Rig): Promise<Exchange> {
   const events = rig.file('events');
   const args = ['exchange', '--listen', '127.0.0.1:0', '--orders', 'none', '--event-log', events];
-  const running = startNode([rig.program, ...args], {
+  const running = startNode([rig.bundle('dist/main.js'), ...args], {
     cores: rig.cores,
     on: 'others',
     logFile: rig.file('exchange.log'),
-    env: { KILLSWITCHD_API_KEY: 'bench-key', KILLSWITCHD_API_SECRET: rig.secret },
+    env: rig.env,
   });
   const url = await eventually('the address of the exchange', 20_000, () => {
     const [line, rest] = running.log().split('\n', 2);
@@ -82,22 +84,29 @@ async function startSimulated(rig: Rig): Promise<Exchange> {
 }
 
 /** Writes the configuration with fewer or all markets, in one piece, and has it read. */
-function reload(daemon: DaemonSubject, markets: number): void {
+function reload(daemon: Daemon, markets: number): void {
   const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as { markets: string[] };
   const all = configOf({ url: '', markets }, '', '') as { markets: string[] };
   writeFileSync(`${daemon.configFile}.new`, JSON.stringify({ ...content, markets: all.markets }));
   renameSync(`${daemon.configFile}.new`, daemon.configFile);
-  daemon.running.signal('SIGHUP');
+  daemon.running.child.kill('SIGHUP');
+}
+
+/** The sum of all series of a metric. */
+function sumOf(page: string, name: string): number {
+  const series = page.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'));
+  return [...series].reduce((sum, [, value]) => sum + Number(value), 0);
 }
 
 /** The least of a few looks: a page that is being sent, or requests on their way, are held for a moment only. */
-async function sample(daemon: DaemonSubject, startMs: number): Promise<Sample> {
+async function sample(daemon: Daemon, startMs: number): Promise<Sample> {
   const looks: Omit<Sample, 'minute'>[] = [];
   for (let look = 0; look < LOOKS; look += 1) {
     if (look > 0) await sleep(LOOK_EVERY_MS);
-    const { heapBytes, externalBytes, resources } = await askProbe(daemon.running, 'heap');
-    const descriptors = openDescriptors(daemon.running.pid);
-    looks.push({ heapMb: (heapBytes + externalBytes) / 2 ** 20, descriptors, resources });
+    daemon.running.child.send('look');
+    const { heapBytes, resources } = await messageOf<ProbeAnswer>(daemon.running);
+    const descriptors = readdirSync(`/proc/${daemon.running.pid}/fd`).length;
+    looks.push({ heapMb: heapBytes / 2 ** 20, descriptors, resources });
   }
   const least = (read: (look: Omit<Sample, 'minute'>) => number) => Math.min(...looks.map(read));
   return {
@@ -113,9 +122,7 @@ async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
   const daemon = await startDaemon(rig, {
     url: exchange.url,
     markets: MARKETS,
-    preload: [PROBE],
-    flags: ['--expose-gc'],
-    channel: true,
+    flags: ['--expose-gc', '--import', PROBE],
   });
   await eventually('all timers armed', 120_000, async () =>
     (await daemon.get('/readyz').catch(() => '')).startsWith('ok') ? true : null,
@@ -136,10 +143,11 @@ async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
       `${taken.minute.toFixed(1)} min: heap ${taken.heapMb.toFixed(1)} MB, ${taken.descriptors} descriptors, ${taken.resources} handles, ${exchange.fired()} timers fired`,
     );
   }
-  const lapses = await daemon.metric('killswitch_lapses_total');
-  const reloads = await daemon.metric('killswitch_config_reloads_total');
+  const page = await daemon.get('/metrics');
+  const lapses = sumOf(page, 'killswitch_lapses_total');
+  const reloads = sumOf(page, 'killswitch_config_reloads_total');
   const fired = exchange.fired();
-  daemon.running.signal('SIGTERM');
+  daemon.running.child.kill('SIGTERM');
   const code = await daemon.running.ended;
   return [
     { what: 'no timer fired', passed: fired === 0, measured: `${fired} fired at the exchange` },
@@ -170,7 +178,7 @@ async function main(args: readonly string[]): Promise<void> {
       `--minutes is ${minutes}; allowed: ${LEAST_MINUTES} and more, for ${LEAST_SAMPLES} samples that are ${SAMPLE_EVERY_MS / 1000} s apart`,
     );
   const file = values.report === undefined ? null : writable('report', values.report);
-  const judged = await withRig(false, (rig) => soak(rig, minutes));
+  const judged = await withRig((rig) => soak(rig, minutes));
   for (const { what, passed, measured } of judged)
     process.stdout.write(`${passed ? 'passed' : 'FAILED'}: ${what} (${measured})\n`);
   const failed = judged.filter(({ passed }) => !passed).length;

@@ -47,8 +47,8 @@ const SHORTER: readonly (readonly [RegExp, string])[] = [
   [/--seeds 500 /g, '--seeds 4 '],
   [/--plan FILE/g, '--plan test/simulation/plans/beats-between-short-stalls.json'],
   [/^npm run compare.*$/gm, 'npm run compare -- --samples 2'],
-  // The whole takes a quarter of an hour, and the last of them writes into the documents.
-  [/^npm run bench  .*$/gm, 'npm run bench -- --quick --rounds 1 --only small --out result.json'],
+  // The whole takes a quarter of an hour, and some of them write into the documents.
+  [/^npm run bench  .*$/gm, 'npm run bench -- --quick --only starts --out result.json'],
   [/^npm run bench -- (?:--quick  |--minutes|--doc).*\n/gm, ''],
 ];
 

@@ -4,9 +4,8 @@ import { build } from 'esbuild';
 import { ROOT } from './program.ts';
 
 /**
- * Puts the program and its dependencies into one file, as the Debian package and the image carry it. Tests start it
- * hundreds of times: from one file a start takes half of the processor time. In the layout of the package the program
- * finds its version and its example files.
+ * Puts the program and its dependencies into one file. Tests start it hundreds of times: from one file a start takes half
+ * of the processor time. In the layout of the package the program finds its version and its example files.
  */
 export async function setup(): Promise<void> {
   const folder = join(ROOT, 'build/program');
