@@ -10,6 +10,7 @@ import {
   sayRemaining,
   saySeconds,
   sayTime,
+  stateOfBase,
   stateOfBot,
   summarise,
   toneOf,
@@ -270,16 +271,15 @@ function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
   ];
 }
 
-function describeBase({ url, up, pingSeconds, outage, lastProblem }: StatusDocument['bases'][number]): Line {
+function describeBase(base: StatusDocument['bases'][number]): Line {
+  const { url, pingSeconds, lastProblem } = base;
+  const word = stateOfBase(base);
+  const ping = pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}`;
   const why = lastProblem === null ? '' : `: ${lastProblem}`;
-  const name = { text: `Exchange ${url}: ` };
-  if (outage) return [name, { text: 'outage', tone: 'bad' }, { text: why }];
-  if (up === null) return [name, { text: 'no ping yet', tone: 'idle' }];
-  if (!up) return [name, { text: 'answers no ping', tone: 'bad' }, { text: why }];
   return [
-    name,
-    { text: 'up', tone: 'ok' },
-    { text: pingSeconds === null ? '' : `, ping ${seconds(pingSeconds)}` },
+    { text: `Exchange ${url}: ` },
+    { text: word, tone: toneOf(word) },
+    { text: word === 'up' ? ping : why },
   ];
 }
 
@@ -365,12 +365,7 @@ function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
       return [`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, seen.now)}.`];
     }),
     ...seen.bots.map((bot): [string, string] => [`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`]),
-    ...seen.bases.map(({ url, up, outage }): [string, string] => {
-      return [
-        url,
-        `Exchange ${url}: ${outage ? 'outage' : up === null ? 'no ping yet' : up ? 'up' : 'answers no ping'}`,
-      ];
-    }),
+    ...seen.bases.map((base): [string, string] => [base.url, `Exchange ${base.url}: ${stateOfBase(base)}`]),
   ]);
 }
 

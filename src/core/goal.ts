@@ -191,7 +191,10 @@ function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: 
   const markets = state.markets.filter(({ settings }) => settings.bot === bot.bot);
   // A reload has left it without any: it was told to end, and its silence is nobody's concern.
   if (markets.length === 0) return;
-  out.push({ kind: 'notice', notice: { kind: 'bot', bot: bot.bot, state: to } });
+  const isDead = to === 'stale' || to === 'failed';
+  const firings = isDead ? markets.flatMap((market) => firesBy(state, market) ?? []) : [];
+  const lastWallMs = firings.length === 0 ? null : firings.reduce((one, other) => Math.max(one, other));
+  out.push({ kind: 'notice', notice: { kind: 'bot', bot: bot.bot, state: to, firesByWallMs: lastWallMs } });
   for (const market of markets) {
     follow(state, market);
     const name = market.settings.market;

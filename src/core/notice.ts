@@ -91,6 +91,8 @@ export type Notice =
       readonly code: number;
       readonly detail: string;
       readonly probeInMs: number;
+      /** Its timer is surely armed until then, Unix milliseconds; null where it is not. */
+      readonly expiryWallMs: number | null;
     }
   | { readonly kind: 'accepted-again'; readonly market: string }
   | {
@@ -98,11 +100,19 @@ export type Notice =
       readonly status: number;
       readonly detail: string;
       readonly probeInMs: number;
+      /** The first timer is surely armed until then, Unix milliseconds; null where none is. */
+      readonly expiryWallMs: number | null;
     }
   | { readonly kind: 'authorised-again' }
   /** The exchange answered with another timeout or other types than asked for. */
   | { readonly kind: 'altered'; readonly market: string; readonly detail: string }
-  | { readonly kind: 'outage-began'; readonly base: number; readonly detail: string }
+  /** `expiryWallMs`: the first timer is surely armed until then, Unix milliseconds; null where none is. */
+  | {
+      readonly kind: 'outage-began';
+      readonly base: number;
+      readonly detail: string;
+      readonly expiryWallMs: number | null;
+    }
   | {
       readonly kind: 'outage-ended';
       readonly base: number;
@@ -167,6 +177,8 @@ export type Notice =
       readonly kind: 'bot';
       readonly bot: string;
       readonly state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
+      /** Of a bot that died: by then the orders of its markets are cancelled, Unix milliseconds; null where none has a timer. */
+      readonly firesByWallMs: number | null;
     }
   | (Pinged & { readonly changed: boolean })
   | { readonly kind: 'all-armed'; readonly markets: number; readonly sinceStartMs: number }

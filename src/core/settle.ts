@@ -10,6 +10,7 @@ import {
   awakeSlackMs,
   type BaseState,
   type CoreState,
+  isWanted,
   type MarketState,
 } from './state.ts';
 
@@ -295,7 +296,11 @@ function refuse(
   schedule(state, market);
   const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
   const name = market.settings.market;
-  out.push({ kind: 'notice', notice: { kind: 'refused', market: name, code, detail, probeInMs } });
+  const expiryWallMs = firstExpiry(state, [market]);
+  out.push({
+    kind: 'notice',
+    notice: { kind: 'refused', market: name, code, detail, probeInMs, expiryWallMs },
+  });
 }
 
 /** The exchange refused the key. From the second time on, or at once where it never was good, it is tried by probes alone. */
@@ -316,7 +321,8 @@ function refuseKey(
   key.refused = { status, detail, sinceMs: state.now.monoMs };
   const probeInMs = gapToKeyProbeMs(state);
   key.nextProbeMs = state.now.monoMs + probeInMs;
-  out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs } });
+  const expiryWallMs = firstExpiry(state, state.markets);
+  out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs, expiryWallMs } });
 }
 
 function acceptKey(state: CoreState, out: Effect[]): void {
@@ -437,7 +443,17 @@ function beginOutage(state: CoreState, base: BaseState, detail: string, out: Eff
   if (base.outage !== null) return;
   base.outage = { sinceMs: state.now.monoMs, probes: 0, probedMs: Number.NEGATIVE_INFINITY };
   base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs);
-  out.push({ kind: 'notice', notice: { kind: 'outage-began', base: base.index, detail } });
+  const expiryWallMs = firstExpiry(state, state.markets);
+  out.push({ kind: 'notice', notice: { kind: 'outage-began', base: base.index, detail, expiryWallMs } });
+}
+
+/** Until when the first of these timers that are renewed is surely armed, Unix milliseconds; null where none is. */
+function firstExpiry(state: CoreState, markets: readonly MarketState[]): number | null {
+  const slacks = markets
+    .filter((market) => isWanted(state, market))
+    .map((market) => awakeSlackMs(state, market))
+    .filter((ms) => ms > 0);
+  return slacks.length === 0 ? null : state.now.wallMs + slacks.reduce((one, other) => Math.min(one, other));
 }
 
 /** Sends what pings are due. A ping informs; it neither gates a renewal nor counts as one. */

@@ -222,8 +222,10 @@ function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | n
   if (market.refused !== null) return 'rejected';
   if (market.hold !== null) return market.hold.why === 'paused' ? 'paused' : 'disarmed';
   if (suspensionOf(state, market) !== null) return 'suspended';
-  if (guaranteedMs === null) return state.key.refused === null ? 'arming' : 'rejected';
-  if (guaranteedMs <= 0) return 'expired';
+  // What was confirmed once, and has not surely fired since.
+  const mayStand = market.belief.server !== null && market.belief.notAfterMs !== null;
+  if (guaranteedMs === null && !mayStand) return state.key.refused === null ? 'arming' : 'rejected';
+  if (guaranteedMs === null || guaranteedMs <= 0) return 'expired';
   return market.streak > 0 ? 'retrying' : 'armed';
 }
 
@@ -234,13 +236,18 @@ function describeStop(state: CoreState, market: MarketState, mayExist: boolean):
   const bot = state.bots.get(market.settings.bot)?.state;
   const isWell = market.hold === null && bot === 'alive' && (policy !== 'handoff' || market.refusals === 0);
   const will = isWell ? policy : market.goal === 'delete' ? 'delete' : 'keep';
+  const isSick = market.streak > 0 || market.refused !== null || state.key.refused !== null;
   switch (will) {
     case 'delete':
-      return 'deletes the timer: the orders stay';
+      return isSick
+        ? 'tries to delete the timer: the orders stay only if the exchange confirms it before the timer fires'
+        : 'deletes the timer: the orders stay';
     case 'keep':
       return 'leaves the timer: the exchange cancels the orders when it fires';
     case 'handoff':
-      return 'renews the timer once more and leaves it to the successor';
+      return isSick
+        ? 'tries to renew the timer once more and leaves it to the successor'
+        : 'renews the timer once more and leaves it to the successor';
   }
 }
 

@@ -59,9 +59,9 @@ function announce(next) {
   const seen = new Map();
   for (const { market, state } of next.markets) seen.set('market ' + market, market + ' is ' + state);
   for (const bot of next.bots) seen.set('bot ' + bot.bot, 'bot ' + bot.bot + ' is ' + stateOfBot(bot));
-  for (const { url, up, outage } of next.bases) seen.set('base ' + url, url + (outage ? ' is in outage' : up === false ? ' is down' : ' is up'));
+  for (const base of next.bases) seen.set('base ' + base.url, base.url + ': ' + stateOfBase(base));
   seen.set('daemon', next.phase !== 'running' ? 'the daemon is ' + next.phase : next.ready ? 'the daemon is ready' : 'the daemon is not ready');
-  seen.set('cancelled', next.cancellationCount === 0 ? 'no cancelled orders are left to acknowledge' : 'orders of ' + sayCount(next.cancellationCount, 'market') + ' cancelled');
+  seen.set('cancelled', next.cancellationCount === 0 ? 'no cancelled orders are left to acknowledge' : sayAllCancelled(next, next.now));
   const changes = facts === null ? [] : [...seen].filter(([key, fact]) => facts.has(key) && facts.get(key) !== fact).map(([, fact]) => fact);
   facts = seen;
   if (changes.length > 0) speak(changes.length > 4 ? changes.length + ' states changed. ' + changes.at(-1) : changes.join('. '));

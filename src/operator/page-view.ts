@@ -139,16 +139,15 @@ function viewTiles(status: StatusDocument, look: Look): Markup {
   const elapsed = look.elapsedSeconds;
   const tile = (label: string, value: string, note: string, tone: Tone): Markup =>
     html`<div data-tone="${look.gone === null ? tone : 'idle'}"><dt>${label}</dt><dd>${value}</dd><dd class="small">${note}</dd></div>`;
-  const leftOf = (market: MarketStatus): number =>
-    look.say.runsDown(market, look.now)
-      ? (market.firesBy ?? 0) - look.now
-      : market.wanted && market.guaranteedSeconds !== null
-        ? market.guaranteedSeconds - elapsed
-        : Number.POSITIVE_INFINITY;
-  const [least] = status.markets
-    .filter((market) => Number.isFinite(leftOf(market)))
-    .toSorted((one, other) => leftOf(one) - leftOf(other));
-  const left = least === undefined ? 0 : Math.max(0, leftOf(least));
+  const { nextExpiry, runningDown } = status;
+  const down = runningDown != null && runningDown.firstBy > look.now ? runningDown : null;
+  const expired = status.markets.find(({ state }) => state === 'expired');
+  const next = nextExpiry ?? null;
+  const first = down === null || (next?.expiresAt ?? Infinity) < down.firstBy ? next : null;
+  const least = expired ?? first ?? down;
+  const ends = expired === undefined ? (first?.expiresAt ?? down?.firstBy ?? look.now) : look.now;
+  const left = Math.max(0, ends - (look.gone === null ? look.now : status.now + elapsed));
+  const isShort = first !== null && left < first.timeoutSeconds / 3;
   const ageOf = ({ evidenceAgeSeconds, ttlSeconds }: (typeof bots)[number]): number =>
     (evidenceAgeSeconds ?? -1) / (ttlSeconds ?? 1);
   const severity = (bot: (typeof bots)[number]): number =>
@@ -156,19 +155,18 @@ function viewTiles(status: StatusDocument, look: Look): Markup {
   const [worst] = bots.toSorted((one, other) => severity(one) - severity(other) || ageOf(other) - ageOf(one));
   const age = worst?.evidenceAgeSeconds ?? null;
   const baseState = (base: (typeof bases)[number]): number =>
-    base.outage ? 3 : base.up === false ? 2 : base.up === null ? 1 : 0;
+    ['up', 'no ping yet', 'answers no ping', 'outage'].indexOf(look.say.stateOfBase(base));
   const [slowest] = bases.toSorted(
     (one, other) => baseState(other) - baseState(one) || (other.pingSeconds ?? 0) - (one.pingSeconds ?? 0),
   );
-  const pings = ['up', 'no answer yet', 'down', 'outage'] as const;
-  const ping = slowest === undefined ? 'up' : pings[baseState(slowest) as 0 | 1 | 2 | 3];
+  const ping = slowest === undefined ? 'up' : look.say.stateOfBase(slowest);
   const botState = worst === undefined ? 'not watched' : look.say.stateOfBot(worst);
   return html`<dl class="tiles">
 ${tile('Timers armed', `${look.say.sayCount(protectedCount)} of ${look.say.sayCount(marketCount)}`, protectedCount === marketCount ? 'confirmed by the exchange' : `${look.say.sayCount(marketCount - protectedCount)} not armed`, protectedCount === marketCount ? 'ok' : 'warn')}
-${tile('Least time left', least === undefined ? '–' : look.say.saySeconds(Math.ceil(left)), least?.market ?? 'no timer is armed', least === undefined ? 'warn' : !least.wanted || left <= 0 ? 'bad' : left < least.timeoutSeconds / 3 ? 'warn' : 'ok')}
+${tile('Least time left', least === null ? '–' : look.say.saySeconds(Math.ceil(left)), least?.market ?? 'no timer is armed', least === null ? 'warn' : first === null || expired !== undefined ? 'bad' : isShort ? 'warn' : 'ok')}
 ${tile(bots.length > 1 ? 'Worst bot' : 'Bot', age === null ? botState : `${botState === 'alive' ? '' : `${botState}, `}${look.say.saySeconds(Math.floor(age + elapsed))}`, worst === undefined ? 'no bot' : age === null ? worst.bot : `since ${worst.bot} gave a sign, good for ${look.say.saySeconds(worst.ttlSeconds ?? 0)}`, look.say.toneOf(botState))}
 ${tile(bases.length > 1 ? 'Worst address' : 'Exchange', ping === 'up' && slowest?.pingSeconds != null ? look.say.saySeconds(slowest.pingSeconds) : ping, slowest?.url ?? '', look.say.toneOf(ping))}
-${tile('Orders cancelled', cancellationCount === 0 ? 'none' : look.say.sayCount(cancellationCount, 'market'), cancellationCount === 0 ? `since ${look.say.sayTime(status.startedAt, status.now)}` : 'not acknowledged yet', cancellationCount === 0 ? 'ok' : 'bad')}</dl>`;
+${tile('Orders cancelled', cancellationCount === 0 ? 'none' : look.say.sayCount(cancellationCount, 'market'), cancellationCount === 0 ? 'left to acknowledge' : 'not acknowledged yet', cancellationCount === 0 ? 'ok' : 'bad')}</dl>`;
 }
 
 /** Whose orders were cancelled, and how to take that off the page. */
@@ -180,9 +178,13 @@ function viewCancellations({ cancellations, cancellationCount }: StatusDocument,
     (one) =>
       html`<li data-key="${one.market}"><span class="strong">${one.market}</span>: orders ${look.say.sayCancelled(one, look.now)}.</li>`,
   );
-  const one = cancellationCount === 1 ? ` ${shown[0]?.market}` : ' [MARKET...]';
+  const one = ` ${shown[0]?.market}`;
+  const command =
+    cancellationCount === 1
+      ? html`<code>killswitchd ack${one}</code>`
+      : html`<code>killswitchd ack</code>, or for one of them <code>killswitchd ack${one}</code>`;
   return html`<section class="cancelled" aria-labelledby="cancelled"><h2 id="cancelled">Orders cancelled</h2><ul role="list">${rows}${more > 0 ? html`<li>and ${look.say.sayCount(more, 'more market')}</li>` : ''}</ul>
-<p>Check the orders at the exchange. Then take this off the page: <code>killswitchd ack${one}</code></p></section>`;
+<p>Check the orders at the exchange.${look.gone === null ? html` Then take this off the page: ${command}` : ''}</p></section>`;
 }
 
 /** Bots, addresses, what a stop would do, and what happened of late. */
@@ -195,13 +197,19 @@ function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument
     const sign =
       bot.mode === 'none'
         ? 'nobody checks that it lives'
-        : `${age === null ? 'no sign of life yet' : `last sign of life ${look.say.saySeconds(Math.floor(age))} ago`}${good} (${bot.mode})`;
+        : `${age === null ? 'no sign of life yet' : `last sign of life ${look.say.saySeconds(Math.floor(age))} ${look.gone === null ? 'ago' : 'earlier'}`}${good} (${bot.mode})`;
     const tone = look.gone === null ? look.say.toneOf(word) : 'idle';
     return html`<li data-key="${bot.bot}" data-tone="${tone}"><div class="row"><span class="strong">${bot.bot}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${sign}</span></div>${bot.mode === 'none' ? '' : viewBar(age === null ? 0 : ttl - age, ttl, look.gone, null)}</li>`;
   });
-  const baseRows = bases.map(({ url, up, pingSeconds, outage, lastProblem }) => {
-    const word = outage ? 'outage' : up === null ? 'no answer yet' : up ? 'up' : 'down';
-    const ping = pingSeconds === null ? 'no answer yet' : `ping ${look.say.saySeconds(pingSeconds)}`;
+  const baseRows = bases.map((base) => {
+    const { url, up, pingSeconds, lastProblem } = base;
+    const word = look.say.stateOfBase(base);
+    const ping =
+      up === true && pingSeconds !== null
+        ? `ping ${look.say.saySeconds(pingSeconds)}`
+        : word === 'outage'
+          ? 'no renewal gets through'
+          : '';
     return html`<li data-key="${url}"><div class="row"><span class="strong">${url}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${ping}</span></div>${word === 'up' || lastProblem === null ? '' : html`<p class="small">${lastProblem}</p>`}</li>`;
   });
   const stops = whatAStopWouldDo.map(({ does, count, markets }) => {
@@ -244,7 +252,7 @@ export function viewPage(
   const why = reasons.map((text) => html`<li data-key="${text}">${text}</li>`);
   const mark =
     '<svg class="mark" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true"><circle cx="12" cy="13" r="8"/><path d="M12 13V8M9 2h6"/></svg>';
-  const body = html`<header data-tone="${summary.tone}"><div class="wrap">${new Markup(mark)}<span class="name">killswitchd</span>${viewBadge(summary.word, summary.word === 'ready' ? 'ok' : summary.tone, { ...look, gone: null })}<p class="link"><span data-tone="${linkTone}"><i class="dot" aria-hidden="true"></i>${look.gone === null ? links[look.link] : `since ${heard}`}</span><span>${uptime}</span></p></div></header>
+  const body = html`<header data-tone="${summary.tone}"><div class="wrap">${new Markup(mark)}<span class="name">killswitchd</span>${viewBadge(summary.word, summary.word === 'ready' && summary.tone !== 'ok' ? 'idle' : summary.tone, { ...look, gone: null })}<p class="link"><span data-tone="${linkTone}"><i class="dot" aria-hidden="true"></i>${look.gone === null ? links[look.link] : `since ${heard}`}</span><span>${uptime}</span></p></div></header>
 <main class="wrap"><div role="alert">${look.gone === null ? '' : html`<p class="gone">${gone[look.gone]}</p>`}</div><div class="summary" data-tone="${summary.tone}"><h1>${summary.sentence}.</h1><p>${summary.rest}${summary.rest === '' ? '' : '.'}</p></div>
 ${viewCancellations(status, look)}${why.length === 0 ? '' : html`<p class="small">Not ready, because:</p><ul role="list" class="reasons">${why}${others > 0 ? html`<li>and ${look.say.sayCount(others, 'more reason')}</li>` : ''}</ul>`}${viewTiles(status, look)}
 ${viewMarkets(status, look)}${viewRest(status, look)}</main>

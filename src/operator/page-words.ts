@@ -59,8 +59,8 @@ export function sayCount(count: number, what: string = ''): string {
 /** The name of the colour and symbol of a state; the state itself is always there as a word too. */
 export function toneOf(state: string): Tone {
   if (['armed', 'alive', 'up', 'ready'].includes(state)) return 'ok';
-  if (['expired', 'rejected', 'failed', 'silent', 'down', 'outage'].includes(state)) return 'bad';
-  const warns = ['retrying', 'suspended', 'paused', 'disarmed', 'not ready', 'stopping', 'not watched'];
+  if (['expired', 'rejected', 'failed', 'silent', 'outage'].includes(state)) return 'bad';
+  const warns = ['retrying', 'suspended', 'paused', 'disarmed', 'stopping', 'not watched', 'answers no ping'];
   return warns.includes(state) ? 'warn' : 'idle';
 }
 
@@ -80,6 +80,44 @@ export function sayCancelled({ certainty, why, by, count }: Cancelled, now: numb
   const when = certainty === 'possible' && why === 'unrenewed' ? 'since about' : 'by';
   const times = count > 1 ? ` (${sayCount(count)} times)` : '';
   return `${what} ${when} ${sayTime(by, now)}: ${causes[why]}${times}`;
+}
+
+/** What became of the orders of all markets on record; how it was with each stands below. */
+export function sayAllCancelled({ cancellations, cancellationCount }: StatusDocument, now: number): string {
+  const causes = {
+    bot_stale: ': the bot was silent',
+    bot_failed: ': the bot failed',
+    kept: ': the timers were left to run out',
+    tripped: ': an operator tripped them',
+    disarmed: ': the bot was dead, so that the timers could not be deleted',
+    unrenewed: ': no renewal was confirmed in time',
+    deleted_late: ': the timers may have fired before they were deleted',
+  };
+  const [newest] = cancellations;
+  if (newest === undefined) return '';
+  if (cancellationCount === 1) return `Orders of ${newest.market} ${sayCancelled(newest, now)}`;
+  const certain = cancellations.filter(({ certainty }) => certainty === 'certain').length;
+  const moments = cancellations.map(({ by }) => by);
+  const last = Math.max(...moments);
+  const isAll = cancellations.length === cancellationCount;
+  const isOverdue =
+    certain === 0 && cancellations.every(({ why }) => why === 'unrenewed') && last <= now && isAll;
+  const what =
+    certain === 0 && isAll
+      ? 'may have been'
+      : certain < cancellationCount
+        ? 'were or may have been'
+        : last > now
+          ? 'are'
+          : 'were';
+  const when = isOverdue ? `since about ${sayTime(Math.min(...moments), now)}` : `by ${sayTime(last, now)}`;
+  const cause = cancellations.every(({ why }) => why === newest.why) ? causes[newest.why] : '';
+  return `Orders of ${sayCount(cancellationCount, 'market')} ${what} cancelled ${when}${cause}`;
+}
+
+/** The state of an address of the exchange. */
+export function stateOfBase({ up, outage }: StatusDocument['bases'][number]): string {
+  return outage ? 'outage' : up === null ? 'no ping yet' : up ? 'up' : 'answers no ping';
 }
 
 /** The state of a bot as the page names it. */
@@ -114,15 +152,29 @@ interface Trouble {
 
 /** What somebody wanted so: holds, and bots that nobody watches. */
 function findHolds(status: StatusDocument): Trouble[] {
-  const { marketsByState: states, bots } = status;
+  const { marketsByState: states, bots, markets } = status;
   const found: Trouble[] = [];
   const add = (isSo: boolean, tone: Tone, text: string): void => {
     if (isSo) found.push({ tone, text });
   };
   const unguarded = status.nothingGuarded ?? '';
   add(unguarded !== '', 'warn', unguarded.slice(0, 1).toUpperCase() + unguarded.slice(1));
-  const held = states.paused + states.disarmed;
-  add(unguarded === '' && held > 0, 'warn', `${sayCount(held, 'market')} paused or disarmed`);
+  const paused = markets.filter(({ state }) => state === 'paused');
+  const ends = paused.flatMap(({ hold }) => hold?.untilAt ?? []);
+  const last = ends.length === 0 ? '' : sayTime(Math.max(...ends), status.now);
+  const until = last === '' ? '' : states.paused === 1 ? ` until ${last}` : `, the last until ${last}`;
+  const are = (count: number): string => (count === 1 ? 'is' : 'are');
+  add(
+    states.paused > 0,
+    'warn',
+    `${nameOf(paused, states.paused)} ${are(states.paused)} paused${until}: new orders are not guarded`,
+  );
+  const disarmed = markets.filter(({ state }) => state === 'disarmed');
+  add(
+    states.disarmed > 0,
+    'warn',
+    `${nameOf(disarmed, states.disarmed)} ${are(states.disarmed)} not guarded until somebody runs killswitchd arm`,
+  );
   const unwatched = bots.filter(({ mode }) => mode === 'none').length;
   add(
     unwatched > 0,
@@ -132,72 +184,114 @@ function findHolds(status: StatusDocument): Trouble[] {
   return found;
 }
 
+/** What becomes of the timers once nobody is left to renew them. */
+export function sayLeftAlone({ nextExpiry, runningDown }: StatusDocument, now: number): string {
+  // A daemon of an earlier version says neither.
+  if (nextExpiry != null) {
+    const first = Math.min(nextExpiry.expiresAt, runningDown?.firstBy ?? nextExpiry.expiresAt);
+    return first > now
+      ? `: orders are cancelled from ${sayTime(first, now)} on unless something else renews the timers`
+      : `: orders may have been cancelled since ${sayTime(first, now)}`;
+  }
+  if (runningDown == null) return '';
+  const { count, lastBy } = runningDown;
+  return lastBy > now
+    ? `: orders of ${nameOf([runningDown], count)} are cancelled by ${sayTime(lastBy, now)} unless something else renews the ${count === 1 ? 'timer' : 'timers'}`
+    : `: orders of ${nameOf([runningDown], count)} were cancelled by ${sayTime(lastBy, now)} unless something else renewed the ${count === 1 ? 'timer' : 'timers'}`;
+}
+
+/** From when on orders are cancelled unless these markets are renewed: the first one that is still surely armed. */
+export function sayFrom(markets: readonly MarketStatus[], now: number): string {
+  const ends = markets.flatMap((market) => (market.protected ? (market.expiresAt ?? []) : []));
+  return ends.length === 0 ? '' : `orders are cancelled from ${sayTime(Math.min(...ends), now)} on`;
+}
+
+/** What is wrong with single markets, the worst first. */
+function findMarketTroubles(status: StatusDocument, now: number): Trouble[] {
+  const { marketsByState: states, markets, cancellations } = status;
+  const found: Trouble[] = [];
+  const add = (count: number, tone: Tone, text: string): void => {
+    if (count > 0) found.push({ tone, text });
+  };
+  const of = (state: string): MarketStatus[] => markets.filter((market) => market.state === state);
+  const onRecord = new Set(cancellations.map(({ market }) => market));
+  const unsaid = states.expired - of('expired').filter(({ market }) => onRecord.has(market)).length;
+  add(unsaid, 'bad', `Orders of ${sayCount(unsaid, 'market')} may be cancelled at any moment`);
+  const refused = sayFrom(of('rejected'), now);
+  const refusedFrom = refused === '' ? 'no timer guards the orders' : `${refused} if it lasts`;
+  if (status.authorised)
+    add(
+      states.rejected,
+      'bad',
+      `The exchange refuses ${nameOf(of('rejected'), states.rejected)}: ${refusedFrom}`,
+    );
+  const retryFrom = sayFrom(of('retrying'), now);
+  add(
+    states.retrying,
+    'warn',
+    `${nameOf(of('retrying'), states.retrying)} wait${states.retrying === 1 ? 's' : ''} for a renewal to succeed${retryFrom === '' ? '' : `; else ${retryFrom}`}`,
+  );
+  add(
+    states.arming,
+    'warn',
+    `${nameOf(of('arming'), states.arming)} ${states.arming === 1 ? 'is' : 'are'} not armed yet`,
+  );
+  return found;
+}
+
 /** What is not as it should be, the worst first: the first is the headline. */
 export function findTroubles(status: StatusDocument, now: number): Trouble[] {
-  const { marketsByState: states, bases, bots, markets, cancellations, cancellationCount } = status;
+  const { bases, bots, protectedCount, nextExpiry, runningDown } = status;
   const found: Trouble[] = [];
   const add = (isSo: boolean, tone: Tone, text: string): void => {
     if (isSo) found.push({ tone, text });
   };
   const dead = bots.filter((bot) => ['silent', 'failed'].includes(stateOfBot(bot)));
-  const why =
-    dead.length > 0
-      ? `: the bot ${dead[0]?.bot} ${dead[0]?.state === 'failed' ? 'has failed' : 'is silent'}`
-      : '';
-  const running = markets.filter((market) => runsDown(market, now));
-  const last = Math.max(...running.map(({ firesBy }) => firesBy ?? 0));
-  const until = running.length > 0 ? sayTime(last, now) : '';
+  const lost =
+    dead.length === 1
+      ? `the bot ${dead[0]?.bot} ${dead[0]?.state === 'failed' ? 'has failed' : 'is silent'}`
+      : `${sayCount(dead.length)} bots are dead`;
+  const running = runningDown != null && runningDown.lastBy > now ? runningDown : null;
   add(!status.live, 'bad', 'The daemon makes no progress');
-  add(running.length > 0, 'bad', `Orders of ${nameOf(running)} are cancelled by ${until}${why}`);
-  const [newest] = cancellations;
-  if (newest !== undefined) {
-    const certain = cancellations.some(({ certainty }) => certainty === 'certain') ? 'were' : 'may have been';
-    const one = `Orders of ${newest.market} ${sayCancelled(newest, now)}`;
-    add(
-      true,
-      'bad',
-      cancellationCount === 1
-        ? one
-        : `Orders of ${sayCount(cancellationCount, 'market')} ${certain} cancelled`,
-    );
-  }
-  add(!status.authorised, 'bad', 'The exchange refuses the API key: no timer can be renewed');
   add(
-    states.expired > 0,
+    running !== null,
     'bad',
-    `Orders of ${sayCount(states.expired, 'market')} may be cancelled at any moment`,
+    `Orders of ${running === null ? '' : nameOf([running], running.count)} are cancelled by ${sayTime(running?.lastBy ?? now, now)}${dead.length === 0 ? '' : `: ${lost}`}`,
   );
-  add(states.rejected > 0, 'bad', `The exchange refuses ${sayCount(states.rejected, 'market')}`);
+  const cancelled = sayAllCancelled(status, now);
+  add(cancelled !== '', 'bad', cancelled);
+  const from =
+    nextExpiry == null
+      ? ''
+      : `orders of ${sayCount(protectedCount, 'market')} are cancelled from ${sayTime(nextExpiry.expiresAt, now)} on`;
+  add(
+    !status.authorised,
+    'bad',
+    `The exchange refuses the API key: no timer can be renewed${from === '' ? '' : `, and ${from}`}`,
+  );
   const outages = bases.filter(({ outage }) => outage).length;
-  const first = Math.min(
-    ...markets.filter((market) => market.protected).map(({ expiresAt }) => expiresAt ?? Infinity),
-  );
-  const from = Number.isFinite(first)
-    ? `: orders are cancelled from ${sayTime(first, now)} on if it lasts`
-    : '';
   add(
     outages > 0,
     'bad',
     outages === bases.length
-      ? `No renewal gets through${from}`
+      ? `No renewal gets through${from === '' ? '' : `: ${from} if it lasts`}`
       : `${outages} of ${bases.length} addresses get no renewal through`,
   );
   add(
-    dead.length > 0 && running.length === 0,
+    dead.length > 0 && running === null,
     'bad',
-    `${dead.length === 1 ? `The bot ${dead[0]?.bot} ${dead[0]?.state === 'failed' ? 'has failed' : 'is silent'}` : `${sayCount(dead.length)} bots are dead`}`,
+    `${lost.slice(0, 1).toUpperCase()}${lost.slice(1)}: ${dead.length === 1 ? 'its' : 'their'} timers are not renewed`,
   );
-  add(
-    states.retrying > 0,
-    'warn',
-    `${sayCount(states.retrying, 'market')} wait${states.retrying === 1 ? 's' : ''} for a renewal to succeed`,
+  const single = findMarketTroubles(status, now);
+  // That each market waits for a renewal is said already.
+  const isGeneral = !status.authorised || (outages > 0 && outages === bases.length);
+  found.push(...single.filter(({ tone }) => tone === 'bad' || !isGeneral));
+  for (const base of bases)
+    add(stateOfBase(base) === 'answers no ping', 'warn', `${base.url} answers no ping`);
+  // The sort is stable: what is bad comes before what is only to be watched.
+  return [...found, ...findHolds(status)].sort(
+    (one, other) => Number(other.tone === 'bad') - Number(one.tone === 'bad'),
   );
-  add(
-    states.arming > 0,
-    'warn',
-    `${sayCount(states.arming, 'market')} ${states.arming === 1 ? 'is' : 'are'} not armed yet`,
-  );
-  return [...found, ...findHolds(status)];
 }
 
 export interface Summary {
@@ -219,18 +313,20 @@ export function summarise(status: StatusDocument, look: Look): Summary {
     return {
       tone: 'bad',
       word: 'no connection',
-      sentence: 'The daemon does not answer',
+      sentence: `The daemon does not answer${sayLeftAlone(status, look.now)}`,
       rest: '',
       title: title('bad', 'no connection'),
     };
   }
   if (look.gone === 'ended') {
+    const left = sayLeftAlone(status, look.now);
+    const tone = left === '' ? 'idle' : 'bad';
     return {
-      tone: 'idle',
+      tone,
       word: 'ended',
-      sentence: 'The daemon has ended',
+      sentence: `The daemon has ended${left}`,
       rest: '',
-      title: title('idle', 'ended'),
+      title: title(tone, 'ended'),
     };
   }
   if (phase !== 'running') {
@@ -275,21 +371,26 @@ export function sayRemaining(market: MarketStatus, look: Look): readonly [string
       `its time was up at ${at}: unless something else renewed the timer, the orders were cancelled`,
     ];
   }
-  if (firesBy !== null && firesBy > now && !wanted && state !== 'deleted')
+  const runs = firesBy !== null && firesBy > now && state !== 'deleted';
+  if (runs && !wanted)
     return [saySeconds(Math.ceil(firesBy - now)), `orders are cancelled by ${sayTime(firesBy, now)}`];
+  if (runs && left <= 0) {
+    const by = sayTime(firesBy, now);
+    return state === 'arming'
+      ? ['–', `no timer is confirmed; one that may still run fires by ${by}`]
+      : ['0\u00a0s', `orders may have been cancelled, and are by ${by} unless a renewal succeeds`];
+  }
   if (guaranteedSeconds === null || state === 'deleted' || (!wanted && left <= 0)) {
     const ends = hold?.untilAt ?? null;
     if (ends === null || gone !== null) return ['–', 'no timer'];
     return [saySeconds(Math.max(0, Math.ceil(ends - now))), 'until it is armed again'];
   }
-  if (left <= 0)
-    return [
-      '0\u00a0s',
-      firesBy !== null && firesBy > now
-        ? `orders may be cancelled any moment, and are by ${sayTime(firesBy, now)}`
-        : 'orders were cancelled if the timer was not renewed',
-    ];
-  return [time, state === 'armed' ? 'left on the timer' : 'left, unless a renewal succeeds'];
+  if (left <= 0) return ['0\u00a0s', 'orders were cancelled unless a renewal succeeded'];
+  const from =
+    market.expiresAt === null || state === 'armed'
+      ? ''
+      : `; orders are cancelled from ${sayTime(market.expiresAt, now)} on`;
+  return [time, state === 'armed' ? 'left on the timer' : `left${from} unless a renewal succeeds`];
 }
 
 /** Why a market is not guarded, and what ends that. */
@@ -329,10 +430,15 @@ export const WORDS = {
   toneOf,
   iconOf,
   sayCancelled,
+  sayAllCancelled,
+  stateOfBase,
   stateOfBot,
   runsDown,
   nameOf,
+  sayLeftAlone,
+  sayFrom,
   findHolds,
+  findMarketTroubles,
   findTroubles,
   summarise,
   sayRemaining,

@@ -63,7 +63,7 @@ h2 { font-size: 14px; font-weight: 650; color: var(--soft); margin: 30px 0 10px;
 .tiles { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 12px; }
 .tiles > div { padding: 14px 18px; background: var(--surface); border: 1px solid var(--line); border-radius: 14px; }
 .tiles dt { font-size: 13px; color: var(--soft); } .tiles dd { overflow-wrap: anywhere; }
-.tiles dt + dd { font-size: 30px; line-height: 1.25; font-weight: 650; letter-spacing: -.025em; white-space: nowrap; }
+.tiles dt + dd { font-size: 30px; line-height: 1.25; font-weight: 650; letter-spacing: -.025em; }
 .tiles [data-tone=warn], .tiles [data-tone=bad] { border-color: var(--bar); } .tiles [data-tone=warn] dt + dd, .tiles [data-tone=bad] dt + dd { color: var(--fore); }
 `;
 

@@ -122,24 +122,35 @@ interface Tally {
   readonly byState: Readonly<Record<MarketPhase, number>>;
   readonly lapses: number;
   readonly protectedCount: number;
+  /** Of the protected ones, that whose time is up first. */
+  readonly nextExpiry: MarketSnapshot | null;
+  /** Whose timers nobody renews, those that fire first first. */
+  readonly runningDown: readonly MarketSnapshot[];
   readonly matching: number;
   /** In the order of the configuration where all fit; else the worst first. */
   readonly shown: readonly MarketSnapshot[];
 }
 
 /** Looks at each market once: a state is worked out anew whenever it is asked for, and a page asks every second. */
-function tally({ snapshot, cancellations }: StatusInput, { limit, find = '' }: Selection): Tally {
+function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = '' }: Selection): Tally {
   const stops = new Map<string, { does: string; count: number; markets: string[] }>();
   const byState = Object.fromEntries(MARKET_STATES.map((state) => [state, 0])) as Record<MarketPhase, number>;
   const cancelled = new Set(cancellations.map(({ market }) => market));
   const sought = find.toLowerCase();
   const found: { readonly seen: MarketSnapshot; readonly urgency: number }[] = [];
   let [lapsed, protectedCount] = [0, 0];
+  let nextExpiry: MarketSnapshot | null = null;
+  const runningDown: MarketSnapshot[] = [];
   for (const seen of snapshot.markets) {
     const { market, state, lapses, onStop } = seen;
     byState[state] += 1;
     lapsed += lapses;
-    if (seen.wanted && (seen.guaranteedMs ?? 0) > 0) protectedCount += 1;
+    if (seen.wanted && (seen.guaranteedMs ?? 0) > 0) {
+      protectedCount += 1;
+      if ((seen.guaranteedMs ?? 0) < (nextExpiry?.guaranteedMs ?? Number.POSITIVE_INFINITY))
+        nextExpiry = seen;
+    }
+    if (!seen.wanted && state !== 'deleted' && (seen.firesByWallMs ?? 0) > now.wallMs) runningDown.push(seen);
     let stop = stops.get(onStop);
     if (stop === undefined) stops.set(onStop, (stop = { does: onStop, count: 0, markets: [] }));
     stop.count += 1;
@@ -154,8 +165,32 @@ function tally({ snapshot, cancellations }: StatusInput, { limit, find = '' }: S
     byState,
     lapses: lapsed,
     protectedCount,
+    nextExpiry,
+    runningDown: runningDown.sort((one, other) => (one.firesByWallMs ?? 0) - (other.firesByWallMs ?? 0)),
     matching: found.length,
     shown,
+  };
+}
+
+/** Of all markets, also of those that are not shown. */
+function describeNextExpiry(seen: MarketSnapshot | null) {
+  if (seen?.expiryWallMs == null) return null;
+  return {
+    market: seen.market,
+    timeoutSeconds: toSeconds(seen.timeoutMs),
+    expiresAt: toSeconds(seen.expiryWallMs),
+  };
+}
+
+function describeRunningDown(markets: readonly MarketSnapshot[]) {
+  const [first] = markets;
+  const last = markets.at(-1);
+  if (first?.firesByWallMs == null || last?.firesByWallMs == null) return null;
+  return {
+    count: markets.length,
+    market: first.market,
+    firstBy: toSeconds(first.firesByWallMs),
+    lastBy: toSeconds(last.firesByWallMs),
   };
 }
 
@@ -179,6 +214,8 @@ function describeAllButMarkets(input: StatusInput, tallied: Tally, { limit }: Se
     marketCount: snapshot.markets.length,
     matchingCount: tallied.matching,
     protectedCount: tallied.protectedCount,
+    nextExpiry: describeNextExpiry(tallied.nextExpiry),
+    runningDown: describeRunningDown(tallied.runningDown),
     marketsByState: tallied.byState,
     lapseCount: tallied.lapses,
     cancellationCount: cancellations.length,

@@ -79,17 +79,18 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
     level: 'error',
     event: 'overdue',
     say: (n, _, now) =>
-      `${n.market} MAY BE UNARMED: no renewal was confirmed in time. Its timer fires at about ${momentText(n.expiryWallMs, now.wallMs)}. ` +
-      `Its orders may be cancelled at any moment; renewals are still tried.`,
+      `${n.market} MAY BE UNARMED: no renewal was confirmed in time. Its orders may have been cancelled since about ` +
+      `${momentText(n.expiryWallMs, now.wallMs)}; renewals are still tried.`,
   },
   lapsed: { level: 'error', event: 'lapsed', say: describeLapse },
   fired: { level: 'error', event: 'fired', say: describeFiring },
   refused: {
     level: 'error',
     event: 'refused',
-    say: (n) =>
-      `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). No new timer protects its orders; ` +
-      `an armed one fires when its time is up. Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
+    say: (n, _, now) =>
+      `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). ` +
+      `${n.expiryWallMs === null ? 'No timer guards its orders' : `Its orders are cancelled from ${momentText(n.expiryWallMs, now.wallMs)} on if this lasts`}. ` +
+      `Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
   },
   'accepted-again': {
     level: 'info',
@@ -99,11 +100,11 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   unauthorised: {
     level: 'error',
     event: 'unauthorised',
-    say: (n) =>
-      `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its ` +
-      `time is up, and its orders are cancelled. Check the key, its permissions and its IP list; ` +
-      `the secret files are read every second. The key is tried again in ${durationText(n.probeInMs)}, and in time ` +
-      `for every timer that is still armed.`,
+    say: (n, _, now) =>
+      `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its time is up, and its orders ` +
+      `are cancelled${n.expiryWallMs === null ? '' : `, the first from ${momentText(n.expiryWallMs, now.wallMs)} on`}. ` +
+      `Check the key, its permissions and its IP list; the secret files are read every second. The key is tried again ` +
+      `in ${durationText(n.probeInMs)}, and in time for every timer that is still armed.`,
   },
   'authorised-again': {
     level: 'info',
@@ -118,9 +119,10 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   'outage-began': {
     level: 'error',
     event: 'outage-began',
-    say: (n, context) =>
-      `NO RENEWAL GETS THROUGH to ${base(context, n.base)} (${n.detail}). The timers run on at the exchange and fire if this ` +
-      `lasts. One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
+    say: (n, context, now) =>
+      `NO RENEWAL GETS THROUGH to ${base(context, n.base)} (${n.detail}). The timers run on at the exchange: ` +
+      `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${momentText(n.expiryWallMs, now.wallMs)} on`}. ` +
+      `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
   },
   'outage-ended': {
     level: 'info',
@@ -182,7 +184,8 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   bot: {
     level: (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
     event: (n) => `bot-${n.state}`,
-    say: (n) => `Bot ${n.bot} ${BOT[n.state]}.`,
+    say: (n, _, now) =>
+      `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`}`,
   },
   pinged: {
     level: (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
@@ -308,7 +311,7 @@ function describeLapse(notice: Of<'lapsed'>): string {
   const lost =
     unresolved > 0 ? ` Whether the exchange carried out ${count(unresolved, 'renewal')} is not known.` : '';
   const next = rearms
-    ? ' The daemon arms it again. Check which orders the bot has now.'
+    ? ' The daemon arms it again as soon as the exchange lets it. Check which orders the bot has now.'
     : ' It is NOT armed again (onLapse: hold): arm it when the bot has been checked.';
   return what + gap + lost + next;
 }

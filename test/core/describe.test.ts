@@ -70,6 +70,9 @@ describe('a market', () => {
     driver.live(8000, 20, (write) => driver.settle(write, LOST));
     expect(first(driver).state).toBe('expired');
     expect(first(driver).guaranteedMs ?? 1).toBeLessThanOrEqual(0);
+    // For as long as one of those that had no answer may have kept it.
+    driver.live(14_000, 20, (write) => driver.settle(write, LOST));
+    expect(first(driver)).toMatchObject({ state: 'expired', firesByWallMs: expect.any(Number) });
     driver.live(2000);
     expect(first(driver)).toMatchObject({ state: 'armed', failureStreak: 0 });
   });
@@ -156,6 +159,15 @@ describe('what a stop would do', () => {
     ['handoff', 'renews the timer once more and leaves it to the successor'],
   ] as const)('with policy %s is said in words', (policy, words) => {
     expect(first(armed({ shutdown: { policy } })).onStop).toBe(words);
+  });
+
+  test.each([
+    ['delete', /^tries to delete the timer: the orders stay only if the exchange confirms it/],
+    ['handoff', /^tries to renew the timer once more/],
+  ] as const)('with policy %s promises nothing while renewals fail', (policy, words) => {
+    const driver = armed({ markets: ['AAA:10'], shutdown: { policy } });
+    driver.live(3000, 20, (write) => driver.settle(write, HTTP_500));
+    expect(first(driver).onStop).toMatch(words);
   });
 
   test('is nothing where no timer can exist', () => {

@@ -29,8 +29,11 @@ describe('a bot that has not been heard of yet', () => {
     expect(driver.writes[0]?.atMs).toBe(0);
     expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeGreaterThan(14_000);
     expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeLessThanOrEqual(20_000);
-    expect(driver.notices('bot')).toEqual([{ kind: 'bot', bot: 'bot', state: 'stale' }]);
-    expect(driver.notices('suspended')).toMatchObject([{ market: 'AAA', why: 'bot_stale' }]);
+    const [suspended] = driver.notices('suspended');
+    expect(suspended).toMatchObject({ market: 'AAA', why: 'bot_stale', firesByWallMs: expect.any(Number) });
+    expect(driver.notices('bot')).toEqual([
+      { kind: 'bot', bot: 'bot', state: 'stale', firesByWallMs: suspended?.firesByWallMs },
+    ]);
   });
 
   test('and is heard of within its grace goes by its evidence from then on', () => {

@@ -74,6 +74,7 @@ describe('a refused market', () => {
         code: 31,
         detail: 'Market is not available.',
         probeInMs: expect.any(Number),
+        expiryWallMs: null,
       },
     ]);
   });

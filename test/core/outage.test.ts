@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { onTheirWay } from '../../src/core/state.ts';
+import { describe as snapshotOf } from '../../src/core/view.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import {
   createDriver,
@@ -41,6 +42,8 @@ describe('an outage begins', () => {
     ['throttling pages', THROTTLED],
   ] as const)('after three %s in a row of more than one market', (_what, outcome) => {
     const { driver, all } = three();
+    const expiries = snapshotOf(driver.state, driver.now()).markets.map((market) => market.expiryWallMs ?? 0);
+    const expiryWallMs = Math.min(...expiries);
     driver.settle(all[0], outcome);
     driver.settle(all[1], outcome);
     expect(began(driver)).toBe(0);
@@ -50,6 +53,7 @@ describe('an outage begins', () => {
         kind: 'outage-began',
         base: 0,
         detail: expect.stringContaining(outcome.kind === 'applied' ? '' : ''),
+        expiryWallMs: expect.closeTo(expiryWallMs, 3),
       },
     ]);
     expect(isOut(driver)).toBe(true);

@@ -17,6 +17,7 @@ describe('a refused key', () => {
         status: 401,
         detail: 'Unauthorized request.',
         probeInMs: MINUTE_MS,
+        expiryWallMs: null,
       },
     ]);
     expect(driver.writes).toHaveLength(6);

@@ -38,6 +38,11 @@ test.each<[string, readonly Notice[], object | null]>([
     [overdue, lapsed, renewed],
     { certainty: 'certain', why: 'unrenewed', byWallMs: 5000, count: 1 },
   ],
+  [
+    'what may have lapsed may have done so since it was overdue',
+    [overdue, { ...lapsed, certainty: 'possible' }, renewed],
+    { certainty: 'possible', why: 'unrenewed', byWallMs: 1000, count: 1 },
+  ],
   ['a dead bot', [fired], { certainty: 'certain', why: 'bot_stale', byWallMs: 4000, count: 1 }],
   [
     'a trip that has fired is the same trip',

@@ -88,9 +88,35 @@ describe('the status page', () => {
       },
     ],
     [
-      '! 1 market waits for a renewal to succeed',
-      '1 market waits for a renewal to succeed',
+      '! BTC_USDT waits for a renewal to succeed',
+      `; else orders are cancelled from ${sayTime(1_795_000_060)} on`,
       { markets: [sampleMarket({ state: 'retrying' })] },
+    ],
+    [
+      '× The exchange refuses ETH_USDT',
+      `orders are cancelled from ${sayTime(1_795_000_060)} on`,
+      { markets: [sampleMarket(), sampleMarket({ market: 'ETH_USDT', state: 'rejected' })] },
+    ],
+    [
+      '! http://127.0.0.1:1 answers no ping',
+      'answers no ping',
+      { bases: [{ url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'x', outage: false }] },
+    ],
+    [
+      '! ETH_USDT is paused until',
+      `until ${sayTime(NOW + 300)}: new orders are not guarded`,
+      {
+        markets: [
+          sampleMarket(),
+          sampleMarket({
+            market: 'ETH_USDT',
+            state: 'paused',
+            wanted: false,
+            firesByWallMs: null,
+            hold: { why: 'paused', untilWallMs: (NOW + 300) * 1000 },
+          }),
+        ],
+      },
     ],
     [
       '× Orders of 1 market may be cancelled',
@@ -100,7 +126,7 @@ describe('the status page', () => {
     ['× The exchange refuses the API key', 'no timer can be renewed', { authorised: false }],
     [
       '× No renewal gets through',
-      `orders are cancelled from ${sayTime(1_795_000_060)} on`,
+      `orders of 1 market are cancelled from ${sayTime(1_795_000_060)} on if it lasts`,
       { bases: [{ url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'x', outage: true }] },
     ],
     [
@@ -136,8 +162,73 @@ describe('the status page', () => {
     expect(text).toMatch(
       /GONE_USDT : orders may have been cancelled since about \S+ UTC: no renewal was confirmed in time \(3 times\)/,
     );
-    expect(text).toContain('killswitchd ack [MARKET...]');
+    expect(text).toContain('killswitchd ack , or for one of them killswitchd ack BTC_USDT');
     expect(look({}).text).not.toContain('killswitchd ack');
+    // What was acknowledged did happen.
+    expect(look({}).text).not.toMatch(/Orders cancelled none since/);
+  });
+
+  test('the headline says of several markets what is known, when and why, and no more than that', () => {
+    const other = { ...fired, market: 'ETH_USDT' };
+    const possible = { ...other, certainty: 'possible', why: 'unrenewed' } as const;
+    const headline = (...cancellations: readonly Cancellation[]) => look({}, { cancellations }).sentence;
+    const at = sayTime(NOW - 5);
+    expect(headline(fired, other)).toBe(`Orders of 2 markets were cancelled by ${at}: the bot was silent`);
+    expect(headline(fired, possible)).toBe(`Orders of 2 markets were or may have been cancelled by ${at}`);
+    expect(headline({ ...possible, market: 'BTC_USDT' }, { ...possible, byWallMs: (NOW - 1) * 1000 })).toBe(
+      `Orders of 2 markets may have been cancelled since about ${at}: no renewal was confirmed in time`,
+    );
+    const tripped = { ...fired, why: 'tripped', byWallMs: (NOW + 5) * 1000 } as const;
+    expect(headline(tripped, { ...tripped, market: 'ETH_USDT' })).toBe(
+      `Orders of 2 markets are cancelled by ${sayTime(NOW + 5)}: an operator tripped them`,
+    );
+  });
+
+  test('in an outage nothing is green at the top, and what may stand is not called none', () => {
+    const bases = [
+      { url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'HTTP 503', outage: true },
+    ];
+    const arming = sampleMarket({ state: 'arming', guaranteedMs: null });
+    const seen = look({ bases, markets: [sampleMarket({ market: 'ETH_USDT', state: 'retrying' })] });
+    expect(seen.html).toMatch(/<header data-tone="bad">.*data-tone="idle">.*ready/);
+    expect(seen.text).not.toContain('no answer yet');
+    expect(seen.text).toContain(
+      `left; orders are cancelled from ${sayTime(1_795_000_060)} on unless a renewal succeeds`,
+    );
+    expect(look({ bases, markets: [arming] }).text).toContain(
+      `no timer is confirmed; one that may still run fires by ${sayTime(1_795_000_063)}`,
+    );
+    const expired = sampleMarket({ state: 'expired', guaranteedMs: -10 });
+    const possible = { ...fired, certainty: 'possible', why: 'unrenewed' } as const;
+    const late = look({ bases, markets: [expired] }, { cancellations: [possible] });
+    expect(late.text).toContain(
+      `orders may have been cancelled, and are by ${sayTime(1_795_000_063)} unless a renewal succeeds`,
+    );
+    // The record says it with the time: it is not said again without.
+    expect(late.rest).not.toContain('at any moment');
+  });
+
+  test('of more markets than it shows it counts all, and knows the first of all that is cancelled', () => {
+    const markets = Array.from({ length: 300 }, (_, index) =>
+      sampleMarket({
+        market: `M${index}_USDT`,
+        state: 'suspended',
+        wanted: false,
+        firesByWallMs: (NOW + 20 + index) * 1000,
+      }),
+    );
+    const seen = look({ markets, bots: [bot('stale')] });
+    expect(seen.sentence).toBe(
+      `Orders of 300 markets are cancelled by ${sayTime(NOW + 319)}: the bot main is silent`,
+    );
+    const bases = [{ url: 'http://127.0.0.1:1', up: true, pingMs: 1, lastProblem: null, outage: true }];
+    const armed = markets.map(({ market }, index) =>
+      sampleMarket({ market, guaranteedMs: 50_000 - index, expiryWallMs: (NOW + 400 - index) * 1000 }),
+    );
+    expect(look({ markets: armed, bases }).sentence).toContain(
+      `orders of 300 markets are cancelled from ${sayTime(NOW + 101)} on`,
+    );
+    expect(look({ markets: armed, bases }).text).toMatch(/Least time left 101 s M299_USDT/);
   });
 
   test('shows the worst first, by bot where there are several, and 50 on a page', () => {
@@ -192,6 +283,9 @@ describe('once the daemon is gone', () => {
     });
     expect(seen.text).toContain(`No answer since ${sayTime(NOW)}.`);
     expect(seen.text).toContain('was armed');
+    expect(seen.sentence).toBe(
+      `The daemon does not answer: orders are cancelled from ${sayTime(1_795_000_060)} on unless something else renews the timers`,
+    );
     expect(seen.text).toContain(
       `orders are cancelled by ${sayTime(1_795_000_063)} unless something else renews the timer`,
     );
@@ -203,7 +297,10 @@ describe('once the daemon is gone', () => {
     expect(text).toContain(
       `its time was up at ${sayTime(1_795_000_063)}: unless something else renewed the timer, the orders were cancelled`,
     );
-    expect(text).not.toContain('are cancelled by');
+    expect(text).not.toContain('are cancelled');
+    expect(text).toContain(
+      `The daemon does not answer: orders may have been cancelled since ${sayTime(1_795_000_060)}.`,
+    );
   });
 
   test('one that ended is told from one that is lost, and its last word is kept', () => {
@@ -213,6 +310,27 @@ describe('once the daemon is gone', () => {
     const seen = look({ phase: 'stopped', ready: false, markets }, {}, { gone: 'ended' });
     expect(seen).toMatchObject({ sentence: 'The daemon has ended', title: '– ended · killswitchd' });
     expect(seen.text).toMatch(/The daemon was stopped at .* deleted .* no timer/);
+  });
+
+  test('a document of an earlier daemon, which lacks what was added since, is shown', () => {
+    const { nextExpiry: _, runningDown: __, ...earlier } = documentOf();
+    const { summary } = viewPage(earlier as StatusDocument, LOADED);
+    expect(summary.sentence).toBe('The timer is armed');
+    expect(viewPage(earlier as StatusDocument, { ...LOADED, gone: 'lost' }).summary.tone).toBe('bad');
+  });
+
+  test('one that ended and left timers is in the colour of trouble, and says by when they fire', () => {
+    const left = { phase: 'stopped', ready: false, markets: [dying] } as const;
+    const seen = look(left, { cancellations: [fired] }, { gone: 'ended' });
+    expect(seen).toMatchObject({ tone: 'bad', title: '× ended · killswitchd' });
+    expect(seen.sentence).toBe(
+      `The daemon has ended: orders of BTC_USDT are cancelled by ${sayTime(NOW + 19)} unless something else renews the timer`,
+    );
+    expect(look(left, {}, { gone: 'ended', now: NOW + 60 }).sentence).toBe(
+      `The daemon has ended: orders of BTC_USDT were cancelled by ${sayTime(NOW + 19)} unless something else renewed the timer`,
+    );
+    // Nobody is there to be told that it was seen.
+    expect(seen.text).not.toContain('killswitchd ack');
   });
 });
 

@@ -122,6 +122,7 @@ function marketOf(market: string, part: Part, nowMs: number): MarketSnapshot {
   const guaranteedMs = armedAtMs === null ? null : timeoutMs - ROUNDING_MS - (nowMs - armedAtMs);
   const survivesMs = timeoutMs - ROUNDING_MS - periodMs - 450;
   const state = guaranteedMs === null ? 'arming' : guaranteedMs <= 0 ? 'expired' : 'armed';
+  const expiryWallMs = guaranteedMs === null ? null : Date.now() + guaranteedMs;
   const firesByWallMs = guaranteedMs === null ? null : Date.now() + guaranteedMs + 2 * ROUNDING_MS;
   return sampleMarket({
     market,
@@ -130,6 +131,7 @@ function marketOf(market: string, part: Part, nowMs: number): MarketSnapshot {
     survivesMs,
     guaranteedMs,
     state,
+    expiryWallMs,
     firesByWallMs,
     slackHistory: part.slackHistory,
     promise: [

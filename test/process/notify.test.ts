@@ -84,7 +84,9 @@ test.concurrent('a SIGKILLed bot is told of, then that its orders were cancelled
   expect(pings(receiver)[0]).toMatchObject({ method: 'GET', body: '' });
   expect(receiver.posts.filter(({ method }) => method === 'POST')).toEqual([]);
   bot.signal('SIGKILL');
-  expect(await told(receiver, 'bot-stale')).toMatchObject({ name: 'main account', level: 'error', count: 1 });
+  const dead = await told(receiver, 'bot-stale');
+  expect(dead).toMatchObject({ name: 'main account', level: 'error', count: 1 });
+  expect(dead.text).toMatch(/The orders of its markets are cancelled by \d\d:\d\d:\d\d UTC/);
   const before = pings(receiver).length;
   const fired = await told(receiver, 'fired');
   expect(fired.text).toContain('its orders were cancelled by');
@@ -107,7 +109,9 @@ test.concurrent('an outage is told of at its beginning and its end, a refused ma
   expect(await told(receiver, 'refused')).toMatchObject({ markets: ['AAA_USDT'] });
   await exchange.clearFaults();
   await exchange.addFaults({ kind: 'maintenance' });
-  await told(receiver, 'outage-began');
+  expect((await told(receiver, 'outage-began')).text).toMatch(
+    /if this lasts, orders are cancelled from \d\d:\d\d:\d\d UTC .* on/,
+  );
   await exchange.clearFaults();
   expect(await told(receiver, 'outage-ended')).toMatchObject({ level: 'info' });
   await exchange.addFaults({ kind: 'unauthorised' });

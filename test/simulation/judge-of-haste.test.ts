@@ -17,9 +17,16 @@ describe('invariant 2, latches: a judge sees', () => {
       durationMs: 0,
     });
   const latchMarket = (room: ReturnType<typeof createCourtroom>) =>
-    room.notice({ kind: 'refused', market: 'M0_USDT', code: 31, detail: '', probeInMs: 60_000 });
+    room.notice({
+      kind: 'refused',
+      market: 'M0_USDT',
+      code: 31,
+      detail: '',
+      probeInMs: 60_000,
+      expiryWallMs: null,
+    });
   const latchKey = (room: ReturnType<typeof createCourtroom>) =>
-    room.notice({ kind: 'unauthorised', status: 401, detail: '', probeInMs: 60_000 });
+    room.notice({ kind: 'unauthorised', status: 401, detail: '', probeInMs: 60_000, expiryWallMs: null });
 
   it('a market that is given up for one refusal, unless it was never good', () => {
     const room = createCourtroom(calm());

@@ -33,12 +33,25 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
   overdue: { kind: 'overdue', market, expiryWallMs: 1_795_000_000_000 },
   lapsed: { kind: 'lapsed', market, certainty: 'certain', gapMs: 12_300, unresolved: 0, rearms: true },
   fired: { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 1_794_999_999_700 },
-  refused: { kind: 'refused', market, code: 31, detail: 'market not available', probeInMs: 60_000 },
+  refused: {
+    kind: 'refused',
+    market,
+    code: 31,
+    detail: 'market not available',
+    probeInMs: 60_000,
+    expiryWallMs: null,
+  },
   'accepted-again': { kind: 'accepted-again', market },
-  unauthorised: { kind: 'unauthorised', status: 401, detail: 'invalid key', probeInMs: 60_000 },
+  unauthorised: {
+    kind: 'unauthorised',
+    status: 401,
+    detail: 'invalid key',
+    probeInMs: 60_000,
+    expiryWallMs: 1_795_000_020_000,
+  },
   'authorised-again': { kind: 'authorised-again' },
   altered: { kind: 'altered', market, detail: 'timeout 30 instead of 60' },
-  'outage-began': { kind: 'outage-began', base: 0, detail },
+  'outage-began': { kind: 'outage-began', base: 0, detail, expiryWallMs: 1_795_000_020_000 },
   'outage-ended': { kind: 'outage-ended', base: 0, lastedMs: 31_000, attempts: 14 },
   throttled: { kind: 'throttled', factor: 1.5 },
   cadence: {
@@ -60,7 +73,7 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
     changed: [market],
   },
   removed: { kind: 'removed', market: 'ETH_USDT', how: 'deleted' },
-  bot: { kind: 'bot', bot: 'maker', state: 'stale' },
+  bot: { kind: 'bot', bot: 'maker', state: 'stale', firesByWallMs: 1_795_000_020_000 },
   pinged: {
     kind: 'pinged',
     base: 0,
@@ -97,8 +110,8 @@ export const OTHER_NOTICES: readonly Notice[] = [
   { ...EVERY_NOTICE.removed, how: 'kept' },
   { ...EVERY_NOTICE.removed, how: 'fired' },
   { ...EVERY_NOTICE.bot, state: 'failed' },
-  { ...EVERY_NOTICE.bot, state: 'goodbye' },
-  { ...EVERY_NOTICE.bot, state: 'alive' },
+  { ...EVERY_NOTICE.bot, state: 'goodbye', firesByWallMs: null },
+  { ...EVERY_NOTICE.bot, state: 'alive', firesByWallMs: null },
   { ...EVERY_NOTICE.pinged, ok: true, latencyMs: 20, reason: null, detail: '' },
 ];
 

@@ -49,7 +49,7 @@ const events = (posted: readonly Message[]) => posted.map(({ event }) => event);
 test('two thousand markets that lapse together are one message, with the first names and the count', async () => {
   const { posted, tell, close } = play(() => ({ status: 200 }));
   for (let index = 0; index < 2000; index += 1) tell(lapsed(`M${index}_USDT`));
-  tell({ kind: 'outage-began', base: 0, detail: 'timeout' });
+  tell({ kind: 'outage-began', base: 0, detail: 'timeout', expiryWallMs: null });
   await until('both messages', () => posted.length === 2);
   expect(posted[0]).toMatchObject({ event: 'lapsed', level: 'error', count: 2000 });
   expect(posted[0]?.markets).toHaveLength(20);
@@ -101,7 +101,7 @@ test('an end beside a receiver that hangs takes no longer than it may', async ()
 test('what every renewal brings, and a stop that left nothing, are no news', async () => {
   const { posted, tell, close } = play(() => ({ status: 200 }));
   tell({ kind: 'recovered', market: 'AAA_USDT', failures: 1 });
-  tell({ kind: 'bot', bot: 'default', state: 'alive' });
+  tell({ kind: 'bot', bot: 'default', state: 'alive', firesByWallMs: null });
   tell({ kind: 'stopped', left: [] });
   await close(500);
   expect(posted).toEqual([]);
