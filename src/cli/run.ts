@@ -89,18 +89,11 @@ export async function startFor(
 /** How long a slow reader of the log is waited for. */
 const FLUSH_MS = 500;
 
-export interface CrashWatch {
-  /** To be resolved with the daemon once it has started. */
-  readonly daemon: PromiseWithResolvers<Daemon>;
-  /** Ends the process because of an error of its own. */
-  readonly crash: (error: unknown) => void;
-}
-
 /**
  * An error that nobody caught leaves nothing to rely on: the process ends at once and touches no timer, so that the
  * exchange fires them. Install it before anything is started. `also` adds what else is left behind.
  */
-export function watchForCrash(edge: Edge, also: () => string = () => ''): CrashWatch {
+export function watchForCrash(edge: Edge, also: () => string = () => '') {
   const daemon = Promise.withResolvers<Daemon>();
   let log: Daemon['log'] | null = null;
   const crash = (error: unknown) => {
@@ -117,16 +110,22 @@ export function watchForCrash(edge: Edge, also: () => string = () => ''): CrashW
     log = started.log;
     edge.onExit?.(() => started.cut());
   }, crash);
-  return { daemon, crash };
+  return {
+    /** To be resolved with the daemon once it has started. */
+    daemon,
+    crash,
+  };
 }
 
 /** `timeout` and some supervisors signal a process and its group: the same signal comes twice within milliseconds. */
 const SAME_SIGNAL_MS = 1000;
 
 /** What a daemon that ends by a signal has around it. */
-export interface Around extends Pick<CrashWatch, 'crash'> {
+export interface Around {
   readonly edge: Edge;
   readonly clock: Clock;
+  /** Ends the process because of an error of its own. */
+  readonly crash: (error: unknown) => void;
 }
 
 /** Calls `run` for SIGTERM and SIGINT. The same signal again within a second is the one before and does not count. */

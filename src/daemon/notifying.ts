@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import type { Secret } from '../config/secrets.ts';
 import { createTransport } from '../exchange/transport.ts';
 import type { WireResult } from '../exchange/wire.ts';
-import type { Cancel, Clock, Observer } from '../ports.ts';
+import type { Cancel, Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
   createNotifications,
@@ -15,17 +15,6 @@ import {
 } from '../telemetry/notifications.ts';
 
 type Notify = Config['notify'];
-
-/** Tells people over HTTP what happens, and a dead man's switch that all is well. */
-export interface Notifying {
-  readonly observe: Observer;
-  /** Puts the section of a new configuration in force. */
-  follow(next: Notify): void;
-  /** Pings while `isWell` says so. */
-  start(isWell: () => boolean): void;
-  /** Posts what waits, and ends; within 2 s. */
-  close(): Promise<void>;
-}
 
 const PING_MS = 10_000;
 const FIRST_PING_MS = 5000;
@@ -88,6 +77,7 @@ function describe(result: WireResult, withinMs: number): Posted {
   return { failed: result.reason === 'timeout' ? late : `no answer (${result.reason})` };
 }
 
+/** Tells people over HTTP what happens, and a dead man's switch that all is well. */
 export function createNotifying(options: {
   readonly clock: Clock;
   readonly bases: readonly string[];
@@ -95,7 +85,7 @@ export function createNotifying(options: {
   readonly log: Log;
   /** An attempt failed. */
   readonly onFailure: (what: NotifyWhat) => void;
-}): Notifying {
+}) {
   const { clock, bases, log, onFailure } = options;
   const [messages, pings] = [createPoster(clock), createPoster(clock)];
   let { notify } = options;
@@ -137,11 +127,14 @@ export function createNotifying(options: {
   };
   return {
     observe: notifications.observe,
-    follow(next) {
+    /** Puts the section of a new configuration in force. */
+    follow(next: Notify): void {
       notify = next;
     },
-    start: (isWell) => pingAfter(FIRST_PING_MS, isWell),
-    async close() {
+    /** Pings while `isWell` says so. */
+    start: (isWell: () => boolean) => pingAfter(FIRST_PING_MS, isWell),
+    /** Posts what waits, and ends; within 2 s. */
+    async close(): Promise<void> {
       over = true;
       cancelPing();
       await notifications.close(CLOSE_MS);
