@@ -25,6 +25,7 @@ let lastFirstArmedAt = 0;
 function fire(timer: Timer): void {
   if (!timer.fired) tally.lapses += 1;
   timer.fired = true;
+  tally.leastSlack = 0;
 }
 
 function renew(market: string, timeoutMs: number): void {
@@ -36,7 +37,7 @@ function renew(market: string, timeoutMs: number): void {
     lastFirstArmedAt = now;
   } else {
     if (now > timer.untilMs) fire(timer);
-    tally.leastSlack = Math.min(tally.leastSlack, timer.fired ? 0 : (timer.untilMs - now) / timeoutMs);
+    tally.leastSlack = Math.min(tally.leastSlack, Math.max(0, timer.untilMs - now) / timeoutMs);
   }
   timers.set(market, { untilMs: now + timeoutMs, fired: false });
 }
