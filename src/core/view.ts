@@ -222,8 +222,8 @@ function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | n
   if (market.refused !== null) return 'rejected';
   if (market.hold !== null) return market.hold.why === 'paused' ? 'paused' : 'disarmed';
   if (suspensionOf(state, market) !== null) return 'suspended';
-  // What was confirmed once, and has not surely fired since.
-  const mayStand = market.belief.server !== null && market.belief.notAfterMs !== null;
+  // Its guarantee ran out, and it has not surely fired since.
+  const mayStand = market.overdueSaid && market.belief.server !== null && market.belief.notAfterMs !== null;
   if (guaranteedMs === null && !mayStand) return state.key.refused === null ? 'arming' : 'rejected';
   if (guaranteedMs === null || guaranteedMs <= 0) return 'expired';
   return market.streak > 0 ? 'retrying' : 'armed';

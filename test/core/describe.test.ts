@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { believeEarlierLife } from '../../src/core/belief.ts';
 import { describe as snapshotOf } from '../../src/core/view.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { BAD_KEY, createDriver, type Driver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
@@ -29,6 +30,19 @@ describe('a market', () => {
       cancellationTime: null,
       renewals: 0,
     });
+  });
+
+  test('is arming while a request of an earlier life may still undo what was confirmed', () => {
+    const driver = createDriver({ nonce: 'window' });
+    for (const market of driver.state.markets) believeEarlierLife(driver.state, market);
+    driver.live(3000);
+    expect(first(driver)).toMatchObject({
+      state: 'arming',
+      renewals: expect.any(Number),
+      guaranteedMs: null,
+    });
+    driver.live(15_000);
+    expect(first(driver).state).toBe('armed');
   });
 
   test('is armed with everything that is known about it', () => {
