@@ -19,6 +19,8 @@ export class ConnectError extends Error {
 /** Resolves host names without a thread of libuv's pool. */
 export interface Names {
   readonly lookup: LookupFunction;
+  /** A connection to this address of the name was opened: from now on it is the first that is dialled. */
+  reached(host: string, address: string): void;
   /** Ends the lookups that are under way. */
   close(): void;
 }
@@ -37,6 +39,8 @@ type Resolved = (error: NodeJS.ErrnoException | null, addresses: readonly Lookup
 
 interface Name {
   known: readonly LookupAddress[];
+  /** The address that was reached last: dead ones before it would cost each dial a quarter of a second. */
+  reached: string | undefined;
   freshUntilMs: number;
   busy: boolean;
   readonly waiting: Resolved[];
@@ -141,18 +145,30 @@ export function createNames(clock: Clock): Names {
   }
   return {
     lookup(host, { all }, callback) {
-      const name = names.get(host) ?? { known: [], freshUntilMs: 0, busy: false, waiting: [] };
+      const name = names.get(host) ?? {
+        known: [],
+        reached: undefined,
+        freshUntilMs: 0,
+        busy: false,
+        waiting: [],
+      };
       names.set(host, name);
-      const done: Resolved = (error, addresses) => {
+      const done: Resolved = (error, found) => {
+        const isFirst = ({ address }: LookupAddress) => Number(address === name.reached);
+        const addresses = found.toSorted((one, other) => isFirst(other) - isFirst(one));
         const [first] = addresses;
         if (error !== null || first === undefined) callback(error, []);
-        else if (all === true) callback(null, [...addresses]);
+        else if (all === true) callback(null, addresses);
         else callback(null, first.address, first.family);
       };
       if (name.known.length === 0) name.waiting.push(done);
       else queueMicrotask(() => done(null, name.known));
       const isDue = name.waiting.length > 0 || clock.now().monoMs >= name.freshUntilMs;
       if (isDue && !name.busy) lookUp(host, name);
+    },
+    reached(host, address) {
+      const name = names.get(host);
+      if (name !== undefined) name.reached = address;
     },
     close() {
       for (const resolver of resolvers) resolver.cancel();
@@ -216,6 +232,7 @@ export function createDialler(options: DiallerOptions): Dialler {
       socket.on('error', onError);
       socket.once('connect', () => {
         reached = true;
+        options.names.reached(host, socket.remoteAddress ?? '');
         if (!secure) return succeed(socket);
         const ready = startTls(socket, host, options);
         ready.on('error', onError);

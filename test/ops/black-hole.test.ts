@@ -127,6 +127,23 @@ test.concurrent('the last good addresses are dialled while the server of names f
   expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 });
 
+test.concurrent('the address that was reached last is dialled before others that are dead', async (context) => {
+  const { network, exchange } = await play(context, {
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
+  });
+  await network.names('names dead addresses first');
+  // Until the first addresses are looked up anew.
+  await sleep(10_000);
+  await exchange.addFaults({ kind: 'reset', when: 'before', count: 2 });
+  await sleep(2000);
+  const fromMs = await exchange.nowMs();
+  await exchange.addFaults({ kind: 'reset', when: 'before', count: 8 });
+  await sleep(6000);
+  const events = await exchange.events();
+  const toMs = await exchange.nowMs();
+  for (const market of MARKETS) expect(longestGapMs(events, market, fromMs, toMs), market).toBeLessThan(3000);
+});
+
 test.concurrent('a bot whose name does not resolve takes nothing from bots whose names are found by search and in the hosts file, nor from renewals', async (context) => {
   const stage = stageFor(context);
   const exchange = await stage.exchange();

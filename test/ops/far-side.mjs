@@ -28,6 +28,7 @@ process.stdin.setEncoding('utf8').on('data', (line) => {
 const RESPONSE = {
   answers: 0x8180,
   'answers late': 0x8180,
+  'names dead addresses first': 0x8180,
   'is truncated': 0x8380,
   fails: 0x8182,
   'knows no name': 0x8183,
@@ -47,9 +48,13 @@ names.on('message', (query, { port, address: asker }) => {
   const head = Buffer.from(query.subarray(0, 12));
   const isKnown = response === RESPONSE.answers && name.length > 1 && name[0] !== 'hosted';
   head.writeUInt16BE(isKnown || response !== RESPONSE.answers ? response : RESPONSE['knows no name'], 2);
-  head.writeUInt16BE(isKnown && isA ? 1 : 0, 6);
+  const addresses =
+    manner === 'names dead addresses first' ? ['10.231.2.77', '10.231.2.78', address] : [address];
+  head.writeUInt16BE(isKnown && isA ? addresses.length : 0, 6);
   head.fill(0, 8, 12);
-  const answer = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...address.split('.').map(Number)]);
+  const answer = Buffer.from(
+    addresses.flatMap((one) => [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...one.split('.').map(Number)]),
+  );
   const said = Buffer.concat([head, query.subarray(12, at + 5), isKnown && isA ? answer : Buffer.alloc(0)]);
   setTimeout(() => names.send(said, port, asker), manner === 'answers late' ? LATE_MS : 0);
 });

@@ -12,7 +12,14 @@ const FAR_SIDE = fileURLToPath(new URL('./far-side.mjs', import.meta.url));
 let built = 0;
 
 /** What a server of names does. */
-export type Manner = 'answers' | 'answers late' | 'is silent' | 'is truncated' | 'fails' | 'knows no name';
+export type Manner =
+  | 'answers'
+  | 'answers late'
+  | 'names dead addresses first'
+  | 'is silent'
+  | 'is truncated'
+  | 'fails'
+  | 'knows no name';
 
 /** A daemon's network of its own, and an exchange, bots and a server of names behind a router. */
 export interface Network {
