@@ -2,24 +2,23 @@ import { believeWritten, lastsUntilAwakeMs } from './belief.ts';
 import type { Effect, Purpose } from './events.ts';
 import {
   EARLY_MS,
+  gapToKeyProbeMs,
+  gapToProbeMs,
+  hasFailed,
   isSalvageable,
-  lastChanceMs,
   leftToSaveMs,
   MOST_OPEN,
-  probeGapMs,
-  retryGapMs,
   schedule,
-  UNPROTECTED_GAP_MS,
 } from './next.ts';
 import { lanePatienceMs, SHORTEST_GAP_MS, TRIP_MS } from './promise.ts';
 import {
   type Attempt,
+  ageMs,
   awakeMs,
   awakeSlackMs,
   type BaseState,
   type CoreState,
   type Goal,
-  isWanted,
   type MarketState,
   mayFire,
   momentOf,
@@ -31,6 +30,8 @@ import {
 
 /** Where nothing is left to save, an answer is waited for this long before its connection is given to another attempt. */
 const LISTEN_MS = 5000;
+/** And where something is left to save, this long at least. */
+const LEAST_WAIT_MS = 500;
 /** The order of what is due is made anew at most this often where there are many markets. */
 const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
@@ -82,8 +83,13 @@ export function dispatch(state: CoreState, out: Effect[]): void {
     noteProbe(state, market, base);
   }
   const left: MarketState[] = [];
+  let isFull = false;
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market) || probes.has(market)) continue;
+    if (isFull && needsLane(state, market)) {
+      left.push(market);
+      continue;
+    }
     // Like an outage, a refused key gates what has met it, or was never armed; one probe at a time finds out.
     if (
       refused !== null &&
@@ -99,8 +105,25 @@ export function dispatch(state: CoreState, out: Effect[]): void {
       break;
     }
     left.push(market);
+    isFull ||= !mayTakePlace(state);
   }
   state.queue = left;
+}
+
+/** An ordinary renewal: where one found no lane, no other does. Among thousands that are due each one would look for it. */
+function needsLane(state: CoreState, { goal, timedOut, answerMs, belief }: MarketState): boolean {
+  const isQuick = (answerMs ?? 0) <= lanePatienceMs(state.answerMs);
+  return goal === 'guard' && !timedOut && isQuick && belief.writes.every(isSettled);
+}
+
+function isSettled({ status }: Attempt): boolean {
+  return status === 'confirmed' || status === 'unknown';
+}
+
+/** In a nonce window the oldest request may have to give its place to one that is more urgent. */
+function mayTakePlace(state: CoreState): boolean {
+  const oldest = state.attempts.find(({ status }) => status === 'open');
+  return oldest !== undefined && state.settings.nonce === 'window' && ageMs(state, oldest) >= LEAST_WAIT_MS;
 }
 
 /** Finds what is due and puts it in order. Among many markets an order is good for 25 ms, unless a clock was lost. */
@@ -207,10 +230,6 @@ function isDoneByItself(state: CoreState, market: MarketState): boolean {
   return market.reached;
 }
 
-function ageMs(state: CoreState, { at }: Attempt): number {
-  return state.now.monoMs - at.monoMs;
-}
-
 /** The market's last answer never came, or the oldest that is awaited is overdue: the connection may hang. */
 function isHung(state: CoreState, market: MarketState): boolean {
   if (market.timedOut) return true;
@@ -259,7 +278,7 @@ function hasLane(
     if (fresh || open.length < state.settings.connections) return true;
     const [oldest] = open;
     const slack = leftToSaveMs(state, market);
-    const waitMs = isSalvageable(state, market) ? Math.max(500, slack / 3) : LISTEN_MS;
+    const waitMs = isSalvageable(state, market) ? Math.max(LEAST_WAIT_MS, slack / 3) : LISTEN_MS;
     if (oldest === undefined || ageMs(state, oldest) < waitMs) return false;
     giveUp(oldest, out);
     return true;
@@ -306,22 +325,6 @@ function tokenAtMs(state: CoreState): number {
 /** The addresses that renewals may take: others than the first only where they serve the same account. */
 export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
   return settings.sameAccount ? bases : bases.slice(0, 1);
-}
-
-/**
- * Has this market itself met the outage: its last attempt failed, is awaited for too long, or finds no connection free?
- * Where requests go one after the other, one that waits for its turn has met nothing yet.
- */
-export function hasFailed(state: CoreState, market: MarketState): boolean {
-  if (market.streak > 0) return true;
-  if (state.settings.nonce === 'window' && state.now.monoMs - market.nextMs >= silentMs(state)) return true;
-  const [oldest] = onTheirWay(market);
-  return oldest !== undefined && (oldest.status === 'abandoned' || ageMs(state, oldest) >= silentMs(state));
-}
-
-/** A request that is unanswered for this long may have met a black hole. */
-export function silentMs(state: CoreState): number {
-  return Math.max(500, 8 * (state.answerMs ?? 100));
 }
 
 /** May renewals take it? One that stands in for the first is pinged well, too. */
@@ -377,20 +380,6 @@ function noteProbe(state: CoreState, market: MarketState, { outage }: BaseState)
   }
 }
 
-/** As often as the most urgent of those that wait for the probe by now would have tried by itself since the last one. */
-function gapToProbeMs(state: CoreState, probedMs: number): number {
-  if (probedMs === Number.NEGATIVE_INFINITY) return 0;
-  let leastMs = Number.POSITIVE_INFINITY;
-  for (const market of state.markets) {
-    if (isWanted(state, market) && isSalvageable(state, market) && hasFailed(state, market))
-      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
-  }
-  if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
-  const thenMs = leastMs + (state.now.monoMs - probedMs);
-  // Another market may be the one that is probed: its own renewal comes after the answer.
-  return lastChanceMs(state, thenMs, retryGapMs(thenMs), 4);
-}
-
 function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean): MarketState | null {
   let best: MarketState | null = null;
   let bestRank = Number.POSITIVE_INFINITY;
@@ -425,19 +414,6 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
     isDueNow && market === null ? state.now.monoMs + SHORTEST_GAP_MS : key.nextProbeMs,
   );
   return probe;
-}
-
-/** As often as the most urgent market would try by itself while there is something to save, and rarely after that. */
-export function gapToKeyProbeMs(state: CoreState): number {
-  let leastMs = Number.POSITIVE_INFINITY;
-  for (const market of state.markets) {
-    if (market.goal === 'guard' && isSalvageable(state, market))
-      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
-  }
-  if (leastMs < Number.POSITIVE_INFINITY) return retryGapMs(leastMs);
-  if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
-  const { refused, accepted } = state.key;
-  return probeGapMs(state.now.monoMs - (refused?.sinceMs ?? state.now.monoMs), accepted);
 }
 
 interface Sending {

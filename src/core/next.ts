@@ -1,10 +1,13 @@
 import { straysUntilMs } from './belief.ts';
 import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
+  ageMs,
   awakeMs,
   awakeSlackMs,
   type CoreState,
+  isWanted,
   type MarketState,
+  onTheirWay,
   openWrites,
   periodOf,
   slackMs,
@@ -178,4 +181,47 @@ export function isSalvageable(state: CoreState, market: MarketState): boolean {
 /** How long a request takes to reach the exchange: half of the answer time, but for an exchange that is slow to answer. */
 function travelMs({ answerMs }: CoreState): number {
   return Math.min((answerMs ?? 0) / 2, 500);
+}
+
+/**
+ * Has this market itself met the outage: its last attempt failed, is awaited for too long, or finds no connection free?
+ * Where requests go one after the other, one that waits for its turn has met nothing yet.
+ */
+export function hasFailed(state: CoreState, market: MarketState): boolean {
+  if (market.streak > 0) return true;
+  if (state.settings.nonce === 'window' && state.now.monoMs - market.nextMs >= silentMs(state)) return true;
+  const [oldest] = onTheirWay(market);
+  return oldest !== undefined && (oldest.status === 'abandoned' || ageMs(state, oldest) >= silentMs(state));
+}
+
+/** A request that is unanswered for this long may have met a black hole. */
+export function silentMs(state: CoreState): number {
+  return Math.max(500, 8 * (state.answerMs ?? 100));
+}
+
+/** As often as the most urgent of those that wait for the probe by now would have tried by itself since the last one. */
+export function gapToProbeMs(state: CoreState, probedMs: number): number {
+  if (probedMs === Number.NEGATIVE_INFINITY) return 0;
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const market of state.markets) {
+    if (isWanted(state, market) && isSalvageable(state, market) && hasFailed(state, market))
+      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
+  }
+  if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
+  const thenMs = leastMs + (state.now.monoMs - probedMs);
+  // Another market may be the one that is probed: its own renewal comes after the answer.
+  return lastChanceMs(state, thenMs, retryGapMs(thenMs), 4);
+}
+
+/** As often as the most urgent market would try by itself while there is something to save, and rarely after that. */
+export function gapToKeyProbeMs(state: CoreState): number {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const market of state.markets) {
+    if (market.goal === 'guard' && isSalvageable(state, market))
+      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
+  }
+  if (leastMs < Number.POSITIVE_INFINITY) return retryGapMs(leastMs);
+  if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
+  const { refused, accepted } = state.key;
+  return probeGapMs(state.now.monoMs - (refused?.sinceMs ?? state.now.monoMs), accepted);
 }

@@ -1,8 +1,8 @@
 import { believeApplied, believeDeleted, believeNotApplied, believeUnknown, isRepeated } from './belief.ts';
-import { gapToKeyProbeMs, giveUp, isOvertaken, silentMs } from './dispatch.ts';
+import { giveUp, isOvertaken } from './dispatch.ts';
 import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
 import { follow } from './goal.ts';
-import { askFor, schedule, UNPROTECTED_GAP_MS } from './next.ts';
+import { askFor, gapToKeyProbeMs, schedule, silentMs, UNPROTECTED_GAP_MS } from './next.ts';
 import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
   type Attempt,

@@ -305,6 +305,11 @@ export function momentOf(state: CoreState): Moment {
   };
 }
 
+/** How long ago the request was prepared. */
+export function ageMs(state: CoreState, { at }: Attempt): number {
+  return state.now.monoMs - at.monoMs;
+}
+
 /** May a timer of the market still fire, as far as is known at the last step? */
 export function mayFire(state: CoreState, { notAfterMs }: Belief): boolean {
   return notAfterMs !== null && notAfterMs > state.now.monoMs;
