@@ -15,11 +15,12 @@ describe('the clock of this host', () => {
     const before = clock.now();
     await sleep(150);
     const after = clock.now();
-    for (const name of ['monoMs', 'bootMs', 'wallMs'] as const) {
+    for (const name of ['monoMs', 'bootMs'] as const) {
       expect(after[name] - before[name]).toBeGreaterThan(120);
       expect(after[name] - before[name]).toBeLessThan(3000);
     }
-    expect(Math.abs(before.wallMs - Date.now())).toBeLessThan(5000);
+    // This host's own wall clock may be set meanwhile.
+    expect(Math.abs(clock.now().wallMs - Date.now())).toBeLessThan(1000);
   });
 
   test('shows at once that somebody set the wall clock, and that the others did not move with it', () => {
