@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { PLANTED, plant } from './planted.ts';
+import { PLANTED, type Planting, plant } from './planted.ts';
 import { WIDER } from './wider.ts';
 
 /** A planted bug that this many seeds do not show is one that the simulation would not find either. */
@@ -42,4 +42,13 @@ describe(`the simulation finds within ${SEEDS} seeds that`, { concurrent: true }
       }
     },
   );
+});
+
+it('every rule that `npm run rule-cost` takes out stands where it looks for it', () => {
+  const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+  const rules: readonly Planting[] = JSON.parse(read('test/simulation/rule-cost.json'));
+  const misplaced = rules.flatMap(({ edits }) =>
+    edits.filter(({ file, find }) => read(file).split(find).length !== 2),
+  );
+  expect(misplaced).toEqual([]);
 });

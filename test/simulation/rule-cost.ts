@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { type Planting, plant } from './planted.ts';
 
 /**
- * What rules of the core cost and give. The argument is a JSON file with a list of `{ name, edits: [{ file, find,
- * replace }] }`, each of which takes one rule out. Prints a row of a Markdown table for each: how many seeds break a
- * promise without it, the first of them, the requests without it beside those with it, and what `compare` loses.
+ * What rules of the core cost and give. `rule-cost.json` has a list of `{ name, edits: [{ file, find, replace }] }`, each
+ * of which takes one rule out. Prints a row of a Markdown table for each: how many seeds break a promise without it, the
+ * first promise, the requests without it beside those with it, and what `compare` loses. The arguments are the number of
+ * seeds and flags of `simulate`.
  */
-const [file = '', seeds = '300', ...flags] = process.argv.slice(2);
+const file = new URL('./rule-cost.json', import.meta.url);
+const [seeds = '300', ...flags] = process.argv.slice(2);
 const TIMEOUTS = [5, 15, 60, 600];
 
 interface Measured {
