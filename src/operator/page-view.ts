@@ -261,7 +261,6 @@ ${viewMarkets(status, look)}${viewRest(status, look)}</main>
 }
 
 const VIEWS = [
-  Markup,
   escapeHtml,
   html,
   viewBadge,
@@ -275,5 +274,7 @@ const VIEWS = [
 
 /** Everything that the browser needs to do the same: `viewPage(status, { ...look, say })`. */
 export const VIEW_SOURCE = [WORDS_SOURCE]
+  // A bundler may have made a class without a name of it.
+  .concat(`const Markup = ${String(Markup)};`)
   .concat(VIEWS.map(String), String(viewRest), String(viewPage))
   .join('\n');

@@ -447,8 +447,12 @@ export const WORDS = {
 } as const;
 export type Words = typeof WORDS;
 
-/** The words as source text for the browser, with `say` for all of them. */
-export const WORDS_SOURCE = `${Object.values(WORDS).map(String).join('\n')}\nconst say = { ${Object.keys(WORDS).join(', ')} };`;
+/** The words as source text for the browser, with `say` for all of them. A bundler may have given a function another name. */
+export const WORDS_SOURCE = `${Object.values(WORDS).map(String).join('\n')}\nconst say = { ${Object.entries(
+  WORDS,
+)
+  .map(([name, word]) => `${name}: ${word.name}`)
+  .join(', ')} };`;
 
 /** How a document is looked at that was made this moment. */
 export function lookAtOnce({ now }: Pick<StatusDocument, 'now'>): Look {
