@@ -30,8 +30,6 @@ import {
 
 /** Where nothing is left to save, an answer is waited for this long before its connection is given to another attempt. */
 const LISTEN_MS = 5000;
-/** And where something is left to save, this long at least. */
-const LEAST_WAIT_MS = 500;
 /** The order of what is due is made anew at most this often where there are many markets. */
 const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
@@ -74,7 +72,7 @@ function pressingUntil(state: CoreState, due: readonly MarketState[]): number {
 /** Writes what is due, the most urgent first, as far as lanes and tokens reach. */
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
-  order(state);
+  const isAnew = order(state);
   endLongLanes(state);
   const { refused } = state.key;
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
@@ -83,10 +81,10 @@ export function dispatch(state: CoreState, out: Effect[]): void {
     noteProbe(state, market, base);
   }
   const left: MarketState[] = [];
-  let isFull = false;
+  let oldestMs: number | null = null;
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market) || probes.has(market)) continue;
-    if (isFull && needsLane(state, market)) {
+    if (oldestMs !== null && findsNoLane(state, market, oldestMs)) {
       left.push(market);
       continue;
     }
@@ -99,38 +97,49 @@ export function dispatch(state: CoreState, out: Effect[]): void {
     const base = routeFor(state, market);
     if (base === null) continue;
     if (send(state, market, base, false, out)) continue;
-    if (tokens(state) < 1) {
-      // Nobody goes past a bucket that is empty.
+    // Nobody goes past a bucket that is empty; and where thousands wait for lanes, nobody is looked for at each answer.
+    if (tokens(state) < 1 || !isAnew) {
       left.push(...state.queue.slice(place));
       break;
     }
     left.push(market);
-    isFull ||= !mayTakePlace(state);
+    oldestMs ??= ageOfOldestMs(state);
   }
   state.queue = left;
 }
 
-/** An ordinary renewal: where one found no lane, no other does. Among thousands that are due each one would look for it. */
-function needsLane(state: CoreState, { goal, timedOut, answerMs, belief }: MarketState): boolean {
-  const isQuick = (answerMs ?? 0) <= lanePatienceMs(state.answerMs);
-  return goal === 'guard' && !timedOut && isQuick && belief.writes.every(isSettled);
+/**
+ * An ordinary renewal: where one found no lane, no other does, unless the oldest request, which is awaited for `oldestMs`,
+ * gives way to it. Among thousands that are due each one would look for itself, which stops the loop.
+ */
+function findsNoLane(state: CoreState, market: MarketState, oldestMs: number): boolean {
+  if (market.goal !== 'guard' || market.timedOut || !market.belief.writes.every(isSettled)) return false;
+  if (state.settings.nonce === 'window') return oldestMs < takesPlaceAfterMs(state, market);
+  return (market.answerMs ?? 0) <= lanePatienceMs(state.answerMs);
 }
 
 function isSettled({ status }: Attempt): boolean {
   return status === 'confirmed' || status === 'unknown';
 }
 
-/** In a nonce window the oldest request may have to give its place to one that is more urgent. */
-function mayTakePlace(state: CoreState): boolean {
+function ageOfOldestMs(state: CoreState): number {
   const oldest = state.attempts.find(({ status }) => status === 'open');
-  return oldest !== undefined && state.settings.nonce === 'window' && ageMs(state, oldest) >= LEAST_WAIT_MS;
+  return oldest === undefined ? Number.POSITIVE_INFINITY : ageMs(state, oldest);
 }
 
-/** Finds what is due and puts it in order. Among many markets an order is good for 25 ms, unless a clock was lost. */
-function order(state: CoreState): void {
+/** In a nonce window a market that finds no connection takes that of the oldest request once that is so old. */
+function takesPlaceAfterMs(state: CoreState, market: MarketState): number {
+  return isSalvageable(state, market) ? Math.max(500, leftToSaveMs(state, market) / 3) : LISTEN_MS;
+}
+
+/**
+ * Finds what is due and puts it in order. Among many markets an order is good for 25 ms, unless a clock was lost. True
+ * where it was made anew.
+ */
+function order(state: CoreState): boolean {
   const { monoMs } = state.now;
   const isFresh = state.queue.length > 0 && state.markets.length > MANY_MARKETS;
-  if (isFresh && monoMs < state.orderedMs + COALESCE_MS) return;
+  if (isFresh && monoMs < state.orderedMs + COALESCE_MS) return false;
   state.orderedMs = monoMs;
   state.nextDueMs = Number.POSITIVE_INFINITY;
   const due: MarketState[] = [];
@@ -139,10 +148,11 @@ function order(state: CoreState): void {
     else due.push(market);
   }
   state.queue = due;
-  if (due.length < 2) return;
+  if (due.length < 2) return true;
   const untilMs = pressingUntil(state, due);
   const ranks = new Map(due.map((market) => [market, rankOf(state, market, untilMs)]));
   due.sort((one, other) => (ranks.get(one) ?? 0) - (ranks.get(other) ?? 0) || one.index - other.index);
+  return true;
 }
 
 function isDue(state: CoreState, { nextMs }: MarketState): boolean {
@@ -277,9 +287,7 @@ function hasLane(
   if (state.settings.nonce === 'window' && state.key.accepted) {
     if (fresh || open.length < state.settings.connections) return true;
     const [oldest] = open;
-    const slack = leftToSaveMs(state, market);
-    const waitMs = isSalvageable(state, market) ? Math.max(LEAST_WAIT_MS, slack / 3) : LISTEN_MS;
-    if (oldest === undefined || ageMs(state, oldest) < waitMs) return false;
+    if (oldest === undefined || ageMs(state, oldest) < takesPlaceAfterMs(state, market)) return false;
     giveUp(oldest, out);
     return true;
   }
