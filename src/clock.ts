@@ -10,12 +10,12 @@ const MOST_READINGS = 5;
 
 /**
  * The kernel tells the uptime in hundredths of a second; where `/proc/uptime` is hidden, Node falls back to whole ones.
- * By so much it may be later than it says, and what lies within that is no sign of a suspend.
+ * One reading in a hundred is whole by chance: a second one, two hundredths later, tells.
  */
-function withinUptime(aheadMs: number, uptimeSeconds: number, monoMs: number): number {
-  const leastMs = uptimeSeconds * 1000 - monoMs;
-  const resolutionMs = Number.isInteger(uptimeSeconds) ? 1000 : 10;
-  return Math.min(Math.max(aheadMs, leastMs), leastMs + resolutionMs);
+function uptimeResolutionMs(): number {
+  if (!Number.isInteger(uptime())) return 10;
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 25);
+  return Number.isInteger(uptime()) ? 1000 : 10;
 }
 
 /** A process that is stopped between two readings would take that for a step of a clock: it reads them again. */
@@ -29,6 +29,7 @@ function readTogether() {
 
 /** The real clock of this host. The only place that reads time or starts timers. */
 export function createSystemClock(): Clock {
+  const resolutionMs = uptimeResolutionMs();
   let readAtMs = Number.NEGATIVE_INFINITY;
   let bootAheadMs = Number.POSITIVE_INFINITY;
   let wallAheadMs = 0;
@@ -42,7 +43,9 @@ export function createSystemClock(): Clock {
         ({ monoMs, wallMs } = read);
         readAtMs = monoMs;
         wallAheadMs = wallMs - monoMs;
-        bootAheadMs = withinUptime(bootAheadMs, read.uptimeSeconds, monoMs);
+        // The uptime may be later than it says by its resolution: what lies within that is no sign of a suspend.
+        const leastMs = read.uptimeSeconds * 1000 - monoMs;
+        bootAheadMs = Math.min(Math.max(bootAheadMs, leastMs), leastMs + resolutionMs);
       }
       return { monoMs, bootMs: monoMs + bootAheadMs, wallMs };
     },

@@ -90,6 +90,24 @@ describe('the clock of this host', () => {
     }
   });
 
+  test('an uptime that is a whole second by chance is known as exactly as any other', () => {
+    const real = os.uptime.bind(os);
+    let whole = true;
+    const spy = vi.spyOn(os, 'uptime').mockImplementation(() => {
+      const seconds = whole ? Math.floor(real()) : real();
+      whole = false;
+      return seconds;
+    });
+    syncBuiltinESMExports();
+    try {
+      const { bootMs } = createSystemClock().now();
+      expect(Math.abs(bootMs - real() * 1000)).toBeLessThan(100);
+    } finally {
+      spy.mockRestore();
+      syncBuiltinESMExports();
+    }
+  });
+
   test('calls once, not in the call itself and not before its time', async () => {
     const clock = createSystemClock();
     const begunMs = clock.now().monoMs;
