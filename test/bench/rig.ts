@@ -36,8 +36,8 @@ const ENDING = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
 /** Gives `work` a rig. Whichever way that ends, by a signal as well, no process and no file of it stays behind. */
 export async function withRig<T>(work: (rig: Rig) => Promise<T>): Promise<T> {
-  const directory = mkdtempSync(join(tmpdir(), 'killswitchd-bench-'));
   const building = new AbortController();
+  let directory = '';
   const clear = async () => {
     building.abort();
     await endAll();
@@ -49,6 +49,8 @@ export async function withRig<T>(work: (rig: Rig) => Promise<T>): Promise<T> {
     void clear().then(() => process.removeAllListeners(signal) && process.kill(process.pid, signal));
   };
   for (const signal of ENDING) process.on(signal, end);
+  // Only now is there somebody who removes it.
+  directory = mkdtempSync(join(tmpdir(), 'killswitchd-bench-'));
   try {
     return await work(await createRig(directory, building.signal));
   } finally {
