@@ -59,11 +59,13 @@ export type { CallOptions } from '../exchange/call.ts';
 export type { Client, OrderHistoryOptions } from '../exchange/client.ts';
 export {
   ApiError,
+  type ApiErrorOptions,
   ArgumentError,
   type ClientError,
   CredentialError,
   ERROR_CODES,
   isClientError,
+  type Lookup,
   NetworkError,
   NonceError,
   NotFoundError,

@@ -31,8 +31,8 @@ export function startSimulator(options: SimulatorOptions = {}): Promise<Simulate
 
 export { encodePayload, signPayload } from '../exchange/sign.ts';
 export type { Profile, Reply } from '../simulator/answer.ts';
-export type { EventLog, ExchangeEvent } from '../simulator/event-log.ts';
-export type { ActiveFault, Fault } from '../simulator/faults.ts';
+export type { EventBody, EventLog, ExchangeEvent, Journal } from '../simulator/event-log.ts';
+export type { ActiveFault, Fault, FaultKind } from '../simulator/faults.ts';
 export type {
   Amounts,
   Asset,
@@ -54,10 +54,12 @@ export {
 } from '../simulator/simulated-exchange.ts';
 export type {
   ExchangeRequest,
+  Headers,
   KillSwitchTimer,
   OrderRequest,
+  Permission,
   RateLimit,
   RestingOrder,
   Rounding,
 } from '../simulator/state.ts';
-export type { JournalledRequest } from '../simulator/traffic.ts';
+export type { JournalledRequest, RequestBody } from '../simulator/traffic.ts';
