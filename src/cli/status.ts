@@ -7,6 +7,7 @@ import {
   runsDown,
   sayCancelled,
   sayCount,
+  sayProblem,
   sayRemaining,
   saySeconds,
   sayTime,
@@ -334,7 +335,7 @@ function leftOf(market: MarketStatus, seen: StatusDocument): string {
 
 /** What somebody must know of this market beyond its figures. */
 function noteOf(market: MarketStatus, now: number): string {
-  const { hold, leaving, lastProblem, firesBy } = market;
+  const { hold, leaving, firesBy } = market;
   const held =
     hold === null
       ? ''
@@ -343,7 +344,7 @@ function noteOf(market: MarketStatus, now: number): string {
     runsDown(market, now) ? `orders are cancelled by ${sayTime(firesBy ?? now, now)}` : '',
     leaving ? 'no longer configured' : '',
     held,
-    lastProblem ?? '',
+    sayProblem(market, now),
   ];
   return notes.filter((note) => note !== '').join('; ');
 }

@@ -60,6 +60,8 @@ export interface MarketSnapshot {
   readonly failureStreak: number;
   readonly lapses: number;
   readonly lastProblem: string | null;
+  /** When a market that the exchange refuses is tried again, Unix milliseconds; null where it refuses none. */
+  readonly retryWallMs: number | null;
   /** What a stop with the configured policy would do with this market's timer now, as a sentence. */
   readonly onStop: string;
   /** The promise for this market, see `promise.ts`. */
@@ -187,6 +189,10 @@ function describeMarket(view: View, market: MarketState): MarketSnapshot {
     failureStreak: market.streak,
     lapses: stats.lapses,
     lastProblem: market.refused?.detail ?? market.lastProblem ?? market.altered,
+    retryWallMs:
+      market.refused === null || market.nextMs === Number.POSITIVE_INFINITY
+        ? null
+        : now.wallMs + market.nextMs - now.monoMs,
     get onStop() {
       return describeStop(state, market, firesInMs > 0);
     },

@@ -59,17 +59,18 @@ function viewSlack(history: readonly number[]): Markup {
 
 /** One market. */
 function viewMarket(market: MarketStatus, cancelled: Cancelled | undefined, look: Look): Markup {
-  const { state, failureStreak, lastProblem, lapses } = market;
+  const { state, failureStreak, lapses } = market;
   const down = look.say.runsDown(market, look.now);
   const tone = look.gone !== null ? 'idle' : down || cancelled !== undefined ? 'bad' : look.say.toneOf(state);
   const [remaining, label] = look.say.sayRemaining(market, look);
   // The exchange may round a second away, so that a timer is surely armed for one less than its timeout.
   const full = market.timeoutSeconds - 1;
   const left = Math.max(0, (market.guaranteedSeconds ?? 0) - look.elapsedSeconds);
+  const last = look.say.sayProblem(look.gone === null ? market : { ...market, retryAt: null }, look.now);
   const problem =
-    lastProblem === null || state === 'armed'
+    last === '' || state === 'armed'
       ? ''
-      : (failureStreak > 1 ? `${failureStreak} failures in a row, the last: ` : '') + lastProblem;
+      : (failureStreak > 1 ? `${failureStreak} failures in a row, the last: ` : '') + last;
   const said = (text: string): Markup | string => (text === '' ? '' : html`<p class="said">${text}</p>`);
   const number = (what: string, value: string): Markup => html`<div><dt>${what}</dt><dd>${value}</dd></div>`;
   const answer = market.lastAnswerSeconds === null ? '–' : look.say.saySeconds(market.lastAnswerSeconds);

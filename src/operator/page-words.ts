@@ -410,6 +410,13 @@ export function sayNote({ hold, leaving }: MarketStatus, now: number): string {
   return [notes[hold?.why ?? 'none'], left].filter((note) => note !== '').join(' ');
 }
 
+/** What the last attempt came to, and when the next one is made of a market that the exchange refuses. */
+export function sayProblem({ lastProblem, retryAt }: MarketStatus, now: number): string {
+  // A daemon of an earlier version does not say when.
+  const again = retryAt == null || retryAt <= now ? '' : `; tried again at ${sayTime(retryAt, now)}`;
+  return lastProblem === null ? '' : `${lastProblem}${again}`;
+}
+
 /** The place of a market among all, the worst first. */
 export function rankOf(market: MarketStatus, isCancelled: boolean, now: number): number {
   const order = ['expired', 'rejected', 'cancelled', 'suspended', 'retrying', 'arming', 'paused', 'disarmed'];
@@ -443,6 +450,7 @@ export const WORDS = {
   summarise,
   sayRemaining,
   sayNote,
+  sayProblem,
   rankOf,
 } as const;
 export type Words = typeof WORDS;

@@ -102,6 +102,7 @@ function describeMarket(market: MarketSnapshot) {
     failureStreak: market.failureStreak,
     lapses: market.lapses,
     lastProblem: market.lastProblem,
+    retryAt: toSecondsOrNull(market.retryWallMs),
     onStop: market.onStop,
     promise: market.promise,
   };

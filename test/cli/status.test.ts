@@ -96,6 +96,13 @@ describe('status', () => {
         lastSlackRatio: null,
         leaving: true,
       },
+      {
+        market: 'OLD_USDT',
+        state: 'rejected',
+        guaranteedMs: null,
+        lastProblem: 'HTTP 422',
+        retryWallMs: inMs(40_000),
+      },
     ] as const;
     const bases = [
       { url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'ECONNREFUSED', outage: true },
@@ -109,13 +116,15 @@ describe('status', () => {
       '  a third',
       '  and 2 more reasons',
       'Exchange http://127.0.0.1:1: outage: ECONNREFUSED',
-      '4 markets: 1 expired, 1 paused, 1 disarmed, 1 arming',
+      '5 markets: 1 expired, 1 paused, 1 disarmed, 1 arming, 1 rejected',
     ]);
     expect(lineOf(out, 'BTC_USDT')).toBe('BTC_USDT expired 0 s 60 s 6 s 87 % main 2 1 HTTP 503');
     expect(lineOf(out, 'ETH_USDT')).toMatch(/^ETH_USDT paused – /);
     expect(lineOf(out, 'ETH_USDT')).toContain(`paused until ${sayTime(inMs(540_000) / 1000)}`);
     expect(lineOf(out, 'SOL_USDT')).toMatch(/tripped until it is armed$/);
     expect(lineOf(out, 'XRP_USDT')).toBe('XRP_USDT arming – 60 s 6 s - quiet 0 1 no longer configured');
+    const again = sayTime(inMs(40_000) / 1000);
+    expect(lineOf(out, 'OLD_USDT')).toMatch(new RegExp(`HTTP 422; tried again at ${again}$`));
   });
 
   it('shows the worst of ten thousand markets first and says how many it leaves out', async () => {

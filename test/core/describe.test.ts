@@ -91,11 +91,21 @@ describe('a market', () => {
     expect(first(driver)).toMatchObject({ state: 'armed', failureStreak: 0 });
   });
 
-  test('is rejected while the exchange refuses it, with its words', () => {
+  test('is rejected while the exchange refuses it, with its words and the time of the next attempt', () => {
     const driver = createDriver();
     driver.tick();
-    driver.settle(driver.takeOne(), NO_MARKET);
-    expect(first(driver)).toMatchObject({ state: 'rejected', lastProblem: 'Market is not available.' });
+    const write = driver.takeOne();
+    driver.settle(write, NO_MARKET);
+    const retryWallMs = SERVER_EPOCH * 1000 + write.atMs + 60_000;
+    expect(first(driver)).toMatchObject({
+      state: 'rejected',
+      lastProblem: 'Market is not available.',
+      retryWallMs,
+    });
+    driver.live(30_000, 20);
+    expect(first(driver).retryWallMs).toBe(retryWallMs);
+    driver.live(31_000);
+    expect(first(driver)).toMatchObject({ state: 'armed', retryWallMs: null });
   });
 
   test('is rejected while the exchange refuses the key and nothing was ever armed', () => {

@@ -184,6 +184,15 @@ describe('the status page', () => {
     );
   });
 
+  test('a market that is refused says when it is tried again, until that time or the daemon is gone', () => {
+    const problem = { lastProblem: 'HTTP 422: unknown', retryWallMs: (NOW + 40) * 1000 };
+    const markets = [sampleMarket({ state: 'rejected', ...problem })];
+    const said = `HTTP 422: unknown; tried again at ${sayTime(NOW + 40)}`;
+    expect(look({ markets }).text).toContain(said);
+    for (const then of [{ now: NOW + 41 }, { gone: 'lost' } as const])
+      expect(look({ markets }, {}, then).text).not.toContain('tried again');
+  });
+
   test('in an outage nothing is green at the top, and what may stand is not called none', () => {
     const bases = [
       { url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'HTTP 503', outage: true },

@@ -30,6 +30,7 @@ export function sampleMarket(changes: Partial<MarketSnapshot> = {}): MarketSnaps
     failureStreak: 0,
     lapses: 0,
     lastProblem: null,
+    retryWallMs: null,
     onStop: 'deletes the timer: the orders stay',
     promise: ['An outage of the exchange shorter than 52 s cancels nothing.'],
     ...changes,
