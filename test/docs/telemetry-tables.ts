@@ -1,8 +1,10 @@
 import { FAILURE_REASONS } from '../../src/core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
+import type { Instant } from '../../src/core/time.ts';
 import { MARKET_STATES } from '../../src/core/view.ts';
 import { REFUSALS } from '../../src/operator/control-sources.ts';
-import { describeNotice } from '../../src/telemetry/events.ts';
+import type { Clock } from '../../src/ports.ts';
+import { describeNotice, type EventLine } from '../../src/telemetry/events.ts';
 import {
   BOT_STATES,
   declareFamilies,
@@ -11,9 +13,10 @@ import {
   REMOVALS,
   STALL_KINDS,
 } from '../../src/telemetry/families.ts';
+import { createLog } from '../../src/telemetry/log.ts';
 import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
-import { describeOperation } from '../../src/telemetry/operations.ts';
-import { EVERY_NOTICE, EVERY_OPERATION, OTHER_NOTICES } from '../telemetry/every-notice.ts';
+import { createOperations } from '../../src/telemetry/operations.ts';
+import { EVERY_NOTICE, OTHER_NOTICES } from '../telemetry/every-notice.ts';
 import { code, table } from './markdown.ts';
 
 interface Family {
@@ -131,7 +134,7 @@ function eventTable(): string {
     ...[...Object.values(EVERY_NOTICE), ...OTHER_NOTICES].map((notice) =>
       describeNotice(notice, context, now),
     ),
-    ...Object.values(EVERY_OPERATION).map((operation) => describeOperation(operation, now)),
+    ...linesOfOperations(now),
   ];
   const rows = new Map<string, readonly string[]>();
   for (const { event, level, msg } of lines) {
@@ -142,4 +145,38 @@ function eventTable(): string {
     ['Event', 'Level', 'Example'],
     [...rows.values()].toSorted(([one = ''], [other = '']) => (one < other ? -1 : one > other ? 1 : 0)),
   );
+}
+
+/** One line of each operation, as the recent events are given it. */
+function linesOfOperations(now: Instant): EventLine[] {
+  const lines: EventLine[] = [];
+  const clock: Clock = { now: () => now, after: () => () => {} };
+  const operations = createOperations({
+    clock,
+    log: createLog({
+      level: 'info',
+      format: 'json',
+      clock,
+      write: (bytes, done) => setImmediate(() => done(null, bytes.length)),
+    }),
+    metrics: { reloadSucceeded() {}, reloadFailed() {}, controlRefused: (reason) => reason },
+    recent: { add: (line) => lines.push(line) },
+  });
+  operations.commanded({
+    command: 'disarm',
+    markets: ['BTC_USDT'],
+    reason: 'maintenance',
+    sender: 'killswitchd (uid 0, pid 7)',
+    via: 'unix:/run/control.sock, open to uid 0',
+  });
+  operations.reloadApplied('signal', 'c0ffee00c0ffee00');
+  operations.reloadUnchanged('command', 'c0ffee00c0ffee00');
+  operations.reloadRejected('signal', [
+    'killswitchd.yaml:3: markets[0].timeoutSeconds: found 4; allowed are whole seconds from 5 to 600',
+  ]);
+  operations.acknowledged(['BTC_USDT']);
+  operations.controlListening('unix:/run/killswitchd/control.sock');
+  operations.controlRefused('foreign_origin');
+  operations.setLogLevel('debug', now.wallMs + 600_000);
+  return lines;
 }

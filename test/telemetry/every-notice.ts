@@ -1,5 +1,4 @@
 import type { Notice } from '../../src/core/notice.ts';
-import type { Operation } from '../../src/telemetry/operations.ts';
 
 type Kind = Notice['kind'];
 
@@ -114,34 +113,3 @@ export const OTHER_NOTICES: readonly Notice[] = [
   { ...EVERY_NOTICE.bot, state: 'alive', firesByWallMs: null },
   { ...EVERY_NOTICE.pinged, ok: true, latencyMs: 20, reason: null, detail: '' },
 ];
-
-/** One operation of every kind; the type makes a new kind an error here. */
-export const EVERY_OPERATION: { readonly [K in Operation['kind']]: Extract<Operation, { kind: K }> } = {
-  'operator-command': {
-    kind: 'operator-command',
-    command: 'disarm',
-    markets: ['BTC_USDT'],
-    reason: 'maintenance',
-    sender: 'killswitchd (uid 0, pid 7)',
-    via: 'unix:/run/control.sock, open to uid 0',
-  },
-  'reload-applied': { kind: 'reload-applied', trigger: 'signal', hash: 'c0ffee00c0ffee00' },
-  'reload-unchanged': { kind: 'reload-unchanged', trigger: 'command', hash: 'c0ffee00c0ffee00' },
-  'reload-rejected': {
-    kind: 'reload-rejected',
-    trigger: 'signal',
-    problems: [
-      'killswitchd.yaml:3: markets[0].timeoutSeconds: found 4; allowed are whole seconds from 5 to 600',
-    ],
-    again: false,
-  },
-  'cancellation-acknowledged': { kind: 'cancellation-acknowledged', markets: [market] },
-  'control-listening': { kind: 'control-listening', address: 'unix:/run/killswitchd/control.sock' },
-  'control-refused': { kind: 'control-refused', reason: 'foreign_origin', more: 3 },
-  'log-level-changed': {
-    kind: 'log-level-changed',
-    from: 'info',
-    to: 'debug',
-    untilWallMs: 1_795_000_600_000,
-  },
-};
