@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import type { Secret } from '../config/secrets.ts';
-import { createPoster } from '../daemon/notifying.ts';
+import { createPoster } from '../daemon/asking.ts';
 import { formatMessage, sayPosted, wasTaken } from '../telemetry/notifications.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT } from './edge.ts';

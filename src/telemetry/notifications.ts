@@ -2,9 +2,10 @@ import Bottleneck from 'bottleneck';
 import pRetry, { AbortError } from 'p-retry';
 import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
-import type { Cancel, Clock, Observer } from '../ports.ts';
+import type { Cancel, Clock, EventLevel, Observer } from '../ports.ts';
 import { isoTime } from '../util/date.ts';
-import { describeNotice, type EventContext, type EventLevel, listed } from './events.ts';
+import { describeNotice, type EventContext, listed } from './events.ts';
+import type { Log } from './log.ts';
 
 export const NOTIFY_FORMATS = ['json', 'slack', 'telegram'] as const;
 export const NOTIFY_WHATS = ['message', 'ping'] as const;
@@ -238,5 +239,103 @@ function createPace(clock: Clock) {
       return limiter.schedule(job);
     },
     stop: () => void limiter.stop({ dropWaitingJobs: true }),
+  };
+}
+
+/** The section `notify` of the configuration in force. */
+export interface NotifySettings {
+  readonly format: NotifyFormat;
+  readonly name: string;
+  readonly url: SecretUrl | null;
+  readonly pingUrl: SecretUrl | null;
+  readonly pingEverySeconds: number;
+}
+
+interface SecretUrl {
+  readonly reveal: () => string;
+}
+
+/** Posts a body as JSON, or asks for the address where there is none. Never rejects. */
+export type Post = (
+  url: SecretUrl,
+  body: string | null,
+  withinMs: number,
+  signal?: AbortSignal,
+) => Promise<Posted>;
+
+export interface Poster {
+  readonly post: Post;
+  readonly close: () => Promise<void>;
+}
+
+const PING_MS = 10_000;
+const FIRST_PING_MS = 5000;
+const CLOSE_MS = 2000;
+
+/** Tells people over HTTP what happens, and a dead man's switch that all is well. */
+export function createNotifying(options: {
+  readonly clock: Clock;
+  readonly bases: readonly string[];
+  readonly notify: NotifySettings;
+  readonly log: Pick<Log, 'logger'>;
+  /** A way to post for messages, and another one for pings: no slow receiver holds the other up. */
+  readonly messages: Poster;
+  readonly pings: Poster;
+  /** An attempt failed. */
+  readonly onFailure: (what: NotifyWhat) => void;
+}) {
+  const { clock, bases, log, messages, pings, onFailure } = options;
+  let { notify } = options;
+  const problems = { notification: '', ping: '' };
+  /** Says a problem once, and that it is over. */
+  const tell = (what: keyof typeof problems, problem: string | null) => {
+    const before = problems[what];
+    problems[what] = problem ?? '';
+    if (problem !== null && problem !== before)
+      log.logger.warn({ event: `${what}-failed` }, `A ${what} was not delivered: ${problem}.`);
+    if (problem === null && before !== '')
+      log.logger.info({ event: `${what}-delivered` }, `A ${what} was delivered again.`);
+  };
+  const notifications = createNotifications({
+    clock,
+    context: { bases },
+    async post(message: Message, withinMs, signal) {
+      if (notify.url === null) return { status: 204 };
+      const body = formatMessage(message, notify.format, notify.name);
+      const posted = await messages.post(notify.url, body, withinMs, signal);
+      if (!wasTaken(posted)) onFailure('message');
+      return posted;
+    },
+    isOn: () => notify.url !== null,
+    onProblem: (problem) => tell('notification', problem),
+  });
+  let over = false;
+  let cancelPing: Cancel = () => undefined;
+  const pingAfter = (delayMs: number, isWell: () => boolean): void => {
+    cancelPing = clock.after(delayMs, () => {
+      pingAfter(notify.pingEverySeconds * 1000, isWell);
+      if (notify.pingUrl === null || !isWell()) return;
+      void pings.post(notify.pingUrl, null, PING_MS).then((posted) => {
+        if (over) return;
+        if (!wasTaken(posted)) onFailure('ping');
+        tell('ping', wasTaken(posted) ? null : sayPosted(posted));
+      });
+    });
+  };
+  return {
+    observe: notifications.observe,
+    /** Puts the section of a new configuration in force. */
+    follow(next: NotifySettings): void {
+      notify = next;
+    },
+    /** Pings while `isWell` says so. */
+    start: (isWell: () => boolean) => pingAfter(FIRST_PING_MS, isWell),
+    /** Posts what waits, and ends; within 2 s. */
+    async close(): Promise<void> {
+      over = true;
+      cancelPing();
+      await notifications.close(CLOSE_MS);
+      await Promise.all([messages.close(), pings.close()]);
+    },
   };
 }

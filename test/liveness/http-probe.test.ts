@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import { openHttpProber } from '../../src/daemon/evidence.ts';
+import { openHttpProber } from '../../src/daemon/asking.ts';
 import { createHttpEvidence, type ProbeAnswer } from '../../src/liveness/http.ts';
 import { createReal } from './real.ts';
 import { startProcess, until } from './started.ts';

@@ -1,0 +1,112 @@
+import { createTransport } from '../exchange/transport.ts';
+import type { WireResult } from '../exchange/wire.ts';
+import type { Prober } from '../liveness/http.ts';
+import type { Cancel, Clock } from '../ports.ts';
+import type { Posted, Poster } from '../telemetry/notifications.ts';
+
+interface Question {
+  readonly url: string;
+  /** Posted as JSON; null asks with GET. */
+  readonly body: string | null;
+  readonly withinMs: number;
+  /** Only the status matters: an answer counts once 64 KiB of it have come. */
+  readonly dropsBody: boolean;
+}
+
+/**
+ * Asks one address at a time over one connection, which is opened anew after anything but a whole answer. It has its own
+ * wire: no connection and no lookup of a name is shared with renewals, or with another asker. Redirects are answers like
+ * any other and are not followed.
+ */
+function createAsker(clock: Clock) {
+  let open: { readonly origin: string; readonly wire: ReturnType<typeof createTransport> } | null = null;
+  const wireTo = (origin: string) => {
+    if (open?.origin !== origin) {
+      void open?.wire.close();
+      open = { origin, wire: createTransport({ clock, bases: [origin], connections: 1 }) };
+    }
+    return open.wire;
+  };
+  return {
+    /** Calls `done` exactly once, never synchronously. The returned function gives up. */
+    ask({ url, body, withinMs, dropsBody }: Question, done: (result: WireResult) => void): Cancel {
+      const { origin, pathname, search } = new URL(url);
+      const request = {
+        base: origin,
+        method: body === null ? 'GET' : 'POST',
+        path: pathname + search,
+        headers: {
+          accept: '*/*',
+          'user-agent': 'killswitchd',
+          ...(body === null ? {} : { 'content-type': 'application/json' }),
+        },
+        body,
+        fresh: false,
+        mayWrite: () => true,
+        dropsBody,
+      } as const;
+      const giveUp = wireTo(origin).send(request, (result) => {
+        cancelDeadline();
+        done(result);
+      });
+      const cancelDeadline = clock.after(withinMs, giveUp);
+      return giveUp;
+    },
+    close: () => open?.wire.close() ?? Promise.resolve(),
+  };
+}
+
+/** Asks a bot's URL again and again. The answer must have ended within the time given, or have brought 64 KiB. */
+export function openHttpProber(clock: Clock, url: string): Prober {
+  const asker = createAsker(clock);
+  let isOpen = true;
+  return {
+    probe(timeoutMs, done) {
+      asker.ask({ url, body: null, withinMs: timeoutMs, dropsBody: true }, (result) => {
+        if (!isOpen) return;
+        if (result.kind === 'response') return done({ kind: 'answered', status: result.status });
+        const late = `no whole answer within ${timeoutMs} ms`;
+        return done({ kind: 'failed', detail: result.reason === 'timeout' ? late : result.detail });
+      });
+    },
+    close() {
+      isOpen = false;
+      void asker.close();
+    },
+  };
+}
+
+/** Posts messages and pings. Never rejects. */
+export function createPoster(clock: Clock): Poster {
+  const asker = createAsker(clock);
+  return {
+    post: (url, body, withinMs, signal) =>
+      new Promise((resolve) => {
+        const giveUp = asker.ask(
+          { url: url.reveal(), body, withinMs, dropsBody: body !== null },
+          (result) => {
+            signal?.removeEventListener('abort', giveUp);
+            resolve(describe(result, withinMs));
+          },
+        );
+        signal?.addEventListener('abort', giveUp, { once: true });
+      }),
+    close: asker.close,
+  };
+}
+
+/** What healthchecks.io answers, with a 200, to a ping that it does not take: `OK (not found)`, `OK (rate limited)`. */
+const NOT_TAKEN = /^OK \([a-z -]{1,40}\)$/;
+
+/** The details of a failure may name the address: only its kind is told. */
+function describe(result: WireResult, withinMs: number): Posted {
+  const { status } = result;
+  if (result.kind === 'response') {
+    const said = result.body.toString('latin1').trim();
+    return NOT_TAKEN.test(said) ? { failed: `HTTP ${status} ${said}` } : { status: result.status };
+  }
+  // A ping whose answer is a long page was taken all the same.
+  if (status !== undefined) return { status };
+  const late = `no answer within ${(withinMs / 1000).toFixed(0)} s`;
+  return { failed: result.reason === 'timeout' ? late : `no answer (${result.reason})` };
+}
