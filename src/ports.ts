@@ -67,3 +67,46 @@ export interface Evidence {
 
 /** Told everything that happened. Must not throw and must not block: a slow observer delays renewals. */
 export type Observer = (notice: Notice, now: Instant) => void;
+
+/** What tells a beat from a copy of an older one. Both are the bot's own and optional. */
+export interface BeatProof {
+  /** Changes when the bot starts anew; at most 64 characters. */
+  readonly session: string | null;
+  /** Rises with every beat of a session. */
+  readonly seq: number | null;
+}
+
+/** Whether a bot's word counted; `why` tells what was wrong with it where it did not. */
+export type Heard = { readonly counted: true } | { readonly counted: false; readonly why: string };
+
+/** Where a listener binds. `text` is the address as one string, in one form for one address. */
+export type ListenAddress =
+  | { readonly kind: 'tcp'; readonly text: string; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly text: string; readonly path: string };
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'fatal'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+export type EventLevel = Exclude<LogLevel, 'fatal'>;
+
+/** An event as the status page and the status document show it. */
+export interface RecentEvent {
+  /** Unix milliseconds. */
+  readonly atWallMs: number;
+  readonly level: EventLevel;
+  readonly event: string;
+  readonly market: string | null;
+  readonly text: string;
+}
+
+/** A command, who sent it and why: what an audit asks for. */
+export interface Commanded {
+  readonly command: string;
+  /** Null for all of them, and for commands that are not for markets. */
+  readonly markets: readonly string[] | null;
+  /** As the operator wrote it. */
+  readonly reason: string | null;
+  /** What the sender says of itself. Nobody checks it: Node cannot ask a socket for the user and process at its other end. */
+  readonly sender: string | null;
+  /** The listener, and who can use it: that is sure. */
+  readonly via: string;
+}

@@ -1,8 +1,9 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { type Checked, checkControlListen, checkWebListen, type ListenAddress } from '../config/addresses.ts';
+import { type Checked, checkControlListen, checkWebListen } from '../config/addresses.ts';
 import { describe } from '../config/problem.ts';
+import type { ListenAddress } from '../ports.ts';
 import { CommandError, type Edge, EXIT } from './edge.ts';
 
 /** What the command line says about where the daemon is, as it was written. */

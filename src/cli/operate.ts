@@ -2,9 +2,8 @@ import { Argument, type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { describe } from '../config/problem.ts';
 import type { CommandName } from '../core/events.ts';
-import { LOG_LEVELS } from '../operator/control-sources.ts';
 import { sayCount } from '../operator/page-words.ts';
-import type { Clock } from '../ports.ts';
+import { type Clock, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
 import {

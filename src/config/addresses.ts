@@ -1,4 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import type { ListenAddress } from '../ports.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { suggest } from '../util/nearest.ts';
 import { fillInBot } from './config.ts';
@@ -8,11 +9,6 @@ export type Checked<T> =
   | { readonly kind: 'ok'; readonly value: T }
   /** `text` says what was found, what is allowed and what was probably meant. */
   | { readonly kind: 'wrong'; readonly text: string };
-
-/** Where a listener binds. `text` is the address as one string, in one form for one address. */
-export type ListenAddress =
-  | { readonly kind: 'tcp'; readonly text: string; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly text: string; readonly path: string };
 
 /**
  * A base address as its origin, without a trailing slash: https, or http to loopback (with `allowPlainHttp` to any

@@ -1,7 +1,7 @@
 import type { CoreSettings, OrderType } from '../core/events.ts';
 import { carriedPerSecond as carriedAt, planCadence, seconds } from '../core/promise.ts';
+import type { ListenAddress } from '../ports.ts';
 import { hashText } from '../util/hash.ts';
-import type { ListenAddress } from './addresses.ts';
 import { DEFAULT_BOT, type FileValues } from './schema.ts';
 import type { Secret, Secrets, Shard } from './secrets.ts';
 

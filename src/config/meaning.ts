@@ -1,4 +1,5 @@
 import { carriedPerSecond, planCadence } from '../core/promise.ts';
+import type { ListenAddress } from '../ports.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { suggest } from '../util/nearest.ts';
 import {
@@ -8,7 +9,6 @@ import {
   checkLivenessUrl,
   checkWebListen,
   isPlainAndRemote,
-  type ListenAddress,
   warningOfPlainHttp,
 } from './addresses.ts';
 import {

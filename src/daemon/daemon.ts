@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { botsOf, type Config, ownerOf } from '../config/config.ts';
 import { type LoadedConfig, type LoadOptions, loadConfig } from '../config/load.ts';
 import { readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
@@ -5,16 +6,17 @@ import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
 import { type Beats, createBeats } from '../liveness/beats.ts';
 import { type LookAtProcess, lastWord } from '../liveness/process.ts';
+import { startControl } from '../operator/control.ts';
 import type { ControlSources, ReloadReport } from '../operator/control-sources.ts';
+import { startWeb, type WebOptions } from '../operator/web.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 import type { Write } from '../telemetry/sink.ts';
-import { createSupervision, type Supervision } from '../telemetry/systemd.ts';
+import { createSupervision } from '../telemetry/systemd.ts';
 import { VERSION } from '../version.ts';
 import { createBotEvidence } from './evidence.ts';
 import { createGuard, createSecrets } from './guard.ts';
-import { openListeners } from './listeners.ts';
 import { createFilesAnswer, createHandover, createReloading } from './reloading.ts';
 import { createTelling, introduce, type Telling } from './telling.ts';
 
@@ -97,24 +99,22 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const { keeper } = guard;
   const { snapshot } = keeper;
-  const supervision = createSupervision({ ...options, summary: keeper.summary, log });
-  const service = createService(options, { files, telling, guard, hide: secrets.hide, supervision });
+  const service = createService(options, { files, telling, guard, hide: secrets.hide });
+  const { supervision } = service;
   const closeExchange = async () => {
     await guard.close();
     await embedded?.close();
   };
   const lists = { recentEvents: recent.list, cancellations: cancellations.list };
   const pages = { ...lists, snapshot, metrics, version: VERSION, clock };
-  const listeners = await openListeners(config, pages, service.control, secrets, log).catch(
-    async (error: unknown) => {
-      await closeExchange();
-      await log.flush(FLUSH_MS);
-      throw error;
-    },
-  );
+  const listeners = await openListeners(config, pages, service.control, log).catch(async (error: unknown) => {
+    await closeExchange();
+    await log.flush(FLUSH_MS);
+    throw error;
+  });
   introduce(loaded, log, { bases, addresses: listeners.web, ownsBot });
   for (const address of listeners.control) operations.controlListening(address);
-  keeper.onTurn(supervision.turned);
+  if (supervision !== null) keeper.onTurn(supervision.turned);
   keeper.onWake(metrics.wokeUp);
   keeper.start();
   const stopService = service.start();
@@ -130,13 +130,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     reload: () => service.reloading.reload('signal', 0),
     async stop(why, policy) {
       service.reloading.stop();
-      supervision.stopping();
+      supervision?.stopping();
       service.handover.end();
       const left = await keeper.stop(policy ?? service.config().shutdown.policy, why);
       known = left;
       stopService();
       const close = async () => {
-        await Promise.all([listeners.close(), closeExchange(), supervision.stopped(left), notifying.close()]);
+        const told = supervision?.stopped(left);
+        await Promise.all([listeners.close(), closeExchange(), told, notifying.close()]);
         await log.flush(FLUSH_MS);
       };
       await Promise.race([close(), new Promise<void>((resolve) => void clock.after(CLOSE_MS, resolve))]);
@@ -175,13 +176,15 @@ interface Parts {
   readonly telling: Telling;
   readonly guard: ReturnType<typeof createGuard>;
   readonly hide: (text: string) => string;
-  readonly supervision: Supervision;
 }
 
 /** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
-function createService({ clock, loaded, lookAtProcess }: DaemonOptions, parts: Parts) {
-  const { files, telling, guard } = parts;
+function createService({ clock, loaded, lookAtProcess, manager }: DaemonOptions, parts: Parts) {
+  const { files, telling, guard, hide } = parts;
+  const { log } = telling;
   const { keeper } = guard;
+  const supervision =
+    manager === null ? null : createSupervision({ manager, clock, summary: keeper.summary, log });
   let inForce = loaded.config;
   let bots: readonly string[] = botsOf(inForce.fleet);
   const config = () => inForce;
@@ -190,8 +193,8 @@ function createService({ clock, loaded, lookAtProcess }: DaemonOptions, parts: P
   const reloading = createReloading({
     clock,
     keeper,
-    hide: parts.hide,
-    supervision: parts.supervision,
+    hide,
+    supervision,
     filesAnswer: () => files.answer(inForce),
     load: files.load,
     operations: telling.operations,
@@ -223,12 +226,16 @@ function createService({ clock, loaded, lookAtProcess }: DaemonOptions, parts: P
             for (const bot of botsOf(guarded())) keeper.hear(bot, lastWord(code), 0);
           },
         };
+  const controlled = { config, guarded, bots: () => bots, beats, reloading };
+  /** The bearer token of the control listener; null where none is configured. */
+  const token = () => inForce.control.token?.reveal() ?? null;
   return {
     config,
+    supervision,
     reloading,
     handover,
     child,
-    control: controlOf(clock, keeper, telling, { config, guarded, bots: () => bots, beats, reloading }),
+    control: { token, hide, sources: controlOf(clock, keeper, telling, controlled) },
     start() {
       telling.notifying.start(() => keeper.snapshot().ready);
       const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear), reloading.watch()];
@@ -292,5 +299,66 @@ function controlOf(
     setLogLevel: (level, forMs) => levels.set(level, forMs),
     onCommand: (command) => operations.commanded(command),
     onRefused: (reason) => operations.controlRefused(reason),
+  };
+}
+
+/** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
+const RESERVED = 192;
+/** No listener uses more connections than this. */
+const MOST_USED = 256;
+
+/** How many files and connections the system lets this process open; null where it does not tell. */
+function descriptorLimit(): number | null {
+  try {
+    const limit = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+    return limit === undefined ? null : Number(limit);
+  } catch {
+    return null;
+  }
+}
+
+/** The connections that each listener may have, so that renewals never want for a descriptor; no bound where all is well. */
+function connectionsPerListener(limit: number | null, { web, control, fleet }: Config): number | undefined {
+  const listeners = web.listen.length + control.listen.length;
+  if (limit === null || listeners === 0) return undefined;
+  // A bot with a URL has a connection, and one that is being opened.
+  const each = Math.floor((limit - RESERVED - 2 * botsOf(fleet).length) / listeners);
+  return each >= MOST_USED ? undefined : Math.max(2, each);
+}
+
+/** Opens the read-only listeners, then those that change state. Rejects where one cannot be bound; then none is open. */
+async function openListeners(
+  config: Config,
+  pages: Omit<WebOptions, 'listen'>,
+  commands: ReturnType<typeof createService>['control'],
+  { logger }: Log,
+) {
+  const limit = descriptorLimit();
+  const most = connectionsPerListener(limit, config);
+  if (most !== undefined) {
+    logger.warn(
+      { event: 'few-descriptors', limit, most },
+      `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
+    );
+  }
+  const capped = most === undefined ? {} : { mostConnections: most };
+  const web = await startWeb({ ...pages, ...capped, listen: config.web.listen });
+  const { listen, access } = config.control;
+  const { status } = web;
+  const sources = { ...commands.sources, status };
+  const options = { ...capped, ...commands, listen, access, sources };
+  const control = await startControl(options).catch(async (error: unknown) => {
+    await web.close();
+    throw error;
+  });
+  return {
+    /** Where the status page is. */
+    web: web.addresses,
+    /** Where beats and commands are taken. */
+    control: control.addresses,
+    async close(): Promise<void> {
+      await control.close();
+      await web.close();
+    },
   };
 }

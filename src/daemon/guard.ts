@@ -18,11 +18,9 @@ export function createSecrets(config: Config) {
   let credentials = reveal(config.secrets);
   let others = revealOthers(config);
   /** Everything that must not show up anywhere. */
-  const all = (): readonly string[] => [credentials.secret, credentials.key, ...others.all];
+  const all = (): readonly string[] => [credentials.secret, credentials.key, ...others];
   return {
     credentials: () => credentials,
-    /** The bearer token of the control listener; null where none is configured. */
-    token: () => others.token,
     all,
     /** A text for the world: a secret that somebody wrote where it does not belong is blotted out of it. */
     hide: (text: string) => hideSecrets(text, all()),
@@ -44,12 +42,13 @@ function reveal({ apiKey, apiSecret }: Config['secrets']) {
   return { key: apiKey.reveal(), secret: apiSecret.reveal() };
 }
 
-function revealOthers({ control, notify }: Config) {
-  const token = control.token?.reveal() ?? null;
+/** The token of the control listener, and all but the host of the addresses of `notify`. */
+function revealOthers({ control, notify }: Config): readonly string[] {
   const urls = [notify.url, notify.pingUrl].flatMap((url) => (url === null ? [] : [new URL(url.reveal())]));
-  // What is secret of an address is all but its host.
-  const parts = urls.flatMap(({ href, pathname, search }) => [href, pathname + search, pathname]);
-  return { token, all: [...(token === null ? [] : [token]), ...parts] };
+  return [
+    ...(control.token === null ? [] : [control.token.reveal()]),
+    ...urls.flatMap(({ href, pathname, search }) => [href, pathname + search, pathname]),
+  ];
 }
 
 export interface GuardOptions {

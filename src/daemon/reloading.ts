@@ -14,7 +14,7 @@ import type { Supervision } from '../telemetry/systemd.ts';
 export interface ReloadingOptions {
   readonly clock: Clock;
   readonly operations: Operations;
-  readonly supervision: Pick<Supervision, 'reloading' | 'reloaded'>;
+  readonly supervision: Pick<Supervision, 'reloading' | 'reloaded'> | null;
   /** The configuration in force. */
   readonly config: () => Config;
   /** SHA-256 of the bytes of the file that the first configuration was read from, in hex; null without one. */
@@ -95,10 +95,10 @@ export function createReloading(options: ReloadingOptions) {
       });
       return fresh;
     }
-    supervision.reloading();
+    supervision?.reloading();
     underWay = run(trigger).finally(() => {
       underWay = null;
-      supervision.reloaded();
+      supervision?.reloaded();
     });
     return underWay;
   }

@@ -11,19 +11,13 @@ import type { CoreSettings } from '../core/events.ts';
 import { describePromise, planCadence } from '../core/promise.ts';
 import { createCancellations } from '../operator/cancellations.ts';
 import { REFUSALS } from '../operator/control-sources.ts';
-import type { Cancel, Clock, Observer } from '../ports.ts';
-import {
-  createLog,
-  createRecentEvents,
-  type Log,
-  type LogLevel,
-  type LogOptions,
-  tellNotices,
-} from '../telemetry/log.ts';
+import type { Cancel, Clock, LogLevel, Observer } from '../ports.ts';
+import { createLog, createRecentEvents, type Log, type LogOptions, tellNotices } from '../telemetry/log.ts';
 import { createMetrics, type Metered } from '../telemetry/metrics.ts';
+import { createNotifying } from '../telemetry/notifications.ts';
 import { createOperations, type Operations } from '../telemetry/operations.ts';
 import { REVISION, VERSION } from '../version.ts';
-import { createNotifying } from './notifying.ts';
+import { createPoster } from './asking.ts';
 import { hashOf } from './reloading.ts';
 
 /** Everything by which the daemon tells the world what happens. */
@@ -63,6 +57,8 @@ export function createTelling(
     bases,
     notify: config.notify,
     log,
+    messages: createPoster(clock),
+    pings: createPoster(clock),
     onFailure: (what) => metrics.notifyFailed(what),
   });
   const observers: readonly Observer[] = [

@@ -1,14 +1,5 @@
 import type { BotWord, CoreSettings } from '../core/events.ts';
-import type { Evidence, Hear } from '../ports.ts';
-
-/** What tells a beat from a copy of an older one. Both are the bot's own and optional. */
-export interface BeatProof {
-  readonly session: string | null;
-  readonly seq: number | null;
-}
-
-/** Whether a bot's word counted; `why` tells what was wrong with it where it did not. */
-export type Heard = { readonly counted: true } | { readonly counted: false; readonly why: string };
+import type { BeatProof, Evidence, Hear, Heard } from '../ports.ts';
 
 export interface BeatsOptions {
   readonly mode: CoreSettings['liveness']['mode'];

@@ -1,18 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
-import type { Snapshot } from '../core/view.ts';
+import type { MarketSnapshot, Snapshot } from '../core/view.ts';
+import { type Commanded, LOG_LEVELS, type LogLevel } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import {
-  type Commanded,
   ControlRefusal,
   type ControlSources,
   describeFound,
   errorBody,
-  LOG_LEVELS,
-  type LogLevel,
   listNames,
 } from './control-sources.ts';
-import { createViews, describeFiring, type Views } from './control-view.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { createSender } from './share.ts';
 
@@ -98,14 +95,10 @@ export interface RouteTools {
   readonly begin: (request: FastifyRequest) => boolean;
 }
 
-/** Everything that can be asked. One of these serves all listeners. */
-export interface ControlRoutes {
-  /** The allowed method of each path. */
-  readonly methods: ReadonlyMap<string, 'GET' | 'POST'>;
-  add(app: FastifyInstance, tools: RouteTools): void;
-}
+export type ControlRoutes = ReturnType<typeof createRoutes>;
 
-export function createRoutes(sources: ControlSources): ControlRoutes {
+/** Everything that can be asked. One of these serves all listeners. */
+export function createRoutes(sources: ControlSources) {
   const routes = listRoutes(sources, createViews(sources));
   const send = createSender(sources.clock);
   let underWay = 0;
@@ -144,8 +137,9 @@ export function createRoutes(sources: ControlSources): ControlRoutes {
     };
   };
   return {
+    /** The allowed method of each path. */
     methods: new Map(routes.map(({ path, method }) => [path, method])),
-    add(app, tools) {
+    add(app: FastifyInstance, tools: RouteTools): void {
       for (const route of routes) {
         const { path, method, keys, needs = [], ofBot = false } = route;
         const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
@@ -389,4 +383,115 @@ function chooseMarkets(
       ? `which is not configured; configured: ${listNames(configured)}${didYouMean(stranger, configured)}`
       : `which belongs to shard ${shard.index} of ${shard.count}, counted from 0: ask that daemon`;
   throw new ControlRefusal('unknown_market', `markets: found ${describeFound(stranger)}, ${why}`);
+}
+
+/** What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. */
+interface BotView {
+  readonly armed: boolean;
+  readonly markets: Readonly<Record<string, object>>;
+  readonly marketsOmitted?: number;
+}
+
+/** More of a bot's markets are counted and not listed; those that are not armed come first then. */
+const MOST_LISTED = 200;
+/** Beats that arrive within this share a snapshot: one of ten thousand markets takes milliseconds. */
+const FRESH_MS = 25;
+
+interface Seen {
+  readonly snapshot: Snapshot;
+  readonly revision: number;
+  /** Unix milliseconds, right before the snapshot was taken. */
+  readonly wallMs: number;
+  readonly untilMs: number;
+  /** How old it gets at most. */
+  readonly agesMs: number;
+  readonly marketsOf: Partial<Record<string, MarketSnapshot[]>>;
+  readonly views: Map<string, BotView>;
+}
+
+type Views = ReturnType<typeof createViews>;
+
+/** Shares one snapshot for 25 ms, unless a command, a reload or a stop made it untrue before. */
+function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' | 'revision'>) {
+  const { clock } = sources;
+  let seen: Seen | null = null;
+  function look(): Seen {
+    const { monoMs: startMs, wallMs } = clock.now();
+    const revision = sources.revision();
+    if (seen !== null && startMs < seen.untilMs && revision === seen.revision) return seen;
+    const snapshot = sources.snapshot();
+    const marketsOf = Object.groupBy(
+      snapshot.markets.filter(({ leaving }) => !leaving),
+      ({ bot }) => bot,
+    );
+    const untilMs = clock.now().monoMs + FRESH_MS;
+    const agesMs = untilMs - startMs;
+    const own: Seen = { snapshot, revision, wallMs, untilMs, agesMs, marketsOf, views: new Map() };
+    seen = own;
+    // Not kept in memory until the next beat.
+    clock.after(FRESH_MS, () => {
+      if (seen === own) seen = null;
+    });
+    return own;
+  }
+  return {
+    snapshot: (): Snapshot => look().snapshot,
+    markets: (bot: string): readonly MarketSnapshot[] => look().marketsOf[bot] ?? [],
+    /** A bot's markets as its beats are told of them. */
+    bot(bot: string): BotView {
+      const found = look();
+      const view = found.views.get(bot) ?? describeBot(found.marketsOf[bot] ?? [], found);
+      found.views.set(bot, view);
+      return view;
+    },
+    /** Ends the sharing: something was done since, and the reply must show it. */
+    forget(): void {
+      seen = null;
+    },
+  };
+}
+
+/** Takes off of every timer how old the snapshot may get: a beat must not promise a bot too much. */
+function describeBot(markets: readonly MarketSnapshot[], { snapshot, wallMs, agesMs }: Seen): BotView {
+  const isArmed = ({ state, guaranteedMs }: MarketSnapshot): boolean =>
+    snapshot.phase === 'running' &&
+    (state === 'armed' || state === 'retrying') &&
+    (guaranteedMs ?? 0) > agesMs;
+  const [safe, unsafe]: [MarketSnapshot[], MarketSnapshot[]] = [[], []];
+  for (const market of markets) (isArmed(market) ? safe : unsafe).push(market);
+  const omitted = Math.max(0, markets.length - MOST_LISTED);
+  const listed = (omitted === 0 ? markets : [...unsafe, ...safe].slice(0, MOST_LISTED)).map((market) => {
+    const { guaranteedMs } = market;
+    const leftMs = guaranteedMs === null ? null : Math.max(0, guaranteedMs - agesMs);
+    const described = {
+      state: market.state,
+      armed: isArmed(market),
+      expiresInSeconds: leftMs === null ? null : Math.floor(leftMs / 100) / 10,
+      expiresAt: leftMs === null || leftMs === 0 ? null : toSeconds(wallMs + (guaranteedMs ?? 0)),
+    };
+    return [market.market, described] as const;
+  });
+  return {
+    armed: markets.length > 0 && unsafe.length === 0,
+    markets: Object.fromEntries(listed),
+    ...(omitted === 0 ? {} : { marketsOmitted: omitted }),
+  };
+}
+
+/** By when the timers of a bot that failed fire: what its reply says of each market. */
+function describeFiring(markets: readonly MarketSnapshot[], nowWallMs: number): object {
+  const entries = markets.slice(0, MOST_LISTED).map(({ market, state, firesByWallMs }) => {
+    const leftMs = firesByWallMs === null ? null : Math.max(0, firesByWallMs - nowWallMs);
+    const firesInSeconds = leftMs === null ? null : Math.ceil(leftMs / 100) / 10;
+    return [
+      market,
+      { state, firesInSeconds, firesBy: firesByWallMs === null ? null : toSeconds(firesByWallMs) },
+    ];
+  });
+  const omitted = markets.length - entries.length;
+  return { markets: Object.fromEntries(entries), ...(omitted > 0 ? { marketsOmitted: omitted } : {}) };
+}
+
+function toSeconds(wallMs: number): number {
+  return Math.round(wallMs) / 1000;
 }

@@ -1,17 +1,6 @@
 import type { BotWord, OperatorCommand, Progress } from '../core/events.ts';
 import type { Snapshot } from '../core/view.ts';
-import type { Clock } from '../ports.ts';
-
-/** What tells a beat from a copy of an older one. Both are the bot's own and optional. */
-export interface BeatProof {
-  /** Changes when the bot starts anew; at most 64 characters. */
-  readonly session: string | null;
-  /** Rises with every beat of a session. */
-  readonly seq: number | null;
-}
-
-/** Whether a bot's word counted; `why` tells what was wrong with it where it did not. */
-export type Heard = { readonly counted: true } | { readonly counted: false; readonly why: string };
+import type { BeatProof, Clock, Commanded, Heard, LogLevel } from '../ports.ts';
 
 export type ReloadReport =
   | { readonly kind: 'unchanged' }
@@ -26,22 +15,6 @@ export type ReloadReport =
     }
   /** Nothing was changed. One sentence per mistake, as `check-config` says it. */
   | { readonly kind: 'rejected'; readonly problems: readonly string[] };
-
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'fatal'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
-
-/** A command, who sent it and why: what an audit asks for. */
-export interface Commanded {
-  readonly command: string;
-  /** Null for all of them, and for commands that are not for markets. */
-  readonly markets: readonly string[] | null;
-  /** As the operator wrote it. */
-  readonly reason: string | null;
-  /** What the sender says of itself. Nobody checks it: Node cannot ask a socket for the user and process at its other end. */
-  readonly sender: string | null;
-  /** The listener, and who can use it: that is sure. */
-  readonly via: string;
-}
 
 /** Everything that the control listener can bring about. */
 export interface ControlSources {

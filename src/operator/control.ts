@@ -2,11 +2,12 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { type IncomingHttpHeaders, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { ListenAddress } from '../ports.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { type ControlRoutes, createRoutes, describeMistake } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, describeFound, errorBody } from './control-sources.ts';
-import { codeOf, type ListenAddress, limitConnections, listenError, urlOf } from './listen.ts';
+import { codeOf, limitConnections, listenError, urlOf } from './listen.ts';
 import { placeSocket, type SocketAccess, type SocketFile } from './socket.ts';
 
 export interface ControlOptions {
@@ -106,7 +107,8 @@ function createListener(
   address: ListenAddress,
   openTo: () => string,
 ): FastifyInstance {
-  const { sources, token } = options;
+  const { sources } = options;
+  const checkSender = createSenderCheck(address, options.token);
   const arrivals = new WeakMap<FastifyRequest, number>();
   const talks = new WeakMap<Socket, Talk>();
   const talkOf = (socket: Socket): Talk => {
@@ -117,9 +119,6 @@ function createListener(
   const refuse = refuser(options);
   const app = fastify({
     ...LIMITS,
-    ajv: {
-      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, verbose: true },
-    },
     schemaErrorFormatter: describeMistake,
     clientErrorHandler: (error, socket) =>
       endTalk(talkOf(socket as Socket), socket as Socket, error, sources),
@@ -140,7 +139,10 @@ function createListener(
       const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
       throw new ControlRefusal('too_many_requests', text);
     }
-    letIn(request, reply, address, token);
+    // Whoever is not let in keeps no connection: there are too few to give to strangers.
+    void reply.header('connection', 'close');
+    checkSender(request.headers);
+    void reply.removeHeader('connection');
     checkPath(request, routes.methods);
     void reply.headers(HEADERS);
     return undefined;
@@ -158,7 +160,7 @@ function createListener(
     via: ({ raw: { socket } }) =>
       address.kind === 'unix'
         ? `${address.text}, open to ${openTo()}`
-        : `http from ${socket.remoteAddress}:${socket.remotePort}${token() === null ? '' : ', with the token'}`,
+        : `http from ${socket.remoteAddress}:${socket.remotePort}${options.token() === null ? '' : ', with the token'}`,
     begin({ raw: { socket } }) {
       const talk = talkOf(socket);
       if (talk.broken) return false;
@@ -167,18 +169,6 @@ function createListener(
     },
   });
   return app;
-}
-
-/** Whoever is not let in keeps no connection: there are too few to give to strangers. Throws `ControlRefusal`. */
-function letIn(
-  { headers }: FastifyRequest,
-  reply: FastifyReply,
-  address: ListenAddress,
-  token: () => string | null,
-): void {
-  void reply.header('connection', 'close');
-  checkSender(headers, address, token);
-  void reply.removeHeader('connection');
 }
 
 /** Answers a request with what was wrong about it. */
@@ -198,6 +188,7 @@ const badPath = () =>
 // A listener wakes the process whenever it looks for slow connections, also where there are none.
 const LIMITS = {
   logger: false,
+  ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, verbose: true } },
   forceCloseConnections: true,
   bodyLimit: BODY_BYTES,
   requestTimeout: RECEIVE_MS,
@@ -263,24 +254,27 @@ const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
  * Keeps out who reaches the listener without having been meant to. A web page in a browser of this host may send requests
  * to loopback: it cannot hide its origin, and one that gave its own name the address 127.0.0.1 cannot hide that name. An
  * address that other hosts reach has names that nobody knows here: there the token decides alone, and it is always asked
- * for. Throws `ControlRefusal`.
+ * for. What is returned throws `ControlRefusal`.
  */
-function checkSender(headers: IncomingHttpHeaders, address: ListenAddress, token: () => string | null): void {
-  const site = headers['sec-fetch-site'];
-  if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
-    const text = 'requests of web pages are refused: this one carries Origin or Sec-Fetch-Site';
-    throw new ControlRefusal('foreign_origin', text);
-  }
-  // The permissions of the file decide who may use a Unix socket.
-  if (address.kind === 'unix') return;
-  const local = isLoopback(address.host);
-  const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '');
-  if (local && (name === undefined || ![...LOCAL_NAMES, address.host.toLowerCase()].includes(name))) {
-    const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
-    throw new ControlRefusal('wrong_host', text);
-  }
-  const wanted = token();
-  if (wanted !== null || !local) checkToken(headers.authorization, wanted);
+function createSenderCheck(address: ListenAddress, token: () => string | null) {
+  const host = address.kind === 'unix' ? null : address.host.toLowerCase();
+  const isLocal = host === null || isLoopback(host);
+  return (headers: IncomingHttpHeaders): void => {
+    const site = headers['sec-fetch-site'];
+    if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
+      const text = 'requests of web pages are refused: this one carries Origin or Sec-Fetch-Site';
+      throw new ControlRefusal('foreign_origin', text);
+    }
+    // The permissions of the file decide who may use a Unix socket.
+    if (host === null) return;
+    const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '');
+    if (isLocal && (name === undefined || ![...LOCAL_NAMES, host].includes(name))) {
+      const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
+      throw new ControlRefusal('wrong_host', text);
+    }
+    const wanted = token();
+    if (wanted !== null || !isLocal) checkToken(headers.authorization, wanted);
+  };
 }
 
 /** Without a token nothing fits. */

@@ -2,11 +2,6 @@ import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Clock } from '../ports.ts';
 
-/** Where a listener is bound, as the configuration has read it: a Unix socket, or an address. */
-export type ListenAddress =
-  | { readonly kind: 'unix'; readonly text: string; readonly path: string }
-  | { readonly kind: 'tcp'; readonly text: string; readonly host: string; readonly port: number };
-
 type ListenerName = 'web' | 'control';
 
 /** A listener could not be opened. The message names the address, the cause and what to do. */

@@ -7,19 +7,9 @@ import {
   type MarketSnapshot,
   type Snapshot,
 } from '../core/view.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock, RecentEvent } from '../ports.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createBreather } from './share.ts';
-
-/** Something that happened, as the listener is given it. */
-export interface RecentEvent {
-  /** Unix milliseconds. */
-  readonly atWallMs: number;
-  readonly level: 'error' | 'warn' | 'info' | 'debug';
-  readonly event: string;
-  readonly market: string | null;
-  readonly text: string;
-}
 
 /** What the status document is made of: what a market says is as it stands when its line is written. */
 export interface StatusInput {

@@ -1,9 +1,8 @@
 import { type Firing, isFailedDelete, type LeftArmed, type Notice, type Suspension } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
+import type { EventLevel } from '../ports.ts';
 import { isoTime } from '../util/date.ts';
-
-export type EventLevel = 'error' | 'warn' | 'info' | 'debug';
 
 /** What the sentences need besides the notice. */
 export interface EventContext {

@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { FAILURE_REASONS } from '../core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, type Notice, SUSPENSIONS } from '../core/notice.ts';
 import type { BotSnapshot, MarketSnapshot, Snapshot } from '../core/view.ts';
-import { LOG_LEVELS } from './log.ts';
+import { LOG_LEVELS } from '../ports.ts';
 import { NOTIFY_WHATS } from './notifications.ts';
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

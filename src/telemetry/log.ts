@@ -1,13 +1,12 @@
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
-import type { Clock, Observer } from '../ports.ts';
+import type { Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
 import { isoTime, timeOfDay } from '../util/date.ts';
 import { hideSecrets, REDACTED } from '../util/redact.ts';
 import {
   describeLeft,
   describeNotice,
   type EventContext,
-  type EventLevel,
   type EventLine,
   levelOf,
   listed,
@@ -16,9 +15,6 @@ import { createSink, openShared, openStdout, type Sink, type Write } from './sin
 
 export const LOG_FORMATS = ['auto', 'json', 'journal', 'text'] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
-
 /** The priorities of syslog by pino's level numbers, as journald reads them off the start of a line. */
 const JOURNAL_PRIORITY: Readonly<Record<number, string>> = { 60: '<2>', 50: '<3>', 40: '<4>', 30: '<6>' };
 const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR  ', 40: 'warning  ' };
@@ -187,16 +183,6 @@ function errorFields(error: Error, depth: number): Record<string, unknown> {
   const code = 'code' in error && typeof error.code === 'string' ? { code: error.code } : {};
   const under = cause === undefined ? {} : { cause: hideField('', cause, depth + 1) };
   return { name, message, stack, ...code, ...under };
-}
-
-/** An event as the status page and the status document show it. */
-export interface RecentEvent {
-  /** Unix milliseconds. */
-  readonly atWallMs: number;
-  readonly level: EventLevel;
-  readonly event: string;
-  readonly market: string | null;
-  readonly text: string;
 }
 
 export interface RecentEvents {

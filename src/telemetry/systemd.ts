@@ -18,8 +18,7 @@ export interface Supervision {
 }
 
 export interface SupervisionOptions {
-  /** Null where nobody supervises. */
-  readonly manager: ServiceManager | null;
+  readonly manager: ServiceManager;
   readonly clock: Clock;
   readonly summary: () => Summary;
   readonly log: Pick<Log, 'logger'>;
@@ -38,21 +37,12 @@ const LONGEST_REASON = 160;
 /** How long the end of the process waits for a manager that is slow to take the last word. */
 const LAST_WORD_MS = 2000;
 
-const SILENT: Supervision = {
-  turned() {},
-  reloading() {},
-  reloaded() {},
-  stopping() {},
-  stopped: () => Promise.resolve(),
-};
-
 /**
  * `READY=1` with the first step of the keeper: the configuration is right, the listeners are bound, and the loop turns.
  * What is armed stands in the status line, and a bot asks for its own markets: an exchange that is away holds up no host.
  * `WATCHDOG=1` from the keeper's own steps; and more time, step by step, while a stop goes on.
  */
 export function createSupervision({ manager, clock, summary, log }: SupervisionOptions): Supervision {
-  if (manager === null) return SILENT;
   const everyMs = Math.min(
     TELL_EVERY_MS,
     (manager.watchdogMs ?? Number.POSITIVE_INFINITY) / PINGS_PER_WATCHDOG,
@@ -63,7 +53,7 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
   let warned = false;
 
   function tell(lines: readonly string[], status: string): void {
-    manager?.tell([...lines, `STATUS=${oneLine(status)}`].join('\n'), (problem) => {
+    manager.tell([...lines, `STATUS=${oneLine(status)}`].join('\n'), (problem) => {
       if (warned) return;
       warned = true;
       log.logger.warn({ event: 'notify-failed' }, `The service manager cannot be told: ${problem}.`);

@@ -1,8 +1,8 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { createRoutes } from '../../src/operator/control-routes.ts';
 import { ControlRefusal, REFUSALS } from '../../src/operator/control-sources.ts';
-import { addRoutes, type Pages } from '../../src/operator/routes.ts';
 import { describeStatus } from '../../src/operator/status.ts';
+import { addRoutes, type Pages } from '../../src/operator/web.ts';
 import { createSpy } from '../operator/control-fixture.ts';
 import { sampleSnapshot } from '../operator/sample-snapshot.ts';
 import { headOf, type Schema } from './openapi-exchange.ts';

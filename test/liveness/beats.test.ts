@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type BeatProof, createBeats } from '../../src/liveness/beats.ts';
+import { createBeats } from '../../src/liveness/beats.ts';
+import type { BeatProof } from '../../src/ports.ts';
 
 /** What was passed on, as `bot word agoMs`. */
 function listening(

@@ -7,7 +7,7 @@ import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { type Control, startControl } from '../../src/operator/control.ts';
 import type { ControlSources } from '../../src/operator/control-sources.ts';
-import type { ListenAddress } from '../../src/operator/listen.ts';
+import type { ListenAddress } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 export const clock = createSystemClock();

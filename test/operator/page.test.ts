@@ -8,7 +8,8 @@ import { PAGE_POLICY, PAGE_STYLE, renderPage } from '../../src/operator/page.ts'
 import { PAGE_SCRIPT } from '../../src/operator/page-script.ts';
 import { VIEW_SOURCE, viewPage } from '../../src/operator/page-view.ts';
 import { type Look, sayTime, WORDS } from '../../src/operator/page-words.ts';
-import { describeStatus, type RecentEvent, type StatusDocument } from '../../src/operator/status.ts';
+import { describeStatus, type StatusDocument } from '../../src/operator/status.ts';
+import type { RecentEvent } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 const NOW = 1_795_000_010;

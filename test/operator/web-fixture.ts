@@ -3,9 +3,8 @@ import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
-import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';
-import type { Clock } from '../../src/ports.ts';
+import type { Clock, RecentEvent } from '../../src/ports.ts';
 import { addressOf } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 

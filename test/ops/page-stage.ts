@@ -2,8 +2,8 @@ import { onTestFinished } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { BaseSnapshot, BotSnapshot, MarketSnapshot, Snapshot } from '../../src/core/view.ts';
 import type { Cancellation } from '../../src/operator/cancellations.ts';
-import type { RecentEvent } from '../../src/operator/status.ts';
 import { startWeb, type Web } from '../../src/operator/web.ts';
+import type { RecentEvent } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 
 /** One market of the play. Its timer runs down in real time and is renewed each period while `renews`. */
