@@ -5,8 +5,10 @@ import {
   type Comparison,
   compareAt,
   OUTAGE_KINDS,
+  PRODUCTION_RULE,
   type Survival,
 } from './compare.ts';
+import type { Rule } from './rules.ts';
 
 const PHASES = 12;
 const LIVES = 8;
@@ -15,30 +17,35 @@ const LINE_WIDTH = 98;
 
 /** The renewal rules of other clients and that of this daemon through the same simulated outages, as a table or JSON. */
 export function compareCommand(
-  flags: Pick<CompareOptions, 'samples' | 'seed' | 'roundTripMs'> & { readonly json: boolean },
+  flags: Pick<CompareOptions, 'samples' | 'seed' | 'roundTripMs'> & {
+    readonly json: boolean;
+    readonly alone: boolean;
+  },
   out: (line: string) => void,
 ): void {
-  const { json, ...given } = flags;
-  const options = { ...given, phases: PHASES, lives: LIVES };
+  const { json, alone, ...given } = flags;
+  // Our own rule draws nothing at random: one life shows all of it.
+  const options = { ...given, phases: PHASES, lives: alone ? 1 : LIVES };
+  const rules = alone ? [PRODUCTION_RULE] : COMPARED_RULES;
   if (json) {
-    out(JSON.stringify(asData(options), null, 2));
+    out(JSON.stringify(asData(options, rules), null, 2));
     return;
   }
-  for (const line of legend(options)) out(line);
+  for (const line of legend(options, rules)) out(line);
   for (const timeoutSeconds of COMPARED_TIMEOUTS_SECONDS)
-    for (const line of table(compareAt(timeoutSeconds, options))) out(line);
+    for (const line of table(compareAt(timeoutSeconds, options, rules))) out(line);
 }
 
-function asData(options: CompareOptions): unknown {
+function asData(options: CompareOptions, compared: readonly Rule[]): unknown {
   const timeouts = COMPARED_TIMEOUTS_SECONDS.map((seconds) => {
-    const { timeoutSeconds, rows, ahead } = compareAt(seconds, options);
+    const { timeoutSeconds, rows, ahead } = compareAt(seconds, options, compared);
     const rules = rows.map(({ rule, ...figures }) => ({ rule: rule.name, ...figures }));
     return { timeoutSeconds, rules, ahead };
   });
   return { ...options, timeouts };
 }
 
-function legend({ samples, roundTripMs, seed }: CompareOptions): string[] {
+function legend({ samples, roundTripMs, seed }: CompareOptions, rules: readonly Rule[]): string[] {
   return [
     'One timer of T seconds, one outage. A share of T is how long the outage may last without the timer',
     'firing: worst, at the worst moment for it to begin; average, over random ones. Lapses: how many of',
@@ -47,7 +54,7 @@ function legend({ samples, roundTripMs, seed }: CompareOptions): string[] {
     'rounds down: at the worst moment nothing survives more than T - 1 s - period.',
     `Round trip ${roundTripMs} ms, ${samples} samples, seed ${seed}.`,
     '',
-    ...COMPARED_RULES.map(({ name, renews }) => `${name.padEnd(NAME_WIDTH)} ${renews}`),
+    ...rules.map(({ name, renews }) => `${name.padEnd(NAME_WIDTH)} ${renews}`),
   ];
 }
 
@@ -67,7 +74,7 @@ function table({ timeoutSeconds, rows, ahead }: Comparison): string[] {
         OUTAGE_KINDS.map((kind) => figures(survival[kind])).join('  '),
       ].join(''),
     ),
-    ...(ahead.some(({ atSameRate }) => atSameRate)
+    ...(rows.length === 1 || ahead.some(({ atSameRate }) => atSameRate)
       ? []
       : [`No other rule is ahead of ${COMPARED_RULES[0]?.name} at the same or a lower rate of requests.`]),
     ...ahead.flatMap(({ atSameRate, sentence }) =>

@@ -40,6 +40,7 @@ const HELP = `npm run simulate -- [flags]    seeded random faults on virtual tim
 
 npm run compare -- [flags]     renewal rules of well-known clients and our own through the same outages
   --json           as JSON
+  --alone          our own rule without the others
   --samples COUNT  outages at a random phase per rule, timeout and kind (default: 200)
   --seed SEED      equal seeds give equal figures (default: 1)
   --round-trip MS  round trip to the exchange, milliseconds (default: 100)`;
@@ -104,9 +105,10 @@ function parse<Names extends string>(args: string[], texts: readonly Names[], sw
 }
 
 function readCompareFlags(args: string[]) {
-  const flags = parse(args, ['samples', 'seed', 'round-trip'], ['json']);
+  const flags = parse(args, ['samples', 'seed', 'round-trip'], ['json', 'alone']);
   return {
     json: flags.has('json'),
+    alone: flags.has('alone'),
     samples: flags.whole('samples', 1, 100_000) ?? 200,
     seed: flags.whole('seed', 0, 2 ** 31) ?? 1,
     roundTripMs: flags.whole('round-trip', 1, 400) ?? 100,

@@ -1,38 +1,61 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { table } from '../docs/markdown.ts';
+import { freshSeed } from './main.ts';
 import { type Planting, plant } from './planted.ts';
 
 /**
  * What rules of the core cost and give. `rule-cost.json` has a list of `{ name, edits: [{ file, find, replace }] }`, each
- * of which takes one rule out. Prints a row of a Markdown table for each: how many seeds break a promise without it, the
- * first promise, the requests without it beside those with it, and what `compare` loses. The arguments are the number of
- * seeds and flags of `simulate`.
+ * of which takes one rule out. Prints a line for each: how many seeds break a promise without it,
+ * the first promise, the requests without it beside those with it, and how long an outage may last. `--doc` puts the
+ * table into docs/simulation.md.
  */
-const file = new URL('./rule-cost.json', import.meta.url);
-const [seeds = '300', ...flags] = process.argv.slice(2);
+const RULES = new URL('./rule-cost.json', import.meta.url);
+const DOC = new URL('../../docs/simulation.md', import.meta.url);
+/** What `--doc` replaces. */
+const BLOCK = /(<!-- rule cost -->)[^]*(<!-- \/rule cost -->)/;
 const TIMEOUTS = [5, 15, 60, 600];
+
+const { values: flags } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '300' },
+    seed: { type: 'string', default: String(freshSeed()) },
+    jobs: { type: 'string', default: '2' },
+    rule: { type: 'string', multiple: true },
+    doc: { type: 'boolean', default: false },
+  },
+});
 
 interface Measured {
   readonly broken: number;
   readonly first: string;
   readonly requests: number;
   /** The longest outage that is survived at the worst moment, as a share of T. */
-  readonly worst: readonly number[];
+  readonly refused: readonly number[];
+  readonly blackHole: readonly number[];
+}
+
+interface Worst {
+  readonly worst: number;
 }
 
 function measure(folder: string): Measured {
   const main = join(folder, 'test/simulation/main.ts');
-  const swarm = [main, 'simulate', '--seed', '1', '--seeds', seeds, '--jobs', '2', '--no-shrink', ...flags];
+  const { seed, seeds, jobs } = flags;
+  const swarm = [main, 'simulate', '--no-shrink', '--seed', seed, '--seeds', seeds, '--jobs', jobs];
   const out = spawnSync(process.execPath, swarm, { encoding: 'utf8' }).stdout;
-  const compared: { timeouts: { rules: { survival: { refused: { worst: number } } }[] }[] } = JSON.parse(
-    execFileSync(process.execPath, [main, 'compare', '--json', '--samples', '20'], { encoding: 'utf8' }),
-  );
+  const compare = [main, 'compare', '--alone', '--json', '--samples', '1'];
+  const compared: { timeouts: { rules: { survival: { refused: Worst; 'black hole': Worst } }[] }[] } =
+    JSON.parse(execFileSync(process.execPath, compare, { encoding: 'utf8' }));
+  const survivals = compared.timeouts.flatMap(({ rules }) => rules.map(({ survival }) => survival));
   return {
     broken: Number(/broke a promise: (\d+)/.exec(out)?.[1] ?? 0),
     first: /^seed \d+: ([^,]+),/m.exec(out)?.[1] ?? '',
     requests: Number(/(\d+) requests to/.exec(out)?.[1]),
-    worst: compared.timeouts.map(({ rules }) => rules[0]?.survival.refused.worst ?? 0),
+    refused: survivals.map(({ refused }) => refused.worst),
+    blackHole: survivals.map(({ 'black hole': { worst } }) => worst),
   };
 }
 
@@ -45,15 +68,28 @@ function measureWith(rule: Planting): Measured {
   }
 }
 
-const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
-const rules: readonly Planting[] = JSON.parse(readFileSync(file, 'utf8'));
-const whole = measureWith({ name: 'nothing', edits: [] });
-const columns = TIMEOUTS.map((seconds) => `T = ${seconds} s survives`);
-console.log(`| Without | Seeds of ${seeds} that break | First promise | Requests | ${columns.join(' | ')} |`);
-console.log(`| --- | --- | --- | --- | ${columns.map(() => '---').join(' | ')} |`);
-function print(name: string, { broken, first, requests, worst }: Measured): void {
-  const cells = [name, broken, first, percent(requests / whole.requests), ...worst.map(percent)];
-  console.log(`| ${cells.join(' | ')} |`);
+const percent = (share: number) => (100 * share).toFixed(1);
+
+function row(name: string, { broken, first, requests, refused, blackHole }: Measured): string[] {
+  const survives = refused.map((share, place) => `${percent(share)} / ${percent(blackHole[place] ?? 0)}`);
+  const cells = [name, String(broken), first, percent(requests / whole.requests), ...survives];
+  console.log(cells.join(' | '));
+  return cells;
 }
-print('nothing', whole);
-for (const rule of rules) print(rule.name, measureWith(rule));
+
+const named: readonly Planting[] = JSON.parse(readFileSync(RULES, 'utf8'));
+const rules = named.filter(({ name }) => flags.rule?.includes(name) ?? true);
+const whole = measureWith({ name: 'nothing', edits: [] });
+const head = [
+  'Without',
+  'Seeds',
+  'First promise',
+  'Requests',
+  ...TIMEOUTS.map((seconds) => `T = ${seconds} s`),
+];
+const rows = [row('nothing', whole), ...rules.map((rule) => row(rule.name, measureWith(rule)))];
+if (flags.doc) {
+  const text = readFileSync(DOC, 'utf8');
+  const measured = `Measured with ${flags.seeds} seeds from ${flags.seed} on.`;
+  writeFileSync(DOC, text.replace(BLOCK, `$1\n\n${measured}\n\n${table(head, rows)}\n\n$2`));
+}
