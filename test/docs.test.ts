@@ -106,7 +106,7 @@ describe('no document names what does not exist', () => {
   it('as a flag', async () => {
     const names = await commandNames();
     const helps = await Promise.all([...names.map(helpOf), ask(['--help']).then(({ out }) => out)]);
-    const tools = ['bench/main', 'bench/soak', 'simulation/main'];
+    const tools = ['bench/main', 'bench/soak', 'simulation/main', 'simulation/rule-cost'];
     helps.push(...tools.map((name) => read(`test/${name}.ts`)));
     const flags = new Set([...OTHER_FLAGS, ...helps.flatMap(matches(/--[a-z][a-z\d-]*/g))]);
     // Other programs have flags of their own; the tests of test/ops follow their commands.

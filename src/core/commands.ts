@@ -1,15 +1,17 @@
 import { tidy } from './belief.ts';
 import { createBot, createMarket, setMarkets } from './create.ts';
 import { giveUp } from './dispatch.ts';
-import type {
-  CommandName,
-  CoreSettings,
-  Effect,
-  MarketSettings,
-  OperatorCommand,
-  Progress,
+import {
+  type CommandName,
+  type CoreSettings,
+  type Effect,
+  type MarketSettings,
+  type OperatorCommand,
+  type Policy,
+  type Progress,
+  say,
 } from './events.ts';
-import { follow, suspensionOf } from './goal.ts';
+import { follow, hold, suspensionOf } from './goal.ts';
 import { askFor } from './next.ts';
 import type { Hold, LeftArmed, Suspension } from './notice.ts';
 import { carriedPerSecond, seconds } from './promise.ts';
@@ -18,11 +20,13 @@ import {
   awakeSlackMs,
   type Belief,
   type CoreState,
+  firesInMs,
   type MarketState,
   mayFire,
   onTheirWay,
   planPeriods,
   slackMs,
+  wallAt,
 } from './state.ts';
 import { clamp } from './time.ts';
 
@@ -69,17 +73,10 @@ function obey(state: CoreState, market: MarketState, command: OperatorCommand, o
   }
 }
 
-function hold(state: CoreState, market: MarketState, why: Hold, forMs: number | null, out: Effect[]): void {
-  market.hold = { why, untilAwakeMs: forMs === null ? null : awakeMs(state) + forMs };
-  follow(state, market);
-  const untilWallMs = forMs === null ? null : state.now.wallMs + forMs;
-  out.push({ kind: 'notice', notice: { kind: 'held', market: market.settings.market, why, untilWallMs } });
-}
-
 function release(state: CoreState, market: MarketState, why: 'operator' | 'pause-over', out: Effect[]): void {
   market.hold = null;
   follow(state, market);
-  out.push({ kind: 'notice', notice: { kind: 'released', market: market.settings.market, why } });
+  say(out, { kind: 'released', market: market.settings.market, why });
 }
 
 /** Pauses end by themselves; the time that the host slept counts. */
@@ -128,7 +125,7 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   setMarkets(state, [...staying, ...going]);
   for (const market of state.markets) follow(state, market);
   planPeriods(state, carriedPerSecond(settings, state.answerMs));
-  out.push({ kind: 'notice', notice: { kind: 'reloaded', added, removed, changed } });
+  say(out, { kind: 'reloaded', added, removed, changed });
 }
 
 /** True where anything of the market changed. It is renewed at once, so that there is no gap between old and new. */
@@ -174,7 +171,7 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     const name = market.settings.market;
     state.leftBehind.set(name, market.belief);
     const how = howGone(market, isOver);
-    out.push({ kind: 'notice', notice: { kind: 'removed', market: name, how } });
+    say(out, { kind: 'removed', market: name, how });
   }
   if (gone.size > 0)
     setMarkets(
@@ -193,12 +190,7 @@ function howGone({ goal, heldUntilAwakeMs }: MarketState, isOver: boolean) {
  * Enters the stop. Where timers are to be deleted, evidence is waited for that is newer than the stop: a bot that died a
  * moment ago still counts as alive, and its orders must not stay without a timer. What waits is guarded meanwhile.
  */
-export function beginStop(
-  state: CoreState,
-  policy: 'delete' | 'keep' | 'handoff',
-  why: string,
-  out: Effect[],
-): void {
+export function beginStop(state: CoreState, policy: Policy, why: string, out: Effect[]): void {
   if (state.phase.kind !== 'running') return;
   const { budgetMs } = state.settings.shutdown;
   const { monoMs } = state.now;
@@ -213,7 +205,7 @@ export function beginStop(
     evidenceUntilMs: policy === 'delete' ? monoMs + budgetMs - deletesMs : monoMs,
     budgetEndMs: monoMs + budgetMs,
   };
-  out.push({ kind: 'notice', notice: { kind: 'stopping', policy, budgetMs, why } });
+  say(out, { kind: 'stopping', policy, budgetMs, why });
   state.key.nextProbeMs = monoMs;
   for (const market of state.markets) follow(state, market);
   for (const attempt of state.attempts)
@@ -231,20 +223,16 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
   for (const market of state.markets) {
     const why = whyLeft(state, market);
     if (why === null) continue;
-    const firesInMs = (market.belief.notAfterMs ?? monoMs) - monoMs;
-    left.push({ market: market.settings.market, firesByWallMs: state.now.wallMs + firesInMs, why });
+    const firesByWallMs = wallAt(state, market.belief.notAfterMs ?? monoMs);
+    left.push({ market: market.settings.market, firesByWallMs, why });
   }
   for (const [market, belief] of state.leftBehind) {
     if (!mayFire(state, belief)) continue;
-    left.push({
-      market,
-      firesByWallMs: state.now.wallMs + ((belief.notAfterMs ?? monoMs) - monoMs),
-      why: 'policy',
-    });
+    left.push({ market, firesByWallMs: wallAt(state, belief.notAfterMs ?? monoMs), why: 'policy' });
   }
   for (const attempt of state.attempts) giveUp(attempt, out);
   state.phase = { kind: 'stopped' };
-  out.push({ kind: 'notice', notice: { kind: 'stopped', left } });
+  say(out, { kind: 'stopped', left });
   out.push({ kind: 'finished', left });
 }
 
@@ -375,7 +363,7 @@ function isWhole({ belief: { server }, altered, settings }: MarketState): boolea
 
 function tripped(state: CoreState, market: MarketState, said: Say): Progress {
   if (market.goal !== 'trip' || market.reached) {
-    const leftMs = firesInMs(state, market);
+    const leftMs = firesInMs(state, market.belief);
     return said(
       'done',
       leftMs === null
@@ -388,7 +376,7 @@ function tripped(state: CoreState, market: MarketState, said: Say): Progress {
 }
 
 function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: Say): Progress {
-  const leftMs = firesInMs(state, market);
+  const leftMs = firesInMs(state, market.belief);
   const { goal, reached, hold } = market;
   if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
     return said('impossible', `is ${HELD[hold.why]} and cannot be paused: the end of the pause would arm it`);
@@ -417,12 +405,6 @@ function describeGone({ mayHaveFired, heldUntilAwakeMs }: MarketState): string {
 
 function keyRefused(detail: string): string {
   return `cannot be changed: the exchange refuses the API key (${detail})`;
-}
-
-/** The longest that a timer which may exist still runs; null where surely none exists. */
-function firesInMs(state: CoreState, market: MarketState): number | null {
-  const { notAfterMs } = market.belief;
-  return notAfterMs === null || notAfterMs <= state.now.monoMs ? null : notAfterMs - state.now.monoMs;
 }
 
 function left(ms: number): string {

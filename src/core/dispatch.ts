@@ -1,5 +1,5 @@
 import { believeWritten, lastsUntilAwakeMs } from './belief.ts';
-import type { Effect, Purpose } from './events.ts';
+import { type Effect, type Purpose, say } from './events.ts';
 import {
   EARLY_MS,
   gapToKeyProbeMs,
@@ -469,7 +469,7 @@ function write(
   schedule(state, market);
   const name = market.settings.market;
   const delayMs = Math.max(0, monoMs - attempt.dueMs);
-  out.push({ kind: 'notice', notice: { kind: 'attempt', market: name, purpose, base, delayMs } });
+  say(out, { kind: 'attempt', market: name, purpose, base, delayMs });
   out.push({
     kind: 'write',
     attempt: attempt.id,

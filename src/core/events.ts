@@ -89,7 +89,7 @@ export interface CoreSettings {
     readonly onStale: 'expire' | 'trip';
   };
   readonly onLapse: 'rearm' | 'hold';
-  readonly shutdown: { readonly policy: 'delete' | 'keep' | 'handoff'; readonly budgetMs: number };
+  readonly shutdown: { readonly policy: Policy; readonly budgetMs: number };
   readonly ping: { readonly everyMs: number; readonly timeoutMs: number };
   /** Longest time that a timer may take to fire after its cancellationTime. */
   readonly cancellationDelayMs: number;
@@ -105,6 +105,8 @@ export interface CoreSettings {
 /** What a bot says of itself: it lives, it ends on purpose, or it is broken and nothing shall be renewed for it. */
 export type BotWord = 'beat' | 'goodbye' | 'fail';
 export type Purpose = 'renew' | 'trip' | 'delete';
+/** What a stop does with the timers. */
+export type Policy = 'delete' | 'keep' | 'handoff';
 
 /** What happened outside, as the core is told it. */
 export type CoreEvent =
@@ -118,23 +120,12 @@ export type CoreEvent =
   | { readonly kind: 'reload'; readonly settings: CoreSettings }
   /** The secret files were read again and hold something new. */
   | { readonly kind: 'credentials-changed' }
-  | { readonly kind: 'stop'; readonly policy: 'delete' | 'keep' | 'handoff'; readonly why: string };
+  | { readonly kind: 'stop'; readonly policy: Policy; readonly why: string };
 
 /** Whether what was seen of many markets may be untrue after it, and not of one or two, as after an answer. */
 export function changesMuch(event: CoreEvent): boolean {
-  switch (event.kind) {
-    case 'operate':
-    case 'reload':
-    case 'stop':
-      return true;
-    case 'evidence':
-      return event.says !== 'beat';
-    case 'tick':
-    case 'settled':
-    case 'pinged':
-    case 'credentials-changed':
-      return false;
-  }
+  if (event.kind === 'evidence') return event.says !== 'beat';
+  return event.kind === 'operate' || event.kind === 'reload' || event.kind === 'stop';
 }
 
 /** What the keeper carries out, in this order. */
@@ -152,6 +143,10 @@ export type Effect =
   | { readonly kind: 'ping'; readonly base: number; readonly timeoutMs: number }
   | { readonly kind: 'notice'; readonly notice: Notice }
   | { readonly kind: 'finished'; readonly left: readonly LeftArmed[] };
+
+export function say(out: Effect[], notice: Notice): void {
+  out.push({ kind: 'notice', notice });
+}
 
 /** What an operator may ask for while the daemon runs. */
 export const COMMANDS = ['arm', 'disarm', 'pause', 'resume', 'trip'] as const;

@@ -1,7 +1,7 @@
 import { bounds, straysUntilMs } from './belief.ts';
-import type { BotWord, Effect } from './events.ts';
+import { type BotWord, type Effect, type Policy, say } from './events.ts';
 import { askFor, schedule } from './next.ts';
-import type { Suspension } from './notice.ts';
+import type { BotPhase, Hold, Suspension } from './notice.ts';
 import { TRIP_MS } from './promise.ts';
 import {
   awakeMs,
@@ -11,31 +11,27 @@ import {
   firesBy,
   type Goal,
   type MarketState,
-  type Phase,
 } from './state.ts';
 import { lifeAt } from './time.ts';
-
-type Stopping = Extract<Phase, { kind: 'stopping' }>;
 
 /**
  * What becomes of the market's timer now. An operator's word and a reload count more than the bot; a delete needs a bot
  * that lives, said goodbye, or is not watched, and during a stop evidence that is newer than the stop.
  */
-export function goalOf(state: CoreState, market: MarketState): Goal {
+function goalOf(state: CoreState, market: MarketState): Goal {
   const bot = state.bots.get(market.settings.bot);
   if (bot === undefined) return 'leave';
   const { policy } = state.phase.kind === 'stopping' ? state.phase : state.settings.shutdown;
   if (market.hold?.why === 'tripped') return 'trip';
-  if (market.hold?.why === 'lapsed') return 'leave';
-  // The other shard renews it by now: nothing is deleted here, whatever was asked for before.
-  if (market.leaving === 'moved' && market.hold !== null) return 'leave';
-  const wants = market.hold === null ? whenUnheld(state, market, bot, policy) : 'delete';
+  const deletes = mayDelete(state, bot) ? 'delete' : 'leave';
+  // Where the other shard renews it by now, nothing is deleted here, whatever was asked for before.
+  if (market.hold !== null)
+    return market.hold.why === 'lapsed' || market.leaving === 'moved' ? 'leave' : deletes;
+  const wants = whenUnheld(state, market, bot, policy);
   switch (wants) {
     case 'delete': {
-      if (market.hold !== null) return mayDelete(state, bot) ? 'delete' : 'leave';
-      const waits = mayDelete(state, bot) ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
-      if (waits && isAlive(state, bot)) return 'guard';
-      return mayDelete(state, bot) ? 'delete' : 'leave';
+      const waits = deletes === 'delete' ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
+      return waits && isAlive(state, bot) ? 'guard' : deletes;
     }
     case 'handoff':
       return isAlive(state, bot) && market.refusals === 0 ? 'renew-once' : 'leave';
@@ -48,20 +44,21 @@ export function goalOf(state: CoreState, market: MarketState): Goal {
 }
 
 /** In a nonce window a stop's delete waits for strays: a timer that would run out meanwhile is guarded until then. */
-function runsOutBeforeDelete({ phase, now, settings, ...state }: CoreState, market: MarketState): boolean {
+function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
+  const { phase, now, settings } = state;
   if (phase.kind !== 'stopping' || settings.nonce !== 'window' || market.goal === 'delete') return false;
   const untilMs = straysUntilMs(market);
   if (untilMs <= now.monoMs || untilMs >= phase.budgetEndMs - 1000) return false;
-  return market.heldUntilAwakeMs - (now.monoMs + state.timebase.sleptMs) < untilMs - now.monoMs + 1000;
+  return market.heldUntilAwakeMs - awakeMs(state) < untilMs - now.monoMs + 1000;
 }
 
-type Wanted = Stopping['policy'] | 'guard' | 'trip';
+type Wanted = Policy | 'guard' | 'trip';
 
 function whenUnheld(
   state: CoreState,
   { leaving, settings, goal }: MarketState,
   bot: BotState,
-  policy: Stopping['policy'],
+  policy: Policy,
 ): Wanted {
   if (leaving === 'moved') return 'handoff';
   if (leaving === 'removed') return policy;
@@ -137,6 +134,20 @@ export function follow(state: CoreState, market: MarketState): void {
   else schedule(state, market);
 }
 
+/** Takes the market out of guard, for a time or until an operator arms it. */
+export function hold(
+  state: CoreState,
+  market: MarketState,
+  why: Hold,
+  forMs: number | null,
+  out: Effect[],
+): void {
+  market.hold = { why, untilAwakeMs: forMs === null ? null : awakeMs(state) + forMs };
+  follow(state, market);
+  const untilWallMs = forMs === null ? null : state.now.wallMs + forMs;
+  say(out, { kind: 'held', market: market.settings.market, why, untilWallMs });
+}
+
 /**
  * Takes a bot's word in, which is at most `agoMs` old. A beat revives whatever came before, unless it is too old to
  * count; goodbye and fail hold until the next beat.
@@ -184,7 +195,7 @@ function followBot(state: CoreState, { bot }: BotState): void {
   for (const market of state.markets) if (market.settings.bot === bot) follow(state, market);
 }
 
-function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: Effect[]): void {
+function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[]): void {
   if (bot.state === to) return;
   const wasAway = bot.state !== 'alive' && bot.state !== 'starting';
   bot.state = to;
@@ -194,15 +205,15 @@ function changeBot(state: CoreState, bot: BotState, to: BotState['state'], out: 
   const isDead = to === 'stale' || to === 'failed';
   const firings = isDead ? markets.flatMap((market) => firesBy(state, market) ?? []) : [];
   const lastWallMs = firings.length === 0 ? null : firings.reduce((one, other) => Math.max(one, other));
-  out.push({ kind: 'notice', notice: { kind: 'bot', bot: bot.bot, state: to, firesByWallMs: lastWallMs } });
+  say(out, { kind: 'bot', bot: bot.bot, state: to, firesByWallMs: lastWallMs });
   for (const market of markets) {
     follow(state, market);
     const name = market.settings.market;
     const why = suspensionOf(state, market);
     if (why !== null) {
       const firesByWallMs = firesBy(state, market);
-      out.push({ kind: 'notice', notice: { kind: 'suspended', market: name, why, firesByWallMs } });
+      say(out, { kind: 'suspended', market: name, why, firesByWallMs });
     }
-    if (why === null && wasAway) out.push({ kind: 'notice', notice: { kind: 'resumed', market: name } });
+    if (why === null && wasAway) say(out, { kind: 'resumed', market: name });
   }
 }

@@ -1,4 +1,4 @@
-import type { FailureReason, Pinged } from './events.ts';
+import type { FailureReason, Pinged, Policy, Purpose } from './events.ts';
 
 /** How sure it is that a timer fired. `possible` where an answer that got lost could have kept it alive. */
 export const CERTAINTIES = ['certain', 'possible'] as const;
@@ -15,6 +15,9 @@ export type Hold = (typeof HOLDS)[number];
 /** Why a timer ran out while nobody wanted it renewed. `kept`: it was left on purpose, as after a goodbye under `keep`. */
 export const FIRINGS = ['bot_stale', 'bot_failed', 'kept', 'tripped', 'disarmed'] as const;
 export type Firing = (typeof FIRINGS)[number];
+
+/** How a bot is, as far as its evidence says. */
+export type BotPhase = 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
 
 /** A timer that a stop left behind: what an operator must know about it. */
 export interface LeftArmed {
@@ -34,23 +37,12 @@ export function isFailedDelete({ why }: LeftArmed): boolean {
   return why === 'unconfirmed' || why === 'unheard' || why === 'may-have-fired';
 }
 
-/**
- * What the core tells the world. Metrics, log, status page and tests all live on these; nothing else leaves the core
- * but effects. Durations in milliseconds.
- */
-export type Notice =
-  /** One HTTP attempt is being written. */
-  | {
-      readonly kind: 'attempt';
-      readonly market: string;
-      readonly purpose: 'renew' | 'trip' | 'delete';
-      readonly base: number;
-      readonly delayMs: number;
-    }
+/** What the core tells of one market. Durations in milliseconds. `attempt`: a request is being written. */
+type MarketNotice = { readonly market: string } & (
+  | { readonly kind: 'attempt'; readonly purpose: Purpose; readonly base: number; readonly delayMs: number }
   /** A renewal was confirmed. `cycleMs` counts from when it was due, `durationMs` from when it was written. */
   | {
       readonly kind: 'renewed';
-      readonly market: string;
       readonly durationMs: number;
       readonly cycleMs: number;
       /** Time that was left on the previous belief when the confirmation came, as a share of the timeout; null for a first arming. */
@@ -66,46 +58,62 @@ export type Notice =
     }
   | {
       readonly kind: 'attempt-failed';
-      readonly market: string;
-      readonly purpose: 'renew' | 'trip' | 'delete';
+      readonly purpose: Purpose;
       readonly reason: FailureReason;
       readonly detail: string;
       readonly streak: number;
       readonly durationMs: number;
     }
   /** The first confirmation after a streak of failures. */
-  | { readonly kind: 'recovered'; readonly market: string; readonly failures: number }
+  | { readonly kind: 'recovered'; readonly failures: number }
   /** The timer's guaranteed life ran out while it should be armed; whether it fired is not known yet. */
-  | { readonly kind: 'overdue'; readonly market: string; readonly expiryWallMs: number }
+  | { readonly kind: 'overdue'; readonly expiryWallMs: number }
   | {
       readonly kind: 'lapsed';
-      readonly market: string;
       readonly certainty: Certainty;
       readonly gapMs: number;
       readonly unresolved: number;
       readonly rearms: boolean;
     }
-  | {
-      readonly kind: 'refused';
-      readonly market: string;
-      readonly code: number;
-      readonly detail: string;
-      readonly probeInMs: number;
-      /** Its timer is surely armed until then, Unix milliseconds; null where it is not. */
-      readonly expiryWallMs: number | null;
-    }
-  | { readonly kind: 'accepted-again'; readonly market: string }
-  | {
-      readonly kind: 'unauthorised';
-      readonly status: number;
-      readonly detail: string;
-      readonly probeInMs: number;
-      /** The first timer is surely armed until then, Unix milliseconds; null where none is. */
-      readonly expiryWallMs: number | null;
-    }
-  | { readonly kind: 'authorised-again' }
+  | (Refusal & { readonly kind: 'refused'; readonly code: number })
+  | { readonly kind: 'accepted-again' }
   /** The exchange answered with another timeout or other types than asked for. */
-  | { readonly kind: 'altered'; readonly market: string; readonly detail: string }
+  | { readonly kind: 'altered'; readonly detail: string }
+  /** Renewed no longer. `firesByWallMs`: its orders are cancelled by then, Unix milliseconds; null where it has no timer. */
+  | { readonly kind: 'suspended'; readonly why: Suspension; readonly firesByWallMs: number | null }
+  | { readonly kind: 'resumed' }
+  /** An operator, or a lapse under `onLapse: hold`, took the market out of guard; until when, in Unix milliseconds. */
+  | { readonly kind: 'held'; readonly why: Hold; readonly untilWallMs: number | null }
+  | { readonly kind: 'released'; readonly why: 'operator' | 'pause-over' }
+  /** A timer that was left to fire, or cut short, has surely fired: the market's orders were cancelled by then. */
+  | { readonly kind: 'fired'; readonly why: Firing; readonly firedByWallMs: number }
+  /** The timer was cut to its shortest: the orders are cancelled by `firesByWallMs`, Unix milliseconds. */
+  | { readonly kind: 'tripped'; readonly durationMs: number; readonly firesByWallMs: number }
+  /**
+   * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
+   * or had surely fired.
+   */
+  | { readonly kind: 'removed'; readonly how: 'deleted' | 'kept' | 'handed_off' | 'fired' }
+  /** `mayHaveFired`: the timer may have run out before; then its orders were cancelled. */
+  | { readonly kind: 'deleted'; readonly durationMs: number; readonly mayHaveFired: boolean }
+);
+
+/** Why the exchange does not do what it is asked for. */
+interface Refusal {
+  readonly detail: string;
+  readonly probeInMs: number;
+  /** The first timer concerned is surely armed until then, Unix milliseconds; null where none is. */
+  readonly expiryWallMs: number | null;
+}
+
+/**
+ * What the core tells the world. Metrics, log, status page and tests all live on these; nothing else leaves the core
+ * but effects. Durations in milliseconds.
+ */
+export type Notice =
+  | MarketNotice
+  | (Refusal & { readonly kind: 'unauthorised'; readonly status: number })
+  | { readonly kind: 'authorised-again' }
   /** `expiryWallMs`: the first timer is surely armed until then, Unix milliseconds; null where none is. */
   | {
       readonly kind: 'outage-began';
@@ -120,63 +128,24 @@ export type Notice =
       readonly attempts: number;
     }
   | { readonly kind: 'throttled'; readonly factor: number }
+  /** `answerMs`: milliseconds; null where none was measured. */
   | {
       readonly kind: 'cadence';
       readonly detail: string;
       readonly capacityPerSecond: number;
-      /** Milliseconds; null where none was measured. */
       readonly answerMs: number | null;
     }
   | { readonly kind: 'stall'; readonly what: 'stall' | 'suspend' | 'clock-step'; readonly byMs: number }
-  /** Renewed no longer. `firesByWallMs`: its orders are cancelled by then, Unix milliseconds; null where it has no timer. */
-  | {
-      readonly kind: 'suspended';
-      readonly market: string;
-      readonly why: Suspension;
-      readonly firesByWallMs: number | null;
-    }
-  | { readonly kind: 'resumed'; readonly market: string }
-  /** An operator, or a lapse under `onLapse: hold`, took the market out of guard; until when, in Unix milliseconds. */
-  | {
-      readonly kind: 'held';
-      readonly market: string;
-      readonly why: Hold;
-      readonly untilWallMs: number | null;
-    }
-  | { readonly kind: 'released'; readonly market: string; readonly why: 'operator' | 'pause-over' }
-  /** A timer that was left to fire, or cut short, has surely fired: the market's orders were cancelled by then. */
-  | {
-      readonly kind: 'fired';
-      readonly market: string;
-      readonly why: Firing;
-      readonly firedByWallMs: number;
-    }
-  /** The timer was cut to its shortest: the orders are cancelled by `firesByWallMs`, Unix milliseconds. */
-  | {
-      readonly kind: 'tripped';
-      readonly market: string;
-      readonly durationMs: number;
-      readonly firesByWallMs: number;
-    }
   | {
       readonly kind: 'reloaded';
       readonly added: readonly string[];
       readonly removed: readonly string[];
       readonly changed: readonly string[];
     }
-  /**
-   * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
-   * or had surely fired.
-   */
-  | {
-      readonly kind: 'removed';
-      readonly market: string;
-      readonly how: 'deleted' | 'kept' | 'handed_off' | 'fired';
-    }
   | {
       readonly kind: 'bot';
       readonly bot: string;
-      readonly state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
+      readonly state: BotPhase;
       /** Of a bot that died: by then the orders of its markets are cancelled, Unix milliseconds; null where none has a timer. */
       readonly firesByWallMs: number | null;
     }
@@ -184,15 +153,8 @@ export type Notice =
   | { readonly kind: 'all-armed'; readonly markets: number; readonly sinceStartMs: number }
   | {
       readonly kind: 'stopping';
-      readonly policy: 'delete' | 'keep' | 'handoff';
+      readonly policy: Policy;
       readonly budgetMs: number;
       readonly why: string;
-    }
-  | {
-      readonly kind: 'deleted';
-      readonly market: string;
-      readonly durationMs: number;
-      /** The timer may have run out before: then its orders were cancelled. */
-      readonly mayHaveFired: boolean;
     }
   | { readonly kind: 'stopped'; readonly left: readonly LeftArmed[] };

@@ -1,17 +1,27 @@
 import { believeApplied, believeDeleted, believeNotApplied, believeUnknown, isRepeated } from './belief.ts';
 import { giveUp, isOvertaken } from './dispatch.ts';
-import type { Effect, FailureReason, Outcome, Pinged, ServerTimer } from './events.ts';
-import { follow } from './goal.ts';
+import {
+  type Effect,
+  type FailureReason,
+  type Outcome,
+  type Pinged,
+  type ServerTimer,
+  say,
+} from './events.ts';
+import { hold } from './goal.ts';
 import { askFor, gapToKeyProbeMs, schedule, silentMs, UNPROTECTED_GAP_MS } from './next.ts';
+import type { Certainty } from './notice.ts';
 import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
 import {
   type Attempt,
+  ageMs,
   awakeMs,
   awakeSlackMs,
   type BaseState,
   type CoreState,
   isWanted,
   type MarketState,
+  wallAt,
 } from './state.ts';
 
 const SLACKS_KEPT = 60;
@@ -57,11 +67,12 @@ export function settle(state: CoreState, id: number, outcome: Outcome, out: Effe
 }
 
 /** How long the market's answers take: a longer one counts at once, a shorter one by half. */
-function learn(state: CoreState, { market, at }: Attempt, outcome: Outcome): void {
+function learn(state: CoreState, attempt: Attempt, outcome: Outcome): void {
+  const { market } = attempt;
   const isAnswer =
     outcome.kind !== 'transient' || outcome.reason === 'http_5xx' || outcome.reason === 'validation';
   if (!isAnswer) return;
-  const tookMs = state.now.monoMs - at.monoMs;
+  const tookMs = ageMs(state, attempt);
   market.answerMs = Math.max(tookMs, ((market.answerMs ?? tookMs) + tookMs) / 2);
   state.answerMs = Math.min(market.answerMs, state.answerMs ?? Number.POSITIVE_INFINITY);
 }
@@ -81,7 +92,7 @@ function answered(state: CoreState, base: BaseState, attempt: Attempt, out: Effe
   market.refusals = 0;
   if (market.refused === null) return;
   market.refused = null;
-  out.push({ kind: 'notice', notice: { kind: 'accepted-again', market: market.settings.market } });
+  say(out, { kind: 'accepted-again', market: market.settings.market });
 }
 
 function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Effect[]): void {
@@ -89,7 +100,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   const { stats, belief } = market;
   const name = market.settings.market;
   const { monoMs } = state.now;
-  const durationMs = monoMs - attempt.at.monoMs;
+  const durationMs = ageMs(state, attempt);
   const slackBeforeMs = awakeSlackMs(state, market);
   const wasArmed = belief.notBefore !== null && slackBeforeMs > 0;
   const hadTimer = belief.server !== null;
@@ -98,25 +109,14 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     market.firesOnPurpose || belief.notBefore === null || !hadTimer
       ? null
       : (slackBeforeMs + ROUNDING_MS) / market.settings.timeoutMs;
-  const gapMs = monoMs - stats.lastConfirmedMs;
-
   const { lapse, unresolved, altered } = believeApplied(state, attempt, timer);
   if (altered !== null && altered !== market.altered)
-    out.push({ kind: 'notice', notice: { kind: 'altered', market: name, detail: altered } });
+    say(out, { kind: 'altered', market: name, detail: altered });
   market.altered = altered;
   // What fired before a trip fired on purpose: nobody wanted the timer any more.
-  if (lapse !== null && attempt.purpose !== 'trip') {
-    stats.lapses += 1;
-    const rearms = state.settings.onLapse === 'rearm';
-    out.push({
-      kind: 'notice',
-      notice: { kind: 'lapsed', market: name, certainty: lapse, gapMs, unresolved, rearms },
-    });
-    holdAfterLapse(state, market, out);
-  }
+  if (lapse !== null && attempt.purpose !== 'trip') noteLapse(state, market, lapse, unresolved, out);
   if (!belief.writes.includes(attempt)) return;
-  if (market.streak > 0)
-    out.push({ kind: 'notice', notice: { kind: 'recovered', market: name, failures: market.streak } });
+  if (market.streak > 0) say(out, { kind: 'recovered', market: name, failures: market.streak });
   if (slackRatio !== null) {
     stats.slackHistory.push(slackRatio);
     if (stats.slackHistory.length > SLACKS_KEPT) stats.slackHistory.shift();
@@ -125,12 +125,12 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     // It is meant to fire: whatever comes after it is no lapse.
     belief.server = null;
     if (market.goal === 'trip') market.reached = true;
-    const firesByWallMs = state.now.wallMs + ((belief.notAfterMs ?? monoMs) - monoMs);
-    out.push({ kind: 'notice', notice: { kind: 'tripped', market: name, durationMs, firesByWallMs } });
+    const firesByWallMs = wallAt(state, belief.notAfterMs ?? monoMs);
+    say(out, { kind: 'tripped', market: name, durationMs, firesByWallMs });
   } else {
     if (market.goal === 'renew-once') market.reached = true;
     const first = !wasArmed && belief.notBefore !== null;
-    out.push(renewed(state, attempt, timer, first, slackRatio));
+    sayRenewed(state, attempt, timer, first, slackRatio, out);
   }
   calm(market);
   market.confirmedOnce = true;
@@ -144,29 +144,27 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   stats.lastDurationMs = durationMs;
 }
 
-function renewed(
+function sayRenewed(
   state: CoreState,
   { market, at }: Attempt,
-  timer: ServerTimer,
+  { startTime, cancellationTime }: ServerTimer,
   first: boolean,
   slackRatio: number | null,
-): Effect {
+  out: Effect[],
+): void {
   const { monoMs } = state.now;
   const durationMs = monoMs - at.monoMs;
-  return {
-    kind: 'notice',
-    notice: {
-      kind: 'renewed',
-      market: market.settings.market,
-      durationMs,
-      cycleMs: monoMs - (market.cycleSinceMs ?? at.monoMs),
-      slackRatio,
-      first,
-      cancellationTime: timer.cancellationTime,
-      expiryWallMs: at.wallMs + (timer.cancellationTime - timer.startTime) * 1000,
-      skewMs: timer.startTime * 1000 + 500 - (at.wallMs + durationMs / 2),
-    },
-  };
+  say(out, {
+    kind: 'renewed',
+    market: market.settings.market,
+    durationMs,
+    cycleMs: monoMs - (market.cycleSinceMs ?? at.monoMs),
+    slackRatio,
+    first,
+    cancellationTime,
+    expiryWallMs: at.wallMs + (cancellationTime - startTime) * 1000,
+    skewMs: startTime * 1000 + 500 - (at.wallMs + durationMs / 2),
+  });
 }
 
 function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void {
@@ -177,10 +175,8 @@ function confirmDelete(state: CoreState, attempt: Attempt, out: Effect[]): void 
   believeDeleted(state, attempt);
   calm(market);
   if (market.goal === 'delete') market.reached = true;
-  const durationMs = state.now.monoMs - attempt.at.monoMs;
-  const { mayHaveFired } = market;
-  const name = market.settings.market;
-  out.push({ kind: 'notice', notice: { kind: 'deleted', market: name, durationMs, mayHaveFired } });
+  const { mayHaveFired, settings } = market;
+  say(out, { kind: 'deleted', market: settings.market, durationMs: ageMs(state, attempt), mayHaveFired });
 }
 
 function calm(market: MarketState): void {
@@ -192,13 +188,21 @@ function calm(market: MarketState): void {
   market.lastProblem = null;
 }
 
-/** After a lapse under `onLapse: hold` the market is left alone until an operator arms it. */
-export function holdAfterLapse(state: CoreState, market: MarketState, out: Effect[]): void {
+/** The timer fired unwanted. Under `onLapse: hold` the market is left alone then until an operator arms it. */
+export function noteLapse(
+  state: CoreState,
+  market: MarketState,
+  certainty: Certainty,
+  unresolved: number,
+  out: Effect[],
+): void {
+  const { stats } = market;
+  stats.lapses += 1;
+  const gapMs = state.now.monoMs - stats.lastConfirmedMs;
+  const rearms = state.settings.onLapse === 'rearm';
+  say(out, { kind: 'lapsed', market: market.settings.market, certainty, gapMs, unresolved, rearms });
   if (state.settings.onLapse !== 'hold' || market.hold !== null) return;
-  market.hold = { why: 'lapsed', untilAwakeMs: null };
-  follow(state, market);
-  const name = market.settings.market;
-  out.push({ kind: 'notice', notice: { kind: 'held', market: name, why: 'lapsed', untilWallMs: null } });
+  hold(state, market, 'lapsed', null, out);
 }
 
 /** An attempt came to nothing: what that means for belief, market, address and key. */
@@ -216,17 +220,14 @@ function fail(state: CoreState, base: BaseState, attempt: Attempt, outcome: Fail
     market.lastProblem = outcome.detail;
     market.timedOut = outcome.kind === 'transient' && outcome.reason === 'timeout';
   }
-  out.push({
-    kind: 'notice',
-    notice: {
-      kind: 'attempt-failed',
-      market: market.settings.market,
-      purpose: attempt.purpose,
-      reason: reasonOf(outcome),
-      detail: outcome.detail,
-      streak: wasOvertaken ? 0 : market.streak,
-      durationMs: state.now.monoMs - attempt.at.monoMs,
-    },
+  say(out, {
+    kind: 'attempt-failed',
+    market: market.settings.market,
+    purpose: attempt.purpose,
+    reason: outcome.kind === 'transient' ? outcome.reason : REASONS[outcome.kind],
+    detail: outcome.detail,
+    streak: wasOvertaken ? 0 : market.streak,
+    durationMs: state.now.monoMs - attempt.at.monoMs,
   });
   if (outcome.kind !== 'nonce') market.staleNonces = 0;
   // Nothing was heard about a refused key: it is asked again soon.
@@ -297,10 +298,7 @@ function refuse(
   const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
   const name = market.settings.market;
   const expiryWallMs = firstExpiry(state, [market]);
-  out.push({
-    kind: 'notice',
-    notice: { kind: 'refused', market: name, code, detail, probeInMs, expiryWallMs },
-  });
+  say(out, { kind: 'refused', market: name, code, detail, probeInMs, expiryWallMs });
 }
 
 /** The exchange refused the key. From the second time on, or at once where it never was good, it is tried by probes alone. */
@@ -322,7 +320,7 @@ function refuseKey(
   const probeInMs = gapToKeyProbeMs(state);
   key.nextProbeMs = state.now.monoMs + probeInMs;
   const expiryWallMs = firstExpiry(state, state.markets);
-  out.push({ kind: 'notice', notice: { kind: 'unauthorised', status, detail, probeInMs, expiryWallMs } });
+  say(out, { kind: 'unauthorised', status, detail, probeInMs, expiryWallMs });
 }
 
 function acceptKey(state: CoreState, out: Effect[]): void {
@@ -331,7 +329,7 @@ function acceptKey(state: CoreState, out: Effect[]): void {
   key.refusals = 0;
   if (key.refused === null) return;
   key.refused = null;
-  out.push({ kind: 'notice', notice: { kind: 'authorised-again' } });
+  say(out, { kind: 'authorised-again' });
   for (const market of state.markets)
     if (market.refused === null && market.goal !== 'leave') askFor(state, market);
 }
@@ -341,40 +339,22 @@ function slowDown(state: CoreState, out: Effect[]): void {
   state.lastThrottledMs = state.now.monoMs;
   if (!isNews) return;
   state.cadenceFactor = Math.min(state.cadenceFactor * 1.5, 10);
-  out.push({ kind: 'notice', notice: { kind: 'throttled', factor: state.cadenceFactor } });
+  say(out, { kind: 'throttled', factor: state.cadenceFactor });
 }
 
 /** A gateway's page says nothing about what stood behind the gateway; only the API's own refusals do. */
 function mayHaveBeenApplied(outcome: Failed): boolean {
-  switch (outcome.kind) {
-    case 'transient':
-      return outcome.maybeApplied;
-    case 'protocol':
-    case 'throttled':
-      return true;
-    case 'nonce':
-    case 'refused':
-    case 'unauthorised':
-      return false;
-  }
+  if (outcome.kind === 'transient') return outcome.maybeApplied;
+  return outcome.kind === 'protocol' || outcome.kind === 'throttled';
 }
 
-function reasonOf(outcome: Failed): FailureReason {
-  switch (outcome.kind) {
-    case 'transient':
-      return outcome.reason;
-    case 'protocol':
-      return 'parse';
-    case 'throttled':
-      return 'rate_limited';
-    case 'nonce':
-      return 'nonce';
-    case 'refused':
-      return 'validation';
-    case 'unauthorised':
-      return 'auth';
-  }
-}
+const REASONS = {
+  protocol: 'parse',
+  throttled: 'rate_limited',
+  nonce: 'nonce',
+  refused: 'validation',
+  unauthorised: 'auth',
+} as const satisfies Record<Exclude<Failed['kind'], 'transient'>, FailureReason>;
 
 /** Something of the API itself answered: the address works, whatever it said. */
 function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effect[]): void {
@@ -385,10 +365,7 @@ function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effe
   base.outage = null;
   base.provenMs = at.monoMs;
   const lastedMs = state.now.monoMs - sinceMs;
-  out.push({
-    kind: 'notice',
-    notice: { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes },
-  });
+  say(out, { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
   // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
   for (const attempt of state.attempts) {
     if (attempt.base === base.index && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS)
@@ -444,7 +421,7 @@ function beginOutage(state: CoreState, base: BaseState, detail: string, out: Eff
   base.outage = { sinceMs: state.now.monoMs, probes: 0, probedMs: Number.NEGATIVE_INFINITY };
   base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs);
   const expiryWallMs = firstExpiry(state, state.markets);
-  out.push({ kind: 'notice', notice: { kind: 'outage-began', base: base.index, detail, expiryWallMs } });
+  say(out, { kind: 'outage-began', base: base.index, detail, expiryWallMs });
 }
 
 /** Until when the first of these timers that are renewed is surely armed, Unix milliseconds; null where none is. */
@@ -477,7 +454,7 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   base.pingMs = event.ok ? event.latencyMs : null;
   base.pingProblem = event.ok ? null : event.detail;
   if (!event.ok) base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs + RECOVERY_PING_MS);
-  out.push({ kind: 'notice', notice: { ...event, changed } });
+  say(out, { ...event, changed });
   if (!cameBack) return;
   if (base.outage !== null) base.outage.probedMs = Number.NEGATIVE_INFINITY;
   for (const market of state.markets)

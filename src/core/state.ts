@@ -1,5 +1,5 @@
-import type { CoreSettings, MarketSettings, Purpose } from './events.ts';
-import type { Hold } from './notice.ts';
+import type { CoreSettings, MarketSettings, Policy, Purpose } from './events.ts';
+import type { BotPhase, Hold } from './notice.ts';
 import { type Bucket, bucketOf, planCadence } from './promise.ts';
 import type { Instant, Timebase } from './time.ts';
 
@@ -148,7 +148,7 @@ export interface BaseState {
 
 export interface BotState {
   readonly bot: string;
-  state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
+  state: BotPhase;
   /** When the newest evidence was given; null before the first. */
   lastLifeMs: number | null;
   /** The same on the clock that steps of the wall clock do not move. */
@@ -171,7 +171,7 @@ export type Phase =
   | { readonly kind: 'running' }
   | {
       readonly kind: 'stopping';
-      readonly policy: 'delete' | 'keep' | 'handoff';
+      readonly policy: Policy;
       readonly startedAwakeMs: number;
       readonly startedMs: number;
       /** Until then evidence is waited for that is newer than the stop. Both come nearer by the time that the host slept. */
@@ -310,15 +310,25 @@ export function ageMs(state: CoreState, { at }: Attempt): number {
   return state.now.monoMs - at.monoMs;
 }
 
+/** The longest that a timer which may exist still runs; null where surely none exists. */
+export function firesInMs({ now }: CoreState, { notAfterMs }: Belief): number | null {
+  return notAfterMs === null || notAfterMs <= now.monoMs ? null : notAfterMs - now.monoMs;
+}
+
 /** May a timer of the market still fire, as far as is known at the last step? */
-export function mayFire(state: CoreState, { notAfterMs }: Belief): boolean {
-  return notAfterMs !== null && notAfterMs > state.now.monoMs;
+export function mayFire(state: CoreState, belief: Belief): boolean {
+  return firesInMs(state, belief) !== null;
+}
+
+/** A monotonic moment in Unix milliseconds, as the clocks stand now. */
+export function wallAt({ now }: CoreState, monoMs: number): number {
+  return now.wallMs + (monoMs - now.monoMs);
 }
 
 /** The latest moment at which a timer that may exist fires, Unix milliseconds; null where surely none exists. */
 export function firesBy(state: CoreState, { belief }: MarketState): number | null {
-  if (!mayFire(state, belief) || belief.notAfterMs === null) return null;
-  return state.now.wallMs + (belief.notAfterMs - state.now.monoMs);
+  const inMs = firesInMs(state, belief);
+  return inMs === null ? null : state.now.wallMs + inMs;
 }
 
 /** Tokens in hand: what is on its way holds one each, and what was settled lets them flow back at the bucket's rate. */

@@ -1,12 +1,12 @@
 import { believeLeft, tidy } from './belief.ts';
 import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
 import { dispatch, giveUp } from './dispatch.ts';
-import type { CoreEvent, Effect } from './events.ts';
+import { type CoreEvent, type Effect, say } from './events.ts';
 import { hearBot, isAlive, judgeBots, suspensionOf } from './goal.ts';
 import { askFor, schedule } from './next.ts';
 import type { Firing } from './notice.ts';
 import { carriedPerSecond, LATE_MS, TICK_MS } from './promise.ts';
-import { hearPing, holdAfterLapse, judgeSilence, measureAnswers, pingBases, settle } from './settle.ts';
+import { hearPing, judgeSilence, measureAnswers, noteLapse, pingBases, settle } from './settle.ts';
 import {
   type Attempt,
   awakeSlackMs,
@@ -16,6 +16,7 @@ import {
   mayFire,
   planPeriods,
   slackMs,
+  wallAt,
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
@@ -115,9 +116,9 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   if (monoMs > lastMs) state.lastStepMs = lastMs;
   state.now = now;
   state.lifeMs = lifeMs(state.timebase, now);
-  if (lateMs > LATE_MS) out.push({ kind: 'notice', notice: { kind: 'stall', what: 'stall', byMs: lateMs } });
+  if (lateMs > LATE_MS) say(out, { kind: 'stall', what: 'stall', byMs: lateMs });
   for (const jump of jumps) {
-    out.push({ kind: 'notice', notice: { kind: 'stall', ...jump } });
+    say(out, { kind: 'stall', ...jump });
     if (jump.what === 'suspend') comeNearer(state, jump.byMs);
   }
   if (lateMs <= LATE_MS && jumps.every(({ byMs }) => byMs < 0)) return;
@@ -158,7 +159,7 @@ function judge(state: CoreState, out: Effect[]): void {
 
 /** Says once that a guarantee ran out, that a timer must have lapsed, or that one has fired as it was left to. */
 function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void {
-  const { belief, stats } = market;
+  const { belief } = market;
   const name = market.settings.market;
   const wanted = isWanted(state, market);
   if (
@@ -170,11 +171,11 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   ) {
     market.overdueSaid = true;
     const expiryWallMs = state.now.wallMs + awakeSlackMs(state, market);
-    out.push({ kind: 'notice', notice: { kind: 'overdue', market: name, expiryWallMs } });
+    say(out, { kind: 'overdue', market: name, expiryWallMs });
   }
   if (belief.notAfterMs === null || mayFire(state, belief) || belief.notAfterMs <= market.firedMs) return;
   market.firedMs = belief.notAfterMs;
-  const firedByWallMs = state.now.wallMs - (state.now.monoMs - belief.notAfterMs);
+  const firedByWallMs = wallAt(state, belief.notAfterMs);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
   const isLapse = (wanted || !market.firesOnPurpose) && belief.server !== null;
@@ -182,20 +183,9 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   belief.server = null;
   tidy(state, market);
   if (isLapse) {
-    stats.lapses += 1;
-    const rearms = state.settings.onLapse === 'rearm';
-    const gapMs = state.now.monoMs - stats.lastConfirmedMs;
-    const certainty = 'certain' as const;
-    out.push({
-      kind: 'notice',
-      notice: { kind: 'lapsed', market: name, certainty, gapMs, unresolved, rearms },
-    });
-    holdAfterLapse(state, market, out);
+    noteLapse(state, market, 'certain', unresolved, out);
   } else if (!wanted && wasArmed && market.goal !== 'delete') {
-    out.push({
-      kind: 'notice',
-      notice: { kind: 'fired', market: name, why: whyFired(state, market), firedByWallMs },
-    });
+    say(out, { kind: 'fired', market: name, why: whyFired(state, market), firedByWallMs });
   }
   schedule(state, market);
 }
@@ -231,7 +221,7 @@ function easeCadence(state: CoreState, out: Effect[]): void {
     problems[0] ??
     `the wire carries ${capacityPerSecond.toFixed(1)} renewals a second at an answer time of ${(state.answerMs ?? 0).toFixed(1)} ms; the cadence follows`;
   const { answerMs } = state;
-  out.push({ kind: 'notice', notice: { kind: 'cadence', detail, capacityPerSecond, answerMs } });
+  say(out, { kind: 'cadence', detail, capacityPerSecond, answerMs });
 }
 
 function sayAllArmed(state: CoreState, out: Effect[]): void {
@@ -244,7 +234,7 @@ function sayAllArmed(state: CoreState, out: Effect[]): void {
   }
   state.allArmedSaid = true;
   const sinceStartMs = state.now.monoMs - state.startedMs;
-  out.push({ kind: 'notice', notice: { kind: 'all-armed', markets: markets.length, sinceStartMs } });
+  say(out, { kind: 'all-armed', markets: markets.length, sinceStartMs });
 }
 
 function setWake(state: CoreState): void {

@@ -1,6 +1,6 @@
-import type { OrderType, Purpose } from './events.ts';
+import type { OrderType, Policy, Purpose } from './events.ts';
 import { suspensionOf } from './goal.ts';
-import type { Hold } from './notice.ts';
+import type { BotPhase, Hold } from './notice.ts';
 import { ASSUMED_ANSWER_MS, boundsOf, describePromise } from './promise.ts';
 import {
   awakeMs,
@@ -9,6 +9,7 @@ import {
   isWanted,
   type MarketState,
   onTheirWay,
+  type Phase,
   periodOf,
   slackMs,
 } from './state.ts';
@@ -79,14 +80,14 @@ export interface BaseSnapshot {
 export interface BotSnapshot {
   readonly bot: string;
   readonly mode: string;
-  readonly state: 'starting' | 'alive' | 'stale' | 'goodbye' | 'failed';
+  readonly state: BotPhase;
   readonly evidenceAgeMs: number | null;
   readonly ttlMs: number | null;
 }
 
 /** The whole daemon at one moment. */
 export interface Snapshot {
-  readonly phase: 'running' | 'stopping' | 'stopped';
+  readonly phase: Phase['kind'];
   readonly ready: boolean;
   /** Why not ready, one sentence per reason; empty when ready. */
   readonly notReady: readonly string[];
@@ -94,7 +95,7 @@ export interface Snapshot {
   readonly nothingGuarded: string | null;
   readonly live: boolean;
   readonly authorised: boolean;
-  readonly shutdownPolicy: 'delete' | 'keep' | 'handoff';
+  readonly shutdownPolicy: Policy;
   readonly markets: readonly MarketSnapshot[];
   readonly bases: readonly BaseSnapshot[];
   readonly bots: readonly BotSnapshot[];
@@ -267,7 +268,7 @@ const HELD: Readonly<Record<Hold, Predicate>> = {
   lapsed: ['is held after a lapse', 'are held after a lapse'],
 };
 
-const ABSENT: Readonly<Record<BotSnapshot['state'], Predicate>> = {
+const ABSENT: Readonly<Record<BotPhase, Predicate>> = {
   starting: ['waits for its bot', 'wait for their bots'],
   alive: ['is left alone', 'are left alone'],
   stale: ['has a bot that is silent', 'have bots that are silent'],
@@ -275,7 +276,7 @@ const ABSENT: Readonly<Record<BotSnapshot['state'], Predicate>> = {
   failed: ['has a bot that failed', 'have bots that failed'],
 };
 
-const DEAD: Partial<Record<BotSnapshot['state'], string>> = { stale: 'is silent', failed: 'has failed' };
+const DEAD: Partial<Record<BotPhase, string>> = { stale: 'is silent', failed: 'has failed' };
 
 /**
  * Why the daemon is not ready, a sentence each. Ready means protected: every configured market of a bot that lives is
@@ -330,7 +331,7 @@ export function describeNothingGuarded({
 
 /** The state in a few figures: what `describe` says, without a text for every one of ten thousand markets. */
 export interface Summary {
-  readonly phase: 'running' | 'stopping' | 'stopped';
+  readonly phase: Phase['kind'];
   readonly authorised: boolean;
   readonly configured: number;
   /** Markets that should be armed now, and how many of those surely are. */
@@ -343,7 +344,7 @@ export interface Summary {
   /** The bot that was silent for longest; null where no bot is watched. `ageMs` null: not heard of so far. */
   readonly quietest: {
     readonly bot: string;
-    readonly state: BotState['state'];
+    readonly state: BotPhase;
     readonly ageMs: number | null;
   } | null;
   /** Timers that may exist at the exchange. */
@@ -425,7 +426,7 @@ export interface MarketView {
 
 /** The beliefs of a core, for judges and tests: they read nothing else of it. */
 export interface CoreView {
-  readonly phase: 'running' | 'stopping' | 'stopped';
+  readonly phase: Phase['kind'];
   /** Monotonic time at which the core looked at its clocks last. */
   readonly monoMs: number;
   readonly markets: readonly MarketView[];

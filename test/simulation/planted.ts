@@ -186,7 +186,7 @@ export const PLANTED: readonly PlantedBug[] = [
         "return surely && unresolved === 0 ? 'certain' : 'possible';",
         "return 'possible';",
       ),
-      edit('src/core/step.ts', "= 'certain' as const;", "= 'possible' as const;"),
+      edit('src/core/step.ts', "noteLapse(state, market, 'certain',", "noteLapse(state, market, 'possible',"),
     ],
   },
   {
@@ -200,8 +200,8 @@ export const PLANTED: readonly PlantedBug[] = [
       ),
       edit(
         'src/core/step.ts',
-        "= 'certain' as const;",
-        "= Math.floor(firedByWallMs / 1000) % 10 !== 0 ? 'certain' : 'possible';",
+        "noteLapse(state, market, 'certain',",
+        "noteLapse(state, market, Math.floor(firedByWallMs / 1000) % 10 !== 0 ? 'certain' : 'possible',",
       ),
     ],
   },

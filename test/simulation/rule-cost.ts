@@ -8,9 +8,9 @@ import { type Planting, plant } from './planted.ts';
 
 /**
  * What rules of the core cost and give. `rule-cost.json` has a list of `{ name, edits: [{ file, find, replace }] }`, each
- * of which takes one rule out. Prints a line for each: how many seeds break a promise without it,
- * the first promise, the requests without it beside those with it, and how long an outage may last. `--doc` puts the
- * table into docs/simulation.md.
+ * of which takes one rule out. Prints a line for each: how many seeds break a promise without it, the first promise, the
+ * requests without it beside those with it, and how long an outage may last. `--rule NAME` measures one rule, `--doc`
+ * puts the table into docs/simulation.md.
  */
 const RULES = new URL('./rule-cost.json', import.meta.url);
 const DOC = new URL('../../docs/simulation.md', import.meta.url);
