@@ -95,10 +95,18 @@ function reportMarkets(config: Config, { roundTripMs }: Found): MarketReport[] {
   const settings = toCoreSettings(config, config.exchange.baseUrls);
   const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, roundTripMs));
   const answerMs = Math.max(ASSUMED_ANSWER_MS, roundTripMs ?? 0);
-  return config.markets.map(({ market, timeoutSeconds, types, bot }, index) => {
+  return settings.markets.map((settled, index) => {
+    const { market, timeoutMs, types, bot } = settled;
     const periodMs = periodsMs[index] ?? 0;
-    const promise = describePromise(settings, index, periodMs, answerMs);
-    return { market, timeoutSeconds, renewEverySeconds: periodMs / 1000, types, bot, promise };
+    const promise = describePromise(settings, settled, periodMs, answerMs);
+    return {
+      market,
+      timeoutSeconds: timeoutMs / 1000,
+      renewEverySeconds: periodMs / 1000,
+      types,
+      bot,
+      promise,
+    };
   });
 }
 

@@ -338,14 +338,15 @@ async function setStage(edge: Edge, clock: Clock) {
     await exchange.close();
   };
   const settings = toCoreSettings(config, [exchange.url]);
+  const timeoutMs = config.defaults.timeoutSeconds * 1000;
   return {
     exchange,
     daemon,
     markets: config.markets.map(({ market }) => market),
-    timeoutMs: config.defaults.timeoutSeconds * 1000,
+    timeoutMs,
     ttlMs: config.liveness.ttlSeconds * 1000,
     /** After the bot's last sign of life its orders are cancelled within this. */
-    promisedMs: boundsOf(settings, 0, 0).botDeathMs ?? 0,
+    promisedMs: boundsOf(settings, timeoutMs, 0).botDeathMs ?? 0,
     /** Starts the example bot in a process of its own; `onLine` is told what it prints. */
     startBot(onLine: (line: string) => void): DemoBot {
       const [control = ''] = daemon.controls;

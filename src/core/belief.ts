@@ -84,7 +84,6 @@ export function believeEarlierLife(state: CoreState, market: MarketState): void 
     market,
     base: 0,
     at: momentOf(state),
-    dueMs: state.now.monoMs,
     epoch: 0,
     laneMs: 0,
     deadlineMs: untilMs,

@@ -101,11 +101,10 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     if (!state.bots.has(bot)) state.bots.set(bot, createBot(state, bot));
   const added: string[] = [];
   const changed: string[] = [];
-  const staying = settings.markets.map((wanted, index) => {
+  const staying = settings.markets.map((wanted) => {
     const known = state.byName.get(wanted.market);
     if (known === undefined || known.leaving !== null) added.push(wanted.market);
-    if (known === undefined) return recall(state, createMarket(state, wanted, index));
-    known.index = index;
+    if (known === undefined) return recall(state, createMarket(state, wanted));
     if (known.leaving !== null) known.hold = null;
     known.leaving = null;
     if (adopt(state, known, wanted)) changed.push(wanted.market);
@@ -115,9 +114,8 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
   const moved = new Set(settings.movedAway);
   const removed: string[] = [];
   const going = state.markets.filter(({ settings: { market } }) => !configured.has(market));
-  for (const [place, market] of going.entries()) {
+  for (const market of going) {
     const name = market.settings.market;
-    market.index = settings.markets.length + place;
     if (market.leaving === null) removed.push(name);
     // What another shard has taken over is never deleted from here, whatever reload follows.
     market.leaving = market.leaving === 'moved' || moved.has(name) ? 'moved' : 'removed';

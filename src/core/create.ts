@@ -50,7 +50,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     if (!state.bots.has(bot)) state.bots.set(bot, createBot(state, bot));
   setMarkets(
     state,
-    settings.markets.map((market, index) => createMarket(state, market, index)),
+    settings.markets.map((market) => createMarket(state, market)),
   );
   planPeriods(state, carriedPerSecond(settings, null));
   return state;
@@ -76,11 +76,10 @@ export function createBot({ settings, lifeMs, now, timebase }: CoreState, bot: s
 }
 
 /** A market that nothing is known about yet: due at once. */
-export function createMarket(state: CoreState, settings: MarketSettings, index: number): MarketState {
+export function createMarket(state: CoreState, settings: MarketSettings): MarketState {
   const { monoMs } = state.now;
   const market: MarketState = {
     settings,
-    index,
     belief: { writes: [], server: null, told: [], notBefore: null, notAfterMs: null },
     hold: null,
     leaving: null,
@@ -102,7 +101,6 @@ export function createMarket(state: CoreState, settings: MarketSettings, index: 
     refused: null,
     refusals: 0,
     refusedAtMs: Number.NEGATIVE_INFINITY,
-    confirmedOnce: false,
     overdueSaid: false,
     firedMs: Number.NEGATIVE_INFINITY,
     altered: null,
@@ -126,9 +124,7 @@ function createBase(url: string, index: number, now: Instant): BaseState {
   return {
     index,
     url,
-    pingUp: null,
-    pingMs: null,
-    pingProblem: null,
+    ping: null,
     nextPingMs: now.monoMs,
     failures: 0,
     lastAnswerMs: now.monoMs,

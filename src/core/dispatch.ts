@@ -52,7 +52,7 @@ function rankOf(state: CoreState, market: MarketState, pressingUntilMs: number):
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
   if (!isSalvageable(state, market)) {
     const lapsed = waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed;
-    return (market.confirmedOnce ? lapsed : RANK.isNew) - waitedMs;
+    return (market.stats.renewals > 0 ? lapsed : RANK.isNew) - waitedMs;
   }
   const leftMs = leftToSaveMs(state, market);
   return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
@@ -151,7 +151,7 @@ function order(state: CoreState): boolean {
   if (due.length < 2) return true;
   const untilMs = pressingUntil(state, due);
   const ranks = new Map(due.map((market) => [market, rankOf(state, market, untilMs)]));
-  due.sort((one, other) => (ranks.get(one) ?? 0) - (ranks.get(other) ?? 0) || one.index - other.index);
+  due.sort((one, other) => (ranks.get(one) ?? 0) - (ranks.get(other) ?? 0));
   return true;
 }
 
@@ -336,8 +336,8 @@ export function usableBases({ settings, bases }: CoreState): readonly BaseState[
 }
 
 /** May renewals take it? One that stands in for the first is pinged well, too. */
-function isOpen({ outage, index, pingUp }: BaseState): boolean {
-  return outage === null && (index === 0 || pingUp !== false);
+function isOpen({ outage, index, ping }: BaseState): boolean {
+  return outage === null && (index === 0 || ping?.ok !== false);
 }
 
 /**
@@ -365,7 +365,7 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const standsIn = bases.some(isOpen);
   for (const base of bases) {
     const { outage } = base;
-    if (outage === null || (standsIn && base.pingUp !== true)) continue;
+    if (outage === null || (standsIn && base.ping?.ok !== true)) continue;
     const probeMs = outage.probedMs + gapToProbeMs(state, outage.probedMs);
     if (state.now.monoMs < probeMs - EARLY_MS) {
       state.nextDueMs = Math.min(state.nextDueMs, probeMs);
@@ -440,6 +440,7 @@ function write(
   const { monoMs } = state.now;
   const { requestLifetimeMs } = state.settings;
   const timeoutMs = purpose === 'trip' ? TRIP_MS : market.settings.timeoutMs;
+  const delayMs = Math.max(0, monoMs - market.nextMs);
   // What the bucket has spread stays spread.
   if (purpose === 'renew' && tokens(state) < 2)
     market.phaseMs = (monoMs - state.startedMs) % periodOf(state, market);
@@ -449,7 +450,6 @@ function write(
     purpose,
     base,
     at: momentOf(state),
-    dueMs: market.nextMs,
     epoch: state.epoch,
     laneMs,
     deadlineMs: monoMs + requestLifetimeMs,
@@ -468,7 +468,6 @@ function write(
   believeWritten(state, attempt);
   schedule(state, market);
   const name = market.settings.market;
-  const delayMs = Math.max(0, monoMs - attempt.dueMs);
   say(out, { kind: 'attempt', market: name, purpose, base, delayMs });
   out.push({
     kind: 'write',

@@ -117,7 +117,7 @@ function sparseGapMs(state: CoreState, market: MarketState): number | null {
   if (market.refusals === 0) return null;
   return probeGapMs(
     market.lastWrittenMs - (market.refused?.sinceMs ?? market.refusedAtMs),
-    market.confirmedOnce,
+    market.stats.renewals > 0,
   );
 }
 

@@ -1,4 +1,4 @@
-import type { CoreSettings } from './events.ts';
+import type { CoreSettings, MarketSettings } from './events.ts';
 import { clamp } from './time.ts';
 
 /** The core looks at the clocks at least this often: that is how it notices that time was lost. */
@@ -143,11 +143,10 @@ export interface Bounds {
  */
 export function boundsOf(
   settings: CoreSettings,
-  index: number,
+  timeoutMs: number,
   periodMs: number,
   answerMs: number = ASSUMED_ANSWER_MS,
 ): Bounds {
-  const timeoutMs = settings.markets[index]?.timeoutMs ?? 0;
   const survivesMs = Math.max(0, timeoutMs - ROUNDING_MS - periodMs - answerMs - SHORTEST_GAP_MS);
   const daemonDeathMs = settings.requestLifetimeMs + timeoutMs + ROUNDING_MS + settings.cancellationDelayMs;
   const { mode, ttlMs } = settings.liveness;
@@ -158,13 +157,11 @@ export function boundsOf(
 /** The bounds as sentences with numbers: printed at start, in `check-config` and on the status page. */
 export function describePromise(
   settings: CoreSettings,
-  index: number,
+  market: MarketSettings,
   periodMs: number,
   answerMs: number = ASSUMED_ANSWER_MS,
 ): string[] {
-  const market = settings.markets[index];
-  if (market === undefined) return [];
-  const bounds = boundsOf(settings, index, periodMs, answerMs);
+  const bounds = boundsOf(settings, market.timeoutMs, periodMs, answerMs);
   const what = market.types === null ? 'orders' : `${market.types.join(' and ')} orders`;
   return [
     `${market.market}: renewed every ${seconds(periodMs)}, timer of ${seconds(market.timeoutMs)}.`,

@@ -133,7 +133,6 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     sayRenewed(state, attempt, timer, first, slackRatio, out);
   }
   calm(market);
-  market.confirmedOnce = true;
   market.mayHaveFired = false;
   // What a late answer tells of while nobody wants the timer fires on purpose; a lapse before that was told of.
   market.firesOnPurpose =
@@ -292,7 +291,7 @@ function refuse(
   if (market.refusals > 0 && at.monoMs <= market.refusedAtMs) return;
   market.refusals += 1;
   market.refusedAtMs = state.now.monoMs;
-  if (market.refused !== null || (market.confirmedOnce && market.refusals < LOOKS)) return;
+  if (market.refused !== null || (market.stats.renewals > 0 && market.refusals < LOOKS)) return;
   market.refused = { code, detail, sinceMs: state.now.monoMs };
   schedule(state, market);
   const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
@@ -438,7 +437,7 @@ export function pingBases(state: CoreState, out: Effect[]): void {
   const { everyMs, timeoutMs } = state.settings.ping;
   for (const base of state.bases) {
     if (state.now.monoMs < base.nextPingMs) continue;
-    const hurried = base.outage !== null || base.pingUp === false;
+    const hurried = base.outage !== null || base.ping?.ok === false;
     base.nextPingMs = state.now.monoMs + (hurried ? Math.min(RECOVERY_PING_MS, everyMs) : everyMs);
     out.push({ kind: 'ping', base: base.index, timeoutMs });
   }
@@ -448,11 +447,9 @@ export function pingBases(state: CoreState, out: Effect[]): void {
 export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   const base = state.bases[event.base];
   if (base === undefined) return;
-  const changed = base.pingUp !== event.ok;
-  const cameBack = base.pingUp === false && event.ok;
-  base.pingUp = event.ok;
-  base.pingMs = event.ok ? event.latencyMs : null;
-  base.pingProblem = event.ok ? null : event.detail;
+  const changed = base.ping?.ok !== event.ok;
+  const cameBack = base.ping?.ok === false && event.ok;
+  base.ping = event;
   if (!event.ok) base.nextPingMs = Math.min(base.nextPingMs, state.now.monoMs + RECOVERY_PING_MS);
   say(out, { ...event, changed });
   if (!cameBack) return;

@@ -1,4 +1,4 @@
-import type { CoreSettings, MarketSettings, Policy, Purpose } from './events.ts';
+import type { CoreSettings, MarketSettings, Pinged, Policy, Purpose } from './events.ts';
 import type { BotPhase, Hold } from './notice.ts';
 import { type Bucket, bucketOf, planCadence } from './promise.ts';
 import type { Instant, Timebase } from './time.ts';
@@ -22,8 +22,6 @@ export interface Attempt {
   readonly purpose: Purpose;
   readonly base: number;
   readonly at: Moment;
-  /** When it was due. */
-  readonly dueMs: number;
   /** Stalls seen before it was written: a request from before a stall may not leave after it. */
   readonly epoch: number;
   /** With rising nonces the next request waits for its answer for this long. */
@@ -79,8 +77,6 @@ export interface MarketStats {
 
 export interface MarketState {
   settings: MarketSettings;
-  /** Its place in the configuration; behind all others where it is leaving. */
-  index: number;
   belief: Belief;
   /** Taken out of guard by an operator, or by a lapse under `onLapse: hold`; until when, on the awake clock. */
   hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null;
@@ -116,7 +112,6 @@ export interface MarketState {
   refused: { readonly code: number; readonly detail: string; readonly sinceMs: number } | null;
   refusals: number;
   refusedAtMs: number;
-  confirmedOnce: boolean;
   overdueSaid: boolean;
   /** The latest firing that was told of, monotonic: a request without an answer does not bring it up again. */
   firedMs: number;
@@ -133,9 +128,8 @@ export interface MarketState {
 export interface BaseState {
   readonly index: number;
   readonly url: string;
-  pingUp: boolean | null;
-  pingMs: number | null;
-  pingProblem: string | null;
+  /** What its last ping came to; null before the first. */
+  ping: Pinged | null;
   nextPingMs: number;
   /** Failures since the last answer of the API. */
   failures: number;
@@ -238,11 +232,11 @@ export function planPeriods(
   const { periodsMs, problems } = planCadence(markets, capacityPerSecond);
   let moved = false;
   let neededPerSecond = 0;
-  for (const market of state.markets) {
-    const periodMs = periodsMs[market.index] ?? market.periodMs;
+  for (const [place, market] of state.markets.entries()) {
+    const periodMs = periodsMs[place] ?? market.periodMs;
     moved ||= Math.abs(periodMs / market.periodMs - 1) > 0.1;
     market.periodMs = periodMs;
-    market.phaseMs = (periodMs * market.index) / Math.max(1, markets.length);
+    market.phaseMs = (periodMs * place) / Math.max(1, markets.length);
     neededPerSecond += 1000 / periodMs;
   }
   // A larger bucket fills at its rate, and a smaller one repays what the larger one gave: else a reload would give tokens

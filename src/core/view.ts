@@ -133,9 +133,9 @@ export function describe(state: CoreState, now: Instant): Snapshot {
     markets,
     bases: state.bases.map((base) => ({
       url: base.url,
-      up: base.pingUp,
-      pingMs: base.pingMs,
-      lastProblem: base.pingProblem,
+      up: base.ping?.ok ?? null,
+      pingMs: base.ping?.ok === true ? base.ping.latencyMs : null,
+      lastProblem: base.ping?.ok === false ? base.ping.detail : null,
       outage: base.outage !== null,
     })),
     bots,
@@ -158,7 +158,7 @@ function sinceStepMs({ state, now }: View): number {
 /** One market of a snapshot. What few readers ask for is worked out when they do. */
 function describeMarket(view: View, market: MarketState): MarketSnapshot {
   const { state, now } = view;
-  const { settings, belief, stats, index } = market;
+  const { settings, belief, stats } = market;
   const guaranteedMs = guaranteedMsOf(view, market);
   const periodMs = periodOf(state, market);
   const isLeaving = market.leaving !== null;
@@ -175,7 +175,7 @@ function describeMarket(view: View, market: MarketState): MarketSnapshot {
     timeoutMs: settings.timeoutMs,
     periodMs,
     // Nothing is promised of what nobody renews.
-    survivesMs: isLeaving ? 0 : boundsOf(state.settings, index, periodMs, answerMs).survivesMs,
+    survivesMs: isLeaving ? 0 : boundsOf(state.settings, settings.timeoutMs, periodMs, answerMs).survivesMs,
     guaranteedMs,
     expiryWallMs: guaranteedMs === null ? null : now.wallMs + guaranteedMs,
     firesByWallMs: firesInMs > 0 ? now.wallMs + firesInMs : null,
@@ -198,7 +198,7 @@ function describeMarket(view: View, market: MarketState): MarketSnapshot {
       return describeStop(state, market, firesInMs > 0);
     },
     get promise() {
-      return isLeaving ? [] : describePromise(state.settings, index, periodMs, answerMs);
+      return isLeaving ? [] : describePromise(state.settings, settings, periodMs, answerMs);
     },
   };
 }

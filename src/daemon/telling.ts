@@ -173,9 +173,9 @@ export function introduce(
     logger.info({ event: 'promise', promise: [holds] }, holds);
     for (const warning of warnOfPace(settings, null)) logger.warn({ event: 'config-warning' }, `${warning}.`);
   }
-  for (const [index, { market }] of settings.markets.slice(0, NAMED_MARKETS).entries()) {
-    const promise = describePromise(settings, index, periodsMs[index] ?? 0);
-    logger.info({ event: 'promise', market, promise }, promise.join(' '));
+  for (const [index, market] of settings.markets.slice(0, NAMED_MARKETS).entries()) {
+    const promise = describePromise(settings, market, periodsMs[index] ?? 0);
+    logger.info({ event: 'promise', market: market.market, promise }, promise.join(' '));
   }
   for (const address of addresses) {
     logger.info({ event: 'web-listening', address }, `Status page, health and metrics: ${address}`);

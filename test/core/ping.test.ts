@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { describe } from '../../src/core/view.ts';
 import { createDriver, type Driver, NO_MARKET, NOT_SENT, ping } from './driver.ts';
 
 const pings = (driver: Driver) => driver.effects.filter(({ kind }) => kind === 'ping').length;
@@ -92,9 +93,17 @@ test('pings say when the address goes and comes', () => {
   driver.tick();
   for (const ok of [true, true, false, false, true]) ping(driver, ok);
   expect(driver.notices('pinged').map(({ changed }) => changed)).toEqual([true, false, true, false, true]);
-  expect(driver.state.bases[0]).toMatchObject({ pingUp: true, pingMs: 5, pingProblem: null });
+  expect(describe(driver.state, driver.now()).bases[0]).toMatchObject({
+    up: true,
+    pingMs: 5,
+    lastProblem: null,
+  });
   ping(driver, false);
-  expect(driver.state.bases[0]).toMatchObject({ pingUp: false, pingMs: null, pingProblem: 'no pong' });
+  expect(describe(driver.state, driver.now()).bases[0]).toMatchObject({
+    up: false,
+    pingMs: null,
+    lastProblem: 'no pong',
+  });
 });
 
 test('pings of an address that nobody configured are nothing', () => {

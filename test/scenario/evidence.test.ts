@@ -50,7 +50,7 @@ describe('after the last evidence', () => {
           if (fate !== null) bench.at(untilMs + troubleMs, () => bench.strike(fate, forMs));
           bench.run(220_000);
           expect(renewals(bench, lastMs + TTL_MS + 1)).toEqual([]);
-          const boundMs = lastMs + (boundsOf(bench.settings, 0, 0).botDeathMs ?? 0);
+          const boundMs = lastMs + (boundsOf(bench.settings, timeoutSeconds * 1000, 0).botDeathMs ?? 0);
           for (const { atMs } of bench.book.firedOf('AAA')) expect(atMs).toBeLessThanOrEqual(boundMs);
           expect(bench.book.timers.size).toBe(0);
         },

@@ -44,7 +44,7 @@ describe.each(['increasing', 'window'] as const)('no false lapse, with %s nonces
           const bench = createBench({ markets: many(count, timeoutSeconds), nonce, exchangeAheadMs });
           bench.start(8000 + phaseMs);
           const periodMs = bench.keeper.state.markets[0]?.periodMs ?? 0;
-          const { survivesMs } = boundsOf(bench.settings, 0, periodMs);
+          const { survivesMs } = boundsOf(bench.settings, timeoutSeconds * 1000, periodMs);
           bench.strike(fate, survivesMs);
           bench.run(survivesMs + 10_000);
           expect(bench.book.fired).toEqual([]);

@@ -156,8 +156,8 @@ export const PLANTED: readonly PlantedBug[] = [
     edits: [
       edit(
         'src/core/settle.ts',
-        'market.confirmedOnce = true;',
-        'market.confirmedOnce = true;\n  for (const other of state.markets) other.streak = 0;',
+        'market.overdueSaid = false;',
+        'market.overdueSaid = false;\n  for (const other of state.markets) other.streak = 0;',
       ),
     ],
   },
