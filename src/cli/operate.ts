@@ -158,6 +158,7 @@ async function carryOut(
 
 /** How far one market has come with what was asked for. */
 interface MarketProgress {
+  readonly market: string;
   readonly state: 'done' | 'waiting' | 'impossible';
   /** By the exchange: the market, or the key. */
   readonly refused: boolean;
@@ -173,7 +174,12 @@ function readProgress(answer: Answer, at: string): readonly MarketProgress[] {
   return json['markets'].map((entry: unknown) => {
     const state = isRecord(entry) ? states.find((known) => known === entry['state']) : undefined;
     if (isRecord(entry) && state !== undefined)
-      return { state, refused: entry['refused'] === true, says: plain(String(entry['says'])) };
+      return {
+        market: String(entry['market']),
+        state,
+        refused: entry['refused'] === true,
+        says: plain(String(entry['says'])),
+      };
     throw unknownAnswer(at);
   });
 }
@@ -240,8 +246,8 @@ export function registerAck(program: Command, edge: Edge, clock: Clock = createS
 
 /**
  * `reload`: has the running daemon read its configuration again. Ends with 0 where it applies, with 75 where it does
- * and not every timer is confirmed in time, with 69 where it does and the exchange refuses a market, or where no daemon
- * answers, and with 78 where it is wrong and nothing was changed.
+ * and not every timer is confirmed in time, with 69 where the exchange refuses a market, or where no daemon answers, and
+ * with 78 where it is wrong and nothing was changed.
  */
 export function registerReload(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
   addControlFlags(
@@ -272,16 +278,32 @@ async function reload(flags: Flags, { edge, clock }: Tools): Promise<ExitCode> {
   if (!isRecord(json) || error !== null) throw refusal(answer, client.at);
   if (json['result'] === 'unchanged') {
     if (!silent) edge.out('Nothing has changed: the configuration in force stays.');
-    return EXIT.ok;
+    return reportRefused(json, [], edge) ? EXIT.unreachable : EXIT.ok;
   }
   if (json['result'] !== 'applied') throw unknownAnswer(client.at);
   if (!silent) for (const line of describeApplied(json)) edge.out(line);
   const progress = Array.isArray(json['markets']) ? readProgress(answer, client.at) : [];
   const otherwise = 'not guarded; the configuration is in force';
   reportProgress('reload', progress, { edge, waitSeconds, silent, otherwise });
+  const others = reportRefused(json, progress, edge);
   // A market that cannot be armed before its bot beats is no fault of the reload.
-  if (progress.some(({ refused }) => refused)) return EXIT.unreachable;
+  if (others || progress.some(({ refused }) => refused)) return EXIT.unreachable;
   return progress.some(({ state }) => state === 'waiting') ? EXIT.unconfirmed : EXIT.ok;
+}
+
+/** Whether the exchange refuses markets of which nothing was said yet; says so. */
+function reportRefused(
+  json: Readonly<Record<string, unknown>>,
+  progress: readonly MarketProgress[],
+  edge: Edge,
+): boolean {
+  const said = new Set(progress.map(({ market }) => market));
+  const refused = textsOf(json['refused']).filter((market) => !said.has(market));
+  if (refused.length === 0) return false;
+  edge.err(
+    `killswitchd reload: the exchange refuses ${nameMarkets(refused)}: not guarded; killswitchd status says why`,
+  );
+  return true;
 }
 
 function describeApplied(json: Readonly<Record<string, unknown>>): string[] {

@@ -9,6 +9,7 @@ import {
   describeFound,
   errorBody,
   listNames,
+  refusedMarkets,
 } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { createSender } from './share.ts';
@@ -306,10 +307,11 @@ async function reload(sources: ControlSources, views: Views, call: Call): Promis
   announce(sources, 'reload', call, null);
   const report = await sources.reload(waitMs(call.input));
   views.forget();
-  if (report.kind === 'unchanged') return [200, { result: 'unchanged' }];
+  const refused = refusedMarkets(views.snapshot());
+  if (report.kind === 'unchanged') return [200, { result: 'unchanged', ...refused }];
   if (report.kind === 'applied') {
     const { kind: result, progress, ...changes } = report;
-    return [200, { result, ...changes, ...describeProgress(progress) }];
+    return [200, { result, ...changes, ...describeProgress(progress), ...refused }];
   }
   const { problems } = report;
   const text = `nothing was changed: the configuration has ${problems.length} ${problems.length === 1 ? 'mistake' : 'mistakes'}`;

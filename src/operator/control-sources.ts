@@ -55,6 +55,12 @@ export interface ControlSources {
   readonly onRefused: (reason: string) => void;
 }
 
+/** Markets that the exchange refuses, changed by a reload or not. Where it refuses the key, nothing is known of a market. */
+export function refusedMarkets({ authorised, markets }: Snapshot): { readonly refused?: readonly string[] } {
+  const refused = markets.filter(({ state, leaving }) => state === 'rejected' && !leaving);
+  return !authorised || refused.length === 0 ? {} : { refused: refused.map(({ market }) => market) };
+}
+
 /** Why a request is refused, with the HTTP status that says so. The codes are part of the interface. */
 const STATUS_OF = {
   malformed_request: 400,

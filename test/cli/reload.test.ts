@@ -88,6 +88,23 @@ describe('reload', () => {
     ]);
   });
 
+  it('ends with 69 where the exchange refuses a market that has not changed, and names it once', async () => {
+    const refused = ['OLD_USDT'];
+    const said =
+      'killswitchd reload: the exchange refuses OLD_USDT: not guarded; killswitchd status says why';
+    expect(await reload({ json: { result: 'unchanged', refused } })).toMatchObject({ code: 69, err: [said] });
+    expect(await reload({ json: { ...applied(), refused } })).toMatchObject({ code: 69, err: [said] });
+    const added = {
+      market: 'OLD_USDT',
+      state: 'impossible',
+      says: 'OLD_USDT is refused by the exchange.',
+      refused: true,
+    };
+    const { code, err } = await reload({ json: { ...applied([added]), refused } });
+    expect(code).toBe(69);
+    expect(err).not.toContain(said);
+  });
+
   it('--json prints the reply', async () => {
     const { code, out } = await reload({ json: applied() }, ['--json']);
     expect(code).toBe(0);

@@ -66,10 +66,10 @@ const failed = object(
 );
 const goodbye = object({ ...heard, ...progress }, ['why']);
 const CHANGES = { added: texts, removed: texts, moved: texts, changed: texts };
-const reloaded = object({ result: { enum: ['unchanged', 'applied'] }, ...CHANGES, ...progress }, [
-  ...Object.keys(CHANGES),
-  ...Object.keys(progress),
-]);
+const reloaded = object(
+  { result: { enum: ['unchanged', 'applied'] }, refused: texts, ...CHANGES, ...progress },
+  ['refused', ...Object.keys(CHANGES), ...Object.keys(progress)],
+);
 const TEXT = 'text/plain';
 const HEALTH = { 200: TEXT, 503: TEXT };
 const HEALTH_QUERY = { verbose: 'lists every check' };

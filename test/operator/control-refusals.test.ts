@@ -284,6 +284,6 @@ describe.each(['a Unix socket', 'loopback'])('over %s', (kind) => {
       expect([reply.status, codeOf(reply)]).toEqual([500, 'internal_error']);
       expect(reply.text).not.toContain('1234');
     }
-    expect((await ask('/v1/reload')).status).toBe(200);
+    expect((await ask('/v1/log-level')).status).toBe(200);
   });
 });

@@ -271,6 +271,15 @@ describe('a reload', () => {
     const { ask } = await open({ reload: async () => report });
     expect(await ask('/v1/reload', { body: { waitSeconds: 5 } })).toMatchObject({ status, body });
   });
+
+  test('names the markets that the exchange refuses, changed or not; not where it refuses the key', async () => {
+    const markets = [sampleMarket(), sampleMarket({ market: 'OLD_USDT', state: 'rejected' })];
+    for (const authorised of [true, false]) {
+      const { ask } = await open({ snapshot: () => sampleSnapshot({ markets, authorised }) });
+      const { body } = await ask('/v1/reload');
+      expect(body).toEqual({ result: 'unchanged', ...(authorised ? { refused: ['OLD_USDT'] } : {}) });
+    }
+  });
 });
 
 describe('the log level', () => {

@@ -216,6 +216,8 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
     try {
       await host.refuse('SOL_USDT');
       expect((await host.run(`systemctl reload ${DAEMON}`)).code).not.toBe(0);
+      // Also once nothing is new.
+      expect((await host.run('killswitchd reload')).code).toBe(69);
       expect((await host.run('killswitchd arm SOL_USDT')).code).toBe(69);
       await host.says(/^2 of 3 markets armed, bot default waits for SOL_USDT \(HTTP 4/);
     } finally {
