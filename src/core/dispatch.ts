@@ -113,9 +113,10 @@ export function dispatch(state: CoreState, out: Effect[]): void {
  * gives way to it. Among thousands that are due each one would look for itself, which stops the loop.
  */
 function findsNoLane(state: CoreState, market: MarketState, oldestMs: number): boolean {
-  if (market.goal !== 'guard' || market.timedOut || !market.belief.writes.every(isSettled)) return false;
-  if (state.settings.nonce === 'window') return oldestMs < takesPlaceAfterMs(state, market);
-  return (market.answerMs ?? 0) <= lanePatienceMs(state.answerMs);
+  if (market.goal !== 'guard' || isHung(state, market)) return false;
+  // A market that waits for nobody does not go before one that ends sooner, either.
+  if (state.settings.nonce === 'increasing') return true;
+  return market.belief.writes.every(isSettled) && oldestMs < takesPlaceAfterMs(state, market);
 }
 
 function isSettled({ status }: Attempt): boolean {
