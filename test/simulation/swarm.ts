@@ -113,7 +113,7 @@ function longestRoundTripMs(markets: readonly PlannedMarket[]): number {
 }
 
 /** Three for every timeout. */
-function renewalsPerSecond(markets: readonly PlannedMarket[]): number {
+export function renewalsPerSecond(markets: readonly PlannedMarket[]): number {
   return markets.reduce((sum, { timeoutSeconds }) => sum + 3 / timeoutSeconds, 0);
 }
 

@@ -1,6 +1,15 @@
-import { bearableMs, PLENTY_REQUESTS } from './conditions.ts';
+import { bearableMs } from './conditions.ts';
 import { type Fault, type FaultKind, type Plan, type PlannedMarket, WIDER_KINDS } from './plan.ts';
-import { createDraw, type Draw, drawFault, drawOutages, planOf, tightBudget, withFaults } from './swarm.ts';
+import {
+  createDraw,
+  type Draw,
+  drawFault,
+  drawOutages,
+  planOf,
+  renewalsPerSecond,
+  tightBudget,
+  withFaults,
+} from './swarm.ts';
 
 /**
  * What the first swarm never drew: markets that stay sick among healthy ones, exchanges that answer late, many markets,
@@ -179,22 +188,42 @@ const drawTight: Shape = (draw, plan) => {
   return withFaults({ ...world, budgetRequests: tightBudget(world.markets) }, faults);
 };
 
+/** Budgets count requests within 10 s, and until they are answered; a tenth of a tight one is for retries. */
+const CARRIED_PER_SECOND = 0.08;
+
+/**
+ * The markets without the cadences that the budget cannot carry beside three renewals of every other timer: the daemon
+ * refuses such a configuration.
+ */
+function carried(markets: readonly PlannedMarket[], budgetRequests: number): PlannedMarket[] {
+  let perSecond = renewalsPerSecond(markets);
+  return markets.map((market) => {
+    const { renewEverySeconds, ...uncadenced } = market;
+    if (renewEverySeconds === undefined) return market;
+    const more = 1 / renewEverySeconds - 3 / market.timeoutSeconds;
+    if (perSecond + more > CARRIED_PER_SECOND * budgetRequests) return uncadenced;
+    perSecond += more;
+    return market;
+  });
+}
+
 const drawMixed: Shape = (draw, plan) => {
   const isReloaded = (index: number) =>
     plan.faults.some(({ kind, target }) => kind === 'reload-timeout' && target === index);
-  // A cadence that a tight budget cannot carry is a configuration that the daemon refuses.
-  const hasRoom = plan.budgetRequests >= PLENTY_REQUESTS;
-  const markets = plan.markets.map((market, index) =>
-    draw.chance(0.15) && hasRoom && !isReloaded(index)
-      ? { ...market, renewEverySeconds: Math.max(1, Math.round(market.timeoutSeconds / draw.whole(4, 24))) }
-      : market,
-  );
+  const markets = plan.markets.map((market, index) => {
+    if (!draw.chance(0.15) || isReloaded(index)) return market;
+    return {
+      ...market,
+      renewEverySeconds: Math.max(1, Math.round(market.timeoutSeconds / draw.whole(4, 24))),
+    };
+  });
   const kinds = [...WIDER_KINDS].filter((kind) => draw.chance(0.15) && kind !== 'grants-less');
   const more = kinds
     .filter((kind) => kind !== 'new-key' || plan.daemons.length === 1)
     .map((kind) => drawFault(draw, kind, plan));
-  const onLapse = draw.chance(0.3) ? 'hold' : 'rearm';
-  return withFaults({ ...plan, markets, onLapse }, [...plan.faults, ...more]);
+  const onLapse = draw.chance(0.3) ? ('hold' as const) : ('rearm' as const);
+  const cadenced = { ...plan, markets: carried(markets, plan.budgetRequests), onLapse };
+  return withFaults(cadenced, [...plan.faults, ...more]);
 };
 
 const SHAPES = [
