@@ -319,28 +319,36 @@ export interface MarketLog {
   /** Its newest attempt, its newest renewal on the wire, and its newest confirmed one. */
   triedMs: number;
   renewedMs: number;
-  /** When the last three renewals left, the oldest first. */
-  lastThreeMs: readonly number[];
   confirmedMs: number;
+  /** Its requests that the daemon waits for, the oldest first. */
+  onTheWay: readonly OnTheWay[];
+  /** The last time that there were three of them: until then, and when the oldest of them had left. */
+  full: { readonly untilMs: number; readonly oldestMs: number };
   /**
    * When renewals left after that one did, on the monotonic clock of their host: all that could have kept the timer. One
    * that left before the answer is among them.
    */
   later: readonly number[];
-  /** How long its answers take: a longer one counts at once, a shorter one by half. */
-  answerMs: number;
 }
+
+interface OnTheWay {
+  readonly number: number;
+  readonly leftMs: number;
+}
+
+/** No more requests of a market are on their way at a time. */
+export const MOST_IN_FLIGHT = 3;
 
 /** The requests on the wire and the answers that the daemons told of. */
 export interface WireLog {
   of(by: Incarnation, market: string): MarketLog;
   /** Its address is out, or its key refused. */
   isDisturbed(by: Incarnation): boolean;
-  onWrite(by: Incarnation, market: string, renews: boolean): void;
+  onWrite(by: Incarnation, market: string, renews: boolean, number: number): void;
+  /** The daemon is told what became of a request, or has given it up. */
+  onSettled(by: Incarnation, market: string, number: number): void;
   onNotice(by: Incarnation, notice: Notice): void;
 }
-
-const UNANSWERED: ReadonlySet<string> = new Set(['timeout', 'network', 'aborted']);
 
 export function createWireLog(nowMs: () => number): WireLog {
   const logs = new Map<Incarnation, { markets: Map<string, MarketLog>; troubles: number }>();
@@ -355,10 +363,10 @@ export function createWireLog(nowMs: () => number): WireLog {
     const log = markets.get(market) ?? {
       triedMs: never,
       renewedMs: never,
-      lastThreeMs: [],
       confirmedMs: never,
+      onTheWay: [],
+      full: { untilMs: never, oldestMs: never },
       later: [],
-      answerMs: 0,
     };
     markets.set(market, log);
     return log;
@@ -366,22 +374,24 @@ export function createWireLog(nowMs: () => number): WireLog {
   return {
     of,
     isDisturbed: (by) => logOf(by).troubles > 0,
-    onWrite(by, market, renews) {
-      if (!renews) return;
+    onWrite(by, market, renews, number) {
       const log = of(by, market);
+      log.onTheWay = [...log.onTheWay, { number, leftMs: nowMs() }];
+      if (!renews) return;
       log.renewedMs = nowMs();
-      log.lastThreeMs = [...log.lastThreeMs, nowMs()].slice(-3);
       log.later = [...log.later, by.clock.now().monoMs];
+    },
+    onSettled(by, market, number) {
+      const log = of(by, market);
+      const oldestMs = log.onTheWay.at(-MOST_IN_FLIGHT)?.leftMs;
+      if (oldestMs !== undefined) log.full = { untilMs: nowMs(), oldestMs };
+      log.onTheWay = log.onTheWay.filter((one) => one.number !== number);
     },
     onNotice(by, notice) {
       if (notice.kind === 'outage-began' || notice.kind === 'unauthorised') logOf(by).troubles += 1;
       if (notice.kind === 'outage-ended' || notice.kind === 'authorised-again') logOf(by).troubles -= 1;
       // One that finds no connection is never written.
       if (notice.kind === 'attempt') of(by, notice.market).triedMs = nowMs();
-      if (notice.kind === 'renewed' || (notice.kind === 'attempt-failed' && !UNANSWERED.has(notice.reason))) {
-        const known = of(by, notice.market);
-        known.answerMs = Math.max(notice.durationMs, (known.answerMs + notice.durationMs) / 2);
-      }
       // What a reload brings back after that was never armed.
       if (notice.kind === 'removed') of(by, notice.market).confirmedMs = Number.NEGATIVE_INFINITY;
       if (notice.kind !== 'renewed') return;

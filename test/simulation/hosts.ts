@@ -161,6 +161,7 @@ export function createFleet(options: FleetOptions): Fleet {
     requests += 1;
     judge.onWrite(sent);
   };
+  const onSettled = (sent: Sent) => judge.onSettled(sent);
   const onArrival = (sent: Sent) => judge.onArrival(sent);
   const onCut = ({ market }: Sent) => judge.onCut(market ?? '');
   const onLie = ({ market }: Sent) => judge.onTruthBroken(market);
@@ -189,6 +190,7 @@ export function createFleet(options: FleetOptions): Fleet {
         ...parts,
         takeHalt: () => halts.take(daemon),
         onWrite,
+        onSettled,
         onArrival,
         onLie,
         onCut,

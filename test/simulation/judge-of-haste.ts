@@ -1,7 +1,15 @@
 import type { Notice } from '../../src/core/notice.ts';
 import type { MarketView } from '../../src/core/view.ts';
 import { hasRoom, isQuiet, longestPeriodMs, longestStretchMs, slowMs } from './conditions.ts';
-import { type Court, type Incarnation, nameOf, type Sent, TOLERANCE_MS, type Truth } from './court.ts';
+import {
+  type Court,
+  type Incarnation,
+  MOST_IN_FLIGHT,
+  nameOf,
+  type Sent,
+  TOLERANCE_MS,
+  type Truth,
+} from './court.ts';
 import { FAULTS, type Plan, REQUEST_LIFETIME_MS, type Struck, sharesKeys } from './plan.ts';
 
 interface Pace {
@@ -90,9 +98,6 @@ const LEAST_MS = 1000;
 const QUIET_MS = 5_000;
 /** The longest that an unanswered request keeps others from leaving where they go one after the other. */
 const PATIENCE_MS = 500;
-const LEAST_PATIENCE_MS = 100;
-/** So many requests of a market are on their way at a time. */
-const MOST_IN_FLIGHT = 3;
 /** The share of its slack that a market may lose to a bad address, or to neighbours where requests go one by one. */
 const LOST_TO_OTHERS = 1 / 3;
 
@@ -118,12 +123,14 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
     return MOST_IN_FLIGHT * sick * patienceMs;
   }
   /**
-   * When the oldest of the last three renewals has its answer, as the plan says. No more than three requests of a market
-   * are on their way: where its own answers take long, the next one leaves when the oldest was answered.
+   * Until when three requests of the market were on their way, which is the most: the next one leaves when one of them was
+   * settled, or when the oldest should have been answered, as the plan says.
    */
-  function answeredMs(by: Incarnation, market: string): number {
-    const oldestMs = log.of(by, market).lastThreeMs.at(-MOST_IN_FLIGHT) ?? Number.NEGATIVE_INFINITY;
-    return oldestMs + 1.5 * plan.roundTripMs + slowMs(plan, market);
+  function fullUntilMs(by: Incarnation, market: string): number {
+    const { onTheWay, full } = log.of(by, market);
+    const leftMs = onTheWay.at(-MOST_IN_FLIGHT)?.leftMs;
+    const { untilMs, oldestMs } = leftMs === undefined ? full : { untilMs: nowMs(), oldestMs: leftMs };
+    return Math.min(untilMs, oldestMs + 1.5 * plan.roundTripMs + slowMs(plan, market));
   }
   /** Nothing was asked of the daemon since then but to guard the market, and its bot lived. */
   function wasGuarded(by: Incarnation, { market, bot, changedMs }: Truth, fromMs: number): boolean {
@@ -138,7 +145,7 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
       const { renewedMs: fromMs } = log.of(by, truth.market);
       if (!promised || fromMs === Number.NEGATIVE_INFINITY) return;
       const ownMs = longestPeriodMs(plan, truth);
-      const lateMs = nowMs() - Math.max(fromMs + ownMs, answeredMs(by, truth.market));
+      const lateMs = nowMs() - Math.max(fromMs + ownMs, fullUntilMs(by, truth.market));
       if (lateMs <= leastMs || lateMs <= leastMs + neighboursMs(truth, ownMs, fromMs)) return;
       if (!wasGuarded(by, truth, fromMs) || !isQuiet(plan, truth.market, fromMs - QUIET_MS, nowMs())) return;
       blame(
@@ -161,6 +168,8 @@ function sickMarkets({ faults }: Plan, fromMs: number, toMs: number): number {
 
 /** A daemon that was lied to finds out with its next renewal, and this much later at the most. */
 const FINDS_OUT_MS = 15_000;
+/** What has lapsed lets what has more than half of its time go first for this long. */
+const LAPSED_WAITS_MS = 5000;
 /** A market is behind once it is this much later than its cadence, or than a quarter of what is left. */
 const BEHIND_MS = 500;
 
@@ -176,11 +185,6 @@ export function createProgressJudge(court: Court) {
   // What a stall leaves behind is in order only where that is judged, too.
   const promised = hasRoom(plan) && (plan.wider === true || !plan.faults.some(isOfHost));
   const travelMs = 4 * (plan.roundTripMs + slowMs(plan, null)) + 200;
-  // Where requests go one after the other, a market that answers later than this waits for nobody, and nobody for it.
-  const slowFromMs =
-    plan.nonce === 'increasing'
-      ? Math.min(Math.max(3 * plan.roundTripMs + 50, LEAST_PATIENCE_MS), PATIENCE_MS)
-      : Number.POSITIVE_INFINITY;
 
   /** Waits for a renewal that should have left a while ago, and could still be saved by it. */
   function isBehind(by: Incarnation, seen: MarketView): boolean {
@@ -195,18 +199,26 @@ export function createProgressJudge(court: Court) {
     return sinceMs !== Number.POSITIVE_INFINITY && sinceMs > dueMs + BEHIND_MS;
   }
 
+  function hasLostHalf({ market, guaranteedMs }: MarketView): boolean {
+    return 2 * (guaranteedMs ?? 0) <= (truthOf(market)?.timeoutMs ?? 0);
+  }
+
   return {
     /** A renewal's first byte leaves, at the moment at which it was decided on. */
     onRenewal(by: Incarnation, name: string, { fresh }: Sent): void {
-      // One that takes a connection of its own waits for no lane, and canaries and probes of the key go in turns.
-      if (!promised || fresh || log.isDisturbed(by) || log.of(by, name).answerMs > slowFromMs) return;
+      // One that takes a connection of its own waits for nobody, and canaries and probes of the key go in turns.
+      if (!promised || fresh || log.isDisturbed(by)) return;
       const view = by.view();
       const own = view.marketNamed(name);
       if (own?.wanted !== true || log.of(by, name).confirmedMs === Number.NEGATIVE_INFINITY) return;
       const ownMs = own.guaranteedMs ?? Number.POSITIVE_INFINITY;
+      const hasWaited =
+        ownMs === Number.POSITIVE_INFINITY && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
       const first = view.markets.find(
         (other) =>
-          (other.guaranteedMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS && isBehind(by, other),
+          (other.guaranteedMs ?? Number.POSITIVE_INFINITY) < ownMs - TOLERANCE_MS &&
+          (!hasWaited || hasLostHalf(other)) &&
+          isBehind(by, other),
       );
       if (
         first === undefined ||

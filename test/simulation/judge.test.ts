@@ -240,6 +240,8 @@ describe('invariant 11, progress: a judge sees', () => {
     expect(renewed(-1000, 10_000)).toHaveLength(1);
     expect(renewed(10_000, -1000)).toEqual([]);
     expect(renewed(-1000, -5000)).toEqual([]);
+    // What has lapsed waits for 5 s at most for what has more than half of its time.
+    expect(renewed(-1000, 40_000)).toEqual([]);
   });
 
   it('a market that is not armed at the end, and one that nobody believes armed', () => {

@@ -51,6 +51,8 @@ export interface Judge {
   onTimeout(market: string, timeoutMs: number): void;
   /** A request's first byte leaves. */
   onWrite(sent: Sent): void;
+  /** The daemon is told what became of it, or has given it up. */
+  onSettled(sent: Sent): void;
   /** It has reached the exchange, or what stands before it. */
   onArrival(sent: Sent): void;
   /** `arriving` is the request that brought it about; null for time, or somebody else. */
@@ -141,7 +143,7 @@ function createWireListener(
   judges: ReturnType<typeof appoint>,
   record: (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void,
   senderOf: (sent: Sent | null) => Incarnation | null,
-): Pick<Judge, 'onWrite' | 'onArrival' | 'onExchange' | 'onChanged'> {
+): Pick<Judge, 'onWrite' | 'onSettled' | 'onArrival' | 'onExchange' | 'onChanged'> {
   const truthIn = (event: ExchangeEvent) =>
     'market' in event && event.market !== null ? truthOf(event.market) : undefined;
   return {
@@ -162,7 +164,11 @@ function createWireListener(
         // What waited for its connection was in order when it was decided on.
         if (decision === null || decision.atMs === nowMs()) judges.progress.onRenewal(by, market, sent);
       }
-      log.onWrite(by, market, renews);
+      log.onWrite(by, market, renews, number);
+    },
+    onSettled(sent) {
+      const by = senderOf(sent);
+      if (by !== null && sent.market !== null) log.onSettled(by, sent.market, sent.number);
     },
     onArrival(sent) {
       const by = senderOf(sent);

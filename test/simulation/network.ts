@@ -189,6 +189,8 @@ export interface NetworkOptions {
   readonly takeHalt: () => Halt | null;
   /** The first byte leaves now. */
   readonly onWrite: (sent: Sent) => void;
+  /** The daemon is told what became of it, or has given it up. */
+  readonly onSettled: (sent: Sent) => void;
   /** It has reached the exchange, or what stands before it. */
   readonly onArrival: (sent: Sent) => void;
   /** The exchange grants less than it was asked for: its answer is the first to say so. */
@@ -219,6 +221,7 @@ export function createNetwork(options: NetworkOptions): Transport {
       clock.whenRunning(() => {
         if (settled) return;
         settled = true;
+        options.onSettled(sent);
         done(result);
       });
     };
