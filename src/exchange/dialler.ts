@@ -16,18 +16,21 @@ export class ConnectError extends Error {
   }
 }
 
+/** `silent`: it takes connections, and no answer came. `dead`: it takes none. */
+type AddressState = 'answers' | 'silent' | 'dead';
+
 /** Resolves host names without a thread of libuv's pool. */
 export interface Names {
   readonly lookup: LookupFunction;
-  /** A connection to this address of the name was opened: from now on it is the first that is dialled. */
-  reached(host: string, address: string): void;
+  /** What came of a dial of this address: the name's next dial tries first what answers, and last what is dead. */
+  found(host: string, address: string, state: AddressState): void;
   /** Ends the lookups that are under way. */
   close(): void;
 }
 
 /** Known addresses are dialled at once; when they are older than this they are looked up again meanwhile. */
 const FRESH_MS = 10_000;
-/** A lookup that failed is repeated by the next dial, but not sooner than this. */
+/** After a lookup that failed, or a dial that came to no answer, the next dial looks up again, but not sooner than this. */
 const AGAIN_MS = 1000;
 /** A server of names that does not answer is asked again after this long, and after twice as long once more. */
 const RESEND_MS = 500;
@@ -35,13 +38,18 @@ const TRIES = 3;
 /** An answer for one family waits this long for the other. */
 const OTHER_FAMILY_MS = 50;
 
+/** Behind every time. */
+const LAST_PLACE = 1e15;
+
 type Resolved = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void;
 
 interface Name {
   known: readonly LookupAddress[];
-  /** The address that was reached last: dead ones before it would cost each dial a quarter of a second. */
-  reached: string | undefined;
-  freshUntilMs: number;
+  /** The place of addresses among the known ones, the least first; 0 for those that were never dialled. */
+  readonly places: Map<string, number>;
+  lookedUpMs: number;
+  /** The last lookup failed, or no answer came since the last dial. */
+  doubtful: boolean;
   busy: boolean;
   readonly waiting: Resolved[];
 }
@@ -119,6 +127,13 @@ async function askAll(resolvers: Set<Resolver>, clock: Clock, host: string): Pro
   }
 }
 
+/** Takes over what a lookup has found. What is no address of the name any more loses its place. */
+function takeOver(name: Name, addresses: readonly LookupAddress[]): void {
+  name.known = addresses;
+  for (const place of name.places.keys())
+    if (!addresses.some(({ address }) => address === place)) name.places.delete(place);
+}
+
 /**
  * Names by `/etc/hosts` and DNS. Other sources of nsswitch.conf are not asked: they need threads, and a name that does
  * not answer holds its thread for many seconds. The last good addresses are kept and used at once, so that only the first
@@ -132,8 +147,9 @@ export function createNames(clock: Clock): Names {
     name.busy = true;
     const end: Resolved = (error, addresses) => {
       name.busy = false;
-      name.freshUntilMs = clock.now().monoMs + (error === null ? FRESH_MS : AGAIN_MS);
-      if (error === null) name.known = addresses;
+      name.lookedUpMs = clock.now().monoMs;
+      if (error === null) takeOver(name, addresses);
+      else name.doubtful = true;
       for (const done of name.waiting.splice(0)) done(error, addresses);
     };
     const listed = inHosts(host);
@@ -147,15 +163,16 @@ export function createNames(clock: Clock): Names {
     lookup(host, { all }, callback) {
       const name = names.get(host) ?? {
         known: [],
-        reached: undefined,
-        freshUntilMs: 0,
+        places: new Map<string, number>(),
+        lookedUpMs: Number.NEGATIVE_INFINITY,
+        doubtful: false,
         busy: false,
         waiting: [],
       };
       names.set(host, name);
       const done: Resolved = (error, found) => {
-        const isFirst = ({ address }: LookupAddress) => Number(address === name.reached);
-        const addresses = found.toSorted((one, other) => isFirst(other) - isFirst(one));
+        const placeOf = ({ address }: LookupAddress) => name.places.get(address) ?? 0;
+        const addresses = found.toSorted((one, other) => placeOf(one) - placeOf(other));
         const [first] = addresses;
         if (error !== null || first === undefined) callback(error, []);
         else if (all === true) callback(null, addresses);
@@ -163,12 +180,17 @@ export function createNames(clock: Clock): Names {
       };
       if (name.known.length === 0) name.waiting.push(done);
       else queueMicrotask(() => done(null, name.known));
-      const isDue = name.waiting.length > 0 || clock.now().monoMs >= name.freshUntilMs;
+      const ageMs = clock.now().monoMs - name.lookedUpMs;
+      const isDue = name.waiting.length > 0 || ageMs >= (name.doubtful ? AGAIN_MS : FRESH_MS);
+      name.doubtful = true;
       if (isDue && !name.busy) lookUp(host, name);
     },
-    reached(host, address) {
+    found(host, address, state) {
       const name = names.get(host);
-      if (name !== undefined) name.reached = address;
+      if (name === undefined) return;
+      const { monoMs } = clock.now();
+      name.places.set(address, { answers: -monoMs, silent: monoMs, dead: LAST_PLACE + monoMs }[state]);
+      if (state === 'answers') name.doubtful = false;
     },
     close() {
       for (const resolver of resolvers) resolver.cancel();
@@ -181,6 +203,8 @@ export interface Dialler {
   readonly connect: buildConnector.connector;
   /** A request is about to be written: the head of its answer comes next. */
   expectAnswer(): void;
+  /** A whole answer came. */
+  answered(): void;
   /** Closes the socket with a reset, so that the kernel drops what it has not sent yet, and sends nothing again. */
   reset(): void;
 }
@@ -196,7 +220,8 @@ export interface DiallerOptions {
 
 /** How long a connection rests before the operating system checks that the other side still exists. */
 const TCP_KEEPALIVE_MS = 15_000;
-const CONTINUE = 'HTTP/1.1 100 ';
+const INTERIM = 'HTTP/1.1 1';
+const SWITCHING_PROTOCOLS = 'HTTP/1.1 101';
 const MAX_HEAD_CHARS = 16_384;
 
 /**
@@ -206,6 +231,9 @@ const MAX_HEAD_CHARS = 16_384;
  */
 export function createDialler(options: DiallerOptions): Dialler {
   let tcp: Socket | null = null;
+  /** Where the connection leads to, for as long as no answer has come over it. */
+  let untried: { readonly host: string; readonly address: string } | null = null;
+  let shakesHands = false;
   let expectAnswer = (): void => undefined;
   return {
     connect({ protocol, hostname, port }, callback) {
@@ -218,7 +246,7 @@ export function createDialler(options: DiallerOptions): Dialler {
       let reached = false;
       const succeed = (ready: Socket | TLSSocket) => {
         over = true;
-        expectAnswer = passContinueOver(ready);
+        expectAnswer = passInterimOver(ready);
         callback(null, ready);
       };
       // Listens for the life of the socket: an error after the connection is undici's to handle, not to crash on.
@@ -230,17 +258,31 @@ export function createDialler(options: DiallerOptions): Dialler {
       };
       socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
       socket.on('error', onError);
+      for (const event of ['connectionAttemptFailed', 'connectionAttemptTimeout'])
+        socket.on(event, (address: string) => options.names.found(host, address, 'dead'));
       socket.once('connect', () => {
         reached = true;
-        options.names.reached(host, socket.remoteAddress ?? '');
+        untried = { host, address: socket.remoteAddress ?? '' };
         if (!secure) return succeed(socket);
         const ready = startTls(socket, host, options);
         ready.on('error', onError);
-        ready.once('secureConnect', () => succeed(ready));
+        ready.once('secureConnect', () => {
+          shakesHands = false;
+          succeed(ready);
+        });
+        shakesHands = true;
       });
     },
     expectAnswer: () => expectAnswer(),
+    answered() {
+      if (untried !== null) options.names.found(untried.host, untried.address, 'answers');
+      untried = null;
+    },
     reset() {
+      if (untried !== null) options.names.found(untried.host, untried.address, 'silent');
+      untried = null;
+      // The session that was offered may be the reason.
+      if (shakesHands) options.sessions.last = undefined;
       // Node puts off the reset of a socket that still connects. That one has sent nothing.
       if (tcp?.connecting === true) tcp.destroy();
       else tcp?.resetAndDestroy();
@@ -267,32 +309,32 @@ function startTls(socket: Socket, host: string, { ca, sessions }: DiallerOptions
   return secure;
 }
 
+/** False where it is sure that the text does not begin with an interim answer. */
+function mayBeInterim(text: string): boolean {
+  return INTERIM.startsWith(text.slice(0, INTERIM.length)) && !text.startsWith(SWITCHING_PROTOCOLS);
+}
+
 /**
- * Cuts out a `100 Continue` that nobody asked for: some gateways send it, and undici takes it for a broken answer. The
- * returned function says that the head of an answer comes next.
+ * Cuts interim answers out: some gateways send a `100 Continue` that nobody asked for, and undici takes it for a broken
+ * answer. The returned function says that the head of an answer comes next.
  */
-function passContinueOver(socket: Socket): () => void {
+function passInterimOver(socket: Socket): () => void {
   const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
   let expecting = false;
   let held = '';
   socket.read = (size?: number): Buffer | null => {
     const chunk = read(size);
     if (!expecting || chunk === null) return chunk;
-    if (
-      held === '' &&
-      chunk.length >= CONTINUE.length &&
-      chunk.toString('latin1', 0, CONTINUE.length) !== CONTINUE
-    ) {
+    if (held === '' && !mayBeInterim(chunk.toString('latin1', 0, SWITCHING_PROTOCOLS.length))) {
       expecting = false;
       return chunk;
     }
     held += chunk.toString('latin1');
-    for (let end = 0; held.startsWith(CONTINUE) && end !== -1; ) {
+    for (let end = 0; end !== -1 && mayBeInterim(held); ) {
       end = held.indexOf('\r\n\r\n');
       if (end !== -1) held = held.slice(end + 4);
     }
-    const isWhole = !held.startsWith(CONTINUE) && !CONTINUE.startsWith(held);
-    if (!isWhole && held.length < MAX_HEAD_CHARS) return null;
+    if (mayBeInterim(held) && held.length < MAX_HEAD_CHARS) return null;
     expecting = false;
     return Buffer.from(held, 'latin1');
   };

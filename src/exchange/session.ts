@@ -64,6 +64,9 @@ interface Signed {
   readonly secrets: readonly string[];
 }
 
+/** Who does not say so may be answered in any coding. */
+const UNCODED = { 'Accept-Encoding': 'identity' };
+
 /** Verdicts that only an exchange gives that took the nonce. */
 const NONCE_TAKEN: readonly string[] = ['applied', 'deleted', 'refused', 'answered'] satisfies (
   | Verdict
@@ -164,7 +167,7 @@ export function createSession({
       }
       const { nonce, body, secrets } = signed;
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
-      const headers = { 'User-Agent': userAgent, ...signed.headers };
+      const headers = { 'User-Agent': userAgent, ...UNCODED, ...signed.headers };
       return transport.send({ base, method, path, headers, body, fresh, mayWrite, maxBodyBytes }, (result) =>
         settled(
           learn(

@@ -226,6 +226,7 @@ function settle(attempt: Attempt, result: WireResult, isReusable = false): void 
   queueMicrotask(() => {
     const { pool, connection, writtenAs, done } = attempt;
     if (connection !== null) {
+      if (result.kind === 'response') connection.dialler.answered();
       const timedOut = result.kind === 'failed' && result.reason === 'timeout';
       if (isReusable) release(pool, connection);
       else discard(pool, connection, timedOut ? writtenAs : null);

@@ -13,6 +13,8 @@ test('a timer is armed and deleted over real HTTP with a signature that the othe
     expect(request.headers['x-txc-apikey']).toBe(KEY);
     expect(request.headers['content-type']).toBe('application/json');
     expect(request.headers['user-agent']).toBe('killswitchd');
+    // Who says nothing may be answered in any coding.
+    expect(request.headers['accept-encoding']).toBe('identity');
     const { market, timeout, types } = JSON.parse(body) as {
       market: string;
       timeout: string | null;

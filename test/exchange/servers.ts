@@ -1,4 +1,4 @@
-import { createSign, generateKeyPairSync } from 'node:crypto';
+import { constants, createSign, generateKeyPairSync } from 'node:crypto';
 import {
   createServer,
   type IncomingMessage,
@@ -102,12 +102,33 @@ export async function serveHttp(handler: Handler): Promise<TestServer> {
   };
 }
 
-/** A real HTTPS server whose certificate no authority has signed. */
-export async function serveTls(handler: Handler): Promise<TestServer & { readonly ca: string }> {
+/** A real HTTPS server whose certificate no authority has signed. With `onResume` it keeps sessions, which TLS 1.2 asks for. */
+export async function serveTls(
+  handler: Handler,
+  onResume?: (done: (error: Error | null) => void) => void,
+): Promise<TestServer & { readonly ca: string; readonly resumed: () => number }> {
   const { key, certificate } = selfSigned();
   let connections = 0;
+  let resumed = 0;
   const paths: string[] = [];
-  const server = createTlsServer({ key, cert: certificate }, withBody(handler, paths));
+  const sessions = { maxVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const;
+  const server = createTlsServer(
+    { key, cert: certificate, ...(onResume === undefined ? {} : sessions) },
+    withBody(handler, paths),
+  );
+  if (onResume !== undefined) {
+    const known = new Set<string>();
+    server.on('newSession', (id: Buffer, _session, done: () => void) => {
+      known.add(id.toString('hex'));
+      done();
+    });
+    server.on('resumeSession', (id: Buffer, done: (error: Error | null) => void) => {
+      // A client without a session sends an id of no meaning.
+      if (!known.has(id.toString('hex'))) return done(null);
+      resumed += 1;
+      onResume(done);
+    });
+  }
   server.on('secureConnection', () => {
     connections += 1;
   });
@@ -118,7 +139,15 @@ export async function serveTls(handler: Handler): Promise<TestServer & { readonl
     server.closeAllConnections();
   });
   const base = `https://127.0.0.1:${port}`;
-  return { base, port, ca: certificate, connections: () => connections, paths, received: () => '' };
+  return {
+    base,
+    port,
+    ca: certificate,
+    connections: () => connections,
+    resumed: () => resumed,
+    paths,
+    received: () => '',
+  };
 }
 
 /** A TCP server that answers with whatever bytes `answer` writes once a whole request is there. */

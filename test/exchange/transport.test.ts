@@ -219,6 +219,22 @@ test('a TLS handshake that hangs can be given up, and nothing was sent', async (
   expect(await attempt.result).toMatchObject({ reason: 'timeout', maybeApplied: false });
 });
 
+test.each([
+  ['ends', (done: (error: Error | null) => void) => done(new Error('no such session'))],
+  ['hangs', () => undefined],
+])('a TLS session whose resumption %s is not offered again', async (_how, onResume) => {
+  const server = await serveTls((_request, response) => {
+    response.setHeader('connection', 'close').end('[]');
+  }, onResume);
+  const { send, start } = openTransport(server.base, { ca: server.ca });
+  expect(await send()).toMatchObject({ kind: 'response' });
+  const second = start();
+  await expect.poll(() => server.resumed()).toBe(1);
+  second.cancel();
+  expect(await second.result).toMatchObject({ kind: 'failed', maybeApplied: false });
+  expect(await send()).toMatchObject({ kind: 'response' });
+});
+
 test('closing settles what is in flight, and later requests at once', async () => {
   let arrived = 0;
   const server = await serveHttp(() => {
@@ -318,6 +334,13 @@ test.each([
       '1 100 Continue\r\nx: y\r\n\r',
       '\nHTTP/1.1 100 \r\n\r\nHTT',
       'P/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]',
+    ],
+  ],
+  [
+    'among other interim answers',
+    [
+      'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n',
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]',
     ],
   ],
 ])('a `100 Continue` that nobody asked for is passed over: %s', async (_what, pieces) => {

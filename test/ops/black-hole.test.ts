@@ -3,7 +3,7 @@ import type { DaemonOptions } from '../process/daemon.ts';
 import { stageFor } from '../process/harness.ts';
 import { eventually, sleep } from '../process/program.ts';
 import { longestGapMs, ofKind, renewalsOf } from '../process/simulated-exchange.ts';
-import { createNetwork } from './netns.ts';
+import { createNetwork, type Manner, OTHER } from './netns.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 /** Enough to keep every thread busy that looks up names. */
@@ -11,10 +11,11 @@ const MORE = Array.from({ length: 10 }, (_, index) => `M${index}_USDT`);
 /** The kernel sends what was not acknowledged again for about this long. */
 const SENT_AGAIN_MS = 15_000;
 
-async function play(context: TestContext, options: Partial<DaemonOptions> = {}) {
+async function play(context: TestContext, options: Partial<DaemonOptions> = {}, manner: Manner = 'answers') {
   const stage = stageFor(context);
   const exchange = await stage.exchange();
   const network = await createNetwork(context, stage.directory, exchange.url);
+  await network.names(manner);
   const daemon = await stage.daemon({
     exchange: network.exchange,
     markets: MARKETS.map((market) => ({ market, timeoutSeconds: 60 })),
@@ -142,6 +143,18 @@ test.concurrent('the address that was reached last is dialled before others that
   const events = await exchange.events();
   const toMs = await exchange.nowMs();
   for (const market of MARKETS) expect(longestGapMs(events, market, fromMs, toMs), market).toBeLessThan(3000);
+});
+
+test.concurrent('an exchange that moves is found, behind an address that takes connections and never answers', async (context) => {
+  const { network, exchange } = await play(
+    context,
+    { markets: MARKETS.map((market) => ({ market, timeoutSeconds: 10 })) },
+    'names another address',
+  );
+  await network.names('names a silent address first');
+  network.drop(true, OTHER);
+  await sleep(13_000);
+  expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
 });
 
 test.concurrent('a bot whose name does not resolve takes nothing from bots whose names are found by search and in the hosts file, nor from renewals', async (context) => {

@@ -1,18 +1,21 @@
 // The other end of the network that `netns.ts` makes: an exchange behind TLS, bots with URLs, and a server of names.
 import { createSocket } from 'node:dgram';
 import { createServer as createHttp } from 'node:http';
-import { connect } from 'node:net';
+import { connect, createServer as createTcp } from 'node:net';
 import { createServer as createTls } from 'node:tls';
 
-const { address, exchange, key, certificate } = JSON.parse(process.env.FAR_SIDE);
+const { address, silent, other, exchange, key, certificate } = JSON.parse(process.env.FAR_SIDE);
 
 /** What arrives for the exchange goes on over a Unix socket, which knows no network namespaces. */
-createTls({ key, cert: certificate }, (from) => {
+const relay = (from) => {
   const to = connect(exchange);
   for (const socket of [from, to]) socket.on('error', () => undefined);
   from.on('close', () => to.destroy()).pipe(to);
   to.on('close', () => from.destroy()).pipe(from);
-}).listen(443, address);
+};
+for (const one of [address, other]) createTls({ key, cert: certificate }, relay).listen(443, one);
+/** Takes connections and says nothing. */
+createTcp((socket) => socket.on('error', () => undefined)).listen(443, silent);
 
 createHttp((_request, response) => response.setHeader('connection', 'close').end('alive')).listen(
   8080,
@@ -29,11 +32,18 @@ const RESPONSE = {
   answers: 0x8180,
   'answers late': 0x8180,
   'names dead addresses first': 0x8180,
+  'names a silent address first': 0x8180,
+  'names another address': 0x8180,
   'is truncated': 0x8380,
   fails: 0x8182,
   'knows no name': 0x8183,
 };
 const LATE_MS = 4000;
+const ADDRESSES = {
+  'names dead addresses first': ['10.231.2.77', '10.231.2.78', address],
+  'names a silent address first': [silent, address],
+  'names another address': [other],
+};
 
 /** Answers names with this address, but for those that begin with `silent`; single labels and `hosted` are unknown. */
 const names = createSocket('udp4');
@@ -48,8 +58,7 @@ names.on('message', (query, { port, address: asker }) => {
   const head = Buffer.from(query.subarray(0, 12));
   const isKnown = response === RESPONSE.answers && name.length > 1 && name[0] !== 'hosted';
   head.writeUInt16BE(isKnown || response !== RESPONSE.answers ? response : RESPONSE['knows no name'], 2);
-  const addresses =
-    manner === 'names dead addresses first' ? ['10.231.2.77', '10.231.2.78', address] : [address];
+  const addresses = ADDRESSES[manner] ?? [address];
   head.writeUInt16BE(isKnown && isA ? addresses.length : 0, 6);
   head.fill(0, 8, 12);
   const answer = Buffer.from(

@@ -8,6 +8,9 @@ import { selfSigned } from '../exchange/servers.ts';
 import type { RunOptions } from '../process/program.ts';
 
 const FAR = '10.231.2.2';
+const SILENT = '10.231.2.3';
+/** The exchange answers here as well. */
+export const OTHER = '10.231.2.4';
 const FAR_SIDE = fileURLToPath(new URL('./far-side.mjs', import.meta.url));
 let built = 0;
 
@@ -16,6 +19,8 @@ export type Manner =
   | 'answers'
   | 'answers late'
   | 'names dead addresses first'
+  | 'names a silent address first'
+  | 'names another address'
   | 'is silent'
   | 'is truncated'
   | 'fails'
@@ -27,8 +32,8 @@ export interface Network {
   readonly exchange: string;
   /** Starts a program on the near side. */
   readonly near: Pick<RunOptions, 'prefix' | 'env'>;
-  /** While true, the router drops every packet to the far side without a word. */
-  readonly drop: (drops: boolean) => void;
+  /** While true, the router drops every packet to the far side, or to this address of it, without a word. */
+  readonly drop: (drops: boolean, address?: string) => void;
   /** From here on the server of names behaves like this. */
   readonly names: (manner: Manner) => Promise<void>;
 }
@@ -68,6 +73,7 @@ export async function createNetwork(
   };
   join2(near, '1', 'near0');
   join2(far, '2', 'far0');
+  for (const address of [SILENT, OTHER]) ip('-n', far, 'addr', 'add', `${address}/24`, 'dev', 'up0');
   execFileSync('ip', ['netns', 'exec', router, 'sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward']);
   // `ip netns exec` puts these files over those of the host.
   const own = `/etc/netns/${near}`;
@@ -90,7 +96,17 @@ export async function createNetwork(
   ends.push(() => void relay.close());
   const side = spawn('ip', ['netns', 'exec', far, process.execPath, FAR_SIDE], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { ...process.env, FAR_SIDE: JSON.stringify({ address: FAR, exchange: socket, key, certificate }) },
+    env: {
+      ...process.env,
+      FAR_SIDE: JSON.stringify({
+        address: FAR,
+        silent: SILENT,
+        other: OTHER,
+        exchange: socket,
+        key,
+        certificate,
+      }),
+    },
   });
   ends.push(() => void side.kill('SIGKILL'));
   const line = () => new Promise<void>((resolve) => side.stdout.once('data', () => resolve()));
@@ -103,6 +119,6 @@ export async function createNetwork(
       side.stdin.write(`${manner}\n`);
       return line();
     },
-    drop: (drops) => ip(...hole, drops ? 'add' : 'del', 'blackhole', `${FAR}/32`),
+    drop: (drops, address = FAR) => ip(...hole, drops ? 'add' : 'del', 'blackhole', `${address}/32`),
   };
 }
