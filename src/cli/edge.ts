@@ -13,7 +13,7 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** What each of them means, in the words of manual and README. */
+/** What each of them means, in the words of the manual. */
 export const MEANINGS = {
   0: 'done; for `run`: a clean stop',
   64: 'the command line makes no sense',

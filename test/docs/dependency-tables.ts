@@ -1,10 +1,8 @@
 import { read } from './documents.ts';
-import { code, paragraph, table } from './markdown.ts';
+import { code, table } from './markdown.ts';
 
 interface Locked {
   readonly version: string;
-  readonly license?: string;
-  readonly dev?: boolean;
   readonly dependencies?: Readonly<Record<string, string>>;
 }
 
@@ -26,24 +24,16 @@ const REASONS: Readonly<Record<string, string>> = {
   yaml: 'the configuration file with the place of every value; `src/config/file.ts`',
 };
 
-/** The production tree: what was chosen, with the reason, and what comes with it. */
+/** What was chosen, with the reason. */
 export function dependencyTables(): ReadonlyMap<string, string> {
   const direct = Object.keys((JSON.parse(read('package.json')) as Locked).dependencies ?? {});
   const { packages } = JSON.parse(read('package-lock.json')) as {
     readonly packages: Readonly<Record<string, Locked>>;
   };
-  const production = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true);
-  const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
   const chosen = direct.map((name) => [
     code(name),
     packages[`node_modules/${name}`]?.version ?? '',
     REASONS[name] ?? 'NO REASON GIVEN',
   ]);
-  const others = production
-    .filter(([path]) => !direct.includes(nameOf(path)))
-    .map(([path, { version, license = 'not stated' }]) => `${nameOf(path)} ${version} (${license})`);
-  return new Map([
-    ['dependencies chosen', table(['Package', 'Version', 'What for'], chosen)],
-    ['dependencies brought', paragraph([...new Set(others)].toSorted())],
-  ]);
+  return new Map([['dependencies chosen', table(['Package', 'Version', 'What for'], chosen)]]);
 }

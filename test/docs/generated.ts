@@ -1,24 +1,21 @@
-import { MEANINGS } from '../../src/cli/edge.ts';
 import { FAULTS } from '../simulation/plan.ts';
 import { PLANTED } from '../simulation/planted.ts';
 import { dependencyTables } from './dependency-tables.ts';
 import { code, paragraph, table } from './markdown.ts';
-import { commandNames, flagTable, purposeOf } from './program.ts';
+import { commandNames, purposeOf } from './program.ts';
 import { promiseTable } from './promise-table.ts';
 import { scaleTables } from './scale-tables.ts';
-import { environmentTable, sectionTables } from './schema-tables.ts';
+import { environmentTable, keyTable } from './schema-tables.ts';
 import { telemetryTables } from './telemetry-tables.ts';
 
 /** What the documents show of the program, by the name of the block that shows it. */
 export async function generatedContents(): Promise<ReadonlyMap<string, string>> {
   const contents = new Map<string, string>();
-  for (const [section, content] of sectionTables()) contents.set(`configuration ${section}`, content);
+  contents.set('configuration', keyTable());
   contents.set('environment', environmentTable());
   for (const [name, content] of (await telemetryTables()).blocks) contents.set(name, content);
   const commands: string[][] = [];
   for (const name of await commandNames()) commands.push([code(name), await purposeOf(name)]);
-  contents.set('flags', await flagTable());
-  contents.set('exit codes', table(['Exit code', 'Meaning'], Object.entries(MEANINGS)));
   contents.set('commands', table(['Command', 'What it does'], commands));
   contents.set('promise', await promiseTable());
   for (const [name, content] of dependencyTables()) contents.set(name, content);

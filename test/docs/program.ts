@@ -1,6 +1,5 @@
 import type { Edge } from '../../src/cli/edge.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import { code, table } from './markdown.ts';
 
 export interface Said {
   readonly out: string;
@@ -50,22 +49,4 @@ export async function helpOf(command: string): Promise<string> {
 export async function purposeOf(command: string): Promise<string> {
   const [, purpose = ''] = (await helpOf(command)).split('\n\n');
   return purpose.replaceAll('\n', ' ');
-}
-
-/** Every argument and flag with what it means and the commands that have it. */
-export async function flagTable(): Promise<string> {
-  const commandsOf = new Map<string, string[]>();
-  for (const command of await commandNames()) {
-    const help = (await helpOf(command)).replaceAll(/\n {4,}/g, ' ');
-    for (const [, term = '', says = ''] of help.matchAll(/^ {2}(\S.*?) {2,}(.*)$/gm)) {
-      if (term.includes('--help')) continue;
-      const row = `${term}\n${says}`;
-      commandsOf.set(row, [...(commandsOf.get(row) ?? []), code(command)]);
-    }
-  }
-  const rows = [...commandsOf].map(([row, commands]) => {
-    const [term = '', says = ''] = row.split('\n');
-    return [code(term), commands.join(', '), says];
-  });
-  return table(['Flag or argument', 'Commands', 'Meaning'], rows);
 }

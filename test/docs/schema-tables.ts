@@ -13,8 +13,6 @@ interface Node extends SchemaNode {
 const SECTIONS: Readonly<Record<string, Node>> = FileSchema.properties;
 const VARIABLES: Readonly<Record<string, Node>> = EnvironmentSchema.properties;
 
-const sectionsOf = () => Object.entries(SECTIONS).filter(([name]) => name !== '$schema');
-
 function allowedOf(node: Node): string {
   if (node.enum !== undefined) return node.enum.map((value) => code(String(value))).join(', ');
   if (node.type === 'array' && node.items?.enum !== undefined) {
@@ -39,30 +37,22 @@ function keyRows(prefix: string, properties: Readonly<Record<string, Node>>): st
 
 function variableOf(key: string): string {
   const setting = SETTINGS.find(({ path }) => path?.join('.') === key);
-  return setting === undefined ? '' : code(setting.variable);
+  if (setting === undefined) return '';
+  return [setting.variable, ...(setting.flag === null ? [] : [setting.flag.name])].map(code).join(', ');
 }
 
-const HEAD = ['Key', 'Allowed', 'Default', 'Variable', 'Meaning'];
+const KEY_ROWS = Object.entries(SECTIONS).flatMap(([name, node]) => {
+  if (name === '$schema') return [];
+  const market = node.items?.anyOf?.find(({ properties }) => properties !== undefined);
+  if (market?.properties !== undefined) return keyRows(`${name}[].`, market.properties);
+  return node.properties === undefined ? keyRows('', { [name]: node }) : keyRows(`${name}.`, node.properties);
+});
 
-/** One table for each section of the configuration file, by its name. */
-export function sectionTables(): ReadonlyMap<string, string> {
-  const tables = new Map<string, string>();
-  const plain: string[][] = [];
-  for (const [name, node] of sectionsOf()) {
-    const market = node.items?.anyOf?.find(({ properties }) => properties !== undefined);
-    if (market?.properties !== undefined) tables.set(name, table(HEAD, keyRows('', market.properties)));
-    else if (node.properties !== undefined)
-      tables.set(name, table(HEAD, keyRows(`${name}.`, node.properties)));
-    else plain.push(...keyRows('', { [name]: node }));
-  }
-  tables.set('other', table(HEAD, plain));
-  return tables;
-}
+/** Every key of the configuration file. */
+export const keyTable = () => table(['Key', 'Allowed', 'Default', 'Variable, flag', 'Meaning'], KEY_ROWS);
 
-/** Every key of the file as the tables name it. */
-export const CONFIG_KEYS: readonly string[] = [...sectionTables().values()].flatMap((rows) =>
-  [...rows.matchAll(/^\| `([\w.]+)`/gm)].map(([, key = '']) => key),
-);
+/** Every key of the file as the table names it. */
+export const CONFIG_KEYS: readonly string[] = KEY_ROWS.map(([key = '']) => key.replaceAll('`', ''));
 
 /** The variables that stand for no key of the tables, with their flag. */
 export function environmentTable(): string {

@@ -117,9 +117,7 @@ export async function telemetryTables(): Promise<TelemetryTables> {
     ),
   );
   const blocks = new Map([
-    ['metrics of markets', metricsTable(market)],
-    ['metrics of bots', metricsTable(bot)],
-    ['metrics of the daemon', metricsTable(daemon)],
+    ['metrics', metricsTable([...market, ...bot, ...daemon])],
     ['label values', labelsTable()],
     ['log events', eventTable()],
   ]);

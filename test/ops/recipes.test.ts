@@ -11,7 +11,6 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, type TestContext, test } from 'vitest';
-import { parse } from 'yaml';
 import { recipe } from '../docs/recipes.ts';
 import { startProcess } from '../liveness/started.ts';
 import { type Stage, stageFor } from '../process/harness.ts';
@@ -201,45 +200,3 @@ test('the units of systemd --user pass systemd-analyze, and what they start guar
   daemon?.signal('SIGTERM');
   expect(await daemon?.ended).toEqual([0, null]);
 });
-
-test('the services of the Compose file, started as processes with its environment, guard the bot', {
-  timeout: 3 * MINUTES_MS,
-}, async (context) => {
-  const { stage, control } = play(context);
-  const exchange = await stage.exchange();
-  const { home } = homeFor(stage, exchange, control);
-  const [compose = ''] = recipe('Docker Compose', 'yaml');
-  const { services, secrets, volumes } = parse(compose) as {
-    readonly services: Readonly<Record<'killswitchd' | 'bot', Service>>;
-    readonly secrets: object;
-    readonly volumes: object;
-  };
-  const mounts = (service: Service) => service.volumes.filter((volume) => volume.startsWith('control:'));
-  expect(mounts(services.killswitchd)).toEqual(mounts(services.bot));
-  expect(Object.keys(volumes)).toEqual(['control']);
-  expect(Object.keys(secrets)).toEqual(services.killswitchd.secrets);
-  const here = ({ environment }: Service) =>
-    Object.fromEntries(
-      Object.entries(environment).map(([name, value]) => [
-        name,
-        value
-          .replace('/run/killswitchd', stage.directory)
-          .replace('/run/secrets', join(home, '.config/killswitchd'))
-          .replace('/etc/killswitchd', home),
-      ]),
-    );
-  startProcess(context, process.execPath, ['src/main.ts', 'run'], here(services.killswitchd));
-  const bot = startProcess(context, 'python3', [join(home, 'bot.py')], here(services.bot));
-  await eventually('a guarded bot', MINUTES_MS, () =>
-    bot.output().includes('armed: orders may go out') ? true : null,
-  );
-  bot.signal('SIGTERM');
-  expect(await bot.ended).toEqual([0, null]);
-  await exchange.event('timer-deleted', 10_000);
-});
-
-interface Service {
-  readonly environment: Readonly<Record<string, string>>;
-  readonly volumes: readonly string[];
-  readonly secrets?: readonly string[];
-}
