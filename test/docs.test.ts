@@ -161,6 +161,7 @@ const OTHER_FLAGS = [
   '--quick',
   '--cpu-prof',
   '--disable-sigusr1',
+  '--max-semi-space-size',
 ];
 
 describe('the examples', () => {

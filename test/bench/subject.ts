@@ -37,7 +37,14 @@ export async function startDaemon(rig: Rig, options: DaemonOptions) {
   writeFileSync(configFile, JSON.stringify(configOf(options, web, socketPath)));
   const { flags = [], alone = false } = options;
   const { cores, env } = rig;
-  const args = [...flags, rig.bundle('dist/main.js'), 'run', '--config', configFile];
+  const args = [
+    '--max-semi-space-size=4',
+    ...flags,
+    rig.bundle('dist/main.js'),
+    'run',
+    '--config',
+    configFile,
+  ];
   const running = startNode(args, { cores, on: 'subject', logFile, env, channel: flags.length > 0 });
   const get = async (path: string) => (await fetch(`http://${web}${path}`)).text();
   if (!alone) void running.ended.then(keepCompany(running, web, socketPath));

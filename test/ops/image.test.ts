@@ -67,7 +67,15 @@ describe('the image tells', () => {
     const { User, Entrypoint, Cmd, StopSignal, WorkingDir } = image.config;
     expect({ User, Entrypoint, Cmd, StopSignal, WorkingDir }).toEqual({
       User: '65532:65532',
-      Entrypoint: ['/tini', '-s', '--', '/nodejs/bin/node', '--disable-sigusr1', '/app/dist/main.js'],
+      Entrypoint: [
+        '/tini',
+        '-s',
+        '--',
+        '/nodejs/bin/node',
+        '--disable-sigusr1',
+        '--max-semi-space-size=4',
+        '/app/dist/main.js',
+      ],
       Cmd: ['run'],
       StopSignal: 'SIGTERM',
       WorkingDir: '/app',
