@@ -62,9 +62,12 @@ function readText(path: string): string {
   }
 }
 
-function wordsOf(path: string): string[][] {
+/** The words of the lines that hold `text`, in small letters: block lists have hundreds of thousands of other lines. */
+function wordsOf(path: string, text: string): string[][] {
   return readText(path)
+    .toLowerCase()
     .split('\n')
+    .filter((line) => line.includes(text))
     .map((line) =>
       line
         .replace(/[#;].*/, '')
@@ -73,9 +76,10 @@ function wordsOf(path: string): string[][] {
     );
 }
 
-function inHosts(host: string): LookupAddress[] {
-  const listed = wordsOf('/etc/hosts')
-    .filter(([, ...names]) => names.some((name) => name.toLowerCase() === host.toLowerCase()))
+function inHosts(name: string): LookupAddress[] {
+  const host = name.toLowerCase();
+  const listed = wordsOf('/etc/hosts', host)
+    .filter(([, ...names]) => names.includes(host))
     .map(([address = '']) => ({ address, family: isIP(address) }))
     .filter(({ family }) => family !== 0);
   return listed.length === 0 && host === 'localhost' ? [{ address: '127.0.0.1', family: 4 }] : listed;
@@ -84,7 +88,7 @@ function inHosts(host: string): LookupAddress[] {
 /** The full names that a name may stand for, as resolv.conf(5) orders them: `search` and `options ndots`. */
 function fullNames(host: string): string[] {
   if (host.endsWith('.')) return [host];
-  const lines = wordsOf('/etc/resolv.conf');
+  const lines = wordsOf('/etc/resolv.conf', '');
   const search = lines.findLast(([key]) => key === 'search' || key === 'domain')?.slice(1) ?? [];
   const options = lines.filter(([key]) => key === 'options').flat();
   const ndots = Number(options.findLast((option) => option.startsWith('ndots:'))?.slice(6) ?? 1);

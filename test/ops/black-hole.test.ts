@@ -3,7 +3,7 @@ import type { DaemonOptions } from '../process/daemon.ts';
 import { stageFor } from '../process/harness.ts';
 import { eventually, sleep } from '../process/program.ts';
 import { longestGapMs, ofKind, renewalsOf } from '../process/simulated-exchange.ts';
-import { createNetwork, type Manner, OTHER } from './netns.ts';
+import { createNetwork, HOSTED, type Manner, OTHER } from './netns.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 /** Enough to keep every thread busy that looks up names. */
@@ -169,7 +169,7 @@ test.concurrent('a bot whose name does not resolve takes nothing from bots whose
       // Those come first: they would take every thread before the others ask.
       ...silent.map((bot, index) => ({ market: `S${index}_USDT`, timeoutSeconds: 10, bot })),
       { market: 'AAA_USDT', timeoutSeconds: 10, bot: 'alive' },
-      { market: 'BBB_USDT', timeoutSeconds: 10, bot: 'hosted' },
+      ...HOSTED.map((bot, index) => ({ market: `H${index}_USDT`, timeoutSeconds: 10, bot })),
     ],
     config: {
       exchange: { baseUrls: [network.exchange] },
@@ -185,7 +185,7 @@ test.concurrent('a bot whose name does not resolve takes nothing from bots whose
   await exchange.event('timer-armed', 20_000, ({ market }) => market === 'AAA_USDT');
   await sleep(15_000);
   const events = await exchange.events();
-  for (const market of MARKETS) {
+  for (const market of ['AAA_USDT', ...HOSTED.map((_, index) => `H${index}_USDT`)]) {
     expect(ofKind(events, 'timer-armed', market)).toHaveLength(1);
     expect(ofKind(events, 'timer-fired', market)).toEqual([]);
   }

@@ -45,7 +45,7 @@ const ADDRESSES = {
   'names another address': [other],
 };
 
-/** Answers names with this address, but for those that begin with `silent`; single labels and `hosted` are unknown. */
+/** Answers names with this address, but for those that begin with `silent`; single labels and those in the hosts file are unknown. */
 const names = createSocket('udp4');
 names.on('message', (query, { port, address: asker }) => {
   const name = [];
@@ -56,7 +56,7 @@ names.on('message', (query, { port, address: asker }) => {
   const response = RESPONSE[manner];
   if (name[0].startsWith('silent') || response === undefined) return;
   const head = Buffer.from(query.subarray(0, 12));
-  const isKnown = response === RESPONSE.answers && name.length > 1 && name[0] !== 'hosted';
+  const isKnown = response === RESPONSE.answers && name.length > 1 && !name[0].startsWith('hosted');
   head.writeUInt16BE(isKnown || response !== RESPONSE.answers ? response : RESPONSE['knows no name'], 2);
   const addresses = ADDRESSES[manner] ?? [address];
   head.writeUInt16BE(isKnown && isA ? addresses.length : 0, 6);

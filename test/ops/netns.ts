@@ -12,6 +12,8 @@ const SILENT = '10.231.2.3';
 /** The exchange answers here as well. */
 export const OTHER = '10.231.2.4';
 const FAR_SIDE = fileURLToPath(new URL('./far-side.mjs', import.meta.url));
+/** Names that the hosts file alone knows. */
+export const HOSTED = Array.from({ length: 24 }, (_, index) => `hosted${index}`);
 let built = 0;
 
 /** What a server of names does. */
@@ -80,7 +82,10 @@ export async function createNetwork(
   mkdirSync(own, { recursive: true });
   ends.push(() => rmSync(own, { recursive: true, force: true }));
   writeFileSync(join(own, 'resolv.conf'), `nameserver ${FAR}\nsearch internal\n`);
-  writeFileSync(join(own, 'hosts'), `127.0.0.1 localhost\n${FAR} other hosted # by hand\n`);
+  const hosts = [`127.0.0.1 localhost`, `${FAR} other ${HOSTED.join(' ').toUpperCase()} # by hand`];
+  // As long as a list of hosts that serve advertisements.
+  for (let index = 0; index < 150_000; index += 1) hosts.push(`0.0.0.0 ads${index}.tracker.example.com`);
+  writeFileSync(join(own, 'hosts'), `${hosts.join('\n')}\n`);
 
   const { key, certificate } = selfSigned('exchange.test');
   const ca = join(directory, 'ca.pem');
