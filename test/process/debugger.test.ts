@@ -52,7 +52,16 @@ test('every way in which Node is started here says --disable-sigusr1', () => {
     'the unit of the exchange': /^ExecStart=.*$/m.exec(
       read('deploy/systemd/killswitchd-exchange.service'),
     )?.[0],
+    'the bot of npm start': scripts['start']?.replace(/^.* -- /, ''),
+    'the sample bot of systemd': /^ExecStart=.*$/m.exec(read('deploy/systemd/trading-bot.service'))?.[0],
+    'the sample bot of Compose': /^ +entrypoint: .*$/m.exec(read('compose.yaml'))?.[0],
+    'the sample bot of Kubernetes': /^ +command: .*$/m.exec(
+      read('deploy/kubernetes/overlays/sidecar/bot.yaml'),
+    )?.[0],
+    'the init container that copies keys': /command:[^|]*/.exec(
+      read('deploy/kubernetes/overlays/fleet/fleet.yaml'),
+    )?.[0],
   };
-  const node = /\bnode"?,? "?--disable-sigusr1\b/;
+  const node = /\bnode"?,?(?: "?|\n +- )--disable-sigusr1\b/;
   expect(Object.entries(ways).filter(([, line]) => !node.test(line ?? ''))).toEqual([]);
 });
