@@ -198,7 +198,6 @@ export function beginStop(state: CoreState, policy: Policy, why: string, out: Ef
   state.phase = {
     kind: 'stopping',
     policy,
-    startedMs: monoMs,
     startedAwakeMs: awakeMs(state),
     evidenceUntilMs: policy === 'delete' ? monoMs + budgetMs - deletesMs : monoMs,
     budgetEndMs: monoMs + budgetMs,
@@ -245,14 +244,10 @@ function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null
     return (market.mayHaveFired || ranOut) && market.hold === null ? 'may-have-fired' : null;
   }
   if (goal === 'renew-once' && !reached) return mayExist ? 'unrenewed' : null;
-  if (mayExist && triedToDelete(state, market)) return 'unconfirmed';
+  // The stop wrote a delete that nobody has confirmed, or that was refused, and its bot failed after that.
+  if (mayExist && market.triedDelete) return 'unconfirmed';
   if (isUnheard(state, market)) return mayExist ? 'unheard' : 'may-have-fired';
   return mayExist ? 'policy' : null;
-}
-
-/** The stop wrote a delete that nobody has confirmed, or that was refused, and its bot failed after that. */
-function triedToDelete({ phase }: CoreState, { lastDeleteMs }: MarketState): boolean {
-  return phase.kind === 'stopping' && lastDeleteMs >= phase.startedMs;
 }
 
 /** Its timer was to be deleted, and its bot, which seemed to live, gave no sign of life after the stop began. */

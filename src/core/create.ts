@@ -91,7 +91,7 @@ export function createMarket(state: CoreState, settings: MarketSettings): Market
     nextMs: monoMs,
     askedMs: monoMs,
     lastWrittenMs: Number.NEGATIVE_INFINITY,
-    lastDeleteMs: Number.NEGATIVE_INFINITY,
+    triedDelete: false,
     cycleSinceMs: null,
     answerMs: null,
     streak: 0,

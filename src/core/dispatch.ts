@@ -332,7 +332,7 @@ function tokenAtMs(state: CoreState): number {
 }
 
 /** The addresses that renewals may take: others than the first only where they serve the same account. */
-export function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
+function usableBases({ settings, bases }: CoreState): readonly BaseState[] {
   return settings.sameAccount ? bases : bases.slice(0, 1);
 }
 
@@ -425,17 +425,15 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   return probe;
 }
 
-interface Sending {
-  readonly purpose: Purpose;
-  readonly base: number;
-  readonly fresh: boolean;
-  readonly laneMs: number;
-}
-
 function write(
   state: CoreState,
   market: MarketState,
-  { purpose, base, fresh, laneMs }: Sending,
+  {
+    purpose,
+    base,
+    fresh,
+    laneMs,
+  }: Pick<Attempt, 'purpose' | 'base' | 'laneMs'> & { readonly fresh: boolean },
   out: Effect[],
 ): void {
   const { monoMs } = state.now;
@@ -463,7 +461,7 @@ function write(
   state.nextAttemptId += 1;
   state.attempts.push(attempt);
   market.lastWrittenMs = monoMs;
-  if (purpose === 'delete') market.lastDeleteMs = monoMs;
+  if (purpose === 'delete' && state.phase.kind === 'stopping') market.triedDelete = true;
   market.askedMs = Number.NEGATIVE_INFINITY;
   market.cycleSinceMs ??= Math.min(market.nextMs, monoMs);
   believeWritten(state, attempt);

@@ -1,5 +1,5 @@
 import { straysUntilMs } from './belief.ts';
-import { ROUNDING_MS, SHORTEST_GAP_MS } from './promise.ts';
+import { SHORTEST_GAP_MS } from './promise.ts';
 import {
   ageMs,
   awakeMs,
@@ -158,12 +158,9 @@ function noStraysFromMs(state: CoreState, market: MarketState): number {
 
 /** The slack; where only a stray request makes it doubtful, what the confirmed renewals leave without that one. */
 function likelySlackMs(state: CoreState, market: MarketState): number {
-  const { notBefore, writes } = market.belief;
-  let untilMs = Number.NEGATIVE_INFINITY;
-  if (notBefore !== null || writes.at(-1)?.purpose !== 'renew') return slackMs(state, market);
-  for (const { status, purpose, at, shortestMs } of writes)
-    if (status === 'confirmed' && purpose === 'renew') untilMs = Math.max(untilMs, at.awakeMs + shortestMs);
-  return Math.max(0, untilMs - ROUNDING_MS - awakeMs(state));
+  const { belief, heldUntilAwakeMs } = market;
+  if (belief.notBefore !== null || belief.writes.at(-1)?.purpose !== 'renew') return slackMs(state, market);
+  return heldUntilAwakeMs < Number.POSITIVE_INFINITY ? Math.max(0, heldUntilAwakeMs - awakeMs(state)) : 0;
 }
 
 /** Until when a renewal may save the timer, from now on. */
@@ -199,14 +196,18 @@ export function silentMs(state: CoreState): number {
   return Math.max(500, 8 * (state.answerMs ?? 100));
 }
 
+/** The earliest deadline of these markets that can still be met, from now on; infinite where none can. */
+function leastToSaveMs(state: CoreState, of: (market: MarketState) => boolean): number {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const market of state.markets)
+    if (of(market) && isSalvageable(state, market)) leastMs = Math.min(leastMs, leftToSaveMs(state, market));
+  return leastMs;
+}
+
 /** As often as the most urgent of those that wait for the probe by now would have tried by itself since the last one. */
 export function gapToProbeMs(state: CoreState, probedMs: number): number {
   if (probedMs === Number.NEGATIVE_INFINITY) return 0;
-  let leastMs = Number.POSITIVE_INFINITY;
-  for (const market of state.markets) {
-    if (isWanted(state, market) && isSalvageable(state, market) && hasFailed(state, market))
-      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
-  }
+  const leastMs = leastToSaveMs(state, (market) => isWanted(state, market) && hasFailed(state, market));
   if (leastMs === Number.POSITIVE_INFINITY) return UNPROTECTED_GAP_MS;
   const thenMs = leastMs + (state.now.monoMs - probedMs);
   // Another market may be the one that is probed: its own renewal comes after the answer.
@@ -215,11 +216,7 @@ export function gapToProbeMs(state: CoreState, probedMs: number): number {
 
 /** As often as the most urgent market would try by itself while there is something to save, and rarely after that. */
 export function gapToKeyProbeMs(state: CoreState): number {
-  let leastMs = Number.POSITIVE_INFINITY;
-  for (const market of state.markets) {
-    if (market.goal === 'guard' && isSalvageable(state, market))
-      leastMs = Math.min(leastMs, leftToSaveMs(state, market));
-  }
+  const leastMs = leastToSaveMs(state, ({ goal }) => goal === 'guard');
   if (leastMs < Number.POSITIVE_INFINITY) return retryGapMs(leastMs);
   if (state.phase.kind === 'stopping') return UNPROTECTED_GAP_MS;
   const { refused, accepted } = state.key;

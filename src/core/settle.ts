@@ -20,7 +20,9 @@ import {
   type BaseState,
   type CoreState,
   isWanted,
+  type KeyState,
   type MarketState,
+  type Moment,
   wallAt,
 } from './state.ts';
 
@@ -280,18 +282,23 @@ function react(
   }
 }
 
-/** The API refused the market. What was good before gets a second look: one wrong answer is no reason to believe it. */
+/** Counts a refusal. What was good before gets a second look: one wrong answer is no reason to believe it. */
+function isNews(state: CoreState, refused: MarketState | KeyState, at: Moment, wasGood: boolean): boolean {
+  // What was sent before the first refusal came is no second look.
+  if (refused.refusals > 0 && at.monoMs <= refused.refusedAtMs) return false;
+  refused.refusals += 1;
+  refused.refusedAtMs = state.now.monoMs;
+  return refused.refused === null && (!wasGood || refused.refusals >= LOOKS);
+}
+
+/** The API refused the market. */
 function refuse(
   state: CoreState,
   { market, at }: Attempt,
   { code, detail }: { readonly code: number; readonly detail: string },
   out: Effect[],
 ): void {
-  // What was sent before the first refusal came is no second look.
-  if (market.refusals > 0 && at.monoMs <= market.refusedAtMs) return;
-  market.refusals += 1;
-  market.refusedAtMs = state.now.monoMs;
-  if (market.refused !== null || (market.stats.renewals > 0 && market.refusals < LOOKS)) return;
+  if (!isNews(state, market, at, market.stats.renewals > 0)) return;
   market.refused = { code, detail, sinceMs: state.now.monoMs };
   schedule(state, market);
   const probeInMs = Math.max(0, market.nextMs - state.now.monoMs);
@@ -310,11 +317,7 @@ function refuseKey(
   const { key } = state;
   // Answers to what was signed with the key before are no second look.
   if (at.monoMs < key.sinceMs) return;
-  if (key.refusals > 0 && at.monoMs <= key.refusedAtMs) return;
-  key.refusals += 1;
-  key.refusedAtMs = state.now.monoMs;
-  const isInUse = key.accepted || state.markets.some(({ stats }) => stats.renewals > 0);
-  if (key.refused !== null || (isInUse && key.refusals < LOOKS)) return;
+  if (!isNews(state, key, at, key.accepted || state.markets.some(({ stats }) => stats.renewals > 0))) return;
   key.refused = { status, detail, sinceMs: state.now.monoMs };
   const probeInMs = gapToKeyProbeMs(state);
   key.nextProbeMs = state.now.monoMs + probeInMs;

@@ -96,8 +96,8 @@ export interface MarketState {
   /** Somebody asked for an attempt at this monotonic time: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
   askedMs: number;
   lastWrittenMs: number;
-  /** Its last delete was written then, whatever became of it. */
-  lastDeleteMs: number;
+  /** A stop has written a delete, whatever became of it. */
+  triedDelete: boolean;
   /** When the renewal that is being worked on first became due; null while there is none. */
   cycleSinceMs: number | null;
   /** How long its answers take: rises at once, falls slowly. Null before the first answer. */
@@ -167,10 +167,9 @@ export type Phase =
       readonly kind: 'stopping';
       readonly policy: Policy;
       readonly startedAwakeMs: number;
-      readonly startedMs: number;
-      /** Until then evidence is waited for that is newer than the stop. Both come nearer by the time that the host slept. */
-      evidenceUntilMs: number;
-      budgetEndMs: number;
+      /** Until then evidence is waited for that is newer than the stop. */
+      readonly evidenceUntilMs: number;
+      readonly budgetEndMs: number;
     }
   | { readonly kind: 'stopped' };
 

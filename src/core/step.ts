@@ -117,10 +117,7 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
   state.now = now;
   state.lifeMs = lifeMs(state.timebase, now);
   if (lateMs > LATE_MS) say(out, { kind: 'stall', what: 'stall', byMs: lateMs });
-  for (const jump of jumps) {
-    say(out, { kind: 'stall', ...jump });
-    if (jump.what === 'suspend') comeNearer(state, jump.byMs);
-  }
+  for (const jump of jumps) say(out, { kind: 'stall', ...jump });
   if (lateMs <= LATE_MS && jumps.every(({ byMs }) => byMs < 0)) return;
   state.epoch += 1;
   state.orderedMs = Number.NEGATIVE_INFINITY;
@@ -132,17 +129,6 @@ function advanceClocks(state: CoreState, now: Instant, out: Effect[]): void {
     if (market.refusals === 0 && market.goal === 'guard') askFor(state, market);
   // Answers may lie unread in the socket: give them a moment before the attempts are given up.
   for (const attempt of state.attempts) attempt.deadlineMs = Math.max(attempt.deadlineMs, monoMs + LATE_MS);
-}
-
-/** The host slept: what waits for a time of day, and not for this process, comes nearer by as much. */
-function comeNearer(state: CoreState, byMs: number): void {
-  if (state.phase.kind === 'stopping') {
-    state.phase.budgetEndMs -= byMs;
-    state.phase.evidenceUntilMs -= byMs;
-  }
-  state.key.nextProbeMs -= byMs;
-  for (const market of state.markets) if (market.refusals > 0) market.nextMs -= byMs;
-  state.nextDueMs -= byMs;
 }
 
 /** What time alone brings about. */

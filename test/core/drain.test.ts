@@ -163,15 +163,6 @@ describe('a stop that deletes', () => {
     expect(driver.take()).toEqual([]);
     expect(driver.notices('stopping')).toHaveLength(1);
   });
-
-  test('counts a sleep of the host against its budget', () => {
-    const driver = armed({ markets: ['AAA:60'] });
-    stop(driver);
-    driver.live(1000, 100_000);
-    driver.move({ monoMs: 10, bootMs: 7500, wallMs: 7500 });
-    driver.tick();
-    expect(driver.finished()).toHaveLength(1);
-  });
 });
 
 describe('in a nonce window', () => {

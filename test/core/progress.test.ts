@@ -143,20 +143,6 @@ test('who arms a refused market does not wait for its slow probe', () => {
   expect(shown(driver).state).toBe('arming');
 });
 
-test('a host that slept probes a refused market, and a refused key, as much earlier', () => {
-  for (const outcome of [NO_MARKET, BAD_KEY]) {
-    const driver = createDriver();
-    driver.live(2000, 20, (write) => driver.settle(write, outcome));
-    driver.take();
-    driver.move({ monoMs: 10, bootMs: 50_000, wallMs: 50_000 });
-    driver.tick();
-    driver.wait(1000);
-    expect(driver.take()).toEqual([]);
-    driver.wait(17_000);
-    expect(driver.take().length).toBeGreaterThan(0);
-  }
-});
-
 test('a new key is tried at once, and an answer to the old one says nothing about it', () => {
   const driver = armed();
   driver.wait(5100);
