@@ -13,7 +13,7 @@ import {
 } from './events.ts';
 import { follow, hold, suspensionOf } from './goal.ts';
 import { askFor } from './next.ts';
-import type { Hold, LeftArmed, Suspension } from './notice.ts';
+import type { LeftArmed, Suspension } from './notice.ts';
 import { carriedPerSecond, seconds } from './promise.ts';
 import {
   awakeMs,
@@ -29,6 +29,7 @@ import {
   wallAt,
 } from './state.ts';
 import { clamp } from './time.ts';
+import { NOT_GUARDED } from './view.ts';
 
 /** A confirmed delete that is still this far from the end of the budget leaves time to say so. */
 const LAST_WORD_MS = 200;
@@ -306,13 +307,6 @@ const GONE = {
   bot_failed: 'has failed',
 } as const satisfies Record<Suspension, string>;
 
-const HELD = {
-  paused: 'paused',
-  disarmed: 'disarmed',
-  tripped: 'tripped',
-  lapsed: 'on hold after its lapse',
-} as const satisfies Record<Hold, string>;
-
 /** What brings a bot back. */
 const RETURNS = {
   beat: 'next beat',
@@ -331,7 +325,7 @@ function armed(state: CoreState, market: MarketState, said: Say): Progress {
     const { why, untilAwakeMs } = market.hold;
     const ends =
       untilAwakeMs === null ? 'it stays so until you arm it' : 'it is armed when the pause is over';
-    return said('impossible', `is ${HELD[why]}: ${ends}`);
+    return said('impossible', `${NOT_GUARDED[why][0]}: ${ends}`);
   }
   const suspension = suspensionOf(state, market);
   if (suspension !== null) {
@@ -372,7 +366,10 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: 
   const leftMs = firesInMs(state, market.belief);
   const { goal, reached, hold } = market;
   if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
-    return said('impossible', `is ${HELD[hold.why]} and cannot be paused: the end of the pause would arm it`);
+    return said(
+      'impossible',
+      `${NOT_GUARDED[hold.why][0]} and cannot be paused: the end of the pause would arm it`,
+    );
   }
   if (goal === 'guard') return said('impossible', 'is guarded: somebody armed it again');
   if (goal === 'delete') {

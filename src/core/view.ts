@@ -105,38 +105,37 @@ export interface Snapshot {
 
 /** The state as it stands at `now`, for people and machines. Reads only; the clocks are not taken in. */
 export function describe(state: CoreState, now: Instant): Snapshot {
-  const view = { state, now };
-  const markets = state.markets.map((market) => describeMarket(view, market));
+  const { settings, key } = state;
   const phase = state.phase.kind;
-  const bots = guardedBots(state).map((bot): BotSnapshot => {
-    const watched = state.settings.liveness.mode !== 'none';
-    return {
+  const markets = state.markets.map((market) => describeMarket(state, now, market));
+  const guarded = new Set(markets.map(({ bot }) => bot));
+  const bots = [...state.bots.values()]
+    .filter(({ bot }) => guarded.has(bot))
+    .map((bot) => ({
       bot: bot.bot,
-      mode: state.settings.liveness.mode,
+      mode: settings.liveness.mode,
       state: bot.state,
-      evidenceAgeMs: bot.lastLifeMs === null ? null : state.lifeMs + sinceStepMs(view) - bot.lastLifeMs,
-      ttlMs: watched ? state.settings.liveness.ttlMs : null,
-    };
-  });
+      evidenceAgeMs: evidenceAgeMs(state, now, bot),
+      ttlMs: settings.liveness.mode === 'none' ? null : settings.liveness.ttlMs,
+    }));
   const nothingGuarded = describeNothingGuarded({ phase, markets, bots });
   const notReady = describeNotReady({ phase, markets, bots, nothingGuarded });
-  if (state.key.refused !== null)
-    notReady.unshift(`the exchange refuses the API key: ${state.key.refused.detail}`);
+  if (key.refused !== null) notReady.unshift(`the exchange refuses the API key: ${key.refused.detail}`);
   return {
     phase,
     ready: notReady.length === 0,
     notReady,
     nothingGuarded,
     live: true,
-    authorised: state.key.refused === null,
-    shutdownPolicy: state.settings.shutdown.policy,
+    authorised: key.refused === null,
+    shutdownPolicy: settings.shutdown.policy,
     markets,
-    bases: state.bases.map((base) => ({
-      url: base.url,
-      up: base.ping?.ok ?? null,
-      pingMs: base.ping?.ok === true ? base.ping.latencyMs : null,
-      lastProblem: base.ping?.ok === false ? base.ping.detail : null,
-      outage: base.outage !== null,
+    bases: state.bases.map(({ url, ping, outage }) => ({
+      url,
+      up: ping?.ok ?? null,
+      pingMs: ping?.ok === true ? ping.latencyMs : null,
+      lastProblem: ping?.ok === false ? ping.detail : null,
+      outage: outage !== null,
     })),
     bots,
     capacityPerSecond: state.capacityPerSecond,
@@ -144,33 +143,36 @@ export function describe(state: CoreState, now: Instant): Snapshot {
   };
 }
 
-/** When a snapshot was taken, and of what. */
-interface View {
-  readonly state: CoreState;
-  readonly now: Instant;
-}
-
-/** What the clocks of the state are behind the snapshot's; less than 0 once the state took a step after it. */
-function sinceStepMs({ state, now }: View): number {
+/** What the clocks of the state are behind `now`; less than 0 once the state took a step after it. */
+function sinceStepMs(state: CoreState, now: Instant): number {
   return now.monoMs - state.now.monoMs;
 }
 
+function evidenceAgeMs(state: CoreState, now: Instant, { lastLifeMs }: BotState): number | null {
+  return lastLifeMs === null ? null : state.lifeMs + sinceStepMs(state, now) - lastLifeMs;
+}
+
 /** One market of a snapshot. What few readers ask for is worked out when they do. */
-function describeMarket(view: View, market: MarketState): MarketSnapshot {
-  const { state, now } = view;
-  const { settings, belief, stats } = market;
-  const guaranteedMs = guaranteedMsOf(view, market);
+function describeMarket(state: CoreState, now: Instant, market: MarketState): MarketSnapshot {
+  const { settings, belief, stats, hold } = market;
+  const agoMs = sinceStepMs(state, now);
+  const guaranteedMs = belief.notBefore === null ? null : slackMs(state, market) - agoMs;
   const periodMs = periodOf(state, market);
   const isLeaving = market.leaving !== null;
   const firesInMs = belief.notAfterMs === null ? 0 : belief.notAfterMs - now.monoMs;
   const answerMs = Math.max(ASSUMED_ANSWER_MS, market.answerMs ?? 0);
+  const heldMs =
+    hold === null || hold.untilAwakeMs === null ? null : hold.untilAwakeMs - awakeMs(state) - agoMs;
   return {
     market: settings.market,
     types: settings.types,
     bot: settings.bot,
     state: phaseOf(state, market, guaranteedMs),
     wanted: isWanted(state, market),
-    hold: describeHold(view, market),
+    hold: hold && {
+      why: hold.why,
+      untilWallMs: heldMs === null ? null : now.wallMs + Math.max(0, heldMs),
+    },
     leaving: isLeaving,
     timeoutMs: settings.timeoutMs,
     periodMs,
@@ -201,27 +203,6 @@ function describeMarket(view: View, market: MarketState): MarketSnapshot {
       return isLeaving ? [] : describePromise(state.settings, settings, periodMs, answerMs);
     },
   };
-}
-
-function guaranteedMsOf(view: View, market: MarketState): number | null {
-  return market.belief.notBefore === null ? null : slackMs(view.state, market) - sinceStepMs(view);
-}
-
-function guardedBots(state: CoreState): BotState[] {
-  const names = new Set<string>();
-  for (const { settings } of state.markets) {
-    names.add(settings.bot);
-    if (names.size === state.bots.size) break;
-  }
-  return [...state.bots.values()].filter(({ bot }) => names.has(bot));
-}
-
-function describeHold(view: View, { hold }: MarketState): MarketSnapshot['hold'] {
-  if (hold === null) return null;
-  const { why, untilAwakeMs } = hold;
-  if (untilAwakeMs === null) return { why, untilWallMs: null };
-  const leftMs = untilAwakeMs - awakeMs(view.state) - sinceStepMs(view);
-  return { why, untilWallMs: view.now.wallMs + Math.max(0, leftMs) };
 }
 
 function phaseOf(state: CoreState, market: MarketState, guaranteedMs: number | null): MarketPhase {
@@ -258,17 +239,12 @@ function describeStop(state: CoreState, market: MarketState, mayExist: boolean):
   }
 }
 
-/** Of one market, and of several. */
-type Predicate = readonly [one: string, several: string];
-
-const HELD: Readonly<Record<Hold, Predicate>> = {
+/** Why a market is not guarded, said of one market and of several. */
+export const NOT_GUARDED: Readonly<Record<Hold | BotPhase, readonly [one: string, several: string]>> = {
   disarmed: ['is disarmed', 'are disarmed'],
   paused: ['is paused', 'are paused'],
   tripped: ['is tripped', 'are tripped'],
   lapsed: ['is held after a lapse', 'are held after a lapse'],
-};
-
-const ABSENT: Readonly<Record<BotPhase, Predicate>> = {
   starting: ['waits for its bot', 'wait for their bots'],
   alive: ['is left alone', 'are left alone'],
   stale: ['has a bot that is silent', 'have bots that are silent'],
@@ -300,7 +276,7 @@ export function describeNotReady({
     const { market, hold } = seen;
     return hold === null
       ? `${market} is not confirmed armed (${seen.state})`
-      : `${market} ${HELD[hold.why][0]}`;
+      : `${market} ${NOT_GUARDED[hold.why][0]}`;
   });
   const reasons = [...dead, ...unarmed];
   const configured = markets.some(({ leaving }) => !leaving);
@@ -320,9 +296,9 @@ export function describeNothingGuarded({
   const configured = markets.filter(({ leaving }) => !leaving);
   if (configured.length === 0) return 'nothing is guarded: no market is configured';
   const botStates = new Map(bots.map(({ bot, state }) => [bot, state]));
-  const why = ({ hold, bot }: MarketSnapshot): Predicate =>
-    hold === null ? ABSENT[botStates.get(bot) ?? 'alive'] : HELD[hold.why];
-  const groups = [...Map.groupBy(configured, why)].map(([[one, several], { length }], _, all) => {
+  const groups = [
+    ...Map.groupBy(configured, ({ hold, bot }) => NOT_GUARDED[hold?.why ?? botStates.get(bot) ?? 'alive']),
+  ].map(([[one, several], { length }], _, all) => {
     if (all.length > 1) return `${length} ${length === 1 ? one : several}`;
     return length === 1 ? `${configured[0]?.market} ${one}` : `all ${length} markets ${several}`;
   });
@@ -331,7 +307,6 @@ export function describeNothingGuarded({
 
 /** The state in a few figures: what `describe` says, without a text for every one of ten thousand markets. */
 export interface Summary {
-  readonly phase: Phase['kind'];
   readonly authorised: boolean;
   readonly configured: number;
   /** Markets that should be armed now, and how many of those surely are. */
@@ -353,58 +328,52 @@ export interface Summary {
 
 /** The state as it stands at `now` in a few figures. Reads only. */
 export function summarise(state: CoreState, now: Instant): Summary {
-  const sinceStepMs = Math.max(0, now.monoMs - state.now.monoMs);
-  const guarded = new Set<string>();
-  let wanted = 0;
-  let armed = 0;
-  let mayFire = 0;
+  const agoMs = Math.max(0, sinceStepMs(state, now));
+  const summary = { configured: 0, wanted: 0, armed: 0, mayFire: 0 };
   let leastSlack: Summary['leastSlack'] = null;
   let waiting: Summary['waiting'] = null;
+  const guarded = new Set<string>();
   for (const market of state.markets) {
-    if ((market.belief.notAfterMs ?? 0) > now.monoMs) mayFire += 1;
-    if (market.leaving === null) guarded.add(market.settings.bot);
+    const { market: name, bot } = market.settings;
+    if ((market.belief.notAfterMs ?? 0) > now.monoMs) summary.mayFire += 1;
+    if (market.leaving === null) {
+      summary.configured += 1;
+      guarded.add(bot);
+    }
     if (!isWanted(state, market)) continue;
-    wanted += 1;
-    const ms = slackMs(state, market) - sinceStepMs;
+    summary.wanted += 1;
+    const ms = slackMs(state, market) - agoMs;
     if (ms <= 0) {
-      const why = (market.refused ?? state.key.refused)?.detail ?? market.lastProblem;
-      waiting ??= { bot: market.settings.bot, market: market.settings.market, why };
+      waiting ??= {
+        bot,
+        market: name,
+        why: (market.refused ?? state.key.refused)?.detail ?? market.lastProblem,
+      };
       continue;
     }
-    armed += 1;
-    if (leastSlack === null || ms < leastSlack.ms) leastSlack = { market: market.settings.market, ms };
+    summary.armed += 1;
+    if (leastSlack === null || ms < leastSlack.ms) leastSlack = { market: name, ms };
   }
-  const phase = state.phase.kind;
-  const authorised = state.key.refused === null;
   return {
-    phase,
-    authorised,
-    configured: state.markets.filter(({ leaving }) => leaving === null).length,
-    wanted,
-    armed,
+    ...summary,
+    authorised: state.key.refused === null,
     waiting,
     leastSlack,
-    quietest: quietestOf(state, guarded, sinceStepMs),
-    mayFire,
+    quietest: quietestOf(state, now, guarded),
   };
 }
 
-function quietestOf(
-  state: CoreState,
-  guarded: ReadonlySet<string>,
-  sinceStepMs: number,
-): Summary['quietest'] {
+function quietestOf(state: CoreState, now: Instant, guarded: ReadonlySet<string>): Summary['quietest'] {
   if (state.settings.liveness.mode === 'none') return null;
   let quietest: Summary['quietest'] = null;
   let longestMs = Number.NEGATIVE_INFINITY;
-  for (const { bot, state: how, lastLifeMs } of state.bots.values()) {
-    if (!guarded.has(bot)) continue;
-    const ageMs = lastLifeMs === null ? null : state.lifeMs + sinceStepMs - lastLifeMs;
+  for (const one of state.bots.values()) {
+    const ageMs = evidenceAgeMs(state, now, one);
     // One that said goodbye is silent on purpose.
-    const silentMs = how === 'goodbye' ? -1 : (ageMs ?? Number.MAX_VALUE);
-    if (silentMs <= longestMs) continue;
+    const silentMs = one.state === 'goodbye' ? -1 : (ageMs ?? Number.MAX_VALUE);
+    if (silentMs <= longestMs || !guarded.has(one.bot)) continue;
     longestMs = silentMs;
-    quietest = { bot, state: how, ageMs };
+    quietest = { bot: one.bot, state: one.state, ageMs };
   }
   return quietest;
 }
@@ -449,7 +418,7 @@ export function view(state: CoreState, now: Instant): CoreView {
 }
 
 function seeMarket(state: CoreState, now: Instant, market: MarketState): MarketView {
-  const leftMs = slackMs(state, market) - (now.monoMs - state.now.monoMs);
+  const leftMs = slackMs(state, market) - sinceStepMs(state, now);
   const firesInMs = (market.belief.notAfterMs ?? 0) - now.monoMs;
   return {
     market: market.settings.market,
