@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { exampleListen } from '../deploy/example-config.ts';
+import { stageFor } from '../process/harness.ts';
 import { ROOT } from '../process/program.ts';
 import { commandsUnder } from './deploy-guide.ts';
 
@@ -57,6 +58,18 @@ test('every command and flag in a unit, the operators’ command and the guide i
     expect([line, code]).toEqual([line, 0]);
     for (const flag of flags) expect(stdout).toMatch(new RegExp(`^ +(-\\w, )?${flag}\\b`, 'm'));
   }
+});
+
+test('the unit has room for the threads of the daemon and of a reload beside it', async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const daemon = await stage.daemon({ exchange: exchange.url, markets: ['BTC_USDT'] });
+  await daemon.ready();
+  const [, threads = ''] =
+    /^Threads:\t(\d+)$/m.exec(readFileSync(`/proc/${daemon.pid}/status`, 'utf8')) ?? [];
+  expect(Number(threads)).toBeGreaterThan(64);
+  // Where one thread cannot be made, libuv ends the process without a word.
+  expect(Number(valuesOf(DAEMON, 'TasksMax')[0])).toBeGreaterThan(2 * Number(threads));
 });
 
 test('the sample configuration is right with the variables of the unit, and fits the simulated exchange', async () => {
