@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { CoreSettings, OrderType } from '../core/events.ts';
 import { carriedPerSecond as carriedAt, planCadence, seconds } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
@@ -17,31 +18,20 @@ export interface MarketConfig {
 }
 
 /** A configuration without a mistake: file, environment, flags and defaults in one. */
-export interface Config {
+export interface Config extends Pick<Settled, 'shard' | 'onLapse' | 'shutdown' | 'ping' | 'reload' | 'log'> {
   /** Name of the file that was read, null where there was none. */
   readonly file: string | null;
   /** The daemon brings its own exchange. */
   readonly embeddedExchange: boolean;
-  readonly exchange: {
-    /** Origins without a trailing slash. Empty with an embedded exchange, whose address is not known yet. */
-    readonly baseUrls: readonly string[];
-    /** Whether a base address may be plain http to another host. */
-    readonly allowPlainHttp: boolean;
-    readonly sameAccount: boolean;
-    readonly nonce: CoreSettings['nonce'];
-    readonly budgetShare: number;
-    readonly connections: number;
-    readonly cancellationDelaySeconds: number;
-    readonly requestLifetimeSeconds: number;
-  };
+  /** Origins without a trailing slash. Empty with an embedded exchange, whose address is not known yet. */
+  readonly exchange: Omit<Settled['exchange'], 'baseUrls'> & { readonly baseUrls: readonly string[] };
   readonly secrets: Secrets;
   readonly defaults: Omit<MarketConfig, 'market' | 'bot'>;
   /** Those of this daemon's shard. */
   readonly markets: readonly MarketConfig[];
   /** Those of all shards. */
   readonly fleet: readonly MarketConfig[];
-  readonly shard: Shard & { readonly handoverSeconds: number; readonly budget: 'shared' | 'own' };
-  readonly liveness: {
+  readonly liveness: Pick<Settled['liveness'], 'ttlSeconds' | 'startupGraceSeconds' | 'onStale'> & {
     readonly mode: CoreSettings['liveness']['mode'];
     /** As written, with `{bot}` in it; given with mode file. */
     readonly file: string | null;
@@ -49,51 +39,28 @@ export interface Config {
     readonly url: string | null;
     /** Of no meaning with modes beat and none. */
     readonly probeEverySeconds: number;
-    readonly ttlSeconds: number;
-    readonly startupGraceSeconds: number;
-    readonly onStale: CoreSettings['liveness']['onStale'];
   };
-  readonly onLapse: CoreSettings['onLapse'];
-  readonly shutdown: {
-    readonly policy: CoreSettings['shutdown']['policy'];
-    readonly budgetSeconds: number;
-  };
-  readonly ping: { readonly everySeconds: number };
   readonly web: { readonly listen: readonly ListenAddress[] };
-  readonly control: {
+  readonly control: Pick<Settled['control'], 'access'> & {
     readonly listen: readonly ListenAddress[];
-    readonly access: 'owner' | 'group';
     readonly tokenFile: string | null;
     /** What the file holds. Null where none is named. */
     readonly token: Secret | null;
   };
-  readonly notify: {
-    readonly format: 'json' | 'slack' | 'telegram';
-    readonly name: string;
+  readonly notify: Omit<Settled['notify'], 'urlFile' | 'pingUrlFile'> & {
     readonly urlFile: string | null;
     /** What the file holds. Null where none is named; likewise of the other one. */
     readonly url: Secret | null;
     readonly pingUrlFile: string | null;
     readonly pingUrl: Secret | null;
-    readonly pingEverySeconds: number;
-  };
-  readonly reload: {
-    /** 0 means never. */
-    readonly pollSeconds: number;
-    readonly allowRemoval: boolean;
-  };
-  readonly log: {
-    readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
-    readonly format: 'auto' | 'json' | 'journal' | 'text';
   };
 }
 
 type Written<Key extends keyof FileValues> = NonNullable<FileValues[Key]>;
 /** All keys have a value but those in `Unset`, which have no default. */
-type Section<Key extends keyof FileValues, Unset extends keyof Written<Key> = never> = Required<
-  Omit<Written<Key>, Unset>
-> &
-  Pick<Written<Key>, Unset>;
+type Section<Key extends keyof FileValues, Unset extends keyof Written<Key> = never> = Readonly<
+  Required<Omit<Written<Key>, Unset>> & Pick<Written<Key>, Unset>
+>;
 
 /** The values of all layers together: whatever has a default is there. */
 export interface Settled {
@@ -300,12 +267,7 @@ export function diffConfig(running: Config, next: Config): ConfigDiff {
   const refusals = [...findUnchangeable(running, next), ...findRemoval(running, next, removed)];
   const same =
     [refusals, added, removed, moved, changed].every(({ length }) => length === 0) &&
-    JSON.stringify(changeableOf(running)) === JSON.stringify(changeableOf(next)) &&
-    isSameSecret(running.secrets.apiKey, next.secrets.apiKey) &&
-    isSameSecret(running.secrets.apiSecret, next.secrets.apiSecret) &&
-    isSameSecret(running.control.token, next.control.token) &&
-    isSameSecret(running.notify.url, next.notify.url) &&
-    isSameSecret(running.notify.pingUrl, next.notify.pingUrl);
+    isDeepStrictEqual(restOf(running), restOf(next));
   return { refusals, added, removed, moved, changed, same };
 }
 
@@ -324,59 +286,61 @@ function shapeOf({ timeoutSeconds, types, renewEverySeconds, bot }: MarketConfig
   return JSON.stringify([timeoutSeconds, types === null ? null : [...types].sort(), renewEverySeconds, bot]);
 }
 
-/** What may change beside the markets and the secrets, in one order for both sides. */
-function changeableOf(config: Config): unknown[] {
-  const { markets, fleet, shard, liveness, onLapse, shutdown, ping, notify, reload, log } = config;
+/** All that has an effect but the markets of this daemon. The order of markets and order types has none. */
+function restOf({ file: _file, defaults: _defaults, markets, fleet, ...rest }: Config) {
+  const { secrets, control, notify } = rest;
   const own = new Set(markets.map(({ market }) => market));
-  return [
-    [liveness.file, liveness.url, liveness.probeEverySeconds],
-    [liveness.ttlSeconds, liveness.startupGraceSeconds, liveness.onStale],
-    [onLapse, shutdown.policy, shutdown.budgetSeconds],
-    [ping.everySeconds, reload.pollSeconds, reload.allowRemoval, log.level],
-    [notify.format, notify.name, notify.urlFile, notify.pingUrlFile, notify.pingEverySeconds],
-    [shard.count, shard.handoverSeconds],
+  return {
+    ...rest,
+    secrets: [secrets.apiKey.reveal(), secrets.apiSecret.reveal()],
+    control: { ...control, token: control.token?.reveal() },
+    notify: { ...notify, url: notify.url?.reveal(), pingUrl: notify.pingUrl?.reveal() },
     // Those of other shards: one may still be guarded here, and their bots are known here.
-    fleet
+    others: fleet
       .filter(({ market }) => !own.has(market))
       .map((market) => `${market.market} ${shapeOf(market)}`)
       .sort(),
-  ];
+  };
 }
-
-function isSameSecret(one: Secret | null, other: Secret | null): boolean {
-  return one?.reveal() === other?.reveal();
-}
-
-type Fixed = readonly [key: string, value: (config: Config) => string];
-
-const listOf = (entries: readonly string[]) => (entries.length === 0 ? 'none' : entries.join(', '));
 
 /** Keys that take effect at start only. None of them holds a secret. */
-const FIXED: readonly Fixed[] = [
-  ['--embedded-exchange', ({ embeddedExchange }) => (embeddedExchange ? 'on' : 'off')],
-  ['exchange.baseUrls', ({ exchange }) => listOf(exchange.baseUrls)],
-  ['exchange.allowPlainHttp', ({ exchange }) => String(exchange.allowPlainHttp)],
-  ['exchange.sameAccount', ({ exchange }) => String(exchange.sameAccount)],
-  ['exchange.nonce', ({ exchange }) => exchange.nonce],
-  ['exchange.budgetShare', ({ exchange }) => String(exchange.budgetShare)],
-  ['exchange.connections', ({ exchange }) => String(exchange.connections)],
-  ['exchange.cancellationDelaySeconds', ({ exchange }) => String(exchange.cancellationDelaySeconds)],
-  ['exchange.requestLifetimeSeconds', ({ exchange }) => String(exchange.requestLifetimeSeconds)],
-  ['shard.index', ({ shard }) => String(shard.index)],
-  ['shard.budget', ({ shard }) => shard.budget],
-  ['liveness.mode', ({ liveness }) => liveness.mode],
-  ['web.listen', ({ web }) => listOf(web.listen.map(({ text }) => text))],
-  ['control.listen', ({ control }) => listOf(control.listen.map(({ text }) => text))],
-  ['control.access', ({ control }) => control.access],
-  ['control.tokenFile', ({ control }) => control.tokenFile ?? 'none'],
-  ['log.format', ({ log }) => log.format],
+const FIXED: readonly string[] = [
+  'embeddedExchange',
+  'exchange.baseUrls',
+  'exchange.allowPlainHttp',
+  'exchange.sameAccount',
+  'exchange.nonce',
+  'exchange.budgetShare',
+  'exchange.connections',
+  'exchange.cancellationDelaySeconds',
+  'exchange.requestLifetimeSeconds',
+  'shard.index',
+  'shard.budget',
+  'liveness.mode',
+  'web.listen',
+  'control.listen',
+  'control.access',
+  'control.tokenFile',
+  'log.format',
 ];
 
 function findUnchangeable(running: Config, next: Config): string[] {
-  return FIXED.flatMap(([key, value]) => {
-    const [was, found] = [value(running), value(next)];
+  return FIXED.flatMap((path) => {
+    const [was, found] = [valueAt(running, path), valueAt(next, path)];
+    const key = path === 'embeddedExchange' ? '--embedded-exchange' : path;
     return was === found ? [] : [`${key}: runs with ${was}, found ${found}; restart to change it`];
   });
+}
+
+/** The value at a path as a sentence shows it. */
+function valueAt(config: Config, path: string): string {
+  const value = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], config);
+  if (path === 'embeddedExchange') return value === true ? 'on' : 'off';
+  if (!Array.isArray(value)) return String(value ?? 'none');
+  const entries = (value as readonly (string | ListenAddress)[]).map((entry) =>
+    typeof entry === 'string' ? entry : entry.text,
+  );
+  return entries.join(', ') || 'none';
 }
 
 /** A round trip as it is reckoned with before one was measured, milliseconds. */

@@ -112,15 +112,8 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
     return invalid(problems, [...known, token, url, pingUrl], env);
   }
 
-  const config = settle(values, meaning, {
-    name,
-    embeddedExchange,
-    liveness,
-    secrets: { apiKey, apiSecret },
-    token,
-    url,
-    pingUrl,
-  });
+  const of = { file: name, embeddedExchange, liveness, secrets: { apiKey, apiSecret } };
+  const config = settle(values, meaning, { ...of, token, url, pingUrl });
   const isWritten = (path: Path) => (layerOf(layers, path)?.source ?? 'default') !== 'default';
   const warnings = [
     ...secrets.warnings,
@@ -130,50 +123,39 @@ export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
   return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, sources: findSources(config, layers) };
 }
 
-interface Given {
-  readonly name: string | null;
-  readonly embeddedExchange: boolean;
-  readonly liveness: Config['liveness'];
-  readonly secrets: Config['secrets'];
+type Given = Pick<Config, 'file' | 'embeddedExchange' | 'liveness' | 'secrets'> & {
   readonly token: Secret | null;
   readonly url: Secret | null;
   readonly pingUrl: Secret | null;
-}
+};
 
-function settle(values: Settled, meaning: Meaning, given: Given): Config {
+function settle(values: Settled, meaning: Meaning, { token, url, pingUrl, ...given }: Given): Config {
+  const { exchange, defaults, shard, onLapse, shutdown, ping, reload, log, control, notify } = values;
   return {
-    file: given.name,
-    embeddedExchange: given.embeddedExchange,
-    exchange: { ...values.exchange, baseUrls: meaning.baseUrls },
-    secrets: given.secrets,
+    ...given,
+    exchange: { ...exchange, baseUrls: meaning.baseUrls },
     defaults: {
-      timeoutSeconds: values.defaults.timeoutSeconds,
-      types: values.defaults.types ?? null,
-      renewEverySeconds: values.defaults.renewEverySeconds ?? null,
+      timeoutSeconds: defaults.timeoutSeconds,
+      types: defaults.types ?? null,
+      renewEverySeconds: defaults.renewEverySeconds ?? null,
     },
-    markets: marketsOf(values.shard, meaning.markets),
+    markets: marketsOf(shard, meaning.markets),
     fleet: meaning.markets,
-    shard: values.shard,
-    liveness: given.liveness,
-    onLapse: values.onLapse,
-    shutdown: values.shutdown,
-    ping: values.ping,
+    shard,
+    onLapse,
+    shutdown,
+    ping,
     web: { listen: meaning.webListen },
-    control: {
-      access: values.control.access,
-      listen: meaning.controlListen,
-      tokenFile: values.control.tokenFile ?? null,
-      token: given.token,
-    },
+    control: { ...control, listen: meaning.controlListen, tokenFile: control.tokenFile ?? null, token },
     notify: {
-      ...values.notify,
-      urlFile: values.notify.urlFile ?? null,
-      url: given.url,
-      pingUrlFile: values.notify.pingUrlFile ?? null,
-      pingUrl: given.pingUrl,
+      ...notify,
+      urlFile: notify.urlFile ?? null,
+      url,
+      pingUrlFile: notify.pingUrlFile ?? null,
+      pingUrl,
     },
-    reload: values.reload,
-    log: values.log,
+    reload,
+    log,
   };
 }
 
