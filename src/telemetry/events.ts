@@ -387,45 +387,38 @@ function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
   return `The new configuration is in force: ${said.join('; ')}.`;
 }
 
+/** What a stop says of the timers that it left, by the reason: before and after their names and moments. */
+const LEFT: readonly (readonly [why: LeftArmed['why'], before: string, after: string])[] = [
+  [
+    'unconfirmed',
+    'NOT CONFIRMED DELETED',
+    'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',
+  ],
+  [
+    'unheard',
+    'NOT DELETED, because the bot gave no sign of life after the stop began',
+    'The orders are cancelled by then unless somebody renews the timer.',
+  ],
+  ['may-have-fired', 'MAY HAVE FIRED before the delete was confirmed', 'Check which orders are left.'],
+  [
+    'unrenewed',
+    'NOT RENEWED ONCE MORE',
+    'The orders are cancelled by then, or sooner, unless the successor renews the timer in time.',
+  ],
+  ['policy', 'Left armed on purpose', 'The orders are cancelled by then unless somebody renews the timer.'],
+];
+
 /** What a stop left behind at the exchange, and until when. */
-function describeStop(notice: Of<'stopped'>, _context: unknown, now: Instant): string {
-  const { left } = notice;
+function describeStop({ left }: Of<'stopped'>, _context: unknown, now: Instant): string {
   if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
-  const unconfirmed = left.filter(({ why }) => why === 'unconfirmed');
-  const unrenewed = left.filter(({ why }) => why === 'unrenewed');
-  const policy = left.filter(({ why }) => why === 'policy');
-  const parts = ['Stopped.'];
-  if (unconfirmed.length > 0) {
-    parts.push(
-      `NOT CONFIRMED DELETED: ${namesAndMoments(unconfirmed, now)}. ` +
-        'Expect the orders to be cancelled by then unless the timer is deleted or renewed.',
-    );
-  }
-  const unheard = left.filter(({ why }) => why === 'unheard');
-  if (unheard.length > 0) {
-    parts.push(
-      `NOT DELETED, because the bot gave no sign of life after the stop began: ${namesAndMoments(unheard, now)}. ` +
-        'The orders are cancelled by then unless somebody renews the timer.',
-    );
-  }
-  const late = left.filter(({ why }) => why === 'may-have-fired');
-  if (late.length > 0) {
-    const names = listed(late, ({ market }) => market);
-    parts.push(`MAY HAVE FIRED before the delete was confirmed: ${names}. Check which orders are left.`);
-  }
-  if (unrenewed.length > 0) {
-    parts.push(
-      `NOT RENEWED ONCE MORE: ${namesAndMoments(unrenewed, now)}. ` +
-        'The orders are cancelled by then, or sooner, unless the successor renews the timer in time.',
-    );
-  }
-  if (policy.length > 0) {
-    parts.push(
-      `Left armed on purpose: ${namesAndMoments(policy, now)}. ` +
-        'The orders are cancelled by then unless somebody renews the timer.',
-    );
-  }
-  return parts.join(' ');
+  const parts = LEFT.flatMap(([why, before, after]) => {
+    const some = left.filter((one) => one.why === why);
+    if (some.length === 0) return [];
+    const names =
+      why === 'may-have-fired' ? listed(some, ({ market }) => market) : namesAndMoments(some, now);
+    return [`${before}: ${names}. ${after}`];
+  });
+  return ['Stopped.', ...parts].join(' ');
 }
 
 function namesAndMoments(left: readonly LeftArmed[], now: Instant): string {

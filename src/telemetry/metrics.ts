@@ -47,77 +47,64 @@ export interface MetricsOptions extends Metered {
   readonly configHash?: string;
 }
 
-export interface Metrics {
-  /** Counts what happened. Notices about bots that are gone are ignored. */
-  readonly observe: Observer;
-  /**
-   * The page in pieces, a metric each, of the state that `snapshot` shows; OpenMetrics with `open`. The event loop is
-   * given back between two metrics.
-   */
-  render(snapshot: Snapshot, now: Instant, open?: boolean): Promise<string[]>;
-  /** Takes a new configuration over. Bots that are new have every series with 0; those that have left lose them. */
-  reconfigure(metered: Metered): void;
-  /** The keeper's loop woke up so many milliseconds later than it had asked for. */
-  readonly wokeUp: (lateMs: number) => void;
-  /** Counts one log line, or one that was dropped. */
-  readonly countLogLine: (level: string) => void;
-  readonly countDroppedLogLine: () => void;
-  /** Counts an attempt to deliver what `notify` sends that failed. */
-  notifyFailed(what: NotifyWhat): void;
-  /** The configuration was read again and is in force, changed or not. `hash`: its digest in hexadecimal digits. */
-  reloadSucceeded(hash: string): void;
-  /** The configuration was read again and rejected. */
-  reloadFailed(): void;
-  /** Counts a refused request. Returns the reason that it is counted under: `other` for one that was not announced. */
-  controlRefused(reason: string): string;
-  /** Counts a beat that counted, or one that did not. Names that no configured bot has are ignored. */
-  beatHeard(bot: string): void;
-  beatRefused(bot: string): void;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Declares every metric, and creates every series whose labels are known from the start with the value 0. */
-export function createMetrics(options: MetricsOptions): Metrics {
+export function createMetrics(options: MetricsOptions) {
   const { clock, bases, controlReasons = [] } = options;
   let seen: Seen | null = null;
   const families = declareFamilies(() => seen, bases, controlReasons);
   createSeries(families, options);
   const bots = createBots(families, clock);
   bots.configure(options.bots);
+  const observe: Observer = (notice) => {
+    if (notice.kind === 'bot') bots.changed(notice.bot, notice.state);
+    else count(families, notice, (index) => bases[index] ?? `#${index}`);
+  };
   return {
-    observe: (notice) => {
-      if (notice.kind === 'bot') bots.changed(notice.bot, notice.state);
-      else count(families, notice, (index) => bases[index] ?? `#${index}`);
-    },
-    render: (snapshot, now, open = false) => {
+    /** Counts what happened. Notices about bots that are gone are ignored. */
+    observe,
+    /**
+     * The page in pieces, a metric each, of the state that `snapshot` shows; OpenMetrics with `open`. The event loop is
+     * given back between two metrics.
+     */
+    render: (snapshot: Snapshot, now: Instant, open = false): Promise<string[]> => {
       seen = { snapshot, wallMs: now.wallMs };
       return render(families.registry, clock, open);
     },
-    reconfigure: (metered) => {
+    /** Takes a new configuration over. Bots that are new have every series with 0; those that have left lose them. */
+    reconfigure: (metered: Metered): void => {
       showShard(families, metered.shard);
       bots.configure(metered.bots);
     },
-    wokeUp: (lateMs) => families.wakeDelay.observe(Math.max(0, lateMs) / 1000),
-    countLogLine: (level) => families.logMessages.inc({ level }),
+    /** The keeper's loop woke up so many milliseconds later than it had asked for. */
+    wokeUp: (lateMs: number) => families.wakeDelay.observe(Math.max(0, lateMs) / 1000),
+    countLogLine: (level: string) => families.logMessages.inc({ level }),
     countDroppedLogLine: () => families.logDropped.inc(),
-    notifyFailed: (what) => families.notifyFailures.inc({ what }),
-    reloadSucceeded: (hash) => {
+    /** Counts an attempt to deliver what `notify` sends that failed. */
+    notifyFailed: (what: NotifyWhat) => families.notifyFailures.inc({ what }),
+    /** The configuration was read again and is in force, changed or not. `hash`: its digest in hexadecimal digits. */
+    reloadSucceeded: (hash: string): void => {
       families.reloads.inc();
       families.reloadOk.set(1);
       families.reloadTime.set(clock.now().wallMs / 1000);
       families.configHash.set(hashNumber(hash));
     },
-    reloadFailed: () => {
+    /** The configuration was read again and rejected. */
+    reloadFailed: (): void => {
       families.reloads.inc();
       families.reloadFailures.inc();
       families.reloadOk.set(0);
     },
-    controlRefused: (said) => {
+    /** Counts a refused request. Returns the reason that it is counted under: `other` for one that was not announced. */
+    controlRefused: (said: string): string => {
       const reason = controlReasons.includes(said) ? said : OTHER_REASON;
       families.controlRefused.inc({ reason });
       return reason;
     },
-    beatHeard: (bot) => bots.heard(bot),
-    beatRefused: (bot) => bots.refused(bot),
+    /** Counts a beat that counted, or one that did not. Names that no configured bot has are ignored. */
+    beatHeard: bots.heard,
+    beatRefused: bots.refused,
   };
 }
 
@@ -185,7 +172,7 @@ function createBots(families: Families, clock: Clock) {
     changed(bot: string, state: string): void {
       if (lastMs.has(bot)) botChanges.inc({ bot, state });
     },
-    heard(bot: string): void {
+    heard: (bot: string): void => {
       const before = lastMs.get(bot);
       if (before === undefined) return;
       beats.inc({ bot });
@@ -193,7 +180,7 @@ function createBots(families: Families, clock: Clock) {
       if (before !== null) beatGap.observe((monoMs - before) / 1000);
       lastMs.set(bot, monoMs);
     },
-    refused(bot: string): void {
+    refused: (bot: string): void => {
       if (lastMs.has(bot)) beatsRefused.inc({ bot });
     },
   };

@@ -5,17 +5,7 @@ import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
 
 /** What the service manager is told of the daemon, by sd_notify(3). */
-export interface Supervision {
-  /** The keeper took a step. From nowhere else is the watchdog told that the daemon lives: a loop that hangs is silent. */
-  readonly turned: () => void;
-  /** The configuration is read again; `reloaded` follows, whatever came of it. */
-  readonly reloading: () => void;
-  readonly reloaded: () => void;
-  /** The stop begins. */
-  readonly stopping: () => void;
-  /** The stop is over; the timers that may still be armed. Resolves once the manager knows, or has not taken it in time. */
-  readonly stopped: (left: readonly LeftArmed[]) => Promise<void>;
-}
+export type Supervision = ReturnType<typeof createSupervision>;
 
 export interface SupervisionOptions {
   readonly manager: ServiceManager;
@@ -42,7 +32,7 @@ const LAST_WORD_MS = 2000;
  * What is armed stands in the status line, and a bot asks for its own markets: an exchange that is away holds up no host.
  * `WATCHDOG=1` from the keeper's own steps; and more time, step by step, while a stop goes on.
  */
-export function createSupervision({ manager, clock, summary, log }: SupervisionOptions): Supervision {
+export function createSupervision({ manager, clock, summary, log }: SupervisionOptions) {
   const everyMs = Math.min(
     TELL_EVERY_MS,
     (manager.watchdogMs ?? Number.POSITIVE_INFINITY) / PINGS_PER_WATCHDOG,
@@ -62,7 +52,8 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
   const extend = `EXTEND_TIMEOUT_USEC=${EXTEND_MS * 1000}`;
 
   return {
-    turned() {
+    /** The keeper took a step. From nowhere else is the watchdog told that the daemon lives: a loop that hangs is silent. */
+    turned: (): void => {
       const { monoMs } = clock.now();
       if (stage === 'stopped' || (monoMs < tellAtMs && !isWaiting)) return;
       const seen = summary();
@@ -73,19 +64,22 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
       else tell(stage === 'starting' ? ['READY=1', 'WATCHDOG=1'] : ['WATCHDOG=1'], describeStatus(seen));
       if (stage === 'starting') stage = 'running';
     },
-    reloading() {
+    /** The configuration is read again; `reloaded` follows, whatever came of it. */
+    reloading: (): void => {
       if (stage !== 'running') return;
       tell(['RELOADING=1', `MONOTONIC_USEC=${manager.monotonicUs()}`], 'Reads the configuration again');
     },
-    reloaded() {
+    reloaded: (): void => {
       if (stage === 'running') tell(['READY=1'], describeStatus(summary()));
     },
-    stopping() {
+    /** The stop begins. */
+    stopping: (): void => {
       if (stage === 'stopping' || stage === 'stopped') return;
       stage = 'stopping';
       tell(['STOPPING=1', extend], describeStop(summary()));
     },
-    stopped(left) {
+    /** The stop is over. Resolves once the manager knows which timers may be armed, or has not taken it in time. */
+    stopped: (left: readonly LeftArmed[]): Promise<void> => {
       stage = 'stopped';
       tell([extend], describeEnd(left));
       return new Promise((resolve) => {
@@ -132,15 +126,19 @@ function describeBot(quietest: Summary['quietest']): string {
   return ageMs === null ? `no sign of ${bot} yet` : `${bot} gave a sign ${seconds(ageMs)} ago`;
 }
 
+/** What a stop has left, the worst first. */
+const ENDS: readonly (readonly [LeftArmed['why'], string])[] = [
+  ['unheard', 'NOT DELETED, the bot was not heard'],
+  ['may-have-fired', 'MAY HAVE FIRED'],
+  ['unconfirmed', 'NOT CONFIRMED DELETED'],
+  ['unrenewed', 'NOT RENEWED ONCE MORE'],
+];
+
 function describeEnd(left: readonly LeftArmed[]): string {
-  const count = (why: LeftArmed['why']) => left.filter((one) => one.why === why).length;
-  const [unconfirmed, unrenewed] = [count('unconfirmed'), count('unrenewed')];
-  const unheard = count('unheard');
-  const late = count('may-have-fired');
-  if (unheard > 0) return `Stopped: ${timers(unheard)} NOT DELETED, the bot was not heard, see the journal`;
-  if (late > 0) return `Stopped: ${timers(late)} MAY HAVE FIRED, see the journal`;
-  if (unconfirmed > 0) return `Stopped: ${timers(unconfirmed)} NOT CONFIRMED DELETED, see the journal`;
-  if (unrenewed > 0) return `Stopped: ${timers(unrenewed)} NOT RENEWED ONCE MORE, see the journal`;
+  for (const [why, text] of ENDS) {
+    const count = left.filter((one) => one.why === why).length;
+    if (count > 0) return `Stopped: ${timers(count)} ${text}, see the journal`;
+  }
   return left.length === 0
     ? 'Stopped: no timer is armed'
     : `Stopped: ${timers(left.length)} left to the exchange`;
