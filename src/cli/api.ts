@@ -11,7 +11,16 @@ import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments, checkUnit } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { tidy } from '../util/redact.ts';
-import { CommandError, conclude, type Edge, EXIT, type ExitCode, messageOf } from './edge.ts';
+import {
+  CommandError,
+  conclude,
+  type Edge,
+  EXIT,
+  type ExitCode,
+  messageOf,
+  misconfigured,
+  misuse,
+} from './edge.ts';
 import { offer } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
 
@@ -79,8 +88,7 @@ async function call(
   const client = createClient({ ...access, clock: createSystemClock() });
   try {
     if (operation.effect === 'moves-money' && flags.yes !== true) {
-      throw new CommandError(
-        EXIT.usage,
+      throw misuse(
         `${describeMove(name, given)} at ${access.bases.join()}; add --yes to do it, nothing was sent`,
       );
     }
@@ -109,14 +117,14 @@ function readName(text: string | undefined): OperationName {
   const found =
     text === undefined ? 'no operation is named' : `there is no operation ${JSON.stringify(text)}`;
   const hint = text === undefined ? '' : didYouMean(text, names);
-  throw new CommandError(EXIT.usage, `${found}; allowed: ${names.join(', ')}${hint}`);
+  throw misuse(`${found}; allowed: ${names.join(', ')}${hint}`);
 }
 
 async function readArguments(name: OperationName, json: string | undefined, edge: Edge): Promise<unknown> {
   const given = json === undefined ? {} : parse(json === '-' ? await readInput(edge) : json);
   const takesNone = WITHOUT_ARGUMENTS.includes(name);
   if (takesNone && (typeof given !== 'object' || Object.keys(given ?? {}).length > 0)) {
-    throw new CommandError(EXIT.usage, `${name} takes no arguments; leave the JSON away`);
+    throw misuse(`${name} takes no arguments; leave the JSON away`);
   }
   return given;
 }
@@ -125,13 +133,10 @@ async function readArguments(name: OperationName, json: string | undefined, edge
 function withUnit(name: OperationName, given: unknown, amountIn: string | undefined): unknown {
   if (amountIn === undefined || typeof given !== 'object' || given === null) return given;
   if (name !== 'createStockMarketOrder') {
-    throw new CommandError(EXIT.usage, `--amount-in: ${name} has no amount to be counted; leave it away`);
+    throw misuse(`--amount-in: ${name} has no amount to be counted; leave it away`);
   }
   if ('amountIn' in given && given.amountIn !== amountIn) {
-    throw new CommandError(
-      EXIT.usage,
-      `--amount-in is ${tidy(amountIn)}, and amountIn in the JSON is another; give one`,
-    );
+    throw misuse(`--amount-in is ${tidy(amountIn)}, and amountIn in the JSON is another; give one`);
   }
   return { ...given, amountIn };
 }
@@ -140,7 +145,7 @@ async function readInput(edge: Edge): Promise<string> {
   const bytes = (await edge.input?.(MOST_BYTES)) ?? null;
   if (bytes !== null) return bytes.toString('utf8');
   const allowed = `allowed: a JSON object of at most ${MOST_BYTES / 1024} KiB`;
-  throw new CommandError(EXIT.usage, `standard input is longer, or cannot be read; ${allowed}`);
+  throw misuse(`standard input is longer, or cannot be read; ${allowed}`);
 }
 
 function parse(text: string): unknown {
@@ -149,10 +154,7 @@ function parse(text: string): unknown {
   } catch (error) {
     const why = messageOf(error);
     const example = `'{"market":"BTC_USDT"}'`;
-    throw new CommandError(
-      EXIT.usage,
-      `the arguments are no JSON: ${tidy(why)}; write an object such as ${example}`,
-    );
+    throw misuse(`the arguments are no JSON: ${tidy(why)}; write an object such as ${example}`);
   }
 }
 
@@ -304,11 +306,11 @@ async function readExchange(name: string | null): Promise<ExchangeSection> {
   // The parser costs more time than all the rest of a command.
   const { readConfigFile } = await import('../config/file.ts');
   const file = readConfigFile(name);
-  if (file.values === null) throw new CommandError(EXIT.config, listProblems(file.problems).join('\n'));
+  if (file.values === null) throw misconfigured(listProblems(file.problems).join('\n'));
   const { exchange } = file.values;
   if (exchange === undefined) return { values: {}, place: file.place };
   const layer = checkLayer('file', { exchange }, file.place);
-  if (layer.problems.length > 0) throw new CommandError(EXIT.config, listProblems(layer.problems).join('\n'));
+  if (layer.problems.length > 0) throw misconfigured(listProblems(layer.problems).join('\n'));
   return { values: layer.values['exchange'] as Tree, place: file.place };
 }
 
@@ -328,27 +330,25 @@ function findBase(
   if (variable !== undefined) return check('KILLSWITCHD_BASE_URL', variable, EXIT.config);
   const [written] = (values['baseUrls'] ?? []) as readonly string[];
   if (written !== undefined) return check(place(['exchange', 'baseUrls', 0]).label, written, EXIT.config);
-  throw new CommandError(
-    EXIT.config,
+  throw misconfigured(
     'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',
   );
 }
 
 function readPair(env: Edge['env']): { readonly key: string; readonly secret: string } {
   const read = readSecrets(env, { demo: false });
-  if (read.kind === 'invalid') throw new CommandError(EXIT.config, read.problems.join('\n'));
+  if (read.kind === 'invalid') throw misconfigured(read.problems.join('\n'));
   return { key: read.secrets.apiKey.reveal(), secret: read.secrets.apiSecret.reveal() };
 }
 
 /** The token never comes from the command line: everybody on the host can read that. */
 function readToken(file: string | undefined): string {
   if (file === undefined) {
-    throw new CommandError(
-      EXIT.usage,
+    throw misuse(
       '--access-token-file: missing; the order history needs an OAuth 2.0 access token, write it into a file and name that here',
     );
   }
   const read = readAccessTokenFile(file);
   if (read.kind === 'ok') return read.secret.reveal();
-  throw new CommandError(EXIT.usage, `--access-token-file: ${read.text}`);
+  throw misuse(`--access-token-file: ${read.text}`);
 }

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { type Checked, checkControlListen, checkWebListen } from '../config/addresses.ts';
 import { describe } from '../config/problem.ts';
 import type { ListenAddress } from '../ports.ts';
-import { CommandError, type Edge, EXIT } from './edge.ts';
+import { CommandError, type Edge, EXIT, misconfigured } from './edge.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
 export interface ControlFlags {
@@ -51,15 +51,13 @@ export async function findControl(
   const listeners = readListeners(flags, env);
   const address = namedControl(flags, env) ?? (await listeners.first('control'));
   if (address === null) {
-    throw new CommandError(
-      EXIT.config,
+    throw misconfigured(
       `${listeners.file}: control.listen is missing or empty, so that the daemon takes no commands; write control: { listen: [unix:${USUAL_SOCKET}] } and restart it, or write --control with the address of another one`,
     );
   }
   const found = address ?? usualAddress(sockets);
   if (found === null) {
-    throw new CommandError(
-      EXIT.config,
+    throw misconfigured(
       `no daemon is named, and there is none at unix:${join(sockets, SOCKET_NAME)}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG`,
     );
   }
@@ -86,8 +84,9 @@ export async function findReadable(
     return { kind: 'control', address: control, token: await readToken(control, flags, env, listeners) };
   const configured = await listeners.first('web');
   if (configured === null) {
-    const text = `${listeners.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`;
-    throw new CommandError(EXIT.config, text);
+    throw misconfigured(
+      `${listeners.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`,
+    );
   }
   if (configured !== undefined) return web(configured);
   const socket = listeners.file === null ? usualAddress(sockets) : null;
@@ -142,7 +141,7 @@ function usualAddress(folder: string): ListenAddress | null {
   if (only === undefined) return null;
   if (others.length === 0) return socketIn(only);
   const named = instances.map((path) => `--control unix:${path}`).join(', ');
-  throw new CommandError(EXIT.config, `several daemons run here; say which: ${named}`);
+  throw misconfigured(`several daemons run here; say which: ${named}`);
 }
 
 function namesIn(folder: string): readonly string[] {
@@ -199,8 +198,7 @@ function readListeners(flags: ControlFlags, env: Edge['env']): Listeners {
         return section === 'control' ? null : check('web.listen', USUAL_WEB, checkWebListen, EXIT.config);
       }
       if (!Array.isArray(written.value) || !written.value.every((entry) => typeof entry === 'string')) {
-        throw new CommandError(
-          EXIT.config,
+        throw misconfigured(
           `${written.label}: found ${describe(written.value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
         );
       }
@@ -225,7 +223,7 @@ async function readFile(name: string): Promise<FileValue> {
   const file = readConfigFile(name);
   if (file.values === null) {
     const lines = file.problems.map(({ place, text }) => `${place.label}: ${text}`);
-    throw new CommandError(EXIT.config, [...lines, 'write --control to do without the file'].join('\n'));
+    throw misconfigured([...lines, 'write --control to do without the file'].join('\n'));
   }
   const { values } = file;
   return (path) => {

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Clock } from '../ports.ts';
 import type { ControlPlace } from './control-address.ts';
-import { CommandError, EXIT } from './edge.ts';
+import { CommandError, EXIT, misuse } from './edge.ts';
 
 /** What a daemon answered. Its texts come from outside: show them through `plain`. */
 export interface Answer {
@@ -192,7 +192,7 @@ export function refusal({ status, json }: Answer, at: string): CommandError {
     case 400:
     case 404:
     case 413:
-      return new CommandError(EXIT.usage, said);
+      return misuse(said);
     case 401:
       return new CommandError(
         EXIT.refused,

@@ -99,6 +99,16 @@ export class CommandError extends Error {
   }
 }
 
+/** What the command line says makes no sense. */
+export function misuse(message: string): CommandError {
+  return new CommandError(EXIT.usage, message);
+}
+
+/** What configuration or environment say cannot be used. */
+export function misconfigured(message: string): CommandError {
+  return new CommandError(EXIT.config, message);
+}
+
 /**
  * Runs a command and ends it with the code that it gives, or with that of the `CommandError` that it throws. Null: it
  * goes on, and ends later by itself.

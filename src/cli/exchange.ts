@@ -23,7 +23,8 @@ import {
 import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { CommandError, conclude, type Edge, EXIT, messageOf } from './edge.ts';
+import { listed } from '../util/redact.ts';
+import { CommandError, conclude, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
 
 interface Plan {
   readonly server: Omit<SimulatedServerOptions, 'clock'>;
@@ -109,7 +110,7 @@ async function listen({ server, files }: Plan): Promise<SimulatedServer> {
     if (error instanceof SetupError) {
       const { path, message } = error;
       const flag = path.replace('/simulator/', '--');
-      throw new CommandError(EXIT.usage, `${flag}: ${files[path] ?? ''}: ${message}`);
+      throw misuse(`${flag}: ${files[path] ?? ''}: ${message}`);
     }
     const at = `${server.listen.host}:${server.listen.port}`;
     const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
@@ -149,11 +150,6 @@ function introduce({ key, server: { setup = [] } }: Plan, { exchange, url }: Sim
   ];
 }
 
-/** The first dozen: nobody reads more of them. */
-function listed(names: readonly string[]): string {
-  return `${names.slice(0, 12).join(', ')}${names.length > 12 ? ' and more' : ''}`;
-}
-
 function readPlan(flags: Flags, edge: Edge): Plan {
   const markets = readMarkets(flags.markets);
   const key = readKey(edge.env);
@@ -188,7 +184,7 @@ function readPlan(flags: Flags, edge: Edge): Plan {
 function readToken(file: string | undefined): string | null {
   if (file === undefined) return null;
   const read = readTokenFile(file);
-  if (read.kind === 'wrong') throw new CommandError(EXIT.usage, `--token-file: ${read.text}`);
+  if (read.kind === 'wrong') throw misuse(`--token-file: ${read.text}`);
   return read.secret.reveal();
 }
 
@@ -198,7 +194,7 @@ function readAmounts(flag: string, text: string | undefined): Readonly<Record<st
   const pairs = text.split(',').map((pair) => /^([\w-]+)=(\d+(?:\.\d+)?)$/.exec(pair) ?? [pair]);
   for (const [pair, name] of pairs) {
     if (name !== undefined) continue;
-    throw new CommandError(EXIT.usage, `${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
+    throw misuse(`${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
   }
   return Object.fromEntries(pairs.map(([, name = '', amount = '']) => [name, amount]));
 }
@@ -209,13 +205,10 @@ function readLimits(text: string | undefined): NonNullable<ExchangeOptions['limi
   for (const [name, amount] of limits) {
     if (!names.includes(name)) {
       const hint = didYouMean(name, names);
-      throw new CommandError(EXIT.usage, `--limits: found "${name}"; allowed: ${names.join(', ')}${hint}`);
+      throw misuse(`--limits: found "${name}"; allowed: ${names.join(', ')}${hint}`);
     }
     if (!/^[1-9]\d{0,6}$/.test(amount)) {
-      throw new CommandError(
-        EXIT.usage,
-        `--limits: ${name} is ${amount}; allowed: a whole number from 1 to 9999999`,
-      );
+      throw misuse(`--limits: ${name} is ${amount}; allowed: a whole number from 1 to 9999999`);
     }
   }
   return Object.fromEntries(
@@ -225,13 +218,12 @@ function readLimits(text: string | undefined): NonNullable<ExchangeOptions['limi
 
 function readListen(text: string, allowRemote: boolean): SimulatedServerOptions['listen'] {
   const checked = checkWebListen(text);
-  if (checked.kind === 'wrong') throw new CommandError(EXIT.usage, `--listen: ${checked.text}`);
-  if (checked.value.kind !== 'tcp') throw new CommandError(EXIT.usage, '--listen: expected HOST:PORT');
+  if (checked.kind === 'wrong') throw misuse(`--listen: ${checked.text}`);
+  if (checked.value.kind !== 'tcp') throw misuse('--listen: expected HOST:PORT');
   const { port } = checked.value;
   const host = checked.value.host === 'localhost' ? '127.0.0.1' : checked.value.host;
   if (!allowRemote && !isLoopback(host)) {
-    throw new CommandError(
-      EXIT.usage,
+    throw misuse(
       `--listen: other hosts can reach ${host}; allowed: 127.0.0.1, [::1], or any address together with --allow-remote`,
     );
   }
@@ -245,8 +237,7 @@ function readMarkets(list: string | undefined): readonly string[] | 'any' {
     if (isMarketName(market)) continue;
     const meant = market.trim().toUpperCase().replace(/[-/]/, '_');
     const hint = isMarketName(meant) ? `; did you mean ${meant}?` : '';
-    throw new CommandError(
-      EXIT.usage,
+    throw misuse(
       `--markets: found "${market}"; allowed: names of the form BASE_QUOTE with commas between${hint}`,
     );
   }
@@ -260,16 +251,13 @@ function readJson(path: string, file: string): unknown {
   } catch (error) {
     const why = messageOf(error);
     const flag = path.replace('/simulator/', '--');
-    throw new CommandError(EXIT.usage, `${flag}: cannot read ${file} as JSON: ${why}`);
+    throw misuse(`${flag}: cannot read ${file} as JSON: ${why}`);
   }
 }
 
 function readSeed(text: string): number {
   if (/^\d{1,10}$/.test(text) && Number(text) < 2 ** 32) return Number(text);
-  throw new CommandError(
-    EXIT.usage,
-    `--seed: found "${text}"; allowed: a whole number from 0 to ${2 ** 32 - 1}`,
-  );
+  throw misuse(`--seed: found "${text}"; allowed: a whole number from 0 to ${2 ** 32 - 1}`);
 }
 
 /** The pair that the daemon beside it would use, so that one environment serves both. */
@@ -279,8 +267,7 @@ function readKey(env: Edge['env']): ApiKey {
   if (key === '' && secret === '') return DEMO_KEY;
   if (key !== '' && secret !== '') return { key, secret, account: DEFAULT_ACCOUNT };
   const [given, missing] = key === '' ? ['SECRET', 'KEY'] : ['KEY', 'SECRET'];
-  throw new CommandError(
-    EXIT.config,
+  throw misconfigured(
     `KILLSWITCHD_API_${given} is set and KILLSWITCHD_API_${missing} is not; set both, or neither for ${DEMO_KEY.key}`,
   );
 }
@@ -306,6 +293,6 @@ function openToAppend(file: string): number {
     return openSync(file, 'a');
   } catch (error) {
     const why = messageOf(error);
-    throw new CommandError(EXIT.usage, `--event-log: cannot append to ${file}: ${why}`);
+    throw misuse(`--event-log: cannot append to ${file}: ${why}`);
   }
 }

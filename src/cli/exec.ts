@@ -6,6 +6,7 @@ import type { Daemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import { openShared } from '../telemetry/sink.ts';
+import { listed } from '../util/redact.ts';
 import {
   type BotProcess,
   describeEnd,
@@ -235,11 +236,10 @@ async function waitUntilArmed(run: Run, { daemon, clock }: Guarded): Promise<str
 function describeMissing(daemon: Daemon, graceMs: number): string {
   const { markets, authorised } = daemon.keeper.snapshot();
   const missing = markets.filter(({ guaranteedMs }) => guaranteedMs === null || guaranteedMs <= 0);
-  const named = missing
-    .slice(0, NAMED_MARKETS)
-    .map(({ market, lastProblem }) => `${market} (${lastProblem ?? 'no answer yet'})`);
-  const more = missing.length - named.length;
-  const names = `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const names = listed(
+    missing.map(({ market, lastProblem }) => `${market} (${lastProblem ?? 'no answer yet'})`),
+    NAMED_MARKETS,
+  );
   const key = authorised ? '' : '; the exchange refuses the API key';
   return `${missing.length} of ${markets.length} markets not armed within ${graceMs / 1000} s (liveness.startupGraceSeconds): ${names}${key}`;
 }

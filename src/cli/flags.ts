@@ -1,6 +1,6 @@
 import type { Argument, Option } from 'commander';
 import { describe } from '../config/problem.ts';
-import { CommandError, EXIT } from './edge.ts';
+import { misuse } from './edge.ts';
 
 /** Help and completion name these values. The command checks them itself, and says what is wrong in its own words. */
 export function offer<T extends Option | Argument>(place: T, values: readonly string[]): T {
@@ -19,7 +19,7 @@ export function readDuration(flag: string, text: string): number {
   if (seconds >= 1 && seconds <= LONGEST_SECONDS) return seconds;
   const meant = meantDuration(text);
   const hint = meant === null ? '' : `; write ${meant}`;
-  throw new CommandError(EXIT.usage, `${flag}: found ${describe(text)}; allowed: ${ALLOWED}${hint}`);
+  throw misuse(`${flag}: found ${describe(text)}; allowed: ${ALLOWED}${hint}`);
 }
 
 /** A whole number of seconds from 0 to `most`. Throws a `CommandError` for anything else. */
@@ -33,8 +33,7 @@ export function readWait(flag: string, text: string, most = 60): number {
       : meant === undefined || Number(meant) > most
         ? ''
         : `; write ${meant}`;
-  throw new CommandError(
-    EXIT.usage,
+  throw misuse(
     `${flag}: found ${describe(text)}; allowed: a whole number of seconds from 0 to ${most}${hint}`,
   );
 }

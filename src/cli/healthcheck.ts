@@ -3,7 +3,7 @@ import { createSystemClock } from '../clock.ts';
 import type { Clock } from '../ports.ts';
 import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type Answer, createControlClient, isRecord, plain, refusal, textsOf } from './control-client.ts';
-import { CommandError, conclude, type Edge, EXIT, type ExitCode, pause } from './edge.ts';
+import { CommandError, conclude, type Edge, EXIT, type ExitCode, misuse, pause } from './edge.ts';
 import { readWait } from './flags.ts';
 
 interface Flags extends ControlFlags {
@@ -57,9 +57,8 @@ export function registerHealthcheck(program: Command, edge: Edge, clock: Clock =
 async function waitForHealth(flags: Flags, edge: Edge, clock: Clock): Promise<ExitCode> {
   const ready = flags.ready === true;
   if (flags.exclude !== undefined && !ready)
-    throw new CommandError(EXIT.usage, '--exclude: found without --ready; write both, or neither');
-  if (flags.bot !== undefined && !ready)
-    throw new CommandError(EXIT.usage, '--bot: found without --ready; write both, or neither');
+    throw misuse('--exclude: found without --ready; write both, or neither');
+  if (flags.bot !== undefined && !ready) throw misuse('--bot: found without --ready; write both, or neither');
   const untilMs = clock.now().monoMs + readWait('--wait', flags.wait, LONGEST_WAIT_SECONDS) * 1000;
   let hasSaid = false;
   for (;;) {
@@ -111,7 +110,7 @@ function whyNot(answer: Answer, wanted: 'ready' | 'live', withoutBots: boolean, 
 function whyNotByWeb({ status, text }: Answer, at: string): string | null {
   if (status === 200) return null;
   if (status === 404 && text.startsWith('unknown bot'))
-    throw new CommandError(EXIT.usage, `--bot: no market of the daemon at ${at} names this bot`);
+    throw misuse(`--bot: no market of the daemon at ${at} names this bot`);
   if (status !== 503)
     throw new CommandError(
       EXIT.unreachable,

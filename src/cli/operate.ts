@@ -15,7 +15,7 @@ import {
   refusal,
   textsOf,
 } from './control-client.ts';
-import { CommandError, conclude, type Edge, EXIT, type ExitCode } from './edge.ts';
+import { CommandError, conclude, type Edge, EXIT, type ExitCode, misconfigured, misuse } from './edge.ts';
 import { offer, readDuration, readWait } from './flags.ts';
 import { lookAt, nameMarkets } from './status.ts';
 
@@ -93,8 +93,9 @@ async function operate(
   const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
   const body = { ...(markets.length === 0 ? {} : { markets }), ...length, waitSeconds, ...why(flags) };
   if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES) {
-    const text = `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`;
-    throw new CommandError(EXIT.usage, text);
+    throw misuse(
+      `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`,
+    );
   }
   if (flags.yes !== true) await confirm(does, markets, client, edge);
   const answer = await carryOut(client, `/v1/${does}`, body, waitSeconds, { edge, clock });
@@ -114,8 +115,7 @@ async function confirm(
   const danger = DANGERS[does];
   if (danger === undefined) return;
   if (edge.ask === undefined) {
-    const text = 'nobody can be asked here whether it is meant: add --yes; nothing was changed';
-    throw new CommandError(EXIT.usage, text);
+    throw misuse('nobody can be asked here whether it is meant: add --yes; nothing was changed');
   }
   const all = async () =>
     (await lookAt(client)).seen.markets.filter(({ leaving }) => !leaving).map(({ market }) => market);
@@ -124,7 +124,7 @@ async function confirm(
   edge.err(`${danger.replace('{markets}', () => named)} The daemon is the one at ${client.at}.`);
   const answer = await edge.ask('Go on? [y/N] ');
   if (answer !== null && /^\s*y(es)?\s*$/i.test(answer)) return;
-  throw new CommandError(EXIT.usage, 'not confirmed with yes; nothing was changed');
+  throw misuse('not confirmed with yes; nothing was changed');
 }
 
 /** Sends an order and waits for the answer, and on a terminal says for how long already. */
@@ -273,7 +273,7 @@ async function reload(flags: Flags, { edge, clock }: Tools): Promise<ExitCode> {
   if (silent) edge.out(answer.text.trimEnd());
   if (error?.['code'] === 'config_rejected') {
     const lines = ['the configuration is wrong; nothing was changed', ...textsOf(error['problems'])];
-    throw new CommandError(EXIT.config, lines.join('\n'));
+    throw misconfigured(lines.join('\n'));
   }
   if (!isRecord(json) || error !== null) throw refusal(answer, client.at);
   if (json['result'] === 'unchanged') {
@@ -341,10 +341,11 @@ async function changeLevel(
   { edge, clock }: Tools,
 ): Promise<ExitCode> {
   if (level === undefined && flags.for !== undefined)
-    throw new CommandError(EXIT.usage, '--for: found without a level; write one, such as debug --for 10m');
+    throw misuse('--for: found without a level; write one, such as debug --for 10m');
   if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) {
-    const text = `found ${describe(level)}; allowed: ${LOG_LEVELS.join(', ')}${didYouMean(level, LOG_LEVELS)}`;
-    throw new CommandError(EXIT.usage, text);
+    throw misuse(
+      `found ${describe(level)}; allowed: ${LOG_LEVELS.join(', ')}${didYouMean(level, LOG_LEVELS)}`,
+    );
   }
   const forSeconds = flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) };
   const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);

@@ -3,12 +3,12 @@ import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core
 import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS, type LogLevel } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
+import { listed } from '../util/redact.ts';
 import {
   ControlRefusal,
   type ControlSources,
   describeFound,
   errorBody,
-  listNames,
   refusedMarkets,
 } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
@@ -179,7 +179,7 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
     const found = `${where}: found the unknown key ${describeFound(key)}`;
     return new ControlRefusal(
       'unknown_key',
-      `${found}; allowed: ${listNames(keys) || 'none'}${didYouMean(key, keys)}`,
+      `${found}; allowed: ${listed(keys) || 'none'}${didYouMean(key, keys)}`,
     );
   }
   if (keyword === 'required') {
@@ -361,11 +361,11 @@ function chooseBot(query: string | undefined, body: string | undefined, bots: re
   }
   const name = query ?? body ?? (bots.length === 1 ? bots[0] : undefined);
   if (name === undefined) {
-    const text = `bot is missing: several bots are configured; say which, as ?bot=NAME: ${listNames(bots)}`;
+    const text = `bot is missing: several bots are configured; say which, as ?bot=NAME: ${listed(bots)}`;
     throw new ControlRefusal('invalid_value', text);
   }
   if (bots.includes(name)) return name;
-  const text = `bot: found ${describeFound(name)}, which no market of the configuration names; allowed: ${listNames(bots)}`;
+  const text = `bot: found ${describeFound(name)}, which no market of the configuration names; allowed: ${listed(bots)}`;
   throw new ControlRefusal('unknown_bot', text + didYouMean(name, bots));
 }
 
@@ -382,7 +382,7 @@ function chooseMarkets(
   const shard = elsewhere(stranger);
   const why =
     shard === null
-      ? `which is not configured; configured: ${listNames(configured)}${didYouMean(stranger, configured)}`
+      ? `which is not configured; configured: ${listed(configured)}${didYouMean(stranger, configured)}`
       : `which belongs to shard ${shard.index} of ${shard.count}, counted from 0: ask that daemon`;
   throw new ControlRefusal('unknown_market', `markets: found ${describeFound(stranger)}, ${why}`);
 }

@@ -124,11 +124,3 @@ export function describeFound(value: unknown): string {
   if (value === '') return 'an empty text';
   return value.length > LONGEST_SHOWN ? `a text of ${value.length} characters` : JSON.stringify(value);
 }
-
-const MOST_NAMED = 20;
-
-/** Names for a message: not more of them than anybody reads. */
-export function listNames(names: readonly string[]): string {
-  const named = names.slice(0, MOST_NAMED).join(', ');
-  return names.length > MOST_NAMED ? `${named} and ${names.length - MOST_NAMED} more` : named;
-}

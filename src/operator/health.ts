@@ -4,6 +4,7 @@ import {
   type MarketSnapshot,
   type Snapshot,
 } from '../core/view.ts';
+import { oneLine } from '../util/redact.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
 interface Check {
@@ -101,9 +102,4 @@ export function describeVerdict({ name, ok, checks }: Verdict, verbose: boolean)
       check.failed === null ? `[+]${check.name} ok` : `[-]${check.name} failed: ${oneLine(check.failed)}`,
     );
   return `${[...lines, `${name} check ${ok ? 'passed' : 'failed'}`].join('\n')}\n`;
-}
-
-/** Details come from outside: none of them may look like a line of its own. */
-function oneLine(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, ' ');
 }

@@ -417,16 +417,20 @@ export function sayProblem({ lastProblem, retryAt }: MarketStatus, now: number):
   return lastProblem === null ? '' : `${lastProblem}${again}`;
 }
 
+/** The smaller, the worse; a cancellation counts as a state. What is well, or a state of another version, comes last. */
+export function urgencyOf(state: string, isCancelled: boolean): number {
+  const worst = ['expired', 'rejected', 'cancelled', 'suspended', 'retrying', 'arming', 'paused', 'disarmed'];
+  const place = worst.indexOf(state);
+  const own = place < 0 ? worst.length : place;
+  return isCancelled ? Math.min(own, worst.indexOf('cancelled')) : own;
+}
+
 /** The place of a market among all, the worst first. */
 export function rankOf(market: MarketStatus, isCancelled: boolean, now: number): number {
-  const order = ['expired', 'rejected', 'cancelled', 'suspended', 'retrying', 'arming', 'paused', 'disarmed'];
-  const place = order.indexOf(market.state);
-  const isWell = place < 0;
   // Those that are well keep their places: they would change them with every renewal.
+  const isWell = urgencyOf(market.state, false) === urgencyOf('armed', false);
   const left = isWell ? 0 : Math.min(0.9, Math.max(0, market.guaranteedSeconds ?? 0) / 100_000);
-  if (runsDown(market, now)) return left;
-  const own = place < 0 ? order.length : place;
-  return 1 + (isCancelled ? Math.min(own, 2) : own) + left;
+  return runsDown(market, now) ? left : 1 + urgencyOf(market.state, isCancelled) + left;
 }
 
 /** Handed to every view. */
@@ -451,6 +455,7 @@ export const WORDS = {
   sayRemaining,
   sayNote,
   sayProblem,
+  urgencyOf,
   rankOf,
 } as const;
 export type Words = typeof WORDS;

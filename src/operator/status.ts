@@ -9,6 +9,7 @@ import {
 } from '../core/view.ts';
 import type { Clock, RecentEvent } from '../ports.ts';
 import type { Cancellation } from './cancellations.ts';
+import { urgencyOf } from './page-words.ts';
 import { createBreather } from './share.ts';
 
 /** What the status document is made of: what a market says is as it stands when its line is written. */
@@ -47,16 +48,6 @@ export interface StopOutcome {
 /** Markets in one piece of the document. */
 const BATCH_MARKETS = 50;
 const NAMED_MARKETS = 20;
-/** Where not all markets are shown, the worst come first: `cancelled` stands for those whose orders were cancelled. */
-const WORST = ['expired', 'rejected', 'cancelled', 'suspended', 'retrying', 'arming', 'paused', 'disarmed'];
-
-/** The smaller, the worse. What is well, or a state of another version, comes last. */
-export function urgencyOf(state: string, isCancelled: boolean): number {
-  const place = WORST.indexOf(state);
-  const own = place < 0 ? WORST.length : place;
-  return isCancelled ? Math.min(own, WORST.indexOf('cancelled')) : own;
-}
-
 /** Milliseconds as seconds with at most three decimals. */
 function toSeconds(ms: number): number {
   return Math.round(ms) / 1000;

@@ -3,6 +3,7 @@ import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import type { EventLevel } from '../ports.ts';
 import { isoTime } from '../util/date.ts';
+import { listed } from '../util/redact.ts';
 
 /** What the sentences need besides the notice. */
 export interface EventContext {
@@ -415,7 +416,7 @@ function describeStop({ left }: Of<'stopped'>, _context: unknown, now: Instant):
     const some = left.filter((one) => one.why === why);
     if (some.length === 0) return [];
     const names =
-      why === 'may-have-fired' ? listed(some, ({ market }) => market) : namesAndMoments(some, now);
+      why === 'may-have-fired' ? listed(some.map(({ market }) => market)) : namesAndMoments(some, now);
     return [`${before}: ${names}. ${after}`];
   });
   return ['Stopped.', ...parts].join(' ');
@@ -423,15 +424,8 @@ function describeStop({ left }: Of<'stopped'>, _context: unknown, now: Instant):
 
 function namesAndMoments(left: readonly LeftArmed[], now: Instant): string {
   return listed(
-    left,
-    ({ market, firesByWallMs }) => `${market} fires by ${momentText(firesByWallMs, now.wallMs)}`,
+    left.map(({ market, firesByWallMs }) => `${market} fires by ${momentText(firesByWallMs, now.wallMs)}`),
   );
-}
-
-export function listed<T>(items: readonly T[], say: (item: T) => string = String): string {
-  const named = items.slice(0, NAMED_MARKETS).map(say).join(', ');
-  const others = items.length - NAMED_MARKETS;
-  return others > 0 ? `${named} and ${others} more` : named;
 }
 
 /** A moment as a person wants it: `14:03:22 UTC (in 52 s)`, or `(12 s ago)` where it has passed. */

@@ -2,15 +2,8 @@ import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
 import type { Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
 import { isoTime, timeOfDay } from '../util/date.ts';
-import { hideSecrets, REDACTED } from '../util/redact.ts';
-import {
-  describeLeft,
-  describeNotice,
-  type EventContext,
-  type EventLine,
-  levelOf,
-  listed,
-} from './events.ts';
+import { hideSecrets, listed, oneLine, REDACTED } from '../util/redact.ts';
+import { describeLeft, describeNotice, type EventContext, type EventLine, levelOf } from './events.ts';
 import { createSink, openShared, openStdout, type Sink, type Write } from './sink.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'journal', 'text'] as const;
@@ -129,11 +122,6 @@ function createErrorSink(clock: Clock): () => Sink {
     opened ??= createSink({ clock, write: openShared(2), onDrop: () => {} });
     return opened;
   };
-}
-
-/** Details come from outside: none of them may start a line of its own or move the cursor of a terminal. */
-function oneLine(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, ' ');
 }
 
 /** Names of fields that never come out, in lower case and without separators. */

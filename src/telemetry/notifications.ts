@@ -4,7 +4,8 @@ import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel, Observer } from '../ports.ts';
 import { isoTime } from '../util/date.ts';
-import { describeNotice, type EventContext, listed } from './events.ts';
+import { listed } from '../util/redact.ts';
+import { describeNotice, type EventContext } from './events.ts';
 import type { Log } from './log.ts';
 
 export const NOTIFY_FORMATS = ['json', 'slack', 'telegram'] as const;

@@ -1,5 +1,6 @@
 import type { Clock, Commanded, EventLevel, LogLevel } from '../ports.ts';
-import { boundLists, listed, momentText } from './events.ts';
+import { listed } from '../util/redact.ts';
+import { boundLists, momentText } from './events.ts';
 import type { Log, RecentEvents } from './log.ts';
 import type { Metrics } from './metrics.ts';
 

@@ -1,6 +1,7 @@
 import type { LeftArmed } from '../core/notice.ts';
 import type { Summary } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
+import { oneLine } from '../util/redact.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
 
@@ -43,6 +44,7 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
   let warned = false;
 
   function tell(lines: readonly string[], status: string): void {
+    // The protocol has a message per line, and what the exchange said stands in one.
     manager.tell([...lines, `STATUS=${oneLine(status)}`].join('\n'), (problem) => {
       if (warned) return;
       warned = true;
@@ -111,11 +113,6 @@ function describeWaiting(waiting: Summary['waiting']): string {
   if (waiting === null) return '';
   const { bot, market, why } = waiting;
   return `, bot ${bot} waits for ${market}${why === null ? '' : ` (${why.slice(0, LONGEST_REASON)})`}`;
-}
-
-/** The protocol has a message per line, and what the exchange said stands in one. */
-function oneLine(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, ' ');
 }
 
 function describeBot(quietest: Summary['quietest']): string {

@@ -35,3 +35,14 @@ export function redact(text: string, secrets: readonly string[]): string {
 
 /** One line of at most 300 characters, without control characters. */
 export const tidy: Redact = (text) => redact(text, []);
+
+/** Without line breaks and other control characters: text from outside may not start a line of its own, or steer a terminal. */
+export function oneLine(text: string): string {
+  return text.replaceAll(/\p{Cc}+/gu, ' ');
+}
+
+/** Names for a message: not more of them than anybody reads. */
+export function listed(names: readonly string[], most = 20): string {
+  const more = names.length - most;
+  return `${names.slice(0, most).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
