@@ -335,12 +335,15 @@ function findUnchangeable(running: Config, next: Config): string[] {
 /** The value at a path as a sentence shows it. */
 function valueAt(config: Config, path: string): string {
   const value = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], config);
-  if (path === 'embeddedExchange') return value === true ? 'on' : 'off';
-  if (!Array.isArray(value)) return String(value ?? 'none');
-  const entries = (value as readonly (string | ListenAddress)[]).map((entry) =>
-    typeof entry === 'string' ? entry : entry.text,
-  );
-  return entries.join(', ') || 'none';
+  if (typeof value === 'boolean' && path === 'embeddedExchange') return value ? 'on' : 'off';
+  if (Array.isArray(value))
+    return value.map((entry: string | ListenAddress) => textOf(entry)).join(', ') || 'none';
+  if (value === null) return 'none';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function textOf(entry: string | ListenAddress): string {
+  return typeof entry === 'string' ? entry : entry.text;
 }
 
 /** A round trip as it is reckoned with before one was measured, milliseconds. */
