@@ -5,7 +5,7 @@ import type { Clock } from './ports.ts';
 const UPTIME_AGE_MS = 100;
 /** The wall clock moving against the monotonic one by more than this is a reason to look at once. */
 const SUSPICIOUS_MS = 20;
-/** A host on which even these take longer is believed. */
+/** The last of so many readings counts, also where all were slow. */
 const MOST_READINGS = 5;
 
 /**
@@ -18,7 +18,7 @@ function uptimeResolutionMs(): number {
   return Number.isInteger(uptime()) ? 1000 : 10;
 }
 
-/** A process that is stopped between two readings would take that for a step of a clock: it reads them again. */
+/** Reads all clocks at one moment: a process that was stopped in between would see a step of a clock. */
 function readTogether() {
   for (let left = MOST_READINGS; ; left -= 1) {
     const monoMs = performance.now();

@@ -22,8 +22,8 @@ if (process.env['UV_THREADPOOL_SIZE'] === undefined) {
 }
 
 /**
- * How often, 10 ms at a time, a reader that is slow is waited for in all: long for what a command was asked for, short
- * for last words, which must hold up neither a stop nor a second signal.
+ * How many times 10 ms a slow reader is waited for: long for what a command was asked for, short for last words, which
+ * must hold up neither a stop nor a second signal.
  */
 const patience = { out: 3000, err: 20 };
 
@@ -105,7 +105,7 @@ async function input(mostBytes: number): Promise<Buffer | null> {
   return Buffer.concat(chunks);
 }
 
-/** Behind sudo stands somebody whose number says more than that of root. */
+/** Under sudo the number of the caller says more than that of root. */
 function sender(): string {
   const sudo = process.env['SUDO_UID'];
   return `uid ${process.getuid?.() ?? 'unknown'}, pid ${process.pid}${sudo === undefined ? '' : `, sudo by uid ${sudo}`}`;

@@ -21,7 +21,7 @@ import {
   misconfigured,
   misuse,
 } from './edge.ts';
-import { offer } from './flags.ts';
+import { offer, revealed } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
 
 interface Flags extends AccessFlags {
@@ -34,7 +34,7 @@ interface Flags extends AccessFlags {
 /** More than any request of the API is long. */
 const MOST_BYTES = 64 * 1024;
 
-/** What a method of the client is given. The client checks it, whatever type it is said to have. */
+/** The arguments of a method of the client, which checks them itself. */
 type Given<Name extends keyof Client> = Parameters<Client[Name]>[0];
 
 const WITHOUT_ARGUMENTS: readonly OperationName[] = ['miningPool', 'ping'];
@@ -216,7 +216,7 @@ interface ApiFailure {
 const REFUSED = 'the exchange refused what was asked, nothing was changed';
 const MAYBE = 'it may have been carried out all the same';
 
-/** Exit code and hint by the kind of error. MAYBE is said only where it holds; some say all by themselves. */
+/** Exit code and hint by the kind of error; null where the message says all. MAYBE is added only where it is true. */
 const ENDS: Readonly<Record<ClientError['name'], readonly [ExitCode, string | null]>> = {
   ArgumentError: [EXIT.usage, null],
   CredentialError: [EXIT.config, 'nothing was sent'],
@@ -238,7 +238,7 @@ const ENDS: Readonly<Record<ClientError['name'], readonly [ExitCode, string | nu
 const DETAILS =
   'status maybeApplied argument code fields params reason operation clientOrderId uniqueId order';
 
-/** What is not a failed call of the client is thrown on. */
+/** Describes a failed call of the client; throws every other error again. */
 function describeFailure(error: unknown): ApiFailure {
   if (!isClientError(error)) throw error;
   const { name, message } = error;
@@ -341,14 +341,11 @@ function readPair(env: Edge['env']): { readonly key: string; readonly secret: st
   return { key: read.secrets.apiKey.reveal(), secret: read.secrets.apiSecret.reveal() };
 }
 
-/** The token never comes from the command line: everybody on the host can read that. */
 function readToken(file: string | undefined): string {
   if (file === undefined) {
     throw misuse(
       '--access-token-file: missing; the order history needs an OAuth 2.0 access token, write it into a file and name that here',
     );
   }
-  const read = readAccessTokenFile(file);
-  if (read.kind === 'ok') return read.secret.reveal();
-  throw misuse(`--access-token-file: ${read.text}`);
+  return revealed('--access-token-file', readAccessTokenFile(file));
 }

@@ -141,7 +141,7 @@ export interface BotProcess {
   readonly exists: () => boolean;
   /** Resolves when the process has ended. */
   readonly ended: Promise<BotEnd>;
-  /** What runs of its group, itself or what it started; none where it shares the group of this process. */
+  /** The running processes of its group; none where it shares the group of this process. */
   readonly members: () => readonly number[];
   /** Sends a signal to all of the group. */
   readonly signalAll: (signal: Signal | 'SIGKILL') => boolean;
@@ -202,7 +202,7 @@ function failed(program: string, error: unknown): Started {
   };
 }
 
-/** What a bot has started ends with it, as the reader of a pipe does, a moment later. */
+/** What a bot has started, such as the reader of its pipe, often ends a moment after it. */
 const MOMENT_MS = 1000;
 const LOOK_EVERY_MS = 100;
 
@@ -278,7 +278,7 @@ const SHELLS: readonly string[] = ['sh', 'ash', 'bash', 'busybox', 'dash', 'ksh'
 /** They start the bot by a process of their own, and pass signals on to it. */
 const RUNNERS: readonly string[] = ['npm', 'npx', 'pnpm', 'yarn'];
 
-/** A shell dies of a signal and leaves alone what it started. */
+/** A signal ends a shell, and not what the shell has started. */
 function isShell([program = '']: readonly string[]): boolean {
   return SHELLS.includes(basename(program));
 }

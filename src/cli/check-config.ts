@@ -6,6 +6,7 @@ import {
   type Config,
   carriedPerSecond,
   toCoreSettings,
+  WHAT_A_STOP_DOES,
   warnOfPace,
 } from '../config/config.ts';
 import { type LoadedConfig, loadConfig, printConfig } from '../config/load.ts';
@@ -53,7 +54,7 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
         return;
       }
       const print = options['print'] === true;
-      // What is asked of the exchange stands beside a document for programs, and not in it; what is wrong stands last.
+      // With --format json the answers of the exchange go to standard error. Errors come last.
       const wrong: string[] = [];
       const asking = { out: asJson ? edge.err : edge.out, err: (line: string) => void wrong.push(line) };
       const asked = options['live'] === true ? await live(loaded.config, asking) : null;
@@ -126,12 +127,6 @@ function toJson({ config, warnings, sources }: LoadedConfig, found: Found, print
     ...(print ? { config, sources: Object.fromEntries(sources) } : {}),
   };
 }
-
-const WHAT_A_STOP_DOES = {
-  delete: 'deletes the timers',
-  keep: 'leaves the timers to run out',
-  handoff: 'renews the timers once more in full',
-} as const satisfies Record<Config['shutdown']['policy'], string>;
 
 /** How the daemon knows that the bot lives, in words. */
 function describeLiveness({ liveness, control }: Config): string {

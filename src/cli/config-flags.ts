@@ -7,7 +7,7 @@ import { offer } from './flags.ts';
 
 type FlagName = Exclude<keyof Flags, 'embeddedExchange'>;
 
-/** What is given to each flag, and what it says. Variable, allowed values and the checks come from the settings. */
+/** The placeholder and the help text of each flag. Variable, allowed values and checks come from the settings. */
 const WORDS: Readonly<Record<FlagName, readonly [given: string, description: string]>> = {
   config: ['file', 'configuration file, YAML or JSON'],
   markets: ['list', 'markets as MARKET[:SECONDS[:TYPE+TYPE]],... instead of those of the file; repeatable'],

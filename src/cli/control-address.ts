@@ -16,11 +16,11 @@ export interface ControlFlags {
 /** Where a daemon takes commands. */
 export interface ControlPlace {
   readonly address: ListenAddress;
-  /** Shown to a daemon at HOST:PORT; null where none is named, and at a socket, which its mode guards. */
+  /** The token for a daemon at HOST:PORT; null where none is named, and at a socket. */
   readonly token: string | null;
 }
 
-/** The directory in which a daemon's socket is found where nothing is said of it. */
+/** The directory of a daemon's socket where nothing names another. */
 const USUAL_SOCKETS = '/run/killswitchd';
 const SOCKET_NAME = 'control.sock';
 const USUAL_SOCKET = join(USUAL_SOCKETS, SOCKET_NAME);
@@ -171,7 +171,7 @@ interface Listeners {
   readonly tokenFile: () => Promise<string | null>;
 }
 
-/** Which addresses may be listened at is for the daemon to say. */
+/** The daemon decides at which addresses it may listen; here any will do. */
 const checkControl = (text: string) => checkControlListen(text, true);
 const CHECKERS = { control: checkControl, web: checkWebListen } as const;
 const VARIABLES = { control: 'KILLSWITCHD_CONTROL_LISTEN', web: 'KILLSWITCHD_WEB_LISTEN' } as const;

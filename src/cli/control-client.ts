@@ -43,7 +43,7 @@ export class UnreachableError extends CommandError {
 /** The status of ten thousand markets has 15 MB. */
 const MOST_BYTES = 128 * 1024 * 1024;
 
-/** `sender` is told to the daemon, which writes it into its log with a command. */
+/** `sender` is sent along: the daemon writes it into its log with a command. */
 export function createControlClient(
   { address, token }: ControlPlace,
   clock: Clock,

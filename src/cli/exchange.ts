@@ -25,6 +25,7 @@ import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { listed } from '../util/redact.ts';
 import { CommandError, conclude, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
+import { revealed } from './flags.ts';
 
 interface Plan {
   readonly server: Omit<SimulatedServerOptions, 'clock'>;
@@ -168,7 +169,6 @@ function readPlan(flags: Flags, edge: Edge): Plan {
     keys: [key],
     ...(balances !== null && { balances: { [key.account]: balances } }),
   };
-  const token = readToken(flags.tokenFile);
   const server = {
     listen: readListen(flags.listen, flags.allowRemote === true),
     exchange,
@@ -176,16 +176,9 @@ function readPlan(flags: Flags, edge: Edge): Plan {
     setup: Object.entries(files).map(([path, file]) => ({ path, body: readJson(path, file) })),
     seed: readSeed(flags.seed),
     time: flags.manualTime === true ? ('manual' as const) : ('running' as const),
-    ...(token !== null && { token }),
+    ...(flags.tokenFile !== undefined && { token: revealed('--token-file', readTokenFile(flags.tokenFile)) }),
   };
   return { server, key, files, append: openEventLog(flags.eventLog, edge) };
-}
-
-function readToken(file: string | undefined): string | null {
-  if (file === undefined) return null;
-  const read = readTokenFile(file);
-  if (read.kind === 'wrong') throw misuse(`--token-file: ${read.text}`);
-  return read.secret.reveal();
 }
 
 /** `NAME=AMOUNT` with commas between; null where the flag is not given. */
@@ -260,7 +253,7 @@ function readSeed(text: string): number {
   throw misuse(`--seed: found "${text}"; allowed: a whole number from 0 to ${2 ** 32 - 1}`);
 }
 
-/** The pair that the daemon beside it would use, so that one environment serves both. */
+/** The key of the environment, as the daemon reads it: one environment serves both. */
 function readKey(env: Edge['env']): ApiKey {
   const key = env['KILLSWITCHD_API_KEY'] ?? '';
   const secret = env['KILLSWITCHD_API_SECRET'] ?? '';

@@ -175,7 +175,7 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
     );
   }
   const end = await bot.ended;
-  // A bad end is one whatever is left; a good one is none while the bot may run on behind it.
+  // A bad end counts at once. A good one counts only once nothing of the bot is left.
   if (end.code !== 0) daemon.child.ended(end.code);
   const withinMs = daemon.config().shutdown.budgetSeconds * 1000;
   const leftBehind = await endRest(bot, { clock: guarded.clock, logger, withinMs });
@@ -205,7 +205,7 @@ async function finish(run: Run, daemon: Daemon, edge: Edge, { why, policy, codeO
   edge.exitNow(codeOf(await daemon.stop(why, ...(policy === 'keep' ? [policy] : []))));
 }
 
-/** Where the process is the evidence, it had better be the bot's. */
+/** Warns where a wrapper's process is watched in place of the bot's. */
 function warnOfWrapper({ command, daemon }: Guarded): void {
   const wrapper = findWrapper(command);
   if (wrapper === null || daemon.config().liveness.mode !== 'process') return;

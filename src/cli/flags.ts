@@ -1,5 +1,6 @@
 import type { Argument, Option } from 'commander';
 import { describe } from '../config/problem.ts';
+import type { SecretFile } from '../config/secrets.ts';
 import { misuse } from './edge.ts';
 
 /** Help and completion name these values. The command checks them itself, and says what is wrong in its own words. */
@@ -63,4 +64,10 @@ function meantDuration(text: string): string | null {
   const seconds = Number(parts[1] ?? 0) * 3600 + Number(parts[2] ?? 0) * 60 + Number(parts[3] ?? 0);
   if (seconds < 1 || seconds > LONGEST_SECONDS) return null;
   return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
+}
+
+/** The secret in a file that a flag names. A secret never stands on the command line: everybody on the host can read that. */
+export function revealed(flag: string, read: SecretFile): string {
+  if (read.kind === 'wrong') throw misuse(`${flag}: ${read.text}`);
+  return read.secret.reveal();
 }

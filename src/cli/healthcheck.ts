@@ -75,7 +75,7 @@ async function waitForHealth(flags: Flags, edge: Edge, clock: Clock): Promise<Ex
   }
 }
 
-/** What is so, in a sentence; throws where it is not. */
+/** Returns the sentence that says that all is well; throws where it is not. */
 async function checkHealth(flags: Flags, edge: Edge, clock: Clock): Promise<string> {
   const wanted = flags.ready === true ? 'ready' : 'live';
   const withoutBots = flags.exclude === 'bots';

@@ -191,13 +191,13 @@ function unknownAnswer(at: string): CommandError {
 interface Reporting {
   readonly edge: Edge;
   readonly waitSeconds: number;
-  /** Only the exit code, and what stands in the way of 0. */
+  /** Prints only why the exit code is not 0. */
   readonly silent: boolean;
-  /** What is said of markets to which it will not happen; that it is impossible, unless given. */
+  /** What to say of markets for which it is impossible; a default where it is not given. */
   readonly otherwise?: string;
 }
 
-/** A sentence per market, what is not done last and on standard error, and the exit code that it comes to. */
+/** Prints a sentence per market, those that are not done last and on standard error. Returns the exit code. */
 function reportProgress(
   what: string,
   progress: readonly MarketProgress[],

@@ -327,7 +327,7 @@ function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Colu
   ].filter(({ title, texts }) => title !== 'NOTE' || texts.some((text) => text !== ''));
 }
 
-/** For how long it is surely armed, or until its orders are cancelled; when a pause ends stands in the note. */
+/** How long the timer is surely armed, or until its orders are cancelled. The note has the end of a pause. */
 function leftOf(market: MarketStatus, seen: StatusDocument): string {
   if (market.hold?.why === 'paused' && !runsDown(market, seen.now)) return '–';
   return plainSpaces(sayRemaining(market, lookAtOnce(seen))[0]);
@@ -349,7 +349,7 @@ function noteOf(market: MarketStatus, now: number): string {
   return notes.filter((note) => note !== '').join('; ');
 }
 
-/** What may change between two looks, a sentence each by the name of what it is about. */
+/** The facts that `--watch` compares: a sentence for each subject, by its name. */
 function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
   const { sentence } = summarise(seen, lookAtOnce(seen));
   const why = seen.ready ? 'Ready' : `Not ready: ${seen.notReady[0] ?? 'it does not say why'}`;

@@ -23,7 +23,7 @@ export function checkBaseUrl(text: string, allowPlainHttp = false): Checked<stri
   });
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    // What cannot be read may hold a password all the same.
+    // An address that cannot be read may hold a password.
     if (text.includes('@')) return wrong('an address that cannot be read', null);
     const meant = /^[\w.-]+(:\d+)?$/.test(text) ? `https://${text}` : null;
     return wrong(describe(text), meant);
@@ -139,7 +139,7 @@ export function checkWebListen(text: string): Checked<ListenAddress> {
 /** Bytes that a Unix socket's path may have: a little less than any system takes (107 on Linux, 103 on others). */
 const LONGEST_SOCKET_PATH = 100;
 
-/** `unix:/PATH`, or `HOST:PORT`: one that other hosts reach only where there is a token to ask of them. */
+/** `unix:/PATH`, or `HOST:PORT`. An address that other hosts can reach needs a token. */
 export function checkControlListen(text: string, hasToken: boolean): Checked<ListenAddress> {
   const wrong = (found: string, meant: string | null = null): Checked<ListenAddress> => ({
     kind: 'wrong',

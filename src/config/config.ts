@@ -247,8 +247,8 @@ export interface ConfigDiff {
 }
 
 /**
- * Compares the configuration in force with a new one that is right in itself. What listens, what is counted and what
- * was promised at start stays as it is: exchange, liveness mode, listeners and log format.
+ * Compares the configuration in force with a new one that has no mistake. Exchange, liveness mode, listeners and log
+ * format cannot change.
  */
 export function diffConfig(running: Config, next: Config): ConfigDiff {
   const before = new Map(running.markets.map((market) => [market.market, market]));
@@ -345,6 +345,13 @@ function valueAt(config: Config, path: string): string {
 function textOf(entry: string | ListenAddress): string {
   return typeof entry === 'string' ? entry : entry.text;
 }
+
+/** What each `shutdown.policy` does. */
+export const WHAT_A_STOP_DOES = {
+  delete: 'deletes the timers',
+  keep: 'leaves the timers to fire',
+  handoff: 'renews the timers once more and leaves them to a successor',
+} as const satisfies Record<Config['shutdown']['policy'], string>;
 
 /** A round trip as it is reckoned with before one was measured, milliseconds. */
 export const ASSUMED_ROUND_TRIP_MS = 100;

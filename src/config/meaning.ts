@@ -121,7 +121,7 @@ function checkMarkets(entries: readonly MarketEntry[], labelOf: Before['labelOf'
         text: `found ${found}; allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone`,
       });
     }
-    // A name that was taken out as wrong has been told about.
+    // A wrong name was reported already.
     if (typeof own.market !== 'string') return;
     if (!new RegExp(MARKET_PATTERN).test(own.market)) {
       const variable = own.market.includes(':')
@@ -222,13 +222,13 @@ function checkLiveness(
   const lack = (path: Path, text: string) => {
     if (!around.isMistaken(path)) missing.push({ path, text });
   };
-  // The command says by itself what it watches.
+  // `exec` watches its own child unless told otherwise.
   const mode = given.mode ?? (around.command === 'exec' && !around.isMistaken(MODE) ? 'process' : undefined);
   if (mode === undefined) lack(MODE, MODE_IS_MISSING);
   else mistakes.push(...checkMode(mode, around.command));
   if (mode === 'file' && given.file === undefined) lack(FILE, FILE_IS_MISSING);
   if (mode === 'http' && given.url === undefined) lack(ADDRESS, ADDRESS_IS_MISSING);
-  // One that is wrong is told about, and not missing.
+  // A wrong address was reported already: then the list is not empty.
   if (mode === 'beat' && control.listen.length === 0 && !around.isMistaken(CONTROL)) {
     mistakes.push({ path: CONTROL, text: CONTROL_IS_MISSING });
   }

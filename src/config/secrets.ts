@@ -196,7 +196,7 @@ function isNewer(source: string, copy: string): boolean {
   }
 }
 
-type SecretFile =
+export type SecretFile =
   | { readonly kind: 'ok'; readonly secret: Secret; readonly warning: string | null }
   | { readonly kind: 'wrong'; readonly text: string };
 
@@ -218,7 +218,7 @@ function readSecretFile(file: string, what: string): SecretFile {
   return { kind: 'ok', secret: makeSecret(text, 'file'), warning };
 }
 
-/** A shorter token could be found by trying. */
+/** A shorter token can be guessed. */
 const SHORTEST_TOKEN = 16;
 
 /** Reads the token of the control listener. Neither it nor the file's name stands in a message. */

@@ -60,7 +60,7 @@ export function validate(values: Tree, rules: Rules): Validated {
 }
 
 const OPTIONS = { allErrors: true, verbose: true, allowUnionTypes: true, addUsedSchema: false } as const;
-/** Compiling the rules for schemas takes longer than compiling ours, which a test holds against them. */
+/** To check our schemas takes longer than to compile them: a test checks them instead. */
 const file = new Ajv({ ...OPTIONS, validateSchema: false });
 const environment = new Ajv({ ...OPTIONS, validateSchema: false, coerceTypes: true });
 

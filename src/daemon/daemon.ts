@@ -26,7 +26,7 @@ export interface DaemonOptions {
   readonly loadOptions: LoadOptions;
   readonly clock: Clock;
   readonly nodeVersion: string;
-  /** Who is told that the daemon is ready and lives; null where nobody supervises it. */
+  /** Where to report that the daemon is ready and lives; null where nobody supervises it. */
   readonly manager: ServiceManager | null;
   /** For `exec`: the bot is a child of this process, and ends before the timers do. */
   readonly ownsBot?: boolean;
@@ -147,7 +147,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
-/** Loaded where it is asked for: nobody who trades waits for the simulated exchange. */
+/** Loads the simulated exchange only where it is asked for: other starts do not wait for it. */
 async function embed(clock: Clock, pair: { readonly key: string; readonly secret: string }) {
   const { startEmbedded } = await import('./embedded.ts');
   return startEmbedded(clock, pair);

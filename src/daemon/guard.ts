@@ -22,7 +22,7 @@ export function createSecrets(config: Config) {
   return {
     credentials: () => credentials,
     all,
-    /** A text for the world: a secret that somebody wrote where it does not belong is blotted out of it. */
+    /** The text without the secrets in force. */
     hide: (text: string) => hideSecrets(text, all()),
     /** True where key or secret differ from those in force so far. */
     takeOver(found: Config['secrets']): boolean {
@@ -125,7 +125,7 @@ function createReread(
     if (!(await filesAnswer())) return;
     const read = rereadSecrets();
     const found = read.kind === 'ok' ? '' : read.problems.join(' ');
-    // Read every second, and said once.
+    // The files are read every second; a problem is logged once.
     if (found !== '' && found !== problems) log.logger.error({ event: 'secrets-unreadable' }, found);
     problems = found;
     if (read.kind === 'ok') takeOver(read.secrets);

@@ -34,7 +34,7 @@ export interface ReloadingOptions {
 const LOOK_GAP_MS = 100;
 const MOST_LOOKS = 20;
 
-/** What was rejected is tried again at least this often. */
+/** The longest gap between two tries of a rejected file. */
 const LONGEST_RETRY_MS = 300_000;
 
 /** What a reload came to, before anybody waits for the exchange. */
@@ -87,7 +87,7 @@ export function createReloading(options: ReloadingOptions) {
     return { kind: 'rejected', problems };
   }
   function take(trigger: ReloadTrigger): Promise<Taken> {
-    // Whoever asks while one is under way may have changed the file since it was read: theirs comes after it.
+    // The file may have changed since the reload under way has read it: another reload follows.
     if (underWay !== null) {
       fresh ??= underWay.then(() => {
         fresh = null;
@@ -102,7 +102,7 @@ export function createReloading(options: ReloadingOptions) {
     });
     return underWay;
   }
-  /** Nobody waits for the waiting of others: a file that was mended is in force at once. Never rejects. */
+  /** Waits only for its own markets: a mended file is in force at once, whoever still waits. Never rejects. */
   async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
     const taken = await take(trigger);
     if (taken.kind !== 'applied') return taken;
@@ -153,12 +153,12 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadRepor
   const { clock, config } = options;
   let over = false;
   let cancel: Cancel | null = null;
-  /** What was taken over or refused last. It may have been replaced since; null after a time in which nobody looked. */
+  /** The file as it was taken over or refused last; null after a time in which nobody looked. */
   let taken = options.fileHash;
   /** What the last look found. */
   let seen = taken;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
-  /** What the file was rejected for may have passed: a secret that was not there yet, while a deployment went on. */
+  /** A rejected file is tried again: its secret may not have been there yet, while a deployment went on. */
   async function take(isNew: boolean): Promise<void> {
     const { kind } = await reload();
     const pollMs = config().reload.pollSeconds * 1000;
@@ -267,9 +267,9 @@ export function createHandover(clock: Clock, initial: Config, onOver: () => void
 const ANSWER_WITHIN_MS = 5000;
 
 /**
- * Whether the file systems of `paths` answer within 5 s; a file that is missing is an answer. A thread of libuv opens
- * them one after the other: a file system that hangs holds up that one, and not the loop. Name the file last that is read
- * right after the answer. A look that hangs is the look of later questions too.
+ * Whether the file systems of `paths` answer within 5 s; a missing file is an answer. A thread of libuv opens the files
+ * one after the other, so that a file system that hangs holds up this thread and not the loop. Put that file last which
+ * is read next: its answer is the newest. While one look hangs, every later question waits for the same look.
  */
 export function createFilesAnswer(clock: Clock): (paths: readonly string[]) => Promise<boolean> {
   let looks: Promise<true> | null = null;
@@ -294,6 +294,6 @@ async function lookAtFile(path: string): Promise<void> {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if ((await file.stat()).isFile()) await file.read(Buffer.alloc(1), 0, 1, 0);
   } catch {
-    // Whoever reads the file says why it cannot be read.
+    // The reader of the file reports why it cannot be read.
   }
 }

@@ -4,6 +4,7 @@ import {
   type Config,
   carriedPerSecond,
   toCoreSettings,
+  WHAT_A_STOP_DOES,
   warnOfPace,
 } from '../config/config.ts';
 import type { LoadedConfig } from '../config/load.ts';
@@ -185,11 +186,7 @@ export function introduce(
 
 function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): string {
   const { policy, budgetMs } = shutdown;
-  const does = {
-    delete: 'deletes the timers',
-    keep: 'leaves the timers to fire',
-    handoff: 'renews the timers once more and leaves them to a successor',
-  }[policy];
+  const does = WHAT_A_STOP_DOES[policy];
   const within = `within ${budgetMs / 1000} s`;
   if (!ownsBot) return `SIGTERM or Ctrl-C ${does}, ${within}.`;
   const dies = liveness.onStale === 'trip' ? 'cuts the timers to 5 s' : 'leaves the timers to fire';

@@ -162,7 +162,7 @@ export function createFileLook(): LookAtFile {
         underWay -= 1;
         serve();
         if (error !== null) done(describe(error));
-        // Their times are changed by others than the bot.
+        // Others than the bot change the times of a directory.
         else if (stats.isDirectory()) done({ kind: 'failed', detail: 'it is a directory' });
         else if (!stats.isFile()) done({ kind: 'failed', detail: 'it is no regular file' });
         else done({ kind: 'present', state: { mtimeMs: stats.mtimeMs, size: stats.size, ino: stats.ino } });

@@ -29,7 +29,7 @@ export interface Cancellations {
 
 type Found = Omit<Cancellation, 'count'>;
 
-/** What was on record of a market whose orders may yet stay: its renewal is overdue, or its trip has not fired. */
+/** The record before an expected cancellation, which an answer may take back: an overdue renewal, or a trip. */
 interface Before {
   readonly earlier: Cancellation | undefined;
   /** Until then the timer has surely not fired. */

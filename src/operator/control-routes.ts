@@ -114,7 +114,7 @@ export function createRoutes(sources: ControlSources) {
     }
   };
   const handle = (route: Route, { arrivedMs, via, begin }: RouteTools) => {
-    // A beat is one whatever follows it, and reading changes nothing.
+    // A beat counts whatever follows it, and a read changes nothing: both are answered at once.
     const atOnce = route.path === '/v1/beat' || route.method === 'GET';
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const { bot } = request.query as { bot?: string };

@@ -95,9 +95,9 @@ interface Talk {
   unanswered: number;
   /** Of those, the requests that have begun to change something. */
   begun: number;
-  /** What came last cannot be read: what has not begun never will. */
+  /** The last bytes could not be read: commands that have not begun are dropped. */
   broken: boolean;
-  /** Too much was sent ahead: it is told so, and what follows is not looked at. */
+  /** Too many requests were sent ahead: one refusal says so, and the rest is ignored. */
   over: boolean;
 }
 
@@ -139,7 +139,7 @@ function createListener(
       const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
       throw new ControlRefusal('too_many_requests', text);
     }
-    // Whoever is not let in keeps no connection: there are too few to give to strangers.
+    // A refused client keeps no connection: there are too few of them.
     void reply.header('connection', 'close');
     checkSender(request.headers);
     void reply.removeHeader('connection');
@@ -175,7 +175,7 @@ function createListener(
 function refuser({ sources, hide = (text) => text }: ControlOptions) {
   return (reply: FastifyReply, error: unknown): FastifyReply => {
     const refusal = asRefusal(error, reply.request.headers['content-type']);
-    // Who has gone in the middle of a request was refused nothing, or has been told already.
+    // A client that left in the middle of its request was not refused, or was told before.
     if (!reply.request.raw.socket.destroyed) sources.onRefused(refusal.code);
     void reply.code(refusal.status).headers(HEADERS).headers(refusal.headers);
     return reply.send(errorBody(refusal.code, hide(refusal.message)));
@@ -254,7 +254,7 @@ const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
  * Keeps out who reaches the listener without having been meant to. A web page in a browser of this host may send requests
  * to loopback: it cannot hide its origin, and one that gave its own name the address 127.0.0.1 cannot hide that name. An
  * address that other hosts reach has names that nobody knows here: there the token decides alone, and it is always asked
- * for. What is returned throws `ControlRefusal`.
+ * for. The returned function throws `ControlRefusal`.
  */
 function createSenderCheck(address: ListenAddress, token: () => string | null) {
   const host = address.kind === 'unix' ? null : address.host.toLowerCase();

@@ -18,7 +18,7 @@ export interface EventStreamParts {
   readonly clock: Clock;
   /** The brief status as JSON in pieces; may be shared with others and up to a second old. */
   readonly status: () => Promise<readonly string[]>;
-  /** The same, made now: what is said last must be the newest. */
+  /** The same, made now: the last status of a stream must be the newest. */
   readonly lastStatus: () => Promise<readonly string[]>;
   /** Gives the event loop back between the writes to two readers. */
   readonly breathe: () => Promise<void>;

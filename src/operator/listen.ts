@@ -48,17 +48,17 @@ export function urlOf(host: string, server: Server): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** File descriptors belong to the renewals first. */
+/** Renewals need file descriptors, too. */
 const MAX_CONNECTIONS = 256;
-/** Whoever connects asks at once. */
+/** A client sends its request right after it has connected. */
 const SILENT_MS = 100;
 /** A connection over which a bot beats is not ended for others. */
 const IDLE_MS = 10_000;
 
 /**
- * Limits the connections of a listener. One too many is closed, and so that the next finds a place, those end that have
- * not sent a whole request so far, or nothing for 10 s. `busy` tells of a connection that somebody waits for an answer
- * on it.
+ * Limits the connections of a listener. One too many is closed. To make room for the next, those are closed as well that
+ * have not sent a whole request, or have sent nothing for 10 s. `busy` tells whether somebody waits for an answer on a
+ * connection.
  */
 export function limitConnections(
   server: Server,
@@ -69,7 +69,7 @@ export function limitConnections(
   const usedMs = new Map<Socket, number>();
   const haveAsked = new WeakSet<Socket>();
   server.maxConnections = Math.min(MAX_CONNECTIONS, most);
-  // A connection that cannot be accepted, for want of file descriptors, is no reason to end.
+  // Without a listener for it, a lack of file descriptors would end the process.
   server.on('error', () => {});
   server.on('connection', (socket: Socket) => {
     usedMs.set(socket, clock.now().monoMs);

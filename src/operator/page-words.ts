@@ -82,7 +82,7 @@ export function sayCancelled({ certainty, why, by, count }: Cancelled, now: numb
   return `${what} ${when} ${sayTime(by, now)}: ${causes[why]}${times}`;
 }
 
-/** What became of the orders of all markets on record; how it was with each stands below. */
+/** What became of the orders of all markets on record, in one sentence. */
 export function sayAllCancelled({ cancellations, cancellationCount }: StatusDocument, now: number): string {
   const causes = {
     bot_stale: ': the bot was silent',
@@ -239,7 +239,7 @@ function findMarketTroubles(status: StatusDocument, now: number): Trouble[] {
   return found;
 }
 
-/** What is not as it should be, the worst first: the first is the headline. */
+/** All troubles, the worst first: the first is the headline. */
 export function findTroubles(status: StatusDocument, now: number): Trouble[] {
   const { bases, bots, protectedCount, nextExpiry, runningDown } = status;
   const found: Trouble[] = [];
@@ -283,7 +283,7 @@ export function findTroubles(status: StatusDocument, now: number): Trouble[] {
     `${lost.slice(0, 1).toUpperCase()}${lost.slice(1)}: ${dead.length === 1 ? 'its' : 'their'} timers are not renewed`,
   );
   const single = findMarketTroubles(status, now);
-  // That each market waits for a renewal is said already.
+  // A general trouble says already that each market waits.
   const isGeneral = !status.authorised || (outages > 0 && outages === bases.length);
   found.push(...single.filter(({ tone }) => tone === 'bad' || !isGeneral));
   for (const base of bases)

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
 
-/** A result is good for this many times what it took to make, so that readers use at most 5 % of the event loop. */
+/** A result stays fresh for 20 times as long as it took to make: readers use at most 5 % of the event loop. */
 const FRESH_FACTOR = 20;
 const FRESH_LIMIT_MS = 1000;
 
@@ -22,7 +22,7 @@ export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): ()
       const nowMs = clock.now().monoMs;
       const freshMs = ok ? Math.min(FRESH_LIMIT_MS, (nowMs - startMs) * FRESH_FACTOR) : 0;
       own.freshUntilMs = nowMs + freshMs;
-      // The status of ten thousand markets has megabytes: it is not kept until somebody asks again.
+      // The status of ten thousand markets has megabytes: it is dropped before anybody asks again.
       clock.after(freshMs, () => {
         if (shared === own) shared = null;
       });

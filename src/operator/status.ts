@@ -12,7 +12,7 @@ import type { Cancellation } from './cancellations.ts';
 import { urgencyOf } from './page-words.ts';
 import { createBreather } from './share.ts';
 
-/** What the status document is made of: what a market says is as it stands when its line is written. */
+/** The input of the status document. A market is read when its line is written. */
 export interface StatusInput {
   readonly snapshot: Snapshot;
   readonly events: readonly RecentEvent[];
@@ -113,7 +113,7 @@ interface Tally {
   readonly shown: readonly MarketSnapshot[];
 }
 
-/** Looks at each market once: a state is worked out anew whenever it is asked for, and a page asks every second. */
+/** Reads each market once: its state is derived at every read, and a page asks every second. */
 function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = '' }: Selection): Tally {
   const stops = new Map<string, { does: string; count: number; markets: string[] }>();
   const byState = Object.fromEntries(MARKET_STATES.map((state) => [state, 0])) as Record<MarketPhase, number>;

@@ -15,7 +15,7 @@ const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR
 /** pino's number. */
 const ERROR_LEVEL = 50;
 
-/** This many lines of one event in a window are written; what further ones are about is collected in one line. */
+/** So many lines of one event are written in a window; one more line sums up the others. */
 const BURST = 10;
 const BURST_WINDOW_MS = 10_000;
 /** Markets named in one line of `repeats`. */
@@ -192,7 +192,7 @@ export function createRecentEvents(capacity = 100): RecentEvents {
   };
 }
 
-/** What is left out of a flood of one event. */
+/** Lines of one event, and those that one line sums up later. */
 interface Flood {
   readonly sinceMs: number;
   lines: number;

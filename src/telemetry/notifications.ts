@@ -46,7 +46,7 @@ export interface Notifications {
   close(withinMs: number): Promise<void>;
 }
 
-/** What happens together is told together. */
+/** Events of one kind within this time are one message. */
 const GATHER_MS = 500;
 /** Telegram and Slack take one message a second. */
 const PACE_MS = 1000;
@@ -168,7 +168,7 @@ export function createNotifications(options: NotificationsOptions): Notification
         await pace.run(() => pRetry(() => attempt(one), { ...BACKOFF, signal: closing.signal }));
         onProblem(null);
       } catch (error) {
-        // The end posts it once more.
+        // `close` posts it once more.
         if (closing.signal.aborted) return waiting.restore(one);
         onProblem(`${one.event}: ${error instanceof Error ? error.message : String(error)}`);
       }
@@ -201,7 +201,7 @@ export function createNotifications(options: NotificationsOptions): Notification
       closing.abort();
       pace.stop();
       await sending;
-      // What a stop left is the news.
+      // What a stop left comes first.
       for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {
         const leftMs = untilMs - clock.now().monoMs;
         if (leftMs <= 0) return;

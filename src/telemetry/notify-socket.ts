@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { fstatSync, writeSync } from 'node:fs';
 
-/** What a service manager wants to know, and how it is told. Never blocks and never throws. */
+/** Sends messages to the service manager. Never blocks and never throws. */
 export interface ServiceManager {
   /** Sends one message, lines of `NAME=value`. What cannot be sent is dropped, and said to `failed`. */
   readonly tell: (message: string, failed: (problem: string) => void) => void;

@@ -30,7 +30,7 @@ const LAST_WORD_MS = 2000;
 
 /**
  * `READY=1` with the first step of the keeper: the configuration is right, the listeners are bound, and the loop turns.
- * What is armed stands in the status line, and a bot asks for its own markets: an exchange that is away holds up no host.
+ * It does not wait for armed timers: an exchange that is away must not hold up a boot. The status line says what is armed.
  * `WATCHDOG=1` from the keeper's own steps; and more time, step by step, while a stop goes on.
  */
 export function createSupervision({ manager, clock, summary, log }: SupervisionOptions) {
@@ -44,7 +44,7 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
   let warned = false;
 
   function tell(lines: readonly string[], status: string): void {
-    // The protocol has a message per line, and what the exchange said stands in one.
+    // A line break in a text of the exchange would begin another message.
     manager.tell([...lines, `STATUS=${oneLine(status)}`].join('\n'), (problem) => {
       if (warned) return;
       warned = true;
