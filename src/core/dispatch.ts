@@ -1,6 +1,7 @@
 import { believeWritten, lastsUntilAwakeMs } from './belief.ts';
 import { type Effect, type Purpose, say } from './events.ts';
 import {
+  answerTimeMs,
   EARLY_MS,
   gapToKeyProbeMs,
   gapToProbeMs,
@@ -190,7 +191,7 @@ function send(
   // but where a newer one was confirmed, nothing is left to learn from the oldest, and most likely it is lost.
   const isLearnt = isOvertaken(market, open[0]);
   const givesWay = open.length < MOST_OPEN ? undefined : open[isLearnt ? 0 : 1];
-  const overdueMs = Math.max(SHORTEST_GAP_MS, (isLearnt ? LATE : 1.5) * (market.answerMs ?? 0));
+  const overdueMs = Math.max(SHORTEST_GAP_MS, (isLearnt ? LATE : 1.5) * answerTimeMs(state, market));
   if (givesWay !== undefined && ageMs(state, givesWay) < overdueMs) {
     state.nextDueMs = Math.min(state.nextDueMs, givesWay.at.monoMs + overdueMs);
     return true;
@@ -217,7 +218,7 @@ export function isOvertaken({ belief }: MarketState, attempt: Attempt | undefine
 /** What another request of its market waits for is listened to for a few answer times only. */
 function hurryUp(state: CoreState, attempts: readonly Attempt[], out: Effect[]): void {
   for (const attempt of attempts) {
-    const untilMs = attempt.at.monoMs + Math.max(1000, 3 * (attempt.market.answerMs ?? 0));
+    const untilMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, attempt.market));
     if (untilMs <= state.now.monoMs) giveUp(attempt, out);
     else if (attempt.status === 'open') state.nextDueMs = Math.min(state.nextDueMs, untilMs);
   }
@@ -246,7 +247,8 @@ function isHung(state: CoreState, market: MarketState): boolean {
   if (market.timedOut) return true;
   const [oldest] = openWrites(market);
   return (
-    oldest !== undefined && ageMs(state, oldest) > Math.max(SHORTEST_GAP_MS, 2 * (market.answerMs ?? 0) + 50)
+    oldest !== undefined &&
+    ageMs(state, oldest) > Math.max(SHORTEST_GAP_MS, 2 * answerTimeMs(state, market) + 50)
   );
 }
 

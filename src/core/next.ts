@@ -56,7 +56,7 @@ function nextAttemptMs(state: CoreState, market: MarketState): number {
 
 /** The gap to the attempt after the last one: the cadence while all is well, else a share of the slack. */
 function gapToNextMs(state: CoreState, market: MarketState): number {
-  const { lastWrittenMs, streak, answerMs, belief, settings } = market;
+  const { lastWrittenMs, streak, belief, settings } = market;
   const sparseMs = sparseGapMs(state, market);
   if (sparseMs !== null) return sparseMs;
   const slackNowMs = likelySlackMs(state, market);
@@ -77,7 +77,12 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   );
   if (newest.status === 'confirmed') return cadenceMs;
   // Not before its answer is overdue is it a retry: a market that answers slowly is not always due.
-  return Math.min(cadenceMs, Math.max(retryMs, 1.5 * (answerMs ?? 0)));
+  return Math.min(cadenceMs, Math.max(retryMs, 1.5 * answerTimeMs(state, market)));
+}
+
+/** How long the market's next answer takes, by its own last ones; before it had any, by those of the fastest market. */
+export function answerTimeMs(state: CoreState, { answerMs }: MarketState): number {
+  return answerMs ?? state.answerMs ?? 0;
 }
 
 /** Confirmed, but a request of unknown outcome may still undo it: once more when none can, where there is room for all. */

@@ -49,6 +49,20 @@ describe.concurrent('an exchange that carries everything out and answers late', 
     expect(daemon.logged('lapsed')).toEqual([]);
   });
 
+  test('after 3.5 s, from the start: 200 timers are armed by one request each, or little more', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await exchange.addFaults(slow(3500));
+    const markets = marketsOf(200, 60);
+    const config = { exchange: { baseUrls: [exchange.url], nonce: 'window' } };
+    await stage.daemon({ exchange: exchange.url, markets, config });
+    const events = await eventually('all armed', 60_000, async () => {
+      const known = await exchange.events();
+      return ofKind(known, 'timer-armed').length === markets.length ? known : null;
+    });
+    expect(ofKind(events, 'timer-updated').length).toBeLessThan(100);
+  });
+
   for (const nonce of ['increasing', 'window'] as const)
     test(`from the start: armed within three round trips, and a stop deletes; nonces ${nonce}`, async (context) => {
       const stage = stageFor(context);
