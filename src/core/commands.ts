@@ -238,7 +238,9 @@ export function judgeStop(state: CoreState, out: Effect[]): void {
 function whyLeft(state: CoreState, market: MarketState): LeftArmed['why'] | null {
   const { goal, reached, belief, heldUntilAwakeMs } = market;
   const mayExist = mayFire(state, belief);
-  if (belief.writes.every(({ id }) => id === 0) && !market.mayHaveFired) return null;
+  // What was confirmed and never deleted counts for as long as the process lives, also where it has fired long ago.
+  const isOwn = market.mayHaveFired || heldUntilAwakeMs < Number.POSITIVE_INFINITY;
+  if (belief.writes.every(({ id }) => id === 0) && !isOwn) return null;
   if (goal === 'delete') {
     if (mayExist || !reached) return 'unconfirmed';
     const ranOut = heldUntilAwakeMs <= awakeMs(state);

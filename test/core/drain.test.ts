@@ -92,6 +92,13 @@ describe('a stop that deletes', () => {
     expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
   });
 
+  test('names a timer that has fired while every delete was refused', () => {
+    const driver = armed({ markets: ['AAA:5'] });
+    stop(driver);
+    driver.live(8000, 20, (write) => driver.settle(write, BAD_KEY));
+    expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
+  });
+
   test('keeps at most three deletes of a market in flight', () => {
     const driver = armed({ markets: ['AAA:60'], nonce: 'window' });
     stop(driver);
