@@ -107,6 +107,9 @@ describe('the Debian package', () => {
     await host.must(
       'test -s /usr/share/man/man1/killswitchd.1.gz -a -s /usr/share/bash-completion/completions/killswitchd',
     );
+    expect(await host.must('systemctl show -P Documentation killswitchd@main')).toContain(
+      'man:killswitchd(1)',
+    );
     const units = '/lib/systemd/system/killswitchd@.service /lib/systemd/system/killswitchd-exchange.service';
     expect(await host.run(`systemd-analyze verify --man=no ${units}`)).toMatchObject({ code: 0, stderr: '' });
     expect(await host.must('stat -c "%a %U" /etc/killswitchd/main.key /etc/killswitchd/main.secret')).toBe(
@@ -115,7 +118,7 @@ describe('the Debian package', () => {
     expect(await state()).toContain('BTC_USDT');
   });
 
-  it('is upgraded while the timers stay armed and the bot goes on', async () => {
+  it('is upgraded and rolled back while the timers stay armed and the bot goes on', async () => {
     const before = {
       daemon: await pidOf('killswitchd@main'),
       bot: await pidOf('bot'),
@@ -130,6 +133,8 @@ describe('the Debian package', () => {
     await runHere('bash', ['-euc', script]);
     await host.must('apt-get install -y /srv/next.deb', 120_000);
     expect(await host.must('killswitchd version')).toContain('99.0.0');
+    await host.must('apt-get install -y --allow-downgrades /srv/killswitchd_*.deb', 120_000);
+    expect(await host.must('killswitchd version')).not.toContain('99.0.0');
     expect(await pidOf('killswitchd@main')).not.toBe(before.daemon);
     expect(await pidOf('bot')).toBe(before.bot);
     expect(await host.must('cat /etc/killswitchd/main.yaml')).toBe(CONFIG.trimEnd());

@@ -218,8 +218,8 @@ describe('the sidecar', () => {
   });
 
   it('guards a sample bot that is in the image', () => {
-    const [node, script = ''] = bot?.command ?? [];
-    expect(node).toBe(imageDefaults().program[0]);
+    const [node, flag, script = ''] = bot?.command ?? [];
+    expect([node, flag]).toEqual([imageDefaults().program[0], '--disable-sigusr1']);
     expect(readFileSync(join(ROOT, script.replace('/app/', '')), 'utf8')).toContain('KILLSWITCHD_CONTROL');
     expect(bot?.image).toBe(daemon.image);
   });
