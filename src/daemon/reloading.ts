@@ -44,6 +44,8 @@ type Applied = Extract<ReloadReport, { kind: 'applied' }>;
 const HANGS =
   'the file system of the configuration, of a secret or of a token does not answer: nothing is read, and what is in force stays';
 
+const CHANGES = 'the configuration file is being written: it was another one at each look';
+
 const STOPPING: Taken = {
   kind: 'rejected',
   problems: ['the daemon stops: nothing is reloaded any more'],
@@ -61,11 +63,8 @@ export function createReloading(options: ReloadingOptions) {
   const poll = createPoll(options, () => reload('poll', 0));
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
-    if (!(await options.filesAnswer())) return reject(trigger, [HANGS]);
-    // The poll has looked twice already.
-    if (trigger !== 'poll' && !(await isWritten(options))) {
-      return reject(trigger, ['the configuration file is being written: it was another one at each look']);
-    }
+    const why = await findObstacle(options, trigger);
+    if (why !== null) return reject(trigger, [why]);
     if (over) return STOPPING;
     const loaded = options.load();
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
@@ -128,16 +127,25 @@ async function settle(
   return (await Promise.all([armed, settled('remove', removed, waitMs)])).flat();
 }
 
-/** Whether the file is the same at two looks: half of a file is no configuration. */
-async function isWritten({ clock, config }: ReloadingOptions): Promise<boolean> {
-  let seen = look(config());
-  for (let looks = 1; looks < MOST_LOOKS; looks += 1) {
-    await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
+/**
+ * Why the files cannot be read now; null where the configuration file was the same at two looks: half of a file is no
+ * configuration. Each look, and the reading after the last one, follows right after an answer of the file systems.
+ */
+async function findObstacle(
+  { clock, config, filesAnswer }: ReloadingOptions,
+  trigger: ReloadTrigger,
+): Promise<string | null> {
+  let seen: string | null | undefined;
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    if (looks > 0) await new Promise<void>((resolve) => clock.after(LOOK_GAP_MS, resolve));
+    if (!(await filesAnswer())) return HANGS;
+    // It has looked twice already.
+    if (trigger === 'poll') return null;
     const found = look(config());
-    if (found === seen) return true;
+    if (found === seen) return null;
     seen = found;
   }
-  return false;
+  return CHANGES;
 }
 
 /** What the configuration file is now: a digest, or why it cannot be read; null without a file. */

@@ -91,6 +91,18 @@ test.concurrent('files of bots on a file system that hangs cost no other bot its
   expect(await daemon.exit(15_000)).toMatchObject({ code: 0 });
 });
 
+test.concurrent('a file system that begins to hang while a reload is under way holds up no renewal', async (context) => {
+  const { daemon, exchange, hang } = await play(context);
+  const fromMs = await exchange.nowMs();
+  daemon.signal('SIGHUP');
+  // Between the two looks at the file.
+  await sleep(50);
+  hang(daemon.secretFile, daemon.configFile);
+  await sleep(7000);
+  const toMs = await exchange.nowMs();
+  expect(longestGapMs(await exchange.events(), 'AAA_USDT', fromMs, toMs)).toBeLessThan(3000);
+});
+
 type Play = Awaited<ReturnType<typeof play>>;
 
 test.concurrent.for<readonly [string, (play: Play) => readonly string[]]>([
