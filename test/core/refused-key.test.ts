@@ -5,6 +5,21 @@ const MINUTE_MS = 60_000;
 const gaps = (writes: readonly Write[]) =>
   writes.slice(1).map((write, place) => write.atMs - (writes[place]?.atMs ?? 0));
 
+/** What is due within this is released together. */
+const TOGETHER_MS = 25;
+
+/** The gap after a probe when nothing is left to save: as long as the key has been refused, from 5 s to a minute. */
+const rareGapMs = (refusedForMs: number) => Math.min(Math.max(refusedForMs, 5000), MINUTE_MS);
+
+/** Each of the probes comes when the one before it said, and no later. */
+function expectGaps(probes: readonly Write[], gapAfterMs: (atMs: number) => number): void {
+  for (const [place, gapMs] of gaps(probes).entries()) {
+    const wantedMs = gapAfterMs(probes[place]?.atMs ?? 0);
+    expect(gapMs, `after probe ${place}`).toBeGreaterThanOrEqual(wantedMs - 1);
+    expect(gapMs, `after probe ${place}`).toBeLessThanOrEqual(wantedMs + TOGETHER_MS);
+  }
+}
+
 describe('a refused key', () => {
   const twenty = Array.from({ length: 20 }, (_, index) => `M${index}:10`);
 
@@ -59,14 +74,26 @@ describe('a refused key', () => {
     const driver = createDriver({ markets: twenty });
     driver.live(10_000);
     const before = driver.writes.length;
-    driver.live(MINUTE_MS - 1000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.live(5 * MINUTE_MS, 20, (write) => driver.settle(write, BAD_KEY));
     const tries = driver.writes.slice(before);
     expect(driver.notices('unauthorised')).toHaveLength(1);
-    expect(tries.length).toBeLessThan(45);
-    expect(Math.max(...gaps(tries.filter(({ atMs }) => atMs < 19_000)))).toBeLessThan(3000);
-    const rare = tries.filter(({ atMs }) => atMs > 21_000);
-    expect(rare.length).toBeLessThan(4);
-    expect(Math.min(...gaps(rare))).toBeGreaterThan(10_000);
+    // Each market meets the refusal itself once. The second of these answers latches.
+    const own = tries.slice(0, twenty.length);
+    expect(new Set(own.map(({ market }) => market)).size).toBe(twenty.length);
+    const latchedMs = 20 + (own[1]?.atMs ?? 0);
+    const probes = tries.slice(twenty.length);
+    // The renewals of the second before leave 9 s, and 200 ppm of 9 s are given away.
+    const deadlines = own.map(({ atMs }) => atMs - 1000 + 9000 - 1.8);
+    expectGaps(probes, (atMs) => {
+      const left = deadlines.map((deadlineMs) => deadlineMs - atMs).filter((leftMs) => leftMs > 10);
+      if (left.length === 0) return rareGapMs(atMs - latchedMs);
+      return Math.min(Math.max(Math.min(...left) / 4, 250), 5000);
+    });
+    const lastMs = Math.max(...deadlines);
+    const inTime = probes.filter(({ atMs }) => atMs < lastMs);
+    expect(lastMs - (inTime.at(-1)?.atMs ?? 0)).toBeLessThanOrEqual(250 + TOGETHER_MS);
+    // The next probe was due when something could still be saved. Then the refusal lasts twice as long at each one.
+    expect(probes.length - inTime.length).toBe(1 + 3 + 3);
   });
 
   test('that is good again arms everything at once', () => {
@@ -103,7 +130,14 @@ describe('a refused key', () => {
     driver.live(10_000);
     const before = driver.writes.length;
     driver.live(MINUTE_MS, 20, (write) => driver.settle(write, BAD_KEY));
-    expect(driver.writes.length - before).toBeLessThanOrEqual(25);
+    const tries = driver.writes.slice(before);
+    // While the bot lives each market meets the refusal itself once; after that one trip at a time finds out.
+    const own = tries.filter(({ timeoutSeconds }) => timeoutSeconds === 60);
+    expect(new Set(own.map(({ market }) => market)).size).toBe(own.length);
+    const trips = tries.slice(own.length);
+    expect(trips.map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([5, 5, 5, 5]);
+    const latchedMs = 20 + (own[1]?.atMs ?? 0);
+    expectGaps(trips, (atMs) => rareGapMs(atMs - latchedMs));
   });
 
   describe('that was changed', () => {
