@@ -47,7 +47,7 @@ export type PingOutcome =
  */
 export interface Exchange {
   /**
-   * Signs and writes one kill-switch request now. Calls `settled` exactly once, never synchronously, and never throws.
+   * Signs and writes one kill-switch request, once a connection is open for it. Calls `settled` exactly once, never synchronously, and never throws.
    * Has no deadline of its own: the core decides when to give up and calls the returned function, which settles the
    * request as `transient` with reason `timeout`.
    */

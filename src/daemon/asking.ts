@@ -35,12 +35,14 @@ function createAsker(clock: Clock) {
         base: origin,
         method: body === null ? 'GET' : 'POST',
         path: pathname + search,
-        headers: {
-          accept: '*/*',
-          'user-agent': 'killswitchd',
-          ...(body === null ? {} : { 'content-type': 'application/json' }),
-        },
-        body,
+        content: () => ({
+          headers: {
+            accept: '*/*',
+            'user-agent': 'killswitchd',
+            ...(body === null ? {} : { 'content-type': 'application/json' }),
+          },
+          body,
+        }),
         fresh: false,
         mayWrite: () => true,
         dropsBody,

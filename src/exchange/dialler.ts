@@ -202,8 +202,16 @@ export function createNames(clock: Clock): Names {
   };
 }
 
+/** A connection that was open closed before the request was written; nothing was sent over it. */
+export class ClosedError extends Error {
+  override readonly name = 'ClosedError';
+}
+
 /** Opens the socket of one connection. */
 export interface Dialler {
+  /** Opens it, and says when it is open; at once where it is. */
+  open(opened: (error: ConnectError | null) => void): void;
+  /** Hands undici the open socket. It opens no other one: a request is signed for a connection that is open. */
   readonly connect: buildConnector.connector;
   /** A request is about to be written: the head of its answer comes next. */
   expectAnswer(): void;
@@ -215,6 +223,8 @@ export interface Dialler {
 
 /** What the connections to one address share. */
 export interface DiallerOptions {
+  /** Where to, as `https://host[:port]`. */
+  readonly origin: string;
   readonly names: Names;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
   readonly ca?: string | undefined;
@@ -238,27 +248,30 @@ export function createDialler(options: DiallerOptions): Dialler {
   /** Where the connection leads to, for as long as no answer has come over it. */
   let untried: { readonly host: string; readonly address: string } | null = null;
   let shakesHands = false;
+  let ready: Socket | null = null;
+  let isOpen = false;
   let expectAnswer = (): void => undefined;
   return {
-    connect({ protocol, hostname, port }, callback) {
-      const secure = protocol === 'https:';
-      const host = hostname.replace(/^\[|\]$/g, '');
-      const number = Number(port) || (secure ? 443 : 80);
-      const socket = connectTcp({ host, port: number, lookup: options.names.lookup, noDelay: true });
+    open(opened) {
+      if (isOpen) return opened(null);
+      const { secure, host, port } = endOf(options.origin);
+      const socket = connectTcp({ host, port, lookup: options.names.lookup, noDelay: true });
       tcp = socket;
       let over = false;
       let reached = false;
-      const succeed = (ready: Socket | TLSSocket) => {
+      const succeed = (connected: Socket | TLSSocket) => {
         over = true;
-        expectAnswer = passInterimOver(ready);
-        callback(null, ready);
+        ready = connected;
+        isOpen = true;
+        expectAnswer = passInterimOver(connected);
+        opened(null);
       };
       // Listens for the life of the socket: an error after the connection is undici's to handle, not to crash on.
       const onError = (error: NodeJS.ErrnoException) => {
         if (over || tcp !== socket) return;
         over = true;
         const reason = error.syscall?.startsWith('query') === true ? 'dns' : reached ? 'tls' : 'network';
-        callback(new ConnectError(reason, error), null);
+        opened(new ConnectError(reason, error));
       };
       socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
       socket.on('error', onError);
@@ -268,14 +281,18 @@ export function createDialler(options: DiallerOptions): Dialler {
         reached = true;
         untried = { host, address: socket.remoteAddress ?? '' };
         if (!secure) return succeed(socket);
-        const ready = startTls(socket, host, options);
-        ready.on('error', onError);
-        ready.once('secureConnect', () => {
+        const tls = startTls(socket, host, options);
+        tls.on('error', onError);
+        tls.once('secureConnect', () => {
           shakesHands = false;
-          succeed(ready);
+          succeed(tls);
         });
         shakesHands = true;
       });
+    },
+    connect(_options, callback) {
+      handOver(ready, callback);
+      ready = null;
     },
     expectAnswer: () => expectAnswer(),
     answered() {
@@ -293,6 +310,20 @@ export function createDialler(options: DiallerOptions): Dialler {
       tcp = null;
     },
   };
+}
+
+function endOf(origin: string): { readonly secure: boolean; readonly host: string; readonly port: number } {
+  const { protocol, hostname, port } = new URL(origin);
+  const secure = protocol === 'https:';
+  return { secure, host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (secure ? 443 : 80) };
+}
+
+/** Later in this turn: undici misses what is called back at once. */
+function handOver(socket: Socket | null, callback: buildConnector.Callback): void {
+  queueMicrotask(() => {
+    if (socket === null) callback(new ClosedError('the connection was closed'), null);
+    else callback(null, socket);
+  });
 }
 
 function startTls(socket: Socket, host: string, { ca, sessions }: DiallerOptions): TLSSocket {

@@ -7,7 +7,7 @@ import { classifySync, firstHeader, type Reply, type Verdict } from './classify.
 import { createNonceSource, createServerClock, type NonceMode, type NonceSource } from './nonce.ts';
 import { type Operation, syncKillSwitch } from './operations.ts';
 import { encodePayload, signPayload } from './sign.ts';
-import type { Transport, WireResult } from './wire.ts';
+import type { Transport, WireContent, WireResult } from './wire.ts';
 
 export interface Credentials {
   readonly key: string;
@@ -57,12 +57,12 @@ export interface SessionOptions {
   readonly nonces?: NonceSource;
 }
 
-interface Signed {
+interface Signed extends WireContent {
   readonly nonce: string | null;
-  readonly body: string | null;
-  readonly headers: Readonly<Record<string, string>>;
   readonly secrets: readonly string[];
 }
+
+const NOT_SIGNED: Signed = { nonce: null, body: null, headers: {}, secrets: [] };
 
 /** Who does not say so may be answered in any coding. */
 const UNCODED = { 'Accept-Encoding': 'identity' };
@@ -122,19 +122,21 @@ export function createSession({
   const serverClock = createServerClock();
   const nonces = given.nonces ?? createNonceSource(mode, serverClock);
 
+  /** Reads the key now. The nonce is taken, and the request is signed, when the returned function is called. */
   function prepare<Arguments>(
     operation: Operation<Arguments>,
     given: Arguments,
     bearer: string,
-    now: Instant,
-  ): Signed {
+  ): (now: Instant) => Signed {
     switch (operation.authentication) {
-      case 'signed':
-        return signedRequest(operation, given, credentials(), nonces.next(now), mode);
+      case 'signed': {
+        const key = credentials();
+        return (now) => signedRequest(operation, given, key, nonces.next(now), mode);
+      }
       case 'bearer':
-        return bearerRequest(operation, given, bearer);
+        return () => bearerRequest(operation, given, bearer);
       case 'none':
-        return { nonce: null, body: null, headers: {}, secrets: [] };
+        return () => NOT_SIGNED;
     }
   }
 
@@ -158,26 +160,24 @@ export function createSession({
 
   return {
     call(operation, given, { base, fresh, mayWrite, bearer = '' }, judge, settled) {
-      const sent = clock.now();
-      let signed: Signed;
+      let sign: (now: Instant) => Signed;
       try {
-        signed = prepare(operation, given, bearer, sent);
+        sign = prepare(operation, given, bearer);
       } catch (cause) {
         return settleUnsent(cause, (result) => settled(judge(result, tidy)));
       }
-      const { nonce, body, secrets } = signed;
+      let sent = clock.now();
+      let signed = NOT_SIGNED;
+      const content = () => {
+        sent = clock.now();
+        signed = sign(sent);
+        return { headers: { 'User-Agent': userAgent, ...UNCODED, ...signed.headers }, body: signed.body };
+      };
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
-      const headers = { 'User-Agent': userAgent, ...UNCODED, ...signed.headers };
-      return transport.send({ base, method, path, headers, body, fresh, mayWrite, maxBodyBytes }, (result) =>
-        settled(
-          learn(
-            result,
-            judge(result, (text) => redact(text, secrets)),
-            nonce,
-            sent,
-          ),
-        ),
-      );
+      return transport.send({ base, method, path, content, fresh, mayWrite, maxBodyBytes }, (result) => {
+        const verdict = judge(result, (text) => redact(text, signed.secrets));
+        settled(learn(result, verdict, signed.nonce, sent));
+      });
     },
   };
 }

@@ -1,6 +1,13 @@
 import { Client, type Dispatcher, errors } from 'undici';
 import type { Cancel, Clock } from '../ports.ts';
-import { ConnectError, createDialler, createNames, type Dialler, type DiallerOptions } from './dialler.ts';
+import {
+  ClosedError,
+  ConnectError,
+  createDialler,
+  createNames,
+  type Dialler,
+  type DiallerOptions,
+} from './dialler.ts';
 import type { Transport, WireHeaders, WireRequest, WireResult } from './wire.ts';
 
 export interface TransportOptions {
@@ -40,6 +47,7 @@ interface Pool {
 interface Attempt {
   readonly pool: Pool;
   readonly request: WireRequest;
+  readonly onWrite: () => void;
   readonly done: (result: WireResult) => void;
   connection: Connection | null;
   settled: boolean;
@@ -63,16 +71,17 @@ const MAX_BODY_BYTES = 65_536;
  * followed or repeated here.
  *
  * A request that is given up takes its connection with it, by a reset: what is still in the kernel's queue would be sent
- * again and again for a minute after a close, and arrive long after everybody has forgotten it. A new connection has to
- * be opened first, and one that was used before undici looks at once more for a pending close (within the same turn of
- * the event loop); `mayWrite` is asked in the step of the write itself.
+ * again and again for a minute after a close, and arrive long after everybody has forgotten it. A new connection is
+ * opened first, and then the request is signed: while a nonce ages, those of other requests overtake it. One that was used
+ * before undici looks at once more for a pending close (within the same turn of the event loop). `mayWrite` is asked in
+ * the step of the write itself.
  */
 export function createTransport(options: TransportOptions): Transport {
   const { clock, ca, connections: limit, lifetimeMs } = options;
   const names = createNames(clock);
   const pools = new Map<string, Pool>();
   for (const origin of options.bases) {
-    const dialling = { names, ca, sessions: { last: undefined } };
+    const dialling = { origin, names, ca, sessions: { last: undefined } };
     const lists = { open: new Set<Connection>(), idle: [], waiting: [] };
     pools.set(origin, { origin, limit, dialling, ...lists, written: 0 });
   }
@@ -87,20 +96,16 @@ export function createTransport(options: TransportOptions): Transport {
         queueMicrotask(() => done({ kind: 'failed', reason: 'aborted', detail, maybeApplied: false }));
         return () => undefined;
       }
-      const attempt = createAttempt(pool, request, (result) => {
+      const onWrite = () => {
+        if (lifetimeMs === undefined) return;
+        attempt.cancelLifetime = clock.after(lifetimeMs, () => giveUp(attempt, 'timeout'));
+      };
+      const attempt = createAttempt(pool, request, onWrite, (result) => {
         inFlight.splice(inFlight.indexOf(attempt), 1);
         done(result);
       });
       inFlight.push(attempt);
-      const leaveQueue = take(pool, request.fresh, (connection) => {
-        attempt.connection = connection;
-        const { method, path, body, headers } = request;
-        const handler = handlerOf(attempt, () => {
-          if (lifetimeMs === undefined) return;
-          attempt.cancelLifetime = clock.after(lifetimeMs, () => giveUp(attempt, 'timeout'));
-        });
-        connection.client.dispatch({ method, path, body, headers: { ...headers } }, handler);
-      });
+      const leaveQueue = take(pool, request.fresh, (connection) => begin(attempt, connection));
       return () => {
         leaveQueue();
         giveUp(attempt, 'timeout');
@@ -201,11 +206,39 @@ function remove<T>(list: T[], item: T): void {
   if (place !== -1) list.splice(place, 1);
 }
 
+/** Hands the request over, signed, once its connection is open. */
+function begin(attempt: Attempt, connection: Connection): void {
+  attempt.connection = connection;
+  connection.dialler.open((error) => {
+    if (attempt.settled) return;
+    if (error !== null) return settle(attempt, failure(error, attempt));
+    const { method, path, content } = attempt.request;
+    const { headers, body } = content();
+    connection.client.dispatch({ method, path, headers: { ...headers }, body }, handlerOf(attempt));
+  });
+}
+
+/** Its connection was used before, and closed in this very moment: it takes a new one, and is signed anew. */
+function beginAnew(attempt: Attempt, old: Connection): void {
+  queueMicrotask(() => {
+    if (attempt.settled) return;
+    const { pool } = attempt;
+    void end(pool, old);
+    begin(attempt, open(pool));
+  });
+}
+
 /** `done` is called exactly once, never synchronously, after the connection was given back. */
-function createAttempt(pool: Pool, request: WireRequest, done: Attempt['done']): Attempt {
+function createAttempt(
+  pool: Pool,
+  request: WireRequest,
+  onWrite: () => void,
+  done: Attempt['done'],
+): Attempt {
   return {
     pool,
     request,
+    onWrite,
     done,
     connection: null,
     settled: false,
@@ -246,7 +279,7 @@ function waitingFor({ connection, writtenAs, status }: Attempt): string {
   return status === null ? 'an answer' : 'the end of the answer';
 }
 
-function handlerOf(attempt: Attempt, onWrite: () => void): Dispatcher.DispatchHandler {
+function handlerOf(attempt: Attempt): Dispatcher.DispatchHandler {
   const { pool, request } = attempt;
   const { maxBodyBytes = MAX_BODY_BYTES, dropsBody = false, mayWrite } = request;
   return {
@@ -256,7 +289,7 @@ function handlerOf(attempt: Attempt, onWrite: () => void): Dispatcher.DispatchHa
         pool.written += 1;
         attempt.writtenAs = pool.written;
         attempt.connection?.dialler.expectAnswer();
-        onWrite();
+        attempt.onWrite();
         return;
       }
       const detail = 'not sent: no longer allowed when the connection was ready';
@@ -286,7 +319,8 @@ function handlerOf(attempt: Attempt, onWrite: () => void): Dispatcher.DispatchHa
       settle(attempt, { kind: 'response', status, headers, body: Buffer.concat(chunks) }, true);
     },
     onResponseError(_controller, error) {
-      settle(attempt, failure(error, attempt));
+      if (error instanceof ClosedError && attempt.connection !== null) beginAnew(attempt, attempt.connection);
+      else settle(attempt, failure(error, attempt));
     },
   };
 }

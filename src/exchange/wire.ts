@@ -1,14 +1,19 @@
 import type { FailureReason } from '../core/events.ts';
 import type { Cancel } from '../ports.ts';
 
-/** One HTTP request, complete and signed. */
+export interface WireContent {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+}
+
+/** One HTTP request. */
 export interface WireRequest {
   /** Origin of the base address, as `https://host[:port]`. */
   readonly base: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | null;
+  /** Asked for when the connection is open, right before the write: a nonce must not age while a connection opens. */
+  readonly content: () => WireContent;
   /** Asks for a connection that no earlier request has used. */
   readonly fresh: boolean;
   /** Asked in the synchronous step of the write, before its first byte. False ends the request unsent. */

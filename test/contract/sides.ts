@@ -4,7 +4,7 @@ import { type Client, createClient } from '../../src/exchange/client.ts';
 import { ApiError, ArgumentError, RefusedError } from '../../src/exchange/errors.ts';
 import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts';
 import { createTransport } from '../../src/exchange/transport.ts';
-import type { WireRequest } from '../../src/exchange/wire.ts';
+import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import {
   createSimulatedExchange,
@@ -40,7 +40,7 @@ export interface ClientSide extends Side {
   readonly client: Client;
   readonly url: string;
   /** What went over the wire. */
-  readonly sent: readonly WireRequest[];
+  readonly sent: readonly (WireRequest & WireContent)[];
   readonly close: () => Promise<void>;
 }
 
@@ -95,7 +95,7 @@ export async function openClientSide(options: ExchangeOptions): Promise<ClientSi
   const clock = createSystemClock();
   const server = await startSimulatedServer({ clock, listen: LISTEN, exchange: options });
   const wire = createTransport({ clock, bases: [server.url], connections: 4 });
-  const sent: WireRequest[] = [];
+  const sent: (WireRequest & WireContent)[] = [];
   let key = 'demo-key';
   const client = createClient({
     bases: [server.url],
@@ -106,8 +106,12 @@ export async function openClientSide(options: ExchangeOptions): Promise<ClientSi
     transport: {
       ...wire,
       send(request, settled) {
-        sent.push(request);
-        return wire.send(request, settled);
+        const content = () => {
+          const signed = request.content();
+          sent.push({ ...request, ...signed });
+          return signed;
+        };
+        return wire.send({ ...request, content }, settled);
       },
     },
   });

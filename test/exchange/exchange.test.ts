@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { signPayload } from '../../src/exchange/sign.ts';
 import { KEY, openExchange, SECRET } from './open.ts';
-import { serveBytes, serveHttp } from './servers.ts';
+import { serveBytes, serveGate, serveHttp, serveTls } from './servers.ts';
 
 test('a timer is armed and deleted over real HTTP with a signature that the other side can check', async () => {
   const server = await serveHttp((request, response, body) => {
@@ -35,6 +35,34 @@ test('a timer is armed and deleted over real HTTP with a signature that the othe
     },
   });
   expect(await sync({ timeoutSeconds: null })).toEqual({ kind: 'deleted' });
+});
+
+test('a request is signed, and asks whether it may leave, once its connection is open: none overtakes its nonce', async () => {
+  const nonces: number[] = [];
+  const server = await serveTls((_request, response, body) => {
+    nonces.push(Number((JSON.parse(body) as { nonce: string }).nonce));
+    response.end('[]');
+  });
+  const gate = await serveGate(server);
+  const { sync } = openExchange({ base: `https://127.0.0.1:${gate.port}` }, { ca: server.ca });
+  const remove = { timeoutSeconds: null };
+  await sync(remove);
+  gate.hold();
+  let asked = 0;
+  const opening = sync({
+    ...remove,
+    fresh: true,
+    mayWrite: () => {
+      asked += 1;
+      return true;
+    },
+  });
+  expect(await sync(remove)).toEqual({ kind: 'deleted' });
+  expect([nonces.length, asked]).toEqual([2, 0]);
+  gate.release();
+  expect(await opening).toEqual({ kind: 'deleted' });
+  expect([nonces.length, asked]).toEqual([3, 1]);
+  expect(nonces).toEqual(nonces.toSorted((one, other) => one - other));
 });
 
 test.each<[string, string, Partial<Outcome>]>([

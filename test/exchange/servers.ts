@@ -9,6 +9,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import {
   type AddressInfo,
+  connect,
   createServer as createTcpServer,
   type Socket,
   type Server as TcpServer,
@@ -179,6 +180,44 @@ export async function serveBytes(answer: (socket: Socket) => unknown): Promise<T
   });
   const base = `http://127.0.0.1:${port}`;
   return { base, port, connections: () => connections, paths: [], received: () => received };
+}
+
+/** Passes connections on to a server; while it is held, new ones are accepted and get no further. */
+export async function serveGate({ port: behind }: TestServer): Promise<{
+  readonly port: number;
+  readonly hold: () => void;
+  readonly release: () => void;
+}> {
+  const sockets = new Set<Socket>();
+  let held: Socket[] | null = null;
+  const pass = (socket: Socket) => {
+    const onward = connect(behind, '127.0.0.1');
+    for (const one of [socket, onward]) {
+      sockets.add(one);
+      one.on('error', () => undefined);
+    }
+    socket.pipe(onward).pipe(socket);
+  };
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    if (held === null) pass(socket);
+    else held.push(socket);
+  });
+  const { port } = await listening(server);
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return {
+    port,
+    hold: () => {
+      held ??= [];
+    },
+    release: () => {
+      for (const socket of held ?? []) pass(socket);
+      held = null;
+    },
+  };
 }
 
 function der(tag: number, ...parts: Uint8Array[]): Buffer {

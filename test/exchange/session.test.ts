@@ -3,21 +3,22 @@ import { classifySync, type Verdict } from '../../src/exchange/classify.ts';
 import type { NonceMode } from '../../src/exchange/nonce.ts';
 import { type KillSwitchArguments, syncKillSwitch } from '../../src/exchange/operations.ts';
 import { type Credentials, createSession } from '../../src/exchange/session.ts';
-import type { Transport, WireRequest, WireResult } from '../../src/exchange/wire.ts';
+import type { Transport, WireContent, WireResult } from '../../src/exchange/wire.ts';
 import { createHandClock } from './servers.ts';
 
 const WALL_MS = 1_700_000_000_000;
 
 /** A session over a wire that notes each request and answers what `answer` says. */
-function createBench(mode: NonceMode, answer: (request: WireRequest) => WireResult) {
+function createBench(mode: NonceMode, answer: (content: WireContent) => WireResult) {
   const clock = createHandClock(WALL_MS);
-  const requests: WireRequest[] = [];
+  const requests: WireContent[] = [];
   const transport: Transport = {
     send(request, done) {
-      requests.push(request);
       queueMicrotask(() => {
+        const content = request.content();
+        requests.push(content);
         request.mayWrite();
-        done(answer(request));
+        done(answer(content));
       });
       return () => undefined;
     },
@@ -56,7 +57,7 @@ function response(status: number, value: unknown, dateMs?: number): WireResult {
 const ARM = { market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot'] } as const;
 const STALE = { code: 0, errors: {}, message: 'Too many requests.' };
 
-function nonceOf(request: WireRequest | undefined): number {
+function nonceOf(request: WireContent | undefined): number {
   return Number((JSON.parse(request?.body ?? '{}') as { nonce: string }).nonce);
 }
 

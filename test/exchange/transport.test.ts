@@ -81,6 +81,27 @@ test('a keep-alive connection that the server closed meanwhile does not fail the
   expect(server.connections()).toBe(2);
 });
 
+test('a request whose connection closes in the moment of sending takes a new one, and is signed for it', async () => {
+  const sockets: Socket[] = [];
+  const server = await serveBytes((socket) => {
+    sockets.push(socket);
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]');
+  });
+  const { send } = openTransport(server.base);
+  let signed = 0;
+  const content = () => {
+    signed += 1;
+    return { headers: {}, body: `{"signed":${signed}}` };
+  };
+  await send({ content });
+  // The close lies in the client's kernel, and the loop reads of it before the request is written.
+  await new Promise<void>((resolve) => sockets[0]?.end(() => setImmediate(resolve)));
+  expect(await send({ content })).toMatchObject({ kind: 'response', status: 200 });
+  expect([server.connections(), signed]).toEqual([2, 3]);
+  expect(server.received()).toContain('{"signed":3}');
+  expect(server.received()).not.toContain('{"signed":2}');
+});
+
 test('evidence that ran out while the connection was being opened stops the request before its first byte', async () => {
   const server = await serveBytes(() => undefined);
   const { send } = openTransport(server.base);
@@ -253,7 +274,7 @@ test('closing settles what is in flight, and later requests at once', async () =
 test('a header that HTTP does not allow is never sent and not repeated', async () => {
   const server = await serveBytes(() => undefined);
   const { send } = openTransport(server.base);
-  const result = await send({ headers: { 'X-TXC-APIKEY': 'two\r\nlines' } });
+  const result = await send({ content: () => ({ headers: { 'X-TXC-APIKEY': 'two\r\nlines' }, body: null }) });
   expect(result).toMatchObject({ kind: 'failed', reason: 'aborted', maybeApplied: false });
   expect(JSON.stringify(result)).not.toContain('two');
 });

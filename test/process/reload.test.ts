@@ -188,17 +188,7 @@ describe('reloads', () => {
     const toMs = await exchange.nowMs();
     const events = await exchange.events();
     expect(toMs - fromMs).toBeGreaterThan(15_000);
-    expect(ofKind(events, 'timer-fired')).toEqual([]);
-    // Where the exchange is late on a busy machine, the market of the request takes a connection of its own, and the
-    // next request does not wait for it: the one that arrives first makes the other stale. A new nonce follows at once.
-    for (const { seq, atMs, why, market } of ofKind(events, 'request-refused')) {
-      expect(why).toBe('Too many requests.');
-      const answered = events.find(
-        (event) =>
-          event.seq > seq && event.kind !== 'request-refused' && 'market' in event && event.market === market,
-      );
-      expect((answered?.atMs ?? Number.POSITIVE_INFINITY) - atMs, market ?? '').toBeLessThan(2000);
-    }
+    expect([...ofKind(events, 'timer-fired'), ...ofKind(events, 'request-refused')]).toEqual([]);
     expect(await daemon.metric('killswitch_lapses_total')).toBe(0);
     for (const { market, timeoutSeconds } of STAYING) {
       expect(ofKind(events, 'timer-deleted', market), market).toEqual([]);

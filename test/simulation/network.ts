@@ -1,4 +1,4 @@
-import type { Transport, WireRequest, WireResult } from '../../src/exchange/wire.ts';
+import type { Transport, WireContent, WireRequest, WireResult } from '../../src/exchange/wire.ts';
 import { gatewayPage, jsonReply, type Reply } from '../../src/simulator/answer.ts';
 import { hashText } from '../../src/util/hash.ts';
 import type { Sent } from './court.ts';
@@ -209,11 +209,11 @@ type Settle = (result: WireResult) => void;
 /** The wire of one simulated daemon: everything of the real client above it is the production code. */
 export function createNetwork(options: NetworkOptions): Transport {
   const { timeline, clock, faults, roundTripMs } = options;
-  const describe = createDescriber(options);
+  const { describe, sign } = createDescriber(options);
   const travel = createTraveller(options);
 
   function send(wire: WireRequest, done: Settle) {
-    const sent = describe(wire);
+    let sent = describe(wire);
     let settled = false;
     let written = false;
     /** Tells the daemon, as soon as its host runs. */
@@ -235,6 +235,12 @@ export function createNetwork(options: NetworkOptions): Transport {
       options.onWrite(sent);
       travel(sent, settle);
     };
+    /** The connection is open: what was signed to see whose request it is is forgotten. */
+    const signAndWrite = () => {
+      if (settled) return;
+      sent = { ...sent, ...sign(wire) };
+      write();
+    };
     const halt = sent.order === null ? null : options.takeHalt();
     if (halt !== null) standStill(timeline, clock, roundTripMs / 2, halt);
     const refused = faults.hits('refuse-connections', sent) ?? faults.hits('base-refuses', sent);
@@ -243,7 +249,7 @@ export function createNetwork(options: NetworkOptions): Transport {
         settle(failed('network', 'connection refused', false)),
       );
     } else if (wire.fresh || halt !== null || faults.hits('reconnect', sent) !== null) {
-      timeline.at(timeline.nowMs() + roundTripMs, () => clock.whenRunning(write));
+      timeline.at(timeline.nowMs() + roundTripMs, () => clock.whenRunning(signAndWrite));
     } else {
       write();
     }
@@ -263,12 +269,12 @@ function standStill(timeline: Timeline, clock: HostClock, inMs: number, { forMs,
 }
 
 /** Numbers requests and reads what they ask for, once for everybody who looks at them. */
-function createDescriber({ daemon, life, bases }: NetworkOptions): (wire: WireRequest) => Sent {
+function createDescriber({ daemon, life, bases }: NetworkOptions) {
   const lowerCase = new Map<string, string>();
   const counts = new Map<string | null, number>();
   let number = -1;
 
-  function lowered(given: WireRequest['headers']): Record<string, string> {
+  function lowered(given: WireContent['headers']): Record<string, string> {
     const headers: Record<string, string> = {};
     for (const name in given) {
       let lower = lowerCase.get(name);
@@ -280,30 +286,26 @@ function createDescriber({ daemon, life, bases }: NetworkOptions): (wire: WireRe
     }
     return headers;
   }
-  return (wire) => {
-    const { method, path, body } = wire;
+  function sign({ method, path, content }: WireRequest) {
+    const { headers, body } = content();
     const asked: { market: string; nonce: string; timeout: string | null } | null =
       body === null ? null : JSON.parse(body);
-    const market = asked?.market ?? null;
-    const nth = counts.get(market) ?? 0;
-    counts.set(market, nth + 1);
     number += 1;
-    const request = { method, path, headers: lowered(wire.headers), body: body ?? '' };
     const order = asked && {
       nonce: asked.nonce,
       timeoutSeconds: asked.timeout === null ? null : Number(asked.timeout),
     };
-    return {
-      daemon,
-      life,
-      base: bases.indexOf(wire.base),
-      market,
-      order,
-      request,
-      number,
-      nth,
-      fresh: wire.fresh,
-    };
+    const request = { method, path, headers: lowered(headers), body: body ?? '' };
+    return { market: asked?.market ?? null, order, request, number };
+  }
+  return {
+    sign,
+    describe: (wire: WireRequest): Sent => {
+      const signed = sign(wire);
+      const nth = counts.get(signed.market) ?? 0;
+      counts.set(signed.market, nth + 1);
+      return { daemon, life, base: bases.indexOf(wire.base), ...signed, nth, fresh: wire.fresh };
+    },
   };
 }
 
