@@ -8,20 +8,15 @@ export function writeConfig(daemon: DaemonProcess, text: string): void {
   renameSync(`${daemon.configFile}.new`, daemon.configFile);
 }
 
-export const linesOf = (daemon: DaemonProcess, event: string) =>
-  daemon.stdout().split(`"event":"${event}"`).length - 1;
+export const linesOf = (daemon: DaemonProcess, event: string) => countOf(daemon, `"event":"${event}"`);
 
-/** SIGHUP, and wait for the log to tell what came of it. */
+const countOf = (daemon: DaemonProcess, text: string) => daemon.stdout().split(text).length - 1;
+
+/** SIGHUP, and wait for the log to tell what came of it: the line of an earlier reload may come late. */
 export async function reloadBySignal(daemon: DaemonProcess, event: string): Promise<string> {
-  const before = linesOf(daemon, event);
+  const line = `"event":"${event}","trigger":"signal"`;
+  const before = countOf(daemon, line);
   daemon.signal('SIGHUP');
-  await eventually(`${event}\n${said(daemon)}`, 10_000, () =>
-    linesOf(daemon, event) > before ? true : null,
-  );
-  return (
-    daemon
-      .stdout()
-      .slice(daemon.stdout().lastIndexOf(`"event":"${event}"`))
-      .split('\n')[0] ?? ''
-  );
+  await eventually(`${event}\n${said(daemon)}`, 10_000, () => (countOf(daemon, line) > before ? true : null));
+  return daemon.stdout().slice(daemon.stdout().lastIndexOf(line)).split('\n')[0] ?? '';
 }
