@@ -15,18 +15,6 @@ export interface Cancellation {
   readonly count: number;
 }
 
-/**
- * Which markets' orders were cancelled since somebody looked. Fed by the notices of the core; a reload takes nothing
- * away, also not the record of a market that is no longer configured.
- */
-export interface Cancellations {
-  readonly observe: (notice: Notice, now: { readonly wallMs: number }) => void;
-  /** The newest first. */
-  readonly list: () => readonly Cancellation[];
-  /** Somebody has seen it; null means all of it. Returns the markets that were on record. */
-  readonly acknowledge: (markets: readonly string[] | null) => readonly string[];
-}
-
 type Found = Omit<Cancellation, 'count'>;
 
 /** The record before an expected cancellation, which an answer may take back: an overdue renewal, or a trip. */
@@ -36,112 +24,97 @@ interface Before {
   readonly safeUntilMs: number;
 }
 
-/** The newest of each market, and what an answer of the exchange may take back. */
-class CancellationRecord {
-  readonly #record = new Map<string, Cancellation>();
-  readonly #before = new Map<string, Before>();
+/** The newest cancellation of each market, and what an answer of the exchange may take back. */
+function createRecord() {
+  const record = new Map<string, Cancellation>();
+  const expected = new Map<string, Before>();
 
-  get(market: string): Cancellation | undefined {
-    return this.#record.get(market);
+  function remove(market: string): void {
+    record.delete(market);
+    expected.delete(market);
   }
-
-  list(): Cancellation[] {
-    return [...this.#record.values()].toReversed();
-  }
-
-  remove(market: string): void {
-    this.#record.delete(market);
-    this.#before.delete(market);
-  }
-
   /** Takes the place of what was expected. */
-  add(found: Found): void {
+  function add(found: Found): void {
     const { market } = found;
-    const before = this.#before.get(market);
-    const earlier = before === undefined ? this.#record.get(market) : before.earlier;
-    this.remove(market);
-    this.#record.set(market, { ...found, count: (earlier?.count ?? 0) + 1 });
+    const before = expected.get(market);
+    const earlier = before === undefined ? record.get(market) : before.earlier;
+    remove(market);
+    record.set(market, { ...found, count: (earlier?.count ?? 0) + 1 });
   }
-
   /** As `add`, of what the next answer may take back. */
-  expect(found: Found, safeUntilMs: number): void {
-    const now = this.#record.get(found.market);
-    const isRepeated = now?.why === found.why && this.#before.has(found.market);
-    const earlier = isRepeated ? this.#before.get(found.market)?.earlier : now;
-    this.add(found);
-    this.#before.set(found.market, { earlier, safeUntilMs });
+  function expect(found: Found, safeUntilMs: number): void {
+    const now = record.get(found.market);
+    const before = expected.get(found.market);
+    const earlier = now?.why === found.why && before !== undefined ? before.earlier : now;
+    add(found);
+    expected.set(found.market, { earlier, safeUntilMs });
   }
-
-  /** Whether what is on record is only expected. */
-  isExpected(market: string): boolean {
-    return this.#before.has(market);
-  }
-
   /** The exchange kept the timer, or deleted it in time: nothing has fired, as far as `wallMs` lets it be sure. */
-  takeBack(market: string, wallMs: number): void {
-    const before = this.#before.get(market);
-    const now = this.#record.get(market);
-    this.#before.delete(market);
+  function takeBack(market: string, wallMs: number): void {
+    const before = expected.get(market);
+    const now = record.get(market);
+    expected.delete(market);
     if (before === undefined || now === undefined) return;
-    if (wallMs >= before.safeUntilMs) this.#record.set(market, { ...now, certainty: 'possible' });
-    else if (before.earlier === undefined) this.#record.delete(market);
-    else this.#record.set(market, before.earlier);
+    if (wallMs >= before.safeUntilMs) record.set(market, { ...now, certainty: 'possible' });
+    else if (before.earlier === undefined) record.delete(market);
+    else record.set(market, before.earlier);
   }
+  return { record, expected, remove, add, expect, takeBack };
 }
 
-export function createCancellations(): Cancellations {
-  const record = new CancellationRecord();
-  return {
-    observe(notice, { wallMs }) {
-      switch (notice.kind) {
-        case 'overdue': {
-          const { market, expiryWallMs: byWallMs } = notice;
-          record.expect(
-            { market, certainty: 'possible', why: 'unrenewed', byWallMs },
-            Number.POSITIVE_INFINITY,
-          );
-          break;
-        }
-        case 'lapsed': {
-          const { market, certainty } = notice;
-          const overdue = record.isExpected(market) ? record.get(market) : undefined;
-          const byWallMs = certainty === 'possible' ? (overdue?.byWallMs ?? wallMs) : wallMs;
-          record.add({ market, certainty, why: 'unrenewed', byWallMs });
-          break;
-        }
-        case 'renewed':
-          record.takeBack(notice.market, wallMs);
-          break;
-        case 'tripped': {
-          const { market, durationMs, firesByWallMs: byWallMs } = notice;
-          // The exchange counts whole seconds: the timer may fire a second sooner.
-          const safeUntilMs = wallMs - durationMs + TRIP_MS - 1000;
-          record.expect({ market, certainty: 'certain', why: 'tripped', byWallMs }, safeUntilMs);
-          break;
-        }
-        case 'fired': {
-          const { market, why, firedByWallMs: byWallMs } = notice;
-          record.add({ market, certainty: 'certain', why, byWallMs });
-          break;
-        }
-        case 'deleted':
-          if (notice.mayHaveFired)
-            record.add({
-              market: notice.market,
-              certainty: 'possible',
-              why: 'deleted_late',
-              byWallMs: wallMs,
-            });
-          else record.takeBack(notice.market, wallMs);
-          break;
-        default:
+/**
+ * Which markets' orders were cancelled since somebody looked. Fed by the notices of the core; a reload takes nothing
+ * away, also not the record of a market that is no longer configured.
+ */
+export function createCancellations() {
+  const { record, expected, remove, add, expect, takeBack } = createRecord();
+  function observe(notice: Notice, { wallMs }: { readonly wallMs: number }): void {
+    switch (notice.kind) {
+      case 'overdue': {
+        const { market, expiryWallMs: byWallMs } = notice;
+        const found = { market, certainty: 'possible', why: 'unrenewed', byWallMs } as const;
+        expect(found, Number.POSITIVE_INFINITY);
+        break;
       }
-    },
-    list: () => record.list(),
-    acknowledge(markets) {
-      const known = record.list().toReversed();
-      const names = (markets ?? known.map(({ market }) => market)).filter((market) => record.get(market));
-      for (const name of names) record.remove(name);
+      case 'lapsed': {
+        const { market, certainty } = notice;
+        const overdue = expected.has(market) ? record.get(market) : undefined;
+        const byWallMs = certainty === 'possible' ? (overdue?.byWallMs ?? wallMs) : wallMs;
+        add({ market, certainty, why: 'unrenewed', byWallMs });
+        break;
+      }
+      case 'renewed':
+        takeBack(notice.market, wallMs);
+        break;
+      case 'tripped': {
+        const { market, durationMs, firesByWallMs: byWallMs } = notice;
+        // The exchange counts whole seconds: the timer may fire a second sooner.
+        const safeUntilMs = wallMs - durationMs + TRIP_MS - 1000;
+        expect({ market, certainty: 'certain', why: 'tripped', byWallMs }, safeUntilMs);
+        break;
+      }
+      case 'fired': {
+        const { market, why, firedByWallMs: byWallMs } = notice;
+        add({ market, certainty: 'certain', why, byWallMs });
+        break;
+      }
+      case 'deleted': {
+        const { market, mayHaveFired } = notice;
+        if (mayHaveFired) add({ market, certainty: 'possible', why: 'deleted_late', byWallMs: wallMs });
+        else takeBack(market, wallMs);
+        break;
+      }
+      default:
+    }
+  }
+  return {
+    observe,
+    /** The newest first. */
+    list: (): readonly Cancellation[] => [...record.values()].toReversed(),
+    /** Somebody has seen it; null means all of it. Returns the markets that were on record. */
+    acknowledge(markets: readonly string[] | null): readonly string[] {
+      const names = (markets ?? [...record.keys()]).filter((market) => record.has(market));
+      for (const name of names) remove(name);
       return names;
     },
   };
