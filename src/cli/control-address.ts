@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { type Checked, checkControlListen, checkWebListen } from '../config/addresses.ts';
-import { describe } from '../config/problem.ts';
+import { describe, isTree } from '../config/problem.ts';
 import type { ListenAddress } from '../ports.ts';
 import { CommandError, type Edge, EXIT, misconfigured } from './edge.ts';
 
@@ -163,22 +163,17 @@ function isThere(path: string): boolean {
   }
 }
 
-/** What environment and configuration file say about the listeners of the daemon. */
-interface Listeners {
-  readonly file: string | null;
-  /** Null where the file has none; undefined where neither a variable nor a file says anything. */
-  readonly first: (section: 'control' | 'web') => Promise<ListenAddress | null | undefined>;
-  readonly tokenFile: () => Promise<string | null>;
-}
-
 /** The daemon decides at which addresses it may listen; here any will do. */
 const checkControl = (text: string) => checkControlListen(text, true);
 const CHECKERS = { control: checkControl, web: checkWebListen } as const;
 const VARIABLES = { control: 'KILLSWITCHD_CONTROL_LISTEN', web: 'KILLSWITCHD_WEB_LISTEN' } as const;
 
-function readListeners(flags: ControlFlags, env: Edge['env']): Listeners {
+type Listeners = ReturnType<typeof readListeners>;
+
+/** What environment and configuration file say about the listeners of the daemon. */
+function readListeners(flags: ControlFlags, env: Edge['env']) {
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
-  let reading: Promise<FileValue> | null = null;
+  let reading: ReturnType<typeof readFile> | null = null;
   const valueAt = async (path: readonly [string, string]) => {
     if (file === null) return undefined;
     reading ??= readFile(file);
@@ -186,7 +181,8 @@ function readListeners(flags: ControlFlags, env: Edge['env']): Listeners {
   };
   return {
     file,
-    async first(section) {
+    /** Null where the file has none; undefined where neither a variable nor a file says anything. */
+    async first(section: 'control' | 'web'): Promise<ListenAddress | null | undefined> {
       const variable = env[VARIABLES[section]];
       if (variable !== undefined) {
         const [text = ''] = variable.split(',');
@@ -205,19 +201,15 @@ function readListeners(flags: ControlFlags, env: Edge['env']): Listeners {
       const [text] = written.value;
       return text === undefined ? null : check(written.label, text, CHECKERS[section], EXIT.config);
     },
-    async tokenFile() {
+    async tokenFile(): Promise<string | null> {
       const written = await valueAt(['control', 'tokenFile']);
       return typeof written?.value === 'string' ? written.value : null;
     },
   };
 }
 
-/** A value of the file with its place; undefined where it is not there. */
-type FileValue = (
-  path: readonly [string, string],
-) => { readonly value: unknown; readonly label: string } | undefined;
-
-async function readFile(name: string): Promise<FileValue> {
+/** Reads the file. The returned function gives a value with its place; undefined where it is not there. */
+async function readFile(name: string) {
   // The parser costs more time than all the rest of a command.
   const { readConfigFile } = await import('../config/file.ts');
   const file = readConfigFile(name);
@@ -226,10 +218,10 @@ async function readFile(name: string): Promise<FileValue> {
     throw misconfigured([...lines, 'write --control to do without the file'].join('\n'));
   }
   const { values } = file;
-  return (path) => {
+  return (path: readonly [string, string]) => {
     const [section, key] = path;
     const at = values[section];
-    const value = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[key] : undefined;
+    const value = isTree(at) ? at[key] : undefined;
     return value === undefined ? undefined : { value, label: file.place(path).label };
   };
 }

@@ -20,17 +20,7 @@ export interface Question {
 }
 
 /** A daemon, as a command asks it. */
-export interface ControlClient {
-  /** Where it is, for sentences. */
-  readonly at: string;
-  /**
-   * One request on a connection of its own. Rejects with an `UnreachableError` where nobody answers; any status is an
-   * answer.
-   */
-  readonly ask: (question: Question) => Promise<Answer>;
-  /** Ends what is under way, which then rejects. */
-  readonly close: () => void;
-}
+export type ControlClient = ReturnType<typeof createControlClient>;
 
 /** The daemon is not there, or does not answer. The message is one sentence with the cause and what to do. */
 export class UnreachableError extends CommandError {
@@ -44,11 +34,8 @@ export class UnreachableError extends CommandError {
 const MOST_BYTES = 128 * 1024 * 1024;
 
 /** `sender` is sent along: the daemon writes it into its log with a command. */
-export function createControlClient(
-  { address, token }: ControlPlace,
-  clock: Clock,
-  sender?: string,
-): ControlClient {
+export function createControlClient({ address, token }: ControlPlace, clock: Clock, sender?: string) {
+  /** Where it is, for sentences. */
   const at = address.text;
   const underWay = new Set<ClientRequest>();
   const where =
@@ -56,6 +43,10 @@ export function createControlClient(
       ? { socketPath: address.path, headers: { host: 'localhost' } }
       : { host: address.host, port: address.port, headers: {} };
 
+  /**
+   * One request on a connection of its own. Rejects with an `UnreachableError` where nobody answers; any status is an
+   * answer.
+   */
   const ask = ({ method, path, body, withinMs }: Question): Promise<Answer> => {
     const content = body === undefined ? null : JSON.stringify(body);
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -94,6 +85,7 @@ export function createControlClient(
     outgoing.end(content ?? undefined);
     return promise;
   };
+  /** Ends what is under way, which then rejects. */
   const close = () => {
     for (const outgoing of underWay) outgoing.destroy();
   };

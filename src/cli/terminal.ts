@@ -117,22 +117,16 @@ export function barFor(env: Edge['env']): { readonly full: string; readonly empt
   return blocks ? { full: '█', empty: '░' } : { full: '#', empty: '.' };
 }
 
-/** Tells a story line by line, each with the seconds since its begin. */
-export interface Timeline {
-  /** Lines without time, set off from those before: a title, or closing words. */
-  readonly title: (...texts: readonly string[]) => void;
-  readonly say: (who: string, text: string, tone?: Tone) => void;
-  /** What goes on between two lines: redrawn in place on a terminal, a line every few seconds elsewhere. */
-  readonly meter: (who: string, text: () => string) => void;
-}
-
 const CLEAR_LINE = '\r\u001b[K';
 const REDRAW_MS = 200;
 const REPEAT_MS = 2000;
 const WHO_WIDTH = 10;
 const TIME_WIDTH = 8;
 
-export function createTimeline(edge: Edge, clock: Clock): Timeline {
+export type Timeline = ReturnType<typeof createTimeline>;
+
+/** Tells a story line by line, each with the seconds since its begin. */
+export function createTimeline(edge: Edge, clock: Clock) {
   const { screen } = edge;
   const startedMs = clock.now().monoMs;
   const colour = wantsColour(edge);
@@ -161,13 +155,15 @@ export function createTimeline(edge: Edge, clock: Clock): Timeline {
     meteredMs = clock.now().monoMs;
   }
   return {
-    title(...texts) {
+    /** Lines without time, set off from those before: a title, or closing words. */
+    title(...texts: readonly string[]): void {
       out([]);
       const width = screen?.size().columns ?? Number.POSITIVE_INFINITY;
       for (const part of texts.flatMap((text) => wrap(text, width))) out(cells('strong', part));
     },
     say,
-    meter(who, text) {
+    /** Shows what goes on between two lines: redrawn in place on a terminal, a line every few seconds elsewhere. */
+    meter(who: string, text: () => string): void {
       const { monoMs } = clock.now();
       if (monoMs - meteredMs < (screen === undefined ? REPEAT_MS : REDRAW_MS)) return;
       if (screen === undefined) {

@@ -3,17 +3,6 @@ import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
 import { onOver } from './share.ts';
 
-/** The status as server-sent events, for however many read them. */
-export interface EventStream {
-  /**
-   * Answers with a stream whose first event is the whole status; 503 while too many others are open. Rejects where the
-   * first status cannot be made.
-   */
-  open(reply: FastifyReply): Promise<FastifyReply>;
-  /** Sends everybody the last status and the event `end`, and ends every stream, at the latest after a moment. */
-  close(): Promise<void>;
-}
-
 export interface EventStreamParts {
   readonly clock: Clock;
   /** The brief status as JSON in pieces; may be shared with others and up to a second old. */
@@ -48,10 +37,11 @@ const RETRY = 'retry: 2000\n\n';
 const END = 'event: end\ndata: {}\n\n';
 
 /**
- * One status is made each second while somebody listens, and the same bytes go to all. Each event stands by itself: a
- * reader that has not taken the last one misses the next, so that at most one waits for anybody.
+ * The status as server-sent events, for however many read them. One status is made each second while somebody listens,
+ * and the same bytes go to all. Each event stands by itself: a reader that has not taken the last one misses the next, so
+ * that at most one waits for anybody.
  */
-export function createEventStream({ clock, status, lastStatus, breathe }: EventStreamParts): EventStream {
+export function createEventStream({ clock, status, lastStatus, breathe }: EventStreamParts) {
   const streams = new Set<Stream>();
   let ticking = false;
   let making = false;
@@ -81,7 +71,11 @@ export function createEventStream({ clock, status, lastStatus, breathe }: EventS
   };
 
   return {
-    async open(reply) {
+    /**
+     * Answers with a stream whose first event is the whole status; 503 while too many others are open. Rejects where the
+     * first status cannot be made.
+     */
+    async open(reply: FastifyReply): Promise<FastifyReply> {
       if (closed || streams.size >= MAX_STREAMS) {
         return reply.code(503).header('retry-after', '5').send('too many readers at once\n');
       }
@@ -103,7 +97,8 @@ export function createEventStream({ clock, status, lastStatus, breathe }: EventS
       }
       return reply;
     },
-    async close() {
+    /** Sends everybody the last status and the event `end`, and ends every stream, at the latest after a moment. */
+    async close(): Promise<void> {
       closed = true;
       if (streams.size === 0) return;
       const last = await within(clock, LAST_WORD_MS, lastStatus().then(toEvent)).catch(() => null);

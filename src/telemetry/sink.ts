@@ -17,16 +17,6 @@ export type Write = (
   done: (error: NodeJS.ErrnoException | null, taken: number) => void,
 ) => void;
 
-/** A bounded queue of lines in front of an output that may be slow, full or gone. */
-export interface Sink {
-  /** Takes a line with its newline. Never blocks and never throws: it is dropped where there is no room. */
-  write(line: string): void;
-  /** Whether the last write failed, or lines were dropped that nobody was told of yet. */
-  isFailing(): boolean;
-  /** Resolves once every line is written, or after `withinMs`: then the rest is dropped and nothing is written any more. */
-  flush(withinMs: number): Promise<void>;
-}
-
 /**
  * Writes to standard output. What can wait for a reader is made non-blocking first: a write that blocks would hold a
  * thread, and four of them all threads that there are.
@@ -96,8 +86,13 @@ function writeAll(
   };
 }
 
-/** A sink with one write on its way at a time. Only an output whose reader is gone is given up. */
-export function createSink(options: SinkOptions): Sink {
+export type Sink = ReturnType<typeof createSink>;
+
+/**
+ * A bounded queue of lines in front of an output that may be slow, full or gone. One write is on its way at a time. Only
+ * an output whose reader is gone is given up.
+ */
+export function createSink(options: SinkOptions) {
   const { clock, onDrop, onRoom = () => {}, limitChars = LIMIT_CHARS } = options;
   let waiting: string[] = [];
   let waitingChars = 0;
@@ -145,15 +140,18 @@ export function createSink(options: SinkOptions): Sink {
     });
   };
   return {
-    write(line) {
+    /** Takes a line with its newline. Never blocks and never throws: it is dropped where there is no room. */
+    write(line: string): void {
       if (isGone || waitingChars + line.length > limitChars) return drop();
       waiting.push(line);
       waitingChars += line.length;
       if (cancelWrite === null) next();
     },
+    /** Whether the last write failed, or lines were dropped that nobody was told of yet. */
     isFailing: () => isFailing || dropped > 0,
-    flush: (withinMs) =>
-      new Promise((resolve) => {
+    /** Resolves once every line is written, or after `withinMs`: then the rest is dropped, and nothing more is written. */
+    flush: (withinMs: number) =>
+      new Promise<void>((resolve) => {
         if (cancelWrite === null) return resolve();
         const cancel = clock.after(withinMs, giveUp);
         whenIdle.push(() => {
