@@ -156,7 +156,8 @@ function gapOnGridMs(state: CoreState, market: MarketState): number {
  */
 function noStraysFromMs(state: CoreState, market: MarketState): number {
   if (state.settings.nonce === 'increasing' || market.goal === 'renew-once') return 0;
-  const untilMs = straysUntilMs(market);
+  // What is due may be written this much early.
+  const untilMs = straysUntilMs(market) + EARLY_MS;
   const hasTime = state.phase.kind !== 'stopping' || untilMs < state.phase.budgetEndMs - 1000;
   return hasTime || market.goal === 'trip' ? untilMs : 0;
 }

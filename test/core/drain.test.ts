@@ -187,6 +187,19 @@ describe('in a nonce window', () => {
     expect(driver.finished()).toEqual([]);
   });
 
+  test('a wake-up that comes half a millisecond early writes no delete that the lost renewal may undo', () => {
+    const driver = armed(window);
+    driver.live(4990);
+    driver.live(500, 20, (write) => driver.settle(write, LOST));
+    const lostMs = driver.writes.at(-1)?.atMs ?? 0;
+    stop(driver);
+    driver.wait(lostMs + 2999.5 - driver.sinceStartMs());
+    driver.tick();
+    driver.live(2000, 20, obey(driver));
+    expect(deletes(driver)).toHaveLength(1);
+    expect(driver.finished()).toEqual([]);
+  });
+
   test('a delete goes at once where the budget does not allow that, and is not called confirmed', () => {
     const driver = armed({ ...window, requestLifetimeMs: 9000 });
     driver.live(4990);
