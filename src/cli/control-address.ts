@@ -58,7 +58,7 @@ export async function findControl(
   const found = address ?? usualAddress(sockets);
   if (found === null) {
     throw misconfigured(
-      `no daemon is named, and there is none at unix:${join(sockets, SOCKET_NAME)}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG`,
+      `no daemon is named, and there is none at unix:${join(sockets, SOCKET_NAME)}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG; a daemon without control.listen takes no commands`,
     );
   }
   return { address: found, token: await readToken(found, flags, env, listeners) };

@@ -76,7 +76,7 @@ describe('where the daemon is', () => {
     await expect(find({})).rejects.toMatchObject({
       exitCode: 78,
       message: expect.stringMatching(
-        /^no daemon is named.*--control unix:\/PATH.*KILLSWITCHD_CONTROL.*--config/,
+        /^no daemon is named.*--control unix:\/PATH.*KILLSWITCHD_CONTROL.*--config.*without control\.listen takes no commands$/,
       ),
     });
   });

@@ -93,6 +93,7 @@ const DOCKER_FLAGS = [
   '--cap-drop',
   '--security-opt',
   '--stop-timeout',
+  '--tmpfs',
   '--env',
   '--profile',
   '--build',
