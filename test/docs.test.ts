@@ -141,7 +141,7 @@ describe('no document names what does not exist', () => {
   });
 });
 
-/** Flags of vitest and node that the documents name. */
+/** Flags of other programs that the documents name. */
 const OTHER_FLAGS = [
   '--experimental-vm-modules',
   '--unix-socket',
@@ -155,6 +155,7 @@ const OTHER_FLAGS = [
   '--no-same-owner',
   '--cluster',
   '--now',
+  '--allow-downgrades',
   '--no-pager',
   '--user',
   '--namespace',
