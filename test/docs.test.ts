@@ -162,6 +162,7 @@ const OTHER_FLAGS = [
   '--quick',
   '--cpu-prof',
   '--disable-sigusr1',
+  '--allow-downgrades',
   '--max-semi-space-size',
 ];
 
