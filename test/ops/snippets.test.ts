@@ -40,10 +40,6 @@ const SHORTER: readonly (readonly [RegExp, string])[] = [
   [/^(killswitchd (?:exchange|exec) .*)$/gm, 'ended_by_term $1'],
   // It takes minutes.
   [/^npm run mutate -- .*$/gm, 'npm run mutate -- --help'],
-  [
-    /^curl -N (.*)$/gm,
-    'curl -sS -N --max-time 2 $1 > events.txt || [ $? = 28 ]; grep -q "^data:" events.txt',
-  ],
   [/--seeds 500 /g, '--seeds 4 '],
   [/--plan FILE/g, '--plan test/simulation/plans/beats-between-short-stalls.json'],
   [/^npm run compare.*$/gm, 'npm run compare -- --samples 2'],
