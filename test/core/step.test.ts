@@ -70,6 +70,15 @@ describe('time that was lost', () => {
     expect(driver.notices('stall')).toEqual([{ kind: 'stall', what: 'stall', byMs: 251 }]);
   });
 
+  test('keeps the order of the deadlines after a step of an hour ahead', () => {
+    const driver = createDriver({ markets: ['AAA:600', 'BBB:60', 'CCC:10'] });
+    driver.live(12_500);
+    driver.move({ monoMs: 10, wallMs: HOUR_MS });
+    const fromMs = driver.sinceStartMs();
+    driver.live(300);
+    expect(since(driver, fromMs).map(({ market }) => market)).toEqual(['CCC', 'BBB', 'AAA']);
+  });
+
   test('claims no lapse by a clock that somebody set', () => {
     const driver = well();
     driver.move({ monoMs: 10, wallMs: 24 * HOUR_MS });
@@ -133,9 +142,11 @@ describe('wake-ups', () => {
       markets: Array.from({ length: 600 }, (_, index) => `M${index}:60`),
       nonce: 'window',
       connections: 1000,
+      // It spreads them: they need nearly all of it.
+      budget: { requests: 1050, windowMs: 10_000 },
     });
     driver.arm();
-    driver.live(6000, 1);
+    driver.live(12_000, 1);
     const from = driver.writes.length;
     driver.live(6000, 1);
     const moments = driver.writes.slice(from).map(({ atMs }) => atMs);
