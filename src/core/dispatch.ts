@@ -30,8 +30,8 @@ import {
 
 /** Where nothing is left to save, an answer is waited for this long before its connection is given to another attempt. */
 const LISTEN_MS = 5000;
-/** The order of what is due is made anew at most this often where there are many markets. */
-const COALESCE_MS = 25;
+/** What becomes due within this leaves together, and in one order where there are many markets: wake-ups cost as well. */
+export const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
 
 /** An answer may take this many times as long as the market's answers did, and is waited for no longer. */
@@ -392,7 +392,7 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
   let best: MarketState | null = null;
   let bestRank = Number.POSITIVE_INFINITY;
   for (const market of state.markets) {
-    if (market.goal === 'leave' || market.reached || !allowed(market)) continue;
+    if (market.reached || !allowed(market)) continue;
     if (state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
     if ((market.goal !== 'guard' || market.refused !== null) && !isDue(state, market)) continue;

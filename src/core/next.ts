@@ -44,7 +44,7 @@ export function askFor(state: CoreState, market: MarketState, atMs = state.now.m
  */
 function nextAttemptMs(state: CoreState, market: MarketState): number {
   const { goal, reached, askedMs, lastWrittenMs } = market;
-  if (goal === 'leave' || reached) return Number.POSITIVE_INFINITY;
+  if (reached) return Number.POSITIVE_INFINITY;
   const isAsked = askedMs > Number.NEGATIVE_INFINITY;
   if (goal !== 'guard') {
     const dueMs = isAsked ? askedMs : lastWrittenMs + (sparseGapMs(state, market) ?? UNPROTECTED_GAP_MS);

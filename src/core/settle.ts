@@ -332,8 +332,7 @@ function acceptKey(state: CoreState, out: Effect[]): void {
   if (key.refused === null) return;
   key.refused = null;
   say(out, { kind: 'authorised-again' });
-  for (const market of state.markets)
-    if (market.refused === null && market.goal !== 'leave') askFor(state, market);
+  for (const market of state.markets) if (market.refused === null) askFor(state, market);
 }
 
 function slowDown(state: CoreState, out: Effect[]): void {
@@ -457,6 +456,5 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   say(out, { ...event, changed });
   if (!cameBack) return;
   if (base.outage !== null) base.outage.probedMs = Number.NEGATIVE_INFINITY;
-  for (const market of state.markets)
-    if (market.streak > 0 && market.refusals === 0 && market.goal !== 'leave') askFor(state, market);
+  for (const market of state.markets) if (market.streak > 0 && market.refusals === 0) askFor(state, market);
 }

@@ -1,6 +1,6 @@
 import { believeLeft, tidy } from './belief.ts';
 import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
-import { dispatch, giveUp } from './dispatch.ts';
+import { COALESCE_MS, dispatch, giveUp } from './dispatch.ts';
 import { type CoreEvent, type Effect, say } from './events.ts';
 import { hearBot, isAlive, judgeBots, suspensionOf } from './goal.ts';
 import { askFor, schedule } from './next.ts';
@@ -20,8 +20,6 @@ import {
 } from './state.ts';
 import { clamp, type Instant, lifeMs, observeClocks } from './time.ts';
 
-/** What becomes due within this is released together: at scale wake-ups cost more than requests. */
-const COALESCE_MS = 25;
 /** After a stall it takes this long at most until everything that waited in the sockets has been read. */
 const DEAF_MS = 1000;
 /** A loop that turned for this long has read what was there when it began to. */
