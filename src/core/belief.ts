@@ -1,7 +1,15 @@
 import type { ServerTimer } from './events.ts';
 import type { Certainty } from './notice.ts';
 import { ROUNDING_MS, TRIP_MS } from './promise.ts';
-import { type Attempt, type Belief, type CoreState, type MarketState, momentOf, type Told } from './state.ts';
+import {
+  type Attempt,
+  type Belief,
+  type CoreState,
+  type MarketState,
+  momentOf,
+  type Told,
+  type Write,
+} from './state.ts';
 
 /** Clocks of two hosts drift apart by at most this share: belief gives it away on both sides. */
 const DRIFT = 200e-6;
@@ -39,19 +47,19 @@ export function bounds(state: CoreState, market: MarketState): void {
 }
 
 /** With rising nonces an accepted request fences every earlier one: it is refused as stale when it arrives. */
-function isFenced({ settings }: CoreState, { writes }: Belief, { id }: Attempt): boolean {
+function isFenced({ settings }: CoreState, { writes }: Belief, { id }: Write): boolean {
   if (settings.nonce !== 'increasing') return false;
   return writes.some((other) => other.status === 'confirmed' && other.id > id);
 }
 
 /** Could `other` be carried out behind `write`? What is newer always can, what is older in a nonce window alone. */
-function mayFollow({ settings }: CoreState, other: Attempt, write: Attempt): boolean {
+function mayFollow({ settings }: CoreState, other: Write, write: Write): boolean {
   if (other === write) return false;
   return other.id > write.id || (settings.nonce === 'window' && other.untilMs > write.at.monoMs);
 }
 
 /** Until when a confirmed renewal surely keeps the timer armed; null where a delete may have ended it. */
-function surelyLasts(state: CoreState, write: Attempt, counting: readonly Attempt[]): Belief['notBefore'] {
+function surelyLasts(state: CoreState, write: Write, counting: readonly Write[]): Belief['notBefore'] {
   let lifeMs = write.at.lifeMs + leastMs(write.shortestMs);
   let awakeMs = write.at.awakeMs + leastMs(write.shortestMs);
   for (const other of counting) {
@@ -68,7 +76,7 @@ function leastMs(timeoutMs: number): number {
   return (timeoutMs - ROUNDING_MS) * (1 - DRIFT);
 }
 
-function latestFiring({ settings }: CoreState, { untilMs, longestMs }: Attempt): number {
+function latestFiring({ settings }: CoreState, { untilMs, longestMs }: Write): number {
   return untilMs + longestMs * (1 + DRIFT) + ROUNDING_MS + settings.cancellationDelayMs;
 }
 
@@ -79,14 +87,9 @@ function latestFiring({ settings }: CoreState, { untilMs, longestMs }: Attempt):
 export function believeEarlierLife(state: CoreState, market: MarketState): void {
   const untilMs = state.startedMs + state.settings.requestLifetimeMs;
   if (state.settings.nonce !== 'window' || state.now.monoMs >= untilMs) return;
-  const stray: Omit<Attempt, 'purpose'> = {
+  const stray: Omit<Write, 'purpose'> = {
     id: 0,
-    market,
-    base: 0,
     at: momentOf(state),
-    epoch: 0,
-    laneMs: 0,
-    deadlineMs: untilMs,
     status: 'unknown',
     left: true,
     untilMs,
@@ -144,7 +147,7 @@ export interface Confirmation {
 }
 
 /** Does the exchange repeat an earlier answer, as a cache does? Stamps that stand still are no confirmation. */
-export function isRepeated({ belief }: MarketState, { purpose, at }: Attempt, timer: ServerTimer): boolean {
+export function isRepeated({ belief }: MarketState, { purpose, at }: Write, timer: ServerTimer): boolean {
   const before = toldBefore(belief, timer);
   return purpose !== 'delete' && before !== undefined && at.monoMs - before.atMs > REPEATED_STAMPS_MS;
 }
@@ -191,7 +194,7 @@ function newestStamps(
 }
 
 /** Could this request of unknown outcome have kept the timer alive until the confirmed one came? */
-function mayHaveBridged(state: CoreState, write: Attempt, confirmed: Attempt): boolean {
+function mayHaveBridged(state: CoreState, write: Write, confirmed: Write): boolean {
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
   if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
   return write.id < confirmed.id || state.settings.nonce === 'window';
@@ -239,7 +242,7 @@ export function tidy(state: CoreState, market: MarketState): void {
   bounds(state, market);
 }
 
-function isOver(state: CoreState, belief: Belief, write: Attempt): boolean {
+function isOver(state: CoreState, belief: Belief, write: Write): boolean {
   if (write.status === 'open' || write.status === 'abandoned') return false;
   const overtaken = belief.writes.some(
     (other) => other.status === 'confirmed' && other.id > write.id && !mayFollow(state, write, other),

@@ -26,6 +26,7 @@ import {
   onTheirWay,
   openWrites,
   tokens,
+  type Write,
 } from './state.ts';
 
 /** Where nothing is left to save, an answer is waited for this long before its connection is given to another attempt. */
@@ -117,7 +118,7 @@ function findsNoLane(state: CoreState, market: MarketState, oldestMs: number): b
   return market.belief.writes.every(isSettled) && oldestMs < takesPlaceAfterMs(state, market);
 }
 
-function isSettled({ status }: Attempt): boolean {
+function isSettled({ status }: Write): boolean {
   return status === 'confirmed' || status === 'unknown';
 }
 
@@ -181,7 +182,7 @@ function send(
   const waitsForAll = market.goal === 'trip' || market.goal === 'renew-once';
   const before = beside.filter((other) => waitsForAll || other.purpose !== purpose);
   if (before.length > 0) {
-    hurryUp(state, before, out);
+    hurryUp(state, market, before, out);
     return true;
   }
   // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way;
@@ -201,21 +202,21 @@ function send(
     return false;
   }
   if (givesWay !== undefined) giveUp(givesWay, out);
-  write(state, market, { purpose, base: base.index, fresh, laneMs }, out);
+  write(state, market, { purpose, base, fresh, laneMs }, out);
   return true;
 }
 
 /** A newer request of its market was confirmed: nothing that it is answered says anything about now. */
-export function isOvertaken({ belief }: MarketState, attempt: Attempt | undefined): boolean {
+export function isOvertaken({ belief }: MarketState, attempt: Write | undefined): boolean {
   return (
     attempt !== undefined && belief.writes.some(({ id, status }) => status === 'confirmed' && id > attempt.id)
   );
 }
 
 /** What another request of its market waits for is listened to for a few answer times only. */
-function hurryUp(state: CoreState, attempts: readonly Attempt[], out: Effect[]): void {
+function hurryUp(state: CoreState, market: MarketState, attempts: readonly Write[], out: Effect[]): void {
   for (const attempt of attempts) {
-    const untilMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, attempt.market));
+    const untilMs = attempt.at.monoMs + Math.max(1000, 3 * answerTimeMs(state, market));
     if (untilMs <= state.now.monoMs) giveUp(attempt, out);
     else if (attempt.status === 'open') state.nextDueMs = Math.min(state.nextDueMs, untilMs);
   }
@@ -319,7 +320,7 @@ function endLongLanes(state: CoreState): void {
 }
 
 /** Its answer is not waited for any longer; it may still be carried out. */
-export function giveUp(attempt: Attempt, out: Effect[]): void {
+export function giveUp(attempt: Write, out: Effect[]): void {
   if (attempt.status !== 'open') return;
   attempt.status = 'abandoned';
   out.push({ kind: 'abort', attempt: attempt.id });
@@ -463,14 +464,14 @@ function write(
   believeWritten(state, attempt);
   schedule(state, market);
   const name = market.settings.market;
-  say(out, { kind: 'attempt', market: name, purpose, base, delayMs });
+  say(out, { kind: 'attempt', market: name, purpose, base: base.index, delayMs });
   out.push({
     kind: 'write',
     attempt: attempt.id,
     market: name,
     timeoutSeconds: purpose === 'delete' ? null : Math.round(timeoutMs / 1000),
     types: market.settings.types,
-    base,
+    base: base.index,
     fresh,
   });
 }

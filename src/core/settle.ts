@@ -51,19 +51,17 @@ export function settle(state: CoreState, id: number, outcome: Outcome, out: Effe
   if (attempt === undefined) return;
   state.attempts.splice(place, 1);
   state.spent += 1;
-  const base = state.bases[attempt.base];
-  if (base === undefined) return;
   const { market } = attempt;
   learn(state, attempt, outcome);
   if (outcome.kind === 'applied' && isRepeated(market, attempt, outcome.timer)) {
     const detail = 'the exchange repeats an earlier answer: its startTime has not moved';
-    fail(state, base, attempt, { kind: 'protocol', detail }, out);
+    fail(state, attempt, { kind: 'protocol', detail }, out);
   } else if (outcome.kind === 'applied' || outcome.kind === 'deleted') {
-    answered(state, base, attempt, out);
+    answered(state, attempt, out);
     if (outcome.kind === 'applied') confirm(state, attempt, outcome.timer, out);
     else confirmDelete(state, attempt, out);
   } else {
-    fail(state, base, attempt, outcome, out);
+    fail(state, attempt, outcome, out);
   }
   schedule(state, market);
 }
@@ -87,8 +85,8 @@ export function measureAnswers(state: CoreState): void {
 }
 
 /** A good answer: the address works, the key is good, the market is known. */
-function answered(state: CoreState, base: BaseState, attempt: Attempt, out: Effect[]): void {
-  heardFrom(state, base, attempt, out);
+function answered(state: CoreState, attempt: Attempt, out: Effect[]): void {
+  heardFrom(state, attempt, out);
   acceptKey(state, out);
   const { market } = attempt;
   market.refusals = 0;
@@ -207,10 +205,11 @@ export function noteLapse(
 }
 
 /** An attempt came to nothing: what that means for belief, market, address and key. */
-function fail(state: CoreState, base: BaseState, attempt: Attempt, outcome: Failed, out: Effect[]): void {
+function fail(state: CoreState, attempt: Attempt, outcome: Failed, out: Effect[]): void {
   const { market } = attempt;
   // What the end of an outage gave up was written in it: the market was asked for again, and that counts.
-  const wasGivenUp = attempt.status === 'abandoned' && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS;
+  const wasGivenUp =
+    attempt.status === 'abandoned' && attempt.at.monoMs < attempt.base.provenMs - SHORTEST_GAP_MS;
   const wasOvertaken = wasGivenUp || isOvertaken(market, attempt);
   if (mayHaveBeenApplied(outcome)) believeUnknown(state, attempt);
   else believeNotApplied(state, attempt);
@@ -234,12 +233,11 @@ function fail(state: CoreState, base: BaseState, attempt: Attempt, outcome: Fail
   // Nothing was heard about a refused key: it is asked again soon.
   if (outcome.kind === 'transient' || outcome.kind === 'protocol' || outcome.kind === 'throttled')
     state.key.nextProbeMs = Math.min(state.key.nextProbeMs, state.now.monoMs + UNHEARD_PROBE_MS);
-  react(state, base, attempt, outcome, wasOvertaken, out);
+  react(state, attempt, outcome, wasOvertaken, out);
 }
 
 function react(
   state: CoreState,
-  base: BaseState,
   attempt: Attempt,
   outcome: Failed,
   wasOvertaken: boolean,
@@ -248,18 +246,18 @@ function react(
   const { market } = attempt;
   switch (outcome.kind) {
     case 'transient':
-      if (outcome.reason === 'validation' && !outcome.maybeApplied) heardFrom(state, base, attempt, out);
-      else if (outcome.reason !== 'aborted') failedAt(state, base, attempt, outcome.detail, out);
+      if (outcome.reason === 'validation' && !outcome.maybeApplied) heardFrom(state, attempt, out);
+      else if (outcome.reason !== 'aborted') failedAt(state, attempt, outcome.detail, out);
       break;
     case 'protocol':
-      failedAt(state, base, attempt, outcome.detail, out);
+      failedAt(state, attempt, outcome.detail, out);
       break;
     case 'throttled':
       slowDown(state, out);
-      failedAt(state, base, attempt, outcome.detail, out);
+      failedAt(state, attempt, outcome.detail, out);
       break;
     case 'nonce':
-      heardFrom(state, base, attempt, out);
+      heardFrom(state, attempt, out);
       if (wasOvertaken) break;
       market.staleNonces += 1;
       // Nothing was said about the key: the probe is not over.
@@ -270,13 +268,13 @@ function react(
       if (market.staleNonces <= NONCE_RETRIES) market.askedMs = state.now.monoMs;
       break;
     case 'refused':
-      heardFrom(state, base, attempt, out);
+      heardFrom(state, attempt, out);
       // Who is told what is wrong with the request has shown a good key.
       acceptKey(state, out);
       refuse(state, attempt, outcome, out);
       break;
     case 'unauthorised':
-      heardFrom(state, base, attempt, out);
+      heardFrom(state, attempt, out);
       refuseKey(state, attempt, outcome, out);
       break;
   }
@@ -358,7 +356,7 @@ const REASONS = {
 } as const satisfies Record<Exclude<Failed['kind'], 'transient'>, FailureReason>;
 
 /** Something of the API itself answered: the address works, whatever it said. */
-function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effect[]): void {
+function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void {
   base.failures = 0;
   base.lastAnswerMs = state.now.monoMs;
   if (base.outage === null) return;
@@ -369,8 +367,7 @@ function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effe
   say(out, { kind: 'outage-ended', base: base.index, lastedMs, attempts: probes });
   // Requests that left well before the one that was answered were swallowed: they keep their connections from others.
   for (const attempt of state.attempts) {
-    if (attempt.base === base.index && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS)
-      giveUp(attempt, out);
+    if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   }
   for (const market of state.markets) {
     market.probes = 0;
@@ -386,13 +383,7 @@ function heardFrom(state: CoreState, base: BaseState, { at }: Attempt, out: Effe
 }
 
 /** An attempt over this address came to nothing. What was written before the last answer says nothing about it. */
-function failedAt(
-  state: CoreState,
-  base: BaseState,
-  { at, market }: Attempt,
-  detail: string,
-  out: Effect[],
-): void {
+function failedAt(state: CoreState, { base, at, market }: Attempt, detail: string, out: Effect[]): void {
   if (at.monoMs < base.lastAnswerMs) return;
   base.failures += 1;
   const several = state.markets.some((other) => other !== market && other.streak > 0);
@@ -408,7 +399,7 @@ export function judgeSilence(state: CoreState, out: Effect[]): void {
   for (const base of state.bases) {
     const unanswered = state.attempts.filter(
       ({ at, base: over }) =>
-        over === base.index && at.monoMs >= base.lastAnswerMs && state.now.monoMs - at.monoMs >= silent,
+        over === base && at.monoMs >= base.lastAnswerMs && state.now.monoMs - at.monoMs >= silent,
     );
     const [first] = unanswered;
     if (unanswered.length < FAILURES || unanswered.every(({ market }) => market === first?.market)) continue;

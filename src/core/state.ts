@@ -12,22 +12,14 @@ export interface Moment {
 }
 
 /**
- * One request. It stays in the belief of its market for as long as it can decide when the timer fires: while it is on
- * its way, and after that until a confirmed one has surely overtaken it. Numbers rise in the order of writing, as the
- * nonces do.
+ * What a request may do to the timer. It stays in the belief of its market for as long as it can decide when the timer
+ * fires: while it is on its way, and after that until a confirmed one has surely overtaken it. Numbers rise in the order
+ * of writing, as the nonces do.
  */
-export interface Attempt {
+export interface Write {
   readonly id: number;
-  readonly market: MarketState;
   readonly purpose: Purpose;
-  readonly base: number;
   readonly at: Moment;
-  /** Stalls seen before it was written: a request from before a stall may not leave after it. */
-  readonly epoch: number;
-  /** With rising nonces the next request waits for its answer for this long. */
-  laneMs: number;
-  /** Monotonic time at which it is given up. */
-  deadlineMs: number;
   /**
    * `open`: on its way. `abandoned`: given up, and not settled yet. `confirmed`: the exchange said that it carried it
    * out. `unknown`: it may have carried it out, or may still do so.
@@ -42,6 +34,18 @@ export interface Attempt {
   longestMs: number;
 }
 
+/** One request that this process has written. */
+export interface Attempt extends Write {
+  readonly market: MarketState;
+  readonly base: BaseState;
+  /** Stalls seen before it was written: a request from before a stall may not leave after it. */
+  readonly epoch: number;
+  /** With rising nonces the next request waits for its answer for this long. */
+  laneMs: number;
+  /** Monotonic time at which it is given up. */
+  deadlineMs: number;
+}
+
 /** Stamps of a timer, Unix seconds of the exchange's clock, and when an answer told them first, monotonic. */
 export interface Told {
   readonly startTime: number;
@@ -52,7 +56,7 @@ export interface Told {
 /** What is known of a market's timer at the exchange: the requests that decide about it, and what follows from them. */
 export interface Belief {
   /** The oldest first. */
-  writes: Attempt[];
+  writes: Write[];
   /** The stamps of the newest timer, Unix seconds of the exchange's clock; null where its firing would be no lapse. */
   server: { readonly startTime: number; readonly cancellationTime: number } | null;
   /** The last stamps that answers told, the oldest first. They outlive the timer: an answer may be repeated long after. */
@@ -276,12 +280,12 @@ export function isWanted({ phase }: CoreState, { goal }: MarketState): boolean {
 }
 
 /** Requests of the market that are on their way and not given up. */
-export function openWrites({ belief }: MarketState): Attempt[] {
+export function openWrites({ belief }: MarketState): Write[] {
   return belief.writes.filter(({ status }) => status === 'open');
 }
 
 /** Requests of the market that are on their way or given up, and not settled. */
-export function onTheirWay({ belief }: MarketState): Attempt[] {
+export function onTheirWay({ belief }: MarketState): Write[] {
   return belief.writes.filter(({ status }) => status === 'open' || status === 'abandoned');
 }
 
@@ -296,7 +300,7 @@ export function momentOf(state: CoreState): Moment {
 }
 
 /** How long ago the request was prepared. */
-export function ageMs(state: CoreState, { at }: Attempt): number {
+export function ageMs(state: CoreState, { at }: Write): number {
   return state.now.monoMs - at.monoMs;
 }
 

@@ -52,9 +52,9 @@ describe('a host that stands still and goes on', () => {
     // AAA's next attempt takes a fresh connection; the host sleeps while it opens.
     let preparedMs: number | null = null;
     bench.keeper.onTurn(() => {
-      const attempt = bench.keeper.state.byName
-        .get('AAA')
-        ?.belief.writes.find(({ laneMs, status }) => status === 'open' && laneMs === 0);
+      const attempt = bench.keeper.state.attempts.find(
+        ({ market, laneMs, status }) => market.settings.market === 'AAA' && status === 'open' && laneMs === 0,
+      );
       if (attempt === undefined || preparedMs !== null) return;
       preparedMs = bench.nowMs();
       bench.at(preparedMs + 50, () => bench.clock.suspend(5000));
