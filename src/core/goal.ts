@@ -19,28 +19,32 @@ import { lifeAt } from './time.ts';
  * that lives, said goodbye, or is not watched, and during a stop evidence that is newer than the stop.
  */
 function goalOf(state: CoreState, market: MarketState): Goal {
+  const { phase } = state;
+  const { hold, leaving } = market;
   const bot = state.bots.get(market.settings.bot);
   if (bot === undefined) return 'leave';
-  const { policy } = state.phase.kind === 'stopping' ? state.phase : state.settings.shutdown;
-  if (market.hold?.why === 'tripped') return 'trip';
-  const deletes = mayDelete(state, bot) ? 'delete' : 'leave';
+  if (hold?.why === 'tripped') return 'trip';
   // Where the other shard renews it by now, nothing is deleted here, whatever was asked for before.
-  if (market.hold !== null)
-    return market.hold.why === 'lapsed' || market.leaving === 'moved' ? 'leave' : deletes;
-  const wants = whenUnheld(state, market, bot, policy);
-  switch (wants) {
-    case 'delete': {
-      const waits = deletes === 'delete' ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
-      return waits && isAlive(state, bot) ? 'guard' : deletes;
-    }
-    case 'handoff':
-      return isAlive(state, bot) && market.refusals === 0 ? 'renew-once' : 'leave';
-    case 'keep':
-      return 'leave';
-    case 'trip':
-    case 'guard':
-      return wants;
-  }
+  if (hold !== null)
+    return hold.why === 'lapsed' || leaving === 'moved' || !mayDelete(state, bot) ? 'leave' : 'delete';
+  const { policy } = phase.kind === 'stopping' ? phase : state.settings.shutdown;
+  if (leaving !== null) return goalAtEnd(state, market, bot, leaving === 'moved' ? 'handoff' : policy);
+  if (bot.state === 'goodbye') return goalAtEnd(state, market, bot, policy === 'delete' ? 'delete' : 'keep');
+  if (phase.kind === 'stopping' && policy !== 'keep' && bot.state !== 'failed')
+    return goalAtEnd(state, market, bot, policy);
+  if (bot.state === 'failed' || bot.state === 'stale')
+    return isToBeTripped(state, market, bot) ? 'trip' : 'leave';
+  return phase.kind === 'running' ? 'guard' : 'leave';
+}
+
+/** What becomes of a timer that nobody will want any more. */
+function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy: Policy): Goal {
+  if (policy === 'keep') return 'leave';
+  if (policy === 'handoff') return isAlive(state, bot) && market.refusals === 0 ? 'renew-once' : 'leave';
+  const deletes = mayDelete(state, bot);
+  const waits = deletes ? runsOutBeforeDelete(state, market) : mayStillHear(state, bot);
+  if (waits && isAlive(state, bot)) return 'guard';
+  return deletes ? 'delete' : 'leave';
 }
 
 /** In a nonce window a stop's delete waits for strays: a timer that would run out meanwhile is guarded until then. */
@@ -52,32 +56,14 @@ function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
   return market.heldUntilAwakeMs - awakeMs(state) < untilMs - now.monoMs + 1000;
 }
 
-type Wanted = Policy | 'guard' | 'trip';
-
-function whenUnheld(
-  state: CoreState,
-  { leaving, settings, goal }: MarketState,
-  bot: BotState,
-  policy: Policy,
-): Wanted {
-  if (leaving === 'moved') return 'handoff';
-  if (leaving === 'removed') return policy;
-  if (bot.state === 'goodbye') return policy === 'delete' ? 'delete' : 'keep';
-  if (state.phase.kind === 'stopping' && state.phase.policy !== 'keep' && bot.state !== 'failed')
-    return policy;
-  if (bot.state === 'failed' || bot.state === 'stale')
-    return isToBeTripped(state, settings.timeoutMs, goal, bot) ? 'trip' : 'keep';
-  return state.phase.kind === 'running' ? 'guard' : 'keep';
-}
-
 /**
  * A step of the wall clock makes evidence doubtful: nothing is renewed until the next beat. It does not make a bot dead:
  * a timer is cut short only when the bot was silent on a clock that nobody can set. A stop begins none.
  */
-function isToBeTripped(state: CoreState, timeoutMs: number, goal: Goal, bot: BotState): boolean {
+function isToBeTripped(state: CoreState, { settings, goal }: MarketState, bot: BotState): boolean {
   const { onStale, ttlMs } = state.settings.liveness;
   if (state.phase.kind === 'stopping') return goal === 'trip';
-  if (onStale !== 'trip' || timeoutMs <= TRIP_MS) return false;
+  if (onStale !== 'trip' || settings.timeoutMs <= TRIP_MS) return false;
   return bot.state === 'failed' || awakeMs(state) - bot.lastAwakeMs > ttlMs;
 }
 
