@@ -191,7 +191,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'every tenth lapse is called possible',
-    seed: 58,
+    seed: 78,
     edits: [
       edit(
         'src/core/belief.ts',
@@ -254,7 +254,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a lapse under `onLapse: hold` is armed again',
-    seed: 2,
+    seed: 39,
     wider: true,
     edits: [
       edit(
