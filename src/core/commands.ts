@@ -276,31 +276,41 @@ export function stopWakeMs({ phase, now }: CoreState): number {
 /** What somebody waits for: a command, or the end of a bot's timers after its goodbye. */
 export type Awaited = CommandName | 'goodbye' | 'remove';
 
+/** How far, and the sentence without the market's name. */
+type Said = readonly [Progress['state'] | 'refused', string];
+
 /** How far a market has come with what was asked of it, as far as is known at the last step. Reads only. */
 export function progressOf(state: CoreState, awaited: Awaited, market: MarketState): Progress {
   const name = market.settings.market;
-  const said = (progress: Progress['state'] | 'refused', says: string): Progress => {
-    // What the exchange said may end as a sentence does.
-    const told = { market: name, says: `${name} ${says.replace(/\.$/, '')}.` };
-    return progress === 'refused'
-      ? { ...told, state: 'impossible', refused: true }
-      : { ...told, state: progress };
-  };
-  if (state.phase.kind !== 'running') return said('impossible', 'is left alone: the daemon is stopping');
+  const [how, words] = howFar(state, awaited, market);
+  // What the exchange said may end as a sentence does.
+  const says = `${name} ${words.replace(/\.$/, '')}.`;
+  if (how === 'refused') return { market: name, state: 'impossible', refused: true, says };
+  return { market: name, state: how, says };
+}
+
+function howFar(state: CoreState, awaited: Awaited, market: MarketState): Said {
+  if (state.phase.kind !== 'running') return ['impossible', 'is left alone: the daemon is stopping'];
   switch (awaited) {
     case 'arm':
     case 'resume':
-      return armed(state, market, said);
+      return unlessKeyRefused(state, armed(state, market));
     case 'trip':
-      return tripped(state, market, said);
+      return unlessKeyRefused(state, tripped(state, market));
     case 'remove':
-      if (market.leaving === null) return said('done', 'is configured again');
-      return said('waiting', 'leaves: its timer is not confirmed deleted yet');
+      if (market.leaving === null) return ['done', 'is configured again'];
+      return ['waiting', 'leaves: its timer is not confirmed deleted yet'];
     case 'disarm':
     case 'pause':
     case 'goodbye':
-      return deleted(state, awaited, market, said);
+      return unlessKeyRefused(state, deleted(state, awaited, market));
   }
+}
+
+/** Nothing that is waited for comes while the key is refused. */
+function unlessKeyRefused({ key: { refused } }: CoreState, said: Said): Said {
+  if (said[0] !== 'waiting' || refused === null) return said;
+  return ['refused', `cannot be changed: the exchange refuses the API key (${refused.detail})`];
 }
 
 const GONE = {
@@ -318,30 +328,27 @@ const RETURNS = {
   none: 'next start',
 } as const satisfies Record<CoreSettings['liveness']['mode'], string>;
 
-type Say = (progress: Progress['state'] | 'refused', says: string) => Progress;
-
-function armed(state: CoreState, market: MarketState, said: Say): Progress {
+function armed(state: CoreState, market: MarketState): Said {
   const leftMs = slackMs(state, market);
-  if (market.leaving !== null) return said('impossible', 'is no longer configured');
+  if (market.leaving !== null) return ['impossible', 'is no longer configured'];
   if (market.hold !== null) {
     const { why, untilAwakeMs } = market.hold;
     const ends =
       untilAwakeMs === null ? 'it stays so until you arm it' : 'it is armed when the pause is over';
-    return said('impossible', `${NOT_GUARDED[why][0]}: ${ends}`);
+    return ['impossible', `${NOT_GUARDED[why][0]}: ${ends}`];
   }
   const suspension = suspensionOf(state, market);
   if (suspension !== null) {
     const { mode } = state.settings.liveness;
-    return said(
+    return [
       'impossible',
       `is not armed, its bot ${GONE[suspension]}: nothing is renewed before the bot's ${RETURNS[mode]}`,
-    );
+    ];
   }
-  if (leftMs > 0 && isWhole(market)) return said('done', `is armed and renewed: ${left(leftMs)} left now`);
-  if (market.refused !== null) return said('refused', `is refused by the exchange: ${market.refused.detail}`);
-  if (state.key.refused !== null) return said('refused', keyRefused(state.key.refused.detail));
-  if (leftMs <= 0) return said('waiting', 'is not confirmed armed yet');
-  return said('waiting', `has a timer for another ${left(leftMs)}, and is not confirmed renewed yet`);
+  if (leftMs > 0 && isWhole(market)) return ['done', `is armed and renewed: ${left(leftMs)} left now`];
+  if (market.refused !== null) return ['refused', `is refused by the exchange: ${market.refused.detail}`];
+  if (leftMs <= 0) return ['waiting', 'is not confirmed armed yet'];
+  return ['waiting', `has a timer for another ${left(leftMs)}, and is not confirmed renewed yet`];
 }
 
 /** The configured timer was confirmed, as far as the exchange grants it: it is not what a trip, or another timeout, left. */
@@ -350,41 +357,39 @@ function isWhole({ belief: { server }, altered, settings }: MarketState): boolea
   return altered !== null || (server.cancellationTime - server.startTime) * 1000 === settings.timeoutMs;
 }
 
-function tripped(state: CoreState, market: MarketState, said: Say): Progress {
+function tripped(state: CoreState, market: MarketState): Said {
   if (market.goal !== 'trip' || market.reached) {
     const leftMs = firesInMs(state, market.belief);
-    return said(
+    return [
       'done',
       leftMs === null
         ? 'has no timer any more: it has fired'
         : `is cut short: its orders are cancelled within ${left(leftMs)}`,
-    );
+    ];
   }
-  if (state.key.refused !== null) return said('refused', keyRefused(state.key.refused.detail));
-  return said('waiting', 'is not confirmed cut short yet');
+  return ['waiting', 'is not confirmed cut short yet'];
 }
 
-function deleted(state: CoreState, awaited: Awaited, market: MarketState, said: Say): Progress {
+function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said {
   const leftMs = firesInMs(state, market.belief);
   const { goal, reached, hold } = market;
   if (awaited === 'pause' && hold !== null && hold.why !== 'paused') {
-    return said(
+    return [
       'impossible',
       `${NOT_GUARDED[hold.why][0]} and cannot be paused: the end of the pause would arm it`,
-    );
+    ];
   }
-  if (goal === 'guard') return said('impossible', 'is guarded: somebody armed it again');
+  if (goal === 'guard') return ['impossible', 'is guarded: somebody armed it again'];
   if (goal === 'delete') {
-    if (reached) return said('done', `has no timer any more${describeGone(market)}`);
-    if (state.key.refused !== null) return said('refused', keyRefused(state.key.refused.detail));
-    return said('waiting', 'still has a timer: the delete is not confirmed yet');
+    if (reached) return ['done', `has no timer any more${describeGone(market)}`];
+    return ['waiting', 'still has a timer: the delete is not confirmed yet'];
   }
-  if (leftMs === null) return said('done', 'has no timer any more: it has fired');
+  if (leftMs === null) return ['done', 'has no timer any more: it has fired'];
   const isAsked = awaited === 'goodbye' && suspensionOf(state, market) === 'bot_goodbye';
   const why = isAsked
     ? 'keeps its timer, as the policy says'
     : 'keeps its timer: its bot gives no sign of life';
-  return said(isAsked ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`);
+  return [isAsked ? 'done' : 'impossible', `${why}; it fires within ${left(leftMs)}`];
 }
 
 /** What is known of the orders of a market whose timer is gone. */
@@ -393,10 +398,6 @@ function describeGone({ mayHaveFired, heldUntilAwakeMs }: MarketState): string {
   return mayHaveFired
     ? ', and it may have fired before it was deleted: check which orders are left'
     : ': its orders stay';
-}
-
-function keyRefused(detail: string): string {
-  return `cannot be changed: the exchange refuses the API key (${detail})`;
 }
 
 function left(ms: number): string {
