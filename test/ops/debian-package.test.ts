@@ -167,6 +167,10 @@ describe('the Debian package', () => {
         'find / -xdev -name "*killswitchd*" ! -path "/proc/*" ! -path "/srv/*" ! -path "/var/log/apt/*"',
       ),
     ).toBe('');
-    expect(await host.must('systemctl list-units --all --plain --no-legend "killswitchd*"')).toBe('');
+    // systemd forgets units a moment after it has read its files anew.
+    await eventually('no unit of it', 20_000, async () => {
+      const units = await host.must('systemctl list-units --all --plain --no-legend "killswitchd*"');
+      return units === '' ? true : null;
+    });
   }, 90_000);
 });
