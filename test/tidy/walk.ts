@@ -136,7 +136,7 @@ function walkBeat(ending: Ending): Promise<Walk> {
 function walkReload(ending: Ending): Promise<Walk> {
   return walkAfterRenewal(ending, 'none', ({ daemon }) => {
     writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace(':600}', ':500}'));
-    return reloadBySignal(daemon, 'reloaded');
+    return reloadBySignal(daemon, 'reload-applied');
   });
 }
 
