@@ -257,7 +257,7 @@ function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
       ? [
           cells(
             null,
-            `Check the orders, then: killswitchd ack${seen.cancellationCount === 1 ? ` ${shown[0]?.market}` : ''}`,
+            `Check the orders, then: killswitchd ack${seen.cancellationCount === 1 ? ` ${shown[0]?.market}` : ''}; without control.listen, a restart`,
           ),
         ]
       : []),

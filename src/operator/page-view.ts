@@ -185,7 +185,7 @@ function viewCancellations({ cancellations, cancellationCount }: StatusDocument,
       ? html`<code>killswitchd ack${one}</code>`
       : html`<code>killswitchd ack</code>, or for one of them <code>killswitchd ack${one}</code>`;
   return html`<section class="cancelled" aria-labelledby="cancelled"><h2 id="cancelled">Orders cancelled</h2><ul role="list">${rows}${more > 0 ? html`<li>and ${look.say.sayCount(more, 'more market')}</li>` : ''}</ul>
-<p>Check the orders at the exchange.${look.gone === null ? html` Then take this off the page: ${command}` : ''}</p></section>`;
+<p>Check the orders at the exchange.${look.gone === null ? html` Then take this off the page: ${command}. Without <code>control.listen</code> only a restart does.` : ''}</p></section>`;
 }
 
 /** Bots, addresses, what a stop would do, and what happened of late. */

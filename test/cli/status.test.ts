@@ -66,7 +66,7 @@ describe('status', () => {
     expect(out).toContain(
       `Orders of OLD_USDT may have been cancelled by ${at}: its timer may have fired before it was deleted (2 times)`,
     );
-    expect(out).toContain('Check the orders, then: killswitchd ack');
+    expect(out).toContain('Check the orders, then: killswitchd ack; without control.listen, a restart');
   });
 
   it('says why it is not ready, what is wrong with the exchange, and what is the matter with each market', async () => {
