@@ -87,6 +87,7 @@ export function createMarket(state: CoreState, settings: MarketSettings): Market
     reached: false,
     firesOnPurpose: true,
     periodMs: settings.timeoutMs,
+    phaseMs: 0,
     nextMs: monoMs,
     askedMs: monoMs,
     lastWrittenMs: Number.NEGATIVE_INFINITY,

@@ -71,7 +71,7 @@ function gapToNextMs(state: CoreState, market: MarketState): number {
   // A timer that is much shorter than asked for, or confirmed late, still gets three attempts.
   const isShort = slackNowMs < settings.timeoutMs / 2;
   const cadenceMs = Math.min(
-    periodOf(state, market),
+    gapOnGridMs(state, market),
     gapToCertaintyMs(state, market),
     isShort ? Math.max(1000, slackNowMs / MOST_OPEN) : Number.POSITIVE_INFINITY,
   );
@@ -132,6 +132,22 @@ function sparseGapMs(state: CoreState, market: MarketState): number | null {
  */
 export function probeGapMs(refusedForMs: number, wasGood: boolean): number {
   return wasGood ? clamp(refusedForMs, FIRST_PROBE_GAP_MS, LONGEST_PROBE_GAP_MS) : LONGEST_PROBE_GAP_MS;
+}
+
+/**
+ * The next point of the market's own grid, a gap after the last attempt at least: bursts of any cause spread again by
+ * themselves. Requests that go one after the other would hold each other up if all were due together.
+ */
+function gapOnGridMs(state: CoreState, market: MarketState): number {
+  const periodMs = periodOf(state, market);
+  const sinceMs =
+    market.lastWrittenMs +
+    Math.min(SHORTEST_GAP_MS, periodMs / 8) -
+    EARLY_MS -
+    state.startedMs -
+    market.phaseMs;
+  const pointMs = state.startedMs + market.phaseMs + (Math.floor(sinceMs / periodMs) + 1) * periodMs;
+  return pointMs - market.lastWrittenMs;
 }
 
 /**

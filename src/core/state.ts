@@ -93,6 +93,8 @@ export interface MarketState {
   /** No renewal was confirmed since it was new, or became unwanted while surely armed: what fires now fires on purpose. */
   firesOnPurpose: boolean;
   periodMs: number;
+  /** Offset of its renewals on the grid of its period, so that they stay spread after any burst. */
+  phaseMs: number;
   /** Monotonic time of the next attempt. Set by `schedule` alone. */
   nextMs: number;
   /** Somebody asked for an attempt at this monotonic time: a command, the end of a stall or of an outage. Infinitely long ago once it was written. */
@@ -223,7 +225,7 @@ export interface CoreState {
   allArmedSaid: boolean;
 }
 
-/** Gives every configured market its period. `moved`: some period changed noticeably. */
+/** Gives every configured market its period and its place on the grid. `moved`: some period changed noticeably. */
 export function planPeriods(
   state: CoreState,
   capacityPerSecond: number,
@@ -237,6 +239,7 @@ export function planPeriods(
     const periodMs = periodsMs[place] ?? market.periodMs;
     moved ||= Math.abs(periodMs / market.periodMs - 1) > 0.1;
     market.periodMs = periodMs;
+    market.phaseMs = (periodMs * place) / Math.max(1, markets.length);
     neededPerSecond += 1000 / periodMs;
   }
   // A larger bucket fills at its rate, and a smaller one repays what the larger one gave: else a reload would give tokens

@@ -259,7 +259,7 @@ describe('the daemon', () => {
 
   test('is not ready while the key is refused, even before any guarantee has run out', () => {
     const driver = armed({ markets: ['AAA:60', 'BBB:60'] });
-    driver.live(12_000, 20, (write) => driver.settle(write, BAD_KEY));
+    driver.live(7000, 20, (write) => driver.settle(write, BAD_KEY));
     expect(look(driver)).toMatchObject({
       ready: false,
       authorised: false,

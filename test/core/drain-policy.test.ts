@@ -71,7 +71,7 @@ describe('a stop that hands over', () => {
     driver.tick();
     driver.settle(driver.takeOne(), NO_MARKET);
     driver.apply(driver.takeOne());
-    driver.wait(6000);
+    driver.wait(3000);
     const [renewal] = driver.take();
     if (renewal !== undefined) driver.apply(renewal, { startTime: SERVER_EPOCH + 100 });
     stop(driver, 'handoff');

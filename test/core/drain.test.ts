@@ -114,7 +114,7 @@ describe('a stop that deletes', () => {
     });
     const left = driver.finished() ?? [];
     expect(left).toEqual([{ market: 'BBB', why: 'unconfirmed', firesByWallMs: expect.any(Number) }]);
-    // Armed at the start, and renewed once.
+    // Armed at the start, and renewed on its first grid point.
     const latestMs = wallAt(1000 + 30_000 + 1000 + 2000 + 100);
     expect(left[0]?.firesByWallMs).toBeLessThanOrEqual(latestMs + 1500);
     expect(left[0]?.firesByWallMs).toBeGreaterThanOrEqual(wallAt(30_000));

@@ -72,7 +72,7 @@ describe('an outage begins', () => {
     const driver = createDriver({ markets: ['AAA:10', 'BBB:10', 'CCC:10'], nonce: 'window' });
     driver.live(9990, 200);
     const never = 1_000_000;
-    driver.live(1600, never);
+    driver.live(2100, never);
     expect(driver.state.attempts.length).toBeGreaterThanOrEqual(3);
     expect(began(driver)).toBe(0);
     driver.live(500, never);
@@ -253,11 +253,7 @@ describe('the second address', () => {
 });
 
 test('a market without an answer tries the other address, where both serve the same account', () => {
-  const driver = createDriver({
-    bases: ['https://one.example', 'https://two.example'],
-    sameAccount: true,
-    requestLifetimeMs: 30_000,
-  });
+  const driver = createDriver({ bases: ['https://one.example', 'https://two.example'], sameAccount: true });
   driver.arm();
   driver.wait(20_000);
   const bases = driver.take().map(({ base }) => base);

@@ -191,7 +191,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'every tenth lapse is called possible',
-    seed: 78,
+    seed: 58,
     edits: [
       edit(
         'src/core/belief.ts',
@@ -254,7 +254,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a lapse under `onLapse: hold` is armed again',
-    seed: 39,
+    seed: 2,
     wider: true,
     edits: [
       edit(
