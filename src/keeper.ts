@@ -10,7 +10,7 @@ import {
 } from './core/events.ts';
 import type { LeftArmed } from './core/notice.ts';
 import { type CoreState } from './core/state.ts';
-import { mayWrite, step } from './core/step.ts';
+import { mayWrite, noteSigned, step } from './core/step.ts';
 import { describe, type Snapshot, type Summary, summarise } from './core/view.ts';
 import type { Cancel, Clock, Exchange, Hear, Observer, PingOutcome } from './ports.ts';
 
@@ -173,7 +173,15 @@ function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed
       const request = { attempt, abort: () => {} };
       underWay.push(request);
       request.abort = exchange.sync(
-        { market, timeoutSeconds, types, base, fresh, mayWrite: () => mayWrite(state, attempt, clock.now()) },
+        {
+          market,
+          timeoutSeconds,
+          types,
+          base,
+          fresh,
+          signed: () => noteSigned(state, attempt),
+          mayWrite: () => mayWrite(state, attempt, clock.now()),
+        },
         (outcome) => {
           const place = underWay.indexOf(request);
           if (place !== -1) underWay.splice(place, 1);

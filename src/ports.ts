@@ -23,6 +23,8 @@ export interface SyncRequest {
   readonly base: number;
   /** Asks for a connection that no earlier request has used: set after a time-out. */
   readonly fresh: boolean;
+  /** Called when the request takes its nonce, each time that it does. */
+  readonly signed: () => void;
   /**
    * Asked synchronously right before the first byte is written. False means that the request may no longer leave
    * (the evidence ran out while a connection was being opened); it then settles as not applied.

@@ -28,6 +28,7 @@ export function createStage(options: SettingsOptions = {}) {
     sync(request, settle) {
       const call: Call = { request, settle, aborted: false };
       calls.push(call);
+      request.signed();
       return () => {
         call.aborted = true;
       };

@@ -344,7 +344,15 @@ async function ask(exchange: Exchange, market: string): Promise<Verdict> {
 
 function askOnce(exchange: Exchange, market: string): Promise<Verdict> {
   const types = ['none'] as unknown as readonly OrderType[];
-  const request = { market, timeoutSeconds: 1, types, base: 0, fresh: false, mayWrite: () => true };
+  const request = {
+    market,
+    timeoutSeconds: 1,
+    types,
+    base: 0,
+    fresh: false,
+    signed: () => undefined,
+    mayWrite: () => true,
+  };
   return new Promise((resolve) => {
     const giveUp = exchange.sync(request, (outcome) => {
       end();

@@ -47,15 +47,15 @@ export function bounds(state: CoreState, market: MarketState): void {
 }
 
 /** With rising nonces an accepted request fences every earlier one: it is refused as stale when it arrives. */
-function isFenced({ settings }: CoreState, { writes }: Belief, { id }: Write): boolean {
+function isFenced({ settings }: CoreState, { writes }: Belief, { order }: Write): boolean {
   if (settings.nonce !== 'increasing') return false;
-  return writes.some((other) => other.status === 'confirmed' && other.id > id);
+  return writes.some((other) => other.status === 'confirmed' && other.order > order);
 }
 
 /** Could `other` be carried out behind `write`? What is newer always can, what is older in a nonce window alone. */
 function mayFollow({ settings }: CoreState, other: Write, write: Write): boolean {
   if (other === write) return false;
-  return other.id > write.id || (settings.nonce === 'window' && other.untilMs > write.at.monoMs);
+  return other.order > write.order || (settings.nonce === 'window' && other.untilMs > write.at.monoMs);
 }
 
 /** Until when a confirmed renewal surely keeps the timer armed; null where a delete may have ended it. */
@@ -89,6 +89,7 @@ export function believeEarlierLife(state: CoreState, market: MarketState): void 
   if (state.settings.nonce !== 'window' || state.now.monoMs >= untilMs) return;
   const stray: Omit<Write, 'purpose'> = {
     id: 0,
+    order: 0,
     at: momentOf(state),
     status: 'unknown',
     left: true,
@@ -103,6 +104,13 @@ export function believeEarlierLife(state: CoreState, market: MarketState): void 
 /** A request is about to be written. It may leave until it is given up, and be carried out within its lifetime after that. */
 export function believeWritten(state: CoreState, attempt: Attempt): void {
   attempt.market.belief.writes.push(attempt);
+  bounds(state, attempt.market);
+}
+
+/** It takes its nonce: with rising ones the exchange carries requests out in this order, or not at all. */
+export function believeSigned(state: CoreState, attempt: Attempt): void {
+  attempt.order = state.nextOrder;
+  state.nextOrder += 1;
   bounds(state, attempt.market);
 }
 
@@ -197,7 +205,7 @@ function newestStamps(
 function mayHaveBridged(state: CoreState, write: Write, confirmed: Write): boolean {
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
   if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
-  return write.id < confirmed.id || state.settings.nonce === 'window';
+  return write.order < confirmed.order || state.settings.nonce === 'window';
 }
 
 /**
@@ -245,7 +253,7 @@ export function tidy(state: CoreState, market: MarketState): void {
 function isOver(state: CoreState, belief: Belief, write: Write): boolean {
   if (write.status === 'open' || write.status === 'abandoned') return false;
   const overtaken = belief.writes.some(
-    (other) => other.status === 'confirmed' && other.id > write.id && !mayFollow(state, write, other),
+    (other) => other.status === 'confirmed' && other.order > write.order && !mayFollow(state, write, other),
   );
   if (overtaken) return true;
   const { monoMs } = state.now;

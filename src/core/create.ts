@@ -31,6 +31,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     deafUntilMs: Number.NEGATIVE_INFINITY,
     deafSinceMs: Number.NEGATIVE_INFINITY,
     nextAttemptId: 1,
+    nextOrder: 1,
     epoch: 0,
     wakeAtMs: now.monoMs,
     nextDueMs: now.monoMs,

@@ -448,6 +448,7 @@ function write(
     market.phaseMs = (monoMs - state.startedMs) % periodOf(state, market);
   const attempt: Attempt = {
     id: state.nextAttemptId,
+    order: Number.POSITIVE_INFINITY,
     market,
     purpose,
     base,

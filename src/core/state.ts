@@ -18,6 +18,8 @@ export interface Moment {
  */
 export interface Write {
   readonly id: number;
+  /** Its place in the order of signing, which is that of the nonces; infinite where it is not signed yet. */
+  order: number;
   readonly purpose: Purpose;
   readonly at: Moment;
   /**
@@ -202,6 +204,7 @@ export interface CoreState {
   deafUntilMs: number;
   deafSinceMs: number;
   nextAttemptId: number;
+  nextOrder: number;
   /** Stalls seen so far. */
   epoch: number;
   /** The monotonic time at which the next tick was asked for. */

@@ -1,4 +1,4 @@
-import { believeLeft, tidy } from './belief.ts';
+import { believeLeft, believeSigned, tidy } from './belief.ts';
 import { beginStop, endPauses, forgetGone, judgeStop, operate, reload, stopWakeMs } from './commands.ts';
 import { COALESCE_MS, dispatch, giveUp } from './dispatch.ts';
 import { type CoreEvent, type Effect, say } from './events.ts';
@@ -87,6 +87,12 @@ export function mayWrite(state: CoreState, id: number, now: Instant): boolean {
   if (attempt === undefined || !isAllowed(state, attempt, now)) return false;
   believeLeft(state, attempt, now.monoMs);
   return true;
+}
+
+/** The request of this attempt takes its nonce now: once its connection is open, and anew where that closed again. */
+export function noteSigned(state: CoreState, id: number): void {
+  const attempt = state.attempts.find((one) => one.id === id);
+  if (attempt !== undefined) believeSigned(state, attempt);
 }
 
 function isAllowed(state: CoreState, { market, purpose, status, epoch }: Attempt, now: Instant): boolean {

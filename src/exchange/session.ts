@@ -19,6 +19,8 @@ export interface Delivery {
   /** Origin of a base address. */
   readonly base: string;
   readonly fresh: boolean;
+  /** Called each time that the request is signed. */
+  readonly signed?: () => void;
   readonly mayWrite: () => boolean;
   /** The access token of an operation with `bearer` authentication; fit for a header. */
   readonly bearer?: string | undefined;
@@ -140,10 +142,7 @@ export function createSession({
     }
   }
 
-  /**
-   * Takes from an answer what it shows of the nonce and, where nonces go by it, of the exchange's clock. The verdict, with
-   * what helps where no nonce will count.
-   */
+  /** Takes what an answer shows of nonce and exchange's clock. The verdict, with what helps where no nonce will count. */
   function learn<V extends Judged>(result: WireResult, verdict: V, nonce: string | null, sent: Instant): V {
     const { kind, timer, detail } = verdict;
     if (nonce !== null && NONCE_TAKEN.includes(kind)) nonces.accepted(nonce);
@@ -159,7 +158,7 @@ export function createSession({
   }
 
   return {
-    call(operation, given, { base, fresh, mayWrite, bearer = '' }, judge, settled) {
+    call(operation, given, { base, fresh, signed: tell, mayWrite, bearer = '' }, judge, settled) {
       let sign: (now: Instant) => Signed;
       try {
         sign = prepare(operation, given, bearer);
@@ -171,6 +170,7 @@ export function createSession({
       const content = () => {
         sent = clock.now();
         signed = sign(sent);
+        tell?.();
         return { headers: { 'User-Agent': userAgent, ...UNCODED, ...signed.headers }, body: signed.body };
       };
       const { method, path, maxReplyBytes: maxBodyBytes } = operation;
@@ -192,11 +192,11 @@ export function startSync(
   request: SyncRequest,
   settled: (outcome: Outcome) => void,
 ): Cancel {
-  const { fresh, mayWrite } = request;
+  const { fresh, signed, mayWrite } = request;
   return session.call(
     syncKillSwitch,
     request,
-    { base, fresh, mayWrite },
+    { base, fresh, signed, mayWrite },
     (result, redact) => classifySync(result, request, redact),
     settled,
   );

@@ -3,7 +3,7 @@ import { createState } from '../../src/core/create.ts';
 import type { CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { CoreState, MarketState } from '../../src/core/state.ts';
-import { mayWrite, step } from '../../src/core/step.ts';
+import { mayWrite, noteSigned, step } from '../../src/core/step.ts';
 import type { Instant } from '../../src/core/time.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 
@@ -42,6 +42,7 @@ export function createDriver(options: SettingsOptions = {}) {
         result.push(effect);
         if (effect.kind !== 'write') continue;
         writes.push({ ...effect, atMs: sinceStartMs() });
+        noteSigned(state, effect.attempt);
         if (leavesAtOnce) mayWrite(state, effect.attempt, now);
       }
     }

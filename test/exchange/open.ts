@@ -65,6 +65,7 @@ export function openExchange(server: { readonly base: string }, options: Partial
           types: null,
           base: 0,
           fresh: false,
+          signed: () => undefined,
           mayWrite: () => true,
           ...given,
         },

@@ -71,6 +71,9 @@ describe.concurrent('a market that the exchange refuses', { timeout: 60_000 }, (
     expect(reload.code).toBe(69);
     expect(reload.err).toMatch(/LOST_USDT is refused by the exchange.*\n.*the configuration is in force/);
     contentOf(daemon, exchange.url, socket, [...MARKETS, { market: 'BBB_USDT', bot: 'maker' }]);
+    const still = await ask('reload', ...control);
+    expect([still.code, still.err]).toEqual([69, expect.stringContaining('refuses GONE_USDT')]);
+    contentOf(daemon, exchange.url, socket, [MARKETS[0] ?? {}, { market: 'BBB_USDT', bot: 'maker' }]);
     expect((await ask('reload', ...control)).code).toBe(0);
   });
 });

@@ -65,6 +65,7 @@ export function createBench(options: BenchOptions = {}) {
     let written = false;
     signed += 1;
     const number = signed;
+    request.signed();
     const settle = (outcome: Outcome) =>
       clock.whenRunning(() => {
         if (over) return;

@@ -143,7 +143,8 @@ function settingsOf({ timeoutMs }: RuleWorld): CoreSettings {
 function createExchange(timer: SingleTimer, clock: Clock): Exchange {
   let pingHangs = false;
   return {
-    sync({ fresh, mayWrite }, settled) {
+    sync({ fresh, signed, mayWrite }, settled) {
+      signed();
       const giveUp = timer.send({ what: 'renew', fresh, mayWrite }, (reply) => settled(outcomeOf(reply)));
       return () => {
         giveUp();
