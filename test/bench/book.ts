@@ -1,5 +1,5 @@
 /** `rising`: the daemon with `nonce: increasing`. */
-export const SUBJECTS = ['daemon', 'rising', 'undici', 'floor'] as const;
+export const SUBJECTS = ['daemon', 'rising', 'undici', 'floor', 'ccxt'] as const;
 export type SubjectName = (typeof SUBJECTS)[number];
 
 /** By what was measured and where, `cpu/200` or `slack/T=5, 1.7 s`: figures of subjects, round by round. */

@@ -1,15 +1,19 @@
 import { createHmac } from 'node:crypto';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { type Dispatcher, Pool } from 'undici';
 import { marketNames, nowMs } from './protocol.ts';
 
 /** A loop that a user might write instead, as a process: `node peer.ts OPTIONS`. */
 export interface PeerOptions {
-  readonly kind: 'undici' | 'floor';
+  readonly kind: 'undici' | 'floor' | 'ccxt';
   readonly url: string;
   readonly markets: number;
   readonly timeoutSeconds: number;
   readonly periodMs: number;
   readonly secret: string;
+  /** Where ccxt is installed. */
+  readonly ccxt?: string;
 }
 
 const CONNECTIONS = 64;
@@ -43,6 +47,15 @@ async function renew(market: string): Promise<void> {
   await answer.body.json();
 }
 
+/** By ccxt, as its users call what it has no function for. */
+async function byCcxt(): Promise<typeof renew> {
+  const file = join(options.ccxt ?? '', 'node_modules/ccxt/js/ccxt.js');
+  const { default: ccxt } = await import(pathToFileURL(file).href);
+  const exchange = new ccxt.whitebit({ apiKey: 'bench-key', secret, enableRateLimit: false });
+  exchange.urls.api.v4 = { public: `${url}/api/v4/public`, private: `${url}/api/v4` };
+  return (market) => exchange.v4PrivatePostOrderKillSwitch({ market, timeout: String(timeoutSeconds) });
+}
+
 /** The least that a renewal costs with undici. */
 function renewBarely(market: string): void {
   const chunks: Buffer[] = [];
@@ -56,9 +69,9 @@ function renewBarely(market: string): void {
 }
 
 /** An interval per market, started where the market stands on the grid. */
-function pace(): void {
+function pace(send: typeof renew): void {
   names.forEach((name, index) => {
-    const next = () => void renew(name).catch(ignore);
+    const next = () => void send(name).catch(ignore);
     const begin = () => setInterval(next, periodMs) && next();
     next();
     setTimeout(begin, (periodMs * index) / markets);
@@ -76,4 +89,5 @@ function paceInTicks(): void {
   }, TICK_MS);
 }
 
-(kind === 'floor' ? paceInTicks : pace)();
+if (kind === 'floor') paceInTicks();
+else pace(kind === 'ccxt' ? await byCcxt() : renew);

@@ -3,7 +3,7 @@ import { FLEET_SIZES } from './fleets.ts';
 import { ANSWERS } from './slow.ts';
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [400, 260, 56, 376, 34, 216];
-const COLOURS = { daemon: '#2f81f7', undici: '#d4762c', floor: '#8b949e' } as const;
+const COLOURS = { daemon: '#2f81f7', undici: '#d4762c', floor: '#8b949e', ccxt: '#a371f7' } as const;
 const SHOWN = Object.keys(COLOURS) as (keyof typeof COLOURS)[];
 const STYLE =
   'text{fill:#57606a}.grid{stroke:#8b949e;stroke-opacity:.3}@media(prefers-color-scheme:dark){text{fill:#b1bac4}}';

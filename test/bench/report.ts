@@ -56,14 +56,30 @@ function costsOf({ rows }: Report): string {
   const body = FLEET_SIZES.flatMap((markets) =>
     COSTS.map(([what, title, decimals]) => {
       const id = `${what}/${markets}`;
-      const ratio = (to: 'undici' | 'floor') => (what === 'slack' ? '' : figures(ratioOf(rows, id, to), 2));
-      const of = (['daemon', 'undici', 'floor'] as const).map((name) =>
+      const ratio = (to: 'undici' | 'floor' | 'ccxt') =>
+        what === 'slack' ? '' : figures(ratioOf(rows, id, to), 2);
+      const of = (['daemon', 'undici', 'floor', 'ccxt'] as const).map((name) =>
         figures(spreadOf(rows, id, name), decimals),
       );
-      return [`${markets.toLocaleString('en')}: ${title}`, ...of, ratio('undici'), ratio('floor')];
+      return [
+        `${markets.toLocaleString('en')}: ${title}`,
+        ...of,
+        ratio('undici'),
+        ratio('floor'),
+        ratio('ccxt'),
+      ];
     }),
   );
-  const head = ['Markets', 'daemon', 'undici', 'floor', 'daemon / undici', 'daemon / floor'];
+  const head = [
+    'Markets',
+    'daemon',
+    'undici',
+    'floor',
+    'ccxt',
+    'daemon / undici',
+    'daemon / floor',
+    'daemon / ccxt',
+  ];
   return tableOf(
     head,
     body.filter((row) => row.slice(1).some((cell) => cell !== '')),

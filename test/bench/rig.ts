@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,8 @@ export interface Rig {
   /** The program as packaged: `dist/main.js` and what lies beside it. */
   readonly bundle: (name: string) => string;
   readonly secret: string;
+  /** Installs ccxt, the library that most bots are written with; a folder of its own, once. */
+  readonly ccxt: () => Promise<string>;
   readonly env: Readonly<Record<string, string>>;
   readonly exchange: (unlike?: Partial<Pick<ExchangeOptions, 'answerMs' | 'sick'>>) => Promise<Exchange>;
   /** A name for a new file of this run alone, gone when it ends. */
@@ -28,6 +30,7 @@ export interface Exchange {
 }
 
 const ANSWER_MS = 20;
+const CCXT = 'ccxt@4.5.84';
 const ARMED_WITHIN_MS = 120_000;
 const EXCHANGE = join(import.meta.dirname, 'exchange.ts');
 const ROOT = join(import.meta.dirname, '../..');
@@ -71,6 +74,13 @@ async function createRig(directory: string, signal: AbortSignal): Promise<Rig> {
   execFileSync('openssl', [...what.split(' '), ...names], { stdio: 'ignore' });
   const bundler = join(ROOT, 'deploy/package/bundle.ts');
   await promisify(execFile)(process.execPath, [bundler], { cwd: ROOT, signal });
+  let installed: Promise<unknown> | undefined;
+  const install = async (cwd: string): Promise<void> => {
+    mkdirSync(cwd);
+    writeFileSync(join(cwd, 'package.json'), '{"private":true}');
+    const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
+    await promisify(execFile)('npm', ['install', ...quiet, CCXT], { cwd, signal });
+  };
   const secret = 'bench-secret-0123456789abcdef0123456789abcdef';
   const key = { KILLSWITCHD_API_KEY: 'bench-key', KILLSWITCHD_API_SECRET: secret };
   return {
@@ -79,6 +89,11 @@ async function createRig(directory: string, signal: AbortSignal): Promise<Rig> {
     secret,
     env: { ...key, NODE_EXTRA_CA_CERTS: certFile },
     file,
+    async ccxt() {
+      const folder = join(directory, 'ccxt');
+      await (installed ??= install(folder));
+      return folder;
+    },
     async exchange({ answerMs = ANSWER_MS, sick = 0 } = {}) {
       const options: ExchangeOptions = { answerMs, sick, certFile, keyFile, secret };
       const logFile = file('exchange.log');
