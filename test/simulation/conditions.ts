@@ -117,6 +117,12 @@ export function slowMs({ wider, faults, markets }: Plan, market: string | null):
   return sum;
 }
 
+/** An address that answers late and well keeps its requests, also where another one would be faster. */
+function slowBaseMs({ wider, faults }: Plan): number {
+  if (wider !== true) return 0;
+  return faults.reduce((most, { kind, sizeMs }) => (kind === 'base-slow' ? Math.max(most, sizeMs) : most), 0);
+}
+
 /** The longest answer time that lets no timer of the market lapse. */
 export function bearableMs(plan: Plan, market: string): number {
   const own = plan.markets.find((one) => one.market === market);
@@ -154,7 +160,7 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
   const changing = changedMs > nowMs - longestMs - UNSEEN_MS;
   return (
     longestStretchMs(felt, nowMs - longestMs - 1000, nowMs, plan.wider) <
-    (changing ? 1 : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market)))
+    (changing ? 1 : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market) + slowBaseMs(plan)))
   );
 }
 

@@ -229,7 +229,8 @@ const LOOKS = 2;
  * A market or a key that was good is not given up for a single refusal. A latch leaves timers to fire, and while it holds
  * invariant 2 says nothing: that there was a reason for it is judged here.
  */
-export function createLatchJudge({ blame }: Court) {
+export function createLatchJudge({ blame, plan }: Court) {
+  const changesKey = plan.faults.some(({ kind }) => kind === 'new-key');
   const byIncarnation = new Map<Incarnation, Refusals>();
 
   function judge(incarnation: Incarnation, what: string, refusals: number): void {
@@ -250,6 +251,8 @@ export function createLatchJudge({ blame }: Court) {
         refusals.ofKey = 0;
       } else if (notice.kind === 'removed') {
         byMarket.delete(notice.market);
+        // Nothing that is left was ever renewed: a new key is not known to be good.
+        if (changesKey && byMarket.size === 0) refusals.ofKey = null;
       } else if (notice.kind === 'attempt-failed') {
         const known = byMarket.get(notice.market);
         if (notice.reason === 'validation' && known !== undefined) byMarket.set(notice.market, known + 1);
