@@ -11,6 +11,7 @@ import {
   firesBy,
   type Goal,
   type MarketState,
+  mustNotFire,
 } from './state.ts';
 import { lifeAt } from './time.ts';
 
@@ -108,12 +109,12 @@ export function follow(state: CoreState, market: MarketState): void {
   const hasFailed = state.bots.get(market.settings.bot)?.state === 'failed';
   if (state.phase.kind === 'stopping' && market.goal === 'delete' && (market.reached || !hasFailed)) return;
   // What fires while nobody wants the timer fires on purpose; but not where its guarantee had run out before.
-  if (market.goal === 'guard')
+  if (mustNotFire(market))
     market.firesOnPurpose = awakeSlackMs(state, market) > 0 || market.belief.server === null;
-  if (goal === 'guard' && market.firesOnPurpose && awakeSlackMs(state, market) <= 0)
-    market.belief.server = null;
   market.goal = goal;
   market.reached = goal === 'leave';
+  if (mustNotFire(market) && market.firesOnPurpose && awakeSlackMs(state, market) <= 0)
+    market.belief.server = null;
   market.cycleSinceMs = null;
   bounds(state, market);
   if (goal !== 'leave') askFor(state, market);

@@ -285,6 +285,11 @@ export function isWanted({ phase }: CoreState, { goal }: MarketState): boolean {
   return phase.kind === 'running' && goal === 'guard';
 }
 
+/** Is its timer to be kept from firing now, if only until it was renewed once more? */
+export function mustNotFire({ goal, reached }: MarketState): boolean {
+  return goal === 'guard' || (goal === 'renew-once' && !reached);
+}
+
 /** Requests of the market that are on their way and not given up. */
 export function openWrites({ belief }: MarketState): Write[] {
   return belief.writes.filter(({ status }) => status === 'open');

@@ -14,6 +14,7 @@ import {
   isWanted,
   type MarketState,
   mayFire,
+  mustNotFire,
   planPeriods,
   slackMs,
   wallAt,
@@ -151,9 +152,8 @@ function judge(state: CoreState, out: Effect[]): void {
 function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void {
   const { belief } = market;
   const name = market.settings.market;
-  const wanted = isWanted(state, market);
   if (
-    wanted &&
+    isWanted(state, market) &&
     belief.notBefore !== null &&
     awakeSlackMs(state, market) <= 0 &&
     !market.overdueSaid &&
@@ -168,13 +168,13 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   const firedByWallMs = wallAt(state, belief.notAfterMs);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
-  const isLapse = (wanted || !market.firesOnPurpose) && belief.server !== null;
+  const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
   tidy(state, market);
   if (isLapse) {
     noteLapse(state, market, 'certain', unresolved, out);
-  } else if (!wanted && wasArmed && market.goal !== 'delete') {
+  } else if (!mustNotFire(market) && wasArmed && market.goal !== 'delete') {
     say(out, { kind: 'fired', market: name, why: whyFired(state, market), firedByWallMs });
   }
   schedule(state, market);

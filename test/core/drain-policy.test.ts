@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createDriver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
+import { createDriver, HTTP_500, LOST, NO_MARKET, NOT_SENT, SERVER_EPOCH } from './driver.ts';
 import { armed, deletes, obey, stop, wallAt } from './stopping.ts';
 
 describe('a stop that keeps', () => {
@@ -64,6 +64,40 @@ describe('a stop that hands over', () => {
     driver.live(7000, 20, obey(driver));
     expect(driver.notices('renewed')).toHaveLength(2);
     expect(driver.finished()).toHaveLength(1);
+  });
+
+  test('reports a lapse once where no last renewal came in time', () => {
+    const driver = armed({ markets: ['AAA:5'] });
+    driver.take();
+    stop(driver, 'handoff');
+    driver.live(7000, 20, (write) => driver.settle(write, NOT_SENT));
+    expect(driver.notices('lapsed')).toEqual([
+      expect.objectContaining({ market: 'AAA', certainty: 'certain', unresolved: 0 }),
+    ]);
+    driver.live(600, 20, obey(driver));
+    expect(driver.finished()?.map(({ why }) => why)).toEqual(['policy']);
+    expect(driver.notices('lapsed')).toHaveLength(1);
+    expect(driver.notices('fired')).toEqual([]);
+  });
+
+  test('makes no new timer after a lapse under `onLapse: hold`', () => {
+    const driver = armed({ markets: ['AAA:5'], onLapse: 'hold' });
+    driver.take();
+    stop(driver, 'handoff');
+    driver.live(7000, 20, (write) => driver.settle(write, NOT_SENT));
+    expect(driver.notices('held')).toEqual([expect.objectContaining({ market: 'AAA', why: 'lapsed' })]);
+    expect(driver.finished()).toEqual([]);
+  });
+
+  test('leaves its timer to fire on purpose once it was renewed', () => {
+    const driver = armed({ markets: ['AAA:5', 'BBB:60'] });
+    driver.take();
+    stop(driver, 'handoff');
+    driver.live(7500, 20, (write) =>
+      write.market === 'AAA' ? driver.apply(write) : driver.settle(write, NOT_SENT),
+    );
+    expect(driver.notices('lapsed')).toEqual([]);
+    expect(driver.notices('fired')).toEqual([expect.objectContaining({ market: 'AAA', why: 'kept' })]);
   });
 
   test('leaves alone what the exchange has refused, or what is deliberately not armed', () => {

@@ -172,7 +172,7 @@ export const PLANTED: readonly PlantedBug[] = [
       ),
       edit(
         'src/core/step.ts',
-        'const isLapse = (wanted || !market.firesOnPurpose) &&',
+        'const isLapse = (mustNotFire(market) || !market.firesOnPurpose) &&',
         'const isLapse = market.streak < 0 &&',
       ),
     ],
