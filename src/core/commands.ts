@@ -119,7 +119,10 @@ export function reload(state: CoreState, settings: CoreSettings, out: Effect[]):
     const name = market.settings.market;
     if (market.leaving === null) removed.push(name);
     // What another shard has taken over is never deleted from here, whatever reload follows.
-    market.leaving = market.leaving === 'moved' || moved.has(name) ? 'moved' : 'removed';
+    if (market.leaving === 'moved' || market.leaving === 'dropped') continue;
+    // Nor is it renewed where it was being deleted: nothing follows a delete.
+    if (moved.has(name)) market.leaving = market.goal === 'delete' ? 'dropped' : 'moved';
+    else market.leaving = 'removed';
   }
   setMarkets(state, [...staying, ...going]);
   for (const market of state.markets) follow(state, market);

@@ -25,6 +25,7 @@ function goalOf(state: CoreState, market: MarketState): Goal {
   const bot = state.bots.get(market.settings.bot);
   if (bot === undefined) return 'leave';
   if (hold?.why === 'tripped') return 'trip';
+  if (leaving === 'dropped') return 'leave';
   // Where the other shard renews it by now, nothing is deleted here, whatever was asked for before.
   if (hold !== null)
     return hold.why === 'lapsed' || leaving === 'moved' || !mayDelete(state, bot) ? 'leave' : 'delete';

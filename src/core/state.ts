@@ -86,8 +86,11 @@ export interface MarketState {
   belief: Belief;
   /** Taken out of guard by an operator, or by a lapse under `onLapse: hold`; until when, on the awake clock. */
   hold: { readonly why: Hold; readonly untilAwakeMs: number | null } | null;
-  /** No longer configured, or another shard's by now; forgotten once its goal is reached. */
-  leaving: 'removed' | 'moved' | null;
+  /**
+   * No longer configured, or another shard's by now, which it may have become while its timer was being deleted:
+   * `dropped`. Forgotten once its goal is reached.
+   */
+  leaving: 'removed' | 'moved' | 'dropped' | null;
   /** Kept up to date by `follow` alone. */
   goal: Goal;
   /** The goal's last request was confirmed, or nothing needs to be done for it. */

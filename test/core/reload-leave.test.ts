@@ -71,6 +71,19 @@ describe('a market that leaves', () => {
     expect(removed(driver)).toEqual([['AAA', 'kept']]);
   });
 
+  test('is not renewed where another shard takes it over while its timer is being deleted', () => {
+    const driver = armed();
+    reload(driver, { markets: ['BBB'] });
+    driver.settle(driver.takeOne(), LOST);
+    const { length } = driver.writes;
+    for (const movedAway of [['AAA'], [], ['AAA']]) {
+      reload(driver, { markets: ['BBB'], movedAway });
+      driver.live(1000);
+    }
+    expect(driver.writes.slice(length).filter(({ market }) => market === 'AAA')).toEqual([]);
+    expect(removed(driver)).toEqual([['AAA', 'kept']]);
+  });
+
   test('goes at once where no timer of it can exist', () => {
     const driver = createDriver({ markets: ['AAA', 'BBB'] });
     driver.tick();
