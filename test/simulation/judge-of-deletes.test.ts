@@ -44,6 +44,39 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
     expect(room.findings()).toHaveLength(1);
   });
 
+  it.each([
+    { failsFirst: true, says: [`5 delete on purpose: M0_USDT: ${DAEMON} deleted the timer of a dead bot`] },
+    { failsFirst: false, says: [] },
+  ])(
+    'a delete that leaves after its bot failed, and no wrong in one that was on its way ($failsFirst)',
+    ({ failsFirst, says }) => {
+      const room = createCourtroom(calm());
+      room.first().stoppingMs = 0;
+      room.beat();
+      room.decided();
+      const written = room.sent(null);
+      if (failsFirst) room.says('fail');
+      room.judge.onWrite(written);
+      if (!failsFirst) room.says('fail');
+      room.pass(300);
+      room.delete(written);
+      expect(room.findings()).toEqual(says);
+    },
+  );
+
+  it('a delete that left before its bot was heard in the stop, though a beat comes before it is carried out', () => {
+    const room = createCourtroom(calm());
+    room.beat();
+    room.decided();
+    room.pass(1000);
+    room.first().stoppingMs = 1000;
+    const written = room.sent(null);
+    room.judge.onWrite(written);
+    room.beat();
+    room.delete(written);
+    expect(room.findings()).toHaveLength(1);
+  });
+
   it('a delete that is written while a renewal is still on its way', () => {
     const room = createCourtroom(calm());
     room.beat();
@@ -59,8 +92,11 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
   it('a renewal that is carried out after the delete', () => {
     const room = createCourtroom(calm());
     room.beat();
+    room.decided();
     room.first().stoppingMs = 0;
-    room.delete();
+    const written = room.sent(null);
+    room.judge.onWrite(written);
+    room.delete(written);
     room.arm(60);
     expect(room.findings()).toEqual([
       `6 nothing after delete: M0_USDT: a renewal of ${DAEMON} was carried out after its delete`,
@@ -108,8 +144,9 @@ describe('invariants 5 to 7, deletes: a judge sees', () => {
     room.pass(writtenBeforeMs);
     room.first().stoppingMs = 10_000 + writtenBeforeMs;
     room.beat();
-    room.judge.onWrite(room.sent(null));
-    room.delete();
+    const written = room.sent(null);
+    room.judge.onWrite(written);
+    room.delete(written);
     room.pass(1000);
     room.arm(60, stray);
     room.stopped(left);

@@ -1,6 +1,14 @@
 import type { Notice } from '../../src/core/notice.ts';
 import { isQuiet, PLENTY_REQUESTS } from './conditions.ts';
-import { type Court, type Incarnation, nameOf, TOLERANCE_MS, type Truth, TTL_MS } from './court.ts';
+import {
+  type Court,
+  type Incarnation,
+  nameOf,
+  type Sent,
+  TOLERANCE_MS,
+  type Truth,
+  TTL_MS,
+} from './court.ts';
 import { REQUEST_LIFETIME_MS } from './plan.ts';
 
 const ROUNDING_MS = 1000;
@@ -99,12 +107,21 @@ interface Doings {
   readonly armed: Set<string>;
   /** Markets for which it wrote a delete while it stopped. */
   readonly tried: Set<string>;
+  /** Numbers of the deletes that it wrote while it stopped, for bots that had given evidence since, or said goodbye. */
+  readonly earned: Set<number>;
   /** Markets whose timers it said it left, once it has ended. */
   left: ReadonlySet<string> | null;
 }
 
 function nothingDone(): Doings {
-  return { deleted: new Set(), strays: new Set(), armed: new Set(), tried: new Set(), left: null };
+  return {
+    deleted: new Set(),
+    strays: new Set(),
+    armed: new Set(),
+    tried: new Set(),
+    earned: new Set(),
+    left: null,
+  };
 }
 
 /** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
@@ -144,8 +161,9 @@ export function createDeleteJudge(court: Court) {
     /** The timer is wanted again: what is armed from here on is no renewal after a delete. */
     onWanted: (market: string, by: Incarnation): boolean => doingsOf(by).deleted.delete(market),
     /** A delete's first byte leaves. */
-    onWrite(truth: Truth, by: Incarnation): void {
+    onWrite(truth: Truth, by: Incarnation, { number }: Sent): void {
       if (by.stoppingMs !== null) doingsOf(by).tried.add(truth.market);
+      if (isEarned(court, truth, by)) doingsOf(by).earned.add(number);
       judgeLate(court, truth, by, askedForUntilMs(truth, by));
       judgeWrite(court, truth, by, doingsOf(by).armed.has(truth.market));
     },
@@ -175,13 +193,13 @@ export function createDeleteJudge(court: Court) {
       }
     },
     /** The exchange carried a delete of this daemon out. */
-    onDeleted(truth: Truth, by: Incarnation): void {
+    onDeleted(truth: Truth, by: Incarnation, { number }: Sent): void {
       const { stoppingMs } = by;
       const untilMs = askedForUntilMs(truth, by);
       // One that was still on its way when the timer was wanted again, or was to be tripped, ends nothing.
       if (intents.tripsUntilMs(by, truth.market) >= nowMs()) return;
       if (stoppingMs !== null || untilMs === Number.POSITIVE_INFINITY) doingsOf(by).deleted.add(truth.market);
-      if (untilMs < nowMs()) judgeUnasked(court, truth, by);
+      if (untilMs < nowMs()) judgeUnasked(court, truth, by, doingsOf(by).earned.has(number));
     },
     /** The daemon ended and said what it leaves. */
     onStopped(incarnation: Incarnation, { left }: Extract<Notice, { kind: 'stopped' }>): void {
@@ -193,17 +211,24 @@ export function createDeleteJudge(court: Court) {
   };
 }
 
-/** A delete that neither an operator nor a goodbye asked for: only a stop with that policy may write it. */
-function judgeUnasked({ plan, evidence, blame }: Court, { market, bot }: Truth, by: Incarnation): void {
+/** May a stop write a delete now? Evidence of before the stop is not enough: the bot may have died right before it. */
+function isEarned({ evidence }: Court, { bot }: Truth, by: Incarnation): boolean {
+  if (by.stoppingMs === null) return false;
+  const heardInStop = evidence.allowedUntilMs(by, bot) >= by.stoppingMs + TTL_MS - TOLERANCE_MS;
+  return heardInStop || evidence.saidGoodbye(by, bot);
+}
+
+/**
+ * A delete that neither an operator nor a goodbye asked for: only a stop with that policy may write it. What counts is
+ * the moment of its writing: nobody can call back what is on its way when the bot fails.
+ */
+function judgeUnasked({ plan, blame }: Court, { market }: Truth, by: Incarnation, wasEarned: boolean): void {
   const { stoppingMs } = by;
   if (stoppingMs === null || plan.daemons[by.daemon]?.policy !== 'delete') {
     blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted a timer that nobody asked it to delete`);
     return;
   }
-  // Evidence of before the stop is not enough: the bot may have died right before it.
-  const heardInStop = evidence.allowedUntilMs(by, bot) >= stoppingMs + TTL_MS - TOLERANCE_MS;
-  if (heardInStop || evidence.saidGoodbye(by, bot)) return;
-  blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
+  if (!wasEarned) blame('5 delete on purpose', `${market}: ${nameOf(by)} deleted the timer of a dead bot`);
 }
 
 /** At the moment of its writing somebody must still ask for a delete; it may arrive later. */

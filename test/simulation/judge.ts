@@ -141,7 +141,7 @@ export function createJudge(world: JudgedWorld): Judge {
 function createWireListener(
   { truthOf, log, nowMs }: Court,
   judges: ReturnType<typeof appoint>,
-  record: (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void,
+  record: (truth: Truth, event: ExchangeEvent, by: Incarnation | null, arriving: Sent | null) => void,
   senderOf: (sent: Sent | null) => Incarnation | null,
 ): Pick<Judge, 'onWrite' | 'onSettled' | 'onArrival' | 'onExchange' | 'onChanged'> {
   const truthIn = (event: ExchangeEvent) =>
@@ -157,7 +157,7 @@ function createWireListener(
       if (truth === undefined) return;
       const renews = order.timeoutSeconds !== null;
       judges.strays.onWrite(truth, by, sent, decision?.purpose ?? (renews ? 'renew' : 'delete'));
-      if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by);
+      if (order.timeoutSeconds === null) judges.deletes.onWrite(truth, by, sent);
       else judges.evidence.onRenewal(by, truth, order.timeoutSeconds);
       if (renews && decision?.purpose !== 'trip') {
         judges.isolation.onRenewal(by, truth);
@@ -176,7 +176,7 @@ function createWireListener(
     },
     onExchange(event, arriving) {
       const truth = truthIn(event);
-      if (truth !== undefined) record(truth, event, senderOf(arriving));
+      if (truth !== undefined) record(truth, event, senderOf(arriving), arriving);
     },
     onChanged(event) {
       const truth = truthIn(event);
@@ -271,8 +271,8 @@ function createRecorder(
   { plan, nowMs, toTrueMs }: JudgedWorld,
   { evidence, deletes, strays, falseLapses }: Bench,
   isForeign: (by: Incarnation | null) => boolean,
-): (truth: Truth, event: ExchangeEvent, by: Incarnation | null) => void {
-  return (truth, event, by) => {
+): Parameters<typeof createWireListener>[2] {
+  return (truth, event, by, arriving) => {
     switch (event.kind) {
       case 'timer-armed':
       case 'timer-updated':
@@ -289,7 +289,7 @@ function createRecorder(
         truth.firesMs = null;
         truth.owner = null;
         if (isForeign(by)) breakTruth(truth, nowMs());
-        if (by !== null) deletes.onDeleted(truth, by);
+        if (by !== null && arriving !== null) deletes.onDeleted(truth, by, arriving);
         break;
       case 'timer-fired':
         truth.firesMs = null;
