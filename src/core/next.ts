@@ -119,11 +119,8 @@ function sparseGapMs(state: CoreState, market: MarketState): number | null {
   if (market.staleNonces > 0) return null;
   const { key } = state;
   if (key.refused !== null) return probeGapMs(market.lastWrittenMs - key.refused.sinceMs, key.accepted);
-  if (market.refusals === 0) return null;
-  return probeGapMs(
-    market.lastWrittenMs - (market.refused?.sinceMs ?? market.refusedAtMs),
-    market.stats.renewals > 0,
-  );
+  if (market.refused === null) return null;
+  return probeGapMs(market.lastWrittenMs - market.refused.sinceMs, market.stats.renewals > 0);
 }
 
 /**

@@ -371,7 +371,7 @@ function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void
   }
   for (const market of state.markets) {
     market.probes = 0;
-    if (market.cycleSinceMs === null || market.refusals > 0) continue;
+    if (market.cycleSinceMs === null || market.refused !== null) continue;
     // What is on its way, or was just given up, may never be answered.
     const newest = market.belief.writes.at(-1)?.status;
     const isUnanswered = newest === 'open' || newest === 'abandoned';
@@ -447,5 +447,5 @@ export function hearPing(state: CoreState, event: Pinged, out: Effect[]): void {
   say(out, { ...event, changed });
   if (!cameBack) return;
   if (base.outage !== null) base.outage.probedMs = Number.NEGATIVE_INFINITY;
-  for (const market of state.markets) if (market.streak > 0 && market.refusals === 0) askFor(state, market);
+  for (const market of state.markets) if (market.streak > 0 && market.refused === null) askFor(state, market);
 }

@@ -121,6 +121,17 @@ describe('a refused market', () => {
     expect(of(driver, 'AAA', 80_000).length).toBeGreaterThanOrEqual(9);
   });
 
+  test('that was refused once, long ago, is tried often once its timer has lapsed', () => {
+    const driver = createDriver();
+    driver.arm();
+    driver.wait(6000);
+    driver.settle(driver.takeOne(), NO_MARKET);
+    driver.live(90_000, 20, (write) => driver.settle(write, NOT_SENT));
+    expect(driver.notices('refused')).toEqual([]);
+    const lapsed = driver.writes.filter(({ atMs }) => atMs >= 86_000);
+    expect(lapsed.length).toBeGreaterThanOrEqual(19);
+  });
+
   test('whose timer must have fired is reported as lapsed while it is refused', () => {
     const driver = createDriver({ markets: ['AAA:60'] });
     driver.arm();

@@ -329,6 +329,8 @@ export interface MarketLog {
    * that left before the answer is among them.
    */
   later: readonly number[];
+  /** When deletes left that were never confirmed, on the same clock. */
+  deletes: readonly number[];
 }
 
 interface OnTheWay {
@@ -367,6 +369,7 @@ export function createWireLog(nowMs: () => number): WireLog {
       onTheWay: [],
       full: { untilMs: never, oldestMs: never },
       later: [],
+      deletes: [],
     };
     markets.set(market, log);
     return log;
@@ -377,9 +380,11 @@ export function createWireLog(nowMs: () => number): WireLog {
     onWrite(by, market, renews, number) {
       const log = of(by, market);
       log.onTheWay = [...log.onTheWay, { number, leftMs: nowMs() }];
+      const leftMs = by.clock.now().monoMs;
+      if (!renews) log.deletes = [...log.deletes, leftMs];
       if (!renews) return;
       log.renewedMs = nowMs();
-      log.later = [...log.later, by.clock.now().monoMs];
+      log.later = [...log.later, leftMs];
     },
     onSettled(by, market, number) {
       const log = of(by, market);
@@ -394,10 +399,15 @@ export function createWireLog(nowMs: () => number): WireLog {
       if (notice.kind === 'attempt') of(by, notice.market).triedMs = nowMs();
       // What a reload brings back after that was never armed.
       if (notice.kind === 'removed') of(by, notice.market).confirmedMs = Number.NEGATIVE_INFINITY;
-      if (notice.kind !== 'renewed') return;
+      if (notice.kind !== 'renewed' && notice.kind !== 'deleted') return;
       const log = of(by, notice.market);
-      log.confirmedMs = nowMs();
       const decidedMs = by.clock.now().monoMs - notice.durationMs - TOLERANCE_MS;
+      if (notice.kind === 'deleted') {
+        const deleted = log.deletes.findIndex((leftMs) => leftMs >= decidedMs);
+        log.deletes = log.deletes.filter((_, place) => place !== deleted);
+        return;
+      }
+      log.confirmedMs = nowMs();
       const confirmed = log.later.findIndex((leftMs) => leftMs >= decidedMs);
       log.later = confirmed < 0 ? [] : log.later.slice(confirmed + 1);
     },

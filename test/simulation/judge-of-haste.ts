@@ -1,6 +1,13 @@
 import type { Notice } from '../../src/core/notice.ts';
 import type { MarketView } from '../../src/core/view.ts';
-import { hasRoom, isQuiet, longestPeriodMs, longestStretchMs, slowMs } from './conditions.ts';
+import {
+  hasRoom,
+  isQuiet,
+  longestPeriodMs,
+  longestStretchMs,
+  PLENTY_REQUESTS,
+  slowMs,
+} from './conditions.ts';
 import {
   type Court,
   type Incarnation,
@@ -199,6 +206,17 @@ export function createProgressJudge(court: Court) {
     return sinceMs !== Number.POSITIVE_INFINITY && sinceMs > dueMs + BEHIND_MS;
   }
 
+  /**
+   * In a nonce window a delete without an answer may land behind every renewal that leaves within its lifetime: the one
+   * after that is the first that counts. With a tight budget that one leaves at the cadence, at a third of the timeout at
+   * the latest. A host that sleeps neither renews nor lets the lifetime pass: its own clock counts.
+   */
+  function mayBeDeleted(by: Incarnation, { market, longestMs }: Truth): boolean {
+    if (plan.nonce !== 'window' || plan.budgetRequests >= PLENTY_REQUESTS) return false;
+    const sinceMs = by.clock.now().monoMs - REQUEST_LIFETIME_MS - longestMs / 3 - FINDS_OUT_MS;
+    return log.of(by, market).deletes.some((leftMs) => leftMs >= sinceMs);
+  }
+
   function hasLostHalf({ market, guaranteedMs }: MarketView): boolean {
     return 2 * (guaranteedMs ?? 0) <= (truthOf(market)?.timeoutMs ?? 0);
   }
@@ -239,6 +257,7 @@ export function createProgressJudge(court: Court) {
           // In a nonce window the renewal after the lifetime of old requests is the first that counts.
           const countsMs = incarnation.startedMs + REQUEST_LIFETIME_MS + truth.longestMs / 3 + FINDS_OUT_MS;
           if (plan.nonce === 'window' && nowMs() <= countsMs) continue;
+          if (mayBeDeleted(incarnation, truth)) continue;
           blame(
             '11 progress',
             `${truth.market}: ${nameOf(incarnation)} does not believe it armed long after the last fault`,

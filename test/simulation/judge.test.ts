@@ -253,6 +253,25 @@ describe('invariant 11, progress: a judge sees', () => {
     ]);
   });
 
+  it('a market that nobody believes armed after a delete, unless that may still land on a tight budget', () => {
+    const findings = (afterMs: number, budgetRequests: number, isConfirmed = false) => {
+      const room = createCourtroom(calm({ nonce: 'window', budgetRequests }));
+      room.pass(60_000);
+      room.judge.onWrite(room.sent(null));
+      if (isConfirmed)
+        room.notice({ kind: 'deleted', market: 'M0_USDT', durationMs: 0, mayHaveFired: false });
+      room.pass(afterMs);
+      room.arm(60);
+      room.judge.onEnd();
+      return room.findings().filter((finding) => finding.includes('does not believe'));
+    };
+    // The lifetime of the delete, a third of the timeout, and 15 s.
+    expect(findings(45_000, 30)).toEqual([]);
+    expect(findings(45_500, 30)).toHaveLength(1);
+    expect(findings(45_000, 30, true)).toHaveLength(1);
+    expect(findings(45_000, 5000)).toHaveLength(1);
+  });
+
   it('a world in which no daemon runs any more', () => {
     const room = createCourtroom(calm({ daemons: [] }));
     room.arm(60);
