@@ -98,7 +98,6 @@ export function createMarket(state: CoreState, settings: MarketSettings): Market
     streak: 0,
     staleNonces: 0,
     timedOut: false,
-    probes: 0,
     refused: null,
     refusals: 0,
     refusedAtMs: Number.NEGATIVE_INFINITY,

@@ -80,7 +80,7 @@ export function dispatch(state: CoreState, out: Effect[]): void {
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
   for (const [market, base] of probes) {
     if (!send(state, market, base, true, out)) return;
-    noteProbe(state, market, base);
+    noteProbe(state, base);
   }
   const left: MarketState[] = [];
   let oldestMs: number | null = null;
@@ -360,8 +360,8 @@ function routeFor(state: CoreState, market: MarketState): BaseState | null {
 
 /**
  * Half-open probes: each address that is out is tried by one request at a time. The most urgent market that has failed
- * goes, those that were tried least first, because a market that is sick by itself must not keep the others from finding
- * out that the exchange is well. Where another address stands in, only one that is pinged well again is probed.
+ * goes, those first that were tried least since their last success: a market that was sick before must not keep the
+ * others from finding out that the exchange is well. Where another address stands in, only one that is pinged well again is probed.
  */
 function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const probes = new Map<MarketState, BaseState>();
@@ -382,8 +382,7 @@ function dueProbes(state: CoreState): ReadonlyMap<MarketState, BaseState> {
 }
 
 /** A probe that had to wait for a lane or a token has not been made yet. */
-function noteProbe(state: CoreState, market: MarketState, { outage }: BaseState): void {
-  market.probes += 1;
+function noteProbe(state: CoreState, { outage }: BaseState): void {
   if (state.key.refused !== null) {
     state.key.nextProbeMs = state.now.monoMs + gapToKeyProbeMs(state);
   } else if (outage !== null) {
@@ -400,10 +399,11 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     if (state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
     if ((market.goal !== 'guard' || market.refused !== null) && !isDue(state, market)) continue;
-    const saves = isSalvageable(state, market) ? 0 : 1e9;
+    const saves = isSalvageable(state, market) ? 0 : 1e15;
     // The answer of a slow market may come too late for the others.
-    const slow = (market.answerMs ?? 0) > lanePatienceMs(state.answerMs) ? 5e8 : 0;
-    const rank = saves + slow + market.probes * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
+    const slow = (market.answerMs ?? 0) > lanePatienceMs(state.answerMs) ? 1e14 : 0;
+    const tries = market.streak + onTheirWay(market).length;
+    const rank = saves + slow + tries * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }
   return best;

@@ -182,7 +182,6 @@ function calm(market: MarketState): void {
   market.streak = 0;
   market.timedOut = false;
   market.staleNonces = 0;
-  market.probes = 0;
   market.cycleSinceMs = null;
   market.lastProblem = null;
 }
@@ -370,7 +369,6 @@ function heardFrom(state: CoreState, { base, at }: Attempt, out: Effect[]): void
     if (attempt.base === base && attempt.at.monoMs < base.provenMs - SHORTEST_GAP_MS) giveUp(attempt, out);
   }
   for (const market of state.markets) {
-    market.probes = 0;
     if (market.cycleSinceMs === null || market.refused !== null) continue;
     // What is on its way, or was just given up, may never be answered.
     const newest = market.belief.writes.at(-1)?.status;

@@ -115,8 +115,6 @@ export interface MarketState {
   streak: number;
   staleNonces: number;
   timedOut: boolean;
-  /** Probes of an outage that it has made. */
-  probes: number;
   /** The exchange refuses this market: said after the second refusal in a row of what was good before. */
   refused: { readonly code: number; readonly detail: string; readonly sinceMs: number } | null;
   refusals: number;

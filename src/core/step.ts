@@ -168,12 +168,14 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   const firedByWallMs = wallAt(state, belief.notAfterMs);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
+  // A delete without an answer may have come first.
+  const certainty = belief.writes.some(({ purpose }) => purpose === 'delete') ? 'possible' : 'certain';
   const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
   tidy(state, market);
   if (isLapse) {
-    noteLapse(state, market, 'certain', unresolved, out);
+    noteLapse(state, market, certainty, unresolved, out);
   } else if (!mustNotFire(market) && wasArmed && market.goal !== 'delete') {
     say(out, { kind: 'fired', market: name, why: whyFired(state, market), firedByWallMs });
   }

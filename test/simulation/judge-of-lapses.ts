@@ -10,6 +10,8 @@ const ARMED_WITHIN_MS = 7000;
 export function createFalseLapseJudge(court: Court) {
   const { plan, evidence, intents, running, nowMs, blame } = court;
   const armedOnce = new Map<Incarnation, Set<string>>();
+  /** Markets whose timer somebody else has armed after it had ended: a daemon that lost it cannot know of this one. */
+  const foreign = new Set<string>();
 
   function mustHaveHeld(incarnation: Incarnation, truth: Truth): boolean {
     const { market, longestMs, bot } = truth;
@@ -29,9 +31,14 @@ export function createFalseLapseJudge(court: Court) {
       const armed = armedOnce.get(incarnation) ?? new Set();
       armedOnce.set(incarnation, armed.add(notice.market));
     },
+    /** A request armed the timer, `anew` where none was there; `by` is null where it was nobody's of ours. */
+    onArmed: ({ market }: Truth, by: Incarnation | null, anew: boolean): void => {
+      if (by !== null) foreign.delete(market);
+      else if (anew) foreign.add(market);
+    },
     /** The exchange fired the market's timer. */
     onFired: (truth: Truth): void => {
-      if (nowMs() < truth.brokenUntilMs) return;
+      if (nowMs() < truth.brokenUntilMs || foreign.has(truth.market)) return;
       for (const incarnation of running.values()) {
         if (!mustHaveHeld(incarnation, truth)) continue;
         const name = nameOf(incarnation);

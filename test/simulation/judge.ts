@@ -279,6 +279,7 @@ function createRecorder(
         if (truth.remadeMs < truth.lastFiredMs) truth.remadeMs = nowMs();
         truth.firesMs = toTrueMs(event.cancellationTime * 1000 + plan.cancellationDelayMs);
         truth.owner = by;
+        falseLapses.onArmed(truth, by, event.kind === 'timer-armed');
         if (event.timeoutSeconds * 1000 < truth.longestMs && isForeign(by)) breakTruth(truth, nowMs());
         if (by === null) break;
         deletes.onArmed(truth, by, strays.hasNoTime(truth.market, by));
