@@ -5,7 +5,7 @@ import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
 import { openNonBlocking } from './telemetry/sink.ts';
-import { isoTime } from './util/date.ts';
+import { isoTime } from './util/text.ts';
 
 process.title = 'killswitchd';
 // For whoever starts Node without --disable-sigusr1: its debugger gives the secret to every user of the host.

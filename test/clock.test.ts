@@ -3,7 +3,7 @@ import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createSystemClock } from '../src/clock.ts';
-import { isoTime } from '../src/util/date.ts';
+import { isoTime } from '../src/util/text.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -10,7 +10,7 @@ import { OPERATIONS, type Operation, type OperationName } from '../exchange/oper
 import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments, checkUnit } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { tidy } from '../util/redact.ts';
+import { tidy } from '../util/text.ts';
 import {
   CommandError,
   conclude,

@@ -21,9 +21,8 @@ import {
   type ExchangeOptions,
 } from '../simulator/simulated-exchange.ts';
 import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
-import { isLoopback } from '../util/loopback.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { listed } from '../util/redact.ts';
+import { isLoopback, listed } from '../util/text.ts';
 import { CommandError, conclude, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
 import { revealed } from './flags.ts';
 

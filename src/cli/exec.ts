@@ -6,7 +6,7 @@ import type { Daemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
 import { openShared } from '../telemetry/sink.ts';
-import { listed } from '../util/redact.ts';
+import { listed } from '../util/text.ts';
 import {
   type BotProcess,
   describeEnd,

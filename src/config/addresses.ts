@@ -1,7 +1,7 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import type { ListenAddress } from '../ports.ts';
-import { isLoopback } from '../util/loopback.ts';
 import { suggest } from '../util/nearest.ts';
+import { isLoopback } from '../util/text.ts';
 import { fillInBot } from './config.ts';
 import { describe } from './problem.ts';
 

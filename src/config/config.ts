@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CoreSettings, OrderType } from '../core/events.ts';
 import { carriedPerSecond as carriedAt, planCadence, seconds } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
-import { hashText } from '../util/hash.ts';
+import { hashText } from '../util/text.ts';
 import { DEFAULT_BOT, type FileValues } from './schema.ts';
 import type { Secret, Secrets, Shard } from './secrets.ts';
 

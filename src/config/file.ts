@@ -10,7 +10,6 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
-import { readSmallFile } from '../util/small-file.ts';
 import {
   describe,
   formatPath,
@@ -21,6 +20,7 @@ import {
   RANK,
   type Tree,
 } from './problem.ts';
+import { readSmallFile } from './secrets.ts';
 
 const MOST_BYTES = 1024 * 1024;
 /** A file may use an anchor a few times; more is a "billion laughs" bomb and not a configuration. */

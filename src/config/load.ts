@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { hideSecrets } from '../util/redact.ts';
+import { hideSecrets } from '../util/text.ts';
 import { findUrlFlaw } from './addresses.ts';
 import { type Config, marketsOf, type Settled } from './config.ts';
 import { type Flags, readEnvironment, readFlags } from './environment.ts';

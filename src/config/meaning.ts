@@ -1,7 +1,7 @@
 import { carriedPerSecond, planCadence } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
-import { isLoopback } from '../util/loopback.ts';
 import { suggest } from '../util/nearest.ts';
+import { isLoopback } from '../util/text.ts';
 import {
   type Checked,
   checkBaseUrl,

@@ -8,7 +8,7 @@ import { createExchange } from '../exchange/exchange.ts';
 import { createKeeper } from '../keeper.ts';
 import type { Cancel, Clock, Observer } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
-import { hideSecrets } from '../util/redact.ts';
+import { hideSecrets } from '../util/text.ts';
 import { VERSION } from '../version.ts';
 
 /** The secrets in force. They change while the daemon runs: files are rotated. */

@@ -1,5 +1,5 @@
 import pRetry from 'p-retry';
-import type { Redact } from '../util/redact.ts';
+import type { Redact } from '../util/text.ts';
 import type { Reply } from './classify.ts';
 import {
   ApiError,

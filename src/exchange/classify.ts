@@ -1,6 +1,6 @@
 import type { FailureReason, Outcome, ServerTimer } from '../core/events.ts';
 import type { PingOutcome } from '../ports.ts';
-import type { Redact } from '../util/redact.ts';
+import type { Redact } from '../util/text.ts';
 import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
 import type { WireHeaders, WireResult } from './wire.ts';
 

@@ -1,5 +1,5 @@
 import type { FailureReason, Outcome } from '../core/events.ts';
-import { tidy } from '../util/redact.ts';
+import { tidy } from '../util/text.ts';
 import type { Refusal } from './classify.ts';
 import type { Order, StockMarketOrderRequest } from './schemas.ts';
 

@@ -1,5 +1,5 @@
 import type { Clock, Exchange } from '../ports.ts';
-import { isLoopback } from '../util/loopback.ts';
+import { isLoopback } from '../util/text.ts';
 import { ArgumentError } from './errors.ts';
 import type { NonceMode } from './nonce.ts';
 import { startPing } from './ping.ts';

@@ -1,8 +1,7 @@
 import type { Outcome, ServerTimer } from '../core/events.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, SyncRequest } from '../ports.ts';
-import { parseHttpDate } from '../util/date.ts';
-import { type Redact, redact, tidy } from '../util/redact.ts';
+import { parseHttpDate, type Redact, redact, tidy } from '../util/text.ts';
 import { classifySync, firstHeader, type Reply, type Verdict } from './classify.ts';
 import { createNonceSource, createServerClock, type NonceMode, type NonceSource } from './nonce.ts';
 import { type Operation, syncKillSwitch } from './operations.ts';

@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { TSchema } from 'typebox';
 import { didYouMean } from '../util/nearest.ts';
-import { tidy } from '../util/redact.ts';
+import { tidy } from '../util/text.ts';
 import { type Decoder, decodeError, decodePublicError } from './classify.ts';
 import { ArgumentError, OrderMismatchError } from './errors.ts';
 import type { OperationName } from './operations.ts';

@@ -3,7 +3,7 @@ import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core
 import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS, type LogLevel } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { listed } from '../util/redact.ts';
+import { listed } from '../util/text.ts';
 import {
   ControlRefusal,
   type ControlSources,

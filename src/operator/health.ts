@@ -4,7 +4,7 @@ import {
   type MarketSnapshot,
   type Snapshot,
 } from '../core/view.ts';
-import { oneLine } from '../util/redact.ts';
+import { oneLine } from '../util/text.ts';
 
 /** One line of `?verbose`; `failed` is null where the check passed. */
 interface Check {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, ListenAddress, RecentEvent } from '../ports.ts';
-import { isLoopback } from '../util/loopback.ts';
+import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';

@@ -1,5 +1,5 @@
 import type { Cancel } from '../ports.ts';
-import { timeOfDay } from '../util/date.ts';
+import { timeOfDay } from '../util/text.ts';
 
 interface OfMarket {
   readonly account: string;

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import Type, { type Static, type TProperties } from 'typebox';
-import { hashText } from '../util/hash.ts';
+import { hashText } from '../util/text.ts';
 import { gatewayPage, jsonReply } from './answer.ts';
 import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
 import { createRandom } from './random.ts';

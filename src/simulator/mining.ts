@@ -1,4 +1,4 @@
-import { hashText } from '../util/hash.ts';
+import { hashText } from '../util/text.ts';
 import {
   type Answer,
   done,

@@ -2,8 +2,7 @@ import { type Firing, isFailedDelete, type LeftArmed, type Notice, type Suspensi
 import { TRIP_MS } from '../core/promise.ts';
 import type { Instant } from '../core/time.ts';
 import type { EventLevel } from '../ports.ts';
-import { isoTime } from '../util/date.ts';
-import { listed } from '../util/redact.ts';
+import { isoTime, listed } from '../util/text.ts';
 
 /** What the sentences need besides the notice. */
 export interface EventContext {

@@ -1,8 +1,7 @@
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
 import type { Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
-import { isoTime, timeOfDay } from '../util/date.ts';
-import { hideSecrets, listed, oneLine, REDACTED } from '../util/redact.ts';
+import { hideSecrets, isoTime, listed, oneLine, REDACTED, timeOfDay } from '../util/text.ts';
 import { describeLeft, describeNotice, type EventContext, type EventLine, levelOf } from './events.ts';
 import { createSink, openShared, openStdout, type Sink, type Write } from './sink.ts';
 

@@ -3,8 +3,7 @@ import pRetry, { AbortError } from 'p-retry';
 import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel, Observer } from '../ports.ts';
-import { isoTime } from '../util/date.ts';
-import { listed } from '../util/redact.ts';
+import { isoTime, listed } from '../util/text.ts';
 import { describeNotice, type EventContext } from './events.ts';
 import type { Log } from './log.ts';
 

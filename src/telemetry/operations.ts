@@ -1,5 +1,5 @@
 import type { Clock, Commanded, EventLevel, LogLevel } from '../ports.ts';
-import { listed } from '../util/redact.ts';
+import { listed } from '../util/text.ts';
 import { boundLists, momentText } from './events.ts';
 import type { Log, RecentEvents } from './log.ts';
 import type { Metrics } from './metrics.ts';

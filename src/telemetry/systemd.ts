@@ -1,7 +1,7 @@
 import type { LeftArmed } from '../core/notice.ts';
 import type { Summary } from '../core/view.ts';
 import type { Clock } from '../ports.ts';
-import { oneLine } from '../util/redact.ts';
+import { oneLine } from '../util/text.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
 

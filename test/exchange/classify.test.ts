@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { classifyPing, classifySync } from '../../src/exchange/classify.ts';
 import type { WireResult } from '../../src/exchange/wire.ts';
-import { redact as blot } from '../../src/util/redact.ts';
+import { redact as blot } from '../../src/util/text.ts';
 
 const ARM = { market: 'BTC_USDT', timeoutSeconds: 60 };
 const DELETE = { market: 'BTC_USDT', timeoutSeconds: null };

@@ -1,6 +1,6 @@
 import type { Transport, WireContent, WireRequest, WireResult } from '../../src/exchange/wire.ts';
 import { gatewayPage, jsonReply, type Reply } from '../../src/simulator/answer.ts';
-import { hashText } from '../../src/util/hash.ts';
+import { hashText } from '../../src/util/text.ts';
 import type { Sent } from './court.ts';
 import { FAULTS, type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 import type { SimulatedServer } from './server.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isLoopback } from '../../src/util/loopback.ts';
+import { isLoopback } from '../../src/util/text.ts';
 
 test.each(['localhost', 'LOCALHOST', '127.0.0.1', '127.8.9.10', '::1', '[::1]', '::ffff:127.0.0.1'])(
   '%s is reached by this host only',

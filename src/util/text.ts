@@ -1,3 +1,5 @@
+import { isIPv4 } from 'node:net';
+
 export const REDACTED = '[redacted]';
 /** Shorter texts would be found inside ordinary words. */
 const SHORTEST_SECRET = 8;
@@ -45,4 +47,44 @@ export function oneLine(text: string): string {
 export function listed(names: readonly string[], most = 20): string {
   const more = names.length - most;
   return `${names.slice(0, most).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** IMF-fixdate, the one form in which servers may send a date (RFC 9110 5.6.7). */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+/** Unix milliseconds of an HTTP `Date` header; null for anything else. */
+export function parseHttpDate(text: string): number | null {
+  const ms = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(ms) ? null : ms;
+}
+
+/** Unix milliseconds as `2026-11-20T14:03:22.123Z`. */
+export function isoTime(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}
+
+/** Unix milliseconds as `14:03:22Z`, in UTC as all times that the program shows. */
+export function timeOfDay(wallMs: number): string {
+  return `${isoTime(wallMs).slice(11, 19)}Z`;
+}
+
+/**
+ * Whether only programs of this host reach `host`: `localhost`, 127.0.0.0/8 or ::1, an IPv6 address with or without its
+ * brackets. No name is looked up.
+ */
+export function isLoopback(host: string): boolean {
+  const plain = host
+    .toLowerCase()
+    .replace(/^\[(.*)\]$/, '$1')
+    .replace(/^::ffff:(?=[\d.]+$)/, '');
+  return plain === 'localhost' || plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
+}
+
+/** A text as a 32-bit number (FNV-1a), for seeds and for sharing out. It must not change: shards agree by it. */
+export function hashText(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return hash >>> 0;
 }

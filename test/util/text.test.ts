@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { hideSecrets, redact } from '../../src/util/redact.ts';
+import { hideSecrets, redact } from '../../src/util/text.ts';
 
 test('no secret survives, wherever it stands and however long the text is', () => {
   const secret = fc.stringMatching(/^[A-Za-z0-9+/=]{8,40}$/);
