@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events';
 import Bottleneck from 'bottleneck';
 import type { Cancel, Clock } from '../ports.ts';
 import { NetworkError, ThrottledError } from './errors.ts';
-import type { NonceMode } from './nonce.ts';
 import { type Limit, type Operation, syncKillSwitch } from './operations.ts';
+import type { NonceMode } from './sign.ts';
 
 /** The documented limits of all operations, and the order of rising nonces. */
 export interface Limits {

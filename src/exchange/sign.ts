@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import type { Instant } from '../core/time.ts';
 
 /** Base64 (standard alphabet, padded) of exactly the bytes of the body: the value of `X-TXC-PAYLOAD`. */
 export function encodePayload(body: string): string {
@@ -11,4 +12,181 @@ export function encodePayload(body: string): string {
  */
 export function signPayload(payload: string, secret: string): string {
   return createHmac('sha512', secret).update(payload).digest('hex');
+}
+
+/**
+ * `increasing`: each nonce is greater than every one that the exchange accepted before, in the order of arrival.
+ * `window`: a nonce is milliseconds within 5 s of the exchange's clock and unique; the order does not matter.
+ */
+export type NonceMode = 'increasing' | 'window';
+
+/** The nonces of one API key. */
+export interface NonceSource {
+  next(now: Instant): string;
+  /** The exchange took the nonce: it carried the request out, or refused it for what it asked. */
+  accepted(nonce: string): void;
+  /**
+   * The exchange called the nonce stale. `serverDateMs` is the `Date` of that answer in Unix milliseconds. Returns what
+   * helps where the search for a nonce that counts has come to its end, else null.
+   */
+  refused(nonce: string, serverDateMs: number | null, now: Instant): string | null;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** How far the first, second and every further refusal in a row jumps ahead. */
+const JUMPS_MS = [1_000, 60_000, HOUR_MS, 6 * HOUR_MS, 36 * HOUR_MS, 9 * DAY_MS, 54 * DAY_MS] as const;
+/** Once a nonce was accepted the next cannot be far behind: only somebody else with the same key is ahead of it. */
+const SMALL_JUMPS = 2;
+/** After so many refusals in a row it was no acceptance: something before the exchange answered in its place. */
+const CERTAIN_REFUSALS = 6;
+/** Nonces run ahead of the exchange's clock by at most this, and by the same in every process that uses the key. */
+const FURTHEST_MS = 64 * DAY_MS;
+const TOO_FAR =
+  'a clock was more than 64 days ahead when this API key was used last, and its nonces count until then; make a new API key';
+/** The exchange takes nonces up to 5 s ahead of its clock; a second is left for the error of the estimate. */
+const WINDOW_AHEAD_MS = 4_000;
+/** The same behind it: a second for the error and the way there. */
+const WINDOW_BEHIND_MS = 4_000;
+/** Window nonces of more milliseconds than lie between the two, so that none of them shares its place with another. */
+const REMEMBERED = 16_384;
+
+/**
+ * Nonces as milliseconds of the wall clock, which never go back when that clock does. A process that was restarted
+ * after its clock had run ahead does not know the last nonce that counted: refusals in a row jump further and further
+ * ahead, so that the fourth request passes after an error of up to an hour, and the eighth after one of 64 days. The
+ * bound is counted from the exchange's clock where its answers show it: a later process reaches further than an earlier
+ * one, whatever the clock of the host did between them.
+ */
+function increasingNonces(): NonceSource {
+  let last = 0;
+  let accepted = 0;
+  let refusals = 0;
+  // A refusal of a nonce that was given out before the last jump says nothing about the jump.
+  let jumpedAt = 0;
+
+  return {
+    next(now) {
+      last = Math.max(Math.floor(now.wallMs), last + 1);
+      return String(last);
+    },
+    accepted(nonce) {
+      accepted = Math.max(accepted, Number(nonce));
+      refusals = 0;
+    },
+    refused(nonce, serverDateMs, now) {
+      // An overlapping request that was overtaken by a later nonce is refused as well, and needs no jump.
+      if (Number(nonce) <= Math.max(accepted, jumpedAt)) return null;
+      // The header shows whole seconds: the server's clock is anywhere in the second that it names.
+      const serverMs = serverDateMs === null ? 0 : serverDateMs + 1000;
+      const aheadOfUs = serverDateMs !== null && serverDateMs > last;
+      const small = accepted > 0 ? Math.min(SMALL_JUMPS - 1, refusals) : refusals;
+      const jump = accepted > 0 ? Math.max(small, refusals - CERTAIN_REFUSALS + SMALL_JUMPS) : small;
+      const jumpMs = JUMPS_MS[Math.min(jump, JUMPS_MS.length - 1)] ?? 0;
+      const timeMs = serverDateMs === null ? Math.floor(now.wallMs) : serverMs;
+      const isTheEnd = last >= timeMs + FURTHEST_MS - HOUR_MS;
+      jumpedAt = last;
+      refusals += 1;
+      if (refusals === 1 && aheadOfUs) last = serverMs;
+      else last = Math.max(last, Math.min(Math.max(last, timeMs) + jumpMs, timeMs + FURTHEST_MS));
+      return isTheEnd ? TOO_FAR : null;
+    },
+  };
+}
+
+/**
+ * Nonces by the estimate of the exchange's clock, no one twice. They increase while there are milliseconds ahead; a
+ * burst of more requests than that goes on with those behind that were never given out, and after 8,000 at one moment
+ * there are none: the exchange will then call one stale.
+ */
+function windowNonces(serverClock: ServerClock): NonceSource {
+  const given = new Float64Array(REMEMBERED);
+  const isFree = (nonce: number) => given[nonce % REMEMBERED] !== nonce;
+  let ahead = 0;
+  let behind = 0;
+  /** The last moment at which there was none left. */
+  let emptyMs = Number.NaN;
+
+  function find(serverMs: number): number {
+    if (serverMs === emptyMs) return serverMs;
+    const lastMs = serverMs + WINDOW_AHEAD_MS;
+    // Further off, the estimate itself has moved: what lies near the new one may be free.
+    const goesOn = ahead >= serverMs && ahead <= lastMs + WINDOW_AHEAD_MS;
+    for (let nonce = goesOn ? ahead + 1 : serverMs; nonce <= lastMs; nonce += 1) {
+      if (!isFree(nonce)) continue;
+      ahead = nonce;
+      return nonce;
+    }
+    if (!goesOn || ahead < lastMs) ahead = lastMs;
+    const firstMs = serverMs - WINDOW_BEHIND_MS;
+    const from = (behind > firstMs && behind < serverMs ? behind : serverMs) - 1;
+    for (let nonce = from; nonce >= firstMs; nonce -= 1) {
+      if (!isFree(nonce)) continue;
+      behind = nonce;
+      return nonce;
+    }
+    emptyMs = serverMs;
+    return serverMs;
+  }
+  return {
+    next(now) {
+      const nonce = find(Math.floor(serverClock.estimateMs(now)));
+      given[nonce % REMEMBERED] = nonce;
+      return String(nonce);
+    },
+    accepted: () => undefined,
+    refused: () => null,
+  };
+}
+
+/** One source per API key. `serverClock` is what mode `window` goes by; whoever reads answers feeds it. */
+export function createNonceSource(mode: NonceMode, serverClock: ServerClock): NonceSource {
+  return mode === 'increasing' ? increasingNonces() : windowNonces(serverClock);
+}
+
+/** How many answers are remembered: enough to narrow whole seconds to a fraction, few enough to forget drift. */
+const SAMPLES = 8;
+
+/** An answer that was longer on its way, through a suspend for example, says too little to correct what is known. */
+const LONGEST_TRIP_MS = 4000;
+
+/** An estimate of the exchange's clock. For nonces and for display, never for deciding when a timer lapses. */
+export interface ServerClock {
+  /** An answer showed the whole Unix second `second` (its `Date` header, or a timer's startTime). */
+  observe(second: number, sent: Instant, received: Instant): void;
+  /** Unix milliseconds at the exchange; the local wall clock as long as no answer has been seen. */
+  estimateMs(now: Instant): number;
+}
+
+/**
+ * Intersects what the last answers allow (Marzullo): a server that showed second `s` somewhere between sending at `a`
+ * and receiving at `b` is ahead of the local clock by something in [s - b, s + 1 - a].
+ *
+ * The local clock is the time since boot. It does not step and goes on during suspend, so setting the wall clock
+ * leaves the estimate as right as it was. Where it does become wrong (a restored virtual machine, a correction at the
+ * exchange) the next answer contradicts the older ones, and these are forgotten.
+ */
+export function createServerClock(): ServerClock {
+  let samples: { readonly lowMs: number; readonly highMs: number }[] = [];
+  let offsetMs: number | null = null;
+
+  return {
+    observe(second, sent, received) {
+      if (offsetMs !== null && received.bootMs - sent.bootMs > LONGEST_TRIP_MS) return;
+      const sample = {
+        lowMs: second * 1000 - received.bootMs,
+        highMs: second * 1000 + 1000 - sent.bootMs,
+      };
+      samples.push(sample);
+      if (samples.length > SAMPLES) samples.shift();
+      let lowMs = Math.max(...samples.map((known) => known.lowMs));
+      let highMs = Math.min(...samples.map((known) => known.highMs));
+      if (lowMs > highMs) {
+        samples = [sample];
+        ({ lowMs, highMs } = sample);
+      }
+      offsetMs = (lowMs + highMs) / 2;
+    },
+    estimateMs: (now) => (offsetMs === null ? now.wallMs : now.bootMs + offsetMs),
+  };
 }

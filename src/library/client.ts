@@ -79,7 +79,7 @@ export {
   UnauthorisedError,
   UnknownOutcomeError,
 } from '../exchange/errors.ts';
-export type { NonceMode } from '../exchange/nonce.ts';
+export type { Credentials } from '../exchange/exchange.ts';
 export type { Limit } from '../exchange/operations.ts';
 export type {
   AddressType,
@@ -102,5 +102,5 @@ export type {
   StockMarketOrderRequest,
   WithdrawPayRequest,
 } from '../exchange/schemas.ts';
-export type { Credentials } from '../exchange/session.ts';
+export type { NonceMode } from '../exchange/sign.ts';
 export type { Cancel, Clock } from '../ports.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createNonceSource, createServerClock } from '../../src/exchange/nonce.ts';
+import { createNonceSource, createServerClock } from '../../src/exchange/sign.ts';
 import { createHandClock } from './servers.ts';
 
 const WALL_MS = 1_700_000_000_000;

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { classifySync, type Verdict } from '../../src/exchange/classify.ts';
-import type { NonceMode } from '../../src/exchange/nonce.ts';
+import { type Credentials, createSession } from '../../src/exchange/exchange.ts';
 import { type KillSwitchArguments, syncKillSwitch } from '../../src/exchange/operations.ts';
-import { type Credentials, createSession } from '../../src/exchange/session.ts';
+import type { NonceMode } from '../../src/exchange/sign.ts';
 import type { Transport, WireContent, WireResult } from '../../src/exchange/wire.ts';
 import { createHandClock } from './servers.ts';
 

@@ -1,7 +1,7 @@
 import type { CoreSettings, MarketSettings } from '../../src/core/events.ts';
 import { view } from '../../src/core/view.ts';
+import { createSession, type Session, startSync } from '../../src/exchange/exchange.ts';
 import { ping } from '../../src/exchange/operations.ts';
-import { createSession, type Session, startSync } from '../../src/exchange/session.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Clock, Exchange, Observer } from '../../src/ports.ts';
 import { BUDGET_MS, GRACE_MS, type Incarnation, type Sent, type Shared, TTL_MS } from './court.ts';

@@ -124,7 +124,7 @@ export const PLANTED: readonly PlantedBug[] = [
     seed: 1,
     edits: [
       edit(
-        'src/exchange/nonce.ts',
+        'src/exchange/sign.ts',
         'last = Math.max(Math.floor(now.wallMs), last + 1);',
         'last = Math.floor(now.wallMs);',
       ),
