@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { eventually } from './processes.ts';
+import { eventually } from '../process/program.ts';
 
 const BENCH = 'main.ts';
 const SOAK = 'soak.ts';

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cores } from './machine.ts';
 import { nowMs } from './protocol.ts';
 
@@ -69,17 +68,4 @@ export async function kill({ child, ended }: Running): Promise<void> {
 export async function endAll(): Promise<void> {
   over = true;
   await Promise.all([...started].map(kill));
-}
-
-/** Asks again and again until the answer is not null. Throws after `withinMs`. */
-export async function eventually<T>(
-  what: string,
-  withinMs: number,
-  look: () => Promise<T | null> | T | null,
-): Promise<T> {
-  for (const untilMs = performance.now() + withinMs; ; await sleep(20)) {
-    const found = await look();
-    if (found !== null) return found;
-    if (performance.now() > untilMs) throw new Error(`${what}: not within ${withinMs / 1000} s`);
-  }
 }

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { table } from '../docs/markdown.ts';
 import { figures, type Report, ratioOf, SUBJECTS, spreadOf } from './book.ts';
 import { FLEET_SIZES } from './fleets.ts';
 import { drawCosts, drawSlack } from './picture.ts';
@@ -27,20 +28,12 @@ export function writeDocuments(report: Report): void {
 /** The report as Markdown. */
 export function renderReport(report: Report): string {
   return [
-    tableOf(['Command', report.command], Object.entries(report.facts)),
+    table(['Command', report.command], Object.entries(report.facts)),
     costsOf(report),
     hardshipsOf(report),
-    tableOf(['Target', 'Measured', ''], judgeTargets(report.rows)),
+    table(['Target', 'Measured', ''], judgeTargets(report.rows)),
     ...report.notRun.map((what) => `Not run: ${what}.`),
   ].join('\n\n');
-}
-
-/** A Markdown table, with columns as wide as they need to be. */
-function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((_, at) => Math.max(3, ...[head, ...rows].map((row) => row[at]?.length ?? 0)));
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`;
-  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }
 
 const COSTS = [
@@ -52,35 +45,21 @@ const COSTS = [
   ['slack', 'least slack, % of T', 1],
 ] as const;
 
+const PEERS = ['undici', 'floor', 'ccxt'] as const;
+
 function costsOf({ rows }: Report): string {
   const body = FLEET_SIZES.flatMap((markets) =>
     COSTS.map(([what, title, decimals]) => {
       const id = `${what}/${markets}`;
-      const ratio = (to: 'undici' | 'floor' | 'ccxt') =>
-        what === 'slack' ? '' : figures(ratioOf(rows, id, to), 2);
-      const of = (['daemon', 'undici', 'floor', 'ccxt'] as const).map((name) =>
+      const costs = (['daemon', ...PEERS] as const).map((name) =>
         figures(spreadOf(rows, id, name), decimals),
       );
-      return [
-        `${markets.toLocaleString('en')}: ${title}`,
-        ...of,
-        ratio('undici'),
-        ratio('floor'),
-        ratio('ccxt'),
-      ];
+      const ratios = PEERS.map((to) => (what === 'slack' ? '' : figures(ratioOf(rows, id, to), 2)));
+      return [`${markets.toLocaleString('en')}: ${title}`, ...costs, ...ratios];
     }),
   );
-  const head = [
-    'Markets',
-    'daemon',
-    'undici',
-    'floor',
-    'ccxt',
-    'daemon / undici',
-    'daemon / floor',
-    'daemon / ccxt',
-  ];
-  return tableOf(
+  const head = ['Markets', 'daemon', ...PEERS, ...PEERS.map((to) => `daemon / ${to}`)];
+  return table(
     head,
     body.filter((row) => row.slice(1).some((cell) => cell !== '')),
   );
@@ -89,16 +68,12 @@ function costsOf({ rows }: Report): string {
 function hardshipsOf({ rows }: Report): string {
   const ids = Object.keys(rows).flatMap((id) => /^slack\/(T=.*|sick)$/.exec(id)?.[1] ?? []);
   const body = ids.toSorted().flatMap((id) =>
-    SUBJECTS.map((name) => {
-      const [slack, lapses] = ['slack', 'lapses'].map((what) =>
+    SUBJECTS.flatMap((name) => {
+      const [slack = '', lapses = ''] = ['slack', 'lapses'].map((what) =>
         figures(spreadOf(rows, `${what}/${id}`, name), 1),
       );
-      return [id, name, slack ?? '', lapses ?? ''];
+      return slack === '' ? [] : [[id, name, slack, lapses]];
     }),
   );
-  const head = ['Timeout, answers after', 'Subject', 'Least slack, % of T', 'Lapses'];
-  return tableOf(
-    head,
-    body.filter(([, , slack]) => slack !== ''),
-  );
+  return table(['Timeout, answers after', 'Subject', 'Least slack, % of T', 'Lapses'], body);
 }

@@ -1,11 +1,11 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { eventually } from '../process/program.ts';
 import { type Cores, pinCores } from './machine.ts';
-import { endAll, eventually, kill, messageOf, startNode } from './processes.ts';
+import { endAll, kill, messageOf, startNode } from './processes.ts';
 import type { Ask, ExchangeOptions, Seen } from './protocol.ts';
 
 /** Everything that a run of the bench has at hand. */
@@ -117,13 +117,4 @@ async function createRig(directory: string, signal: AbortSignal): Promise<Rig> {
       return { url, ask, allArmed, end: () => kill(running) };
     },
   };
-}
-
-/** A port that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
 }

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { eventually } from '../process/program.ts';
 import { positive, writable } from './flags.ts';
 import type { ProbeAnswer } from './probe.ts';
-import { eventually, messageOf, type Running, startNode } from './processes.ts';
+import { messageOf, type Running, startNode } from './processes.ts';
 import { type Rig, withRig } from './rig.ts';
 import { type Judged, judgeFlat, LEAST_SAMPLES, type Sample } from './slope.ts';
 import { configOf, startDaemon } from './subject.ts';

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { eventually, freePort } from '../process/program.ts';
 import type { Stage } from './fleets.ts';
-import { eventually, startNode } from './processes.ts';
+import { startNode } from './processes.ts';
 import { nowMs } from './protocol.ts';
-import { freePort } from './rig.ts';
 
 /** How long the packaged program takes to say its version, and what `npm start` runs to arm its markets. */
 export async function runStarts(stage: Stage): Promise<void> {

@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'undici';
+import { freePort } from '../process/program.ts';
 import type { PeerOptions } from './peer.ts';
 import { type Running, startNode } from './processes.ts';
 import { marketNames } from './protocol.ts';
-import { freePort, type Rig } from './rig.ts';
+import type { Rig } from './rig.ts';
 
 export interface DaemonOptions {
   readonly url: string;
@@ -37,15 +38,9 @@ export async function startDaemon(rig: Rig, options: DaemonOptions) {
   writeFileSync(configFile, JSON.stringify(configOf(options, web, socketPath)));
   const { flags = [], alone = false } = options;
   const { cores, env } = rig;
-  const args = [
-    '--max-semi-space-size=4',
-    ...flags,
-    rig.bundle('dist/main.js'),
-    'run',
-    '--config',
-    configFile,
-  ];
-  const running = startNode(args, { cores, on: 'subject', logFile, env, channel: flags.length > 0 });
+  const node = ['--max-semi-space-size=4', ...flags, rig.bundle('dist/main.js')];
+  const how = { cores, on: 'subject', logFile, env, channel: flags.length > 0 } as const;
+  const running = startNode([...node, 'run', '--config', configFile], how);
   const get = async (path: string) => (await fetch(`http://${web}${path}`)).text();
   if (!alone) void running.ended.then(keepCompany(running, web, socketPath));
   return { running, configFile, get };
@@ -93,11 +88,6 @@ function keepCompany({ pid }: Running, web: string, socketPath: string): () => v
 /** A loop of a user's own. */
 export function startPeer(rig: Rig, options: Omit<PeerOptions, 'secret'>): Running {
   const { cores, secret, env } = rig;
-  const logFile = rig.file(`${options.kind}.log`);
-  return startNode([join(import.meta.dirname, 'peer.ts'), JSON.stringify({ ...options, secret })], {
-    cores,
-    on: 'subject',
-    logFile,
-    env,
-  });
+  const args = [join(import.meta.dirname, 'peer.ts'), JSON.stringify({ ...options, secret })];
+  return startNode(args, { cores, on: 'subject', logFile: rig.file(`${options.kind}.log`), env });
 }

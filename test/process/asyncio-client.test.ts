@@ -1,20 +1,9 @@
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
 import { stageFor } from './harness.ts';
-import { eventually, ROOT } from './program.ts';
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' ? (address?.port ?? 0) : 0;
-}
+import { eventually, freePort, ROOT } from './program.ts';
 
 test.for(['a unix socket', 'TCP with a token'])(
   'a bot on asyncio lives through a daemon that is late, hangs, dies and comes back, over %s',
