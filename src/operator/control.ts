@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { type IncomingHttpHeaders, type Server, STATUS_CODES } from 'node:http';
+import type { IncomingHttpHeaders, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ListenAddress } from '../ports.ts';
@@ -7,7 +7,7 @@ import { didYouMean } from '../util/nearest.ts';
 import { isLoopback } from '../util/text.ts';
 import { type ControlRoutes, createRoutes, describeMistake } from './control-routes.ts';
 import { ControlRefusal, type ControlSources, describeFound, errorBody } from './control-sources.ts';
-import { codeOf, limitConnections, listenError, urlOf } from './listen.ts';
+import { codeOf, limitConnections, listenError, SCHEMAS, urlOf } from './listen.ts';
 import { placeSocket, type SocketAccess, type SocketFile } from './socket.ts';
 
 export interface ControlOptions {
@@ -188,7 +188,7 @@ const badPath = () =>
 // A listener wakes the process whenever it looks for slow connections, also where there are none.
 const LIMITS = {
   logger: false,
-  ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, verbose: true } },
+  schemaController: SCHEMAS,
   forceCloseConnections: true,
   bodyLimit: BODY_BYTES,
   requestTimeout: RECEIVE_MS,
@@ -230,7 +230,7 @@ function endTalk(talk: Talk, socket: Socket, error: Error, { onRefused }: Contro
   const body = errorBody(reason, message);
   const headers = { ...HEADERS, 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  socket.write([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'));
+  socket.write([`HTTP/1.1 ${status} ${reason.replaceAll('_', ' ')}`, ...lines, '', body].join('\r\n'));
   socket.destroySoon();
 }
 

@@ -1,5 +1,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { Ajv } from 'ajv';
+import type { FastifyServerOptions } from 'fastify';
 import type { Clock } from '../ports.ts';
 
 type ListenerName = 'web' | 'control';
@@ -86,3 +88,19 @@ export function limitConnections(
     }
   });
 }
+
+const ajv = new Ajv({ verbose: true, validateSchema: false });
+
+/**
+ * What fastify checks requests with. Its own compilers would be loaded, and every schema compiled, before the first timer
+ * is armed; here a schema is compiled when its route is first asked for. No reply has a schema.
+ */
+const compilersFactory = {
+  buildValidator:
+    () =>
+    ({ schema }: { readonly schema: object }) =>
+    (value: unknown) =>
+      ajv.validate(schema, value) || { error: ajv.errors ?? [] },
+  buildSerializer: () => () => JSON.stringify,
+};
+export const SCHEMAS = { compilersFactory } as unknown as FastifyServerOptions['schemaController'] & object;

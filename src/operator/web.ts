@@ -6,7 +6,7 @@ import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
-import { limitConnections, listenError, urlOf } from './listen.ts';
+import { limitConnections, listenError, SCHEMAS, urlOf } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { createBreather, createSender, oneAtATime, shareWhileFresh } from './share.ts';
 import { describeStatus, renderStatus, type StatusInput } from './status.ts';
@@ -100,6 +100,7 @@ function createListener(pages: Pages, listenHost: string): FastifyInstance {
   const loopback = isLoopback(listenHost);
   const app = fastify({
     logger: false,
+    schemaController: SCHEMAS,
     forceCloseConnections: true,
     bodyLimit: 1024,
     connectionTimeout: 30_000,
