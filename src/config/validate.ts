@@ -59,10 +59,18 @@ export function validate(values: Tree, rules: Rules): Validated {
   return { values: rules.coerce ? check(left, rules).values : left, mistakes };
 }
 
-const OPTIONS = { allErrors: true, verbose: true, allowUnionTypes: true, addUsedSchema: false } as const;
-/** To check our schemas takes longer than to compile them: a test checks them instead. */
-const file = new Ajv({ ...OPTIONS, validateSchema: false });
-const environment = new Ajv({ ...OPTIONS, validateSchema: false, coerceTypes: true });
+const OPTIONS = {
+  allErrors: true,
+  verbose: true,
+  allowUnionTypes: true,
+  addUsedSchema: false,
+  // To check our schemas takes longer than to compile them: a test checks them instead.
+  validateSchema: false,
+  // What is run once need not be fast.
+  code: { optimize: false },
+} as const;
+const file = new Ajv(OPTIONS);
+const environment = new Ajv({ ...OPTIONS, coerceTypes: true });
 
 /** The values, with numbers for text where that is allowed, and what is wrong with them. */
 function check(data: Tree, { schema, coerce }: Rules): { values: Tree; violations: Violation[] } {
