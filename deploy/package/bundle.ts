@@ -29,6 +29,7 @@ const { metafile } = await build({
   sourcemap: true,
   sourcesContent: false,
   splitting: true,
+  minifyWhitespace: true,
   metafile: true,
   logLevel: 'warning',
   // Dependencies that are CommonJS call it for the modules of Node.
