@@ -1,16 +1,7 @@
-import { execFile, execFileSync, spawn } from 'node:child_process';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { eventually } from '../process/program.ts';
 
@@ -68,29 +59,32 @@ async function makeSystem(): Promise<string> {
       .map((line) => line.split(' '))
       .find(([of, component]) => of === release && component === 'main') ?? [];
   if (release === undefined) throw new Error('this is no Debian: /etc/os-release names no VERSION_CODENAME');
-  const made = join(CACHE, release);
-  if (existsSync(made)) return made;
   mkdirSync(CACHE, { recursive: true });
-  const half = mkdtempSync(join(CACHE, 'half-'));
-  try {
-    const packages = '--include=systemd,systemd-sysv,dbus';
-    await runHere('debootstrap', ['--variant=minbase', packages, release, half, ...mirror]);
-    // It becomes the root directory of other users too.
-    chmodSync(half, 0o755);
-    renameSync(half, made);
-  } finally {
-    rmSync(half, { recursive: true, force: true });
-  }
-  return made;
+  await runHere('flock', [CACHE, 'sh', '-euc', MAKE, 'sh', CACHE, release, ...mirror]);
+  return join(CACHE, release);
 }
+
+/** Whoever asks second waits and finds it made. It becomes the root directory of other users too. */
+const MAKE = `cd "$1"; shift
+test ! -e "$1" || exit 0
+half=$(mktemp -d "$PWD/half-XXXXXX")
+trap 'rm -rf "$half"' EXIT
+release=$1; shift
+debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus "$release" "$half" "$@"
+chmod 755 "$half"
+mv "$half" "$release"`;
 
 /** Boots a fresh Debian in a container. Needs root, and the Debian packages debootstrap and systemd-container. */
 export async function bootDebian(): Promise<DebianHost> {
   const folder = mkdtempSync(join(tmpdir(), 'killswitchd-host-'));
   const root = join(folder, 'root');
   await runHere('cp', ['-a', await makeSystem(), root]);
+  const machine = basename(folder);
+  const groups = groupsFor(machine);
+  const enter = groups.map((group) => `mkdir ${group}; echo $$ > ${group}/cgroup.procs; `).join('');
   const flags = ['--quiet', '--register=no', '--keep-unit', '--private-network', '--link-journal=no'];
-  const container = spawn('systemd-nspawn', [...flags, '--console=pipe', '-D', root, '--boot'], {
+  const nspawn = ['systemd-nspawn', ...flags, '--console=pipe', '-M', machine, '-D', root, '--boot'];
+  const container = spawn('sh', ['-euc', `${enter}exec "$@"`, 'sh', ...nspawn], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let console = '';
@@ -118,6 +112,8 @@ export async function bootDebian(): Promise<DebianHost> {
     await ended;
     clearTimeout(late);
     process.off('exit', kill);
+    // A control group is removed from its leaves up.
+    spawnSync('find', [...groups, '-depth', '-type', 'd', '-delete']);
     rmSync(folder, { recursive: true, force: true });
   };
   try {
@@ -144,6 +140,15 @@ export async function bootDebian(): Promise<DebianHost> {
     await end();
     throw error;
   }
+}
+
+/** Control groups below those of this process: systemd-nspawn has the same names for each container of one group. */
+function groupsFor(name: string): string[] {
+  const mounted = ['/sys/fs/cgroup/unified', '/sys/fs/cgroup'].find((place) => existsSync(place)) ?? '';
+  const own = readFileSync('/proc/self/cgroup', 'utf8');
+  return [...own.matchAll(/^\d+:(name=systemd)?:(.*)$/gm)].map(([, systemd, path = '']) =>
+    join(systemd === undefined ? mounted : '/sys/fs/cgroup/systemd', path, name),
+  );
 }
 
 /** The child that has become systemd; null before it has. */
