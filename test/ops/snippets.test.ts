@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { DOCUMENTS, isThere, read } from '../docs/documents.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
 import { stageFor } from '../process/harness.ts';
-import { ROOT } from '../process/program.ts';
+import { MAIN, ROOT } from '../process/program.ts';
 
 const run = promisify(execFile);
 
@@ -42,7 +42,7 @@ const SHORTER: readonly (readonly [RegExp, string])[] = [
   [/^npm run mutate -- .*$/gm, 'npm run mutate -- --help'],
   [/--seeds 500 /g, '--seeds 4 '],
   [/--plan FILE/g, '--plan test/simulation/plans/beats-between-short-stalls.json'],
-  [/^npm run compare.*$/gm, 'npm run compare -- --samples 2'],
+  [/^npm run compare.*$/gm, 'npm run compare -- --samples 1'],
   // The whole takes a quarter of an hour, and some of them write into the documents.
   [/^npm run bench  .*$/gm, 'npm run bench -- --quick --only starts --out result.json'],
   [/^npm run bench -- (?:--quick  |--minutes|--doc).*\n/gm, ''],
@@ -105,8 +105,13 @@ test.for(HERE.map(({ path, text }) => [`${path}: ${text.split('\n')[0]}`, text] 
   },
 );
 
-/** SIGTERM after some seconds, and the program's own exit code. */
-const PRELUDE = 'ended_by_term() { timeout --preserve-status --signal=TERM 5 "$@"; }';
+/** SIGTERM two seconds after its first line, and the program's own exit code. */
+const PRELUDE = `ended_by_term() {
+  local said; said=$(mktemp -p "$HOME")
+  "$@" > "$said" &
+  until test -s "$said"; do kill -0 $!; sleep 0.1; done
+  sleep 2; kill -TERM $!; wait $!; cat "$said"
+}`;
 
 /** A folder as the reader has it: a clone with the files that the documents speak of. */
 function folderOf(directory: string, url: string): string {
@@ -115,7 +120,7 @@ function folderOf(directory: string, url: string): string {
   for (const name of ['package.json', 'src', 'test', 'config', 'node_modules', 'tsconfig.json']) {
     symlinkSync(join(ROOT, name), join(folder, name));
   }
-  const program = `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/src/main.ts" "$@"\n`;
+  const program = `#!/bin/sh\nexec "${process.execPath}" "${MAIN}" "$@"\n`;
   writeFileSync(join(folder, 'bin/killswitchd'), program, { mode: 0o755 });
   const file = (name: string, content: string, mode = 0o600) =>
     writeFileSync(join(folder, name), content, { mode });
