@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** What measures processor time, memory or moments has a process for each file. */
-const MEASURING = ['test/process/**/*.test.ts', 'test/operator/**/*.test.ts', 'test/keeper.test.ts'];
+/** What measures memory or moments of its own process has a process for each file. */
+const MEASURING = ['test/operator/event-stream.test.ts', 'test/keeper.test.ts'];
+const OF_PROGRAM = ['test/process/**/*.test.ts', 'test/operator/**/*.test.ts'];
 
 /** Tests of processes take longest and mostly wait: they begin first, beside those that compute. */
 class WaitingFirst extends BaseSequencer {
@@ -17,8 +18,10 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 30_000,
-    // Tests of processes mostly wait: three workers keep two processors busy.
-    maxWorkers: 3,
+    // Tests of processes mostly wait: four workers keep two processors busy.
+    maxWorkers: 4,
+    // A module is loaded once per worker and not once per file, which is half of the processor time.
+    isolate: false,
     sequence: { sequencer: WaitingFirst },
     projects: [
       {
@@ -26,15 +29,19 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/ops/**', ...MEASURING],
-          // A module is loaded once per worker and not once per file, which is half of the processor time.
-          isolate: false,
+          exclude: ['test/ops/**', ...OF_PROGRAM, ...MEASURING],
         },
       },
       {
         extends: true,
-        test: { name: 'program', include: MEASURING, globalSetup: 'test/process/bundle.ts' },
+        test: {
+          name: 'program',
+          include: OF_PROGRAM,
+          exclude: MEASURING,
+          globalSetup: 'test/process/bundle.ts',
+        },
       },
+      { extends: true, test: { name: 'measuring', include: MEASURING, isolate: true } },
     ],
   },
 });

@@ -219,6 +219,14 @@ describe('the packed library', () => {
     expect(started.output()).toBe('armed: orders may go out\ngoodbye\n');
   }, 60_000);
 
+  it('runs the demo from where npm puts it, and Ctrl-C ends it', async (context) => {
+    const main = join(user, 'node_modules/killswitchd/dist/main.js');
+    const demo = startProcess(context, process.execPath, [main, 'demo']);
+    await until('orders of the bot', () => demo.output().includes('orders of the bot rest'));
+    demo.signal('SIGINT');
+    expect(await demo.ended).toEqual([130, null]);
+  }, 60_000);
+
   it('runs the example of the simulated exchange', async () => {
     const said = await run(process.execPath, ['simulator.ts'], user);
     expect(said.split('\n')).toEqual([

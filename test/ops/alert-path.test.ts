@@ -12,7 +12,7 @@ test('a daemon is killed, and somebody is paged within the time that the runbook
   timeout: 240_000,
 }, async (context) => {
   const stage = stageFor(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: [{ market: 'AAA_USDT', timeoutSeconds: 20 }],
@@ -71,7 +71,7 @@ test('a daemon is killed, and somebody is paged within the time that the runbook
 
 test('nothing of what the daemon exposes displeases promtool', async (context) => {
   const stage = stageFor(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: [{ market: 'AAA_USDT', timeoutSeconds: 5 }],

@@ -13,7 +13,7 @@ const SENT_AGAIN_MS = 15_000;
 
 async function play(context: TestContext, options: Partial<DaemonOptions> = {}, manner: Manner = 'answers') {
   const stage = stageFor(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const network = await createNetwork(context, stage.directory, exchange.url);
   await network.names(manner);
   const daemon = await stage.daemon({
@@ -159,7 +159,7 @@ test.concurrent('an exchange that moves is found, behind an address that takes c
 
 test.concurrent('a bot whose name does not resolve takes nothing from bots whose names are found by search and in the hosts file, nor from renewals', async (context) => {
   const stage = stageFor(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const network = await createNetwork(context, stage.directory, exchange.url);
   const silent = Array.from({ length: 6 }, (_, index) => `silent${index}`);
   const daemon = await stage.daemon({

@@ -21,7 +21,7 @@ const nowSeconds = () => Date.now() / 1000;
  */
 export async function playForDashboards(context: TestContext): Promise<Played> {
   const stage = stageFor(context);
-  const exchange = await stage.exchange([
+  const exchange = await stage.exchangeProcess([
     '--listen',
     '127.0.0.1:0',
     '--markets',

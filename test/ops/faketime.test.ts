@@ -18,7 +18,7 @@ function libfaketime(): string {
 
 test('the wall clock is set by hours under the running daemon, and no renewal is late', async (context) => {
   const stage = stageFor(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   await exchange.placeOrders({ market: 'AAA_USDT', type: 'spot' });
   const clockFile = join(stage.directory, 'clock');
   const setBy = (seconds: number) => writeFileSync(clockFile, `${seconds < 0 ? '' : '+'}${seconds}\n`);

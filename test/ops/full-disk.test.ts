@@ -19,7 +19,7 @@ test('a log on a full disk comes back when there is room, whole, and errors go t
     closeSync(descriptor);
     execFileSync('umount', ['-l', disk]);
   });
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),

@@ -34,7 +34,7 @@ async function play(context: TestContext) {
   writeFileSync(alive, '');
   const touching = setInterval(() => utimesSync(alive, new Date(), new Date()), 500);
   context.onTestFinished(() => clearInterval(touching));
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: [{ market: 'AAA_USDT', timeoutSeconds: 5 }],
@@ -66,7 +66,7 @@ test.concurrent('files of bots on a file system that hangs cost no other bot its
   touch();
   const touching = setInterval(touch, 500);
   context.onTestFinished(() => clearInterval(touching));
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: [...hung, 'well'].map((bot) => ({

@@ -15,7 +15,7 @@ import { recipe } from '../docs/recipes.ts';
 import { startProcess } from '../liveness/started.ts';
 import { type Stage, stageFor } from '../process/harness.ts';
 import { eventually, ROOT } from '../process/program.ts';
-import { DEMO, type ExchangeProcess } from '../process/simulated-exchange.ts';
+import { DEMO, type RunningExchange } from '../process/simulated-exchange.ts';
 
 const run = promisify(execFile);
 /** Larger than everything else that is installed here: so they are fetched for this test alone. */
@@ -24,7 +24,7 @@ const CCXT = 'ccxt@4.5.84';
 const MINUTES_MS = 60_000;
 
 /** A folder as the user of a recipe has it: configuration, key, the example bot, and the command. */
-function homeFor(stage: Stage, exchange: ExchangeProcess, control: string) {
+function homeFor(stage: Stage, exchange: RunningExchange, control: string) {
   const home = join(stage.directory, 'home');
   const config = join(home, '.config/killswitchd');
   const bin = join(home, '.local/bin');
@@ -69,7 +69,7 @@ test('the ccxt bot in Node quotes at the simulated exchange while it is armed, a
   timeout: 5 * MINUTES_MS,
 }, async (context) => {
   const { stage, control } = play(context);
-  const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--profile', 'live']);
+  const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', '--profile', 'live']);
   const folder = join(stage.directory, 'bot');
   await npmInstall(folder, CCXT);
   symlinkSync(ROOT, join(folder, 'node_modules/killswitchd'));
@@ -113,7 +113,7 @@ test('pm2 runs daemon and bot by the recipe: stopping the bot deletes the timers
   timeout: 5 * MINUTES_MS,
 }, async (context) => {
   const { stage, control } = play(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const { home, bin, key } = homeFor(stage, exchange, control);
   await npmInstall(join(stage.directory, 'pm2'), PM2);
   const [ecosystem = ''] = recipe('pm2', 'js');
@@ -164,7 +164,7 @@ test('the units of systemd --user pass systemd-analyze, and what they start guar
   timeout: 3 * MINUTES_MS,
 }, async (context) => {
   const { stage } = play(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const runtime = join(stage.directory, 'runtime');
   mkdirSync(join(runtime, 'killswitchd'), { recursive: true });
   const control = `unix:${runtime}/killswitchd/control.sock`;

@@ -73,7 +73,7 @@ test.for(HERE.map(({ path, text }) => [`${path}: ${text.split('\n')[0]}`, text] 
   },
   async ([, text], context) => {
     const stage = stageFor(context);
-    const exchange = await stage.exchange();
+    const exchange = await stage.exchangeProcess();
     const socket = join(stage.directory, 'control.sock');
     const daemon = await stage.daemon({
       exchange: exchange.url,

@@ -62,7 +62,7 @@ test('every command and flag in a unit, the operators’ command and the guide i
 
 test('the unit has room for the threads of the daemon and of a reload beside it', async (context) => {
   const stage = stageFor(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({ exchange: exchange.url, markets: ['BTC_USDT'] });
   await daemon.ready();
   const [, threads = ''] =

@@ -16,23 +16,22 @@ async function acceptNonce(url: string, aheadMs: number): Promise<void> {
 describe.concurrent('a key whose last nonce comes from a clock that was far ahead', {
   timeout: 60_000,
 }, () => {
-  for (const hours of [3, 24 * 30])
-    test(`arms its markets, ${hours} hours ahead, and so does a restart`, async (context) => {
-      const stage = stageFor(context);
-      const exchange = await stage.exchange();
-      await acceptNonce(exchange.url, hours * HOUR_MS);
-      for (let life = 0; life < 2; life += 1) {
-        const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT', 'BBB_USDT'] });
-        await daemon.ready();
-        expect(daemon.logged('attempt-failed').length).toBeLessThan(20);
-        daemon.signal('SIGTERM');
-        expect((await daemon.exit()).code).toBe(0);
-        const env = { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: DEMO.secret };
-        const check = await stage.run(['check-config', '--live', '--config', daemon.configFile], { env });
-        expect([(await check.exit()).code, check.stderr()]).toEqual([0, '']);
-      }
-      expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-    });
+  test('arms its markets, 30 days ahead, and so does a restart', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await acceptNonce(exchange.url, 30 * 24 * HOUR_MS);
+    for (let life = 0; life < 2; life += 1) {
+      const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT', 'BBB_USDT'] });
+      await daemon.ready();
+      expect(daemon.logged('attempt-failed').length).toBeLessThan(20);
+      daemon.signal('SIGTERM');
+      expect((await daemon.exit()).code).toBe(0);
+      const env = { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: DEMO.secret };
+      const check = await stage.run(['check-config', '--live', '--config', daemon.configFile], { env });
+      expect([(await check.exit()).code, check.stderr()]).toEqual([0, '']);
+    }
+    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+  });
 
   test('says what helps where it is further ahead than it looks', async (context) => {
     const stage = stageFor(context);

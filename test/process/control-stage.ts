@@ -5,7 +5,7 @@ import { type Ask, type Asked, asker, controlsOf } from './control.ts';
 import type { DaemonProcess } from './daemon.ts';
 import { type Stage, stageFor } from './harness.ts';
 import { sleep } from './program.ts';
-import { DEMO, type Events, type ExchangeProcess, longestGapMs } from './simulated-exchange.ts';
+import { DEMO, type Events, longestGapMs, type RunningExchange } from './simulated-exchange.ts';
 
 export const TOKEN = 'T7-the.token_of+this/test=9876543210';
 export const SECRET = 'S5-the.secret_of+this/test=0123456789';
@@ -19,7 +19,7 @@ const LONGEST_GAP_MS = T_SECONDS * 1000 * (1 - LEAST_SLACK);
 /** A daemon whose bot beats, with both kinds of control listener. */
 export interface Play {
   readonly stage: Stage;
-  readonly exchange: ExchangeProcess;
+  readonly exchange: RunningExchange;
   readonly daemon: DaemonProcess;
   readonly unix: string;
   readonly tcp: string;
@@ -28,7 +28,7 @@ export interface Play {
 
 export async function play(context: TestContext): Promise<Play> {
   const stage = stageFor(context);
-  const exchange = await stage.exchange(undefined, {
+  const exchange = await stage.exchangeProcess(undefined, {
     env: { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: SECRET },
   });
   const tokenFile = join(stage.directory, 'token');

@@ -1,10 +1,6 @@
-import { execFile, spawn } from 'node:child_process';
-import { cpSync, globSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { describe, expect, type TestContext, test } from 'vitest';
+import { spawn } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
 import { type Started, startProcess } from '../liveness/started.ts';
-import { stageFor } from './harness.ts';
 import { eventually, MAIN, ROOT, sleep } from './program.ts';
 
 const DEMO = [MAIN, 'demo'];
@@ -44,30 +40,6 @@ const botOf = (demo: Started) =>
 const shows = (demo: Started, text: string) =>
   eventually(text, 60_000, () => (demo.output().includes(text) ? true : null));
 
-/** The package as npm would install it: built, and in a folder of that name, where Node strips no types. */
-async function install(context: TestContext): Promise<string> {
-  const { directory } = stageFor(context);
-  const modules = join(directory, 'node_modules');
-  const home = join(modules, 'killswitchd');
-  mkdirSync(home, { recursive: true });
-  const { dependencies, files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-    dependencies: Record<string, string>;
-    files: string[];
-  };
-  for (const name of Object.keys(dependencies)) {
-    symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
-  }
-  for (const name of globSync(['package.json', ...files.filter((file) => file !== 'dist')], { cwd: ROOT })) {
-    cpSync(join(ROOT, name), join(home, name), { recursive: true });
-  }
-  const compiler = join(ROOT, 'node_modules', '.bin', 'tsc');
-  await promisify(execFile)(compiler, ['-p', 'tsconfig.build.json', '--outDir', join(home, 'dist')], {
-    cwd: ROOT,
-    env: { PATH: [join(ROOT, 'node_modules', '.bin'), process.env['PATH']].join(':') },
-  });
-  return join(home, 'dist', 'main.js');
-}
-
 describe.concurrent('demo', { timeout: 120_000 }, () => {
   test('tells the whole story in order in less than 90 s, without a terminal, and keeps its promise', async (context) => {
     const startedMs = performance.now();
@@ -91,15 +63,6 @@ describe.concurrent('demo', { timeout: 120_000 }, () => {
     expect(new Set(hosts)).toEqual(new Set(['127.0.0.1']));
     expect(told).not.toContain('\u001b');
     expect(told).not.toContain('XRP_USDT');
-    expect(isRunning(pid)).toBe(false);
-  });
-
-  test('runs from an installed package, and Ctrl-C ends it and its bot', async (context) => {
-    const demo = startProcess(context, process.execPath, [await install(context), 'demo']);
-    const pid = await botOf(demo);
-    await shows(demo, 'orders of the bot rest');
-    demo.signal('SIGINT');
-    expect(await demo.ended).toEqual([130, null]);
     expect(isRunning(pid)).toBe(false);
   });
 

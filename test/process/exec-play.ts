@@ -3,7 +3,7 @@ import type { BotLine } from './bot.ts';
 import type { DaemonProcess } from './daemon.ts';
 import { type Stage, stageFor } from './harness.ts';
 import { eventually, type Program, said } from './program.ts';
-import { type ExchangeProcess, ofKind } from './simulated-exchange.ts';
+import { ofKind, type RunningExchange } from './simulated-exchange.ts';
 
 export const BOT = [process.execPath, 'test/process/bot.ts', 'quietly'];
 export const MARKET = 'AAA_USDT';
@@ -13,7 +13,7 @@ export const PROCESS = { mode: 'process', ttlSeconds: 2 };
 
 export interface Play {
   readonly stage: Stage;
-  readonly exchange: ExchangeProcess;
+  readonly exchange: RunningExchange;
   readonly daemon: DaemonProcess;
 }
 

@@ -2,9 +2,21 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'vitest';
+import { createSystemClock } from '../../src/clock.ts';
+import { startSimulatedServer } from '../../src/simulator/server.ts';
+import { DEMO_KEY } from '../../src/simulator/simulated-exchange.ts';
 import { type DaemonOptions, type DaemonProcess, runDaemon } from './daemon.ts';
 import { type Program, type RunOptions, runProgram, startInTurn } from './program.ts';
-import { connectTo, type ExchangeProcess } from './simulated-exchange.ts';
+import { connectTo, DEMO, exchangeAt, type RunningExchange } from './simulated-exchange.ts';
+
+export interface ExchangeOptions {
+  /** `host:port`; any free port unless given. */
+  readonly listen?: string;
+  /** Of the demo key. */
+  readonly secret?: string;
+  /** Those that it knows; any unless given. */
+  readonly markets?: readonly string[];
+}
 
 /** What one test starts; it all ends with the test. */
 export interface Stage {
@@ -12,8 +24,10 @@ export interface Stage {
   readonly directory: string;
   /** Runs any command of the program. */
   readonly run: (args: readonly string[], options?: RunOptions) => Promise<Program>;
-  /** Starts a simulated exchange with no orders in its books, and waits for it. */
-  readonly exchange: (args?: readonly string[], options?: RunOptions) => Promise<ExchangeProcess>;
+  /** Opens a simulated exchange with no orders in its books, in the process of the test: a start is half a second. */
+  readonly exchange: (options?: ExchangeOptions) => Promise<RunningExchange>;
+  /** Starts one as a process, for a test that keeps its own one busy or needs a flag of the command. */
+  readonly exchangeProcess: (args?: readonly string[], options?: RunOptions) => Promise<RunningExchange>;
   /** Starts the daemon and does not wait for more than its process. */
   readonly daemon: (options: DaemonOptions) => Promise<DaemonProcess>;
 }
@@ -22,6 +36,7 @@ export interface Stage {
 export function stageFor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Stage {
   const directory = mkdtempSync(join(tmpdir(), 'killswitchd-'));
   const started: Program[] = [];
+  const opened: RunningExchange[] = [];
   const start = async <P extends Program>(begin: () => P): Promise<P> => {
     const program = await startInTurn(begin);
     started.push(program);
@@ -30,12 +45,24 @@ export function stageFor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>
   onTestFinished(async () => {
     for (const program of started) program.signal('SIGKILL');
     await Promise.all(started.map((program) => program.exit()));
+    await Promise.all(opened.map((exchange) => exchange.end()));
     rmSync(directory, { recursive: true, force: true });
   });
   return {
     directory,
     run: (args, options) => start(() => runProgram(args, options)),
-    exchange: async (args = ['--listen', '127.0.0.1:0'], options = {}) =>
+    async exchange({ listen = '127.0.0.1:0', secret = DEMO.secret, markets } = {}) {
+      const { hostname: host, port } = new URL(`http://${listen}`);
+      const server = await startSimulatedServer({
+        clock: createSystemClock(),
+        listen: { host, port: Number(port) },
+        exchange: { ...(markets && { markets }), keys: [{ ...DEMO_KEY, secret }] },
+      });
+      const exchange = exchangeAt(server.url, () => server.close());
+      opened.push(exchange);
+      return exchange;
+    },
+    exchangeProcess: async (args = ['--listen', '127.0.0.1:0'], options = {}) =>
       connectTo(await start(() => runProgram(['exchange', '--orders', 'none', ...args], options))),
     daemon: (options) => start(() => runDaemon(mkdtempSync(join(directory, 'daemon-')), options)),
   };

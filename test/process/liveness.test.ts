@@ -5,7 +5,7 @@ import type { BotLine } from './bot.ts';
 import type { DaemonProcess, LogLine } from './daemon.ts';
 import { type Stage, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
-import { type ExchangeProcess, longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+import { longestGapMs, ofKind, type RunningExchange, renewalsOf } from './simulated-exchange.ts';
 
 const T_SECONDS = 5;
 /** Long enough for a bot to be starved by others for a while. */
@@ -34,13 +34,13 @@ interface Guarded {
 }
 
 interface Scene {
-  readonly exchange: ExchangeProcess;
+  readonly exchange: RunningExchange;
   readonly guarded: readonly Guarded[];
   /** Unix milliseconds, before the signals were sent. */
   readonly struckAtMs: number;
 }
 
-async function openExchange(stage: Stage): Promise<ExchangeProcess> {
+async function openExchange(stage: Stage): Promise<RunningExchange> {
   const exchange = await stage.exchange();
   await exchange.placeOrders(...ALL.map((fate) => ({ market: marketOf(fate), type: 'spot' as const })));
   return exchange;
@@ -49,7 +49,7 @@ async function openExchange(stage: Stage): Promise<ExchangeProcess> {
 /** One daemon for all bots, each with a market of its own. `nameOf`: what the configuration calls a bot. */
 function daemonFor(
   stage: Stage,
-  exchange: ExchangeProcess,
+  exchange: RunningExchange,
   config: object,
   nameOf: (fate: Fate) => string = String,
 ): Promise<DaemonProcess> {
@@ -73,7 +73,7 @@ const started = (output: () => string) =>
   });
 
 /** Lets every bot live for a while, and then strikes all of them at once. */
-async function strike(exchange: ExchangeProcess, guarded: readonly Guarded[]): Promise<Scene> {
+async function strike(exchange: RunningExchange, guarded: readonly Guarded[]): Promise<Scene> {
   for (const daemon of new Set(guarded.map((one) => one.daemon))) {
     const bots = guarded.filter((one) => one.daemon === daemon).length;
     await eventually('signs of life', 20_000, () => (daemon.logged('bot-alive').length < bots ? null : true));

@@ -19,16 +19,14 @@ function runAs(version: string, args: readonly string[]) {
 
 test.each([
   ['20.20.2', ['version']],
-  ['22.22.0', ['run']],
   ['24.11.1', ['exec', '--', 'true']],
   ['23.0.0', ['--help']],
-  ['4.9.1', ['no-such-command']],
 ])('Node %s is too old for %j: one sentence, and 78', (version, args) => {
   const stderr = `killswitchd needs Node 24.12 or later, and this is Node ${version}.\n`;
   expect(runAs(version, args)).toEqual({ status: 78, stdout: '', stderr });
 });
 
-test.each(['24.12.0', '25.0.0', '26.1.0'])('Node %s will do', (version) => {
+test.each(['24.12.0', '25.0.0'])('Node %s will do', (version) => {
   expect(runAs(version, ['version'])).toMatchObject({ status: 0, stderr: '' });
 });
 

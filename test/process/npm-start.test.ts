@@ -45,9 +45,8 @@ function computedMs({ pid }: Program): number {
  */
 async function start() {
   const program = npmStart();
-  const exchange = exchangeAt(
-    await addressIn(program, /embedded simulated exchange (http:\S+?)\.?\s/),
-    program,
+  const exchange = exchangeAt(await addressIn(program, /embedded simulated exchange (http:\S+?)\.?\s/), () =>
+    program.exit(),
   );
   const armed = await eventually('three armed timers', 20_000, async () => {
     const found = ofKind(await exchange.events(), 'timer-armed');

@@ -65,7 +65,7 @@ test('the bounds and the budget of a stop are said for the answers that are meas
   // What is promised is what is done: no market waits longer for its renewal than the period that the bound holds for.
   const [first] = await marketsOf(daemon);
   const fromMs = await exchange.nowMs();
-  await new Promise((resolve) => setTimeout(resolve, 15_000));
+  await new Promise((resolve) => setTimeout(resolve, 7_000));
   const gap = longestGapMs(await exchange.events(), 'M0_USDT', fromMs, await exchange.nowMs());
   expect(gap).toBeLessThan((first?.renewEverySeconds ?? 0) * 1000 * 1.3);
 });

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
@@ -6,7 +5,7 @@ import { asker, controlsOf } from './control.ts';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { linesOf, reloadBySignal, writeConfig } from './reloading.ts';
-import { DEMO, ofKind } from './simulated-exchange.ts';
+import { ofKind } from './simulated-exchange.ts';
 
 type Content = Readonly<Record<string, unknown>>;
 
@@ -32,17 +31,14 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
   test('takes a key over that was replaced in its file, before the exchange refuses the old one', async (context) => {
     const { stage, exchange, daemon, ask } = await play(context);
     const next = 'the-secret-after-the-rotation';
-    exchange.program.signal('SIGKILL');
-    await exchange.program.exit();
+    await exchange.end();
     writeFileSync(daemon.secretFile, `${next}\n`);
     const reply = await ask('/v1/reload');
     expect(reply).toMatchObject({
       status: 200,
       body: { result: 'applied', added: [], removed: [], changed: [] },
     });
-    const changed = await stage.exchange(['--listen', new URL(exchange.url).host], {
-      env: { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: next },
-    });
+    const changed = await stage.exchange({ listen: new URL(exchange.url).host, secret: next });
     await eventually('both markets armed', 20_000, async () =>
       ofKind(await changed.events(), 'timer-armed').length < 2 ? null : true,
     );
@@ -92,47 +88,6 @@ describe.concurrent('a reload', { timeout: 60_000 }, () => {
     expect(await tried()).toEqual([200, 401]);
     expect((await ask('/v1/reload')).body).toMatchObject({ result: 'applied' });
     expect(await tried()).toEqual([401, 200]);
-  });
-
-  test('that would change what cannot change names every such key with both values, and changes nothing else', async (context) => {
-    const { exchange, daemon, content, socket, ask } = await play(context);
-    const wanted = {
-      ...content,
-      exchange: {
-        baseUrls: [exchange.url, 'http://127.0.0.1:1'],
-        sameAccount: true,
-        nonce: 'window',
-        budgetShare: 0.25,
-      },
-      markets: ['AAA_USDT', { market: 'BBB_USDT', timeoutSeconds: 30 }, 'CCC_USDT'],
-      liveness: { mode: 'beat' },
-      web: { listen: ['127.0.0.1:1'] },
-      control: { listen: [`${socket}2`] },
-      log: { format: 'text', level: 'debug' },
-    };
-    writeConfig(daemon, JSON.stringify(wanted));
-    const reply = await ask('/v1/reload');
-    expect([reply.status, reply.code]).toEqual([422, 'config_rejected']);
-    expect(PROBLEMS(reply.body)).toEqual([
-      `exchange.baseUrls: runs with ${exchange.url}, found ${exchange.url}, http://127.0.0.1:1; restart to change it`,
-      'exchange.sameAccount: runs with false, found true; restart to change it',
-      'exchange.nonce: runs with increasing, found window; restart to change it',
-      'exchange.budgetShare: runs with 0.5, found 0.25; restart to change it',
-      'liveness.mode: runs with none, found beat; restart to change it',
-      'web.listen: runs with 127.0.0.1:0, found 127.0.0.1:1; restart to change it',
-      `control.listen: runs with ${socket}, found ${socket}2; restart to change it`,
-      'log.format: runs with auto, found text; restart to change it',
-    ]);
-    const status = (await ask('/v1/log-level', { body: {} })).body;
-    expect(status).toMatchObject({ level: 'info' });
-    await sleep(1100);
-    const { markets } = JSON.parse((await daemon.get('/api/v1/status')).body) as { markets: Content[] };
-    expect(markets.map(({ market, timeoutSeconds }) => [market, timeoutSeconds])).toEqual([
-      ['AAA_USDT', 60],
-      ['BBB_USDT', 60],
-    ]);
-    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(0);
-    expect(daemon.logged('reload-rejected')).toMatchObject([{ level: 'error' }]);
   });
 
   test('that waits for an exchange which does not answer holds up no other', async (context) => {
@@ -264,31 +219,23 @@ describe.concurrent('a file that is looked at every second', { timeout: 60_000 }
     expect(ofKind(await exchange.events(), 'timer-deleted')).toEqual([]);
   });
 
-  test.for<readonly [string, (path: string) => void]>([
-    ['a pipe', (path: string) => void execFileSync('mkfifo', [path])],
-    ['a device without an end', (path: string) => symlinkSync('/dev/zero', path)],
-  ])(
-    'may become %s: that is said, everything goes on, and a stop is not held up',
-    async ([_what, make], context) => {
-      const { exchange, daemon, ask } = await play(context, {
-        reload: { pollSeconds: 1 },
-      });
-      rmSync(daemon.configFile);
-      make(daemon.configFile);
-      const [told] = await eventually('the rejection', 10_000, () => {
-        const lines = daemon.logged('reload-rejected');
-        return lines.length > 0 ? lines : null;
-      });
-      expect(told?.msg).toContain('the configuration file is not a regular file');
-      expect(PROBLEMS((await ask('/v1/reload')).body)).toEqual([
-        expect.stringContaining('the configuration file is not a regular file'),
-      ]);
-      expect(await daemon.metric('process_resident_memory_bytes')).toBeLessThan(400 * 2 ** 20);
-      daemon.signal('SIGTERM');
-      expect((await daemon.exit(10_000)).code).toBe(0);
-      expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
-    },
-  );
+  test('may become a device without an end: that is said, everything goes on, and a stop is not held up', async (context) => {
+    const { exchange, daemon, ask } = await play(context, { reload: { pollSeconds: 1 } });
+    rmSync(daemon.configFile);
+    symlinkSync('/dev/zero', daemon.configFile);
+    const [told] = await eventually('the rejection', 10_000, () => {
+      const lines = daemon.logged('reload-rejected');
+      return lines.length > 0 ? lines : null;
+    });
+    expect(told?.msg).toContain('the configuration file is not a regular file');
+    expect(PROBLEMS((await ask('/v1/reload')).body)).toEqual([
+      expect.stringContaining('the configuration file is not a regular file'),
+    ]);
+    expect(await daemon.metric('process_resident_memory_bytes')).toBeLessThan(400 * 2 ** 20);
+    daemon.signal('SIGTERM');
+    expect((await daemon.exit(10_000)).code).toBe(0);
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
+  });
 });
 
 describe.concurrent('a reload that would take most markets out', { timeout: 60_000 }, () => {

@@ -8,7 +8,7 @@ const MARKETS = Array.from({ length: 20 }, (_, index) => `M${index}_USDT`);
 const READERS = 200;
 /** Together fewer than the connections that the daemon takes. */
 const SILENT = 40;
-const WATCH_MS = 5000;
+const WATCH_MS = 3000;
 
 /** Asks for a page and never reads the answer. */
 function neverRead(port: number, path: string): Socket {
@@ -23,7 +23,7 @@ test('200 readers of metrics and status page at a time, and 40 that never read, 
   timeout: 60_000,
 }, async (context) => {
   const stage = stageFor(context);
-  const exchange = await stage.exchange();
+  const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: MARKETS.map((market) => ({ market, timeoutSeconds: 10 })),

@@ -6,7 +6,6 @@ import { describe, expect, test } from 'vitest';
 import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
-import { DEMO } from './simulated-exchange.ts';
 
 const SECRET = 'W4-the.secret_of+this/test=0123456789';
 
@@ -32,9 +31,7 @@ const formsOf = (text: string) => [
 describe.concurrent('nothing shows', { timeout: 60_000 }, () => {
   test('the API secret, in a run with failures of every kind', async (context) => {
     const stage = stageFor(context);
-    const exchange = await stage.exchange(undefined, {
-      env: { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: SECRET },
-    });
+    const exchange = await stage.exchange({ secret: SECRET });
     const daemon = await stage.daemon({
       exchange: exchange.url,
       markets: ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'].map((market) => ({ market, timeoutSeconds: 5 })),

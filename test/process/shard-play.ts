@@ -62,7 +62,7 @@ export async function stageFleet(context: TestContext, options: FleetOptions) {
   const keyFile = join(stage.directory, 'keys.json');
   writeFileSync(keyFile, JSON.stringify([0, 1, 2, 3].map(keyOf)));
   const flags = ['--keys', keyFile, '--event-log', eventLog];
-  const exchange = await stage.exchange(['--listen', '127.0.0.1:0', ...flags]);
+  const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', ...flags]);
   const names = Array.from({ length: markets }, (_, index) => marketAt(index));
   const configOf = (index: number, count: number) => ({
     exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare },

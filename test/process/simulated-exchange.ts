@@ -11,10 +11,11 @@ export type EventKind = ExchangeEvent['kind'];
 type Holding<E, K> = E extends { readonly kind: infer Own } ? (K extends Own ? E : never) : never;
 export type EventOf<K extends EventKind> = Holding<ExchangeEvent, K>;
 
-/** A simulated exchange in a process of its own. */
-export interface ExchangeProcess {
+/** A simulated exchange that runs. */
+export interface RunningExchange {
   readonly url: string;
-  readonly program: Program;
+  /** Kills it: its connections break, and nobody listens any more. */
+  readonly end: () => Promise<unknown>;
   /** Everything that happened so far, oldest first. */
   readonly events: () => Promise<Events>;
   /** The exchange's clock, Unix milliseconds. */
@@ -57,22 +58,33 @@ async function armAs(url: string, market: string, timeoutSeconds: number): Promi
 }
 
 /** Reads the address off the first line of an exchange that was just started. */
-export async function connectTo(program: Program): Promise<ExchangeProcess> {
+export async function connectTo(program: Program): Promise<RunningExchange> {
   const url = await eventually('the address of the exchange', 15_000, () => {
     if (program.hasExited()) throw new Error(`the exchange ended:\n${said(program)}`);
     const [line, rest] = program.stdout().split('\n', 2);
     return line === undefined || rest === undefined ? null : line;
   });
-  return exchangeAt(url, program);
+  return exchangeAt(url, () => {
+    program.signal('SIGKILL');
+    return program.exit();
+  });
 }
 
-/** The control endpoints of an exchange; `program` is the process that it runs in. */
-export function exchangeAt(url: string, program: Program): ExchangeProcess {
-  const events = async () => (await ask(`${url}/simulator/events`)) as Events;
+/** The control endpoints of an exchange; `end` kills it. */
+export function exchangeAt(url: string, end: RunningExchange['end']): RunningExchange {
+  let known: Events = [];
+  /** What is known already is not asked for again; `waitMs`: waits so long for something new. */
+  const events = async (waitMs = 0): Promise<Events> => {
+    const seq = known.at(-1)?.seq ?? 0;
+    const later = (await ask(`${url}/simulator/events?since=${seq}&wait=${waitMs}`)) as Events;
+    const last = known.at(-1)?.seq ?? 0;
+    known = [...known, ...later.filter((event) => event.seq > last)];
+    return known;
+  };
   return {
     url,
-    program,
-    events,
+    end,
+    events: () => events(),
     nowMs: async () => ((await ask(`${url}/simulator/state`)) as { nowMs: number }).nowMs,
     async placeOrders(...orders) {
       await ask(`${url}/simulator/orders`, json(orders.map((order) => ({ ...order, side: 'sell' }))));
@@ -84,12 +96,12 @@ export function exchangeAt(url: string, program: Program): ExchangeProcess {
       await ask(`${url}/simulator/faults`, { method: 'DELETE' });
     },
     async nextEvent() {
-      const last = (await events()).at(-1)?.seq ?? 0;
-      await ask(`${url}/simulator/events?since=${last}&wait=5000`);
+      await events();
+      await events(5000);
     },
     arm: (market, timeoutSeconds) => armAs(url, market, timeoutSeconds),
     event: (kind, withinMs, fits = () => true) =>
-      eventually(`event ${kind}`, withinMs, async () => ofKind(await events(), kind).find(fits) ?? null),
+      eventually(`event ${kind}`, withinMs, async () => ofKind(await events(200), kind).find(fits) ?? null),
   };
 }
 

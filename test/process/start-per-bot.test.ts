@@ -13,7 +13,7 @@ const MARKETS = [
 /** A daemon whose bots have not come yet; the exchange knows no market of the bot `taker`. */
 async function play(context: TestContext) {
   const stage = stageFor(context);
-  const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--markets', 'AAA_USDT,BBB_USDT']);
+  const exchange = await stage.exchange({ markets: ['AAA_USDT', 'BBB_USDT'] });
   const socket = join(stage.directory, 'control.sock');
   const config = { liveness: { mode: 'beat' }, control: { listen: [`unix:${socket}`] } };
   const daemon = await stage.daemon({ exchange: exchange.url, markets: MARKETS, config });

@@ -12,8 +12,7 @@ describe.concurrent('no renewal moves', { timeout: 60_000 }, () => {
     const hanging = 'CCC_USDT';
     const unknown = 'DDD_USDT';
     const stage = stageFor(context);
-    const known = [...well, hanging].join(',');
-    const exchange = await stage.exchange(['--listen', '127.0.0.1:0', '--markets', known]);
+    const exchange = await stage.exchange({ markets: [...well, hanging] });
     const daemon = await stage.daemon({
       exchange: exchange.url,
       markets: [...well, hanging, unknown].map((market) => ({ market, timeoutSeconds: 10 })),
@@ -51,7 +50,7 @@ describe.concurrent('no renewal moves', { timeout: 60_000 }, () => {
   test('because the wall clock steps back and forward by an hour, with either kind of nonce', async (context) => {
     const hourMs = 3_600_000;
     const stage = stageFor(context);
-    const exchange = await stage.exchange();
+    const exchange = await stage.exchangeProcess();
     const start = async (nonce: 'increasing' | 'window') => {
       const markets = ['AAA', 'BBB', 'CCC', 'DDD', 'EEE', 'FFF'].map(
         (base) => `${base}_${nonce.toUpperCase()}`,

@@ -4,13 +4,13 @@ import { startProcess } from '../liveness/started.ts';
 import type { DaemonProcess } from './daemon.ts';
 import { type Stage, stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
-import { type ExchangeProcess, ofKind } from './simulated-exchange.ts';
+import { ofKind, type RunningExchange } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 const TTL_SECONDS = 15;
 
 interface Guarded {
-  readonly exchange: ExchangeProcess;
+  readonly exchange: RunningExchange;
   readonly daemon: DaemonProcess;
   readonly bot: { readonly signal: (signal: NodeJS.Signals) => void };
 }
@@ -41,7 +41,7 @@ async function guarded(context: TestContext, stage: Stage, mode: 'beat' | 'file'
   return { exchange, daemon, bot };
 }
 
-const deletedIn = async (exchange: ExchangeProcess) =>
+const deletedIn = async (exchange: RunningExchange) =>
   ofKind(await exchange.events(), 'timer-deleted')
     .map(({ market }) => market)
     .toSorted();

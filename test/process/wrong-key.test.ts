@@ -71,17 +71,14 @@ describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () =
 
   test('because it was changed is read again from its file, and everything is armed without a restart', async (context) => {
     const stage = stageFor(context);
-    const listen = ['--listen', await keptAddress(context)];
-    const exchange = await stage.exchange(listen);
+    const listen = await keptAddress(context);
+    const exchange = await stage.exchange({ listen });
     const markets = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
     const daemon = await stage.daemon({ exchange: exchange.url, markets });
     await daemon.ready();
     writeFileSync(daemon.secretFile, 'the-next-secret\n');
-    exchange.program.signal('SIGKILL');
-    await exchange.program.exit();
-    const changed = await stage.exchange(listen, {
-      env: { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: 'the-next-secret' },
-    });
+    await exchange.end();
+    const changed = await stage.exchange({ listen, secret: 'the-next-secret' });
     await eventually('every market armed again', 20_000, async () =>
       ofKind(await changed.events(), 'timer-armed').length < markets.length ? null : true,
     );

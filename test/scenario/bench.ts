@@ -24,7 +24,9 @@ export type Fate =
   | { readonly kind: 'lost'; readonly applied?: boolean }
   | { readonly kind: 'fails'; readonly outcome: Outcome; readonly applied?: boolean }
   /** Arrives, and is carried out, this much later. */
-  | { readonly kind: 'slow'; readonly byMs: number };
+  | { readonly kind: 'slow'; readonly byMs: number }
+  /** Is carried out at once and answered this much later. */
+  | { readonly kind: 'late'; readonly byMs: number };
 export type Rule = (write: Write) => Fate | null;
 
 export interface BenchOptions extends SettingsOptions {
@@ -93,9 +95,10 @@ export function createBench(options: BenchOptions = {}) {
         if (applied === true) later(roundTripMs / 2, arrive);
         later(roundTripMs, () => settle(outcome));
       } else {
-        later(roundTripMs / 2 + (fate?.byMs ?? 0), () => {
+        const { kind, byMs } = fate ?? { kind: 'slow', byMs: 0 };
+        later(roundTripMs / 2 + (kind === 'slow' ? byMs : 0), () => {
           const outcome = arrive();
-          later(roundTripMs / 2, () => settle(outcome));
+          later(roundTripMs / 2 + (kind === 'late' ? byMs : 0), () => settle(outcome));
         });
       }
     }

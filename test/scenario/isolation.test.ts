@@ -6,6 +6,8 @@ import { type Bench, createBench, type Fate } from './bench.ts';
 const HOUR_MS = 3_600_000;
 const NO_MARKET: Outcome = { kind: 'refused', code: 31, detail: 'Market is not available.' };
 const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
+const STALE: Outcome = { kind: 'nonce', detail: 'stale' };
+const FORBIDDEN: Outcome = { kind: 'unauthorised', status: 403, detail: 'forbidden' };
 const markets = ['SICK:10', 'AAA:10', 'BBB:10', 'CCC:10', 'DDD:10'];
 const well = ['AAA', 'BBB', 'CCC', 'DDD'];
 /** Longest that a request waits for the answer to the one before it, and a wake-up or two. */
@@ -41,6 +43,41 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
         expect(bench.book.firedOf(market)).toEqual([]);
       }
       expect(bench.noticesOf('outage-began')).toEqual([]);
+    },
+  );
+
+  const WORDS = [
+    ['that are never answered', [{ kind: 'lost' }]],
+    ['that answer after 1 s', [{ kind: 'late', byMs: 1000 }]],
+    ['whose nonces are called stale', [{ kind: 'fails', outcome: STALE }]],
+    ['for which the key is refused', [{ kind: 'fails', outcome: FORBIDDEN }]],
+    ['that fail in many ways', [{ kind: 'lost', applied: true }, ...fates.map(([, fate]) => fate)]],
+  ] as const satisfies readonly (readonly [string, readonly Fate[]])[];
+  test.each(WORDS)('fifteen sick markets %s leave a healthy timer of 5 s its cadence', (_what, troubles) => {
+    const sick = Array.from({ length: 15 }, (_, index) => `SICK${index}`);
+    const bench = createBench({ markets: [...sick.map((name) => `${name}:5`), 'WELL:5'], nonce });
+    bench.start(15_000);
+    for (const [index, name] of sick.entries())
+      bench.strike(troubles[index % troubles.length] ?? troubles[0], HOUR_MS, name);
+    bench.run(60_000);
+    expect(Math.max(...gapsOf(bench, 'WELL', 14_000))).toBeLessThanOrEqual(2500);
+    expect(bench.book.firedOf('WELL')).toEqual([]);
+  });
+
+  test.each(['slow', 'late'] as const)(
+    'two sick timers of 5 s (%s by 1 s) cost healthy ones no third of their slack',
+    (kind) => {
+      const bench = createBench({ markets: ['SICK0:5', 'SICK1:5', 'TEN:10', 'SIXTY:60'], nonce });
+      bench.start(15_000);
+      bench.strike({ kind, byMs: 1000 }, HOUR_MS, 'SICK0', 'SICK1');
+      bench.run(120_000);
+      for (const [market, timeoutMs] of [
+        ['TEN', 10_000],
+        ['SIXTY', 60_000],
+      ] as const)
+        expect(Math.max(...gapsOf(bench, market, 14_000))).toBeLessThanOrEqual(
+          timeoutMs / 10 + (timeoutMs - 1000) / 3,
+        );
     },
   );
 

@@ -109,6 +109,37 @@ describe.each(fates)('an outage (%s)', (_what, fate) => {
   });
 });
 
+describe.each(['increasing', 'window'] as const)('a refusal of everything, with %s nonces,', (nonce) => {
+  const refusals: readonly [string, Outcome][] = [
+    ['of the key', { kind: 'unauthorised', status: 401, detail: 'Unauthorized request.' }],
+    ['of a page with 403', { kind: 'transient', reason: 'auth', detail: 'status 403', maybeApplied: false }],
+    ['of each market', { kind: 'refused', code: 31, detail: 'Market is not available.' }],
+  ];
+  test.each(
+    [1, 2].flatMap((addresses) => refusals.map(([what, outcome]) => [what, addresses, outcome] as const)),
+  )('%s for 5 s fires nothing at %i address(es)', (_what, addresses, outcome) => {
+    const bases = Array.from({ length: addresses }, (_, index) => `https://${index}.example`);
+    const markets = ['A:15', 'B:15', 'C:30', 'D:30', 'E:60', 'F:60'];
+    const bench = createBench({ markets, nonce, bases, sameAccount: addresses > 1 });
+    bench.start(15_000);
+    for (let times = 0; times < 3; times += 1) {
+      bench.strike({ kind: 'fails', outcome }, 5000);
+      bench.run(20_000);
+    }
+    expect(bench.book.fired).toEqual([]);
+    expect(bench.book.timers.size).toBe(markets.length);
+  });
+
+  test.each(refusals)('%s by one of two addresses for ever fires nothing', (_what, outcome) => {
+    const bases = ['https://0.example', 'https://1.example'];
+    const bench = createBench({ markets: ['A:10', 'B:10', 'C:15'], nonce, bases, sameAccount: true });
+    bench.start(15_000);
+    bench.rules.push(({ base }) => (base === 0 ? { kind: 'fails', outcome } : null));
+    bench.run(60_000);
+    expect(bench.book.fired).toEqual([]);
+  });
+});
+
 describe('the first success after an outage', () => {
   test('releases the rest in the order of their deadlines, what can be saved first and what has lapsed last', () => {
     const bench = createBench({ markets: ['L1:10', 'S60:60', 'L2:10', 'S40:40', 'S50:50', 'S55:55'] });
