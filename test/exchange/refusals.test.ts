@@ -25,11 +25,17 @@ async function answer(status: number, body: unknown) {
   return { base: server.base, requests: () => requests };
 }
 
+type Sample = (typeof SAMPLES)[number];
 const SIGNED = SAMPLES.filter(({ authentication }) => authentication === 'signed');
 const PRIVATE = SAMPLES.filter(({ authentication }) => authentication !== 'none');
 const PUBLIC = SAMPLES.filter(({ authentication }) => authentication === 'none');
 
-describe.each(PRIVATE)('the error object of a private endpoint, to $name', ({ call }) => {
+/** At once: what only reads is asked again, and waits in between. */
+async function each(samples: readonly Sample[], check: (sample: Sample) => Promise<void>): Promise<void> {
+  await Promise.all(samples.map(check));
+}
+
+describe('the error object of a private endpoint', () => {
   test.each<[number, number, Record<string, string[]>]>([
     [400, 30, { side: ['Side field should contain only "buy" or "sell" values.'] }],
     [422, 31, { market: ['Market is not available.'] }],
@@ -38,16 +44,15 @@ describe.each(PRIVATE)('the error object of a private endpoint, to $name', ({ ca
     [400, 0, {}],
     [422, 422, {}],
     [412, 2, {}],
-  ])(
-    'with status %i and code %i is a refusal with both, and with its messages',
-    async (status, code, errors) => {
+  ])('with status %i and code %i is a refusal with both, and with its messages', (status, code, errors) =>
+    each(PRIVATE, async ({ call }) => {
       const { base, requests } = await answer(status, { code, message: 'Validation failed', errors });
       const error = await errorOf(call(openClient(base)));
       expect(error).toBeInstanceOf(RefusedError);
       expect(error).toMatchObject({ code, status, fields: errors, maybeApplied: false });
       expect((error as Error).message).toContain(`HTTP ${status}: Validation failed`);
       expect(requests()).toBe(1);
-    },
+    }),
   );
 });
 
@@ -77,30 +82,31 @@ test.each([200, 400, 422])('an incorrect time range is code 422, come it with st
   });
 });
 
-test.each(PUBLIC)('the error object of a public endpoint, to $name, keeps its params', async ({ call }) => {
-  const body = { success: false, message: 'Request failed', params: ['pool', { n: 1 }] };
-  const refused = async (status: number) => {
-    const { base } = await answer(status, body);
-    const error = await errorOf(call(openClient(base)));
-    expect(error).toBeInstanceOf(PublicRefusedError);
-    expect(error).toMatchObject({
-      status,
-      params: body.params,
-      message: `HTTP ${status}: Request failed`,
-      maybeApplied: false,
+test('the error object of a public endpoint keeps its params', () =>
+  each(PUBLIC, async ({ call }) => {
+    const body = { success: false, message: 'Request failed', params: ['pool', { n: 1 }] };
+    const refused = async (status: number) => {
+      const { base } = await answer(status, body);
+      const error = await errorOf(call(openClient(base)));
+      expect(error).toBeInstanceOf(PublicRefusedError);
+      expect(error).toMatchObject({
+        status,
+        params: body.params,
+        message: `HTTP ${status}: Request failed`,
+        maybeApplied: false,
+      });
+    };
+    await Promise.all([200, 400, 422].map(refused));
+    const { base } = await answer(503, body);
+    expect(await errorOf(call(openClient(base)))).toMatchObject({
+      name: 'ServerError',
+      message: 'HTTP 503: Request failed',
     });
-  };
-  await Promise.all([200, 400, 422].map(refused));
-  const { base } = await answer(503, body);
-  expect(await errorOf(call(openClient(base)))).toMatchObject({
-    name: 'ServerError',
-    message: 'HTTP 503: Request failed',
-  });
-});
+  }));
 
 const CHANGES = ['syncKillSwitch', 'createNewAddress'];
 
-describe.each(SAMPLES)('$name tells the statuses apart', ({ call, name, movesMoney, authentication }) => {
+describe('each operation tells the statuses apart:', () => {
   test.each<[number, typeof ApiError | typeof UnauthorisedError | typeof NonceError, boolean]>([
     [401, UnauthorisedError, false],
     [403, UnauthorisedError, false],
@@ -108,72 +114,77 @@ describe.each(SAMPLES)('$name tells the statuses apart', ({ call, name, movesMon
     [429, ThrottledError, false],
     [500, ServerError, true],
     [503, ServerError, true],
-  ])('%i', async (status, expected, uncertain) => {
-    const tells = async (body: unknown) => {
-      const { base, requests } = await answer(status, body);
-      const error = await errorOf(call(openClient(base), { timeoutMs: 400 }));
-      const isUnknown = movesMoney && uncertain;
-      expect(error).toBeInstanceOf(isUnknown ? UnknownOutcomeError : expected);
-      expect(isUnknown ? (error as ApiError).cause : error).toBeInstanceOf(expected);
-      expect(error).toMatchObject({ status });
-      // What only reads is asked again when the exchange is out of order.
-      if (status < 500 || movesMoney || CHANGES.includes(name)) expect(requests()).toBe(1);
-    };
-    const bodies = ['', '<html>', ...(status === 429 ? [] : [{ code: 3, message: 'why', errors: {} }])];
-    await Promise.all(bodies.map(tells));
-  });
+  ])('%i', (status, expected, uncertain) =>
+    each(SAMPLES, async ({ call, name, movesMoney }) => {
+      const tells = async (body: unknown) => {
+        const { base, requests } = await answer(status, body);
+        const error = await errorOf(call(openClient(base), { timeoutMs: 5_000 }));
+        const isUnknown = movesMoney && uncertain;
+        expect(error).toBeInstanceOf(isUnknown ? UnknownOutcomeError : expected);
+        expect(isUnknown ? (error as ApiError).cause : error).toBeInstanceOf(expected);
+        expect(error).toMatchObject({ status });
+        // What only reads is asked again when the exchange is out of order.
+        if (status < 500 || movesMoney || CHANGES.includes(name)) expect(requests()).toBe(1);
+      };
+      const bodies = ['', '<html>', ...(status === 429 ? [] : [{ code: 3, message: 'why', errors: {} }])];
+      await Promise.all(bodies.map(tells));
+    }),
+  );
 
-  test('429 with an error object is a stale nonce where there is one, and too much elsewhere', async () => {
-    const { base, requests } = await answer(429, { code: 0, message: 'Too many requests.', errors: {} });
-    const error = await errorOf(call(openClient(base)));
-    const isSigned = authentication === 'signed';
-    expect(error).toBeInstanceOf(isSigned ? NonceError : ThrottledError);
-    expect(error).toMatchObject({ status: 429, maybeApplied: false });
-    expect(requests()).toBe(isSigned && !movesMoney ? 4 : 1);
-  });
+  test('429 with an error object is a stale nonce where there is one, and too much elsewhere', () =>
+    each(SAMPLES, async ({ call, movesMoney, authentication }) => {
+      const { base, requests } = await answer(429, { code: 0, message: 'Too many requests.', errors: {} });
+      const error = await errorOf(call(openClient(base)));
+      const isSigned = authentication === 'signed';
+      expect(error).toBeInstanceOf(isSigned ? NonceError : ThrottledError);
+      expect(error).toMatchObject({ status: 429, maybeApplied: false });
+      expect(requests()).toBe(isSigned && !movesMoney ? 4 : 1);
+    }));
 
-  test('429 with an error object that speaks of a limit is told as such at once', async () => {
-    const message = 'Rate limit exceeded: 1000 requests per 10 seconds.';
-    const { base, requests } = await answer(429, { code: 0, message, errors: {} });
-    const error = await errorOf(call(openClient(base)));
-    expect(error).toBeInstanceOf(ThrottledError);
-    expect(error).toMatchObject({ status: 429, maybeApplied: false });
-    expect(requests()).toBe(1);
-  });
+  test('429 with an error object that speaks of a limit is told as such at once', () =>
+    each(SAMPLES, async ({ call }) => {
+      const message = 'Rate limit exceeded: 1000 requests per 10 seconds.';
+      const { base, requests } = await answer(429, { code: 0, message, errors: {} });
+      const error = await errorOf(call(openClient(base)));
+      expect(error).toBeInstanceOf(ThrottledError);
+      expect(error).toMatchObject({ status: 429, maybeApplied: false });
+      expect(requests()).toBe(1);
+    }));
 });
 
-test.each(SIGNED.filter(({ movesMoney }) => !movesMoney))(
-  '$name has what it asked for when a stale nonce was the only trouble',
-  async (sample) => {
-    let stale = 3;
-    const server = await serveHttp((_request, response) => {
-      stale -= 1;
-      if (stale < 0) response.end(JSON.stringify(sample.reply));
-      else response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
+test('an operation has what it asked for when a stale nonce was the only trouble', () =>
+  each(
+    SIGNED.filter(({ movesMoney }) => !movesMoney),
+    async (sample) => {
+      let stale = 3;
+      const server = await serveHttp((_request, response) => {
+        stale -= 1;
+        if (stale < 0) response.end(JSON.stringify(sample.reply));
+        else response.writeHead(429).end('{"code":0,"message":"Too many requests.","errors":{}}');
+      });
+      expect(await sample.call(openClient(server.base))).toEqual(sample.value ?? sample.reply);
+    },
+  ));
+
+test('an operation ends in time, whether no answer comes or one that never ends', () =>
+  each(SAMPLES, async (sample) => {
+    const silent = await serveHttp(() => undefined);
+    const dripping = await serveBytes((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
+      const drip = setInterval(() => socket.write(' '), 10);
+      socket.on('close', () => clearInterval(drip));
     });
-    expect(await sample.call(openClient(server.base))).toEqual(sample.value ?? sample.reply);
-  },
-);
+    const ends = async ({ base }: { readonly base: string }) => {
+      const begunMs = performance.now();
+      const error = await errorOf(sample.call(openClient(base), { timeoutMs: 150 }));
+      expect(performance.now() - begunMs).toBeLessThan(2_000);
+      expect(sample.movesMoney ? (error as Error).cause : error).toMatchObject({ name: 'TimeoutError' });
+    };
+    await Promise.all([silent, dripping].map(ends));
+  }));
 
-test.each(SAMPLES)('$name ends in time, whether no answer comes or one that never ends', async (sample) => {
-  const silent = await serveHttp(() => undefined);
-  const dripping = await serveBytes((socket) => {
-    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
-    const drip = setInterval(() => socket.write(' '), 10);
-    socket.on('close', () => clearInterval(drip));
-  });
-  const ends = async ({ base }: { readonly base: string }) => {
-    const begunMs = performance.now();
-    const error = await errorOf(sample.call(openClient(base), { timeoutMs: 150 }));
-    expect(performance.now() - begunMs).toBeLessThan(2_000);
-    expect(sample.movesMoney ? (error as Error).cause : error).toMatchObject({ name: 'TimeoutError' });
-  };
-  await Promise.all([silent, dripping].map(ends));
-});
-
-test.each(SAMPLES)(
-  '$name repeats no key, secret, token or signature that a server repeats',
-  async (sample) => {
+test('no error repeats a key, secret, token or signature that a server repeats', () =>
+  each(SAMPLES, async (sample) => {
     const repeatsNothing = async (status: number) => {
       const server = await serveHttp(({ headers }, response, body) => {
         // Only a server that was signed to can know the secret.
@@ -189,5 +200,4 @@ test.each(SAMPLES)(
       for (const secret of [KEY, SECRET, TOKEN]) expect(text).not.toContain(secret);
     };
     await Promise.all([200, 302, 400, 401, 404, 422, 429, 503].map(repeatsNothing));
-  },
-);
+  }));

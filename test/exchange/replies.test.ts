@@ -119,9 +119,14 @@ async function holdsWhateverComes(sample: (typeof SAMPLES)[number]): Promise<voi
   const server = await serveBytes((socket) => socket.end(bytes));
   const client = openClient(server.base);
   const options: CallOptions = { timeoutMs: 5_000 };
-  const whole = fc.tuple(fc.integer({ min: 200, max: 599 }), nearJson).map(([status, body]) => ({
-    status,
-    bytes: Buffer.from(`HTTP/1.1 ${status} X\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`),
+  // Of the rest what only reads is asked again, after a wait.
+  const status = fc.oneof(
+    { weight: 9, arbitrary: fc.integer({ min: 200, max: 499 }) },
+    { weight: 1, arbitrary: fc.integer({ min: 500, max: 599 }) },
+  );
+  const whole = fc.tuple(status, nearJson).map(([code, body]) => ({
+    status: code,
+    bytes: Buffer.from(`HTTP/1.1 ${code} X\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`),
   }));
   const noise = fc
     .tuple(
@@ -146,7 +151,7 @@ async function holdsWhateverComes(sample: (typeof SAMPLES)[number]): Promise<voi
       if (sample.movesMoney && answer.status < 300)
         expect(outcome, sample.name).toMatchObject({ name: 'UnknownOutcomeError' });
     }),
-    { numRuns: 60 },
+    { numRuns: 40 },
   );
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { REFUSALS } from '../../src/operator/control-sources.ts';
 import {
   type Asked,
@@ -12,7 +12,7 @@ import {
   TCP,
 } from './control-fixture.ts';
 
-/** Refused on both kinds of listener: path, what is sent, status, code, and a part of the message. */
+/** Path, what is sent, status, code, and a part of the message. */
 const EVERYWHERE: readonly (readonly [string, string, Asked, number, string, string])[] = [
   ['an unknown path', '/v1/beet', {}, 404, 'unknown_path', 'did you mean /v1/beat?'],
   ['a path without /v1', '/goodbye', {}, 404, 'unknown_path', 'did you mean /v1/goodbye?'],
@@ -218,72 +218,68 @@ const EVERYWHERE: readonly (readonly [string, string, Asked, number, string, str
   ],
 ];
 
-describe.each(['a Unix socket', 'loopback'])('over %s', (kind) => {
-  const open = async (spy: ReturnType<typeof createSpy>) => {
-    const control = await (kind === 'loopback' ? start(spy, [TCP]) : start(spy));
-    return asker(control.addresses[0]);
+// At a socket the same: `test/process/control.test.ts` asks a daemon over both.
+const open = async (spy: ReturnType<typeof createSpy>) => asker((await start(spy, [TCP])).addresses[0]);
+
+test.each(EVERYWHERE)('%s is refused and changes nothing', async (_, path, asked, status, code, part) => {
+  const spy = createSpy();
+  const reply = await (await open(spy))(path, asked);
+  expect(refusalOf(reply, spy)).toEqual(refusal(status, code));
+  expect(REFUSALS).toContain(code);
+  expect(messageOf(reply)).toContain(part);
+  if (status === 405) expect(reply.headers['allow']).toMatch(/^(POST|GET, HEAD)$/);
+});
+
+test('the place of a mistake in JSON is named, and none of its text', async () => {
+  const spy = createSpy();
+  const ask = await open(spy);
+  for (const [body, place] of [
+    ['{"markets":["BTC_USDT"],\n  "waitSeconds":1,}', 'line 2 column 19'],
+    ['{"level":"debug"', 'line 1 column 17'],
+    ['{"a":[1}', 'line 1 column 8'],
+    // Node names no place here, and would show what stands there.
+    ['{"markets":[secret]}', 'a part of it'],
+  ] as const) {
+    const reply = await ask('/v1/arm', { body, headers: { 'content-type': 'application/json' } });
+    expect([reply.status, codeOf(reply)]).toEqual([400, 'malformed_json']);
+    expect(messageOf(reply)).toBe(`the body is not JSON: ${place} cannot be read`);
+  }
+  expect(spy.calls).toEqual([]);
+});
+
+test('headers that are too long are refused', async () => {
+  const spy = createSpy();
+  const reply = await (await open(spy))('/v1/trip', { headers: { 'x-long': 'x'.repeat(9000) } });
+  expect(refusalOf(reply, spy)).toEqual(refusal(431, 'headers_too_large'));
+});
+
+test('an empty body is none, whatever its type', async () => {
+  const spy = createSpy({ bots: () => ['main'] });
+  const ask = await open(spy);
+  for (const type of ['application/x-www-form-urlencoded', 'application/json', 'text/plain']) {
+    const reply = await ask('/v1/beat', { body: '', headers: { 'content-type': type } });
+    expect(reply.status).toBe(200);
+  }
+  const typed = { 'content-type': 'Application/JSON; charset=utf-8' };
+  expect((await ask('/v1/beat', { body: '{"seq":1}', headers: typed })).status).toBe(200);
+  expect(spy.calls).toHaveLength(4);
+  expect(spy.refused).toEqual([]);
+});
+
+test('a mistake of the daemon is an error without details', async () => {
+  const fault = () => {
+    throw new Error('the secret of the key is 1234');
   };
-
-  test.each(EVERYWHERE)('%s is refused and changes nothing', async (_, path, asked, status, code, part) => {
-    const spy = createSpy();
-    const reply = await (await open(spy))(path, asked);
-    expect(refusalOf(reply, spy)).toEqual(refusal(status, code));
-    expect(REFUSALS).toContain(code);
-    expect(messageOf(reply)).toContain(part);
-    if (status === 405) expect(reply.headers['allow']).toMatch(/^(POST|GET, HEAD)$/);
-  });
-
-  test('the place of a mistake in JSON is named, and none of its text', async () => {
-    const spy = createSpy();
-    const ask = await open(spy);
-    for (const [body, place] of [
-      ['{"markets":["BTC_USDT"],\n  "waitSeconds":1,}', 'line 2 column 19'],
-      ['{"level":"debug"', 'line 1 column 17'],
-      ['{"a":[1}', 'line 1 column 8'],
-      // Node names no place here, and would show what stands there.
-      ['{"markets":[secret]}', 'a part of it'],
-    ] as const) {
-      const reply = await ask('/v1/arm', { body, headers: { 'content-type': 'application/json' } });
-      expect([reply.status, codeOf(reply)]).toEqual([400, 'malformed_json']);
-      expect(messageOf(reply)).toBe(`the body is not JSON: ${place} cannot be read`);
-    }
-    expect(spy.calls).toEqual([]);
-  });
-
-  test('headers that are too long are refused', async () => {
-    const spy = createSpy();
-    const reply = await (await open(spy))('/v1/trip', { headers: { 'x-long': 'x'.repeat(9000) } });
-    expect(refusalOf(reply, spy)).toEqual(refusal(431, 'headers_too_large'));
-  });
-
-  test('an empty body is none, whatever its type', async () => {
-    const spy = createSpy({ bots: () => ['main'] });
-    const ask = await open(spy);
-    for (const type of ['application/x-www-form-urlencoded', 'application/json', 'text/plain']) {
-      const reply = await ask('/v1/beat', { body: '', headers: { 'content-type': type } });
-      expect(reply.status).toBe(200);
-    }
-    const typed = { 'content-type': 'Application/JSON; charset=utf-8' };
-    expect((await ask('/v1/beat', { body: '{"seq":1}', headers: typed })).status).toBe(200);
-    expect(spy.calls).toHaveLength(4);
-    expect(spy.refused).toEqual([]);
-  });
-
-  test('a mistake of the daemon is an error without details', async () => {
-    const fault = () => {
-      throw new Error('the secret of the key is 1234');
-    };
-    const spy = createSpy({ operate: async () => fault(), snapshot: fault, status: async () => fault() });
-    const ask = await open(spy);
-    for (const [path, method] of [
-      ['/v1/trip', 'POST'],
-      ['/v1/health', 'GET'],
-      ['/v1/status', 'GET'],
-    ] as const) {
-      const reply = await ask(path, { method });
-      expect([reply.status, codeOf(reply)]).toEqual([500, 'internal_error']);
-      expect(reply.text).not.toContain('1234');
-    }
-    expect((await ask('/v1/log-level')).status).toBe(200);
-  });
+  const spy = createSpy({ operate: async () => fault(), snapshot: fault, status: async () => fault() });
+  const ask = await open(spy);
+  for (const [path, method] of [
+    ['/v1/trip', 'POST'],
+    ['/v1/health', 'GET'],
+    ['/v1/status', 'GET'],
+  ] as const) {
+    const reply = await ask(path, { method });
+    expect([reply.status, codeOf(reply)]).toEqual([500, 'internal_error']);
+    expect(reply.text).not.toContain('1234');
+  }
+  expect((await ask('/v1/log-level')).status).toBe(200);
 });

@@ -72,7 +72,7 @@ async function statusOf(daemon: DaemonProcess): Promise<Status> {
 
 /** What of a market moves by itself, with each renewal. */
 const MOVING = new Set(
-  'guaranteedSeconds expiresAt firesBy serverCancellationTime lastAnswerSeconds lastSlackRatio slackHistory renewals promise'.split(
+  'guaranteedSeconds expiresAt firesBy serverCancellationTime lastAnswerSeconds lastSlackRatio slackHistory renewals promise survivesSeconds'.split(
     ' ',
   ),
 );

@@ -22,17 +22,11 @@ type Case = readonly [what: string, path: string, asked: Asked, status: number, 
 /** What is refused on both kinds of listener, to whoever may use them. */
 const REFUSED: readonly Case[] = [
   ['a web page', '/v1/trip', { headers: { origin: 'https://evil.example' } }, 403, 'foreign_origin'],
-  ['a page of this host', '/v1/trip', { headers: { origin: 'http://localhost' } }, 403, 'foreign_origin'],
-  ['an image in a page', '/v1/trip', { headers: { 'sec-fetch-site': 'cross-site' } }, 403, 'foreign_origin'],
   ['more than 64 KiB', '/v1/trip', { body: { markets: ['x'.repeat(65_536)] } }, 413, 'too_large'],
   ['no JSON', '/v1/trip', { body: '{"markets":["AAA_USDT"' }, 400, 'malformed_json'],
-  ['JSON of another shape', '/v1/trip', { body: [] }, 400, 'invalid_value'],
   ['an unknown key', '/v1/disarm', { body: { market: 'AAA_USDT' } }, 400, 'unknown_key'],
-  ['a pause without an end', '/v1/pause', { body: {} }, 400, 'invalid_value'],
   ['an unknown command', '/v1/disarm-all', {}, 404, 'unknown_path'],
   ['an unknown market', '/v1/trip', { body: { markets: ['AAA_USDT', 'XXX_USDT'] } }, 404, 'unknown_market'],
-  ['an unknown bot', '/v1/goodbye?bot=nobody', {}, 404, 'unknown_bot'],
-  ['another method', '/v1/trip', { method: 'GET' }, 405, 'wrong_method'],
   [
     'what a form sends',
     '/v1/disarm',
@@ -40,35 +34,13 @@ const REFUSED: readonly Case[] = [
     415,
     'wrong_content_type',
   ],
-  ['headers without end', '/v1/trip', { headers: { 'x-long': 'x'.repeat(9000) } }, 431, 'headers_too_large'],
 ];
 
 /** What is refused over loopback only: at a socket the permissions of the file decide. */
 const REFUSED_OVER_LOOPBACK: readonly Case[] = [
   ['a foreign Host', '/v1/trip', { headers: { host: 'evil.example' } }, 421, 'wrong_host'],
-  [
-    'a name that only begins well',
-    '/v1/trip',
-    { headers: { host: 'localhost.evil.example' } },
-    421,
-    'wrong_host',
-  ],
   ['no token', '/v1/trip', { headers: { authorization: '' } }, 401, 'unauthorised'],
   ['a wrong token', '/v1/trip', { headers: { authorization: `Bearer ${WRONG_TOKEN}` } }, 401, 'unauthorised'],
-  [
-    'a part of the token',
-    '/v1/trip',
-    { headers: { authorization: `Bearer ${TOKEN.slice(0, -1)}` } },
-    401,
-    'unauthorised',
-  ],
-  [
-    'the token as a password',
-    '/v1/trip',
-    { headers: { authorization: `Basic ${TOKEN}` } },
-    401,
-    'unauthorised',
-  ],
   [
     'the token in the query',
     `/v1/trip?token=${encodeURIComponent(TOKEN)}`,
