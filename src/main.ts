@@ -4,7 +4,7 @@ import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
-import { openNonBlocking } from './telemetry/sink.ts';
+import { openNonBlocking } from './telemetry/output.ts';
 import { isoTime } from './util/text.ts';
 
 process.title = 'killswitchd';

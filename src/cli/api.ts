@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/addresses.ts';
+import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/meaning.ts';
 import { listProblems, type Path, type Place, type Tree } from '../config/problem.ts';
 import { readAccessTokenFile, readSecrets } from '../config/secrets.ts';
 import { checkLayer } from '../config/validate.ts';

@@ -9,7 +9,8 @@ import {
   WHAT_A_STOP_DOES,
   warnOfPace,
 } from '../config/config.ts';
-import { type LoadedConfig, loadConfig, printConfig } from '../config/load.ts';
+import { type LoadedConfig, loadConfig } from '../config/load.ts';
+import { findSources, printConfig } from '../config/print.ts';
 import type { OrderType } from '../core/events.ts';
 import { ASSUMED_ANSWER_MS, describePromise, planCadence, seconds } from '../core/promise.ts';
 import type { Verdict } from '../exchange/classify.ts';
@@ -17,8 +18,9 @@ import { createExchange } from '../exchange/exchange.ts';
 import { ListenError, listenError } from '../operator/listen.ts';
 import { checkSocketPlace } from '../operator/socket.ts';
 import type { Exchange, ListenAddress } from '../ports.ts';
+import { isRecord } from '../util/text.ts';
 import { addConfigFlags, flagsFrom, tellWrong } from './config-flags.ts';
-import { createControlClient, isRecord } from './control-client.ts';
+import { createControlClient } from './control-client.ts';
 import { type Edge, EXIT, type ExitCode, messageOf } from './edge.ts';
 
 /** Asks the exchange itself about a configuration that is right on paper. */
@@ -115,7 +117,8 @@ function paceOf(config: Config, { roundTripMs }: Found): string[] {
   return warnOfPace(toCoreSettings(config, config.exchange.baseUrls), roundTripMs);
 }
 
-function toJson({ config, warnings, sources }: LoadedConfig, found: Found, print: boolean): object {
+function toJson(loaded: LoadedConfig, found: Found, print: boolean): object {
+  const { config, warnings } = loaded;
   return {
     ok: true,
     file: config.file,
@@ -124,7 +127,7 @@ function toJson({ config, warnings, sources }: LoadedConfig, found: Found, print
     roundTripMs: found.roundTripMs ?? ASSUMED_ROUND_TRIP_MS,
     roundTripMeasured: found.roundTripMs !== null,
     markets: reportMarkets(config, found),
-    ...(print ? { config, sources: Object.fromEntries(sources) } : {}),
+    ...(print ? { config, sources: Object.fromEntries(findSources(loaded)) } : {}),
   };
 }
 
@@ -156,7 +159,8 @@ function describePace({ exchange }: Config, { roundTripMs }: Found): string[] {
   ];
 }
 
-function toText({ config, warnings, sources }: LoadedConfig, found: Found, print: boolean): string[] {
+function toText(loaded: LoadedConfig, found: Found, print: boolean): string[] {
+  const { config, warnings } = loaded;
   const { exchange, web, control, shutdown } = config;
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
   const markets = reportMarkets(config, found);
@@ -183,7 +187,7 @@ function toText({ config, warnings, sources }: LoadedConfig, found: Found, print
     ...[...warnings, ...found.host.warnings, ...paceOf(config, found)].map(
       (warning) => `Warning: ${warning}`,
     ),
-    ...(print ? ['', ...printConfig(config, sources)] : []),
+    ...(print ? ['', ...printConfig(config, findSources(loaded))] : []),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type Flags, SETTINGS } from '../config/environment.ts';
-import { type LoadedConfig, type LoadOptions, loadConfig } from '../config/load.ts';
+import { createLoad, type Load, type LoadedConfig } from '../config/load.ts';
 import { type Edge, EXIT } from './edge.ts';
 import { offer } from './flags.ts';
 
@@ -47,7 +47,8 @@ export function flagsFrom(options: Readonly<Record<string, unknown>>): Flags {
 /** A configuration that can be used, and how it is read again. */
 export interface LoadedFor {
   readonly loaded: LoadedConfig;
-  readonly loadOptions: LoadOptions;
+  readonly load: Load;
+  readonly env: Edge['env'];
 }
 
 /** Reads the configuration of a command. Where it cannot be used, says why, ends with 78 and returns null. */
@@ -57,9 +58,10 @@ export function loadFor(
   command?: 'run' | 'exec',
 ): LoadedFor | null {
   const flags = flagsFrom(given);
-  const loadOptions = { env: edge.env, flags, ...(command === undefined ? {} : { command }) };
-  const loaded = loadConfig(loadOptions);
-  if (loaded.kind === 'ok') return { loaded, loadOptions };
+  const { env } = edge;
+  const load = createLoad({ env, flags, ...(command === undefined ? {} : { command }) });
+  const loaded = load();
+  if (loaded.kind === 'ok') return { loaded, load, env };
   tellWrong(edge, flags, loaded.shown);
   edge.finish(EXIT.config);
   return null;

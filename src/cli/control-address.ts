@@ -1,9 +1,10 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { type Checked, checkControlListen, checkWebListen } from '../config/addresses.ts';
-import { describe, isTree } from '../config/problem.ts';
+import { type Checked, checkControlListen, checkWebListen } from '../config/meaning.ts';
+import { describe } from '../config/problem.ts';
 import type { ListenAddress } from '../ports.ts';
+import { isRecord } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, misconfigured } from './edge.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
@@ -221,7 +222,7 @@ async function readFile(name: string) {
   return (path: readonly [string, string]) => {
     const [section, key] = path;
     const at = values[section];
-    const value = isTree(at) ? at[key] : undefined;
+    const value = isRecord(at) ? at[key] : undefined;
     return value === undefined ? undefined : { value, label: file.place(path).label };
   };
 }

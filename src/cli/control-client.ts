@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Clock } from '../ports.ts';
+import { isRecord } from '../util/text.ts';
 import type { ControlPlace } from './control-address.ts';
 import { CommandError, EXIT, misuse } from './edge.ts';
 
@@ -205,10 +206,6 @@ export function refusal({ status, json }: Answer, at: string): CommandError {
 function unexpected(status: number, said: string, at: string): CommandError {
   const text = `the daemon at ${at} answered HTTP ${status}: ${said}; it may be of another version: killswitchd status shows which`;
   return new CommandError(EXIT.internal, text);
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The texts of a list, fit to be shown; none where it is no list. */

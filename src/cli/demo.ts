@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import { toCoreSettings } from '../config/config.ts';
-import { loadConfig } from '../config/load.ts';
+import { createLoad } from '../config/load.ts';
 import { boundsOf } from '../core/promise.ts';
 import { startDaemon } from '../daemon/daemon.ts';
 import { lookAtProc } from '../liveness/process.ts';
@@ -315,13 +315,14 @@ async function setStage(edge: Edge, clock: Clock) {
     KILLSWITCHD_API_KEY: DEMO_KEY.key,
     KILLSWITCHD_API_SECRET: DEMO_KEY.secret,
   };
-  const loadOptions = { env, flags: { config: CONFIG }, command: 'run' } as const;
-  const loaded = loadConfig(loadOptions);
+  const load = createLoad({ env, flags: { config: CONFIG }, command: 'run' });
+  const loaded = load();
   if (loaded.kind === 'invalid') throw new Error(loaded.problems.join('\n'));
   const { config } = loaded;
   const daemon = await startDaemon({
     loaded,
-    loadOptions,
+    load,
+    env,
     clock,
     nodeVersion: edge.nodeVersion,
     manager: null,

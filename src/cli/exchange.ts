@@ -1,7 +1,7 @@
 import { openSync, readFileSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
-import { checkWebListen } from '../config/addresses.ts';
+import { checkWebListen } from '../config/meaning.ts';
 import { readTokenFile } from '../config/secrets.ts';
 import { codeOf } from '../operator/listen.ts';
 import { PROFILES, type Profile } from '../simulator/answer.ts';

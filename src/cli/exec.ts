@@ -5,7 +5,8 @@ import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import type { Daemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process.ts';
 import type { Clock } from '../ports.ts';
-import { openShared } from '../telemetry/sink.ts';
+import { writerTo } from '../telemetry/log.ts';
+import { openNonBlocking } from '../telemetry/output.ts';
 import { listed } from '../util/text.ts';
 import {
   type BotProcess,
@@ -54,7 +55,7 @@ export function registerExec(program: Command, edge: Edge): void {
         ownsBot: true,
         lookAtProcess: lookFor(run),
         // Standard output is the bot's.
-        write: openShared(2),
+        write: writerTo(openNonBlocking(2)),
         terminal: edge.errorTerminal === true,
       });
       if (started === null) return;

@@ -5,12 +5,12 @@ import type { CommandName } from '../core/events.ts';
 import { sayCount } from '../operator/page-words.ts';
 import { type Clock, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
+import { isRecord } from '../util/text.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
 import {
   type Answer,
   type ControlClient,
   createControlClient,
-  isRecord,
   plain,
   refusal,
   textsOf,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { CoreSettings, OrderType } from '../core/events.ts';
 import { carriedPerSecond as carriedAt, planCadence, seconds } from '../core/promise.ts';
@@ -231,6 +232,24 @@ export function botsOf(markets: readonly MarketConfig[]): string[] {
   return [...new Set(markets.map(({ bot }) => bot))];
 }
 
+/** The keys of the section that change nothing with a mode. */
+export function meaninglessKeys(mode: Config['liveness']['mode']): readonly (keyof Config['liveness'])[] {
+  switch (mode) {
+    case 'beat':
+      return ['file', 'url', 'probeEverySeconds'];
+    case 'file':
+      return ['url'];
+    case 'http':
+      return ['file'];
+    case 'process':
+      return ['file', 'url'];
+    case 'none':
+      return ['file', 'url', 'probeEverySeconds', 'ttlSeconds', 'startupGraceSeconds', 'onStale'];
+    default:
+      return mode satisfies never;
+  }
+}
+
 /** What a reload would do. */
 export interface ConfigDiff {
   /** Why it cannot be done: one sentence per key that cannot change while the daemon runs. Never a secret. */
@@ -301,6 +320,14 @@ function restOf({ file: _file, defaults: _defaults, markets, fleet, ...rest }: C
       .map((market) => `${market.market} ${shapeOf(market)}`)
       .sort(),
   };
+}
+
+/** Of what the configuration says, without the secrets. */
+export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
+  const { token: _token, ...listening } = control;
+  return createHash('sha256')
+    .update(JSON.stringify({ ...rest, control: listening }))
+    .digest('hex');
 }
 
 /** Keys that take effect at start only. None of them holds a secret. */

@@ -10,16 +10,8 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
-import {
-  describe,
-  formatPath,
-  isTree,
-  type Path,
-  type Place,
-  type Problem,
-  RANK,
-  type Tree,
-} from './problem.ts';
+import { isRecord } from '../util/text.ts';
+import { describe, formatPath, type Path, type Place, type Problem, RANK, type Tree } from './problem.ts';
 import { readSmallFile } from './secrets.ts';
 
 const MOST_BYTES = 1024 * 1024;
@@ -117,8 +109,8 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
     return { values: null, problems, place };
   }
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
-  if (isTree(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
-  const found = isTree(values) ? 'the key __proto__' : describe(values);
+  if (isRecord(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
+  const found = isRecord(values) ? 'the key __proto__' : describe(values);
   problems.push({
     place: at(find(document, []).offset, [], 1),
     text: `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`,

@@ -1,22 +1,24 @@
-import { stringify } from 'yaml';
-import { hideSecrets } from '../util/text.ts';
-import { findUrlFlaw } from './addresses.ts';
-import { type Config, marketsOf, type Settled } from './config.ts';
+import { hideSecrets, isLoopback } from '../util/text.ts';
+import { type Config, marketsOf, meaninglessKeys, type Settled } from './config.ts';
 import { type Flags, readEnvironment, readFlags } from './environment.ts';
 import { readConfigFile } from './file.ts';
-import { type Command, checkMeaning, findWarnings, type Meaning, meaninglessKeys } from './meaning.ts';
+import {
+  type Command,
+  checkMeaning,
+  findUrlFlaw,
+  isPlainAndRemote,
+  type Meaning,
+  warningOfPlainHttp,
+} from './meaning.ts';
 import {
   formatPath,
-  isTree,
   listProblems,
   type Path,
   type Place,
   type Problem,
   RANK,
   showProblems,
-  type Tree,
 } from './problem.ts';
-import { FileSchema, type SchemaNode } from './schema.ts';
 import {
   type Environment,
   findSecrets,
@@ -25,7 +27,7 @@ import {
   readUrlFile,
   type Secret,
 } from './secrets.ts';
-import { checkLayer, type Layer, layerOf, type Source } from './validate.ts';
+import { checkLayer, DEFAULTS, type Layer, layerOf, mergeLayers, type Said } from './validate.ts';
 
 /** A configuration that can be used. */
 export interface LoadedConfig {
@@ -35,8 +37,8 @@ export interface LoadedConfig {
   readonly fileHash: string | null;
   /** Sentences about what is allowed and yet worth a thought. */
   readonly warnings: readonly string[];
-  /** Which source each value came from, by its path: `markets[0].timeoutSeconds`. */
-  readonly sources: Sources;
+  /** What each source says, the first of which wins key by key. */
+  readonly said: readonly Said[];
 }
 
 export type Loaded =
@@ -53,7 +55,15 @@ export interface LoadOptions {
   readonly env: Environment;
   readonly flags: Flags;
   /** What the configuration is for; left out where it is only looked at. `exec` needs no liveness mode. */
-  readonly command?: Command;
+  readonly command?: Command | null;
+}
+
+/** Reads the configuration. Each call reads the files anew. */
+export type Load = () => Loaded;
+
+/** As the function that `createLoad` returns, for whoever reads once. */
+export function loadConfig(options: LoadOptions): Loaded {
+  return createLoad(options)();
 }
 
 /**
@@ -61,66 +71,66 @@ export interface LoadOptions {
  * files of the secrets, and nothing else; without such a file the environment alone must be enough. Reports all
  * mistakes at once.
  */
-export function loadConfig({ env, flags, command }: LoadOptions): Loaded {
-  const embeddedExchange = flags.embeddedExchange === true;
-  const secrets = findSecrets(env, { demo: embeddedExchange });
+export function createLoad({ env, flags, command = null }: LoadOptions): Load {
   const flagLayer = readFlags(flags);
   const environmentLayer = readEnvironment(env);
-  const outer = [flagLayer, environmentLayer];
-  const problems: Problem[] = [...outer.flatMap((layer) => layer.problems), ...secrets.problems];
+  const embeddedExchange = flags.embeddedExchange === true;
+  return () => {
+    const secrets = findSecrets(env, { demo: embeddedExchange });
+    const outer = [flagLayer, environmentLayer];
+    const problems: Problem[] = [...outer.flatMap((layer) => layer.problems), ...secrets.problems];
 
-  const name = flagLayer.config === null ? environmentLayer.config : flagLayer.config;
-  const file = name == null ? null : readConfigFile(name);
-  if (file !== null) problems.push(...file.problems);
-  // Without knowing what the file says, everything that it may say would be called missing.
-  const known = [secrets.apiKey, secrets.apiSecret];
-  if (name === undefined || file?.values === null) return invalid(problems, known, env);
+    const name = flagLayer.config === null ? environmentLayer.config : flagLayer.config;
+    const file = name == null ? null : readConfigFile(name);
+    if (file !== null) problems.push(...file.problems);
+    // Without knowing what the file says, everything that it may say would be called missing.
+    const known = [secrets.apiKey, secrets.apiSecret];
+    if (name === undefined || file?.values === null) return invalid(problems, known, env);
 
-  const fileLayer = file === null ? [] : [checkLayer('file', file.values, file.place)];
-  problems.push(...fileLayer.flatMap((layer) => layer.problems));
-  const layers: Layer[] = [...outer, ...fileLayer, defaultLayer()];
-  const values = mergeLayers(layers) as unknown as Settled;
-  const mistaken = layers.flatMap((layer) => layer.mistaken);
-  const meaning = checkMeaning(values, {
-    embeddedExchange,
-    command: command ?? null,
-    labelOf: (path) => placeIn(layers, path).label,
-    isMistaken: (path) => mistaken.some((one) => isOnSameBranch(one, path)),
-  });
-  problems.push(...placeMeaning(meaning, layers));
-  const fileWarnings: string[] = [];
-  const readFrom = (path: Path, file: string | undefined, read: typeof readTokenFile): Secret | null => {
-    const found = file === undefined ? null : read(file);
-    if (found?.kind === 'wrong') problems.push({ place: placeIn(layers, path), text: found.text });
-    if (found?.kind !== 'ok') return null;
-    if (found.warning !== null) fileWarnings.push(`${formatPath(path)}: ${found.warning}`);
-    return found.secret;
+    const fileLayer = file === null ? [] : [checkLayer('file', file.values, file.place)];
+    problems.push(...fileLayer.flatMap((layer) => layer.problems));
+    const layers: Layer[] = [...outer, ...fileLayer, DEFAULTS];
+    const values = mergeLayers(layers) as unknown as Settled;
+    const mistaken = layers.flatMap((layer) => layer.mistaken);
+    const meaning = checkMeaning(values, {
+      embeddedExchange,
+      command,
+      labelOf: (path) => placeIn(layers, path).label,
+      isMistaken: (path) => mistaken.some((one) => isOnSameBranch(one, path)),
+    });
+    problems.push(...placeMeaning(meaning, layers));
+    const fileWarnings: string[] = [];
+    const readFrom = (path: Path, file: string | undefined, read: typeof readTokenFile): Secret | null => {
+      const found = file === undefined ? null : read(file);
+      if (found?.kind === 'wrong') problems.push({ place: placeIn(layers, path), text: found.text });
+      if (found?.kind !== 'ok') return null;
+      if (found.warning !== null) fileWarnings.push(`${formatPath(path)}: ${found.warning}`);
+      return found.secret;
+    };
+    const { urlFile, pingUrlFile, format } = values.notify;
+    const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
+    const url = readFrom(['notify', 'urlFile'], urlFile, (file) =>
+      readUrlFile(file, (text) => findUrlFlaw(text, format === 'telegram')),
+    );
+    const pingUrl = readFrom(['notify', 'pingUrlFile'], pingUrlFile, (file) =>
+      readUrlFile(file, (text) => findUrlFlaw(text, false)),
+    );
+    const shared = findSharedKey(secrets, values.shard, env);
+    if (shared !== null) problems.push(shared);
+    const { apiKey, apiSecret } = secrets;
+    const { liveness } = meaning;
+    if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {
+      return invalid(problems, [...known, token, url, pingUrl], env);
+    }
+
+    const of = { file: name, embeddedExchange, liveness, secrets: { apiKey, apiSecret } };
+    const config = settle(values, meaning, { ...of, token, url, pingUrl });
+    const isWritten = (path: Path) => (layerOf(layers, path)?.source ?? 'default') !== 'default';
+    // Without the places: they would keep the parsed file.
+    const said = layers.map(({ source, values }) => ({ source, values }));
+    const warnings = [...secrets.warnings, ...fileWarnings, ...findWarnings(config, isWritten, command)];
+    return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, said };
   };
-  const { urlFile, pingUrlFile, format } = values.notify;
-  const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
-  const url = readFrom(['notify', 'urlFile'], urlFile, (file) =>
-    readUrlFile(file, (text) => findUrlFlaw(text, format === 'telegram')),
-  );
-  const pingUrl = readFrom(['notify', 'pingUrlFile'], pingUrlFile, (file) =>
-    readUrlFile(file, (text) => findUrlFlaw(text, false)),
-  );
-  const shared = findSharedKey(secrets, values.shard, env);
-  if (shared !== null) problems.push(shared);
-  const { apiKey, apiSecret } = secrets;
-  const { liveness } = meaning;
-  if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {
-    return invalid(problems, [...known, token, url, pingUrl], env);
-  }
-
-  const of = { file: name, embeddedExchange, liveness, secrets: { apiKey, apiSecret } };
-  const config = settle(values, meaning, { ...of, token, url, pingUrl });
-  const isWritten = (path: Path) => (layerOf(layers, path)?.source ?? 'default') !== 'default';
-  const warnings = [
-    ...secrets.warnings,
-    ...fileWarnings,
-    ...findWarnings(config, isWritten, command ?? null),
-  ];
-  return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, sources: findSources(config, layers) };
 }
 
 type Given = Pick<Config, 'file' | 'embeddedExchange' | 'liveness' | 'secrets'> & {
@@ -197,134 +207,99 @@ function invalid(
   };
 }
 
-/** What holds where nobody says otherwise: the defaults that the schema states. */
-function defaultLayer(): Layer {
-  return {
-    source: 'default',
-    values: defaultsOf(FileSchema),
-    problems: [],
-    mistaken: [],
-    place: (path) => ({ label: formatPath(path), rank: RANK.missing, offset: 0 }),
-  };
-}
-
-function defaultsOf(node: SchemaNode): Tree {
-  const values: Tree = {};
-  for (const [key, property] of Object.entries(node.properties ?? {})) {
-    if (property.default !== undefined) values[key] = structuredClone(property.default);
-    else if (property.properties !== undefined) values[key] = defaultsOf(property);
-  }
-  return values;
-}
-
-/** One tree out of several, the first of which wins key by key. Lists are replaced whole. */
-function mergeLayers(layers: readonly Layer[]): Tree {
-  const merge = (lower: Tree, upper: Tree): Tree => {
-    const merged = { ...lower };
-    for (const [key, value] of Object.entries(upper)) {
-      const below = merged[key];
-      merged[key] = isTree(value) && isTree(below) ? merge(below, value) : value;
-    }
-    return merged;
-  };
-  return layers.map(({ values }) => values).reduceRight((lower, upper) => merge(lower, upper), {});
-}
-
-/** Which source each value came from, by its path, in the order of the file. */
-export type Sources = ReadonlyMap<string, Source>;
-
-/** A line of the printed configuration that has a value. */
-interface Shown {
-  /** What stands before the key. */
-  readonly lead: string;
-  readonly path: Path;
-  readonly key: string;
-  readonly value: unknown;
-}
-
-/** The configuration line by line, in the order of the schema; a section begins with a line of its own. */
-function linesOf(config: Config): (Shown | string)[] {
-  const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
-  const all = new Map<string, unknown>(Object.entries(config));
-  return Object.entries(sections).flatMap(([section, node]): (Shown | string)[] => {
-    const value = all.get(section);
-    if (section === 'markets') return ['markets:', ...config.fleet.flatMap(linesOfMarket)];
-    if (node.properties === undefined) {
-      return value === undefined ? [] : [{ lead: '', path: [section], key: section, value }];
-    }
-    const inner = new Map<string, unknown>(Object.entries(value ?? {}));
-    const lines = Object.keys(node.properties).map((key) => ({
-      lead: '  ',
-      path: [section, key],
-      key,
-      value: inner.get(key),
-    }));
-    return [`${section}:`, ...lines];
-  });
-}
-
-function linesOfMarket(market: Config['fleet'][number], index: number): Shown[] {
-  return Object.entries(market).map(([key, value], position) => ({
-    lead: position === 0 ? '  - ' : '    ',
-    path: ['markets', index, key],
-    key,
-    value,
-  }));
-}
-
-/** A market's inherited value has the source that its default has. */
-function findSources(config: Config, layers: readonly Layer[]): Sources {
-  const sourceOf = (path: Path): Source => layerOf(layers, path)?.source ?? 'default';
-  const markets = layerOf(layers, ['markets']);
-  const sourceOfMarket = (path: Path, key: string): Source =>
-    markets !== undefined && (key === 'market' || layerOf([markets], path) !== undefined)
-      ? markets.source
-      : sourceOf(['defaults', key]);
-  return new Map(
-    linesOf(config).flatMap((line) => {
-      if (typeof line === 'string') return [];
-      const { path, key } = line;
-      return [[formatPath(path), path[0] === 'markets' ? sourceOfMarket(path, key) : sourceOf(path)]];
-    }),
-  );
-}
-
-/** What it means that a value is not there; there is no way to write it. */
-const ABSENT: Readonly<Record<string, string>> = {
-  types: 'all order types',
-  renewEverySeconds: 'follows from the timeout',
-  baseUrls: 'the embedded exchange',
-  file: 'for mode file only',
-  url: 'for mode http only',
-  tokenFile: 'no token',
-  urlFile: 'nobody is told',
-  pingUrlFile: 'no pings',
-};
-
-/**
- * The merged configuration as YAML that could itself be a configuration file, each value with its source in a comment.
- * Secrets are comments, and redacted. So is what the chosen mode does not use: written out, it would be warned about.
- */
-export function printConfig(config: Config, sources: Sources): string[] {
-  const idle: readonly string[] = meaninglessKeys(config.liveness.mode);
-  const print = ({ lead, path, key, value }: Shown): string => {
-    const source = sources.get(formatPath(path)) ?? 'default';
-    if (value === null || (key === 'baseUrls' && config.exchange.baseUrls.length === 0)) {
-      return `${lead}# ${key}: ${ABSENT[key]} (${source})`;
-    }
-    const listed: unknown = Array.isArray(value) ? value.map(asText) : value;
-    const text = stringify(listed, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd();
-    return path[0] === 'liveness' && idle.includes(key)
-      ? `${lead}# ${key}: ${text}, of no meaning with this mode (${source})`
-      : `${lead}${key}: ${text} # ${source}`;
-  };
+/** Sentences about what is allowed and yet worth a thought. Each begins with the key that it is about. */
+function findWarnings(config: Config, isWritten: (path: Path) => boolean, command: Command | null): string[] {
   return [
-    `# apiKey: ${String(config.secrets.apiKey)}`,
-    `# apiSecret: ${String(config.secrets.apiSecret)}`,
-    ...linesOf(config).map((line) => (typeof line === 'string' ? line : print(line))),
+    ...warnOfExchange(config, isWritten),
+    ...warnOfShard(config),
+    ...warnOfWeb(config),
+    ...warnOfControl(config),
+    ...warnOfLiveness(config, isWritten, command),
   ];
 }
 
-function asText(entry: unknown): unknown {
-  return typeof entry === 'object' && entry !== null && 'text' in entry ? entry.text : entry;
+function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): string[] {
+  const warnings: string[] = [];
+  const { baseUrls, sameAccount } = config.exchange;
+  if (config.embeddedExchange && isWritten(['exchange', 'baseUrls'])) {
+    warnings.push(
+      'exchange.baseUrls: not used, since the daemon brings its own exchange (--embedded-exchange)',
+    );
+  }
+  if (baseUrls.length > 1 && !sameAccount) {
+    warnings.push(
+      `exchange.baseUrls: only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`,
+    );
+  }
+  for (const base of baseUrls.filter(isPlainAndRemote)) {
+    warnings.push(warningOfPlainHttp(base));
+  }
+  return warnings;
+}
+
+function warnOfShard({ shard, fleet, markets }: Config): string[] {
+  const { index, count } = shard;
+  const warnings: string[] = [];
+  if (index >= count) {
+    warnings.push(
+      `shard.index: shard ${index} of ${count} guards no market; it waits for a shard.count above ${index}`,
+    );
+  } else if (markets.length === 0) {
+    warnings.push(
+      `shard.index: none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`,
+    );
+  }
+  return warnings;
+}
+
+function warnOfWeb({ web }: Config): string[] {
+  const remote = web.listen.filter((address) => address.kind === 'tcp' && !isLoopback(address.host));
+  return remote.map(
+    ({ text }) =>
+      `web.listen: whoever reaches ${text} can read markets, addresses and states, without password or encryption; keep it to a private network, or listen on 127.0.0.1 behind a proxy with TLS and a password`,
+  );
+}
+
+function warnOfControl({ control, embeddedExchange }: Config): string[] {
+  const open = control.listen.filter(({ kind }) => kind === 'tcp').map(({ text }) => text);
+  // Nothing of value is guarded at an exchange that the daemon brings along.
+  if (control.tokenFile === null && open.length > 0 && !embeddedExchange) {
+    return [
+      `control.listen: every user and program of this host may send beats and commands to ${open.join(', ')}; set control.tokenFile, or listen at a unix: socket only`,
+    ];
+  }
+  if (control.tokenFile !== null && open.length === 0) {
+    return [
+      'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode',
+    ];
+  }
+  const remote = control.listen.filter((address) => address.kind === 'tcp' && !isLoopback(address.host));
+  return remote.map(
+    ({ text }) =>
+      `control.listen: other hosts can reach ${text}, and the token crosses the network unencrypted; keep it to a private network`,
+  );
+}
+
+function warnOfLiveness(
+  { liveness: { mode } }: Config,
+  isWritten: (path: Path) => boolean,
+  command: Command | null,
+): string[] {
+  const warnings: string[] = [];
+  const idle = meaninglessKeys(mode)
+    .map((key): Path => ['liveness', key])
+    .filter(isWritten)
+    .map(formatPath);
+  if (idle.length > 0) warnings.push(`${idle.join(', ')}: of no meaning with liveness.mode: ${mode}`);
+  if (mode === 'process' && command === null) {
+    warnings.push(
+      'liveness.mode: process: only for killswitchd exec -- BOT, which starts the bot; run refuses it',
+    );
+  }
+  if (mode === 'none') {
+    warnings.push(
+      'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
+    );
+  }
+  return warnings;
 }

@@ -1,29 +1,23 @@
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { carriedPerSecond, planCadence } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
 import { suggest } from '../util/nearest.ts';
 import { isLoopback } from '../util/text.ts';
 import {
-  type Checked,
-  checkBaseUrl,
-  checkControlListen,
-  checkLivenessUrl,
-  checkWebListen,
-  isPlainAndRemote,
-  warningOfPlainHttp,
-} from './addresses.ts';
-import {
   BOT_PLACE,
   botsOf,
   budgetOf,
   type Config,
+  fillInBot,
   type MarketConfig,
   type MarketEntry,
   marketsOf,
+  meaninglessKeys,
   type Settled,
   settleMarkets,
   toMarketSettings,
 } from './config.ts';
-import { describe, formatPath, type Mistake, type Path } from './problem.ts';
+import { describe, type Mistake, type Path } from './problem.ts';
 import { BOT_PATTERN, LIVENESS_MODES, MARKET_PATTERN } from './schema.ts';
 
 /** What only the whole of a configuration tells. */
@@ -89,21 +83,18 @@ export function checkMeaning(values: Settled, before: Before): Meaning {
 }
 
 function findMissing(values: Settled, { embeddedExchange, isMistaken }: Before): Mistake[] {
-  const wanted: { path: Path; value: unknown; text: string }[] = [
-    {
-      path: ['exchange', 'baseUrls'],
-      value: embeddedExchange ? [] : values.exchange.baseUrls,
-      text: 'missing; write the address of the exchange, such as exchange: { baseUrls: [https://exchange.example] }, or set KILLSWITCHD_BASE_URL',
-    },
-    {
-      path: ['markets'],
-      value: values.markets,
-      text: 'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS',
-    },
-  ];
-  return wanted
-    .filter(({ path, value }) => value === undefined && !isMistaken(path))
-    .map(({ path, text }) => ({ path, text }));
+  const wanted: Mistake[] = [];
+  if (!embeddedExchange && values.exchange.baseUrls === undefined) {
+    const text =
+      'missing; write the address of the exchange, such as exchange: { baseUrls: [https://exchange.example] }, or set KILLSWITCHD_BASE_URL';
+    wanted.push({ path: ['exchange', 'baseUrls'], text });
+  }
+  if (values.markets === undefined) {
+    const text =
+      'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS';
+    wanted.push({ path: ['markets'], text });
+  }
+  return wanted.filter(({ path }) => !isMistaken(path));
 }
 
 function checkMarkets(entries: readonly MarketEntry[], labelOf: Before['labelOf']): Mistake[] {
@@ -243,16 +234,8 @@ function checkLiveness(
     const text = `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`;
     mistakes.push({ path: PROBE, text });
   }
-  const liveness = {
-    mode,
-    file: given.file ?? null,
-    url: given.url ?? null,
-    probeEverySeconds,
-    ttlSeconds: given.ttlSeconds,
-    startupGraceSeconds: given.startupGraceSeconds,
-    onStale: given.onStale,
-  };
-  return { mistakes, missing, liveness };
+  const { file = null, url = null } = given;
+  return { mistakes, missing, liveness: { ...given, mode, file, url, probeEverySeconds } };
 }
 
 const MEANING_OF_MODE = {
@@ -300,7 +283,11 @@ function checkTarget(path: Path, template: string | undefined, { markets }: Surr
     const text = `found one for the ${bots.length} bots ${names}; allowed: one with ${BOT_PLACE} in the place of the bot's name, such as ${example}`;
     return [{ path, text }];
   }
-  if (path === FILE) return checkFileName(template);
+  if (path === FILE) {
+    if (!template.endsWith('/') && !template.includes('\0')) return [];
+    const text = `found ${describe(template)}; allowed: the name of a file, such as /run/bots/bot.alive`;
+    return [{ path, text }];
+  }
   for (const bot of bots) {
     const checked = checkLivenessUrl(template, bot);
     if (checked.kind === 'wrong') return [{ path, text: checked.text }];
@@ -308,136 +295,201 @@ function checkTarget(path: Path, template: string | undefined, { markets }: Surr
   return [];
 }
 
-function checkFileName(template: string): Mistake[] {
-  if (!template.endsWith('/') && !template.includes('\0')) return [];
-  return [
-    {
-      path: FILE,
-      text: `found ${describe(template)}; allowed: the name of a file, such as /run/bots/bot.alive`,
-    },
-  ];
-}
-
 /** Seconds. Two looks may fail, and the third is still in time. */
 function usualProbe(mode: LivenessMode, ttlSeconds: number): number {
   return Math.min(mode === 'http' ? 5 : 1, ttlSeconds / 4);
 }
 
-/** The keys of the section that change nothing with a mode. */
-export function meaninglessKeys(mode: LivenessMode): readonly (keyof Config['liveness'])[] {
-  switch (mode) {
-    case 'beat':
-      return ['file', 'url', 'probeEverySeconds'];
-    case 'file':
-      return ['url'];
-    case 'http':
-      return ['file'];
-    case 'process':
-      return ['file', 'url'];
-    case 'none':
-      return ['file', 'url', 'probeEverySeconds', 'ttlSeconds', 'startupGraceSeconds', 'onStale'];
-    default:
-      return mode satisfies never;
+export type Checked<T> =
+  | { readonly kind: 'ok'; readonly value: T }
+  /** `text` says what was found, what is allowed and what was probably meant. */
+  | { readonly kind: 'wrong'; readonly text: string };
+
+/**
+ * A base address as its origin, without a trailing slash: https, or http to loopback (with `allowPlainHttp` to any
+ * host), and nothing but host and port.
+ */
+export function checkBaseUrl(text: string, allowPlainHttp = false): Checked<string> {
+  const allowed =
+    'allowed: https://HOST[:PORT], or http://HOST[:PORT] where HOST is this host (127.0.0.1, [::1], localhost)';
+  const wrong = (found: string, meant: string | null): Checked<string> => ({
+    kind: 'wrong',
+    text: `found ${found}; ${allowed}${suggest(meant)}`,
+  });
+  const url = readHttp(text);
+  if (url === null) {
+    // An address that cannot be read may hold a password.
+    if (text.includes('@')) return wrong('an address that cannot be read', null);
+    const meant = /^[\w.-]+(:\d+)?$/.test(text) ? `https://${text}` : null;
+    return wrong(describe(text), meant);
   }
+  if (url.username !== '' || url.password !== '')
+    return wrong('a user name or password in the address', url.origin);
+  if (isPlainAndRemote(url.href) && !allowPlainHttp) {
+    return wrong(
+      `${describe(url.origin)}, which is not encrypted and not this host`,
+      url.origin.replace('http:', 'https:'),
+    );
+  }
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '' || /[?#]/.test(text)) {
+    return wrong('more than a host and a port', url.origin);
+  }
+  return { kind: 'ok', value: url.origin };
 }
 
-/** Sentences about what is allowed and yet worth a thought. Each begins with the key that it is about. */
-export function findWarnings(
-  config: Config,
-  isWritten: (path: Path) => boolean,
-  command: Command | null,
-): string[] {
-  return [
-    ...warnOfExchange(config, isWritten),
-    ...warnOfShard(config),
-    ...warnOfWeb(config),
-    ...warnOfControl(config),
-    ...warnOfLiveness(config, isWritten, command),
+/** Whether what goes to this base address crosses a network without encryption. */
+export function isPlainAndRemote(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'http:' && !isLoopback(hostname);
+}
+
+export function warningOfPlainHttp(base: string): string {
+  return `exchange.allowPlainHttp: everybody on the way to ${base} can read the API key and change what is sent; for a test exchange only, never with a key that can trade`;
+}
+
+const PRIVATE_ADDRESSES = new BlockList();
+for (const [network, prefix] of [
+  ['127.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['169.254.0.0', 16],
+  ['100.64.0.0', 10],
+] as const) {
+  PRIVATE_ADDRESSES.addSubnet(network, prefix, 'ipv4');
+}
+PRIVATE_ADDRESSES.addAddress('::1', 'ipv6');
+PRIVATE_ADDRESSES.addSubnet('fc00::', 7, 'ipv6');
+PRIVATE_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
+
+/** Endings of names that the public DNS does not know: RFC 6761, 6762, 8375, ICANN's `internal`, and Kubernetes' `svc`. */
+const PRIVATE_NAMES = /\.(localhost|local|internal|home\.arpa|lan|svc)$/;
+
+/** The address as http or https has it; null where it is none. */
+function readHttp(text: string): URL | null {
+  const url = URL.parse(text);
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : null;
+}
+
+/** The host of an address without the brackets of IPv6, and without the dot that ends a full name. */
+function bareHost({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+}
+
+/** An address or a name that means this host or one of its own network, whoever asks. */
+function isPrivate(host: string): boolean {
+  if (isIPv4(host)) return PRIVATE_ADDRESSES.check(host, 'ipv4');
+  if (isIPv6(host)) return PRIVATE_ADDRESSES.check(host, 'ipv6');
+  return !host.includes('.') || PRIVATE_NAMES.test(host);
+}
+
+/**
+ * The address at which `bot` is asked whether it lives, in its normal form. Not on the public Internet: whoever answers
+ * there would keep the timers of a dead bot armed. What may be a password or a token is not shown.
+ */
+export function checkLivenessUrl(template: string, bot: string): Checked<string> {
+  const text = fillInBot(template, bot);
+  const allowed =
+    'allowed: http(s)://HOST[:PORT]/PATH where HOST is this host (127.0.0.1, [::1], localhost) or of a private network (10.0.0.7, bot, bot.internal, bot.trading.svc)';
+  const wrong = (found: string, meant: string | null = null): Checked<string> => ({
+    kind: 'wrong',
+    // A suggestion with the name of one bot would be wrong for the others.
+    text: `found ${found}; ${allowed}${suggest(text === template ? meant : null)}`,
+  });
+  const url = readHttp(text);
+  if (url === null) {
+    if (text.includes('@')) return wrong('an address that cannot be read');
+    const shown = text.replace(/[?#].*$/s, '');
+    return wrong(describe(shown), /^[\w.-]+(:\d+)?(\/[\w./-]*)?$/.test(shown) ? `http://${shown}` : null);
+  }
+  const bare = `${url.origin}${url.pathname}`;
+  if (url.username !== '' || url.password !== '') {
+    return wrong('a user name or password in the address', bare);
+  }
+  const host = bareHost(url);
+  if (/^(0\.0\.0\.0|::)$/.test(host)) {
+    const here = new URL(bare);
+    here.hostname = host === '::' ? '[::1]' : '127.0.0.1';
+    return wrong(`${describe(url.host)}, which is where to listen and not whom to ask`, here.href);
+  }
+  if (!isPrivate(host)) return wrong(`the host ${describe(url.hostname)}, which is not of a private network`);
+  if (text.includes('#')) return wrong('a part after #, which is never sent', bare);
+  return { kind: 'ok', value: url.href };
+}
+
+/** Why messages cannot be posted to this address, without showing any of it; null where they can. */
+export function findUrlFlaw(text: string, isTelegram: boolean): string | null {
+  const url = readHttp(text);
+  if (url === null) return 'found what is no address; allowed: https://HOST/PATH';
+  if (url.username !== '' || url.password !== '')
+    return 'found a user name or password in the address; allowed: https://HOST/PATH';
+  if (url.protocol === 'http:' && !isPrivate(bareHost(url)))
+    return 'found http:// to a host of the public network; allowed: https://HOST/PATH';
+  if (isTelegram && !(url.pathname.endsWith('/sendMessage') && url.searchParams.has('chat_id')))
+    return 'found another address than format telegram needs; allowed: https://api.telegram.org/botTOKEN/sendMessage?chat_id=CHAT';
+  return null;
+}
+
+/** `HOST:PORT` or `[IPV6]:PORT` of the read-only listener. */
+export function checkWebListen(text: string): Checked<ListenAddress> {
+  const address = readTcp(text);
+  if (address !== null) return { kind: 'ok', value: address };
+  return {
+    kind: 'wrong',
+    text: `found ${describe(text)}; allowed: HOST:PORT or [IPV6]:PORT with a port from 0 to 65535${suggest(meantListen(text))}`,
+  };
+}
+
+/** Bytes that a Unix socket's path may have: a little less than any system takes (107 on Linux, 103 on others). */
+const LONGEST_SOCKET_PATH = 100;
+
+/** `unix:/PATH`, or `HOST:PORT`. An address that other hosts can reach needs a token. */
+export function checkControlListen(text: string, hasToken: boolean): Checked<ListenAddress> {
+  const wrong = (found: string, meant: string | null = null): Checked<ListenAddress> => ({
+    kind: 'wrong',
+    text: `found ${found}; allowed: unix:/PATH with at most ${LONGEST_SOCKET_PATH} bytes, or HOST:PORT where HOST is this host (127.0.0.1, [::1], localhost), or any other with control.tokenFile${suggest(meant)}`,
+  });
+  if (text.startsWith('unix:') || text.startsWith('/')) {
+    const path = text.replace(/^unix:/, '').replace(/^\/+/, '/');
+    if (!text.startsWith('unix:/') || text.startsWith('unix://')) {
+      return wrong(describe(text), path.startsWith('/') && path.length > 1 ? `unix:${path}` : null);
+    }
+    const bytes = Buffer.byteLength(path);
+    if (bytes > LONGEST_SOCKET_PATH) return wrong(`a path of ${bytes} bytes`);
+    if (path.endsWith('/') || path.includes('\0')) return wrong(describe(text));
+    return { kind: 'ok', value: { kind: 'unix', text, path } };
+  }
+  const address = readTcp(text);
+  if (address === null) return wrong(describe(text), meantListen(text));
+  if (!hasToken && !isLoopback(address.host)) {
+    return wrong(`${describe(text)}, which other hosts can reach`, `127.0.0.1:${address.port}`);
+  }
+  return { kind: 'ok', value: address };
+}
+
+function readTcp(text: string): (ListenAddress & { kind: 'tcp' }) | null {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:[\]/@]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65535) return null;
+  const [, bracketed, plain] = match;
+  if (bracketed !== undefined) {
+    if (!isIPv6(bracketed)) return null;
+    const host = new URL(`http://[${bracketed}]`).hostname.slice(1, -1);
+    return { kind: 'tcp', text: `[${host}]:${port}`, host, port };
+  }
+  const host = (plain ?? '').toLowerCase();
+  const isName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(host) && !/^[\d.]+$/.test(host);
+  return isIPv4(host) || isName ? { kind: 'tcp', text: `${host}:${port}`, host, port } : null;
+}
+
+function meantListen(text: string): string | null {
+  const bare = text.replace(/^https?:\/\//, '').replace(/\/$/, '');
+  const ipv6 = /^(.+):(\d+)$/.exec(bare);
+  const candidates = [
+    bare,
+    `127.0.0.1:${bare}`,
+    `0.0.0.0${bare}`,
+    ...(ipv6 !== null && isIPv6(ipv6[1] ?? '') ? [`[${ipv6[1]}]:${ipv6[2]}`] : []),
   ];
-}
-
-function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): string[] {
-  const warnings: string[] = [];
-  const { baseUrls, sameAccount } = config.exchange;
-  if (config.embeddedExchange && isWritten(['exchange', 'baseUrls'])) {
-    warnings.push(
-      'exchange.baseUrls: not used, since the daemon brings its own exchange (--embedded-exchange)',
-    );
-  }
-  if (baseUrls.length > 1 && !sameAccount) {
-    warnings.push(
-      `exchange.baseUrls: only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`,
-    );
-  }
-  for (const base of baseUrls.filter(isPlainAndRemote)) {
-    warnings.push(warningOfPlainHttp(base));
-  }
-  return warnings;
-}
-
-function warnOfShard({ shard, fleet, markets }: Config): string[] {
-  const { index, count } = shard;
-  const warnings: string[] = [];
-  if (index >= count) {
-    warnings.push(
-      `shard.index: shard ${index} of ${count} guards no market; it waits for a shard.count above ${index}`,
-    );
-  } else if (markets.length === 0) {
-    warnings.push(
-      `shard.index: none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`,
-    );
-  }
-  return warnings;
-}
-
-function warnOfWeb({ web }: Config): string[] {
-  const remote = web.listen.filter((address) => address.kind === 'tcp' && !isLoopback(address.host));
-  return remote.map(
-    ({ text }) =>
-      `web.listen: whoever reaches ${text} can read markets, addresses and states, without password or encryption; keep it to a private network, or listen on 127.0.0.1 behind a proxy with TLS and a password`,
-  );
-}
-
-function warnOfControl({ control, embeddedExchange }: Config): string[] {
-  const open = control.listen.filter(({ kind }) => kind === 'tcp').map(({ text }) => text);
-  // Nothing of value is guarded at an exchange that the daemon brings along.
-  if (control.tokenFile === null && open.length > 0 && !embeddedExchange) {
-    return [
-      `control.listen: every user and program of this host may send beats and commands to ${open.join(', ')}; set control.tokenFile, or listen at a unix: socket only`,
-    ];
-  }
-  if (control.tokenFile !== null && open.length === 0) {
-    return [
-      'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode',
-    ];
-  }
-  const remote = control.listen.filter((address) => address.kind === 'tcp' && !isLoopback(address.host));
-  return remote.map(
-    ({ text }) =>
-      `control.listen: other hosts can reach ${text}, and the token crosses the network unencrypted; keep it to a private network`,
-  );
-}
-
-function warnOfLiveness(
-  { liveness: { mode } }: Config,
-  isWritten: (path: Path) => boolean,
-  command: Command | null,
-): string[] {
-  const warnings: string[] = [];
-  const idle = meaninglessKeys(mode)
-    .map((key): Path => ['liveness', key])
-    .filter(isWritten)
-    .map(formatPath);
-  if (idle.length > 0) warnings.push(`${idle.join(', ')}: of no meaning with liveness.mode: ${mode}`);
-  if (mode === 'process' && command === null) {
-    warnings.push(
-      'liveness.mode: process: only for killswitchd exec -- BOT, which starts the bot; run refuses it',
-    );
-  }
-  if (mode === 'none') {
-    warnings.push(
-      'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
-    );
-  }
-  return warnings;
+  return candidates.find((candidate) => candidate !== text && readTcp(candidate) !== null) ?? null;
 }

@@ -4,11 +4,6 @@ import type { SchemaNode } from './schema.ts';
 /** A tree of plain values, as YAML or JSON gives it. */
 export type Tree = Record<string, unknown>;
 
-/** A map of keys, neither a list nor null. */
-export function isTree(value: unknown): value is Tree {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Keys and list positions that lead to a value: `['markets', 1, 'timeoutSeconds']`. */
 export type Path = readonly (string | number)[];
 

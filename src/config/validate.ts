@@ -1,14 +1,16 @@
 import { Ajv } from 'ajv';
 import envSchema from 'env-schema';
 import { nearest, suggest } from '../util/nearest.ts';
+import { isRecord } from '../util/text.ts';
 import {
   describe,
   describeAllowed,
-  isTree,
+  formatPath,
   type Mistake,
   type Path,
   type Place,
   type Problem,
+  RANK,
   suggestInstead,
   type Tree,
 } from './problem.ts';
@@ -94,7 +96,7 @@ function check(data: Tree, { schema, coerce }: Rules): { values: Tree; violation
 function withoutOtherForms(violations: readonly Violation[]): Violation[] {
   const unions = new Map<string, boolean>();
   for (const { keyword, instancePath, data } of violations) {
-    if (keyword === 'anyOf') unions.set(instancePath, typeof data === 'string' || isTree(data));
+    if (keyword === 'anyOf') unions.set(instancePath, typeof data === 'string' || isRecord(data));
   }
   return violations.filter(({ keyword, instancePath }) => {
     const at = selfAndAncestors(instancePath).find((path) => unions.has(path));
@@ -167,7 +169,7 @@ function readPointer(pointer: string, values: Tree): Path {
   for (const raw of pointer.split('/').slice(1)) {
     const step = raw.replaceAll('~1', '/').replaceAll('~0', '~');
     path.push(Array.isArray(at) ? Number(step) : step);
-    at = isTree(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
+    at = isRecord(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
   }
   return path;
 }
@@ -175,20 +177,24 @@ function readPointer(pointer: string, values: Tree): Path {
 function takeOut(values: Tree, path: Path): void {
   let at: unknown = values;
   for (const step of path.slice(0, -1)) {
-    at = isTree(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
+    at = isRecord(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
   }
   const last = path.at(-1);
   if (last === undefined) return;
   if (Array.isArray(at)) at[Number(last)] = undefined;
-  else if (isTree(at)) delete at[last];
+  else if (isRecord(at)) delete at[last];
 }
 
 export type Source = 'flag' | 'environment' | 'file' | 'default';
 
-/** What one source says, in the shape of the file, with every mistake taken out and told. */
-export interface Layer {
+/** What one source says, in the shape of the file. */
+export interface Said {
   readonly source: Source;
   readonly values: Tree;
+}
+
+/** The same with every mistake taken out and told. */
+export interface Layer extends Said {
   readonly problems: readonly Problem[];
   /** Paths at which something was written that is wrong. */
   readonly mistaken: readonly Path[];
@@ -223,10 +229,41 @@ function findElsewhere(name: string): string | null {
 }
 
 /** The first layer that has a value at `path`. */
-export function layerOf(layers: readonly Layer[], path: Path): Layer | undefined {
+export function layerOf<One extends Said>(layers: readonly One[], path: Path): One | undefined {
   return layers.find(({ values }) => {
     let at: unknown = values;
-    for (const step of path) at = isTree(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
+    for (const step of path) at = isRecord(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
     return at !== undefined;
   });
+}
+
+/** What holds where nobody says otherwise: the defaults that the schema states. */
+export const DEFAULTS: Layer = {
+  source: 'default',
+  values: defaultsOf(FileSchema),
+  problems: [],
+  mistaken: [],
+  place: (path) => ({ label: formatPath(path), rank: RANK.missing, offset: 0 }),
+};
+
+function defaultsOf(node: SchemaNode): Tree {
+  const values: Tree = {};
+  for (const [key, property] of Object.entries(node.properties ?? {})) {
+    if (property.default !== undefined) values[key] = property.default;
+    else if (property.properties !== undefined) values[key] = defaultsOf(property);
+  }
+  return values;
+}
+
+/** One tree out of several, the first of which wins key by key. Lists are replaced whole. */
+export function mergeLayers(layers: readonly Layer[]): Tree {
+  const merge = (lower: Tree, upper: Tree): Tree => {
+    const merged = { ...lower };
+    for (const [key, value] of Object.entries(upper)) {
+      const below = merged[key];
+      merged[key] = isRecord(value) && isRecord(below) ? merge(below, value) : value;
+    }
+    return merged;
+  };
+  return layers.map(({ values }) => values).reduceRight((lower, upper) => merge(lower, upper), {});
 }

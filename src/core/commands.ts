@@ -1,5 +1,5 @@
 import { tidy } from './belief.ts';
-import { createBot, createMarket, setMarkets } from './create.ts';
+import { createBot, createMarket } from './create.ts';
 import { giveUp } from './dispatch.ts';
 import {
   type CommandName,
@@ -25,6 +25,7 @@ import {
   mayFire,
   onTheirWay,
   planPeriods,
+  setMarkets,
   slackMs,
   wallAt,
 } from './state.ts';

@@ -1,7 +1,14 @@
 import { believeEarlierLife } from './belief.ts';
 import type { CoreSettings, MarketSettings } from './events.ts';
 import { bucketOf, carriedPerSecond } from './promise.ts';
-import { type BaseState, type BotState, type CoreState, type MarketState, planPeriods } from './state.ts';
+import {
+  type BaseState,
+  type BotState,
+  type CoreState,
+  type MarketState,
+  planPeriods,
+  setMarkets,
+} from './state.ts';
 import { type Instant, startTimebase } from './time.ts';
 
 /** The state before the first step: nothing armed, everything due. */
@@ -55,14 +62,6 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
   );
   planPeriods(state, carriedPerSecond(settings, null));
   return state;
-}
-
-export function setMarkets(state: CoreState, markets: readonly MarketState[]): void {
-  state.markets = markets;
-  state.byName = new Map(markets.map((market) => [market.settings.market, market]));
-  state.queue = [];
-  state.orderedMs = Number.NEGATIVE_INFINITY;
-  state.nextDueMs = Number.NEGATIVE_INFINITY;
 }
 
 /** A bot that has not been heard of: it has its start-up grace from now on. */

@@ -229,6 +229,15 @@ export interface CoreState {
   allArmedSaid: boolean;
 }
 
+/** Takes other markets: the order of the queue is to be made anew. */
+export function setMarkets(state: CoreState, markets: readonly MarketState[]): void {
+  state.markets = markets;
+  state.byName = new Map(markets.map((market) => [market.settings.market, market]));
+  state.queue = [];
+  state.orderedMs = Number.NEGATIVE_INFINITY;
+  state.nextDueMs = Number.NEGATIVE_INFINITY;
+}
+
 /** Gives every configured market its period and its place on the grid. `moved`: some period changed noticeably. */
 export function planPeriods(
   state: CoreState,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { botsOf, type Config, ownerOf } from '../config/config.ts';
-import { type LoadedConfig, type LoadOptions, loadConfig } from '../config/load.ts';
-import { readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
+import type { Load, LoadedConfig } from '../config/load.ts';
+import { type Environment, readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
 import { type Beats, createBeats } from '../liveness/beats.ts';
@@ -10,9 +10,8 @@ import { startControl } from '../operator/control.ts';
 import type { ControlSources, ReloadReport } from '../operator/control-sources.ts';
 import { startWeb, type WebOptions } from '../operator/web.ts';
 import type { Clock } from '../ports.ts';
-import type { Log } from '../telemetry/log.ts';
+import { type Log, type Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
-import type { Write } from '../telemetry/sink.ts';
 import { createSupervision } from '../telemetry/systemd.ts';
 import { VERSION } from '../version.ts';
 import { createBotEvidence } from './evidence.ts';
@@ -22,8 +21,10 @@ import { createTelling, introduce, type Telling } from './telling.ts';
 
 export interface DaemonOptions {
   readonly loaded: LoadedConfig;
-  /** What `loaded` was read with, and is read with again for a reload. */
-  readonly loadOptions: LoadOptions;
+  /** Reads it again, for a reload. */
+  readonly load: Load;
+  /** Where key and secret are read from. */
+  readonly env: Environment;
   readonly clock: Clock;
   readonly nodeVersion: string;
   /** Where to report that the daemon is ready and lives; null where nobody supervises it. */
@@ -153,9 +154,8 @@ async function embed(clock: Clock, pair: { readonly key: string; readonly secret
   return startEmbedded(clock, pair);
 }
 
-/** How configuration and secrets are read again. */
-function filesOf({ clock, loaded: { config }, loadOptions }: DaemonOptions) {
-  const { env } = loadOptions;
+/** The files that configuration and secrets are read from. */
+function filesOf({ clock, loaded: { config }, env }: DaemonOptions) {
   const answer = createFilesAnswer(clock);
   const secretFiles = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable)).map(
     (variable) => env[variable],
@@ -166,7 +166,6 @@ function filesOf({ clock, loaded: { config }, loadOptions }: DaemonOptions) {
       const paths = [...secretFiles, control.tokenFile, notify.urlFile, notify.pingUrlFile, file];
       return answer(paths.filter((path) => path != null));
     },
-    load: () => loadConfig(loadOptions),
     rereadSecrets: () => readSecrets(env, { demo: config.embeddedExchange }),
   };
 }
@@ -179,7 +178,7 @@ interface Parts {
 }
 
 /** What changes while the daemon runs: its configuration, its log level, and what it knows of the bots. */
-function createService({ clock, loaded, lookAtProcess, manager }: DaemonOptions, parts: Parts) {
+function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOptions, parts: Parts) {
   const { files, telling, guard, hide } = parts;
   const { log } = telling;
   const { keeper } = guard;
@@ -196,7 +195,7 @@ function createService({ clock, loaded, lookAtProcess, manager }: DaemonOptions,
     hide,
     supervision,
     filesAnswer: () => files.answer(inForce),
-    load: files.load,
+    load,
     operations: telling.operations,
     config,
     fileHash: loaded.fileHash,

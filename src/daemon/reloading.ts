@@ -1,15 +1,14 @@
-import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { type Config, diffConfig, type MarketConfig } from '../config/config.ts';
+import { type Config, diffConfig, hashOf, type MarketConfig } from '../config/config.ts';
 import { lookAtConfigFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
 import type { Progress } from '../core/events.ts';
 import type { Keeper } from '../keeper.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
-import type { Operations, ReloadTrigger } from '../telemetry/operations.ts';
 import type { Supervision } from '../telemetry/systemd.ts';
+import type { Operations, ReloadTrigger } from './telling.ts';
 
 export interface ReloadingOptions {
   readonly clock: Clock;
@@ -212,14 +211,6 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadRepor
       };
     },
   };
-}
-
-/** Of what the configuration says, without the secrets. */
-export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
-  const { token: _token, ...listening } = control;
-  return createHash('sha256')
-    .update(JSON.stringify({ ...rest, control: listening }))
-    .digest('hex');
 }
 
 /**

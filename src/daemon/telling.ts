@@ -3,6 +3,7 @@ import {
   botsOf,
   type Config,
   carriedPerSecond,
+  hashOf,
   toCoreSettings,
   WHAT_A_STOP_DOES,
   warnOfPace,
@@ -12,14 +13,21 @@ import type { CoreSettings } from '../core/events.ts';
 import { describePromise, planCadence } from '../core/promise.ts';
 import { createCancellations } from '../operator/cancellations.ts';
 import { REFUSALS } from '../operator/control-sources.ts';
-import type { Cancel, Clock, LogLevel, Observer } from '../ports.ts';
-import { createLog, createRecentEvents, type Log, type LogOptions, tellNotices } from '../telemetry/log.ts';
-import { createMetrics, type Metered } from '../telemetry/metrics.ts';
+import type { Cancel, Clock, Commanded, EventLevel, LogLevel, Observer } from '../ports.ts';
+import { boundLists, momentText } from '../telemetry/events.ts';
+import {
+  createLog,
+  createRecentEvents,
+  type Log,
+  type LogOptions,
+  type RecentEvents,
+  tellNotices,
+} from '../telemetry/log.ts';
+import { createMetrics, type Metered, type Metrics } from '../telemetry/metrics.ts';
 import { createNotifying } from '../telemetry/notifications.ts';
-import { createOperations, type Operations } from '../telemetry/operations.ts';
+import { listed } from '../util/text.ts';
 import { REVISION, VERSION } from '../version.ts';
 import { createPoster } from './asking.ts';
-import { hashOf } from './reloading.ts';
 
 /** Everything by which the daemon tells the world what happens. */
 export type Telling = ReturnType<typeof createTelling>;
@@ -53,15 +61,17 @@ export function createTelling(
   const cancellations = createCancellations();
   const operations = createOperations({ log, metrics, recent, clock });
   const levels = createLogLevels(clock, log, operations, levelOf(config));
-  const notifying = createNotifying({
-    clock,
-    bases,
-    notify: config.notify,
-    log,
-    messages: createPoster(clock),
-    pings: createPoster(clock),
-    onFailure: (what) => metrics.notifyFailed(what),
-  });
+  const notifying = createReceivers(config.notify, (notify) =>
+    createNotifying({
+      clock,
+      bases,
+      notify,
+      log,
+      messages: createPoster(clock),
+      pings: createPoster(clock),
+      onFailure: (what) => metrics.notifyFailed(what),
+    }),
+  );
   const observers: readonly Observer[] = [
     metrics.observe,
     cancellations.observe,
@@ -90,6 +100,32 @@ export function createTelling(
         log.logger.warn({ event: 'evidence-problem', bot }, `Bot ${bot}: no sign of life, ${problem}.`);
       }
     },
+  };
+}
+
+/** Who is told over HTTP: nothing is made before the configuration names somebody, which a reload may do. */
+function createReceivers(
+  first: Config['notify'],
+  make: (notify: Config['notify']) => ReturnType<typeof createNotifying>,
+) {
+  const makeFor = (notify: Config['notify']) =>
+    notify.url === null && notify.pingUrl === null ? null : make(notify);
+  let receivers = makeFor(first);
+  let isWell: (() => boolean) | null = null;
+  const observe: Observer = (notice, now) => receivers?.observe(notice, now);
+  return {
+    observe,
+    follow(next: Config['notify']): void {
+      if (receivers !== null) return receivers.follow(next);
+      receivers = makeFor(next);
+      if (isWell !== null) receivers?.start(isWell);
+    },
+    /** Pings while `well` says so. */
+    start(well: () => boolean): void {
+      isWell = well;
+      receivers?.start(well);
+    },
+    close: async (): Promise<void> => receivers?.close(),
   };
 }
 
@@ -193,5 +229,117 @@ function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): s
   return (
     'SIGTERM or Ctrl-C asks the bot to end; its timers are renewed until it has. A second one kills it. ' +
     `Its end with exit code 0 ${does}, ${within}. Any other end ${dies}.`
+  );
+}
+
+/** What made the daemon read its configuration again: SIGHUP, an operator's command, or a look that found it changed. */
+export type ReloadTrigger = 'signal' | 'command' | 'poll';
+
+export interface OperationsOptions {
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'reloadSucceeded' | 'reloadFailed' | 'controlRefused'>;
+  readonly recent: Pick<RecentEvents, 'add'>;
+  readonly clock: Clock;
+}
+
+export type Operations = ReturnType<typeof createOperations>;
+
+const REFUSALS_QUIET_MS = 60_000;
+/** More mistakes than this are counted in the sentence; the line's fields have the first twenty. */
+const SAID_PROBLEMS = 5;
+
+const TRIGGER = { signal: 'SIGHUP', command: 'an operator asked', poll: 'it has changed' } as const;
+
+/** Tells log, metrics and recent events of what operators do: what comes from outside and is no notice of the core. */
+export function createOperations({ log, metrics, recent, clock }: OperationsOptions) {
+  const { logger } = log;
+  let rejected: string | null = null;
+  const refusals = new Map<string, { readonly saidMs: number; more: number }>();
+  const say = (event: string, given: object, msg: string, level: EventLevel = 'info'): void => {
+    const fields = boundLists({ ...given });
+    recent.add({ level, event, market: null, msg, fields }, clock.now());
+    logger[level]({ event, ...fields }, msg);
+  };
+  const readWell = (event: string, trigger: ReloadTrigger, hash: string, what: string) => {
+    rejected = null;
+    metrics.reloadSucceeded(hash);
+    say(event, { trigger, hash }, `The configuration was read again (${TRIGGER[trigger]})${what}`);
+  };
+  return {
+    /** The new configuration is in force. `hash`: its digest in hexadecimal digits. */
+    reloadApplied: (trigger: ReloadTrigger, hash: string) =>
+      readWell('reload-applied', trigger, hash, ', and the new one is in force.'),
+    /** What was read is what is in force. */
+    reloadUnchanged: (trigger: ReloadTrigger, hash: string) =>
+      readWell('reload-unchanged', trigger, hash, ': it is the one that is in force.'),
+    /** Nothing was changed; one sentence for each mistake. */
+    reloadRejected(trigger: ReloadTrigger, problems: readonly string[]): void {
+      metrics.reloadFailed();
+      const mistakes = problems.join('\n');
+      const again = trigger === 'poll' && mistakes === rejected;
+      rejected = mistakes;
+      const text = describeRejection(trigger, problems);
+      say('reload-rejected', { trigger, problems, again }, text, again ? 'debug' : 'error');
+    },
+    /** An operator has seen that orders of these markets were, or may have been, cancelled. */
+    acknowledged(markets: readonly string[]): void {
+      const text = `An operator has seen that orders were cancelled: ${listed(markets)}.`;
+      say('cancellation-acknowledged', { markets }, text);
+    },
+    controlListening: (address: string) =>
+      say('control-listening', { address }, `Beats and commands: ${address}`),
+    /** An operator's command begins. */
+    commanded: (command: Commanded) => say('operator-command', { ...command }, describeCommand(command)),
+    /** Counts every refusal; the first of a reason in a minute is a line. */
+    controlRefused(said: string): void {
+      const reason = metrics.controlRefused(said);
+      const { monoMs } = clock.now();
+      const before = refusals.get(reason);
+      if (before !== undefined && monoMs - before.saidMs < REFUSALS_QUIET_MS) {
+        before.more += 1;
+        return;
+      }
+      refusals.set(reason, { saidMs: monoMs, more: 0 });
+      const more = before?.more ?? 0;
+      const others = more > 0 ? `, and ${more} more since the last line about it` : '';
+      const text = `A request to the control listener was refused (${reason})${others}.`;
+      say('control-refused', { reason, more }, text, 'warn');
+    },
+    /** Changes the level and says so, in whichever of the two levels shows it; Unix milliseconds of its end, or null. */
+    setLogLevel(to: LogLevel, untilWallMs: number | null): void {
+      const from = log.level();
+      const { wallMs } = clock.now();
+      const until = untilWallMs === null ? 'from now on' : `until ${momentText(untilWallMs, wallMs)}`;
+      const isShownBefore = logger.isLevelEnabled('info');
+      if (!isShownBefore) log.setLevel(to);
+      say('log-level-changed', { from, to, untilWallMs }, `The log level is ${to} ${until}; it was ${from}.`);
+      if (isShownBefore) log.setLevel(to);
+    },
+  };
+}
+
+function describeCommand({ command, markets, reason, sender, via }: Commanded): string {
+  const isForMarkets = command !== 'reload' && command !== 'log-level';
+  const which = markets === null ? ', all markets' : ` ${listed(markets)}`;
+  const why = reason === null ? 'No reason was given.' : `Reason: ${JSON.stringify(reason)}.`;
+  const who =
+    sender === null ? 'The sender does not say who it is' : `Sender: ${JSON.stringify(sender)}, as it says`;
+  return `An operator's command: ${command}${isForMarkets ? which : ''}. ${why} ${who}; over ${via}.`;
+}
+
+function describeRejection(trigger: ReloadTrigger, problems: readonly string[]): string {
+  const { length } = problems;
+  const said =
+    length === 1
+      ? `1 mistake: ${problems[0]}`
+      : `${length} mistakes: ${problems
+          .slice(0, SAID_PROBLEMS)
+          .map((problem, index) => `(${index + 1}) ${problem}`)
+          .join(' ')}`;
+  const others = length > SAID_PROBLEMS ? ` and ${length - SAID_PROBLEMS} more` : '';
+  return (
+    `THE NEW CONFIGURATION IS REJECTED (${TRIGGER[trigger]}): the old one stays in force, nothing has changed. ` +
+    said +
+    others
   );
 }

@@ -1,6 +1,6 @@
 import type { FailureReason, Outcome, ServerTimer } from '../core/events.ts';
 import type { PingOutcome } from '../ports.ts';
-import type { Redact } from '../util/text.ts';
+import { isRecord, type Redact } from '../util/text.ts';
 import { type KillSwitchArguments, type Operation, syncKillSwitch } from './operations.ts';
 import type { WireHeaders, WireResult } from './wire.ts';
 
@@ -8,12 +8,6 @@ import type { WireHeaders, WireResult } from './wire.ts';
 export const LAST_SECOND = 253_402_300_799;
 
 // Written by hand: a schema compiler would be a third of what the daemon loads at its start, for these few fields.
-
-type Fields = Readonly<Record<string, unknown>>;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 function isSecond(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LAST_SECOND;
@@ -51,7 +45,7 @@ export function parseBody(body: Buffer): unknown {
  * times make sense is for the core to judge: the exchange's own example has both times equal.
  */
 export function decodeTimer(value: unknown): ServerTimer | null {
-  if (!isFields(value)) return null;
+  if (!isRecord(value)) return null;
   const { market, startTime, cancellationTime, types } = value;
   if (typeof market !== 'string' || !isSecond(startTime) || !isSecond(cancellationTime)) return null;
   return types === null || isTexts(types) ? { market, startTime, cancellationTime, types } : null;
@@ -59,7 +53,7 @@ export function decodeTimer(value: unknown): ServerTimer | null {
 
 /** The error object of a private endpoint, or null where the value is none. `errors` may be an object, `[]` or missing. */
 export function decodeError(value: unknown): ApiErrorBody | null {
-  if (!isFields(value) || !Number.isInteger(value['code']) || typeof value['message'] !== 'string')
+  if (!isRecord(value) || !Number.isInteger(value['code']) || typeof value['message'] !== 'string')
     return null;
   const { errors } = value;
   const named = typeof errors === 'object' && errors !== null ? Object.entries(errors) : [];
@@ -72,7 +66,7 @@ export function decodeError(value: unknown): ApiErrorBody | null {
 
 /** The error object of a public endpoint, or null where the value is none. */
 export function decodePublicError(value: unknown): PublicErrorBody | null {
-  if (!isFields(value)) return null;
+  if (!isRecord(value)) return null;
   const { success, message, params } = value;
   return success === false && typeof message === 'string' && Array.isArray(params)
     ? { message, params }
@@ -180,7 +174,7 @@ const OF_LIMITS = /\b(rate|limit|limits|limited|throttled?|quota)\b/i;
  * of a limit is one.
  */
 function saysStaleNonce(value: unknown): boolean {
-  if (!isFields(value) || !('code' in value)) return false;
+  if (!isRecord(value) || !('code' in value)) return false;
   const message = 'message' in value && typeof value.message === 'string' ? value.message : '';
   return /\bnonce\b/i.test(message) || !OF_LIMITS.test(message);
 }

@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { TSchema } from 'typebox';
 import { didYouMean } from '../util/nearest.ts';
-import { tidy } from '../util/text.ts';
+import { isRecord, tidy } from '../util/text.ts';
 import { type Decoder, decodeError, decodePublicError } from './classify.ts';
 import { ArgumentError, OrderMismatchError } from './errors.ts';
 import type { OperationName } from './operations.ts';
@@ -34,10 +34,6 @@ function firstError({ errors }: ValidateFunction): ErrorObject | undefined {
       ? next
       : best,
   );
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function written(value: unknown): string {
@@ -75,7 +71,7 @@ export function checkArguments<Request>(operation: OperationName, given: Request
     readonly properties: Readonly<Record<string, { readonly description: string }>>;
   };
   const names = Object.keys(schema.properties);
-  if (!isObject(given)) throw breach('request', given, `an object with ${names.join(', ')}`);
+  if (!isRecord(given)) throw breach('request', given, `an object with ${names.join(', ')}`);
   const entries = Object.entries(given).filter(([, value]) => value !== undefined);
   const copy = Object.fromEntries(
     entries.map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]),
@@ -102,7 +98,7 @@ export function checkBody(body: unknown): Readonly<Record<string, unknown>> {
   } catch {
     copy = null;
   }
-  if (isObject(body) && isObject(copy)) return copy;
+  if (isRecord(body) && isRecord(copy)) return copy;
   throw breach('request', body, 'an object that can be written as JSON');
 }
 
@@ -199,9 +195,8 @@ const ORDER_NAMES = {
 } as const;
 
 /** The order under the names of the document; the exchange's own stay beside them. */
-function renamed(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  const given = value as Readonly<Record<string, unknown>>;
+function renamed(given: unknown): unknown {
+  if (!isRecord(given)) return given;
   const added = Object.entries(ORDER_NAMES)
     .filter(([spelt, name]) => spelt in given && !(name in given))
     .map(([spelt, name]) => [name, given[spelt]]);

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ORDER_TYPES } from '../core/events.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { isLoopback } from '../util/text.ts';
+import { isLoopback, isRecord } from '../util/text.ts';
 import { decimalOfNumber, formatDecimal } from './decimal.ts';
 import type { ExchangeEvent } from './event-log.ts';
 import { type ActiveFault, FAULT_KINDS, FAULT_SCHEMA, type Fault } from './faults.ts';
@@ -342,10 +342,8 @@ function take<T extends object>(
 type AjvError = NonNullable<NonNullable<FastifyRequest['validationError']>['validation']>[number];
 
 /** What is wrong, what was found, what is allowed. A secret is not repeated. */
-function sentenceFor(errors: readonly AjvError[], item: unknown, schema: ObjectShape): string {
-  if (typeof item !== 'object' || item === null || Array.isArray(item))
-    return `expected ${schema.description}`;
-  const given = item as Readonly<Record<string, unknown>>;
+function sentenceFor(errors: readonly AjvError[], given: unknown, schema: ObjectShape): string {
+  if (!isRecord(given)) return `expected ${schema.description}`;
   const own = schema.oneOf?.find(({ properties }) => properties['kind']?.['const'] === given['kind']);
   const isKnownKind = schema.oneOf === undefined || own !== undefined;
   const properties = isKnownKind ? (own ?? schema).properties : schema.properties;

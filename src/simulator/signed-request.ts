@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { timingSafeEqual } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { signPayload } from '../exchange/sign.ts';
+import { isRecord } from '../util/text.ts';
 import { type Profile, type Refusal, refuse } from './answer.ts';
 import type { Data, Headers, Permission } from './state.ts';
 
@@ -109,14 +110,10 @@ export function objectIn(body: Buffer): Accepted['body'] | null {
   if (!isUtf8(body)) return null;
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
-    return isObject(value) ? value : null;
+    return isRecord(value) ? value : null;
   } catch {
     return null;
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isCompact(json: string): boolean {

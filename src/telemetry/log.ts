@@ -1,9 +1,10 @@
+import { write as writeFd } from 'node:fs';
 import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import type { Instant } from '../core/time.ts';
-import type { Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
+import type { Cancel, Clock, EventLevel, LogLevel, Observer, RecentEvent } from '../ports.ts';
 import { hideSecrets, isoTime, listed, oneLine, REDACTED, timeOfDay } from '../util/text.ts';
 import { describeLeft, describeNotice, type EventContext, type EventLine, levelOf } from './events.ts';
-import { createSink, openShared, openStdout, type Sink, type Write } from './sink.ts';
+import { openNonBlocking, openStdout } from './output.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'journal', 'text'] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
@@ -19,6 +20,17 @@ const BURST = 10;
 const BURST_WINDOW_MS = 10_000;
 /** Markets named in one line of `repeats`. */
 const COLLECTED = 500;
+
+/** Writes bytes somewhere and says how many were taken. `done` is called exactly once, never synchronously. */
+export type Write = (
+  bytes: Uint8Array,
+  done: (error: NodeJS.ErrnoException | null, taken: number) => void,
+) => void;
+
+/** Writes to an open descriptor. */
+export function writerTo(descriptor: number): Write {
+  return (bytes, done) => writeFd(descriptor, bytes, done);
+}
 
 export interface LogOptions {
   readonly level: LogLevel;
@@ -63,7 +75,7 @@ export function createLog(options: LogOptions): Log {
   const format = options.format === 'auto' ? (options.terminal === true ? 'text' : 'json') : options.format;
   const sink = createSink({
     clock,
-    write: write ?? openStdout(),
+    write: write ?? writerTo(openStdout()),
     onDrop,
     onRoom: (lines) =>
       logger.warn(
@@ -118,8 +130,128 @@ export function createLog(options: LogOptions): Log {
 function createErrorSink(clock: Clock): () => Sink {
   let opened: Sink | null = null;
   return () => {
-    opened ??= createSink({ clock, write: openShared(2), onDrop: () => {} });
+    opened ??= createSink({ clock, write: writerTo(openNonBlocking(2)), onDrop: () => {} });
     return opened;
+  };
+}
+
+/** Waiting lines may take up this much; beyond it new ones are dropped. */
+const LIMIT_CHARS = 1024 * 1024;
+/** A full pipe is tried again after this long. */
+const AGAIN_MS = 50;
+/** An output that fails, as one on a full disk, is tried again after this long. */
+const AGAIN_AFTER_ERROR_MS = 1000;
+/** Nobody reads any more, and nobody ever will. */
+const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'EBADF']);
+
+interface SinkOptions {
+  readonly clock: Clock;
+  readonly write: Write;
+  /** Told of each line that is dropped. */
+  readonly onDrop: () => void;
+  /** Told how many were dropped, once there is room again. */
+  readonly onRoom?: (dropped: number) => void;
+  readonly limitChars?: number;
+}
+
+/** Writes all of it, however often that has to be tried. The returned function gives up waiting. */
+function writeAll(
+  { clock, write }: SinkOptions,
+  bytes: Uint8Array,
+  failed: (error: NodeJS.ErrnoException) => void,
+  done: () => void,
+): Cancel {
+  let givenUp = false;
+  let cancelWait: Cancel = () => {};
+  const push = (rest: Uint8Array): void =>
+    write(rest, (error, taken) => {
+      if (error === null && taken >= rest.length) return done();
+      if (givenUp) return;
+      if (error === null) return push(rest.subarray(taken));
+      const isFull = error.code === 'EAGAIN' || error.code === 'EINTR';
+      if (!isFull) failed(error);
+      if (!givenUp) cancelWait = clock.after(isFull ? AGAIN_MS : AGAIN_AFTER_ERROR_MS, () => push(rest));
+    });
+  push(bytes);
+  return () => {
+    givenUp = true;
+    cancelWait();
+  };
+}
+
+type Sink = ReturnType<typeof createSink>;
+
+/**
+ * A bounded queue of lines in front of an output that may be slow, full or gone. One write is on its way at a time. Only
+ * an output whose reader is gone is given up.
+ */
+export function createSink(options: SinkOptions) {
+  const { clock, onDrop, onRoom = () => {}, limitChars = LIMIT_CHARS } = options;
+  let waiting: string[] = [];
+  let waitingChars = 0;
+  let cancelWrite: Cancel | null = null;
+  let isGone = false;
+  let isFailing = false;
+  let dropped = 0;
+  let whenIdle: (() => void)[] = [];
+
+  const takeWaiting = (): string[] => {
+    const lines = waiting;
+    waiting = [];
+    waitingChars = 0;
+    return lines;
+  };
+  const drop = (): void => {
+    dropped += 1;
+    onDrop();
+  };
+  const becomeIdle = (): void => {
+    cancelWrite = null;
+    for (const resolve of whenIdle.splice(0)) resolve();
+  };
+  const giveUp = (): void => {
+    isGone = true;
+    cancelWrite?.();
+    for (const _line of takeWaiting()) drop();
+    becomeIdle();
+  };
+  const onError = ({ code }: NodeJS.ErrnoException): void => {
+    isFailing = true;
+    if (GONE.has(code)) giveUp();
+  };
+  const next = (): void => {
+    cancelWrite = writeAll(options, Buffer.from(takeWaiting().join('')), onError, () => {
+      cancelWrite = null;
+      isFailing = false;
+      if (dropped > 0 && !isGone) {
+        const lost = dropped;
+        dropped = 0;
+        onRoom(lost);
+      }
+      if (waiting.length === 0) becomeIdle();
+      else if (cancelWrite === null) next();
+    });
+  };
+  return {
+    /** Takes a line with its newline. Never blocks and never throws: it is dropped where there is no room. */
+    write(line: string): void {
+      if (isGone || waitingChars + line.length > limitChars) return drop();
+      waiting.push(line);
+      waitingChars += line.length;
+      if (cancelWrite === null) next();
+    },
+    /** Whether the last write failed, or lines were dropped that nobody was told of yet. */
+    isFailing: () => isFailing || dropped > 0,
+    /** Resolves once every line is written, or after `withinMs`: then the rest is dropped, and nothing more is written. */
+    flush: (withinMs: number) =>
+      new Promise<void>((resolve) => {
+        if (cancelWrite === null) return resolve();
+        const cancel = clock.after(withinMs, giveUp);
+        whenIdle.push(() => {
+          cancel();
+          resolve();
+        });
+      }),
   };
 }
 

@@ -1,5 +1,10 @@
 import { isIPv4 } from 'node:net';
 
+/** A map of keys, as JSON and YAML give it: neither a list nor null. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 export const REDACTED = '[redacted]';
 /** Shorter texts would be found inside ordinary words. */
 const SHORTEST_SECRET = 8;

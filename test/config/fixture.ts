@@ -5,6 +5,7 @@ import { parseEnv } from 'node:util';
 import type { Flags } from '../../src/config/environment.ts';
 import { type Loaded, loadConfig } from '../../src/config/load.ts';
 import type { Command } from '../../src/config/meaning.ts';
+import { findSources, type Sources } from '../../src/config/print.ts';
 
 /** Key and secret of a daemon whose configuration file is under test. */
 export const SECRETS = {
@@ -91,10 +92,10 @@ export function load(
 }
 
 /** As `load`, of something that is expected to be right. */
-export function loadWell(...given: Parameters<typeof load>): Loaded & { kind: 'ok' } {
+export function loadWell(...given: Parameters<typeof load>): Loaded & { kind: 'ok'; sources: Sources } {
   const loaded = load(...given);
   if (loaded.kind !== 'ok') throw new Error(loaded.problems.join('\n'));
-  return loaded;
+  return { ...loaded, sources: findSources(loaded) };
 }
 
 /** All messages, one per line; nothing for what is right. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { filesOfBots, urlsOfBots } from '../../src/config/config.ts';
-import { loadConfig, printConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { printConfig } from '../../src/config/print.ts';
 import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
 
 const { KILLSWITCHD_LIVENESS_MODE: _none, ...WITHOUT_MODE } = ENVIRONMENT;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { printConfig } from '../../src/config/load.ts';
+import { printConfig } from '../../src/config/print.ts';
 import { FILE, loadWell, SECRETS } from './fixture.ts';
 
 describe('what is printed', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { printConfig } from '../../src/config/load.ts';
+import { printConfig } from '../../src/config/print.ts';
 import { makeSecret, readSecrets } from '../../src/config/secrets.ts';
 import { ENVIRONMENT, load, loadWell, problemsOf } from './fixture.ts';
 

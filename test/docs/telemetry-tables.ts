@@ -2,6 +2,7 @@ import { FAILURE_REASONS } from '../../src/core/events.ts';
 import { CERTAINTIES, FIRINGS, HOLDS, SUSPENSIONS } from '../../src/core/notice.ts';
 import type { Instant } from '../../src/core/time.ts';
 import { MARKET_STATES } from '../../src/core/view.ts';
+import { createOperations } from '../../src/daemon/telling.ts';
 import { REFUSALS } from '../../src/operator/control-sources.ts';
 import type { Clock } from '../../src/ports.ts';
 import { describeNotice, type EventLine } from '../../src/telemetry/events.ts';
@@ -15,7 +16,6 @@ import {
 } from '../../src/telemetry/families.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
-import { createOperations } from '../../src/telemetry/operations.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from '../telemetry/every-notice.ts';
 import { code, table } from './markdown.ts';
 

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
+import { createOperations } from '../../src/daemon/telling.ts';
 import type { Clock, LogLevel } from '../../src/ports.ts';
 import { levelOf } from '../../src/telemetry/events.ts';
 import { createLog, createRecentEvents, tellNotices } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { createOperations } from '../../src/telemetry/operations.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from './every-notice.ts';
 import { scrape } from './scrape.ts';
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import { createSink, type Write } from '../../src/telemetry/sink.ts';
+import { createSink, type Write } from '../../src/telemetry/log.ts';
 
 const clock = createSystemClock();
 
@@ -11,13 +11,16 @@ function broken(code: string): NodeJS.ErrnoException {
 
 /** Runs a program whose standard output is a pipe that nobody reads, or that was closed. */
 async function runWithOutput(output: 'unread' | 'closed'): Promise<{ code: number | null; report: string }> {
-  const sink = new URL('../../src/telemetry/sink.ts', import.meta.url).href;
+  const [log, descriptors] = ['log', 'output'].map(
+    (name) => new URL(`../../src/telemetry/${name}.ts`, import.meta.url).href,
+  );
   const realClock = new URL('../../src/clock.ts', import.meta.url).href;
   const program = `
-    const { createSink, openStdout } = await import(${JSON.stringify(sink)});
+    const { createSink, writerTo } = await import(${JSON.stringify(log)});
+    const { openStdout } = await import(${JSON.stringify(descriptors)});
     const { createSystemClock } = await import(${JSON.stringify(realClock)});
     let dropped = 0, ticks = 0;
-    const sink = createSink({ clock: createSystemClock(), write: openStdout(), onDrop: () => { dropped += 1; } });
+    const sink = createSink({ clock: createSystemClock(), write: writerTo(openStdout()), onDrop: () => { dropped += 1; } });
     const ticker = setInterval(() => {
       for (let line = 0; line < 200; line += 1) sink.write('y'.repeat(1000) + '\\n');
       if (++ticks < 20) return;
