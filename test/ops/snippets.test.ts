@@ -16,7 +16,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'test/process/npm-start.test.ts',
   'npm install -g ./killswitchd-*.tgz': 'test/ops/npm-package.test.ts',
   'apt install ./build/killswitchd_*_amd64.deb': 'test/ops/debian-package.test.ts',
-  'docker compose --profile simulated up --build': 'test/ops/compose.test.ts',
+  'docker compose --profile simulated up --build': 'test/ops/image.test.ts',
   'npm run check    # format, types, lint, dead code': '.ci/run',
   'npm run killswitchd -- exec --embedded-exchange --markets BTC_USDT \\': 'test/process/first-steps.test.ts',
   "import ccxt from 'ccxt';": 'test/ops/ccxt.test.ts',
