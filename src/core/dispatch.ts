@@ -40,22 +40,20 @@ const MANY_MARKETS = 500;
 const LATE = 1.25;
 
 /** Where a rank begins, in milliseconds: longer than any deadline or wait within one. */
-const RANK = { ends: -1e12, presses: 0, isNew: 1e12, waited: 2e12, hasTime: 3e12, lapsed: 4e12 } as const;
-/** What has lapsed lets what has time go first for this long. */
+const RANK = { ends: -1e12, presses: 0, waited: 1e12, hasTime: 2e12, lapsed: 3e12 } as const;
+/** What has lapsed, or was never armed, lets what has time go first for this long. */
 const LAPSED_WAITS_MS = 5000;
 
 /**
  * The place in the order. What ends a timer goes first; then the earliest deadline, down to those that have lost half of
- * their time; then what was never armed; then what has time, and then what has lapsed. That waits for a few seconds at
- * most: a budget that others use up must not leave it unarmed.
+ * their time; then what has time; then what has lapsed or is new. That waits for a few seconds at most: a budget that
+ * others use up must not leave it unarmed.
  */
 function rankOf(state: CoreState, market: MarketState, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
-  if (!isSalvageable(state, market)) {
-    const lapsed = waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed;
-    return (market.stats.renewals > 0 ? lapsed : RANK.isNew) - waitedMs;
-  }
+  if (!isSalvageable(state, market))
+    return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
   const leftMs = leftToSaveMs(state, market);
   return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
 }
