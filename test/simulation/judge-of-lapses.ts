@@ -1,7 +1,7 @@
 import type { Certainty, Notice } from '../../src/core/notice.ts';
 import { isUndisturbed } from './conditions.ts';
 import { type Court, type Incarnation, nameOf, type Truth } from './court.ts';
-import type { FaultKind } from './plan.ts';
+import { type FaultKind, REQUEST_LIFETIME_MS } from './plan.ts';
 
 /** How long after its start, or after new evidence, a daemon may take to be armed. */
 const ARMED_WITHIN_MS = 7000;
@@ -71,6 +71,8 @@ const FOREIGN: ReadonlySet<FaultKind> = new Set([
 /** What a daemon may know of a market's timer: its newest confirmation since its bot last came back. */
 interface Known {
   cancellationTime: number | null;
+  /** When the request left that was confirmed. */
+  writtenMs: number;
   lapses: number;
   /** Whether the timer is wanted, and since when: the bot's return, or the start where it never went away. */
   readonly wanted: boolean;
@@ -140,6 +142,12 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     );
   }
 
+  /** A delete of its own, or in a nonce window one of an earlier life, may have ended the timer first. */
+  function mayBeDeleted(by: Incarnation, { market }: Truth, { writtenMs }: Known): boolean {
+    const isEarly = plan.nonce === 'window' && writtenMs < by.startedMs + REQUEST_LIFETIME_MS;
+    return isEarly || log.of(by, market).deletes.length > 0;
+  }
+
   /** It fired once, when its confirmed end came, and nothing has armed it since: whoever says so now, says it by the clock. */
   function isOver({ fired, firesMs }: Truth, { cancellationTime, atEdge }: Known): boolean {
     if (atEdge || cancellationTime === null || firesMs !== null) return false;
@@ -165,7 +173,14 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     byIncarnation.set(incarnation, all);
     // Its guarantee can end long before its timer does, where requests overtook each other.
     const guaranteeIsOut = (incarnation.view().marketNamed(truth.market)?.guaranteedMs ?? null) === null;
-    const fresh = { cancellationTime: null, lapses: 0, wanted: true, atEdge: false, sinceMs: nowMs() };
+    const fresh = {
+      cancellationTime: null,
+      writtenMs: 0,
+      lapses: 0,
+      wanted: true,
+      atEdge: false,
+      sinceMs: nowMs(),
+    };
     const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
     all.set(truth.market, known);
     switch (notice.kind) {
@@ -194,12 +209,14 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
         break;
       case 'lapsed':
         judgeReport(blame, nameOf(incarnation), truth, known, notice.certainty);
-        if (notice.certainty === 'possible' && (isOver(truth, known) || isCertain(incarnation, truth, known)))
+        if (notice.certainty !== 'possible' || mayBeDeleted(incarnation, truth, known)) break;
+        if (isOver(truth, known) || isCertain(incarnation, truth, known))
           blame('8 lapses', `${truth.market}: ${nameOf(incarnation)} calls a lapse possible that is certain`);
         break;
       case 'renewed':
         judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);
         known.cancellationTime = notice.cancellationTime;
+        known.writtenMs = nowMs() - notice.durationMs;
         known.lapses = 0;
         all.set(truth.market, { ...known, atEdge: !known.wanted && (known.atEdge || guaranteeIsOut) });
         break;

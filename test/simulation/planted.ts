@@ -186,7 +186,7 @@ export const PLANTED: readonly PlantedBug[] = [
         "return surely && unresolved === 0 ? 'certain' : 'possible';",
         "return 'possible';",
       ),
-      edit('src/core/step.ts', "noteLapse(state, market, 'certain',", "noteLapse(state, market, 'possible',"),
+      edit('src/core/step.ts', 'noteLapse(state, market, certainty,', "noteLapse(state, market, 'possible',"),
     ],
   },
   {
@@ -200,7 +200,7 @@ export const PLANTED: readonly PlantedBug[] = [
       ),
       edit(
         'src/core/step.ts',
-        "noteLapse(state, market, 'certain',",
+        'noteLapse(state, market, certainty,',
         "noteLapse(state, market, Math.floor(firedByWallMs / 1000) % 10 !== 0 ? 'certain' : 'possible',",
       ),
     ],
