@@ -260,7 +260,9 @@ const SECRET_BINDINGS = ['key', 'apiKey', 'secret', 'apiSecret', 'payload', 'sig
 /** The same for fields, and the headers of a signed request; in lower case and without separators. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   ...SECRET_BINDINGS.map((name) => name.toLowerCase()),
-  ...['xtxcapikey', 'xtxcpayload', 'xtxcsignature'],
+  'xtxcapikey',
+  'xtxcpayload',
+  'xtxcsignature',
 ]);
 /** Deeper than this an object is not written at all. */
 const MAX_DEPTH = 5;
