@@ -7,7 +7,7 @@ import type { WireHeaders, WireResult } from './wire.ts';
 /** The last second of the year 9999: times in milliseconds or nanoseconds do not pass as Unix seconds. */
 export const LAST_SECOND = 253_402_300_799;
 
-// Written by hand: a schema compiler would be a third of what the daemon loads at its start, for these few fields.
+// Written by hand: a few fields, and no message says which of them is wrong. The client checks replies by schema.
 
 function isSecond(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LAST_SECOND;
