@@ -29,18 +29,6 @@ test('a timer that has surely fired is none that may fire, and one that was neve
   expect(figuresOf(driver)).toMatchObject({ mayFire: 1, armed: 1, wanted: 2 });
 });
 
-test('the least slack is that of the market whose guarantee runs out first, wherever it stands', () => {
-  for (const markets of [
-    ['AAA:10', 'BBB:30', 'CCC:60'],
-    ['BBB:30', 'AAA:10', 'CCC:60'],
-    ['CCC:60', 'BBB:30', 'AAA:10'],
-  ]) {
-    const driver = createDriver({ markets });
-    driver.live(3000);
-    expect(figuresOf(driver).leastSlack?.market).toBe('AAA');
-  }
-});
-
 describe('a market that leaves', () => {
   test('is configured no longer, and neither is its bot one to listen for', () => {
     const options: SettingsOptions = { liveness: { mode: 'beat' } };

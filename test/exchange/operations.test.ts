@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { OPERATIONS } from '../../src/exchange/operations.ts';
 import { signPayload } from '../../src/exchange/sign.ts';
 import { errorOf, KEY, openClient, SECRET, TOKEN } from './open.ts';
 import { CODES, ORDER, ORDER_REQUEST, SAMPLES, TIMER, WITHDRAWAL } from './samples.ts';
@@ -23,20 +22,6 @@ async function note(reply: unknown, status = 200) {
 }
 
 const nonceless = (body: string | undefined) => body?.replace(/"nonce":"\d{13}"/, '"nonce":"N"');
-
-test('the operations are the nine of the document, each with a sample here', () => {
-  expect(SAMPLES.map(({ name }) => name)).toEqual(Object.keys(OPERATIONS));
-  for (const sample of SAMPLES) {
-    const { name, method, path, authentication, effect } = OPERATIONS[sample.name];
-    expect({ name, method, path, authentication, movesMoney: effect === 'moves-money' }).toEqual({
-      name: sample.name,
-      method: sample.method,
-      path: sample.path,
-      authentication: sample.authentication,
-      movesMoney: sample.movesMoney,
-    });
-  }
-});
 
 test.each(SAMPLES)(
   '$name sends what the document asks for and gives back the whole reply',

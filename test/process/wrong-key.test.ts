@@ -1,10 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
-import { DEMO, ofKind } from './simulated-exchange.ts';
+import { ofKind } from './simulated-exchange.ts';
 
 const WRONG_SECRET = 'not-the-secret';
 
@@ -19,27 +18,6 @@ async function keptAddress({ onTestFinished }: TestContext): Promise<string> {
 }
 
 describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () => {
-  test('is told from a good one by check-config --live, which changes nothing', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const file = join(stage.directory, 'checked.json');
-    const content = {
-      exchange: { baseUrls: [exchange.url] },
-      markets: ['AAA_USDT'],
-      liveness: { mode: 'none' },
-    };
-    writeFileSync(file, JSON.stringify(content));
-    const check = async (secret: string) => {
-      const env = { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: secret };
-      const { code } = await (await stage.run(['check-config', '--live', '--config', file], { env })).exit();
-      return code;
-    };
-    expect(await check(WRONG_SECRET)).toBe(77);
-    expect(await check(DEMO.secret)).toBe(0);
-    const events = await exchange.events();
-    expect([...ofKind(events, 'timer-armed'), ...ofKind(events, 'timer-deleted')]).toEqual([]);
-  });
-
   test('leaves the daemon up and not ready, and is shown once a minute at most, with either kind of nonce', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
