@@ -30,8 +30,6 @@ import {
   type Write,
 } from './state.ts';
 
-/** Where nothing is left to save, an answer is waited for this long before its connection is given to another attempt. */
-const LISTEN_MS = 5000;
 /** What becomes due within this leaves together, and in one order where there are many markets: wake-ups cost as well. */
 export const COALESCE_MS = 25;
 const MANY_MARKETS = 500;
@@ -73,7 +71,6 @@ function pressingUntil(state: CoreState, due: readonly MarketState[]): number {
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
   const isAnew = order(state);
-  endLongLanes(state);
   const { refused } = state.key;
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
   for (const [market, base] of probes) {
@@ -81,10 +78,11 @@ export function dispatch(state: CoreState, out: Effect[]): void {
     noteProbe(state, base);
   }
   const left: MarketState[] = [];
-  let oldestMs: number | null = null;
+  let isFull = false;
   for (const [place, market] of state.queue.entries()) {
     if (!isDue(state, market) || probes.has(market)) continue;
-    if (oldestMs !== null && findsNoLane(state, market, oldestMs)) {
+    // Where one found no lane, no other does: thousands that each look for themselves stop the loop.
+    if (isFull && market.goal === 'guard' && !isHung(state, market)) {
       left.push(market);
       continue;
     }
@@ -103,34 +101,9 @@ export function dispatch(state: CoreState, out: Effect[]): void {
       break;
     }
     left.push(market);
-    oldestMs ??= ageOfOldestMs(state);
+    isFull = true;
   }
   state.queue = left;
-}
-
-/**
- * An ordinary renewal: where one found no lane, no other does, unless the oldest request, which is awaited for `oldestMs`,
- * gives way to it. Among thousands that are due each one would look for itself, which stops the loop.
- */
-function findsNoLane(state: CoreState, market: MarketState, oldestMs: number): boolean {
-  if (market.goal !== 'guard' || isHung(state, market)) return false;
-  // A market that waits for nobody does not go before one that ends sooner, either.
-  if (state.settings.nonce === 'increasing') return true;
-  return market.belief.writes.every(isSettled) && oldestMs < takesPlaceAfterMs(state, market);
-}
-
-function isSettled({ status }: Write): boolean {
-  return status === 'confirmed' || status === 'unknown';
-}
-
-function ageOfOldestMs(state: CoreState): number {
-  const oldest = state.attempts.find(({ status }) => status === 'open');
-  return oldest === undefined ? Number.POSITIVE_INFINITY : ageMs(state, oldest);
-}
-
-/** In a nonce window a market that finds no connection takes that of the oldest request once that is so old. */
-function takesPlaceAfterMs(state: CoreState, market: MarketState): number {
-  return isSalvageable(state, market) ? Math.max(500, leftToSaveMs(state, market) / 3) : LISTEN_MS;
 }
 
 /**
@@ -188,16 +161,10 @@ function send(
   }
   // The oldest is listened to as long as it may be answered: that is how a slow exchange is learned. Another gives way;
   // but where a newer one was confirmed, nothing is left to learn from the oldest, and most likely it is lost.
-  const isLearnt = isOvertaken(market, open[0]);
-  const givesWay = open.length < MOST_OPEN ? undefined : open[isLearnt ? 0 : 1];
-  const overdueMs = Math.max(SHORTEST_GAP_MS, (isLearnt ? LATE : 1.5) * answerTimeMs(state, market));
-  if (givesWay !== undefined && ageMs(state, givesWay) < overdueMs) {
-    state.nextDueMs = Math.min(state.nextDueMs, givesWay.at.monoMs + overdueMs);
-    return true;
-  }
+  const givesWay = open.length < MOST_OPEN ? undefined : open[isOvertaken(market, open[0]) ? 0 : 1];
   const fresh = isProbe || isHung(state, market);
   const laneMs = laneOf(state, market, fresh);
-  if (!hasLane(state, market, fresh, laneMs, out)) return false;
+  if (!hasLane(state, fresh, laneMs)) return false;
   if (tokens(state) < 1) {
     state.nextDueMs = Math.min(state.nextDueMs, tokenAtMs(state));
     return false;
@@ -274,25 +241,13 @@ function leastSlackMs({ markets }: CoreState): number {
 /**
  * With rising nonces requests go one after the other, or a later one could overtake an earlier one and make it stale; but
  * nobody waits for an answer longer than a few answer times, or a third of its slack where another market is overtaken
- * again and again. In a nonce window there are as many lanes as connections; an urgent attempt takes the place of the
- * oldest one where all are taken. A key that was never accepted is shown one request at a time: a wrong one must not count
- * as many refused tries.
+ * again and again. In a nonce window there are as many lanes as connections, and what hangs opens one more. A key that was
+ * never accepted is shown one request at a time: a wrong one must not count as many refused tries.
  */
-function hasLane(
-  state: CoreState,
-  market: MarketState,
-  fresh: boolean,
-  laneMs: number,
-  out: Effect[],
-): boolean {
+function hasLane(state: CoreState, fresh: boolean, laneMs: number): boolean {
   const open = state.attempts.filter(({ status }) => status === 'open');
-  if (state.settings.nonce === 'window' && state.key.accepted) {
-    if (fresh || open.length < state.settings.connections) return true;
-    const [oldest] = open;
-    if (oldest === undefined || ageMs(state, oldest) < takesPlaceAfterMs(state, market)) return false;
-    giveUp(oldest, out);
-    return true;
-  }
+  if (state.settings.nonce === 'window' && state.key.accepted)
+    return fresh || open.length < state.settings.connections;
   const patienceMs = lanePatienceMs(state.answerMs);
   for (const holder of open) {
     const isLong = holder.laneMs > patienceMs;
@@ -302,22 +257,6 @@ function hasLane(
     return false;
   }
   return true;
-}
-
-/**
- * Once another market has waited for a third of its slack, nobody waits for the slow market's answer any longer: the
- * request is overtaken then, and whoever else is due goes in the order of the deadlines.
- */
-function endLongLanes(state: CoreState): void {
-  const patienceMs = lanePatienceMs(state.answerMs);
-  for (const holder of state.attempts) {
-    if (holder.laneMs <= patienceMs) continue;
-    const hasWaited = state.queue.some(
-      (market) =>
-        market !== holder.market && (state.now.monoMs - market.nextMs) * 2 >= leftToSaveMs(state, market),
-    );
-    if (hasWaited) holder.laneMs = patienceMs;
-  }
 }
 
 /** Its answer is not waited for any longer; it may still be carried out. */

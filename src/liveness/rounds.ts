@@ -23,15 +23,20 @@ export function startRounds(clock: Clock, everyMs: () => number, round: () => vo
 export type OnProblem = (bot: string, problem: string | null) => void;
 
 /** Passes on what changed, so that a probe that fails every second is told of once. */
-export function createProblems(onProblem: OnProblem) {
+export interface Problems {
+  say(bot: string, problem: string | null): void;
+  forget(bot: string): void;
+}
+
+export function createProblems(onProblem: OnProblem): Problems {
   const last = new Map<string, string>();
   return {
-    say(bot: string, problem: string | null): void {
+    say(bot, problem) {
       if ((last.get(bot) ?? null) === problem) return;
       if (problem === null) last.delete(bot);
       else last.set(bot, problem);
       onProblem(bot, problem);
     },
-    forget: (bot: string) => last.delete(bot),
+    forget: (bot) => last.delete(bot),
   };
 }

@@ -205,8 +205,22 @@ function createState(
   return state;
 }
 
+type Controls = Omit<
+  SimulatedExchange,
+  | 'profile'
+  | 'markets'
+  | 'hasMarket'
+  | 'hasStockSide'
+  | 'accounts'
+  | 'log'
+  | 'handle'
+  | 'target'
+  | 'advance'
+  | 'nextFiringMs'
+>;
+
 /** What people and tests look at and set. */
-function controls(state: ExchangeState) {
+function controls(state: ExchangeState): Controls {
   const { log } = state;
   return {
     addKey(key) {
@@ -249,5 +263,5 @@ function controls(state: ExchangeState) {
         state.data = structuredClone(saved);
       };
     },
-  } satisfies Partial<SimulatedExchange>;
+  };
 }

@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest';
+import { createDriver, HTTP_500, LOST, type Write } from './driver.ts';
+import { armed, obey, stop } from './stopping.ts';
+
+const names = (count: number, prefix: string, seconds: number) =>
+  Array.from({ length: count }, (_, index) => `${prefix}${index}:${seconds}`);
+const isSick = ({ market }: Write) => market.startsWith('SICK');
+
+describe('in a nonce window', () => {
+  test('markets that are sick stay at their own pace while others end outages all the time', () => {
+    const driver = createDriver({
+      markets: [...names(7, 'SICK', 30), ...names(2, 'WELL', 5)],
+      nonce: 'window',
+    });
+    driver.arm();
+    driver.live(5000);
+    const began = driver.writes.length;
+    driver.live(20_000, 20, (write) => {
+      if (isSick(write)) driver.settle(write, HTTP_500);
+      else driver.apply(write);
+    });
+    expect(driver.notices('outage-ended').length).toBeGreaterThan(10);
+    const sick = driver.writes.slice(began).filter(isSick).length;
+    expect(sick / 7 / 20).toBeLessThan(2);
+  });
+
+  test('a stop guards a timer that would fire while its delete waits for a renewal that may still arrive', () => {
+    const driver = armed({ markets: ['AAA:5'], nonce: 'window', shutdown: { budgetMs: 20_000 } });
+    driver.live(3000);
+    driver.live(1000, 20, (write) => driver.settle(write, LOST));
+    stop(driver);
+    driver.live(20_000, 20, obey(driver));
+    expect(driver.finished()).toEqual([]);
+    const renewals = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds !== null);
+    expect(renewals.at(-1)?.atMs).toBeGreaterThan(8000);
+  });
+});
