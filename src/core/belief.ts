@@ -202,8 +202,9 @@ function newestStamps(
 }
 
 /** Could this request of unknown outcome have kept the timer alive until the confirmed one came? */
-function mayHaveBridged(state: CoreState, write: Write, confirmed: Write): boolean {
+function mayHaveBridged(state: CoreState, write: Write, confirmed: Attempt): boolean {
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
+  if (isFenced(state, confirmed.market.belief, write)) return false;
   if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
   return write.order < confirmed.order || state.settings.nonce === 'window';
 }

@@ -47,21 +47,25 @@ const LAPSED_WAITS_MS = 5000;
  * their time; then what has time; then what has lapsed or is new. That waits for a few seconds at most: a budget that
  * others use up must not leave it unarmed.
  */
-function rankOf(state: CoreState, market: MarketState, pressingUntilMs: number): number {
+function rankOf(state: CoreState, { market, leftMs }: Due, pressingUntilMs: number): number {
   const waitedMs = state.now.monoMs - market.nextMs;
   if (market.goal === 'delete' || market.goal === 'trip') return RANK.ends - waitedMs;
-  if (!isSalvageable(state, market))
+  if (!isSalvageable(state, market, leftMs))
     return (waitedMs > LAPSED_WAITS_MS ? RANK.waited : RANK.lapsed) - waitedMs;
-  const leftMs = leftToSaveMs(state, market);
   return leftMs + (leftMs <= pressingUntilMs ? RANK.presses : RANK.hasTime);
 }
 
+/** A market that is due, and how long a renewal may still save its timer. */
+interface Due {
+  readonly market: MarketState;
+  readonly leftMs: number;
+}
+
 /** The latest deadline among the timers that have lost half of their time: what ends before it presses as well. */
-function pressingUntil(state: CoreState, due: readonly MarketState[]): number {
+function pressingUntil(state: CoreState, due: readonly Due[]): number {
   let untilMs = 0;
-  for (const market of due) {
-    const leftMs = leftToSaveMs(state, market);
-    if (leftMs * 2 <= market.settings.timeoutMs && isSalvageable(state, market))
+  for (const { market, leftMs } of due) {
+    if (leftMs * 2 <= market.settings.timeoutMs && isSalvageable(state, market, leftMs))
       untilMs = Math.max(untilMs, leftMs);
   }
   return untilMs;
@@ -116,16 +120,16 @@ function order(state: CoreState): boolean {
   if (isFresh && monoMs < state.orderedMs + COALESCE_MS) return false;
   state.orderedMs = monoMs;
   state.nextDueMs = Number.POSITIVE_INFINITY;
-  const due: MarketState[] = [];
+  const due: Due[] = [];
   for (const market of state.markets) {
     if (market.nextMs > monoMs + EARLY_MS) state.nextDueMs = Math.min(state.nextDueMs, market.nextMs);
-    else due.push(market);
+    else due.push({ market, leftMs: leftToSaveMs(state, market) });
   }
-  state.queue = due;
-  if (due.length < 2) return true;
   const untilMs = pressingUntil(state, due);
-  const ranks = new Map(due.map((market) => [market, rankOf(state, market, untilMs)]));
-  due.sort((one, other) => (ranks.get(one) ?? 0) - (ranks.get(other) ?? 0));
+  state.queue = due
+    .map((one) => ({ market: one.market, rank: rankOf(state, one, untilMs) }))
+    .toSorted((one, other) => one.rank - other.rank)
+    .map(({ market }) => market);
   return true;
 }
 

@@ -174,8 +174,12 @@ export function leftToSaveMs(state: CoreState, market: MarketState): number {
 }
 
 /** Could a renewal that is written now still reach the exchange before the timer fires? */
-export function isSalvageable(state: CoreState, market: MarketState): boolean {
-  return leftToSaveMs(state, market) > travelMs(state);
+export function isSalvageable(
+  state: CoreState,
+  market: MarketState,
+  leftMs = leftToSaveMs(state, market),
+): boolean {
+  return leftMs > travelMs(state);
 }
 
 /** How long a request takes to reach the exchange: half of the answer time, but for an exchange that is slow to answer. */

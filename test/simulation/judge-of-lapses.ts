@@ -1,6 +1,6 @@
 import type { Certainty, Notice } from '../../src/core/notice.ts';
 import { isUndisturbed } from './conditions.ts';
-import { type Court, type Incarnation, nameOf, type Truth } from './court.ts';
+import { type Court, type Incarnation, nameOf, TOLERANCE_MS, type Truth } from './court.ts';
 import { type FaultKind, REQUEST_LIFETIME_MS } from './plan.ts';
 
 /** How long after its start, or after new evidence, a daemon may take to be armed. */
@@ -144,7 +144,7 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
 
   /** A delete of its own, or in a nonce window one of an earlier life, may have ended the timer first. */
   function mayBeDeleted(by: Incarnation, { market }: Truth, { writtenMs }: Known): boolean {
-    const isEarly = plan.nonce === 'window' && writtenMs < by.startedMs + REQUEST_LIFETIME_MS;
+    const isEarly = plan.nonce === 'window' && writtenMs < by.startedMs + REQUEST_LIFETIME_MS + TOLERANCE_MS;
     return isEarly || log.of(by, market).deletes.length > 0;
   }
 
