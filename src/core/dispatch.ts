@@ -340,11 +340,9 @@ function chooseProbe(state: CoreState, allowed: (market: MarketState) => boolean
     if (state.now.monoMs - market.lastWrittenMs < SHORTEST_GAP_MS - EARLY_MS) continue;
     // What ends a timer may have to wait, and a refused market finds out about the exchange when its own probe is due.
     if ((market.goal !== 'guard' || market.refused !== null) && !isDue(state, market)) continue;
-    const saves = isSalvageable(state, market) ? 0 : 1e15;
-    // The answer of a slow market may come too late for the others.
-    const slow = (market.answerMs ?? 0) > lanePatienceMs(state.answerMs) ? 1e14 : 0;
+    const saves = isSalvageable(state, market) ? 0 : 1e12;
     const tries = market.streak + onTheirWay(market).length;
-    const rank = saves + slow + tries * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
+    const rank = saves + tries * 1e6 + Math.min(leftToSaveMs(state, market), 9e5);
     if (rank < bestRank) [best, bestRank] = [market, rank];
   }
   return best;

@@ -34,4 +34,20 @@ describe('in a nonce window', () => {
     const renewals = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds !== null);
     expect(renewals.at(-1)?.atMs).toBeGreaterThan(8000);
   });
+
+  test('a sick market does not make all the probes of an outage', () => {
+    const driver = createDriver({ markets: ['SICK0:30', 'SICK1:30', 'WELL:30'], nonce: 'window' });
+    driver.arm();
+    // A stall: everything is renewed at once, and ends at once.
+    driver.move({ monoMs: 2000 });
+    driver.live(1000);
+    driver.live(15_000, 20, (write) => driver.settle(write, HTTP_500));
+    expect(driver.notices('outage-began')).toHaveLength(1);
+    driver.live(20_000, 20, (write) => {
+      if (isSick(write)) driver.settle(write, HTTP_500);
+      else driver.apply(write);
+    });
+    const overdue = driver.notices('overdue').map(({ market }) => market);
+    expect(overdue.toSorted()).toEqual(['SICK0', 'SICK1']);
+  });
 });
