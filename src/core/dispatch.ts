@@ -75,6 +75,7 @@ function pressingUntil(state: CoreState, due: readonly Due[]): number {
 export function dispatch(state: CoreState, out: Effect[]): void {
   if (state.phase.kind === 'stopped') return;
   const isAnew = order(state);
+  endLongLanes(state);
   const { refused } = state.key;
   const probes = refused === null ? dueProbes(state) : dueKeyProbe(state);
   for (const [market, base] of probes) {
@@ -261,6 +262,22 @@ function hasLane(state: CoreState, fresh: boolean, laneMs: number): boolean {
     return false;
   }
   return true;
+}
+
+/**
+ * Once another market has waited for a third of its slack, nobody waits for the slow market's answer any longer: the
+ * request is overtaken then, and whoever else is due goes in the order of the deadlines.
+ */
+function endLongLanes(state: CoreState): void {
+  const patienceMs = lanePatienceMs(state.answerMs);
+  for (const holder of state.attempts) {
+    if (holder.laneMs <= patienceMs) continue;
+    const hasWaited = state.queue.some(
+      (market) =>
+        market !== holder.market && (state.now.monoMs - market.nextMs) * 2 >= leftToSaveMs(state, market),
+    );
+    if (hasWaited) holder.laneMs = patienceMs;
+  }
 }
 
 /** Its answer is not waited for any longer; it may still be carried out. */

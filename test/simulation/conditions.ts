@@ -74,10 +74,12 @@ function renewalsPerMs(markets: readonly PlannedMarket[]): number {
  * Can what is due leave soon after? Not where the budget is tight, several daemons get in each other's way, or requests
  * one after the other leave little room between them.
  */
-export function hasRoom({ budgetRequests, daemons, nonce, markets, roundTripMs, faults }: Plan): boolean {
+export function hasRoom(plan: Plan): boolean {
+  const { budgetRequests, daemons, nonce, markets, roundTripMs, faults } = plan;
   if (budgetRequests < PLENTY_REQUESTS || daemons.length > 1) return false;
   if (faults.some(({ kind }) => kind === 'new-budget')) return false;
-  return nonce === 'window' || roundTripMs * renewalsPerMs(markets) <= LITTLE_BUSY;
+  const tripMs = roundTripMs + slowBaseMs(plan);
+  return nonce === 'window' || tripMs * renewalsPerMs(markets) <= LITTLE_BUSY;
 }
 
 const THROTTLING: ReadonlySet<FaultKind> = new Set([

@@ -122,9 +122,11 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
   const promised = hasRoom(plan);
 
   /** How long the market may wait for its neighbours. */
-  function neighboursMs({ timeoutMs }: Truth, ownMs: number, fromMs: number): number {
+  function neighboursMs({ market, timeoutMs }: Truth, ownMs: number, fromMs: number): number {
     const sick = sickMarkets(plan, fromMs, nowMs());
-    const lost = plan.faults.some(({ kind }) => FAULTS[kind] === 'base') || (oneByOne && plan.wider === true);
+    // What is slow itself counts as failed in an outage of several, and leaves it to one probe at a time.
+    const isGated = plan.wider === true && (oneByOne || (sick > 1 && slowMs(plan, market) > 0));
+    const lost = isGated || plan.faults.some(({ kind }) => FAULTS[kind] === 'base');
     if (lost && sick > 0) return LOST_TO_OTHERS * (timeoutMs - 1000 - ownMs);
     if (!oneByOne) return 0;
     return MOST_IN_FLIGHT * sick * patienceMs;
