@@ -169,16 +169,12 @@ function createRequests(clock: Clock, exchange: Exchange, state: CoreState, feed
   // A list for the reason that `CoreState.attempts` is one.
   const underWay: { readonly attempt: number; abort: Cancel }[] = [];
   return {
-    write({ attempt, market, timeoutSeconds, types, base, fresh }: Extract<Effect, { kind: 'write' }>): void {
+    write({ kind: _kind, attempt, ...asked }: Extract<Effect, { kind: 'write' }>): void {
       const request = { attempt, abort: () => {} };
       underWay.push(request);
       request.abort = exchange.sync(
         {
-          market,
-          timeoutSeconds,
-          types,
-          base,
-          fresh,
+          ...asked,
           signed: () => noteSigned(state, attempt),
           mayWrite: () => mayWrite(state, attempt, clock.now()),
         },

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Clock } from '../ports.ts';
-import { isRecord } from '../util/text.ts';
+import { isRecord, plain } from '../util/text.ts';
 import type { ControlPlace } from './control-address.ts';
 import { CommandError, EXIT, misuse } from './edge.ts';
 
@@ -162,11 +162,6 @@ function describeOwner(path: string): string {
   } catch {
     return 'it may not enter the folder of the socket';
   }
-}
-
-/** A text from outside on one line, with nothing in it that could steer a terminal. */
-export function plain(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').trim();
 }
 
 /** What a refusal of the control listener comes to. */

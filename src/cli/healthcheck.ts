@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import type { Clock } from '../ports.ts';
-import { isRecord } from '../util/text.ts';
+import { isRecord, plain } from '../util/text.ts';
 import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
-import { type Answer, createControlClient, plain, refusal, textsOf } from './control-client.ts';
+import { type Answer, createControlClient, refusal, textsOf } from './control-client.ts';
 import { CommandError, conclude, type Edge, EXIT, type ExitCode, misuse, pause } from './edge.ts';
 import { readWait } from './flags.ts';
 

@@ -5,16 +5,9 @@ import type { CommandName } from '../core/events.ts';
 import { sayCount } from '../operator/page-words.ts';
 import { type Clock, LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
-import { isRecord } from '../util/text.ts';
+import { isRecord, plain } from '../util/text.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
-import {
-  type Answer,
-  type ControlClient,
-  createControlClient,
-  plain,
-  refusal,
-  textsOf,
-} from './control-client.ts';
+import { type Answer, type ControlClient, createControlClient, refusal, textsOf } from './control-client.ts';
 import { CommandError, conclude, type Edge, EXIT, type ExitCode, misconfigured, misuse } from './edge.ts';
 import { offer, readDuration, readWait } from './flags.ts';
 import { lookAt, nameMarkets } from './status.ts';

@@ -18,9 +18,9 @@ import {
 } from '../operator/page-words.ts';
 import type { MarketStatus, StatusDocument } from '../operator/status.ts';
 import type { Clock } from '../ports.ts';
-import { isRecord } from '../util/text.ts';
+import { isRecord, plain } from '../util/text.ts';
 import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
-import { type ControlClient, createControlClient, plain, refusal } from './control-client.ts';
+import { type ControlClient, createControlClient, refusal } from './control-client.ts';
 import { CommandError, conclude, type Edge, EXIT, type ExitCode } from './edge.ts';
 import { type Column, cells, type Line, layOut, paint, type Tone, wantsColour } from './terminal.ts';
 

@@ -273,9 +273,8 @@ const ANSWER_WITHIN_MS = 5000;
 export function createFilesAnswer(clock: Clock): (paths: readonly string[]) => Promise<boolean> {
   let looks: Promise<true> | null = null;
   return async (paths) => {
-    looks ??= lookAtFiles(paths).then(() => {
+    looks ??= lookAtFiles(paths).finally(() => {
       looks = null;
-      return true;
     });
     const timeout = Promise.withResolvers<false>();
     const cancel = clock.after(ANSWER_WITHIN_MS, () => timeout.resolve(false));
@@ -283,16 +282,15 @@ export function createFilesAnswer(clock: Clock): (paths: readonly string[]) => P
   };
 }
 
-async function lookAtFiles(paths: readonly string[]): Promise<void> {
-  for (const path of paths) await lookAtFile(path);
-}
-
-async function lookAtFile(path: string): Promise<void> {
-  try {
-    // Without a wait for the writer of a pipe.
-    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    if ((await file.stat()).isFile()) await file.read(Buffer.alloc(1), 0, 1, 0);
-  } catch {
-    // The reader of the file reports why it cannot be read.
+async function lookAtFiles(paths: readonly string[]): Promise<true> {
+  for (const path of paths) {
+    try {
+      // Without a wait for the writer of a pipe.
+      await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+      if ((await file.stat()).isFile()) await file.read(Buffer.alloc(1), 0, 1, 0);
+    } catch {
+      // The reader of the file reports why it cannot be read.
+    }
   }
+  return true;
 }

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs';
 import type { Clock, Evidence, Hear } from '../ports.ts';
-import { createProblems, type OnProblem, type Problems, startRounds } from './rounds.ts';
+import { createProblems, type OnProblem, startRounds } from './rounds.ts';
 
 /** What tells one touch of a file from the next. The values mean nothing beyond being equal or not. */
 export interface FileState {
@@ -66,9 +66,17 @@ export function createFileEvidence(options: FileEvidenceOptions): Evidence {
           takeIn(bot, watch, found, begunMs, clock.now().monoMs, hear);
         });
       }
+      /** A look that is still under way keeps its place: a file system that hangs gets no second one by a reload. */
+      function forgetOthers(wanted: ReturnType<typeof files>): void {
+        for (const [bot, { busy }] of watches) {
+          if (busy || wanted.some((file) => file.bot === bot)) continue;
+          watches.delete(bot);
+          problems.forget(bot);
+        }
+      }
       function round(): void {
         const wanted = files();
-        forgetOthers(watches, wanted, problems);
+        forgetOthers(wanted);
         for (const { bot, path } of wanted) {
           const watch = watches.get(bot) ?? { path, busy: false, state: 'unknown', sinceMs: 0 };
           watches.set(bot, watch);
@@ -122,19 +130,6 @@ function problemOf(path: string, found: FileLook): string | null {
       return `there is no file ${path}`;
     case 'failed':
       return `cannot look at ${path}: ${found.detail}`;
-  }
-}
-
-/** A look that is still under way keeps its place: a file system that hangs gets no second one by a reload. */
-function forgetOthers(
-  watches: Map<string, Watch>,
-  wanted: readonly { readonly bot: string }[],
-  problems: Problems,
-): void {
-  for (const [bot, { busy }] of watches) {
-    if (busy || wanted.some((file) => file.bot === bot)) continue;
-    watches.delete(bot);
-    problems.forget(bot);
   }
 }
 

@@ -23,20 +23,15 @@ export function startRounds(clock: Clock, everyMs: () => number, round: () => vo
 export type OnProblem = (bot: string, problem: string | null) => void;
 
 /** Passes on what changed, so that a probe that fails every second is told of once. */
-export interface Problems {
-  say(bot: string, problem: string | null): void;
-  forget(bot: string): void;
-}
-
-export function createProblems(onProblem: OnProblem): Problems {
+export function createProblems(onProblem: OnProblem) {
   const last = new Map<string, string>();
   return {
-    say(bot, problem) {
+    say(bot: string, problem: string | null): void {
       if ((last.get(bot) ?? null) === problem) return;
       if (problem === null) last.delete(bot);
       else last.set(bot, problem);
       onProblem(bot, problem);
     },
-    forget: (bot) => last.delete(bot),
+    forget: (bot: string) => last.delete(bot),
   };
 }

@@ -164,119 +164,105 @@ interface BalanceInput {
 function registerOrders(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
   const knowsMarket = (market: string) =>
     exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${MARKET.description}`;
-  take<OrderInput>(
-    app,
-    'orders',
-    { name: 'order', schema: ORDER },
-    {
-      problem: ({ market }) => knowsMarket(market),
-      carryOut(orders, reply) {
-        const total = orders.reduce((sum, { count = 1 }) => sum + count, 0);
-        if (total > MAX_ORDERS) return fail(reply, 400, `more than ${MAX_ORDERS} orders at a time`);
-        const placed = orders.flatMap(({ count = 1, amount = '1', price = '1', ...order }) =>
-          Array.from({ length: count }, () =>
-            exchange.placeOrder({ ...order, amount: plain(amount), price: plain(price) }, nowMs()),
-          ),
-        );
-        return reply.code(201).send(placed);
-      },
+  take<OrderInput>(app, {
+    path: 'orders',
+    name: 'order',
+    schema: ORDER,
+    problem: ({ market }) => knowsMarket(market),
+    carryOut(orders, reply) {
+      const total = orders.reduce((sum, { count = 1 }) => sum + count, 0);
+      if (total > MAX_ORDERS) return fail(reply, 400, `more than ${MAX_ORDERS} orders at a time`);
+      const placed = orders.flatMap(({ count = 1, amount = '1', price = '1', ...order }) =>
+        Array.from({ length: count }, () =>
+          exchange.placeOrder({ ...order, amount: plain(amount), price: plain(price) }, nowMs()),
+        ),
+      );
+      return reply.code(201).send(placed);
     },
-  );
+  });
 }
 
 function registerMoney(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
-  take<BalanceInput>(
-    app,
-    'balances',
-    { name: 'balance', schema: BALANCE },
-    {
-      problem: ({ account = DEFAULT_ACCOUNT }) =>
-        exchange.accounts.includes(account)
+  take<BalanceInput>(app, {
+    path: 'balances',
+    name: 'balance',
+    schema: BALANCE,
+    problem: ({ account = DEFAULT_ACCOUNT }) =>
+      exchange.accounts.includes(account)
+        ? null
+        : `account is ${quote(account)}; allowed: ${exchange.accounts.join(', ')}`,
+    carryOut(balances, reply) {
+      for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances) {
+        exchange.setBalance(account, currency, plain(amount), nowMs());
+      }
+      return reply.send(exchange.books());
+    },
+  });
+  take<{ market: string; price: string }>(app, {
+    path: 'prices',
+    name: 'price',
+    schema: PRICE,
+    problem: ({ market, price }) =>
+      !exchange.hasStockSide(market)
+        ? `market is ${quote(market)}; expected an available spot market such as BTC_USDT`
+        : Number(price) > 0
           ? null
-          : `account is ${quote(account)}; allowed: ${exchange.accounts.join(', ')}`,
-      carryOut(balances, reply) {
-        for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances) {
-          exchange.setBalance(account, currency, plain(amount), nowMs());
-        }
-        return reply.send(exchange.books());
-      },
+          : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`,
+    carryOut(prices, reply) {
+      for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
+      return reply.send(exchange.prices());
     },
-  );
-  take<{ market: string; price: string }>(
-    app,
-    'prices',
-    { name: 'price', schema: PRICE },
-    {
-      problem: ({ market, price }) =>
-        !exchange.hasStockSide(market)
-          ? `market is ${quote(market)}; expected an available spot market such as BTC_USDT`
-          : Number(price) > 0
-            ? null
-            : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`,
-      carryOut(prices, reply) {
-        for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
-        return reply.send(exchange.prices());
-      },
+  });
+  take<Partial<ApiKey> & Pick<ApiKey, 'key' | 'secret'>>(app, {
+    path: 'keys',
+    name: 'key',
+    schema: KEY,
+    problem: ({ key }, others) =>
+      exchange.hasKey(key) || others.some((other) => other.key === key)
+        ? `${quote(key)} is accepted already`
+        : null,
+    carryOut(keys, reply) {
+      for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
+      return reply.code(201).send({ added: keys.length });
     },
-  );
-  take<Partial<ApiKey> & Pick<ApiKey, 'key' | 'secret'>>(
-    app,
-    'keys',
-    { name: 'key', schema: KEY },
-    {
-      problem: ({ key }, others) =>
-        exchange.hasKey(key) || others.some((other) => other.key === key)
-          ? `${quote(key)} is accepted already`
-          : null,
-      carryOut(keys, reply) {
-        for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
-        return reply.code(201).send({ added: keys.length });
-      },
-    },
-  );
+  });
 }
 
 function registerTools(app: FastifyInstance, parts: ControlParts): void {
   const { nowMs } = parts;
-  take<Fault>(
-    app,
-    'faults',
-    { name: 'fault', schema: FAULT_SCHEMA },
-    {
-      carryOut: (faults, reply) => reply.code(201).send(parts.addFaults(faults)),
-    },
-  );
+  take<Fault>(app, {
+    path: 'faults',
+    name: 'fault',
+    schema: FAULT_SCHEMA,
+    carryOut: (faults, reply) => reply.code(201).send(parts.addFaults(faults)),
+  });
   app.delete('/simulator/faults', (_request, reply) => reply.send({ cleared: parts.clearFaults() }));
   const range = `a whole number from 1 to ${MAX_ADVANCE_MS}`;
   const ADVANCE = shapeOf(['ms'], {
     ms: { type: 'integer', minimum: 1, maximum: MAX_ADVANCE_MS, description: range },
   });
-  take<{ ms: number }>(
-    app,
-    'advance',
-    { name: 'advance', schema: ADVANCE },
-    {
-      carryOut(steps, reply) {
-        for (const { ms } of steps) parts.advance(ms);
-        return reply.send({ nowMs: nowMs() });
-      },
+  take<{ ms: number }>(app, {
+    path: 'advance',
+    name: 'advance',
+    schema: ADVANCE,
+    carryOut(steps, reply) {
+      for (const { ms } of steps) parts.advance(ms);
+      return reply.send({ nowMs: nowMs() });
     },
-  );
+  });
   app.post('/simulator/snapshots', (_request, reply) => reply.code(201).send({ snapshot: parts.snapshot() }));
   const RESET = shapeOf([], {
     snapshot: { type: 'integer', minimum: 0, description: 'the number of a snapshot, or 0 for the start' },
   });
-  take<{ snapshot?: number }>(
-    app,
-    'reset',
-    { name: 'reset', schema: RESET },
-    {
-      carryOut([{ snapshot = 0 } = {}], reply) {
-        if (parts.reset(snapshot)) return reply.send({ snapshot });
-        return fail(reply, 400, `reset: snapshot is ${snapshot}; no such snapshot was taken`);
-      },
+  take<{ snapshot?: number }>(app, {
+    path: 'reset',
+    name: 'reset',
+    schema: RESET,
+    carryOut([{ snapshot = 0 } = {}], reply) {
+      if (parts.reset(snapshot)) return reply.send({ snapshot });
+      return fail(reply, 400, `reset: snapshot is ${snapshot}; no such snapshot was taken`);
     },
-  );
+  });
 }
 
 /** JSON Schema of a field; `description` says in a message what is allowed. */
@@ -296,20 +282,23 @@ function shapeOf(required: readonly string[], properties: ObjectShape['propertie
 }
 
 interface Taking<T> {
+  /** Below `/simulator/`. */
+  readonly path: string;
+  /** What a message calls one item. */
+  readonly name: string;
+  readonly schema: ObjectShape;
   /** What the schema cannot say of one item, given those before it; null: nothing is wrong. */
   readonly problem?: (item: T, before: readonly T[]) => string | null;
   readonly carryOut: (items: readonly T[], reply: FastifyReply) => FastifyReply;
 }
 
 /**
- * Adds `POST /simulator/PATH`, which takes one object or an array of them. Either all are right and carried out, or
+ * Adds an endpoint, which takes one object or an array of them. Either all are right and carried out, or
  * none is, and 400 says what is wrong with the first that is not.
  */
 function take<T extends object>(
   app: FastifyInstance,
-  path: string,
-  { name, schema }: { readonly name: string; readonly schema: ObjectShape },
-  { problem = () => null, carryOut }: Taking<T>,
+  { path, name, schema, problem = () => null, carryOut }: Taking<T>,
 ): void {
   const options = {
     schema: { body: { type: 'array', items: schema } },

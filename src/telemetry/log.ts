@@ -255,21 +255,15 @@ export function createSink(options: SinkOptions) {
   };
 }
 
-/** Names of fields that never come out, in lower case and without separators. */
+/** Bindings of a child logger that never come out: they pass by `hideSecretFields`. */
+const SECRET_BINDINGS = ['key', 'apiKey', 'secret', 'apiSecret', 'payload', 'signature', 'authorization'];
+/** The same for fields, and the headers of a signed request; in lower case and without separators. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
-  'key',
-  'apikey',
-  'secret',
-  'apisecret',
-  'payload',
-  'signature',
-  'authorization',
+  ...SECRET_BINDINGS.map((name) => name.toLowerCase()),
   'xtxcapikey',
   'xtxcpayload',
   'xtxcsignature',
 ]);
-/** The same for the bindings of a child logger, which pass by `hideSecretFields`. */
-const SECRET_BINDINGS = ['key', 'apiKey', 'secret', 'apiSecret', 'payload', 'signature', 'authorization'];
 /** Deeper than this an object is not written at all. */
 const MAX_DEPTH = 5;
 

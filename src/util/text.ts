@@ -35,9 +35,14 @@ export function hideSecrets(text: string, secrets: readonly string[]): string {
  * cut comes last: before, it would leave the beginning of a secret standing.
  */
 export function redact(text: string, secrets: readonly string[]): string {
-  const clean = hideSecrets(text.replace(UNPRINTABLE, ' ').trim(), secrets);
+  const clean = hideSecrets(plain(text), secrets);
   if (clean.length <= LONGEST_LINE) return clean;
   return `${clean.slice(0, LONGEST_LINE - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+}
+
+/** A text from outside on one line, with nothing in it that could steer a terminal. */
+export function plain(text: string): string {
+  return text.replace(UNPRINTABLE, ' ').trim();
 }
 
 /** One line of at most 300 characters, without control characters. */

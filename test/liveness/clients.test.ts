@@ -61,7 +61,7 @@ const beats = (server: BeatServer, count: number) =>
 const prints = (bot: Started, text: string) => until(`printing ${text}`, () => bot.output().includes(text));
 
 describe.each(CLIENTS)('the example $name', (client) => {
-  test.concurrent('holds its orders back until it is armed, and says goodbye at a clean end', async (context) => {
+  test.concurrent('holds its orders back until it is armed, says goodbye at a clean end, and numbers its words or does not', async (context) => {
     const server = await serveBeats(context, join(directory(context), 'control.sock'));
     const bot = run(context, client, server);
     await beats(server, 2);
@@ -77,16 +77,8 @@ describe.each(CLIENTS)('the example $name', (client) => {
         .map(() => '/v1/beat'),
     );
     expect(words(server).at(-1)).toBe('/v1/goodbye');
-    expect(new Set(server.received.map((received) => received.bot))).toEqual(new Set([null]));
-  });
-
-  test.concurrent('numbers its words within a session, or does neither', async (context) => {
-    const server = await serveBeats(context, join(directory(context), 'control.sock'));
-    const bot = run(context, client, server);
-    await beats(server, 2);
-    bot.signal('SIGTERM');
-    await bot.ended;
     const { received } = server;
+    expect(new Set(received.map(({ bot: name }) => name))).toEqual(new Set([null]));
     if (client.numbersItsBeats) {
       expect(received.map(({ seq }) => seq)).toEqual(received.map((_, index) => index + 1));
       expect(new Set(received.map(({ session }) => session)).size).toBe(1);

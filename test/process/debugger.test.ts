@@ -8,28 +8,21 @@ import { ROOT, sleep } from './program.ts';
 const DEBUGGER = /Debugger listening/;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-test('SIGUSR1 opens no debugger in a daemon that Node was started with by hand, and does not end it', {
+test('a daemon that Node was started with by hand is called killswitchd, and SIGUSR1 opens no debugger in it', {
   timeout: 60_000,
 }, async (context) => {
   const stage = stageFor(context);
   const exchange = await stage.exchange();
   const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'] });
   await daemon.ready();
+  const shown = execFileSync('ps', ['-o', 'comm=,args=', '-p', `${daemon.pid}`], { encoding: 'utf8' });
+  expect(shown.trim().split(/\s+/)).toEqual(['killswitchd', 'killswitchd']);
   daemon.signal('SIGUSR1');
   await sleep(500);
   expect(daemon.stderr()).not.toMatch(DEBUGGER);
   expect((await daemon.get('/livez')).status).toBe(200);
   daemon.signal('SIGTERM');
   expect(await daemon.exit()).toMatchObject({ code: 0 });
-});
-
-test('its process is called killswitchd', { timeout: 60_000 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'] });
-  await daemon.ready();
-  const shown = execFileSync('ps', ['-o', 'comm=,args=', '-p', `${daemon.pid}`], { encoding: 'utf8' });
-  expect(shown.trim().split(/\s+/)).toEqual(['killswitchd', 'killswitchd']);
 });
 
 // The handler of the program is there after some 50 ms; until then the option keeps the debugger shut.

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { OPERATIONS } from '../../src/simulator/operations.ts';
 import { PERMISSIONS, type Permission } from '../../src/simulator/state.ts';
 import { createTrader, PATHS, START_MS, type Trader } from './trader.ts';
 
@@ -25,10 +24,6 @@ function knock(trader: Trader, path: string, atMs: number, key = 'demo-key'): nu
   const isPublic = path === miningPool || path === ping;
   return (isPublic ? trader.get(path, { atMs }) : trader.ask(path, {}, { atMs, key })).status;
 }
-
-test('there are these operations and no others', () => {
-  expect(OPERATIONS.map(({ path }) => path).toSorted()).toEqual(TABLE.map(([path]) => path).toSorted());
-});
 
 describe('permissions', () => {
   const withPermissions = (permissions?: readonly Permission[]) =>
@@ -73,19 +68,6 @@ describe('limits', () => {
     { key: 'second', secret: 'demo-secret', account: 'main' },
     { key: 'stranger', secret: 'demo-secret', account: 'other' },
   ];
-
-  test.each(TABLE)('%s takes its limit in any 10 s: %s requests', (path, limit) => {
-    const trader = createTrader({ keys, checkSignatures: false });
-    const count = limit ?? 3000;
-    for (let sent = 0; sent < count; sent += 1) {
-      if (knock(trader, path, START_MS + (sent === 0 ? 0 : 5000)) === 429)
-        throw new Error(`429 after ${sent}`);
-    }
-    expect(knock(trader, path, START_MS + 9999) === 429).toBe(limit !== null);
-    expect(knock(trader, path, START_MS + 10_000)).not.toBe(429);
-    expect(knock(trader, path, START_MS + 10_000) === 429).toBe(limit !== null);
-    expect(knock(trader, path, START_MS + 15_000)).not.toBe(429);
-  });
 
   test('keys of one account share it, accounts and operations do not', () => {
     const limit = { requests: 1, windowMs: 10_000 };

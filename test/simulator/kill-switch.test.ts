@@ -12,22 +12,6 @@ import { START_MS } from './trader.ts';
 
 const { server, ask } = runBothProfiles();
 
-test('arming answers a timer in whole seconds that ends a timeout after its start', async () => {
-  const { status, value } = await ask(
-    signed({ market: 'BTC_USDT', timeout: '60', types: ['spot', 'margin'] }),
-  );
-  expect(status).toBe(200);
-  const startTime = Math.floor(server('documented').nowMs() / 1000);
-  const timer = value as { startTime: number };
-  expect(Math.abs(timer.startTime - startTime)).toBeLessThanOrEqual(1);
-  expect(value).toEqual({
-    market: 'BTC_USDT',
-    startTime: timer.startTime,
-    cancellationTime: timer.startTime + 60,
-    types: ['spot', 'margin'],
-  });
-});
-
 test.each([
   ['documented', null, ['spot', 'margin', 'futures']],
   ['documented', undefined, ['spot', 'margin', 'futures']],
@@ -120,14 +104,6 @@ test('a timer that nobody renews cancels every order of its market, and of no ot
       by: 'kill-switch',
     })),
   ]);
-});
-
-test('a spot-only timer leaves margin and futures orders alone', () => {
-  const exchange = withOrders();
-  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5', types: ['spot'] });
-  exchange.advance(START_MS + 5000);
-  const left = exchange.orders().filter((order) => order.market === 'BTC_USDT');
-  expect(left.map((order) => order.type)).toEqual(['margin', 'futures']);
 });
 
 test('an update replaces timeout and types of the timer', () => {

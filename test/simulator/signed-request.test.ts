@@ -7,16 +7,6 @@ const { server, ask } = runBothProfiles();
 
 const good = () => signed({ market: 'BTC_USDT', timeout: '60' });
 
-test.each([
-  ['x-txc-payload', 400, refusal(9, 'Payload not provided.')],
-  ['x-txc-apikey', 400, refusal(9, 'API key not provided.')],
-  ['x-txc-signature', 400, refusal(9, 'Signature not provided.')],
-])('without the header %s a request is refused with %i', async (name, status, value) => {
-  const sent = good();
-  const { [name]: _left, ...headers } = sent.headers;
-  expect(await ask({ ...sent, headers })).toEqual({ status, value });
-});
-
 test('a payload that is not the base64 of exactly the body is refused', async () => {
   const sent = good();
   const other = encodePayload(JSON.stringify({ request: KILL_SWITCH, nonce: nextNonce() }));
@@ -79,13 +69,6 @@ test.each([
   ['no JSON', () => 'hello'],
 ])('%s is no payload', async (_name, body) => {
   expect(await ask(signedText(body()))).toEqual({ status: 400, value: refusal(9, 'Invalid payload.') });
-});
-
-test('an unknown key and a wrong signature are refused alike with 401', async () => {
-  const fields = { market: 'BTC_USDT', timeout: '60' };
-  const unauthorised = { status: 401, value: refusal(10, 'Unauthorized request.') };
-  expect(await ask(signed(fields, { key: 'nobody' }))).toEqual(unauthorised);
-  expect(await ask(signed(fields, { secret: 'wrong' }))).toEqual(unauthorised);
 });
 
 test.each([
