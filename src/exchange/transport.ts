@@ -1,7 +1,4 @@
-import type { Dispatcher } from 'undici';
-// All of undici, with fetch and caches, would take three times the memory and be a fifth of the start.
-import errors from 'undici/lib/core/errors.js';
-import Client from 'undici/lib/dispatcher/client.js';
+import { Client, type Dispatcher, errors } from 'undici';
 import type { Cancel, Clock } from '../ports.ts';
 import {
   ClosedError,
