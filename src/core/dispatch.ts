@@ -375,7 +375,8 @@ function dueKeyProbe(state: CoreState): ReadonlyMap<MarketState, BaseState> {
   const isDueNow = state.now.monoMs >= key.nextProbeMs - EARLY_MS;
   const market = isDueNow ? chooseProbe(state, () => true) : null;
   const bases = usableBases(state);
-  const base = bases[key.refusals % bases.length];
+  // In turns, also where one address does not answer at all.
+  const base = bases[state.nextAttemptId % bases.length];
   if (market !== null && base !== undefined) probe.set(market, base);
   state.nextDueMs = Math.min(
     state.nextDueMs,
