@@ -57,7 +57,8 @@ class _Words:
     ) -> None:
         """`control` is unix:/PATH or HOST:PORT, as in the daemon's `control.listen`; `token_file` names the file with
         the token for HOST:PORT. Left out, they come from KILLSWITCHD_CONTROL, KILLSWITCHD_BOT and
-        KILLSWITCHD_CONTROL_TOKEN_FILE. Raises ValueError where the address cannot be read."""
+        KILLSWITCHD_CONTROL_TOKEN_FILE. Raises ValueError where the address cannot be read. An IP address costs no
+        lookup, which the timeout of a plain loop cannot cut short."""
         env = os.environ
         self._control = control or env.get("KILLSWITCHD_CONTROL") or "unix:/run/killswitchd/control.sock"
         self._address = _read_address(self._control)
@@ -142,8 +143,8 @@ class KillSwitch(_Words):
     def wait_armed(self, timeout_seconds: float = math.inf) -> bool:
         """Beats until all markets are armed. False where that takes too long."""
         until = time.monotonic() + timeout_seconds
-        while not self._say("beat", self._timeout) and time.monotonic() < until:
-            time.sleep(_PAUSE_SECONDS)
+        while not self._say("beat", min(self._timeout, _left(until) + _PAUSE_SECONDS)) and _left(until) > 0:
+            time.sleep(min(_PAUSE_SECONDS, _left(until)))
         return self._result(self.armed())
 
     def goodbye(self, timeout_seconds: float = 10.0) -> bool:
@@ -178,8 +179,8 @@ class AsyncKillSwitch(_Words):
 
     async def wait_armed(self, timeout_seconds: float = math.inf) -> bool:
         until = time.monotonic() + timeout_seconds
-        while not await self._say("beat", self._timeout) and time.monotonic() < until:
-            await asyncio.sleep(_PAUSE_SECONDS)
+        while not await self._say("beat", min(self._timeout, _left(until) + _PAUSE_SECONDS)) and _left(until) > 0:
+            await asyncio.sleep(min(_PAUSE_SECONDS, _left(until)))
         return self._result(self.armed())
 
     async def goodbye(self, timeout_seconds: float = 10.0) -> bool:
@@ -208,6 +209,10 @@ def _now() -> Tuple[float, float]:
     return time.monotonic(), time.time()
 
 
+def _left(until: float) -> float:
+    return max(0.0, until - time.monotonic())
+
+
 def _read_address(control: str) -> _Address:
     if control.startswith("unix:/"):
         return control[len("unix:") :]
@@ -220,10 +225,14 @@ def _read_address(control: str) -> _Address:
 def _read_reply(answer: bytes) -> Dict[str, Any]:
     head, _, body = answer.partition(b"\r\n\r\n")
     try:
-        return dict(json.loads(body))
+        reply = dict(json.loads(body))
+        # Some gateways answer with a body that they have kept.
+        if "error" in reply or re.match(rb"HTTP/1\.[01] [24]", head):
+            return reply
     except (TypeError, ValueError):
-        first = head[:40].decode("ascii", "replace").splitlines()[:1]
-        raise ValueError(f"{first} is no answer of killswitchd") from None
+        pass
+    first = head[:40].decode("ascii", "replace").splitlines()[:1]
+    raise ValueError(f"{first} is no answer of killswitchd")
 
 
 def _ask(address: _Address, request: bytes, until: float) -> bytes:

@@ -48,7 +48,7 @@ export class KillSwitchError extends Error {
 }
 
 type Word = 'beat' | 'goodbye' | 'fail';
-const PAUSE_MS = 500;
+const PAUSE_SECONDS = 0.5;
 /** The longest that a timer of Node can be set for. */
 const LONGEST_MS = 2 ** 31 - 1;
 const MOST_CHARS = 1 << 20;
@@ -109,8 +109,10 @@ export class KillSwitch {
 
   /** Beats until all markets are armed. False where that takes too long. */
   async waitArmed(timeoutSeconds = Number.POSITIVE_INFINITY): Promise<boolean> {
-    const [startMs] = now();
-    while (!(await this.#say('beat')) && now()[0] - startMs < timeoutSeconds * 1000) await sleep(PAUSE_MS);
+    const untilMs = now()[0] + timeoutSeconds * 1000;
+    const left = () => Math.max(0, untilMs - now()[0]) / 1000;
+    const beat = () => this.#say('beat', Math.min(this.#timeoutSeconds, left() + PAUSE_SECONDS));
+    while (!(await beat()) && left() > 0) await sleep(Math.min(PAUSE_SECONDS, left()) * 1000);
     return this.#result(this.armed());
   }
 
@@ -148,7 +150,11 @@ export class KillSwitch {
     return result;
   }
 
-  async #say(word: Word, timeoutSeconds = this.#options.timeoutSeconds ?? 2): Promise<boolean> {
+  get #timeoutSeconds(): number {
+    return this.#options.timeoutSeconds ?? 2;
+  }
+
+  async #say(word: Word, timeoutSeconds = this.#timeoutSeconds): Promise<boolean> {
     let reply: Reply = {};
     let armed = false;
     const asked = now();
@@ -198,21 +204,27 @@ export class KillSwitch {
           if (text.length > MOST_CHARS) response.destroy(new Error('the answer is too long'));
         });
         response.on('end', () => {
-          try {
-            resolve(asReply(JSON.parse(text)));
-          } catch {
-            reject(new Error(`HTTP ${response.statusCode} is no answer of killswitchd`));
-          }
+          const reply = readReply(text, response.statusCode);
+          if (reply !== null) resolve(reply);
+          else reject(new Error(`HTTP ${response.statusCode} is no answer of killswitchd`));
         });
       });
+      // The last word about an answer of another protocol is its end.
+      call.on('close', () => reject(new Error('no answer of killswitchd')));
       call.on('error', failed).end(body);
     });
   }
 }
 
-function asReply(value: unknown): Reply {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('no object');
-  return value;
+/** Null where it is none. Some gateways answer with a body that they have kept. */
+function readReply(text: string, status = 0): Reply | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+    return 'error' in value || status < 500 ? value : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Monotonic and wall clock, milliseconds. */

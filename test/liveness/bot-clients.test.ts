@@ -164,6 +164,25 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
+  test.concurrent('holds orders back where a gateway answers with another status or another protocol', async (context) => {
+    const path = pathFor(context);
+    const { body } = armedFor({ BTC_USDT: 50 });
+    const heads = [
+      `500 Internal Server Error\r\ncontent-length: ${body.length}`,
+      '101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket',
+    ];
+    const server = createServer((connection) => {
+      const head = `HTTP/1.1 ${heads.shift()}\r\n\r\n`;
+      connection.on('error', () => {}).once('data', () => connection.end(head + body));
+    }).listen(path);
+    context.onTestFinished(() => void server.close());
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: `unix:${path}` });
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('beat')).toBe(false);
+    expect(heads).toEqual([]);
+    expect(await client.does('problem')).toMatch(/^no answer from unix:/);
+  });
+
   test.concurrent('waits for an answer for a fraction of a millisecond more, and for ever', async (context) => {
     const server = await serveBeats(context, pathFor(context));
     const env = { KILLSWITCHD_CONTROL: server.control };
@@ -217,6 +236,10 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     server.answer(armedFor({ BTC_USDT: 50 }));
     expect(await waiting).toBe(true);
     expect(await client.does('armed')).toBe(true);
+    server.answer('never');
+    const startMs = performance.now();
+    expect(await client.does('wait_armed 0.2')).toBe(false);
+    expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
   test.concurrent('says goodbye at the end and fail where the bot breaks, and then believes nothing', async (context) => {
