@@ -8,6 +8,7 @@ import { type Beats, createBeats } from '../liveness/beats.ts';
 import { type LookAtProcess, lastWord } from '../liveness/process.ts';
 import { startControl } from '../operator/control.ts';
 import type { ControlSources, ReloadReport } from '../operator/control-sources.ts';
+import { isWell } from '../operator/health.ts';
 import { startWeb, type WebOptions } from '../operator/web.ts';
 import type { Clock } from '../ports.ts';
 import { type Log, type Write } from '../telemetry/log.ts';
@@ -236,7 +237,7 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
     child,
     control: { token, hide, sources: controlOf(clock, keeper, telling, controlled) },
     start() {
-      telling.notifying.start(() => keeper.snapshot().ready);
+      telling.notifying.start(() => isWell(keeper.snapshot()));
       const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear), reloading.watch()];
       return () => {
         for (const stop of stops) stop?.();

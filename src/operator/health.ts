@@ -70,6 +70,11 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
   };
 }
 
+/** Ready, and no outage and no refusal is under way that would end that once the timers run out. */
+export function isWell({ ready, bases, markets }: Snapshot): boolean {
+  return ready && bases.some(({ outage }) => !outage) && markets.every(({ state }) => state !== 'rejected');
+}
+
 /** A snapshot of one bot and its markets alone; null where no market names it. */
 export function ofBot(snapshot: Snapshot, name: string): Snapshot | null {
   const bots = snapshot.bots.filter(({ bot }) => bot === name);

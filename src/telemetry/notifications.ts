@@ -109,6 +109,7 @@ function escapeForSlack(char: string): string {
 interface Pending extends Omit<Message, 'markets'> {
   count: number;
   readonly all: Set<string>;
+  readonly bots: Set<string>;
 }
 
 /** What was not told so far: at most one message of each event. */
@@ -124,25 +125,28 @@ function createWaiting(context: EventContext) {
         text,
         count: 0,
         all: new Set(),
+        bots: new Set(),
       };
       byEvent.set(event, pending);
       pending.count += 1;
       if (market !== null) pending.all.add(market);
+      if (notice.kind === 'bot') pending.bots.add(notice.bot);
       if (notice.kind === 'stopped') for (const left of notice.left) pending.all.add(left.market);
     },
     /** Puts one back that was not delivered. */
     restore(message: Message): void {
       if (!byEvent.has(message.event))
-        byEvent.set(message.event, { ...message, all: new Set(message.markets) });
+        byEvent.set(message.event, { ...message, all: new Set(message.markets), bots: new Set() });
     },
     /** The message about `event`, else the one that has waited for longest; null where none does. */
     take(event?: string): Message | null {
       const found = byEvent.get(event ?? '') ?? byEvent.values().next().value;
       if (found === undefined) return null;
       byEvent.delete(found.event);
-      const { all, ...rest } = found;
-      const more = rest.count > 1 && all.size > 1;
-      const text = more ? `${rest.text} In all ${all.size} markets: ${listed([...all])}.` : rest.text;
+      const { all, bots, ...rest } = found;
+      const [named, what] = bots.size > 0 ? [bots, 'bots'] : [all, 'markets'];
+      const more = rest.count > 1 && named.size > 1;
+      const text = more ? `${rest.text} In all ${named.size} ${what}: ${listed([...named])}.` : rest.text;
       return { ...rest, text, markets: [...all].slice(0, MOST_MARKETS) };
     },
   };

@@ -30,6 +30,7 @@ async function play(
     readonly mode?: 'beat' | 'none';
     readonly url?: string;
     readonly manner?: Manner;
+    readonly timeoutSeconds?: number;
   } = {},
 ): Promise<Play> {
   const stage = stageFor(context);
@@ -43,7 +44,7 @@ async function play(
   const control = `unix:${join(stage.directory, 'control.sock')}`;
   const daemon = await stage.daemon({
     exchange: exchange.url,
-    markets: MARKETS.map((market) => ({ market, timeoutSeconds: T_SECONDS })),
+    markets: MARKETS.map((market) => ({ market, timeoutSeconds: more.timeoutSeconds ?? T_SECONDS })),
     config: {
       liveness: { mode: more.mode ?? 'none', ttlSeconds: 4 },
       control: { listen: [control] },
@@ -116,6 +117,21 @@ test.concurrent('an outage is told of at its beginning and its end, a refused ma
   expect(await told(receiver, 'outage-ended')).toMatchObject({ level: 'info' });
   await exchange.addFaults({ kind: 'unauthorised' });
   expect((await told(receiver, 'unauthorised')).text).toContain('THE API KEY IS REFUSED');
+});
+
+test.concurrent('the pings stop for the time of an outage that long timers survive', {
+  timeout: 120_000,
+}, async (context) => {
+  const { exchange, receiver } = await play(context, { timeoutSeconds: 600 });
+  await eventually('a ping while all is well', 40_000, () => pings(receiver)[0] ?? null);
+  await exchange.addFaults({ kind: 'maintenance' });
+  await told(receiver, 'outage-began');
+  const { length } = pings(receiver);
+  await sleep(11_000);
+  expect(pings(receiver)).toHaveLength(length);
+  await exchange.clearFaults();
+  await told(receiver, 'outage-ended');
+  await eventually('a ping again', 20_000, () => pings(receiver)[length] ?? null);
 });
 
 test.concurrent('a stop says which timers it left, within its budget, also while messages to the receiver are tried again', {

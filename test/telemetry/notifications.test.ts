@@ -59,6 +59,15 @@ test('two thousand markets that lapse together are one message, with the first n
   expect(events(posted)).toEqual(['lapsed', 'outage-began']);
 });
 
+test('bots that die together are one message that names them all', async () => {
+  const { posted, tell, close } = play(() => ({ status: 200 }));
+  for (const bot of ['maker', 'taker']) tell({ kind: 'bot', bot, state: 'stale', firesByWallMs: null });
+  await close(500);
+  expect(posted).toHaveLength(1);
+  expect(posted[0]).toMatchObject({ event: 'bot-stale', markets: [], count: 2 });
+  expect(posted[0]?.text).toMatch(/^Bot maker is silent: .* In all 2 bots: maker, taker\.$/);
+});
+
 test('a message that fails is tried again, and one that is refused for good makes room for the next', async () => {
   let fails = 1;
   const { posted, problems, tell, close } = play(({ event }) => {
