@@ -1,4 +1,13 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { billOf } from './sbom.ts';
@@ -76,3 +85,6 @@ cpSync(join(ROOT, 'config'), join(BUNDLE, 'config'), {
   recursive: true,
   filter: (path) => !path.includes('__pycache__'),
 });
+// Whatever the umask was: another user reads it, and nothing of it is started by its name.
+for (const entry of readdirSync(BUNDLE, { recursive: true, withFileTypes: true }))
+  chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);

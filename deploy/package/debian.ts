@@ -32,8 +32,6 @@ const zipped = (text: string) => gzipSync(text, { level: 9 });
 process.umask(0o022);
 rmSync(TREE, { recursive: true, force: true });
 cpSync(join(ROOT, 'build/bundle'), join(TREE, HOME), { recursive: true });
-// Nothing of it is started by its name.
-execFileSync('chmod', ['-R', 'a-x,a+X', join(TREE, HOME)]);
 put(`${HOME}/bin/node`, readFileSync(join(ROOT, 'node_modules/node/bin/node')), 0o755);
 for (const name of ['killswitchd', 'notify-fd']) put(`${HOME}/bin/${name}`, moved(name), 0o755);
 mkdirSync(join(TREE, 'usr/bin'));

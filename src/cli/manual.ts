@@ -139,7 +139,8 @@ function zshFlag({ names, shown, value, says }: FlagRow): string {
       : `:${/<(.+)>/.exec(shown)?.[1]?.replaceAll(':', '\\:') ?? 'value'}:${zshAction(value)}`;
   const others = `(${names.join(' ')})`;
   const repeated = says.includes('repeatable') ? '*' : names.length > 1 ? others : '';
-  return names.map((name) => quoted(`${repeated}${name}[${text}]${given}`)).join(' ');
+  const equals = value === null ? '' : '=';
+  return names.map((name) => quoted(`${repeated}${name}${equals}[${text}]${given}`)).join(' ');
 }
 
 function zsh([program, ...commands]: Table): string {
@@ -147,7 +148,9 @@ function zsh([program, ...commands]: Table): string {
     flags.map((flag) => `${zshFlag(flag)} \\`).join('\n          ');
   const cases = commands.map(({ name, flags, arguments: places }) => {
     const rest = places.map(({ shown, value }, index) => {
-      if (value === 'program') return `'*::program:_normal'`;
+      // The words begin with the two dashes where no flag comes before them.
+      if (value === 'program')
+        return `'*::program:{ [[ $words[1] == -- ]] && { shift words; ((CURRENT--)) }; _normal }'`;
       return quoted(`${shown.endsWith('...') ? '*' : String(index + 1)}:${shown}:${zshAction(value)}`);
     });
     return `      ${name})
@@ -199,7 +202,8 @@ function fish([program, ...commands]: Table): string {
       return [`complete -c killswitchd -n ${quoted(condition)} -a ${quoted(expected.join(' '))}`];
     if (expected === 'anything') return [];
     const program = `${condition}; and contains -- -- (commandline -opc)`;
-    return [`complete -c killswitchd -n ${quoted(program)} -F -a '(__fish_complete_command)'`];
+    const rest = `(complete -C (string replace -r '^.*? -- ' '' -- (commandline -cp)))`;
+    return [`complete -c killswitchd -n ${quoted(program)} -a ${quoted(rest)}`];
   };
   const none = '__fish_use_subcommand';
   return `# fish completion for killswitchd, as written by: killswitchd completion fish
@@ -267,6 +271,7 @@ function programPage([program, ...commands]: Table): string[] {
     ...SETTINGS.flatMap(({ variable, node }) => entry(variable, node.description ?? '')),
     '.SH "EXIT STATUS"',
     ...Object.entries(MEANINGS).flatMap(([code, meaning]) => entry(code, `${meaning.replaceAll('`', '')}.`)),
+    '.PP',
     plain('exec ends with the exit code of its bot.'),
     '.SH "SEE ALSO"',
     '.BR killswitchd.yaml (5)',

@@ -327,7 +327,7 @@ export function checkBaseUrl(text: string, allowPlainHttp = false): Checked<stri
     return wrong('a user name or password in the address', url.origin);
   if (isPlainAndRemote(url.href) && !allowPlainHttp) {
     return wrong(
-      `${describe(url.origin)}, which is not encrypted and not this host`,
+      `${describe(url.origin)}, which is not encrypted and not this host, without exchange.allowPlainHttp`,
       url.origin.replace('http:', 'https:'),
     );
   }

@@ -68,8 +68,17 @@ test.each(['zsh', 'fish'])('the script for %s names every command and its flags'
   }
 });
 
+test('zsh takes a value after an equals sign, and both complete a bot as a command of its own', async () => {
+  const { out: zsh } = await ask(['completion', 'zsh']);
+  expect(zsh).toContain("'--config=[");
+  expect(zsh).not.toContain("'--embedded-exchange=[");
+  expect(zsh).toContain('[[ $words[1] == -- ]] && { shift words; ((CURRENT--)) }; _normal');
+  const { out: fish } = await ask(['completion', 'fish']);
+  expect(fish).toContain('(complete -C (string replace -r ');
+});
+
 describe('the manual', () => {
-  const MACROS = /^\.(TH|SH|SS|TP|br|BR)\b/;
+  const MACROS = /^\.(TH|SH|SS|TP|PP|br|BR)\b/;
 
   test('has every command, variable and exit code, and nothing that roff would take for a request', async () => {
     const { out } = await ask(['man']);
@@ -79,6 +88,7 @@ describe('the manual', () => {
     for (const name of await commandNames()) expect(text).toContain(`.SS ${name}\n`);
     for (const name of VARIABLE_NAMES) expect(text).toContain(`\\fB${name}\\fR`);
     for (const code of [0, 64, 69, 70, 75, 77, 78]) expect(text).toContain(`\\fB${code}\\fR`);
+    expect(text).toContain('.PP\nexec ends with');
   });
 
   test('has the keys of the configuration file', async () => {

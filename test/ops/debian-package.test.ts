@@ -60,7 +60,8 @@ beforeAll(async () => {
   mkdirSync(clone);
   cloneTo(clone, ROOT);
   symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
-  await runHere('npm', ['run', 'package'], clone);
+  // As somebody builds it whose files nobody else may read.
+  await runHere('bash', ['-euc', 'umask 077; chmod -R go= .; npm run package'], clone);
   const [name = ''] = readdirSync(join(clone, 'build')).filter((entry) => entry.endsWith('.deb'));
   file = join(clone, 'build', name);
   host = await bootDebian();
@@ -162,6 +163,10 @@ describe('the Debian package', () => {
 
   it('goes without a trace when it is purged', async () => {
     await host.must('systemctl stop bot || true\napt-get purge -y killswitchd', 60_000);
+    const journal = await host.must('journalctl -o cat -u killswitchd@main -u killswitchd-exchange');
+    const daemonEnds = journal.lastIndexOf('Stopped killswitchd@main');
+    expect(journal.indexOf('Stopping killswitchd-exchange')).toBeGreaterThan(daemonEnds);
+    expect(daemonEnds).toBeGreaterThan(0);
     expect(
       await host.must(
         'find / -xdev -name "*killswitchd*" ! -path "/proc/*" ! -path "/srv/*" ! -path "/var/log/apt/*"',
