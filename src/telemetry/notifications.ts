@@ -182,7 +182,7 @@ export function createNotifications(options: NotificationsOptions): Notification
     const flaw = flawOf(await post(message, POST_MS, closing.signal));
     if (flaw === null) return;
     const { text, isFinal } = flaw;
-    if (!isFinal) onProblem(`${message.event}: ${text}; it is tried again`);
+    if (!isFinal && !closing.signal.aborted) onProblem(`${message.event}: ${text}; it is tried again`);
     throw isFinal ? new AbortError(text) : new Error(text);
   }
 
@@ -307,7 +307,7 @@ export function createNotifying(options: {
       if (notify.url === null) return { status: 204 };
       const body = formatMessage(message, notify.format, notify.name);
       const posted = await messages.post(notify.url, body, withinMs, signal);
-      if (!wasTaken(posted)) onFailure('message');
+      if (!wasTaken(posted) && !signal.aborted) onFailure('message');
       return posted;
     },
     isOn: () => notify.url !== null,

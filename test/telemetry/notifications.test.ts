@@ -97,14 +97,16 @@ test('an end gives up what hangs, says first what a stop left, then what was hel
   expect(events(posted)[1]).toBe('stopped');
 });
 
-test('an end beside a receiver that hangs takes no longer than it may', async () => {
-  const { posted, tell, close } = play(() => new Promise(() => {}));
+test('an end beside a receiver that hangs takes no longer than it may, and what it cuts short has not failed', async () => {
+  const { posted, problems, tell, close } = play(() => new Promise(() => {}));
   tell(lapsed('AAA_USDT'));
+  await until('a post that hangs', () => posted.length === 1);
   tell(STOPPED);
   const startMs = performance.now();
   await close(500);
   expect(performance.now() - startMs).toBeLessThan(3000);
-  expect(events(posted)[0]).toBe('stopped');
+  expect(events(posted)[1]).toBe('stopped');
+  expect(problems).toEqual(['stopped: late']);
 });
 
 test('what every renewal brings, and a stop that left nothing, are no news', async () => {
