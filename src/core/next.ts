@@ -85,12 +85,15 @@ export function answerTimeMs(state: CoreState, { answerMs }: MarketState): numbe
   return answerMs ?? state.answerMs ?? 0;
 }
 
-/** Confirmed, but a request of unknown outcome may still undo it: once more when none can, where there is room for all. */
-function gapToCertaintyMs(state: CoreState, { belief, lastWrittenMs }: MarketState): number {
+/**
+ * Confirmed, but a request of unknown outcome may still undo it: once more when none can, where there is room for all.
+ * After a start the same moment ends the doubt about every market: they are spread over half of a period.
+ */
+function gapToCertaintyMs(state: CoreState, { belief, lastWrittenMs, phaseMs }: MarketState): number {
   if (belief.notBefore !== null || tokens(state) < state.markets.length) return Number.POSITIVE_INFINITY;
   let gapMs = 0;
   for (const { status, untilMs } of belief.writes)
-    if (status === 'unknown') gapMs = Math.max(gapMs, untilMs + EARLY_MS - lastWrittenMs);
+    if (status === 'unknown') gapMs = Math.max(gapMs, untilMs + EARLY_MS + phaseMs / 2 - lastWrittenMs);
   return gapMs > 0 ? Math.max(gapMs, SHORTEST_GAP_MS) : Number.POSITIVE_INFINITY;
 }
 

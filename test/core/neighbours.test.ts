@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { believeEarlierLife } from '../../src/core/belief.ts';
 import { createDriver, HTTP_500, LOST, type Write } from './driver.ts';
 import { armed, obey, stop } from './stopping.ts';
 
@@ -49,5 +50,17 @@ describe('in a nonce window', () => {
     });
     const overdue = driver.notices('overdue').map(({ market }) => market);
     expect(overdue.toSorted()).toEqual(['SICK0', 'SICK1']);
+  });
+
+  test('the renewals that end the doubt about an earlier life are spread', () => {
+    const driver = createDriver({ markets: names(200, 'M', 60), nonce: 'window' });
+    for (const market of driver.state.markets) believeEarlierLife(driver.state, market);
+    driver.live(20_000);
+    const most = Math.max(
+      ...driver.writes
+        .filter(({ atMs }) => atMs > 5000)
+        .map(({ atMs }, index, all) => all.slice(index).filter((write) => write.atMs < atMs + 250).length),
+    );
+    expect(most).toBeLessThan(50);
   });
 });

@@ -2,6 +2,7 @@ import type { Certainty, Notice } from '../../src/core/notice.ts';
 import { isUndisturbed } from './conditions.ts';
 import { type Court, type Incarnation, nameOf, TOLERANCE_MS, type Truth } from './court.ts';
 import { type FaultKind, REQUEST_LIFETIME_MS } from './plan.ts';
+import { BOOT_MS } from './virtual-clock.ts';
 
 /** How long after its start, or after new evidence, a daemon may take to be armed. */
 const ARMED_WITHIN_MS = 7000;
@@ -71,7 +72,7 @@ const FOREIGN: ReadonlySet<FaultKind> = new Set([
 /** What a daemon may know of a market's timer: its newest confirmation since its bot last came back. */
 interface Known {
   cancellationTime: number | null;
-  /** When the request left that was confirmed. */
+  /** How long its daemon had run when the request left that was confirmed, by the daemon's own clock. */
   writtenMs: number;
   lapses: number;
   /** Whether the timer is wanted, and since when: the bot's return, or the start where it never went away. */
@@ -142,9 +143,12 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     );
   }
 
-  /** A delete of its own, or in a nonce window one of an earlier life, may have ended the timer first. */
+  /**
+   * A delete of its own, or in a nonce window one of an earlier life, may have ended the timer first. A daemon does not
+   * count the time that its host slept.
+   */
   function mayBeDeleted(by: Incarnation, { market }: Truth, { writtenMs }: Known): boolean {
-    const isEarly = plan.nonce === 'window' && writtenMs < by.startedMs + REQUEST_LIFETIME_MS + TOLERANCE_MS;
+    const isEarly = plan.nonce === 'window' && writtenMs < REQUEST_LIFETIME_MS + TOLERANCE_MS;
     return isEarly || log.of(by, market).deletes.length > 0;
   }
 
@@ -216,7 +220,7 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
       case 'renewed':
         judgeSilence(blame, nameOf(incarnation), truth, known, notice.cancellationTime);
         known.cancellationTime = notice.cancellationTime;
-        known.writtenMs = nowMs() - notice.durationMs;
+        known.writtenMs = incarnation.clock.now().monoMs - BOOT_MS - notice.durationMs;
         known.lapses = 0;
         all.set(truth.market, { ...known, atEdge: !known.wanted && (known.atEdge || guaranteeIsOut) });
         break;

@@ -64,6 +64,9 @@ export interface HostClock extends Clock {
   whenRunning(run: () => void): void;
 }
 
+/** What the monotonic clock of a host shows when it is made. */
+export const BOOT_MS = 1000;
+
 /** `driftPpm`: how much faster than true time the host's clocks run. `wallMs`: what its wall clock shows at first. */
 export function createHostClock(
   timeline: Timeline,
@@ -71,7 +74,7 @@ export function createHostClock(
 ): HostClock {
   const rate = 1 + (options.driftPpm ?? 0) * 1e-6;
   const originMs = timeline.nowMs();
-  const bootMs = options.bootMs ?? 1000;
+  const bootMs = options.bootMs ?? BOOT_MS;
   let sleptMs = 0;
   let wallMs = options.wallMs ?? originMs;
   let stalledUntilMs = originMs;
