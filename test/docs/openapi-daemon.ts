@@ -240,9 +240,7 @@ function pathOf({ method, path, body, query }: Route, isControl: boolean) {
     ...(body !== undefined && { requestBody: { content: content(body) } }),
     responses: {
       ...Object.fromEntries(replies),
-      ...(isControl && {
-        default: { description: 'refused', content: content(ref('Error')) },
-      }),
+      default: { description: 'refused', content: content(isControl ? ref('Error') : TEXT) },
     },
     security: isControl ? [{ token: [] }, {}] : [],
   };

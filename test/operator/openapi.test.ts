@@ -12,7 +12,13 @@ const document = parse(readFileSync(FILE, 'utf8')) as {
 const ajv = new Ajv({ strict: false }).addSchema(document, 'document');
 
 /** What the document has against a reply; null where nothing. */
-function flawOf(path: string, method: string, status: number, type: string, value: unknown): string | null {
+function flawOf(
+  path: string,
+  method: string,
+  status: number | 'default',
+  type: string,
+  value: unknown,
+): string | null {
   const steps = ['paths', path, method, 'responses', String(status), 'content', type, 'schema'];
   const pointer = steps.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/');
   const valid = ajv.validate({ $ref: `document#/${encodeURI(pointer)}` }, value);
@@ -50,6 +56,9 @@ describe('docs/openapi/daemon.yaml describes what is answered', () => {
       const type = String(headers['content-type']).split(';')[0] ?? '';
       const value: unknown = type === 'application/json' ? JSON.parse(body) : body;
       expect(flawOf(path, 'get', status, type, value), path).toBeNull();
+      const refused = await askWeb(web, path, 'GET', { host: 'rebound.example' });
+      const refusal = String(refused.headers['content-type']).split(';')[0] ?? '';
+      expect(flawOf(path, 'get', 'default', refusal, refused.body), path).toBeNull();
     }
   });
 });
