@@ -158,3 +158,15 @@ describe('onLapse: hold', () => {
     expect(driver.take()).toEqual([]);
   });
 });
+
+test('nothing is overdue while the answer to the last renewal in time is on its way', () => {
+  const driver = createDriver({ markets: ['AAA:5'] });
+  driver.live(2500);
+  // Every renewal fails until the last one before the guarantee ends, which is answered just after that.
+  driver.live(4500, 20, (write) => {
+    if (write.atMs < 5900) driver.settle(write, HTTP_500);
+    else driver.apply(write);
+  });
+  expect(driver.notices('attempt-failed').length).toBeGreaterThan(3);
+  expect(driver.notices('overdue')).toEqual([]);
+});

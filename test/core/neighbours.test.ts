@@ -63,4 +63,22 @@ describe('in a nonce window', () => {
     );
     expect(most).toBeLessThan(50);
   });
+
+  test('after a stall a tight budget renews every market at its own pace again', () => {
+    const driver = createDriver({
+      markets: names(100, 'M', 60),
+      nonce: 'window',
+      budget: { requests: 100, windowMs: 10_000 },
+    });
+    driver.live(30_000);
+    driver.move({ monoMs: 2000 });
+    driver.live(30_000);
+    const before = driver.notices('attempt').length;
+    driver.live(60_000);
+    const delaysMs = driver
+      .notices('attempt')
+      .slice(before)
+      .map(({ delayMs }) => delayMs);
+    expect(Math.max(...delaysMs)).toBeLessThan(100);
+  });
 });
