@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { Ajv } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ORDER_TYPES } from '../core/events.ts';
 import type { Cancel, Clock } from '../ports.ts';
@@ -27,6 +28,15 @@ export interface ControlParts {
   readonly snapshot: () => number;
   readonly reset: (snapshot?: number) => boolean;
 }
+
+/** By which bodies are checked: every mistake is found, and nothing is changed. */
+export const AJV_OPTIONS = {
+  allErrors: true,
+  coerceTypes: false,
+  removeAdditional: false,
+  discriminator: true,
+  strict: false,
+};
 
 const MAX_WAIT_MS = 60_000;
 const MAX_ADVANCE_MS = 31 * 86_400_000;
@@ -313,13 +323,8 @@ function take<T extends object>(
     const items = request.body as readonly T[];
     const placeOf = (index: number) =>
       'isList' in request && request.isList === true ? `${name} ${index + 1}` : name;
-    const errors = request.validationError?.validation ?? [];
-    const indexOf = ({ instancePath }: AjvError) => Number(instancePath.split('/')[1] ?? 0);
-    if (errors.length > 0) {
-      const index = Math.min(...errors.map(indexOf));
-      const own = errors.filter((error: AjvError) => indexOf(error) === index);
-      return fail(reply, 400, `${placeOf(index)}: ${sentenceFor(own, items[index], schema)}`);
-    }
+    const flaw = firstFlaw(request.validationError?.validation ?? [], items, schema);
+    if (flaw !== null) return fail(reply, 400, `${placeOf(flaw.index)}: ${flaw.sentence}`);
     for (const [index, item] of items.entries()) {
       const wrong = problem(item, items.slice(0, index));
       if (wrong !== null) return fail(reply, 400, `${placeOf(index)}: ${wrong}`);
@@ -329,6 +334,23 @@ function take<T extends object>(
 }
 
 type AjvError = NonNullable<NonNullable<FastifyRequest['validationError']>['validation']>[number];
+
+/** What is wrong with the first item that is; null where nothing is. */
+function firstFlaw(errors: readonly AjvError[], items: readonly unknown[], schema: ObjectShape) {
+  if (errors.length === 0) return null;
+  const indexOf = ({ instancePath }: AjvError) => Number(instancePath.split('/')[1] ?? 0);
+  const index = Math.min(...errors.map(indexOf));
+  const own = errors.filter((error) => indexOf(error) === index);
+  return { index, sentence: sentenceFor(own, items[index], schema) };
+}
+
+/** What the endpoint for faults would say of them; null where it would take them. */
+export function flawOfFaults(faults: readonly Fault[]): string | null {
+  const check = new Ajv(AJV_OPTIONS).compile({ type: 'array', items: FAULT_SCHEMA });
+  check(faults);
+  const flaw = firstFlaw((check.errors ?? []) as AjvError[], faults, FAULT_SCHEMA);
+  return flaw === null ? null : `fault ${flaw.index + 1}: ${flaw.sentence}`;
+}
 
 /** What is wrong, what was found, what is allowed. A secret is not repeated. */
 function sentenceFor(errors: readonly AjvError[], given: unknown, schema: ObjectShape): string {

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import Type, { type Static, type TProperties } from 'typebox';
 import { hashText } from '../util/text.ts';
 import { gatewayPage, jsonReply } from './answer.ts';
-import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
+import { EXTRAS, MAX_BODY_BYTES, OPERATIONS, type RequestTarget } from './operations.ts';
 import { createRandom } from './random.ts';
 
 const MAX_MS = 86_400_000;
@@ -23,15 +23,21 @@ function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
   return Type.Integer({ minimum, maximum, description: `a whole number ${range}` });
 }
 
+const OPERATION_NAMES = [...OPERATIONS, ...EXTRAS].map(({ name }) => name);
+
 /** Which requests a fault hits, how often and how long. */
 const SCOPE = {
   /** Missing members match every request. */
   match: Type.Optional(
     Type.Object(
-      { operation: Type.Optional(TEXT), market: Type.Optional(TEXT), key: Type.Optional(TEXT) },
+      {
+        operation: Type.Optional(Type.Unsafe<string>({ enum: OPERATION_NAMES })),
+        market: Type.Optional(TEXT),
+        key: Type.Optional(TEXT),
+      },
       {
         additionalProperties: false,
-        description: 'an object with operation, market and/or key as strings',
+        description: `an object with operation (${OPERATION_NAMES.join(', ')}), market and/or key as strings`,
       },
     ),
   ),

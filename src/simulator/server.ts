@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
-import { registerControl } from './control.ts';
+import { AJV_OPTIONS, flawOfFaults, registerControl } from './control.ts';
 import { createJournal } from './event-log.ts';
 import { createExchangeClock, createSteeredClock } from './exchange-clock.ts';
 import { type ActiveFault, createFaultPlan, type Fault, type FaultPlan } from './faults.ts';
@@ -46,8 +46,12 @@ export interface SimulatedServer {
   readonly exchange: SimulatedExchange;
   /** The exchange's clock, Unix milliseconds. */
   readonly nowMs: () => number;
-  /** Moves the exchange's clock ahead by `ms`: timers fire, and what faults delay or hold goes on, each at its moment. */
+  /**
+   * Moves the exchange's clock ahead by `ms`: timers fire, and what faults delay or hold goes on, each at its moment.
+   * Throws a RangeError where `ms` is no number of at least 0.
+   */
   advance(ms: number): void;
+  /** All of them or, with a RangeError that says what is wrong, none. */
   addFaults(faults: readonly Fault[]): readonly ActiveFault[];
   /** Ends every fault, lets go of what they hold, and returns how many there were. */
   clearFaults(): number;
@@ -99,6 +103,8 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
   const tools: Tools = {
     requests: (since = 0) => requests.since(since).map((entry) => ({ ...entry, body: readJson(entry.body) })),
     advance(ms) {
+      if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY))
+        throw new RangeError(`advance: ms is ${ms}; expected a number of at least 0`);
       exchange.log.append({ kind: 'time-advanced', ms }, nowMs());
       clock.advance(ms);
     },
@@ -145,12 +151,15 @@ function createFaultTools(
   traffic: Traffic,
 ): Pick<Tools, 'addFaults' | 'clearFaults'> {
   return {
-    addFaults: (faults) =>
-      faults.map((fault) => {
+    addFaults(faults) {
+      const flaw = flawOfFaults(faults);
+      if (flaw !== null) throw new RangeError(flaw);
+      return faults.map((fault) => {
         const added = plan.add(fault, nowMs());
         log.append({ kind: 'fault-added', faultId: added.id, fault: fault.kind }, nowMs());
         return added;
-      }),
+      });
+    },
     clearFaults() {
       const cleared = plan.clear();
       log.append({ kind: 'faults-cleared', faults: cleared }, nowMs());
@@ -194,15 +203,7 @@ function createApp(traffic: Traffic): FastifyInstance {
   return fastify({
     forceCloseConnections: true,
     bodyLimit: CONTROL_BODY_BYTES,
-    ajv: {
-      customOptions: {
-        allErrors: true,
-        coerceTypes: false,
-        removeAdditional: false,
-        discriminator: true,
-        strict: false,
-      },
-    },
+    ajv: { customOptions: AJV_OPTIONS },
     clientErrorHandler: refuseMalformed,
     serverFactory(control) {
       const serve = (request: IncomingMessage, response: ServerResponse): void => {

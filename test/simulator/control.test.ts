@@ -102,6 +102,11 @@ test.each([
   ],
   [
     '/faults',
+    { kind: 'lie', match: { operation: 'syncKillSwitch' } },
+    /^fault: match is {"operation":"syncKillSwitch"}; expected .* operation \(stock-market, .*kill-switch/,
+  ],
+  [
+    '/faults',
     { kind: 'redirect', location: 'a\r\nb' },
     /^fault: location is "a\\r\\nb"; expected an address/,
   ],

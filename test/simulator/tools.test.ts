@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type SimulatorOptions, startExchange } from '../../src/library/simulator.ts';
+import type { Fault } from '../../src/simulator/faults.ts';
 import type { SimulatedServer } from '../../src/simulator/server.ts';
 import { control, ping, send, signed } from './raw-client.ts';
 import { PATHS } from './trader.ts';
@@ -86,6 +87,25 @@ describe('time', () => {
 });
 
 const ORDER = { market: 'BTC_USDT', type: 'spot', side: 'sell', amount: '0.5', price: '70000' } as const;
+
+describe('in the program of a test', () => {
+  test('what no control endpoint would take throws, and changes nothing', async () => {
+    const server = await start({ time: 'manual' });
+    const before = server.nowMs();
+    for (const ms of [Number.NaN, -1, Number.POSITIVE_INFINITY, undefined as unknown as number])
+      expect(() => server.advance(ms)).toThrow(`advance: ms is ${ms}; expected a number of at least 0`);
+    expect(server.nowMs()).toBe(before);
+    const add = (fault: object) => () => server.addFaults([{ kind: 'lie' }, fault as Fault]);
+    expect(add({ kind: 'latencyy' })).toThrow(
+      /^fault 2: kind is "latencyy"; allowed: .* did you mean latency\?$/,
+    );
+    expect(add({ kind: 'latency' })).toThrow('fault 2: ms is missing; expected milliseconds from 0 to');
+    expect(add({ kind: 'throttle', match: { operation: 'killswitch' } })).toThrow(
+      /^fault 2: match is \{"operation":"killswitch"\}; expected .*kill-switch, .*limit-order/,
+    );
+    expect((await get(server, 'state')) as object).toMatchObject({ faults: [] });
+  });
+});
 
 describe('the journal', () => {
   test('has every request, what it asked for and what its client was told', async () => {
