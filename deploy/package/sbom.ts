@@ -7,7 +7,7 @@ import { join } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 
 interface Bom {
-  readonly metadata: { readonly component: { readonly 'bom-ref': string } };
+  readonly metadata: { readonly component: { readonly 'bom-ref': string; readonly name: string } };
   readonly components: readonly { readonly 'bom-ref': string }[];
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
 }
@@ -22,6 +22,8 @@ export function billOf(wanted: ReadonlySet<string>): Bom {
     execFileSync('npm', args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 }),
   ) as Bom;
   const own = all.metadata.component['bom-ref'];
+  // npm writes the name of the folder.
+  const component = { ...all.metadata.component, name: own.slice(0, own.lastIndexOf('@')) };
   const isIn = (ref: string) => wanted.has(ref) || ref === own;
   const components = all.components.filter((component) => isIn(component['bom-ref']));
   const listed = new Set(components.map((component) => component['bom-ref']));
@@ -30,7 +32,7 @@ export function billOf(wanted: ReadonlySet<string>): Bom {
   const dependencies = all.dependencies
     .filter(({ ref }) => isIn(ref))
     .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(isIn) }));
-  return { ...all, components, dependencies };
+  return { ...all, metadata: { ...all.metadata, component }, components, dependencies };
 }
 
 function inProduction(): Set<string> {

@@ -104,6 +104,8 @@ describe('the packed library', () => {
     }
     const { homepage, repository } = JSON.parse(readFileSync(join(target, 'package.json'), 'utf8'));
     expect([homepage, repository.url]).toEqual([expect.any(String), expect.stringMatching(/^git\+https:/)]);
+    const { metadata } = JSON.parse(readFileSync(join(target, 'dist/sbom.cdx.json'), 'utf8'));
+    expect(metadata.component.name).toBe('killswitchd');
   });
 
   it('is not packed without the program, in a clone that never ran npm ci', async () => {
