@@ -1,6 +1,7 @@
 import { EnvironmentSchema, SETTINGS } from '../../src/config/environment.ts';
 import { describeAllowed } from '../../src/config/problem.ts';
 import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
+import { read } from './documents.ts';
 import { code, table } from './markdown.ts';
 
 interface Node extends SchemaNode {
@@ -9,6 +10,9 @@ interface Node extends SchemaNode {
   readonly anyOf?: readonly Node[];
   readonly items?: Node;
 }
+
+/** What goes wrong with a value that is allowed and wrong for the reader, by key. */
+export const KEY_RISKS: Readonly<Record<string, string>> = JSON.parse(read('test/docs/key-risks.json'));
 
 const SECTIONS: Readonly<Record<string, Node>> = FileSchema.properties;
 const VARIABLES: Readonly<Record<string, Node>> = EnvironmentSchema.properties;
@@ -32,6 +36,7 @@ function keyRows(prefix: string, properties: Readonly<Record<string, Node>>): st
     defaultOf(node),
     variableOf(`${prefix}${key}`),
     node.description ?? '',
+    KEY_RISKS[`${prefix}${key}`] ?? '',
   ]);
 }
 
@@ -49,7 +54,8 @@ const KEY_ROWS = Object.entries(SECTIONS).flatMap(([name, node]) => {
 });
 
 /** Every key of the configuration file. */
-export const keyTable = () => table(['Key', 'Allowed', 'Default', 'Variable, flag', 'Meaning'], KEY_ROWS);
+export const keyTable = () =>
+  table(['Key', 'Allowed', 'Default', 'Variable, flag', 'Meaning', 'What goes wrong'], KEY_ROWS);
 
 /** Every key of the file as the table names it. */
 export const CONFIG_KEYS: readonly string[] = KEY_ROWS.map(([key = '']) => key.replaceAll('`', ''));
