@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../src/cli/edge.ts';
+import { FAILURE_REASONS } from '../src/core/events.ts';
 import { describeStatus } from '../src/operator/status.ts';
 import { FAULT_KINDS } from '../src/simulator/faults.ts';
 import { startSimulatedServer } from '../src/simulator/server.ts';
@@ -231,6 +232,13 @@ describe('docs/http.md', () => {
 describe('docs/configuration.md', () => {
   it('says of every key what goes wrong', () => {
     expect(Object.keys(KEY_RISKS).toSorted()).toEqual(CONFIG_KEYS.toSorted());
+  });
+});
+
+describe('docs/metrics.md', () => {
+  it('explains every reason of a failed request', () => {
+    const named = new Set(inlineCodeOf(read('docs/metrics.md')));
+    expect(FAILURE_REASONS.filter((reason) => !named.has(reason))).toEqual([]);
   });
 });
 

@@ -56,7 +56,10 @@ async function declaredFamilies(): Promise<Declared> {
 const metricsTable = (families: readonly Family[]) =>
   table(
     ['Metric', 'Type', 'Labels', 'Meaning'],
-    families.map(({ name, type, labels, help }) => [code(name), type, labels.map(code).join(', '), help]),
+    families.map((family) => {
+      const labels = family.labels.map((label) => describeLabel(label, family.name));
+      return [code(family.name), family.type, labels.join('; '), family.help];
+    }),
   );
 
 /** Every label of this program whose values are a closed set, with the metrics that have it. */
@@ -64,6 +67,8 @@ export const CLOSED_LABELS: readonly {
   readonly label: string;
   readonly of: readonly string[];
   readonly values: readonly string[];
+  /** Link to the table that explains the values. */
+  readonly explained?: string;
 }[] = [
   { label: 'state', of: ['killswitch_market_state'], values: MARKET_STATES },
   { label: 'reason', of: ['killswitch_market_held'], values: [NOT_HELD, ...HOLDS] },
@@ -77,25 +82,34 @@ export const CLOSED_LABELS: readonly {
     label: 'reason',
     of: ['killswitch_request_failures_total', 'killswitch_ping_failures_total'],
     values: FAILURE_REASONS,
+    explained: '[below](#label-values)',
   },
   { label: 'reason', of: ['killswitch_suspensions_total'], values: SUSPENSIONS },
   { label: 'reason', of: ['killswitch_fired_total'], values: FIRINGS },
   { label: 'how', of: ['killswitch_markets_removed_total'], values: REMOVALS },
   { label: 'state', of: ['killswitch_bot_state', 'killswitch_bot_changes_total'], values: BOT_STATES },
   { label: 'certainty', of: ['killswitch_lapses_by_certainty_total'], values: CERTAINTIES },
-  { label: 'kind', of: ['killswitch_stalls_total'], values: Object.values(STALL_KINDS) },
-  { label: 'reason', of: ['killswitch_control_refused_total'], values: REFUSALS },
+  {
+    label: 'kind',
+    of: ['killswitch_stalls_total'],
+    values: Object.values(STALL_KINDS),
+  },
+  { label: 'kind', of: ['killswitch_stall_seconds'], values: [STALL_KINDS.stall, STALL_KINDS.suspend] },
+  {
+    label: 'reason',
+    of: ['killswitch_control_refused_total'],
+    values: REFUSALS,
+    explained: 'the `code` of the [refusal](http.md#refusals)',
+  },
   { label: 'what', of: ['killswitch_notify_failures_total'], values: NOTIFY_WHATS },
 ];
 
-const labelsTable = () =>
-  table(
-    ['Label', 'Values'],
-    CLOSED_LABELS.map(({ label, of, values }) => [
-      `${code(label)} of ${of.map(code).join(' and ')}`,
-      values.map(code).join(', '),
-    ]),
-  );
+/** A label of the metric, with its values where they are a closed set. */
+function describeLabel(label: string, metric: string): string {
+  const closed = CLOSED_LABELS.find((set) => set.label === label && set.of.includes(metric));
+  if (closed === undefined) return code(label);
+  return `${code(label)}: ${closed.explained ?? closed.values.join(', ')}`;
+}
 
 export interface TelemetryTables {
   readonly blocks: ReadonlyMap<string, string>;
@@ -118,7 +132,6 @@ export async function telemetryTables(): Promise<TelemetryTables> {
   );
   const blocks = new Map([
     ['metrics', metricsTable([...market, ...bot, ...daemon])],
-    ['label values', labelsTable()],
     ['log events', eventTable()],
   ]);
   return { blocks, metricNames: new Set(labelsOf.keys()), labelsOf };
