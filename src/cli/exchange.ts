@@ -159,6 +159,8 @@ function readPlan(flags: Flags, edge: Edge): Plan {
   };
   const isThere = (market: string) => markets === 'any' || markets.includes(market);
   const balances = readAmounts('--balances', flags.balances);
+  const wrong = Object.keys(balances ?? {}).find((name) => !/^[A-Z0-9]{1,20}$/.test(name));
+  if (wrong !== undefined) throw misuse(`--balances: found "${wrong}"; allowed: a ticker such as USDT`);
   const limits = readLimits(flags.limits);
   const exchange: ExchangeOptions = {
     profile: flags.profile,
@@ -184,9 +186,11 @@ function readPlan(flags: Flags, edge: Edge): Plan {
 function readAmounts(flag: string, text: string | undefined): Readonly<Record<string, string>> | null {
   if (text === undefined) return null;
   const pairs = text.split(',').map((pair) => /^([\w-]+)=(\d+(?:\.\d+)?)$/.exec(pair) ?? [pair]);
-  for (const [pair, name] of pairs) {
-    if (name !== undefined) continue;
-    throw misuse(`${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
+  const names = pairs.map(([, name]) => name);
+  for (const [index, [pair, name]] of pairs.entries()) {
+    if (name === undefined)
+      throw misuse(`${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
+    if (names.indexOf(name) < index) throw misuse(`${flag}: found "${name}" twice`);
   }
   return Object.fromEntries(pairs.map(([, name = '', amount = '']) => [name, amount]));
 }

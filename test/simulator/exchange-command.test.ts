@@ -280,6 +280,8 @@ test.each<[string[], RegExp]>([
   [['--orders', '/nonexistent.json'], /--orders: cannot read \/nonexistent\.json as JSON/],
   [['--keys', '/nonexistent.json'], /--keys: cannot read \/nonexistent\.json as JSON/],
   [['--balances', 'USDT:5'], /--balances: found "USDT:5"; allowed: NAME=AMOUNT with commas between/],
+  [['--balances', 'usdt=5'], /--balances: found "usdt"; allowed: a ticker such as USDT/],
+  [['--limits', 'ping=5,ping=6'], /--limits: found "ping" twice/],
   [['--limits', 'pin=5'], /--limits: found "pin"; allowed: .*; did you mean ping\?/],
   [['--limits', 'ping=0'], /--limits: ping is 0; allowed: a whole number from 1/],
   [['--token-file', '/nonexistent'], /--token-file: .*/],
