@@ -38,7 +38,7 @@ mkdirSync(join(TREE, 'usr/bin'));
 symlinkSync(`../lib/killswitchd/bin/killswitchd`, join(TREE, 'usr/bin/killswitchd'));
 
 for (const unit of ['killswitchd@.service', 'killswitchd-exchange.service'])
-  put(`lib/systemd/system/${unit}`, moved(unit));
+  put(`usr/lib/systemd/system/${unit}`, moved(unit));
 put('usr/lib/sysusers.d/killswitchd.conf', moved('killswitchd.sysusers'));
 put('usr/lib/tmpfiles.d/killswitchd.conf', read('deploy/package/debian/tmpfiles'));
 put('etc/killswitchd/main.yaml', moved('main.yaml'));

@@ -111,7 +111,8 @@ describe('the Debian package', () => {
     expect(await host.must('systemctl show -P Documentation killswitchd@main')).toContain(
       'man:killswitchd(1)',
     );
-    const units = '/lib/systemd/system/killswitchd@.service /lib/systemd/system/killswitchd-exchange.service';
+    const units =
+      '/usr/lib/systemd/system/killswitchd@.service /usr/lib/systemd/system/killswitchd-exchange.service';
     expect(await host.run(`systemd-analyze verify --man=no ${units}`)).toMatchObject({ code: 0, stderr: '' });
     expect(await host.must('stat -c "%a %U" /etc/killswitchd/main.key /etc/killswitchd/main.secret')).toBe(
       '600 root\n600 root',
