@@ -101,12 +101,14 @@ test(
   'the lines that docs/http.md shows for ccxt buy, arm a timer and delete it',
   async () => {
     const [block] = codeBlocksOf(read('docs/http.md'), 'js').filter((text) => text.includes("from 'ccxt'"));
-    expect(block).toContain('http://127.0.0.1:17480/');
+    expect(block).toContain('http://127.0.0.1:17480');
     const bot = join(folder, 'shown.mjs');
     writeFileSync(bot, String(block).replaceAll('http://127.0.0.1:17480', server.url));
     const { log } = server.exchange;
     const before = log.since(0).at(-1)?.seq ?? 0;
+    const asked = server.requests().at(-1)?.seq ?? 0;
     await run(process.execPath, [bot]);
+    expect(server.requests(asked).map(({ operation }) => operation)).toContain('ticker');
     const kinds = log.since(before).map(({ kind }) => kind);
     expect(kinds).toEqual(['order-filled', 'timer-armed', 'timer-deleted']);
   },
