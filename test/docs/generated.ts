@@ -4,7 +4,7 @@ import { dependencyTables } from './dependency-tables.ts';
 import { code, paragraph, table } from './markdown.ts';
 import { commandNames, purposeOf } from './program.ts';
 import { promiseTable } from './promise-table.ts';
-import { scaleTables } from './scale-tables.ts';
+import { scaleTable } from './scale-tables.ts';
 import { environmentTable, keyTable } from './schema-tables.ts';
 import { telemetryTables } from './telemetry-tables.ts';
 
@@ -19,7 +19,7 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
   contents.set('commands', table(['Command', 'What it does'], commands));
   contents.set('promise', await promiseTable());
   for (const [name, content] of dependencyTables()) contents.set(name, content);
-  for (const [name, content] of scaleTables()) contents.set(name, content);
+  contents.set('scale', scaleTable());
   contents.set('simulation faults', simulationFaults());
   contents.set('known bugs', paragraph(PLANTED.map(({ name }) => name)));
   return contents;

@@ -4,11 +4,16 @@ import { coreSettings } from '../core/core-settings.ts';
 import { table } from './markdown.ts';
 
 /** What one address and key carry, and how many of them it takes, by the rule that a configuration is refused by. */
-export function scaleTables(): ReadonlyMap<string, string> {
-  return new Map([
-    ['scale per address', perAddress()],
-    ['scale addresses', addresses()],
-  ]);
+export function scaleTable(): string {
+  return table(
+    ['Timeout', 'Ten renewals', 'Six', 'Three, the least', 'Arming these', '100,000 markets', '1,000,000'],
+    [5, 15, 60, 120, 600].map((timeout) => [
+      `${timeout} s`,
+      ...[10, 6, 3].map((attempts) => grouped(most(timeout, attempts))),
+      `${Math.ceil(most(timeout, 3) / perSecond())} s`,
+      ...[100_000, 1_000_000].map((markets) => grouped(fewest(markets, most(timeout, 10)))),
+    ]),
+  );
 }
 
 /** Renewals a second of a daemon that may use the whole limit, before it has measured a round trip. */
@@ -23,32 +28,10 @@ function most(timeoutSeconds: number, attempts: number): number {
 }
 const grouped = (value: number) => value.toLocaleString('en-US');
 
-function perAddress(): string {
-  return table(
-    ['Timeout', 'Ten renewals per timeout', 'Six', 'Three, the least', 'Arming all of the last column'],
-    [5, 15, 60, 120, 600].map((timeout) => [
-      `${timeout} s`,
-      ...[10, 6, 3].map((attempts) => grouped(most(timeout, attempts))),
-      `${Math.ceil(most(timeout, 3) / perSecond())} s`,
-    ]),
-  );
-}
-
 /** The fewest addresses of which even the largest shard, three deviations above the mean, carries its markets. */
 function fewest(markets: number, allowed: number): number {
   if (markets <= allowed) return 1;
   let count = 2;
   while (markets / count + 3 * Math.sqrt(markets / count) > allowed) count += 1;
   return count;
-}
-
-function addresses(): string {
-  const columns = [60, 600].flatMap((timeout) => [10, 6].map((attempts) => ({ timeout, attempts })));
-  return table(
-    ['Markets', '60 s, ten per timeout', '60 s, six', '600 s, ten per timeout', '600 s, six'],
-    [10_000, 100_000, 1_000_000].map((markets) => [
-      grouped(markets),
-      ...columns.map(({ timeout, attempts }) => String(fewest(markets, most(timeout, attempts)))),
-    ]),
-  );
 }
