@@ -1,7 +1,6 @@
 import { FAULTS } from '../simulation/plan.ts';
-import { PLANTED } from '../simulation/planted.ts';
 import { dependencyTables } from './dependency-tables.ts';
-import { code, paragraph, table } from './markdown.ts';
+import { code, table } from './markdown.ts';
 import { commandNames, purposeOf } from './program.ts';
 import { promiseTable } from './promise-table.ts';
 import { scaleTable } from './scale-tables.ts';
@@ -21,7 +20,6 @@ export async function generatedContents(): Promise<ReadonlyMap<string, string>> 
   for (const [name, content] of dependencyTables()) contents.set(name, content);
   contents.set('scale', scaleTable());
   contents.set('simulation faults', simulationFaults());
-  contents.set('known bugs', paragraph(PLANTED.map(({ name }) => name)));
   return contents;
 }
 
