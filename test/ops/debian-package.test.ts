@@ -146,6 +146,16 @@ describe('the Debian package', () => {
     expect([...ofKind(since, 'timer-deleted'), ...ofKind(since, 'timer-fired')]).toEqual([]);
   }, 180_000);
 
+  it('is installed as well where a configuration has become wrong, and says that nothing is guarded', async () => {
+    await host.must("sed -i 's/mode: beat/mode: baet/' /etc/killswitchd/main.yaml");
+    const install = 'apt-get install -y --reinstall /srv/killswitchd_*.deb 2>&1';
+    expect(await host.must(install, 120_000)).toContain('a daemon does not start, and guards nothing');
+    await host.must("sed -i 's/mode: baet/mode: beat/' /etc/killswitchd/main.yaml");
+    await eventually('a daemon that runs again', 20_000, async () =>
+      (await host.run('systemctl is-active killswitchd@main')).code === 0 ? true : null,
+    );
+  }, 150_000);
+
   it('guards to the end: the bot is killed, and the exchange cancels its orders', async () => {
     // A bot that was never heard by the new process would be waited for during its startup grace.
     await eventually('a beat to the new daemon', 20_000, async () =>
