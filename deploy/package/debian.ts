@@ -16,10 +16,11 @@ const { version, homepage } = JSON.parse(readFileSync(join(ROOT, 'package.json')
 const MAINTAINER = `killswitchd <maintainers@${new URL(homepage).hostname}>`;
 
 const read = (name: string) => readFileSync(join(ROOT, name), 'utf8');
-/** The files of `deploy/systemd` name the folder of the archive, and its README in the place of the manual. */
+/** The files of `deploy/systemd` name the folder of the archive, and its documents in the place of the manual. */
 const moved = (name: string) =>
   read(`deploy/systemd/${name}`)
     .replace('file:///opt/killswitchd/README.md', 'man:killswitchd(1)')
+    .replace('docs/configuration.md', 'man killswitchd.yaml')
     .replaceAll('/opt/killswitchd', HOME);
 
 function put(path: string, content: string | Uint8Array, mode = 0o644): void {
