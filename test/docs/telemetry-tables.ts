@@ -137,7 +137,7 @@ export async function telemetryTables(): Promise<TelemetryTables> {
   return { blocks, metricNames: new Set(labelsOf.keys()), labelsOf };
 }
 
-/** One row per code and level, with the sentence of an example. */
+/** One row per code, with the levels of its examples and the sentence of the first. */
 function eventTable(): string {
   const now = { monoMs: 0, bootMs: 0, wallMs: 1_795_000_000_000 };
   const context = { bases: ['https://exchange.example'] };
@@ -147,14 +147,17 @@ function eventTable(): string {
     ),
     ...linesOfOperations(now),
   ];
-  const rows = new Map<string, readonly string[]>();
+  const examples = new Map<string, string>();
+  const levels = new Map<string, Set<string>>();
   for (const { event, level, msg } of lines) {
-    const key = `${event} ${level}`;
-    if (!rows.has(key)) rows.set(key, [code(event), level, msg]);
+    if (!examples.has(event)) examples.set(event, msg);
+    levels.set(event, (levels.get(event) ?? new Set()).add(level));
   }
   return table(
     ['Event', 'Level', 'Example'],
-    [...rows.values()].toSorted(([one = ''], [other = '']) => (one < other ? -1 : one > other ? 1 : 0)),
+    [...examples]
+      .map(([event, example]) => [code(event), [...(levels.get(event) ?? [])].join(', '), example])
+      .toSorted(([one = ''], [other = '']) => (one < other ? -1 : one > other ? 1 : 0)),
   );
 }
 
