@@ -219,6 +219,13 @@ export function createProgressJudge(court: Court) {
     return log.of(by, market).deletes.some((leftMs) => leftMs >= sinceMs);
   }
 
+  /** How long its timer may still be saved. One that only a delete without an answer makes doubtful most likely stands. */
+  function leftToSaveMs(by: Incarnation, { market, guaranteedMs }: MarketView): number {
+    const { deletes, confirmedMs } = log.of(by, market);
+    const heldMs = confirmedMs + (truthOf(market)?.timeoutMs ?? 0) - nowMs();
+    return guaranteedMs ?? (deletes.length > 0 && heldMs > 0 ? heldMs : Number.POSITIVE_INFINITY);
+  }
+
   function hasLostHalf({ market, guaranteedMs }: MarketView): boolean {
     return 2 * (guaranteedMs ?? 0) <= (truthOf(market)?.timeoutMs ?? 0);
   }
@@ -231,7 +238,7 @@ export function createProgressJudge(court: Court) {
       const view = by.view();
       const own = view.marketNamed(name);
       if (own?.wanted !== true || log.of(by, name).confirmedMs === Number.NEGATIVE_INFINITY) return;
-      const ownMs = own.guaranteedMs ?? Number.POSITIVE_INFINITY;
+      const ownMs = leftToSaveMs(by, own);
       const hasWaited =
         ownMs === Number.POSITIVE_INFINITY && nowMs() - log.of(by, name).renewedMs > LAPSED_WAITS_MS;
       const first = view.markets.find(

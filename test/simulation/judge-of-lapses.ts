@@ -81,6 +81,8 @@ interface Known {
   readonly sinceMs: number;
 }
 
+const UNKNOWN = { cancellationTime: null, writtenMs: 0, lapses: 0, wanted: true, atEdge: false };
+
 function hasFired({ fired }: Truth, { cancellationTime }: Known): boolean {
   return cancellationTime !== null && fired.some((moment) => moment >= cancellationTime);
 }
@@ -177,14 +179,7 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     byIncarnation.set(incarnation, all);
     // Its guarantee can end long before its timer does, where requests overtook each other.
     const guaranteeIsOut = (incarnation.view().marketNamed(truth.market)?.guaranteedMs ?? null) === null;
-    const fresh = {
-      cancellationTime: null,
-      writtenMs: 0,
-      lapses: 0,
-      wanted: true,
-      atEdge: false,
-      sinceMs: nowMs(),
-    };
+    const fresh = { ...UNKNOWN, sinceMs: nowMs() };
     const known = all.get(truth.market) ?? { ...fresh, sinceMs: incarnation.startedMs };
     all.set(truth.market, known);
     switch (notice.kind) {
@@ -233,8 +228,15 @@ export function createLapseReportJudge({ plan, truthOf, intents, log, nowMs, bla
     onNotice: (incarnation: Incarnation, notice: Notice): void => {
       judgeHold(incarnation, notice);
       if (!canTell) return;
+      const known = byIncarnation.get(incarnation);
+      // A market that comes back may have fired before it went.
       if (notice.kind === 'reloaded')
-        for (const market of notice.added) byIncarnation.get(incarnation)?.delete(market);
+        for (const market of notice.added)
+          known?.set(market, {
+            ...UNKNOWN,
+            atEdge: known.get(market)?.atEdge ?? false,
+            sinceMs: incarnation.startedMs,
+          });
       if (!('market' in notice)) return;
       const truth = truthOf(notice.market);
       if (truth !== undefined) onMarket(incarnation, truth, notice);
