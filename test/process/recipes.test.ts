@@ -10,6 +10,7 @@ import { ofKind } from './simulated-exchange.ts';
 const STAND_INS = join(ROOT, 'test/process/stand-ins');
 /** Each with the market that it trades, and the program that its host is stood in for by. */
 const RECIPES = [
+  { heading: 'A loop in Python', market: 'LOOP_USDT', bot: 'loop', host: [] },
   { heading: 'ccxt in Python', market: 'CCXT_USDT', bot: 'ccxt', host: [] },
   { heading: 'freqtrade', market: 'FREQTRADE_USDT', bot: 'freqtrade', host: [join(STAND_INS, 'host.py')] },
   { heading: 'hummingbot', market: 'HUMMINGBOT_USDT', bot: 'hummingbot', host: [join(STAND_INS, 'host.py')] },
