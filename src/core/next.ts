@@ -123,6 +123,8 @@ function sparseGapMs(state: CoreState, market: MarketState): number | null {
   const { key } = state;
   if (key.refused !== null) return probeGapMs(market.lastWrittenMs - key.refused.sinceMs, key.accepted);
   if (market.refused === null) return null;
+  // Its last request was not refused, and may have armed the timer: the refusal may be over.
+  if (market.refusedAtMs < market.lastWrittenMs && onTheirWay(market).length === 0) return null;
   return probeGapMs(market.lastWrittenMs - market.refused.sinceMs, market.stats.renewals > 0);
 }
 

@@ -168,8 +168,9 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   const firedByWallMs = wallAt(state, belief.notAfterMs);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
-  // A delete without an answer may have come first.
-  const certainty = belief.writes.some(({ purpose }) => purpose === 'delete') ? 'possible' : 'certain';
+  // A delete without an answer may have come first, once it has left.
+  const mayBeDeleted = belief.writes.some(({ purpose, left }) => purpose === 'delete' && left);
+  const certainty = mayBeDeleted ? 'possible' : 'certain';
   const isLapse = (mustNotFire(market) || !market.firesOnPurpose) && belief.server !== null;
   // The next confirmation is of a new timer: it needs not say again that this one is gone.
   belief.server = null;
@@ -208,6 +209,7 @@ function easeCadence(state: CoreState, out: Effect[]): void {
   const capacityPerSecond = carriedPerSecond(state.settings, state.answerMs);
   if (Math.abs(capacityPerSecond / state.capacityPerSecond - 1) < 0.1) return;
   const { moved, problems } = planPeriods(state, capacityPerSecond);
+  for (const market of state.markets) schedule(state, market);
   if (!moved && problems.length === 0) return;
   const detail =
     problems[0] ??

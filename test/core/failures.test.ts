@@ -121,6 +121,19 @@ describe('a refused market', () => {
     expect(of(driver, 'AAA', 80_000).length).toBeGreaterThanOrEqual(9);
   });
 
+  test('whose probe may have armed its timer is tried again at once', () => {
+    const driver = createDriver({ markets: ['AAA:5'] });
+    driver.arm();
+    driver.live(30_000, 20, but(driver, NO_MARKET, 'AAA'));
+    const probes = of(driver, 'AAA').length;
+    driver.live(40_000, 20, (write) => {
+      if (of(driver, 'AAA').length === probes + 1) driver.settle(write, GARBAGE);
+      else driver.apply(write);
+    });
+    const [probe, next] = of(driver, 'AAA').slice(probes);
+    expect((next?.atMs ?? 0) - (probe?.atMs ?? 0)).toBeLessThan(600);
+  });
+
   test('that was refused once, long ago, is tried often once its timer has lapsed', () => {
     const driver = createDriver();
     driver.arm();
