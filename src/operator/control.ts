@@ -204,8 +204,9 @@ const LIMITS = {
 
 function limitListener(server: Server, options: ControlOptions, busy: (socket: Socket) => boolean): void {
   const { clock, onRefused } = options.sources;
-  limitConnections(server, clock, options.mostConnections, busy);
-  server.on('drop', () => onRefused('too_many_connections'));
+  const { mostConnections } = options;
+  const refused = () => onRefused('too_many_connections');
+  limitConnections(server, { clock, mostConnections, busy, onRefused: refused });
 }
 
 /**

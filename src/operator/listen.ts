@@ -52,40 +52,59 @@ export function urlOf(host: string, server: Server): string {
 
 /** Renewals need file descriptors, too. */
 const MAX_CONNECTIONS = 256;
+/** Room is made before the last place is taken, so that whoever comes and asks at once gets in. */
+const FULL_SHARE = 7 / 8;
 /** A client sends its request right after it has connected. */
 const SILENT_MS = 100;
 /** A connection over which a bot beats is not ended for others. */
 const IDLE_MS = 10_000;
 
+interface Limit {
+  readonly clock: Clock;
+  /** 256 where it is not given, and never more. */
+  readonly mostConnections?: number | undefined;
+  /** Whether somebody waits for an answer on a connection. */
+  readonly busy?: (socket: Socket) => boolean;
+  /** A connection was refused, or closed before it had sent a whole request. */
+  readonly onRefused?: () => void;
+}
+
 /**
- * Limits the connections of a listener. One too many is closed. To make room for the next, those are closed as well that
- * have not sent a whole request, or have sent nothing for 10 s. `busy` tells whether somebody waits for an answer on a
- * connection.
+ * Limits the connections of a listener. As soon as seven eighths of the places are taken, each that comes ends the oldest
+ * one that has not sent a whole request, or else the one that has sent nothing for longest, and at least for 10 s.
  */
-export function limitConnections(
-  server: Server,
-  clock: Clock,
-  most = MAX_CONNECTIONS,
-  busy: (socket: Socket) => boolean = () => false,
-): void {
+export function limitConnections(server: Server, limit: Limit): void {
+  const { clock, mostConnections = MAX_CONNECTIONS, busy = () => false, onRefused = () => {} } = limit;
+  const most = Math.min(MAX_CONNECTIONS, mostConnections);
+  // The oldest are first.
+  const silentMs = new Map<Socket, number>();
   const usedMs = new Map<Socket, number>();
-  const haveAsked = new WeakSet<Socket>();
-  server.maxConnections = Math.min(MAX_CONNECTIONS, most);
+  const forget = (socket: Socket): boolean => silentMs.delete(socket) || usedMs.delete(socket);
+  const isOver = (ms: number, mostMs: number) => clock.now().monoMs - ms > mostMs;
+  const makeRoom = (): void => {
+    const [oldest] = silentMs;
+    // The last to come may be about to send its request.
+    const isMute = oldest !== undefined && (silentMs.size > 1 || isOver(oldest[1], SILENT_MS));
+    const found = isMute ? oldest : [...usedMs].find(([one, ms]) => !busy(one) && isOver(ms, IDLE_MS));
+    if (found === undefined) return;
+    if (isMute) onRefused();
+    forget(found[0]);
+    found[0].destroy();
+  };
+  server.maxConnections = most;
   // Without a listener for it, a lack of file descriptors would end the process.
   server.on('error', () => {});
   server.on('connection', (socket: Socket) => {
-    usedMs.set(socket, clock.now().monoMs);
-    socket.once('close', () => usedMs.delete(socket));
+    silentMs.set(socket, clock.now().monoMs);
+    socket.once('close', () => forget(socket));
+    if (silentMs.size + usedMs.size > most * FULL_SHARE) makeRoom();
   });
   server.on('request', ({ socket }) => {
-    haveAsked.add(socket);
-    usedMs.set(socket, clock.now().monoMs);
+    if (forget(socket)) usedMs.set(socket, clock.now().monoMs);
   });
   server.on('drop', () => {
-    const { monoMs } = clock.now();
-    for (const [socket, sinceMs] of usedMs) {
-      if (!busy(socket) && monoMs - sinceMs > (haveAsked.has(socket) ? IDLE_MS : SILENT_MS)) socket.destroy();
-    }
+    onRefused();
+    makeRoom();
   });
 }
 

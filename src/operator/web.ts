@@ -70,7 +70,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
     if (address.kind !== 'tcp') continue;
     const { host, port, text } = address;
     const app = createListener(pages, host);
-    limitConnections(app.server, options.clock, options.mostConnections);
+    limitConnections(app.server, options);
     apps.push(app);
     try {
       await app.listen({ host, port });

@@ -1,6 +1,8 @@
-import { connect } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ListenError } from '../../src/operator/listen.ts';
+import { asker, createSpy, start as startControl } from './control-fixture.ts';
 import { sampleSnapshot } from './sample-snapshot.ts';
 import { ask, clock, start } from './web-fixture.ts';
 
@@ -66,5 +68,58 @@ describe('slow and many readers', () => {
   test('a hundred scrapes one after the other are all answered', async () => {
     const web = await start();
     for (let scrape = 0; scrape < 100; scrape += 1) expect((await ask(web, '/metrics')).status).toBe(200);
+  });
+});
+
+describe('256 silent connections that come back as soon as they are closed', () => {
+  const besiege = (address: string) => {
+    const port = Number(new URL(address).port);
+    const sockets = new Set<Socket>();
+    let over = false;
+    const come = (): void => {
+      if (over) return;
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      sockets.add(socket);
+      socket.once('close', () => {
+        sockets.delete(socket);
+        setImmediate(come);
+      });
+    };
+    for (let stranger = 0; stranger < 256; stranger += 1) come();
+    onTestFinished(() => {
+      over = true;
+      for (const socket of sockets) socket.destroy();
+    });
+  };
+  /** Twenty a second for 3 s. */
+  const statusesOf = async (send: () => Promise<{ readonly status: number }>) => {
+    await sleep(500);
+    const sent: Promise<number>[] = [];
+    for (let index = 0; index < 60; index += 1) {
+      sent.push(
+        send().then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      );
+      await sleep(50);
+    }
+    return new Set(await Promise.all(sent));
+  };
+
+  test('keep no beat from the control listener, and are counted', async () => {
+    const spy = createSpy({ bots: () => ['main'] });
+    const control = await startControl(spy, ['0.0.0.0:0'], () => 'right');
+    const address = String(control.addresses[0]).replace('0.0.0.0', '127.0.0.1');
+    besiege(address);
+    const headers = { authorization: 'Bearer right' };
+    expect(await statusesOf(() => asker(address)('/v1/beat', { headers }))).toEqual(new Set([200]));
+    expect(new Set(spy.refused)).toEqual(new Set(['too_many_connections']));
+  });
+
+  test('keep no probe from the web listener', async () => {
+    const web = await start();
+    besiege(String(web.addresses[0]));
+    expect(await statusesOf(() => ask(web, '/livez'))).toEqual(new Set([200]));
   });
 });
