@@ -134,22 +134,29 @@ function createWaiting(context: EventContext) {
       if (notice.kind === 'stopped') for (const left of notice.left) pending.all.add(left.market);
     },
     /** Puts one back that was not delivered. */
-    restore(message: Message): void {
-      if (!byEvent.has(message.event))
-        byEvent.set(message.event, { ...message, all: new Set(message.markets), bots: new Set() });
+    restore(pending: Pending): void {
+      const newer = byEvent.get(pending.event);
+      byEvent.set(pending.event, pending);
+      if (newer === undefined) return;
+      pending.count += newer.count;
+      for (const market of newer.all) pending.all.add(market);
+      for (const bot of newer.bots) pending.bots.add(bot);
     },
-    /** The message about `event`, else the one that has waited for longest; null where none does. */
-    take(event?: string): Message | null {
+    /** What there is about `event`, else what has waited for longest; null where nothing does. */
+    take(event?: string): Pending | null {
       const found = byEvent.get(event ?? '') ?? byEvent.values().next().value;
       if (found === undefined) return null;
       byEvent.delete(found.event);
-      const { all, bots, ...rest } = found;
-      const [named, what] = bots.size > 0 ? [bots, 'bots'] : [all, 'markets'];
-      const more = rest.count > 1 && named.size > 1;
-      const text = more ? `${rest.text} In all ${named.size} ${what}: ${listed([...named])}.` : rest.text;
-      return { ...rest, text, markets: [...all].slice(0, MOST_MARKETS) };
+      return found;
     },
   };
+}
+
+function messageOf({ all, bots, ...rest }: Pending): Message {
+  const [named, what] = bots.size > 0 ? [bots, 'bots'] : [all, 'markets'];
+  const more = rest.count > 1 && named.size > 1;
+  const text = more ? `${rest.text} In all ${named.size} ${what}: ${listed([...named])}.` : rest.text;
+  return { ...rest, text, markets: [...all].slice(0, MOST_MARKETS) };
 }
 
 /**
@@ -165,10 +172,11 @@ export function createNotifications(options: NotificationsOptions): Notification
   let sending: Promise<void> | null = null;
 
   async function sendAll(): Promise<void> {
-    for (let message = waiting.take(); message !== null; message = waiting.take()) {
-      const one = message;
+    for (let pending = waiting.take(); pending !== null; pending = waiting.take()) {
+      const one = pending;
+      const message = messageOf(one);
       try {
-        await pace.run(() => pRetry(() => attempt(one), { ...BACKOFF, signal: closing.signal }));
+        await pace.run(() => pRetry(() => attempt(message), { ...BACKOFF, signal: closing.signal }));
         onProblem(null);
       } catch (error) {
         // `close` posts it once more.
@@ -208,7 +216,7 @@ export function createNotifications(options: NotificationsOptions): Notification
       for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {
         const leftMs = untilMs - clock.now().monoMs;
         if (leftMs <= 0) return;
-        const flaw = flawOf(await post(one, leftMs, new AbortController().signal));
+        const flaw = flawOf(await post(messageOf(one), leftMs, new AbortController().signal));
         if (flaw !== null) onProblem(`${one.event}: ${flaw.text}`);
       }
     },

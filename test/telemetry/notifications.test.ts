@@ -97,6 +97,20 @@ test('an end gives up what hangs, says first what a stop left, then what was hel
   expect(events(posted)[1]).toBe('stopped');
 });
 
+test('an end tells in one message of what was held up and of what waited behind it', async () => {
+  let status = 503;
+  const { posted, tell, close } = play(() => ({ status }));
+  const stale = (bot: string): Notice => ({ kind: 'bot', bot, state: 'stale', firesByWallMs: null });
+  tell(stale('maker'));
+  await until('a post that failed', () => posted.length === 1);
+  tell(stale('taker'));
+  status = 200;
+  await close(2000);
+  expect(posted).toHaveLength(2);
+  expect(posted[1]).toMatchObject({ event: 'bot-stale', count: 2, atWallMs: posted[0]?.atWallMs });
+  expect(posted[1]?.text).toMatch(/^Bot maker is silent: .* In all 2 bots: maker, taker\.$/);
+});
+
 test('an end beside a receiver that hangs takes no longer than it may, and what it cuts short has not failed', async () => {
   const { posted, problems, tell, close } = play(() => new Promise(() => {}));
   tell(lapsed('AAA_USDT'));
