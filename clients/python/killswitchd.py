@@ -52,7 +52,7 @@ class _Words:
         *,
         bot: Optional[str] = None,
         token_file: Optional[str] = None,
-        timeout_seconds: float = 2.0,
+        timeout_seconds: Optional[float] = 2.0,
         raises: bool = False,
     ) -> None:
         """`control` is unix:/PATH or HOST:PORT, as in the daemon's `control.listen`; `token_file` names the file with
@@ -64,7 +64,7 @@ class _Words:
         self._address = _read_address(self._control)
         self._bot = bot or env.get("KILLSWITCHD_BOT")
         self._token_file = token_file or env.get("KILLSWITCHD_CONTROL_TOKEN_FILE")
-        self._timeout = timeout_seconds
+        self._timeout = 2.0 if timeout_seconds is None else timeout_seconds
         self._raises = raises
         # By these the daemon tells a beat from a copy of an older one that was held up on its way.
         self._session, self._seq = uuid.uuid4().hex, 0

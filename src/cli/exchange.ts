@@ -245,7 +245,10 @@ function readJson(path: string, file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    const why = messageOf(error);
+    // The message of a parser repeats a piece of the file, which may be a secret.
+    const [, place] = /\((line \d+ column \d+)\)$/.exec(messageOf(error)) ?? [];
+    const none = place === undefined ? 'it is none' : `it is none at ${place}`;
+    const why = error instanceof SyntaxError ? none : messageOf(error);
     const flag = path.replace('/simulator/', '--');
     throw misuse(`${flag}: cannot read ${file} as JSON: ${why}`);
   }

@@ -101,7 +101,7 @@ export class KillSwitch {
    */
   armed(market?: string): boolean {
     const { armed, markets = {}, marketsOmitted } = this.#reply;
-    const one = market === undefined ? undefined : markets[market];
+    const one = market !== undefined && Object.hasOwn(markets, market) ? markets[market] : undefined;
     if (one !== undefined) return this.#holds(one);
     if (market !== undefined && !marketsOmitted) return false;
     return armed === true && Object.values(markets).every((each) => this.#holds(each));

@@ -58,6 +58,10 @@ export function registerControl(app: FastifyInstance, parts: ControlParts): void
     fail(reply, error.statusCode ?? 400, error.message),
   );
   app.setNotFoundHandler((_request, reply) => fail(reply, 404, 'No such endpoint; GET / lists them.'));
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) =>
+    body === '' ? done(null, undefined) : parse(request, String(body), done),
+  );
   app.get('/', (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send(welcomePage(parts.exchange)),
   );

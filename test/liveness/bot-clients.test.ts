@@ -26,7 +26,7 @@ function drive(
   { onTestFinished }: TestContext,
   [program, ...args]: readonly string[],
   env: Readonly<Record<string, string>>,
-  { waitSeconds = 15, raises = false } = {},
+  { waitSeconds = 15, raises = false }: { waitSeconds?: number | 'none'; raises?: boolean } = {},
 ): Driven {
   const child = spawn(program ?? '', [...args, String(waitSeconds), raises ? 'raises' : ''], {
     env: { PATH: process.env['PATH'], PYTHONPATH: PYTHON, PYTHONDONTWRITEBYTECODE: '1', ...env },
@@ -77,11 +77,22 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
     expect(await client.does('armed BTC_USDT')).toBe(true);
     expect(await client.does('armed ETH_USDT')).toBe(false);
     expect(await client.does('armed SOL_USDT')).toBe(false);
+    expect(await client.does('armed toString')).toBe(false);
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: 50 }, { marketsOmitted: 1 }));
     expect(await client.does('beat')).toBe(true);
     expect(await client.does('armed')).toBe(true);
     expect(await client.does('armed SOL_USDT')).toBe(true);
     expect(await client.does('problem')).toBe(null);
+  });
+
+  test.concurrent('waits for the usual time where it is given none', async (context) => {
+    const server = await serveBeats(context, pathFor(context));
+    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { waitSeconds: 'none' });
+    server.answer(armedFor({ BTC_USDT: 50 }));
+    expect(await client.does('beat')).toBe(true);
+    server.answer('never');
+    expect(await client.does('beat')).toBe(false);
+    expect(await client.does('problem')).toContain('timed out');
   });
 
   test.concurrent('believes an answer no longer than it promised', async (context) => {

@@ -36,6 +36,20 @@ test('the front page says what this is and lists the endpoints', async () => {
   }
 });
 
+test.each([
+  ['POST', '/snapshots', 201],
+  ['POST', '/reset', 200],
+  ['DELETE', '/faults', 200],
+] as const)('%s %s takes no body for one, whatever its content type', async (method, path, status) => {
+  const { value, ...reply } = await ask(method, path, undefined, { 'content-type': 'application/json' });
+  expect([reply.status, value]).toEqual([status, expect.not.objectContaining({ error: expect.anything() })]);
+});
+
+test('an empty body is no fault', async () => {
+  const { status, value } = await ask('POST', '/faults', undefined, { 'content-type': 'application/json' });
+  expect([status, value]).toEqual([400, { error: expect.stringMatching(/^fault: kind is missing/) }]);
+});
+
 test('placed orders and armed timers are in the state', async () => {
   const order = { market: 'STATE_USDT', type: 'margin', side: 'sell', amount: 0.5, price: '110' };
   const placed = await ask('POST', '/orders', { ...order, count: 2 });

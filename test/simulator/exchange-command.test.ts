@@ -192,6 +192,18 @@ test('orders come from a file', async () => {
   expect(wrong.errors[0]).toContain('order 1: type is "stop"; allowed: spot, margin, futures');
 });
 
+test.each([
+  ['{"key":"k","secret":"my-secret"', ' at line 1 column 32'],
+  ['{"key":"k","secret":my-secret}', ''],
+  ['my-secret', ''],
+])('the file %s is refused, and nothing in it is repeated', async (text, place) => {
+  const file = join(folder, 'broken.json');
+  writeFileSync(file, text);
+  const { exits, errors } = await run([...FREE, '--keys', file]);
+  expect(exits).toEqual([64]);
+  expect(errors).toEqual([`killswitchd exchange: --keys: cannot read ${file} as JSON: it is none${place}`]);
+});
+
 describe('more API keys', () => {
   const file = join(folder, 'keys.json');
   const SECRET = 'the-secret-of-shard-1';

@@ -40,7 +40,8 @@ async def leave(client, is_broken):
 
 async def main():
     kind = AsyncKillSwitch if sys.argv[1] == "asyncio" else KillSwitch
-    client = kind(raises="raises" in sys.argv, timeout_seconds=float(sys.argv[2]))
+    seconds = None if sys.argv[2] == "none" else float(sys.argv[2])
+    client = kind(raises="raises" in sys.argv, timeout_seconds=seconds)
     for line in iter(sys.stdin.readline, ""):
         print(json.dumps(await do(client, line)), flush=True)
 

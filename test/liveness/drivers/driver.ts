@@ -5,7 +5,7 @@ import { KillSwitch, KillSwitchError } from '../../../src/library/bot.ts';
 
 const client = new KillSwitch({
   raises: process.argv.includes('raises'),
-  timeoutSeconds: Number(process.argv[3]),
+  ...(process.argv[3] !== 'none' && { timeoutSeconds: Number(process.argv[3]) }),
 });
 
 async function act(word: string | undefined, value: string | undefined): Promise<unknown> {
