@@ -140,9 +140,9 @@ class KillSwitch(_Words):
         """Says that the bot lives. True where all its markets are armed: orders may go out."""
         return self._result(self._say("beat", self._timeout))
 
-    def wait_armed(self, timeout_seconds: float = math.inf) -> bool:
+    def wait_armed(self, timeout_seconds: Optional[float] = None) -> bool:
         """Beats until all markets are armed. False where that takes too long."""
-        until = time.monotonic() + timeout_seconds
+        until = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
         while not self._say("beat", min(self._timeout, _left(until) + _PAUSE_SECONDS)) and _left(until) > 0:
             time.sleep(min(_PAUSE_SECONDS, _left(until)))
         return self._result(self.armed())
@@ -163,8 +163,9 @@ class KillSwitch(_Words):
 
     def _say(self, word: str, timeout: float) -> bool:
         answer: Union[bytes, Exception]
-        asked, timeout = _now(), min(timeout, _LONGEST_SECONDS)
+        asked = _now()
         try:
+            timeout = min(timeout, _LONGEST_SECONDS)
             answer = _ask(self._address, self._request(word, timeout), time.monotonic() + timeout)
         except Exception as error:
             answer = error
@@ -177,8 +178,8 @@ class AsyncKillSwitch(_Words):
     async def beat(self) -> bool:
         return self._result(await self._say("beat", self._timeout))
 
-    async def wait_armed(self, timeout_seconds: float = math.inf) -> bool:
-        until = time.monotonic() + timeout_seconds
+    async def wait_armed(self, timeout_seconds: Optional[float] = None) -> bool:
+        until = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
         while not await self._say("beat", min(self._timeout, _left(until) + _PAUSE_SECONDS)) and _left(until) > 0:
             await asyncio.sleep(min(_PAUSE_SECONDS, _left(until)))
         return self._result(self.armed())
@@ -197,8 +198,9 @@ class AsyncKillSwitch(_Words):
 
     async def _say(self, word: str, timeout: float) -> bool:
         answer: Union[bytes, Exception]
-        asked, timeout = _now(), min(timeout, _LONGEST_SECONDS)
+        asked = _now()
         try:
+            timeout = min(timeout, _LONGEST_SECONDS)
             answer = await asyncio.wait_for(_ask_async(self._address, self._request(word, timeout)), timeout)
         except Exception as error:
             answer = error
