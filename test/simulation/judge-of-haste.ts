@@ -318,7 +318,8 @@ export function createRecoveryJudge({ plan, truthOf, log, nowMs, blame }: Court)
     if (view.phase !== 'running' || longestStretchMs(plan.faults, endedMs, nowMs()) > 0) return;
     for (const market of markets) {
       const { triedMs, confirmedMs } = log.of(by, market);
-      if (triedMs >= endedMs || confirmedMs >= endedMs) continue;
+      // What left beside the request that ended the outage has an answer of its own.
+      if (triedMs >= endedMs - 2 * eachMs || confirmedMs >= endedMs) continue;
       const seen = view.marketNamed(market);
       if (seen === undefined || !seen.wanted || seen.refused) continue;
       const within = `${withinMs.toFixed(0)} ms`;
