@@ -54,6 +54,8 @@ export function urlOf(host: string, server: Server): string {
 const MAX_CONNECTIONS = 256;
 /** Room is made before the last place is taken, so that whoever comes and asks at once gets in. */
 const FULL_SHARE = 7 / 8;
+/** From here on also those make room that came a moment ago: among so many silent ones they are hardly readers. */
+const CROWDED_SHARE = 31 / 32;
 /** A client sends its request right after it has connected. */
 const SILENT_MS = 100;
 /** A connection over which a bot beats is not ended for others. */
@@ -71,7 +73,8 @@ interface Limit {
 
 /**
  * Limits the connections of a listener. As soon as seven eighths of the places are taken, each that comes ends the oldest
- * one that has not sent a whole request, or else the one that has sent nothing for longest, and at least for 10 s.
+ * one that has not sent a whole request for 100 ms, or else the one that has sent nothing for longest, and at least for
+ * 10 s. Before the last places are taken, one that came later than 100 ms ago goes as well.
  */
 export function limitConnections(server: Server, limit: Limit): void {
   const { clock, mostConnections = MAX_CONNECTIONS, busy = () => false, onRefused = () => {} } = limit;
@@ -83,8 +86,9 @@ export function limitConnections(server: Server, limit: Limit): void {
   const isOver = (ms: number, mostMs: number) => clock.now().monoMs - ms > mostMs;
   const makeRoom = (): void => {
     const [oldest] = silentMs;
-    // The last to come may be about to send its request.
-    const isMute = oldest !== undefined && (silentMs.size > 1 || isOver(oldest[1], SILENT_MS));
+    const isCrowded = silentMs.size > 1 && silentMs.size + usedMs.size > most * CROWDED_SHARE;
+    // Who came a moment ago may be about to send its request.
+    const isMute = oldest !== undefined && (isCrowded || isOver(oldest[1], SILENT_MS));
     const found = isMute ? oldest : [...usedMs].find(([one, ms]) => !busy(one) && isOver(ms, IDLE_MS));
     if (found === undefined) return;
     if (isMute) onRefused();
