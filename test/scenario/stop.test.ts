@@ -46,8 +46,8 @@ describe('a stop', () => {
 
   test('deletes a market only after everything of it has settled, and writes nothing after the delete', () => {
     const bench = running({ markets: many(5, 10), nonce: 'window' });
-    bench.strike({ kind: 'slow', byMs: 450 }, 800);
-    bench.run(800);
+    bench.strike({ kind: 'slow', byMs: 900 }, 1000);
+    bench.run(1000);
     const { left } = stopped(bench);
     expect(left).toEqual([]);
     for (let index = 0; index < 5; index += 1) {
