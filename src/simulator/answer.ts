@@ -109,6 +109,16 @@ export function inFull(field: string, problem: string, profile: Profile): string
   return `${name.charAt(0).toUpperCase()}${name.slice(1)} ${problem}`;
 }
 
+/** A flaw in the words of the profile: `problem`, or `live` where the live exchange has other words for it. */
+export function flawOf(
+  profile: Profile,
+  field: string,
+  problem: string,
+  { live = problem, code = CODES.field }: { readonly live?: string; readonly code?: number } = {},
+): Flaw {
+  return flaw(field, inFull(field, profile === 'live' ? live : problem, profile), code);
+}
+
 /**
  * The refusal of an order: 422 for its form and 400 for what is inside, as the API document says. Of several codes the
  * lowest counts, because the document lists it first.
@@ -161,6 +171,11 @@ export function integerFlaw(field: string, value: unknown, min: number, max: num
     return flaw(field, `The ${field} must be an integer.`);
   if (value < min) return flaw(field, `The ${field} must be at least ${min}.`);
   return value > max ? flaw(field, `The ${field} may not be greater than ${max}.`) : null;
+}
+
+/** What is wrong with the part of a list that is asked for. */
+export function pageFlaws(limit: unknown, offset: unknown): readonly (Flaw | null)[] {
+  return [integerFlaw('limit', limit, 1, 100), integerFlaw('offset', offset, 0, 10_000)];
 }
 
 /** The flaws among what was looked at. */

@@ -1,42 +1,46 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { Ajv } from 'ajv';
+import { Ajv, type ErrorObject } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import Type, { type Static, type TProperties } from 'typebox';
 import { ORDER_TYPES } from '../core/events.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isLoopback, isRecord } from '../util/text.ts';
 import { decimalOfNumber, formatDecimal } from './decimal.ts';
-import type { ExchangeEvent } from './event-log.ts';
-import { type ActiveFault, FAULT_KINDS, FAULT_SCHEMA, type Fault } from './faults.ts';
+import { type ActiveFault, FAULT_KINDS, FAULT_SCHEMA, type Fault, whole } from './faults.ts';
 import { EXTRAS, OPERATIONS, type Operation } from './operations.ts';
 import { DEFAULT_ACCOUNT, type SimulatedExchange } from './simulated-exchange.ts';
-import { type ApiKey, type OrderRequest, PERMISSIONS } from './state.ts';
+import { PERMISSIONS } from './state.ts';
 import type { JournalledRequest } from './traffic.ts';
 
-export interface ControlParts {
-  readonly clock: Clock;
+/** What tests and people do with a simulated exchange, over HTTP and in process. */
+export interface Tools {
+  readonly exchange: SimulatedExchange;
   /** The exchange's clock, Unix milliseconds. */
   readonly nowMs: () => number;
-  readonly exchange: SimulatedExchange;
-  readonly requests: (since?: number) => readonly JournalledRequest[];
+  /**
+   * Moves the exchange's clock ahead by `ms`: timers fire, and what faults delay or hold goes on, each at its moment.
+   * Throws a RangeError where `ms` is no number of at least 0.
+   */
+  advance(ms: number): void;
+  /** All of them or, with a RangeError that says what is wrong, none. */
+  addFaults(faults: readonly Fault[]): readonly ActiveFault[];
+  /** Ends every fault, lets go of what they hold, and returns how many there were. */
+  clearFaults(): number;
+  /** The last 10,000 requests to the exchange, oldest first, each when it was answered; later than `since` if given. */
+  requests(since?: number): readonly JournalledRequest[];
+  /** Remembers everything but the clock, the events and the requests. Returns the number of what `reset` goes back to. */
+  snapshot(): number;
+  /** Everything is as it was at the start, or at a snapshot; false where there is no such snapshot. Ends every fault. */
+  reset(snapshot?: number): boolean;
+}
+
+interface ControlParts extends Tools {
+  readonly clock: Clock;
   /** Other hosts must show it; null: they are refused. */
   readonly token: string | null;
   readonly activeFaults: () => readonly ActiveFault[];
-  readonly addFaults: (faults: readonly Fault[]) => readonly ActiveFault[];
-  readonly clearFaults: () => number;
-  readonly advance: (ms: number) => void;
-  readonly snapshot: () => number;
-  readonly reset: (snapshot?: number) => boolean;
 }
-
-/** By which bodies are checked: every mistake is found, and nothing is changed. */
-export const AJV_OPTIONS = {
-  allErrors: true,
-  coerceTypes: false,
-  removeAdditional: false,
-  discriminator: true,
-  strict: false,
-};
 
 const MAX_WAIT_MS = 60_000;
 const MAX_ADVANCE_MS = 31 * 86_400_000;
@@ -66,8 +70,7 @@ export function registerControl(app: FastifyInstance, parts: ControlParts): void
     reply.type('text/plain; charset=utf-8').send(welcomePage(parts.exchange)),
   );
   registerReading(app, parts);
-  registerOrders(app, parts);
-  registerMoney(app, parts);
+  registerSetting(app, parts);
   registerTools(app, parts);
 }
 
@@ -81,24 +84,21 @@ function mayControl({ raw, headers }: FastifyRequest, token: string | null): boo
 
 function registerReading(app: FastifyInstance, parts: ControlParts): void {
   const { clock, nowMs, exchange, requests } = parts;
-  const seq = { type: 'string', pattern: '^\\d{1,15}$' };
   type Query = { Querystring: { since?: string; wait?: string } };
-  const queries = { querystring: { type: 'object', properties: { since: seq, wait: seq } } };
-  app.get<Query>('/simulator/events', { schema: queries, attachValidation: true }, async (request, reply) => {
-    const { since = '0', wait = '0' } = request.query;
-    const wrong = request.validationError?.validation?.[0]?.instancePath;
-    if (wrong === '/since') return fail(reply, 400, 'since: expected the seq of an event, a whole number');
-    if (wrong !== undefined || Number(wait) > MAX_WAIT_MS)
+  const numberOf = (text = '0') => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN);
+  app.get<Query>('/simulator/events', async ({ query }, reply) => {
+    const [since, waitMs] = [numberOf(query.since), numberOf(query.wait)];
+    if (Number.isNaN(since)) return fail(reply, 400, 'since: expected the seq of an event, a whole number');
+    if (!(waitMs <= MAX_WAIT_MS))
       return fail(reply, 400, `wait: expected milliseconds from 0 to ${MAX_WAIT_MS}`);
-    const isWaiting = Number(wait) > 0 && exchange.log.lastSeq() <= Number(since);
-    if (isWaiting) await nextEvent(exchange, clock, Number(since), Number(wait));
-    return reply.send(exchange.log.since(Number(since)));
+    if (waitMs > 0 && exchange.log.lastSeq() <= since) await nextEvent(exchange, clock, since, waitMs);
+    return reply.send(exchange.log.since(since));
   });
-  app.get<Query>('/simulator/requests', { schema: queries, attachValidation: true }, (request, reply) =>
-    request.validationError === undefined
-      ? reply.send(requests(Number(request.query.since ?? '0')))
-      : fail(reply, 400, 'since: expected the seq of a request, a whole number'),
-  );
+  app.get<Query>('/simulator/requests', ({ query }, reply) => {
+    const since = numberOf(query.since);
+    if (Number.isNaN(since)) return fail(reply, 400, 'since: expected the seq of a request, a whole number');
+    return reply.send(requests(since));
+  });
   app.get('/simulator/state', (_request, reply) => {
     const now = nowMs();
     const timers = exchange.timers().map(({ account, market, startTime, cancellationTime, types, dueMs }) => {
@@ -119,44 +119,46 @@ function registerReading(app: FastifyInstance, parts: ControlParts): void {
   app.get('/simulator/addresses', (_request, reply) => reply.send(exchange.addresses()));
 }
 
-const AMOUNT = {
+const AMOUNT = Type.Unsafe<string | number>({
   type: ['string', 'number'],
   pattern: '^\\d{1,40}(\\.\\d{1,20})?$',
   minimum: 0,
   description: 'a decimal of at least 0, such as "0.5"',
-};
-const MARKET = { type: 'string', description: 'an available market such as BTC_USDT' };
-const NAME = { type: 'string', pattern: '^[!-~]{1,255}$', description: 'a text such as "second-key"' };
+});
+const AVAILABLE = 'an available market such as BTC_USDT';
+const MARKET = Type.String({ description: AVAILABLE });
+const NAME = Type.String({ pattern: '^[!-~]{1,255}$', description: 'a text such as "second-key"' });
 
-const ORDER = shapeOf(['market', 'type', 'side'], {
+const ORDER = shapeOf({
   market: MARKET,
-  type: { enum: ORDER_TYPES, description: 'a type of order' },
-  side: { enum: ['buy', 'sell'], description: 'a side' },
-  amount: AMOUNT,
-  price: AMOUNT,
-  count: {
-    type: 'integer',
-    minimum: 1,
-    maximum: MAX_ORDERS,
-    description: `a whole number from 1 to ${MAX_ORDERS}`,
-  },
+  type: Type.Enum(ORDER_TYPES, { description: 'a type of order' }),
+  side: Type.Enum(['buy', 'sell'], { description: 'a side' }),
+  amount: Type.Optional(AMOUNT),
+  price: Type.Optional(AMOUNT),
+  count: Type.Optional(whole(1, MAX_ORDERS)),
 });
-const BALANCE = shapeOf(['currency', 'amount'], {
-  account: NAME,
-  currency: { type: 'string', pattern: '^[A-Z0-9]{1,20}$', description: 'a ticker such as BTC' },
+const BALANCE = shapeOf({
+  account: Type.Optional(NAME),
+  currency: Type.String({ pattern: '^[A-Z0-9]{1,20}$', description: 'a ticker such as BTC' }),
   amount: AMOUNT,
 });
-const PRICE = shapeOf(['market', 'price'], { market: MARKET, price: AMOUNT });
-const KEY = shapeOf(['key', 'secret'], {
+const PRICE = shapeOf({ market: MARKET, price: AMOUNT });
+const KEY = shapeOf({
   key: NAME,
-  secret: { type: 'string', pattern: '^[!-~]{1,255}$', description: '1 to 255 plain letters' },
-  account: NAME,
-  permissions: {
-    type: 'array',
-    items: { enum: PERMISSIONS },
-    uniqueItems: true,
-    description: `an array of ${PERMISSIONS.join(', ')}`,
-  },
+  secret: Type.String({ pattern: '^[!-~]{1,255}$', description: '1 to 255 plain letters' }),
+  account: Type.Optional(NAME),
+  permissions: Type.Optional(
+    Type.Array(Type.Enum(PERMISSIONS), {
+      uniqueItems: true,
+      description: `an array of ${PERMISSIONS.join(', ')}`,
+    }),
+  ),
+});
+const ADVANCE = shapeOf({ ms: whole(1, MAX_ADVANCE_MS) });
+const RESET = shapeOf({
+  snapshot: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'the number of a snapshot, or 0 for the start' }),
+  ),
 });
 
 function plain(amount: string | number): string {
@@ -164,25 +166,12 @@ function plain(amount: string | number): string {
   return value === null ? String(amount) : formatDecimal(value);
 }
 
-interface OrderInput extends Pick<OrderRequest, 'market' | 'type' | 'side'> {
-  readonly amount?: string | number;
-  readonly price?: string | number;
-  readonly count?: number;
-}
-interface BalanceInput {
-  readonly account?: string;
-  readonly currency: string;
-  readonly amount: string;
-}
-
-function registerOrders(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
-  const knowsMarket = (market: string) =>
-    exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${MARKET.description}`;
-  take<OrderInput>(app, {
+function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
+  take<Static<typeof ORDER>>(app, {
     path: 'orders',
-    name: 'order',
     schema: ORDER,
-    problem: ({ market }) => knowsMarket(market),
+    problem: ({ market }) =>
+      exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`,
     carryOut(orders, reply) {
       const total = orders.reduce((sum, { count = 1 }) => sum + count, 0);
       if (total > MAX_ORDERS) return fail(reply, 400, `more than ${MAX_ORDERS} orders at a time`);
@@ -194,12 +183,8 @@ function registerOrders(app: FastifyInstance, { nowMs, exchange }: ControlParts)
       return reply.code(201).send(placed);
     },
   });
-}
-
-function registerMoney(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
-  take<BalanceInput>(app, {
+  take<Static<typeof BALANCE>>(app, {
     path: 'balances',
-    name: 'balance',
     schema: BALANCE,
     problem: ({ account = DEFAULT_ACCOUNT }) =>
       exchange.accounts.includes(account)
@@ -212,24 +197,21 @@ function registerMoney(app: FastifyInstance, { nowMs, exchange }: ControlParts):
       return reply.send(exchange.books());
     },
   });
-  take<{ market: string; price: string }>(app, {
+  take<Static<typeof PRICE>>(app, {
     path: 'prices',
-    name: 'price',
     schema: PRICE,
-    problem: ({ market, price }) =>
-      !exchange.hasStockSide(market)
-        ? `market is ${quote(market)}; expected an available spot market such as BTC_USDT`
-        : Number(price) > 0
-          ? null
-          : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`,
+    problem({ market, price }) {
+      if (!exchange.hasStockSide(market))
+        return `market is ${quote(market)}; expected an available spot market such as BTC_USDT`;
+      return Number(price) > 0 ? null : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`;
+    },
     carryOut(prices, reply) {
       for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
       return reply.send(exchange.prices());
     },
   });
-  take<Partial<ApiKey> & Pick<ApiKey, 'key' | 'secret'>>(app, {
+  take<Static<typeof KEY>>(app, {
     path: 'keys',
-    name: 'key',
     schema: KEY,
     problem: ({ key }, others) =>
       exchange.hasKey(key) || others.some((other) => other.key === key)
@@ -243,34 +225,23 @@ function registerMoney(app: FastifyInstance, { nowMs, exchange }: ControlParts):
 }
 
 function registerTools(app: FastifyInstance, parts: ControlParts): void {
-  const { nowMs } = parts;
   take<Fault>(app, {
     path: 'faults',
-    name: 'fault',
     schema: FAULT_SCHEMA,
     carryOut: (faults, reply) => reply.code(201).send(parts.addFaults(faults)),
   });
   app.delete('/simulator/faults', (_request, reply) => reply.send({ cleared: parts.clearFaults() }));
-  const range = `a whole number from 1 to ${MAX_ADVANCE_MS}`;
-  const ADVANCE = shapeOf(['ms'], {
-    ms: { type: 'integer', minimum: 1, maximum: MAX_ADVANCE_MS, description: range },
-  });
-  take<{ ms: number }>(app, {
+  take<Static<typeof ADVANCE>>(app, {
     path: 'advance',
-    name: 'advance',
     schema: ADVANCE,
     carryOut(steps, reply) {
       for (const { ms } of steps) parts.advance(ms);
-      return reply.send({ nowMs: nowMs() });
+      return reply.send({ nowMs: parts.nowMs() });
     },
   });
   app.post('/simulator/snapshots', (_request, reply) => reply.code(201).send({ snapshot: parts.snapshot() }));
-  const RESET = shapeOf([], {
-    snapshot: { type: 'integer', minimum: 0, description: 'the number of a snapshot, or 0 for the start' },
-  });
-  take<{ snapshot?: number }>(app, {
+  take<Static<typeof RESET>>(app, {
     path: 'reset',
-    name: 'reset',
     schema: RESET,
     carryOut([{ snapshot = 0 } = {}], reply) {
       if (parts.reset(snapshot)) return reply.send({ snapshot });
@@ -279,27 +250,28 @@ function registerTools(app: FastifyInstance, parts: ControlParts): void {
   });
 }
 
-/** JSON Schema of a field; `description` says in a message what is allowed. */
-type Described = Readonly<Record<string, unknown>> & { readonly description?: string };
-
-/** JSON Schema of an object, and what a message says that its fields may hold. */
+/** JSON Schema of an object, and what a message says that it may be. */
 interface ObjectShape {
   readonly description: string;
-  readonly properties: Readonly<Record<string, Described>>;
+  readonly properties: Readonly<Record<string, object>>;
   readonly oneOf?: readonly Pick<ObjectShape, 'properties'>[];
 }
 
-function shapeOf(required: readonly string[], properties: ObjectShape['properties']): ObjectShape {
-  const description = `an object with ${Object.keys(properties).join(', ')}`;
-  const shape = { type: 'object', required, properties, additionalProperties: false, description };
-  return shape;
+/** What is used of the JSON Schema of a field; `description` says in a message what is allowed. */
+interface Described {
+  readonly description?: string;
+  readonly enum?: readonly string[];
+  readonly const?: unknown;
+}
+
+function shapeOf<Fields extends TProperties>(fields: Fields) {
+  const description = `an object with ${Object.keys(fields).join(', ')}`;
+  return { ...Type.Object(fields, { additionalProperties: false }), description };
 }
 
 interface Taking<T> {
   /** Below `/simulator/`. */
   readonly path: string;
-  /** What a message calls one item. */
-  readonly name: string;
   readonly schema: ObjectShape;
   /** What the schema cannot say of one item, given those before it; null: nothing is wrong. */
   readonly problem?: (item: T, before: readonly T[]) => string | null;
@@ -312,22 +284,15 @@ interface Taking<T> {
  */
 function take<T extends object>(
   app: FastifyInstance,
-  { path, name, schema, problem = () => null, carryOut }: Taking<T>,
+  { path, schema, problem = () => null, carryOut }: Taking<T>,
 ): void {
-  const options = {
-    schema: { body: { type: 'array', items: schema } },
-    attachValidation: true,
-    preValidation: async (request: FastifyRequest) => {
-      const { body = {} } = request;
-      Object.assign(request, { isList: Array.isArray(body) });
-      request.body = Array.isArray(body) ? body : [body];
-    },
-  };
-  app.post(`/simulator/${path}`, options, (request, reply) => {
-    const items = request.body as readonly T[];
-    const placeOf = (index: number) =>
-      'isList' in request && request.isList === true ? `${name} ${index + 1}` : name;
-    const flaw = firstFlaw(request.validationError?.validation ?? [], items, schema);
+  const flawIn = createChecker(schema);
+  /** What a message calls one item. */
+  const name = path.replace(/s$/, '');
+  app.post(`/simulator/${path}`, ({ body = {} }, reply) => {
+    const items = (Array.isArray(body) ? body : [body]) as readonly T[];
+    const placeOf = (index: number) => (Array.isArray(body) ? `${name} ${index + 1}` : name);
+    const flaw = flawIn(items);
     if (flaw !== null) return fail(reply, 400, `${placeOf(flaw.index)}: ${flaw.sentence}`);
     for (const [index, item] of items.entries()) {
       const wrong = problem(item, items.slice(0, index));
@@ -337,34 +302,40 @@ function take<T extends object>(
   });
 }
 
-type AjvError = NonNullable<NonNullable<FastifyRequest['validationError']>['validation']>[number];
+/** Says what is wrong with the first item that is; null where nothing is. */
+type Checker = (items: readonly unknown[]) => { readonly index: number; readonly sentence: string } | null;
 
-/** What is wrong with the first item that is; null where nothing is. */
-function firstFlaw(errors: readonly AjvError[], items: readonly unknown[], schema: ObjectShape) {
-  if (errors.length === 0) return null;
-  const indexOf = ({ instancePath }: AjvError) => Number(instancePath.split('/')[1] ?? 0);
-  const index = Math.min(...errors.map(indexOf));
-  const own = errors.filter((error) => indexOf(error) === index);
-  return { index, sentence: sentenceFor(own, items[index], schema) };
+function createChecker(schema: ObjectShape): Checker {
+  const check = new Ajv({ allErrors: true, discriminator: true, strict: false }).compile({
+    type: 'array',
+    items: schema,
+  });
+  const indexOf = ({ instancePath }: ErrorObject) => Number(instancePath.split('/')[1]);
+  return (items) => {
+    if (check(items)) return null;
+    const errors = check.errors ?? [];
+    const index = Math.min(...errors.map(indexOf));
+    const own = errors.filter((error) => indexOf(error) === index);
+    return { index, sentence: sentenceFor(own, items[index], schema) };
+  };
 }
 
 /** What the endpoint for faults would say of them; null where it would take them. */
 export function flawOfFaults(faults: readonly Fault[]): string | null {
-  const check = new Ajv(AJV_OPTIONS).compile({ type: 'array', items: FAULT_SCHEMA });
-  check(faults);
-  const flaw = firstFlaw((check.errors ?? []) as AjvError[], faults, FAULT_SCHEMA);
+  const flaw = createChecker(FAULT_SCHEMA)(faults);
   return flaw === null ? null : `fault ${flaw.index + 1}: ${flaw.sentence}`;
 }
 
 /** What is wrong, what was found, what is allowed. A secret is not repeated. */
-function sentenceFor(errors: readonly AjvError[], given: unknown, schema: ObjectShape): string {
+function sentenceFor(errors: readonly ErrorObject[], given: unknown, schema: ObjectShape): string {
   if (!isRecord(given)) return `expected ${schema.description}`;
-  const own = schema.oneOf?.find(({ properties }) => properties['kind']?.['const'] === given['kind']);
+  const kindOf = ({ properties }: Pick<ObjectShape, 'properties'>) => properties['kind'] as Described;
+  const own = schema.oneOf?.find((shape) => kindOf(shape).const === given['kind']);
   const isKnownKind = schema.oneOf === undefined || own !== undefined;
-  const properties = isKnownKind ? (own ?? schema).properties : schema.properties;
+  const properties = (own ?? schema).properties as Readonly<Record<string, Described>>;
   const names = Object.keys(properties);
   const unknown = errors.find(
-    ({ instancePath, params }) => isOfItem(instancePath) && 'additionalProperty' in params,
+    ({ instancePath, params }) => instancePath.split('/').length === 2 && 'additionalProperty' in params,
   );
   if (unknown !== undefined && isKnownKind) {
     const name = String(unknown.params['additionalProperty']);
@@ -375,17 +346,12 @@ function sentenceFor(errors: readonly AjvError[], given: unknown, schema: Object
     ({ instancePath, params }) => instancePath.split('/')[2] ?? params['missingProperty'],
   );
   const field = isKnownKind ? (names.find((name) => wrong.includes(name)) ?? '') : 'kind';
-  const { description = 'something else', enum: values = null } =
-    properties[field] ?? ({} as Partial<Described>);
+  const { description = 'something else', enum: values } = properties[field] ?? {};
   const value = given[field];
   const found = field === 'secret' && value !== undefined ? 'not of its form' : quote(value);
-  if (!Array.isArray(values)) return `${field} is ${found}; expected ${description}`;
+  if (values === undefined) return `${field} is ${found}; expected ${description}`;
   const hint = typeof value === 'string' ? didYouMean(value, values) : '';
   return `${field} is ${found}; allowed: ${values.join(', ')}${hint}`;
-}
-
-function isOfItem(instancePath: string): boolean {
-  return instancePath.split('/').length === 2;
 }
 
 function quote(value: unknown): string {
@@ -407,8 +373,8 @@ function nextEvent(exchange: SimulatedExchange, clock: Clock, since: number, wai
     };
     undo.push(clock.after(waitMs, finish));
     undo.push(
-      exchange.log.subscribe((event: ExchangeEvent) => {
-        if (event.seq > since) finish();
+      exchange.log.subscribe(({ seq }) => {
+        if (seq > since) finish();
       }),
     );
   });

@@ -1,21 +1,19 @@
-/** A decimal number, exactly: `units` times ten to the power of minus `scale`. Money is never a binary fraction. */
-export interface Decimal {
-  readonly units: bigint;
-  /** Digits after the point, 0 or more. */
-  readonly scale: number;
-}
+/** A decimal number, exactly: so many units of 1e-100. Money is never a binary fraction. */
+export type Decimal = bigint;
 
-export const ZERO: Decimal = { units: 0n, scale: 0 };
-
-const PLAIN = /^-?\d+(\.\d+)?$/;
+const DIGITS = 100;
+const ONE: Decimal = 10n ** BigInt(DIGITS);
+const FORM = /^(-?)(\d+)(?:\.(\d+))?$/;
 const SCIENTIFIC = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
 
 /** Reads a plain decimal such as `0.5`; null for anything else, also for one with an exponent. */
 export function parseDecimal(text: string): Decimal | null {
-  if (!PLAIN.test(text)) return null;
-  const point = text.indexOf('.');
-  if (point === -1) return { units: BigInt(text), scale: 0 };
-  return { units: BigInt(text.slice(0, point) + text.slice(point + 1)), scale: text.length - point - 1 };
+  const [, sign, whole, fraction = ''] = FORM.exec(text) ?? [];
+  if (whole === undefined) return null;
+  const units = BigInt(whole + fraction.slice(0, DIGITS).padEnd(DIGITS, '0'));
+  // What is finer than a unit is no step of any market: rounded up it is still none.
+  const value = /[1-9]/.test(fraction.slice(DIGITS)) ? units + 1n : units;
+  return sign === '-' ? -value : value;
 }
 
 /** The number as JavaScript writes it: 0.1 is a tenth. Null where it is not finite. */
@@ -37,48 +35,29 @@ export function decimal(text: string): Decimal {
 }
 
 /** The shortest plain form: no exponent, no zeros at the end. */
-export function formatDecimal({ units, scale }: Decimal): string {
-  const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, '0');
-  const whole = digits.slice(0, digits.length - scale);
-  const fraction = digits.slice(digits.length - scale).replace(/0+$/, '');
-  return `${units < 0n ? '-' : ''}${whole}${fraction === '' ? '' : `.${fraction}`}`;
+export function formatDecimal(value: Decimal): string {
+  const digits = (value < 0n ? -value : value).toString().padStart(DIGITS + 1, '0');
+  const fraction = digits.slice(-DIGITS).replace(/0+$/, '');
+  return `${value < 0n ? '-' : ''}${digits.slice(0, -DIGITS)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 
-export function add(a: Decimal, b: Decimal): Decimal {
-  const scale = Math.max(a.scale, b.scale);
-  return { units: unitsAt(a, scale) + unitsAt(b, scale), scale };
-}
-
-export function subtract(a: Decimal, b: Decimal): Decimal {
-  return add(a, { units: -b.units, scale: b.scale });
-}
-
-/** Exact: the product has as many digits after the point as its factors together. */
+/** Exact where the factors have no more than 100 digits after the point together. */
 export function multiply(a: Decimal, b: Decimal): Decimal {
-  return { units: a.units * b.units, scale: a.scale + b.scale };
+  return (a * b) / ONE;
 }
 
-/** Less than, equal to or greater than zero as `a` is less than, equal to or greater than `b`. */
-export function compare(a: Decimal, b: Decimal): number {
-  const { units } = subtract(a, b);
-  return units === 0n ? 0 : units < 0n ? -1 : 1;
+/** `a / b` for `a` of at least zero and `b` above it, rounded down to so many `digits` after the point. */
+export function divideDown(a: Decimal, b: Decimal, digits: number): Decimal {
+  const quotient = (a * ONE) / b;
+  return quotient - (quotient % stepOf(digits));
 }
 
-/** `a / b` for `a` of at least zero and `b` above it, rounded down to `scale` digits after the point. */
-export function divideDown(a: Decimal, b: Decimal, scale: number): Decimal {
-  return { units: (a.units * 10n ** BigInt(scale + b.scale)) / (b.units * 10n ** BigInt(a.scale)), scale };
+/** The number has at most so many `digits` after the point that are not zero. */
+export function fitsDigits(value: Decimal, digits: number): boolean {
+  return value % stepOf(digits) === 0n;
 }
 
-/** The number has at most `scale` digits after the point that are not zero. */
-export function fitsScale({ units, scale: own }: Decimal, scale: number): boolean {
-  return own <= scale || units % 10n ** BigInt(own - scale) === 0n;
-}
-
-/** One unit of the last of `scale` digits after the point. */
-export function stepOf(scale: number): Decimal {
-  return { units: 1n, scale };
-}
-
-function unitsAt({ units, scale }: Decimal, wanted: number): bigint {
-  return units * 10n ** BigInt(wanted - scale);
+/** One unit of the last of so many `digits` after the point. */
+export function stepOf(digits: number): Decimal {
+  return 10n ** BigInt(DIGITS - digits);
 }

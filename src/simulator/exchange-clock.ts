@@ -76,31 +76,3 @@ export function createSteeredClock(host: Clock, isManual: boolean): SteeredClock
     },
   };
 }
-
-const FORMAT = new Intl.DateTimeFormat('en-US', {
-  timeZone: 'UTC',
-  hourCycle: 'h23',
-  weekday: 'short',
-  day: '2-digit',
-  month: 'short',
-  year: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-});
-
-/** Makes values of the HTTP `Date` header (RFC 9110 5.6.7) from Unix milliseconds; one formatting per second. */
-export function createHttpDate(): (nowMs: number) => string {
-  let second = Number.NaN;
-  let text = '';
-  return (nowMs) => {
-    const current = Math.floor(nowMs / 1000);
-    if (current !== second) {
-      second = current;
-      const parts = Object.fromEntries(FORMAT.formatToParts(nowMs).map(({ type, value }) => [type, value]));
-      const { weekday, day, month, year, hour, minute } = parts;
-      text = `${weekday}, ${day} ${month} ${year} ${hour}:${minute}:${parts['second']} GMT`;
-    }
-    return text;
-  };
-}

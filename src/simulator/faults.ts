@@ -17,7 +17,8 @@ function oneOf<const Values extends readonly string[]>(...values: Values) {
   return Type.Unsafe<Values[number]>({ enum: values, description: values.join(' or ') });
 }
 
-function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
+/** A whole number in a schema, in words as well. */
+export function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
   const range =
     maximum === Number.MAX_SAFE_INTEGER ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`;
   return Type.Integer({ minimum, maximum, description: `a whole number ${range}` });

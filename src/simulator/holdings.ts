@@ -1,4 +1,4 @@
-import { add, compare, type Decimal, decimal, formatDecimal, subtract, ZERO } from './decimal.ts';
+import { type Decimal, decimal, formatDecimal } from './decimal.ts';
 
 /** A currency at the exchange: what its asset status data says. Amounts are decimal strings. */
 export interface Asset {
@@ -176,23 +176,23 @@ export interface Books {
 }
 
 export function balanceOf(purses: Purses, purse: string, currency: string): Decimal {
-  return purses.get(purse)?.get(currency) ?? ZERO;
+  return purses.get(purse)?.get(currency) ?? 0n;
 }
 
 /** Takes `amount` out of one purse and puts it into another. */
 export function move(purses: Purses, from: string, to: string, currency: string, amount: Decimal): void {
   for (const [purse, change] of [
-    [from, subtract(ZERO, amount)],
+    [from, -amount],
     [to, amount],
   ] as const) {
     const own = purses.get(purse) ?? new Map<string, Decimal>();
-    purses.set(purse, own.set(currency, add(own.get(currency) ?? ZERO, change)));
+    purses.set(purse, own.set(currency, (own.get(currency) ?? 0n) + change));
   }
 }
 
 /** Deposits or takes out what is missing or too much. */
 export function setBalance(purses: Purses, account: string, currency: string, amount: Decimal): void {
-  move(purses, OUTSIDE, account, currency, subtract(amount, balanceOf(purses, account, currency)));
+  move(purses, OUTSIDE, account, currency, amount - balanceOf(purses, account, currency));
 }
 
 /** Throws a RangeError where an amount is no decimal. */
@@ -207,11 +207,11 @@ export function createPurses(balances: Readonly<Record<string, Amounts>>): Purse
 }
 
 export function booksOf(purses: Purses): Books {
-  const amountsOf = (purse: string, sign = 1): Amounts =>
+  const amountsOf = (purse: string, sign = 1n): Amounts =>
     Object.fromEntries(
       [...(purses.get(purse) ?? [])]
-        .filter(([, amount]) => compare(amount, ZERO) !== 0)
-        .map(([currency, amount]) => [currency, formatDecimal(sign === 1 ? amount : subtract(ZERO, amount))]),
+        .filter(([, amount]) => amount !== 0n)
+        .map(([currency, amount]) => [currency, formatDecimal(sign * amount)]),
     );
   const accounts = [...purses.keys()].filter((purse) => !purse.startsWith(' '));
   return {
@@ -219,6 +219,6 @@ export function booksOf(purses: Purses): Books {
     market: amountsOf(MARKET),
     fees: amountsOf(FEES),
     withdrawn: amountsOf(WITHDRAWN),
-    deposited: amountsOf(OUTSIDE, -1),
+    deposited: amountsOf(OUTSIDE, -1n),
   };
 }

@@ -1,5 +1,5 @@
 import { type Answer, done, refuse } from './answer.ts';
-import { add, decimal, formatDecimal, multiply, stepOf, subtract } from './decimal.ts';
+import { decimal, formatDecimal, multiply, stepOf } from './decimal.ts';
 import { type Asset, balanceOf } from './holdings.ts';
 import { PLAIN_TERMS } from './markets.ts';
 import { availableOf, type Call, type ExchangeState, frozenOf } from './state.ts';
@@ -80,8 +80,8 @@ export function readTicker({ body, state }: Call): Answer {
   if (terms === null) return refuse(422, 31, 'Market is not available');
   const step = stepOf(terms.moneyPrecision);
   const last = formatDecimal(terms.price);
-  const bid = formatDecimal(subtract(terms.price, step));
-  const ask = formatDecimal(add(terms.price, step));
+  const bid = formatDecimal(terms.price - step);
+  const ask = formatDecimal(terms.price + step);
   const traded = { volume: '0', deal: '0', change: '0' };
   const result = { bid, ask, open: last, high: last, low: last, last, ...traded };
   return done({ success: true, message: '', result });

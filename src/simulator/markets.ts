@@ -1,4 +1,4 @@
-import { compare, type Decimal, decimal, ZERO } from './decimal.ts';
+import { type Decimal, decimal } from './decimal.ts';
 
 /** Markets that the demonstration has orders in and that the pages name. */
 export const DEMO_MARKETS = [
@@ -102,8 +102,7 @@ function readTerms(market: string, given: Partial<MarketTerms>): Terms {
   const terms = { ...PLAIN_TERMS, ...given };
   const [base = '', quote = ''] = market.split('_');
   const price = decimal(terms.price);
-  if (compare(price, ZERO) <= 0)
-    throw new RangeError(`price of ${market}: found "${terms.price}"; expected more than 0`);
+  if (price <= 0n) throw new RangeError(`price of ${market}: found "${terms.price}"; expected more than 0`);
   const { stockPrecision, moneyPrecision } = terms;
   return {
     base,

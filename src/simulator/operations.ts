@@ -10,13 +10,6 @@ import {
 } from './answer.ts';
 import { syncKillSwitch } from './kill-switch.ts';
 import {
-  cancelAllOrders,
-  cancelOrder,
-  createCollateralOrder,
-  createLimitOrder,
-  listOpenOrders,
-} from './limit-order.ts';
-import {
   listAssets,
   listMarkets,
   readMainBalance,
@@ -25,9 +18,8 @@ import {
   readTime,
   readTradeBalance,
 } from './listings.ts';
+import { createNewAddress, listMyCodes, readAddress, withdraw, withdrawPay } from './main-account.ts';
 import { readHashrate, readMiningPool } from './mining.ts';
-import { listMyCodes } from './my-codes.ts';
-import { createNewAddress, readAddress } from './new-address.ts';
 import { readOrderHistory, readTradeHistory } from './orders.ts';
 import {
   type Accepted,
@@ -45,8 +37,15 @@ import type {
   Permission,
   RateLimit,
 } from './state.ts';
-import { createMarketOrder, createStockMarketOrder } from './stock-market.ts';
-import { withdraw, withdrawPay } from './withdraw-pay.ts';
+import {
+  cancelAllOrders,
+  cancelOrder,
+  createCollateralOrder,
+  createLimitOrder,
+  createMarketOrder,
+  createStockMarketOrder,
+  listOpenOrders,
+} from './trading.ts';
 
 /** One operation of the exchange. */
 export interface Operation {

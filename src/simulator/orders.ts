@@ -5,16 +5,17 @@ import {
   type Flaw,
   fieldOf,
   flaw,
+  flawOf,
   flawsAmong,
-  inFull,
   integerFlaw,
   optionalTextFlaw,
   type Profile,
+  pageFlaws,
   refuseFields,
 } from './answer.ts';
-import { type Decimal, decimal, decimalOfNumber, formatDecimal, parseDecimal } from './decimal.ts';
+import { type Decimal, decimal, decimalOfNumber, formatDecimal, multiply, parseDecimal } from './decimal.ts';
 import { addRecord, FEES, MARKET, type MarketOrder, move, recordsOf } from './holdings.ts';
-import { PLAIN_TERMS, type Terms } from './markets.ts';
+import { PLAIN_TERMS } from './markets.ts';
 import type { Call, ExchangeState, RestingOrder } from './state.ts';
 
 /** Modes of self trade prevention in the document, and what the live exchange calls them. */
@@ -53,8 +54,7 @@ export function readOrderFields(
   const flaws = flawsAmong([
     requiredFlaw('market', market, profile) ?? marketFormFlaw(market, profile),
     requiredFlaw('side', side, profile) ?? sideFlaw(side, profile),
-    requiredFlaw('amount', body['amount'], profile) ??
-      (amount === null ? notNumeric('amount', profile) : null),
+    numberFlaw('amount', body['amount'], profile),
     ...more,
     clientOrderIdFlaw(clientOrderId, profile),
     stpFlaw(stp, profile),
@@ -77,7 +77,7 @@ export function readAmount(value: unknown): Decimal | null {
 
 export function requiredFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
   if (value !== undefined && value !== null) return null;
-  return flaw(field, inFull(field, 'field is required.', profile));
+  return flawOf(profile, field, 'field is required.');
 }
 
 function marketFormFlaw(market: unknown, profile: Profile): Flaw | null {
@@ -90,32 +90,32 @@ function marketFormFlaw(market: unknown, profile: Profile): Flaw | null {
 
 function sideFlaw(side: unknown, profile: Profile): Flaw | null {
   if (side === 'buy' || side === 'sell') return null;
-  const problem =
-    profile === 'live' ? "field should contain only 'buy' or 'sell' values." : 'may hold only buy or sell.';
-  return flaw('side', inFull('side', problem, profile));
+  const live = "field should contain only 'buy' or 'sell' values.";
+  return flawOf(profile, 'side', 'may hold only buy or sell.', { live });
 }
 
-export function notNumeric(field: string, profile: Profile): Flaw {
-  const problem =
-    profile === 'live' ? 'field should be numeric string or number.' : 'must be a numeric string or number.';
-  return flaw(field, inFull(field, problem, profile), CODES.amount);
+/** What is wrong with the form of an amount or a price; null where nothing is. */
+export function numberFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
+  const missing = requiredFlaw(field, value, profile);
+  if (missing !== null || readAmount(value) !== null) return missing;
+  const live = 'field should be numeric string or number.';
+  return flawOf(profile, field, 'must be a numeric string or number.', { live, code: CODES.amount });
 }
 
 /** An empty text stands for none given, as it does in the reply. */
 function clientOrderIdFlaw(value: unknown, profile: Profile): Flaw | null {
-  const isLive = profile === 'live';
-  const allowed = 'letters, dashes, digits, dots and underscores';
-  const say = (problem: string) =>
-    flaw('client_order_id', inFull('client_order_id', problem, profile), CODES.clientOrderId);
+  const say = (problem: string, live: string) =>
+    flawOf(profile, 'client_order_id', problem, { live, code: CODES.clientOrderId });
   if (value === undefined) return null;
-  if (typeof value !== 'string') return say(isLive ? 'field should be a string.' : 'must be a string.');
+  if (typeof value !== 'string') return say('must be a string.', 'field should be a string.');
   if (/^[\w.-]*$/.test(value)) return null;
-  return say(isLive ? `field should contain only ${allowed}.` : `may contain only ${allowed}.`);
+  const allowed = 'letters, dashes, digits, dots and underscores';
+  return say(`may contain only ${allowed}.`, `field should contain only ${allowed}.`);
 }
 
 function stpFlaw(stp: unknown, profile: Profile): Flaw | null {
   if (stp === undefined || stpValues(profile).some((value) => value === stp)) return null;
-  return flaw('stp', inFull('stp', `may hold only ${stpValues(profile).join(', ')}.`, profile));
+  return flawOf(profile, 'stp', `may hold only ${stpValues(profile).join(', ')}.`);
 }
 
 /** At the live exchange an identifier is free again as soon as its order is no longer in the book. */
@@ -128,29 +128,28 @@ export function repeatFlaw({ clientOrderId }: OrderFields, { account, state }: C
   return flaw('client_order_id', message, CODES.clientOrderId);
 }
 
-/** Remembers that an account used a `client_order_id`. */
-export function useClientOrderId(state: ExchangeState, account: string, name: string, id: number): void {
-  if (name !== '') addRecord(state.data.clientOrderIds, account, name, id);
-}
-
-/** What an order comes to. Money and fee in the quote currency. */
-export interface Deal {
-  readonly stock: Decimal;
-  readonly money: Decimal;
-  readonly fee: Decimal;
+/** A whole order, filled at its own price. */
+export function filledOf(state: ExchangeState, order: RestingOrder, nowMs: number): MarketOrder {
+  const view = viewOf(state, order);
+  const money = multiply(decimal(order.amount), decimal(order.price));
+  const dealMoney = formatDecimal(money);
+  const dealFee = formatDecimal(multiply(money, decimal(view.feeRate)));
+  const deal = { left: '0', dealStock: order.amount, dealMoney, dealFee };
+  return { ...view, ...deal, status: 'FILLED', endedAtMs: nowMs };
 }
 
 /** Moves the money of a filled order, and puts it into the history. */
-export function settle(order: MarketOrder, { stock, money, fee }: Deal, terms: Terms, state: ExchangeState) {
+export function settle(order: MarketOrder, { data, log }: ExchangeState): void {
   const { account, orderId, market, side, dealStock, dealMoney, dealFee, price, endedAtMs } = order;
-  const { purses, orders } = state.data;
+  const { purses, orders } = data;
+  const [base = '', quote = ''] = market.split('_');
   const [buyer, seller] = side === 'buy' ? [account, MARKET] : [MARKET, account];
-  move(purses, seller, buyer, terms.base, stock);
-  move(purses, buyer, seller, terms.quote, money);
-  move(purses, account, FEES, terms.quote, fee);
+  move(purses, seller, buyer, base, decimal(dealStock));
+  move(purses, buyer, seller, quote, decimal(dealMoney));
+  move(purses, account, FEES, quote, decimal(dealFee));
   addRecord(orders, account, String(orderId), order);
   const deal = { dealStock, dealMoney, dealFee, price };
-  state.log.append({ kind: 'order-filled', account, orderId, market, side, ...deal }, endedAtMs);
+  log.append({ kind: 'order-filled', account, orderId, market, side, ...deal }, endedAtMs);
 }
 
 /** Puts an order that left the book without being filled into the log, and into the history if a bot placed it. */
@@ -246,8 +245,6 @@ function quoteOf(market: string): string {
   return market.slice(market.indexOf('_') + 1);
 }
 
-const MAX_LIMIT = 100;
-const MAX_OFFSET = 10_000;
 const DEFAULT_LIMIT = 50;
 
 /**
@@ -272,8 +269,7 @@ function readHistory({ account, body, state }: Call, isGrouped: boolean): Answer
   // Libraries of the live exchange ask with the text that they were given.
   const orderId = isGrouped && typeof given === 'string' && /^\d{1,15}$/.test(given) ? Number(given) : given;
   const flaws = flawsAmong([
-    integerFlaw('limit', limit, 1, MAX_LIMIT),
-    integerFlaw('offset', offset, 0, MAX_OFFSET),
+    ...pageFlaws(limit, offset),
     optionalTextFlaw('market', market),
     optionalTextFlaw('client_order_id', clientOrderId),
     integerFlaw('order_id', orderId, 1, Number.MAX_SAFE_INTEGER),

@@ -3,10 +3,10 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
-import { AJV_OPTIONS, flawOfFaults, registerControl } from './control.ts';
-import { createJournal } from './event-log.ts';
-import { createExchangeClock, createSteeredClock } from './exchange-clock.ts';
-import { type ActiveFault, createFaultPlan, type Fault, type FaultPlan } from './faults.ts';
+import { flawOfFaults, registerControl, type Tools } from './control.ts';
+import { createJournal, type Journal } from './event-log.ts';
+import { createExchangeClock, createSteeredClock, type SteeredClock } from './exchange-clock.ts';
+import { createFaultPlan, type FaultPlan } from './faults.ts';
 import {
   createSimulatedExchange,
   type ExchangeOptions,
@@ -40,27 +40,9 @@ export interface SimulatedServerOptions {
   readonly token?: string;
 }
 
-export interface SimulatedServer {
+export interface SimulatedServer extends Tools {
   /** `http://host:port` without a path. */
   readonly url: string;
-  readonly exchange: SimulatedExchange;
-  /** The exchange's clock, Unix milliseconds. */
-  readonly nowMs: () => number;
-  /**
-   * Moves the exchange's clock ahead by `ms`: timers fire, and what faults delay or hold goes on, each at its moment.
-   * Throws a RangeError where `ms` is no number of at least 0.
-   */
-  advance(ms: number): void;
-  /** All of them or, with a RangeError that says what is wrong, none. */
-  addFaults(faults: readonly Fault[]): readonly ActiveFault[];
-  /** Ends every fault, lets go of what they hold, and returns how many there were. */
-  clearFaults(): number;
-  /** The last 10,000 requests to the exchange, oldest first, each when it was answered; later than `since` if given. */
-  requests(since?: number): readonly JournalledRequest[];
-  /** Remembers everything but the clock, the events and the requests. Returns the number of what `reset` goes back to. */
-  snapshot(): number;
-  /** Everything is as it was at the start, or at a snapshot; false where there is no such snapshot. Ends every fault. */
-  reset(snapshot?: number): boolean;
   /** Destroys every open connection at once and stops listening. */
   close(): Promise<void>;
 }
@@ -97,31 +79,11 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
   const requests = createJournal<RequestBody>(REQUESTS_KEPT);
   const firing = createFiring(clock, exchange, nowMs);
   const traffic = createTraffic({ clock, nowMs, exchange, plan, requests, onHandled: firing.plan });
-  const snapshots: (() => void)[] = [];
 
+  const tools = createTools({ clock, nowMs, exchange, plan, requests, firing, traffic });
   const app = createApp(traffic);
-  const tools: Tools = {
-    requests: (since = 0) => requests.since(since).map((entry) => ({ ...entry, body: readJson(entry.body) })),
-    advance(ms) {
-      if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY))
-        throw new RangeError(`advance: ms is ${ms}; expected a number of at least 0`);
-      exchange.log.append({ kind: 'time-advanced', ms }, nowMs());
-      clock.advance(ms);
-    },
-    snapshot: () => snapshots.push(exchange.save()) - 1,
-    reset(snapshot = 0) {
-      const bringBack = snapshots[snapshot];
-      if (bringBack === undefined) return false;
-      tools.clearFaults();
-      bringBack();
-      exchange.log.append({ kind: 'reset', snapshot }, nowMs());
-      firing.plan();
-      return true;
-    },
-    ...createFaultTools(plan, exchange, nowMs, traffic),
-  };
   const activeFaults = () => plan.active(nowMs());
-  registerControl(app, { clock: options.clock, nowMs, exchange, token, activeFaults, ...tools });
+  registerControl(app, { ...tools, clock: options.clock, token, activeFaults });
   for (const { path, body } of options.setup ?? []) {
     const reply = await app.inject({ method: 'POST', url: path, payload: body as object });
     if (reply.statusCode >= 300) throw new SetupError(path, reply.json<{ error: string }>().error);
@@ -130,8 +92,6 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
   await app.listen({ ...options.listen });
   return {
     url: urlOf(app.server),
-    exchange,
-    nowMs,
     ...tools,
     async close() {
       traffic.stop();
@@ -142,15 +102,36 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
   };
 }
 
-type Tools = Omit<SimulatedServer, 'url' | 'exchange' | 'nowMs' | 'close'>;
+interface Parts {
+  readonly clock: SteeredClock;
+  readonly nowMs: () => number;
+  readonly exchange: SimulatedExchange;
+  readonly plan: FaultPlan;
+  readonly requests: Journal<RequestBody, Omit<JournalledRequest, 'body'> & RequestBody>;
+  readonly firing: Firing;
+  readonly traffic: Traffic;
+}
 
-function createFaultTools(
-  plan: FaultPlan,
-  { log }: SimulatedExchange,
-  nowMs: () => number,
-  traffic: Traffic,
-): Pick<Tools, 'addFaults' | 'clearFaults'> {
+function createTools({ clock, nowMs, exchange, plan, requests, firing, traffic }: Parts): Tools {
+  const { log } = exchange;
+  const snapshots: (() => void)[] = [];
+
+  function clearFaults(): number {
+    const faults = plan.clear();
+    log.append({ kind: 'faults-cleared', faults }, nowMs());
+    traffic.releaseHeld();
+    return faults;
+  }
+
   return {
+    exchange,
+    nowMs,
+    advance(ms) {
+      if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY))
+        throw new RangeError(`advance: ms is ${ms}; expected a number of at least 0`);
+      log.append({ kind: 'time-advanced', ms }, nowMs());
+      clock.advance(ms);
+    },
     addFaults(faults) {
       const flaw = flawOfFaults(faults);
       if (flaw !== null) throw new RangeError(flaw);
@@ -160,21 +141,28 @@ function createFaultTools(
         return added;
       });
     },
-    clearFaults() {
-      const cleared = plan.clear();
-      log.append({ kind: 'faults-cleared', faults: cleared }, nowMs());
-      traffic.releaseHeld();
-      return cleared;
+    clearFaults,
+    requests: (since = 0) => requests.since(since).map((entry) => ({ ...entry, body: readJson(entry.body) })),
+    snapshot: () => snapshots.push(exchange.save()) - 1,
+    reset(snapshot = 0) {
+      const bringBack = snapshots[snapshot];
+      if (bringBack === undefined) return false;
+      clearFaults();
+      bringBack();
+      log.append({ kind: 'reset', snapshot }, nowMs());
+      firing.plan();
+      return true;
     },
   };
 }
 
+interface Firing {
+  readonly plan: () => void;
+  readonly stop: () => void;
+}
+
 /** Keeps one timer of the clock on the next firing of the exchange. */
-function createFiring(
-  clock: Clock,
-  exchange: SimulatedExchange,
-  nowMs: () => number,
-): { readonly plan: () => void; readonly stop: () => void } {
+function createFiring(clock: Clock, exchange: SimulatedExchange, nowMs: () => number): Firing {
   let plannedMs: number | null = null;
   let cancel: Cancel = () => {};
 
@@ -203,7 +191,6 @@ function createApp(traffic: Traffic): FastifyInstance {
   return fastify({
     forceCloseConnections: true,
     bodyLimit: CONTROL_BODY_BYTES,
-    ajv: { customOptions: AJV_OPTIONS },
     clientErrorHandler: refuseMalformed,
     serverFactory(control) {
       const serve = (request: IncomingMessage, response: ServerResponse): void => {

@@ -17,7 +17,6 @@ import {
   type Withdrawal,
 } from './holdings.ts';
 import { fireDueTimers } from './kill-switch.ts';
-import { fillMetOrders } from './limit-order.ts';
 import { createTerms, DEMO_MARKETS, isMarketName, type MarketTerms } from './markets.ts';
 import { createAnswerer, type RequestTarget, targetOf } from './operations.ts';
 import type { AccessToken } from './signed-request.ts';
@@ -34,6 +33,7 @@ import {
   type Rounding,
   restingOrders,
 } from './state.ts';
+import { fillMetOrders } from './trading.ts';
 
 export type { ExchangeRequest } from './state.ts';
 

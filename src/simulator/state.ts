@@ -1,6 +1,6 @@
 import { ORDER_TYPES, type OrderType } from '../core/events.ts';
 import type { Profile } from './answer.ts';
-import { add, type Decimal, decimal, formatDecimal, multiply, subtract, ZERO } from './decimal.ts';
+import { type Decimal, decimal, formatDecimal, multiply } from './decimal.ts';
 import type { EventLog } from './event-log.ts';
 import {
   type Asset,
@@ -191,7 +191,7 @@ export function costOf(
   const stock = decimal(amount);
   if (side === 'sell') return { currency: base, cost: stock };
   const money = multiply(stock, decimal(price));
-  return { currency: quote, cost: add(money, multiply(money, termsOf(market)?.feeRate ?? ZERO)) };
+  return { currency: quote, cost: money + multiply(money, termsOf(market)?.feeRate ?? 0n) };
 }
 
 /** What the account's resting orders hold back of a currency. */
@@ -200,12 +200,12 @@ export function frozenOf(state: ExchangeState, account: string, currency: string
     .flat()
     .filter((order) => order.account === account && order.placed !== null && order.type === 'spot')
     .map((order) => costOf(state, order));
-  return held.filter((one) => one.currency === currency).reduce((sum, { cost }) => add(sum, cost), ZERO);
+  return held.filter((one) => one.currency === currency).reduce((sum, { cost }) => sum + cost, 0n);
 }
 
 /** What the account can spend or withdraw. */
 export function availableOf(state: ExchangeState, account: string, currency: string): Decimal {
-  return subtract(balanceOf(state.data.purses, account, currency), frozenOf(state, account, currency));
+  return balanceOf(state.data.purses, account, currency) - frozenOf(state, account, currency);
 }
 
 /** A buy and a sell order of each type that suits the market, for every demonstration market, around its price. */

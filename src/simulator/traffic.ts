@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Cancel, Clock } from '../ports.ts';
+import { httpDate } from '../util/text.ts';
 import type { Reply } from './answer.ts';
 import type { Journal } from './event-log.ts';
-import { createHttpDate } from './exchange-clock.ts';
 import {
   type CannedReply,
   type FaultKind,
@@ -74,7 +74,6 @@ const MAX_PIECES = 20;
 export function createTraffic(parts: TrafficParts): Traffic {
   const { clock, nowMs, exchange, plan } = parts;
   const { later, hold, releaseHeld, stop } = createWaitingRoom(clock);
-  const httpDate = createHttpDate();
   const cached = new Map<string, Reply>();
 
   /** What the exchange answers, or what a cache before it repeats. */

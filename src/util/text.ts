@@ -68,6 +68,11 @@ export function parseHttpDate(text: string): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
+/** Unix milliseconds as a `Date` header. */
+export function httpDate(wallMs: number): string {
+  return new Date(wallMs).toUTCString();
+}
+
 /** Unix milliseconds as `2026-11-20T14:03:22.123Z`. */
 export function isoTime(wallMs: number): string {
   return new Date(wallMs).toISOString();

@@ -1,9 +1,9 @@
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
 import { jsonReply, type Reply } from '../../src/simulator/answer.ts';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
-import { createHttpDate } from '../../src/simulator/exchange-clock.ts';
 import type { ApiKey } from '../../src/simulator/signed-request.ts';
 import { createSimulatedExchange, type SimulatedExchange } from '../../src/simulator/simulated-exchange.ts';
+import { httpDate } from '../../src/util/text.ts';
 import type { Sent } from './court.ts';
 import type { Plan } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
@@ -68,7 +68,7 @@ export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
       steppedMs += byMs;
       planFiring();
     },
-    dateOf: createDates(),
+    dateOf: httpDate,
     handle: (sent, seconds) =>
       arrive(sent, seconds === undefined ? sent.request : asking(sent.request, seconds)),
     pretend: (sent) => arrive(sent, sent.request, 'pretend'),
@@ -108,28 +108,6 @@ function createExchange(plan: Plan): SimulatedExchange {
     // Half of the time of a run would go into checking what another test proves.
     checkSignatures: plan.seed % 10 === 0 && plan.faults.every(({ kind }) => kind !== 'grants-less'),
   });
-}
-
-const DAY_MS = 86_400_000;
-/** Length of `Sun, 06 Nov 1994 `, the part of an HTTP date before the time of day. */
-const DAY_LENGTH = 17;
-
-/** HTTP dates like those of the simulated server, which are dear to make, with the day made once. */
-function createDates(): (serverMs: number) => string {
-  const httpDate = createHttpDate();
-  let day = Number.NaN;
-  let text = '';
-  const twoDigits = (value: number) => String(value).padStart(2, '0');
-  return (serverMs) => {
-    const seconds = Math.floor((serverMs % DAY_MS) / 1000);
-    const today = Math.floor(serverMs / DAY_MS);
-    if (today !== day) {
-      day = today;
-      text = httpDate(serverMs).slice(0, DAY_LENGTH);
-    }
-    const time = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-    return `${text}${time.map(twoDigits).join(':')} GMT`;
-  };
 }
 
 /** Fires timers at their moment. The returned function looks up anew which comes first. */

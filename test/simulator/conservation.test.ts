@@ -1,15 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PROFILES } from '../../src/simulator/answer.ts';
-import {
-  add,
-  compare,
-  type Decimal,
-  decimal,
-  formatDecimal,
-  subtract,
-  ZERO,
-} from '../../src/simulator/decimal.ts';
+import { type Decimal, decimal, formatDecimal } from '../../src/simulator/decimal.ts';
 import type { Books } from '../../src/simulator/holdings.ts';
 import { createTrader, PATHS, type Trader } from './trader.ts';
 
@@ -62,7 +54,8 @@ const step = fc.record({
 });
 
 const read = (text: string | undefined): Decimal => decimal(text ?? '0');
-const total = (amounts: readonly Decimal[]): string => formatDecimal(amounts.reduce(add, ZERO));
+const total = (amounts: readonly Decimal[]): string =>
+  formatDecimal(amounts.reduce((sum, one) => sum + one, 0n));
 
 /** What each account's balances must be, from the replies alone. */
 function createAccountant(books: Books) {
@@ -74,7 +67,7 @@ function createAccountant(books: Books) {
   }
   const change = (key: 'a' | 'b', currency: string, by: Decimal) => {
     const id = place(key, currency);
-    balances.set(id, add(balances.get(id) ?? ZERO, by));
+    balances.set(id, (balances.get(id) ?? 0n) + by);
   };
   return {
     change,
@@ -119,18 +112,18 @@ test.each(PROFILES)(
             const stock = read(order['deal_stock'] ?? order['dealStock']);
             const money = read(order['deal_money'] ?? order['dealMoney']);
             const isBuy = fields.side === 'buy';
-            accountant.change(key, base, isBuy ? stock : subtract(ZERO, stock));
-            accountant.change(key, quote, isBuy ? subtract(ZERO, money) : money);
-            accountant.change(key, quote, subtract(ZERO, read(order['deal_fee'] ?? order['dealFee'])));
+            accountant.change(key, base, isBuy ? stock : -stock);
+            accountant.change(key, quote, isBuy ? -money : money);
+            accountant.change(key, quote, -read(order['deal_fee'] ?? order['dealFee']));
             if (profile === 'documented' && isBuy && path === PATHS.stockMarket) {
-              expect(formatDecimal(add(money, read(order['left'])))).toBe(formatDecimal(read(fields.amount)));
+              expect(formatDecimal(money + read(order['left']))).toBe(formatDecimal(read(fields.amount)));
             }
           } else {
             const made = trader.exchange
               .withdrawals()
               .find((one) => one.account === ACCOUNTS[key] && one.uniqueId === fields.unique_id);
-            const taken = add(read(made?.amount ?? 'none'), read(made?.fee ?? 'none'));
-            accountant.change(key, fields.ticker, subtract(ZERO, taken));
+            const taken = read(made?.amount ?? 'none') + read(made?.fee ?? 'none');
+            accountant.change(key, fields.ticker, -taken);
             const told = path === PATHS.withdrawPay ? made?.amount : formatDecimal(taken);
             expect(told).toBe(formatDecimal(read(fields.amount)));
           }
@@ -138,7 +131,7 @@ test.each(PROFILES)(
           expect(conserved(books)).toEqual([]);
           expect(accountant.agrees(trader)).toEqual([]);
           const all = Object.values(books.accounts).flatMap((own) => Object.values(own));
-          expect(all.filter((text) => compare(read(text), ZERO) < 0)).toEqual([]);
+          expect(all.filter((text) => read(text) < 0n)).toEqual([]);
         }
       }),
       { numRuns: 150 },

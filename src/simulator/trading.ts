@@ -6,25 +6,17 @@ import {
   fieldOf,
   flaw,
   flawsAmong,
-  integerFlaw,
   optionalTextFlaw,
+  pageFlaws,
   refuseFields,
   refuseOrder,
 } from './answer.ts';
-import {
-  compare,
-  type Decimal,
-  decimal,
-  fitsScale,
-  formatDecimal,
-  multiply,
-  stepOf,
-  ZERO,
-} from './decimal.ts';
+import { type Decimal, decimal, divideDown, fitsDigits, formatDecimal, multiply, stepOf } from './decimal.ts';
 import { addRecord, balanceOf, type MarketOrder } from './holdings.ts';
 import type { Terms } from './markets.ts';
 import {
-  notNumeric,
+  filledOf,
+  numberFlaw,
   type OrderFields,
   orderReply,
   readAmount,
@@ -33,7 +25,6 @@ import {
   repeatFlaw,
   requiredFlaw,
   settle,
-  useClientOrderId,
   viewOf,
 } from './orders.ts';
 import {
@@ -46,7 +37,46 @@ import {
   restingOrders,
   takeResting,
 } from './state.ts';
-import { notAvailable, notEnough, sizeFlaw } from './stock-market.ts';
+
+/**
+ * `POST /api/v4/order/stock_market`: fills at once, at the market's price, or refuses. The document counts a buy in the
+ * quote currency; what is less than a step of the base currency is left. The live exchange counts both sides in the
+ * base currency.
+ */
+export function createStockMarketOrder(call: Call): Answer {
+  return fillAtOnce(call, 'stock market', call.state.profile === 'documented');
+}
+
+/** `POST /api/v4/order/market` of the live exchange: the same, and a buy is counted in the quote currency. */
+export function createMarketOrder(call: Call): Answer {
+  return fillAtOnce(call, 'market', true);
+}
+
+function fillAtOnce(call: Call, type: 'market' | 'stock market', countsMoney: boolean): Answer {
+  const { nowMs, state } = call;
+  const { profile } = state;
+  const fields = readOrderFields(call.body, profile);
+  if ('flaws' in fields) return refuseOrder('form', fields.flaws, profile);
+  const { market, side, amount } = fields;
+  const terms = state.termsOf(market);
+  if (terms === null) return refuseOrder('inner', [notAvailable()], profile);
+  const inMoney = countsMoney && side === 'buy';
+  const stock = inMoney ? divideDown(amount, terms.price, terms.stockPrecision) : amount;
+  const order = orderOf(call, fields, 'spot', stock, terms.price);
+  const flaws = flawsAmong([
+    sizeFlaw(amount, terms, inMoney) ?? balanceFlaw(order, state),
+    repeatFlaw(fields, call),
+  ]);
+  if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
+  const deal = filledOf(state, order, nowMs);
+  const left = formatDecimal(inMoney ? amount - decimal(deal.dealMoney) : 0n);
+  const filled = { ...deal, type, amount: formatDecimal(amount), left, postOnly: false };
+  if (call.apply) {
+    takeId(order, state);
+    settle(filled, state);
+  }
+  return done(orderReply(filled, profile));
+}
 
 /**
  * `POST /api/v4/order/new` of the live exchange: an order that is filled at once where its price meets that of the
@@ -66,28 +96,21 @@ function placeLimitOrder(call: Call, type: RestingOrder['type']): Answer {
   const { account, body, nowMs, state } = call;
   const { profile, data } = state;
   const price = readAmount(body['price']);
-  const fields = readOrderFields(body, profile, [
-    requiredFlaw('price', body['price'], profile) ?? (price === null ? notNumeric('price', profile) : null),
-  ]);
+  const fields = readOrderFields(body, profile, [numberFlaw('price', body['price'], profile)]);
   if ('flaws' in fields || price === null) {
     return refuseOrder('form', 'flaws' in fields ? fields.flaws : [], profile);
   }
-  const { market, side, amount, clientOrderId, stp } = fields;
-  const [postOnly, ioc] = [body['postOnly'] === true, body['ioc'] === true];
-  const placed = { clientOrderId, atMs: nowMs, stp, postOnly };
-  const amounts = { amount: formatDecimal(amount), price: formatDecimal(price) };
-  const order: RestingOrder = { id: data.lastOrderId + 1, account, market, type, side, ...amounts, placed };
-  const terms = state.termsOf(market);
-  const meets = type === 'spot' && terms !== null && isMet(side, price, terms.price);
-  const flaws = innerFlaws(fields, order, postOnly && meets, call);
+  const order = orderOf(call, fields, type, fields.amount, price);
+  const terms = state.termsOf(order.market);
+  const meets = type === 'spot' && terms !== null && isMet(fields.side, price, terms.price);
+  const flaws = innerFlaws(fields, order, meets, call);
   if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
+  const ioc = body['ioc'] === true;
   const view = { ...viewOf(state, order), ioc };
-  if (call.apply) {
-    data.lastOrderId = order.id;
-    useClientOrderId(state, account, clientOrderId, order.id);
-  }
-  if (meets && terms !== null) {
-    const filled = fill(state, { ...order, price: formatDecimal(terms.price) }, terms, nowMs, call.apply);
+  if (call.apply) takeId(order, state);
+  if (meets) {
+    const filled = filledOf(state, { ...order, price: formatDecimal(terms.price) }, nowMs);
+    if (call.apply) settle(filled, state);
     return done(orderReply({ ...filled, ioc }, profile));
   }
   if (ioc) {
@@ -99,32 +122,27 @@ function placeLimitOrder(call: Call, type: RestingOrder['type']): Answer {
   return done(orderReply(view, profile));
 }
 
-function isMet(side: 'buy' | 'sell', price: Decimal, marketPrice: Decimal): boolean {
-  return side === 'buy' ? compare(price, marketPrice) >= 0 : compare(price, marketPrice) <= 0;
+function orderOf(
+  { account, body, nowMs, state }: Call,
+  { market, side, clientOrderId, stp }: OrderFields,
+  type: RestingOrder['type'],
+  amount: Decimal,
+  price: Decimal,
+): RestingOrder {
+  const placed = { clientOrderId, atMs: nowMs, stp, postOnly: body['postOnly'] === true };
+  const amounts = { amount: formatDecimal(amount), price: formatDecimal(price) };
+  return { id: state.data.lastOrderId + 1, account, market, type, side, ...amounts, placed };
 }
 
-/** Fills a whole order at its price. */
-function fill(
-  state: ExchangeState,
-  order: RestingOrder,
-  terms: Terms,
-  nowMs: number,
-  apply: boolean,
-): MarketOrder {
-  const [stock, price] = [decimal(order.amount), decimal(order.price)];
-  const money = multiply(stock, price);
-  const deal = { stock, money, fee: multiply(money, terms.feeRate) };
-  const filled: MarketOrder = {
-    ...viewOf(state, order),
-    status: 'FILLED',
-    endedAtMs: nowMs,
-    left: '0',
-    dealStock: order.amount,
-    dealMoney: formatDecimal(money),
-    dealFee: formatDecimal(deal.fee),
-  };
-  if (apply) settle(filled, deal, terms, state);
-  return filled;
+/** Remembers that the id of an order, and its `client_order_id`, are used. */
+function takeId({ id, account, placed }: RestingOrder, { data }: ExchangeState): void {
+  data.lastOrderId = id;
+  const name = placed?.clientOrderId ?? '';
+  if (name !== '') addRecord(data.clientOrderIds, account, name, id);
+}
+
+function isMet(side: 'buy' | 'sell', price: Decimal, marketPrice: Decimal): boolean {
+  return side === 'buy' ? price >= marketPrice : price <= marketPrice;
 }
 
 /** Fills the orders that a bot placed and that the market's price meets now, unless the money has gone meanwhile. */
@@ -136,42 +154,63 @@ export function fillMetOrders(state: ExchangeState, market: string, nowMs: numbe
     const isHit = order.market === market && placed !== null && type === 'spot';
     if (!isHit || !isMet(side, decimal(price), terms.price)) continue;
     const { currency, cost } = costOf(state, order);
-    if (compare(balanceOf(state.data.purses, account, currency), cost) < 0) continue;
+    if (balanceOf(state.data.purses, account, currency) < cost) continue;
     takeResting(state, account, market, (one) => one.id === id);
-    fill(state, order, terms, nowMs, true);
+    settle(filledOf(state, order, nowMs), state);
   }
 }
 
-function innerFlaws(
-  fields: OrderFields,
-  order: RestingOrder,
-  isRefusedAsMet: boolean,
-  call: Call,
-): readonly Flaw[] {
-  const { state, account } = call;
+function innerFlaws(fields: OrderFields, order: RestingOrder, meets: boolean, call: Call): readonly Flaw[] {
+  const { state } = call;
   const terms = state.termsOf(order.market);
   if (terms === null) {
     return order.type === 'futures' && state.hasMarket(order.market)
       ? flawsAmong([repeatFlaw(fields, call)])
       : [notAvailable()];
   }
-  const { currency, cost } = costOf(state, order);
-  const isDear = order.type === 'spot' && compare(availableOf(state, account, currency), cost) < 0;
+  const isRefusedAsMet = meets && order.placed?.postOnly === true;
   return flawsAmong([
-    sizeFlaw(fields, terms, false) ?? totalFlaw(order, terms) ?? (isDear ? notEnough() : null),
+    sizeFlaw(fields.amount, terms, false) ??
+      totalFlaw(order, terms) ??
+      (order.type === 'spot' ? balanceFlaw(order, state) : null),
     isRefusedAsMet ? flaw('postOnly', 'A post-only order may not be filled at once.') : null,
     repeatFlaw(fields, call),
   ]);
 }
 
+/** A buy in money must also be enough for one step of the base currency: an order that fills nothing is none. */
+function sizeFlaw(amount: Decimal, terms: Terms, inMoney: boolean): Flaw | null {
+  const precision = inMoney ? terms.moneyPrecision : terms.stockPrecision;
+  const oneStep = multiply(terms.price, stepOf(terms.stockPrecision));
+  const smallestTotal = terms.minTotal < oneStep ? oneStep : terms.minTotal;
+  const smallest = inMoney ? smallestTotal : terms.minAmount;
+  const step = `Min amount step = ${formatDecimal(stepOf(precision))}`;
+  if (amount < smallest || amount <= 0n) {
+    const least = `Given amount is less than min amount ${formatDecimal(smallest)}`;
+    return { ...flaw('amount', least, CODES.amount), messages: [least, step] };
+  }
+  return fitsDigits(amount, precision) ? null : flaw('amount', step, CODES.amount);
+}
+
 function totalFlaw({ amount, price }: RestingOrder, { moneyPrecision, minTotal }: Terms): Flaw | null {
   const value = decimal(price);
-  if (compare(value, ZERO) <= 0) return flaw('price', 'Price must be greater than 0.', CODES.amount);
-  if (!fitsScale(value, moneyPrecision)) {
+  if (value <= 0n) return flaw('price', 'Price must be greater than 0.', CODES.amount);
+  if (!fitsDigits(value, moneyPrecision)) {
     return flaw('price', `Min price step = ${formatDecimal(stepOf(moneyPrecision))}`, CODES.amount);
   }
-  if (compare(multiply(decimal(amount), value), minTotal) >= 0) return null;
+  if (multiply(decimal(amount), value) >= minTotal) return null;
   return flaw('total', `Total is less than ${formatDecimal(minTotal)}`, CODES.amount);
+}
+
+/** The fee comes on top of a buy, in the quote currency. */
+function balanceFlaw(order: RestingOrder, state: ExchangeState): Flaw | null {
+  const { currency, cost } = costOf(state, order);
+  if (availableOf(state, order.account, currency) >= cost) return null;
+  return flaw('amount', 'Not enough balance.', CODES.amount);
+}
+
+function notAvailable(): Flaw {
+  return flaw('market', 'Market is not available.', CODES.market);
 }
 
 /** `POST /api/v4/orders`: the account's orders in the book, newest first. */
@@ -180,11 +219,7 @@ export function listOpenOrders({ account, body, state }: Call): Answer {
   const { market, limit = 50, offset = 0 } = body;
   const orderId = fieldOf(body, 'order_id', profile);
   const clientOrderId = fieldOf(body, 'client_order_id', profile);
-  const flaws = flawsAmong([
-    optionalTextFlaw('market', market),
-    integerFlaw('limit', limit, 1, 100),
-    integerFlaw('offset', offset, 0, 10_000),
-  ]);
+  const flaws = flawsAmong([optionalTextFlaw('market', market), ...pageFlaws(limit, offset)]);
   if (flaws.length > 0) return refuseFields('form', flaws, profile);
   const found = restingOrders(state)
     .filter(
