@@ -44,10 +44,8 @@ const CERTAIN_REFUSALS = 6;
 const FURTHEST_MS = 64 * DAY_MS;
 const TOO_FAR =
   'a clock was more than 64 days ahead when this API key was used last, and its nonces count until then; make a new API key';
-/** The exchange takes nonces up to 5 s ahead of its clock; a second is left for the error of the estimate. */
-const WINDOW_AHEAD_MS = 4_000;
-/** The same behind it: a second for the error and the way there. */
-const WINDOW_BEHIND_MS = 4_000;
+/** The exchange takes nonces up to 5 s beside its clock; a second is left for the error of the estimate and the way. */
+const WINDOW_MS = 4_000;
 /** Window nonces of more milliseconds than lie between the two, so that none of them shares its place with another. */
 const REMEMBERED = 16_384;
 
@@ -95,36 +93,19 @@ function increasingNonces(): NonceSource {
 }
 
 /**
- * Nonces by the estimate of the exchange's clock, no one twice. They increase while there are milliseconds ahead; a
- * burst of more requests than that goes on with those behind that were never given out, and after 8,000 at one moment
- * there are none: the exchange will then call one stale.
+ * Nonces by the estimate of the exchange's clock, no one twice: the first millisecond from there on that was not given
+ * out, else the last one before. After 8,000 requests at one moment there is none: the exchange will then call one stale.
  */
 function windowNonces(serverClock: ServerClock): NonceSource {
   const given = new Float64Array(REMEMBERED);
   const isFree = (nonce: number) => given[nonce % REMEMBERED] !== nonce;
-  let ahead = 0;
-  let behind = 0;
-  /** The last moment at which there was none left. */
+  /** The last moment at which there was none left: a burst does not look for one again and again. */
   let emptyMs = Number.NaN;
 
   function find(serverMs: number): number {
     if (serverMs === emptyMs) return serverMs;
-    const lastMs = serverMs + WINDOW_AHEAD_MS;
-    // Further off, the estimate itself has moved: what lies near the new one may be free.
-    const goesOn = ahead >= serverMs && ahead <= lastMs + WINDOW_AHEAD_MS;
-    for (let nonce = goesOn ? ahead + 1 : serverMs; nonce <= lastMs; nonce += 1) {
-      if (!isFree(nonce)) continue;
-      ahead = nonce;
-      return nonce;
-    }
-    if (!goesOn || ahead < lastMs) ahead = lastMs;
-    const firstMs = serverMs - WINDOW_BEHIND_MS;
-    const from = (behind > firstMs && behind < serverMs ? behind : serverMs) - 1;
-    for (let nonce = from; nonce >= firstMs; nonce -= 1) {
-      if (!isFree(nonce)) continue;
-      behind = nonce;
-      return nonce;
-    }
+    for (let step = 0; step <= WINDOW_MS; step += 1) if (isFree(serverMs + step)) return serverMs + step;
+    for (let step = 1; step <= WINDOW_MS; step += 1) if (isFree(serverMs - step)) return serverMs - step;
     emptyMs = serverMs;
     return serverMs;
   }

@@ -48,6 +48,7 @@ interface Attempt {
   readonly pool: Pool;
   readonly request: WireRequest;
   readonly onWrite: () => void;
+  /** Called exactly once, never synchronously, after the connection was given back. */
   readonly done: (result: WireResult) => void;
   connection: Connection | null;
   settled: boolean;
@@ -96,14 +97,26 @@ export function createTransport(options: TransportOptions): Transport {
         queueMicrotask(() => done({ kind: 'failed', reason: 'aborted', detail, maybeApplied: false }));
         return () => undefined;
       }
-      const onWrite = () => {
-        if (lifetimeMs === undefined) return;
-        attempt.cancelLifetime = clock.after(lifetimeMs, () => giveUp(attempt, 'timeout'));
+      const attempt: Attempt = {
+        pool,
+        request,
+        connection: null,
+        settled: false,
+        writtenAs: null,
+        status: null,
+        headers: {},
+        size: 0,
+        chunks: [],
+        cancelLifetime: () => undefined,
+        onWrite() {
+          if (lifetimeMs !== undefined)
+            attempt.cancelLifetime = clock.after(lifetimeMs, () => giveUp(attempt, 'timeout'));
+        },
+        done(result) {
+          inFlight.splice(inFlight.indexOf(attempt), 1);
+          done(result);
+        },
       };
-      const attempt = createAttempt(pool, request, onWrite, (result) => {
-        inFlight.splice(inFlight.indexOf(attempt), 1);
-        done(result);
-      });
       inFlight.push(attempt);
       const leaveQueue = take(pool, request.fresh, (connection) => begin(attempt, connection));
       return () => {
@@ -226,29 +239,6 @@ function beginAnew(attempt: Attempt, old: Connection): void {
     void end(pool, old);
     begin(attempt, open(pool));
   });
-}
-
-/** `done` is called exactly once, never synchronously, after the connection was given back. */
-function createAttempt(
-  pool: Pool,
-  request: WireRequest,
-  onWrite: () => void,
-  done: Attempt['done'],
-): Attempt {
-  return {
-    pool,
-    request,
-    onWrite,
-    done,
-    connection: null,
-    settled: false,
-    writtenAs: null,
-    status: null,
-    headers: {},
-    size: 0,
-    chunks: [],
-    cancelLifetime: () => undefined,
-  };
 }
 
 function settle(attempt: Attempt, result: WireResult, isReusable = false): void {

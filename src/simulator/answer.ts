@@ -86,14 +86,14 @@ export interface Flaw {
 }
 
 /** `form`: a field is missing or not of its form. `inner`: well-formed, and not possible as things stand. */
-export type Stage = 'form' | 'inner';
+type Stage = 'form' | 'inner';
 
 export function flaw(field: string, message: string, code: number = CODES.field): Flaw {
   return { field, code, messages: [message] };
 }
 
 /** The live exchange spells `client_order_id` as `clientOrderId`. */
-export function spell(field: string, profile: Profile): string {
+function spell(field: string, profile: Profile): string {
   return profile === 'live' ? field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : field;
 }
 
@@ -103,7 +103,7 @@ export function fieldOf(body: Readonly<Record<string, unknown>>, field: string, 
 }
 
 /** The messages begin with `The market` in the document and with `Market` at the live exchange. */
-export function inFull(field: string, problem: string, profile: Profile): string {
+function inFull(field: string, problem: string, profile: Profile): string {
   if (profile === 'documented') return `The ${field} ${problem}`;
   const name = spell(field, profile);
   return `${name.charAt(0).toUpperCase()}${name.slice(1)} ${problem}`;

@@ -83,7 +83,7 @@ function mayControl({ raw, headers }: FastifyRequest, token: string | null): boo
 }
 
 function registerReading(app: FastifyInstance, parts: ControlParts): void {
-  const { clock, nowMs, exchange, requests } = parts;
+  const { clock, nowMs, exchange } = parts;
   type Query = { Querystring: { since?: string; wait?: string } };
   const numberOf = (text = '0') => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN);
   app.get<Query>('/simulator/events', async ({ query }, reply) => {
@@ -97,7 +97,7 @@ function registerReading(app: FastifyInstance, parts: ControlParts): void {
   app.get<Query>('/simulator/requests', ({ query }, reply) => {
     const since = numberOf(query.since);
     if (Number.isNaN(since)) return fail(reply, 400, 'since: expected the seq of a request, a whole number');
-    return reply.send(requests(since));
+    return reply.send(parts.requests(since));
   });
   app.get('/simulator/state', (_request, reply) => {
     const now = nowMs();

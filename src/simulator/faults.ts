@@ -1,9 +1,10 @@
 import { STATUS_CODES } from 'node:http';
 import Type, { type Static, type TProperties } from 'typebox';
 import { hashText } from '../util/text.ts';
-import { gatewayPage, jsonReply } from './answer.ts';
+import { gatewayPage, jsonReply, renderAnswer } from './answer.ts';
 import { EXTRAS, MAX_BODY_BYTES, OPERATIONS, type RequestTarget } from './operations.ts';
 import { createRandom } from './random.ts';
+import { FORBIDDEN, STALE, UNAUTHORISED } from './signed-request.ts';
 
 const MAX_MS = 86_400_000;
 const DURATION = Type.Number({
@@ -291,10 +292,6 @@ function isMatch(fault: Fault, target: RequestTarget): boolean {
   );
 }
 
-type Verdict = Pick<Treatment, 'apply' | 'fate'>;
-
-const OWN: ReplyFate = { kind: 'own' };
-
 /**
  * Adds what one fault does to what the faults before it did: delays add up; of two that decide what the client is
  * told, the earlier one wins (null: this fault changes nothing). `random` is a number in [0, 1) for its jitter.
@@ -328,64 +325,59 @@ function applyFault(
   return decided ? null : { ...treatment, hits, ...verdictOf(fault, id) };
 }
 
-function verdictOf(
-  fault: Exclude<Fault, { kind: 'latency' | 'slow-body' | 'hang' | 'grant' }>,
-  id: number,
-): Verdict {
+type Deciding = Exclude<Fault, { kind: 'latency' | 'slow-body' | 'hang' | 'grant' }>;
+type Verdict = Pick<Treatment, 'apply' | 'fate'>;
+
+/** What faults without fields of their own do. */
+const VERDICTS: Record<
+  Exclude<Deciding['kind'], 'reset' | 'status' | 'refusal' | 'cache' | 'redirect'>,
+  Verdict
+> = {
+  throttle: instead(gatewayPage(429, 'Too Many Requests')),
+  'stale-nonce': instead(renderAnswer(STALE, 'private')),
+  maintenance: instead(gatewayPage(503, 'Service Temporarily Unavailable')),
+  unauthorised: instead(renderAnswer(UNAUTHORISED, 'private')),
+  forbidden: instead(renderAnswer(FORBIDDEN, 'private')),
+  garbage: afterwards({
+    status: 200,
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x22, 0x9f, 0x3c, 0x0a]),
+  }),
+  'wrong-shape': afterwards(jsonReply(200, { code: 0 })),
+  unacknowledged: afterwards(statusReply(500, 'json')),
+  'cut-off': { apply: 'yes', fate: { kind: 'cut-off' } },
+  oversize: { apply: 'yes', fate: { kind: 'padded', bytes: MAX_BODY_BYTES + 1 } },
+  lie: { apply: 'pretend', fate: { kind: 'own' } },
+};
+
+function verdictOf(fault: Deciding, id: number): Verdict {
   switch (fault.kind) {
     case 'reset':
       return { apply: fault.when === 'after' ? 'yes' : 'no', fate: { kind: 'reset' } };
     case 'status':
       return instead(statusReply(fault.status, fault.body ?? 'json'));
-    case 'refusal':
-      return instead(refusalReply(fault));
+    case 'refusal': {
+      const { status = 422, code = 30, message = 'Validation failed', errors = {} } = fault;
+      return instead(jsonReply(status, { code, message, errors }));
+    }
     case 'cache':
       return { apply: 'yes', fate: { kind: 'cached', faultId: id } };
-    case 'throttle':
-      return instead(gatewayPage(429, 'Too Many Requests'));
-    case 'stale-nonce':
-      return instead(jsonReply(429, { code: 0, message: 'Too many requests.', errors: {} }));
-    case 'maintenance':
-      return instead(gatewayPage(503, 'Service Temporarily Unavailable'));
-    case 'garbage':
-      return { apply: 'yes', fate: { kind: 'canned', reply: GARBAGE } };
-    case 'cut-off':
-      return { apply: 'yes', fate: { kind: 'cut-off' } };
-    case 'oversize':
-      return { apply: 'yes', fate: { kind: 'padded', bytes: MAX_BODY_BYTES + 1 } };
-    case 'wrong-shape':
-      return { apply: 'yes', fate: { kind: 'canned', reply: jsonReply(200, { code: 0 }) } };
-    case 'unacknowledged':
-      return { apply: 'yes', fate: { kind: 'canned', reply: statusReply(500, 'json') } };
-    case 'lie':
-      return { apply: 'pretend', fate: OWN };
-    case 'redirect':
-      return instead({
-        status: 302,
-        headers: { location: fault.location ?? '/api/v4/public/ping' },
-        body: '',
-      });
-    case 'unauthorised':
-      return instead(jsonReply(401, { code: 10, message: 'Unauthorized request.', errors: {} }));
-    case 'forbidden':
-      return instead(
-        jsonReply(403, {
-          code: 4,
-          message: 'This API Key is not authorized to perform this action.',
-          errors: {},
-        }),
-      );
+    case 'redirect': {
+      const { location = '/api/v4/public/ping' } = fault;
+      return instead({ status: 302, headers: { location }, body: '' });
+    }
+    default:
+      return VERDICTS[fault.kind];
   }
 }
 
-const GARBAGE: CannedReply = {
-  status: 200,
-  headers: { 'content-type': 'application/json' },
-  body: Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x22, 0x9f, 0x3c, 0x0a]),
-};
-
+/** Answered in the exchange's place: not carried out. */
 function instead(reply: CannedReply): Verdict {
   return { apply: 'no', fate: { kind: 'canned', reply } };
+}
+
+function afterwards(reply: CannedReply): Verdict {
+  return { apply: 'yes', fate: { kind: 'canned', reply } };
 }
 
 /** The JSON from 500 on is what the live exchange sends with a 500. */
@@ -395,9 +387,4 @@ function statusReply(status: number, body: 'json' | 'html'): CannedReply {
   return status < 500
     ? jsonReply(status, { code: 0, message: `${title}.`, errors: {} })
     : jsonReply(status, { error: ['Internal server error.'] });
-}
-
-function refusalReply(fault: Extract<Fault, { kind: 'refusal' }>): CannedReply {
-  const { status = 422, code = 30, message = 'Validation failed', errors = {} } = fault;
-  return jsonReply(status, { code, message, errors });
 }

@@ -1,6 +1,16 @@
 import { ORDER_TYPES, type OrderType } from '../core/events.ts';
-import { type Answer, CODES, done, inFull, type Profile, type Refusal, refuse } from './answer.ts';
-import { recordCancelled } from './orders.ts';
+import {
+  type Answer,
+  CODES,
+  done,
+  type Flaw,
+  flaw,
+  flawOf,
+  flawsAmong,
+  type Profile,
+  refuseOrder,
+} from './answer.ts';
+import { recordCancelled, requiredFlaw } from './orders.ts';
 import {
   bookOf,
   type Call,
@@ -14,27 +24,29 @@ import {
 const MIN_TIMEOUT_SECONDS = 5;
 const MAX_TIMEOUT_SECONDS = 600;
 
-interface SyncOrder {
-  readonly kind: 'sync';
-  readonly market: string;
-  /** Null deletes the timer. */
-  readonly timeoutSeconds: number | null;
-  /** Null means all order types. */
-  readonly types: readonly OrderType[] | null;
-}
-
 /** `POST /api/v4/order/kill-switch`: creates, updates or deletes the timer of a market. */
 export function syncKillSwitch(call: Call): Answer {
-  const order = readOrder(call.body, call.state);
-  if (order.kind === 'refused') return order;
-  return order.timeoutSeconds === null
-    ? deleteTimer(call, order)
-    : armTimer(call, order, call.grantSeconds ?? order.timeoutSeconds);
+  const { body, grantSeconds, state } = call;
+  const { profile } = state;
+  const { market, timeout, types = null } = profile === 'live' ? asDocumented(body) : body;
+  const flaws = flawsAmong([
+    requiredFlaw('market', market, profile) ?? marketFlaw(market, state),
+    flawIf('timeout', timeoutProblem(timeout), profile),
+    flawIf('types', typesProblem(types), profile),
+  ]);
+  if (flaws.length > 0) return refuseOrder('form', flaws, profile);
+  if (timeout === null) return deleteTimer(call, String(market));
+  const asked = Array.isArray(types) ? types.filter(isOrderType) : null;
+  return armTimer(call, String(market), asked, grantSeconds ?? Number(timeout));
 }
 
-function armTimer(call: Call, order: SyncOrder, timeoutSeconds: number): Answer {
+function armTimer(
+  call: Call,
+  market: string,
+  types: KillSwitchTimer['types'],
+  timeoutSeconds: number,
+): Answer {
   const { account, nowMs, state } = call;
-  const { market, types } = order;
   const startTime = wholeSeconds(nowMs, state.startTimeRounding);
   const cancellationTime = startTime + timeoutSeconds;
   const dueMs = cancellationTime * 1000 + state.cancellationDelayMs;
@@ -49,7 +61,7 @@ function armTimer(call: Call, order: SyncOrder, timeoutSeconds: number): Answer 
   return done(timerReply(timer, state.profile));
 }
 
-function deleteTimer({ account, nowMs, state, apply }: Call, { market }: SyncOrder): Answer {
+function deleteTimer({ account, nowMs, state, apply }: Call, market: string): Answer {
   const { profile, data, log } = state;
   const timer = data.timers.get(bookOf(account, market));
   if (apply) {
@@ -97,40 +109,15 @@ function wholeSeconds(nowMs: number, rounding: Rounding): number {
   return Math[rounding](nowMs / 1000);
 }
 
-/** Every problem is reported at once; code 30 wins over 31 where both apply, because the document lists it first. */
-function readOrder(body: Call['body'], state: ExchangeState): SyncOrder | Refusal {
-  const { profile } = state;
-  const { market, timeout, types = null } = profile === 'live' ? asDocumented(body) : body;
-  const isMarketMissing = market === undefined || market === null;
-  const marketMessage = isMarketMissing
-    ? inFull('market', 'field is required.', profile)
-    : marketProblem(market, state);
-  const timeoutMessage = message('timeout', timeoutProblem(timeout), profile);
-  const typesMessage = message('types', typesProblem(types), profile);
-  if (marketMessage === null && timeoutMessage === null && typesMessage === null) {
-    return {
-      kind: 'sync',
-      market: String(market),
-      timeoutSeconds: timeout === null ? null : Number(timeout),
-      types: Array.isArray(types) ? types.filter(isOrderType) : null,
-    };
-  }
-  const isMarketAlone = !isMarketMissing && timeoutMessage === null && typesMessage === null;
-  return refuse(422, isMarketAlone ? CODES.market : CODES.field, 'Validation failed', {
-    ...(marketMessage !== null && { market: [marketMessage] }),
-    ...(timeoutMessage !== null && { timeout: [timeoutMessage] }),
-    ...(typesMessage !== null && { types: [typesMessage] }),
-  });
+function flawIf(field: string, problem: string | null, profile: Profile): Flaw | null {
+  return problem === null ? null : flawOf(profile, field, problem);
 }
 
-function message(field: string, problem: string | null, profile: Profile): string | null {
-  return problem === null ? null : inFull(field, problem, profile);
-}
-
-function marketProblem(market: unknown, state: ExchangeState): string | null {
-  if (typeof market !== 'string') return 'Market must be a string.';
-  if (market === '') return 'Market must not be an empty string.';
-  return state.hasMarket(market) ? null : 'Market is not available.';
+function marketFlaw(market: unknown, { hasMarket }: ExchangeState): Flaw | null {
+  const say = (message: string) => flaw('market', message, CODES.market);
+  if (typeof market !== 'string') return say('Market must be a string.');
+  if (market === '') return say('Market must not be an empty string.');
+  return hasMarket(market) ? null : say('Market is not available.');
 }
 
 /**

@@ -1,10 +1,8 @@
 import { type Answer, done, refuse } from './answer.ts';
-import { decimal, formatDecimal, multiply, stepOf } from './decimal.ts';
+import { formatDecimal, stepOf } from './decimal.ts';
 import { type Asset, balanceOf } from './holdings.ts';
 import { PLAIN_TERMS } from './markets.ts';
 import { availableOf, type Call, type ExchangeState, frozenOf } from './state.ts';
-
-const PERCENT = decimal('100');
 
 /** `GET /api/v4/public/markets`. This and what follows has the fields of the live exchange. */
 export function listMarkets({ state }: Call): Answer {
@@ -12,8 +10,8 @@ export function listMarkets({ state }: Call): Answer {
     state.listedMarkets.map((name) => {
       const [stock = '', money = ''] = name.split('_');
       const terms = state.termsOf(name);
-      const { stockPrecision, moneyPrecision } = terms ?? PLAIN_TERMS;
-      const fee = formatDecimal(multiply(terms?.feeRate ?? decimal(PLAIN_TERMS.feeRate), PERCENT));
+      const { stockPrecision, moneyPrecision, feeRate, minAmount, minTotal } = terms ?? PLAIN_TERMS;
+      const fee = formatDecimal(feeRate * 100n);
       return {
         name,
         stock,
@@ -23,8 +21,8 @@ export function listMarkets({ state }: Call): Answer {
         feePrec: '4',
         makerFee: fee,
         takerFee: fee,
-        minAmount: terms === null ? PLAIN_TERMS.minAmount : formatDecimal(terms.minAmount),
-        minTotal: terms === null ? PLAIN_TERMS.minTotal : formatDecimal(terms.minTotal),
+        minAmount: formatDecimal(minAmount),
+        minTotal: formatDecimal(minTotal),
         maxTotal: '1000000000',
         tradesEnabled: true,
         isCollateral: true,

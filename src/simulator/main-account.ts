@@ -34,21 +34,16 @@ const MAX_UNIQUE_ID = 255;
 const LIVE = { notWithdrawable: 1, tooSmall: 3, balance: 5, precision: 7 } as const;
 
 /**
- * `POST /api/v4/main-account/withdraw-pay`: the receiver gets the amount, and the fee is taken on top. The reply has no
- * documented field, so it is an empty array, as it is at the live exchange, there with 201. Documented: 422 for the
- * form, 400 for the rest. Every field is required but provider and network; the document says so of provider only.
+ * A withdrawal, whose fee is taken on top of the amount or out of it. The reply has no documented field, so it is an
+ * empty array, as it is at the live exchange, there with 201. Documented: 422 for the form, 400 for the rest. Every field
+ * is required but provider and network; the document says so of provider only.
  */
-export function withdrawPay(call: Call): Answer {
-  return createWithdrawal(call, false);
-}
-
-/** `POST /api/v4/main-account/withdraw`: the same, and the fee is taken out of the amount. */
-export function withdraw(call: Call): Answer {
-  return createWithdrawal(call, true);
-}
-
-function createWithdrawal({ account, body, nowMs, state, apply }: Call, isFeeWithin: boolean): Answer {
+export function createWithdrawal(
+  { account, body, nowMs, state, apply }: Call,
+  fee: 'on top' | 'within',
+): Answer {
   const { profile, data } = state;
+  const isFeeWithin = fee === 'within';
   const { ticker, address, provider, network: givenNetwork } = body;
   const uniqueId = fieldOf(body, 'unique_id', profile);
   const amount = parseDecimal(typeof body['amount'] === 'string' ? body['amount'] : '');
@@ -154,22 +149,14 @@ const PREFIXES: Readonly<Record<string, string>> = {
 };
 
 /**
- * `POST /api/v4/main-account/create-new-address`: a new address every time, for accounts that it is enabled for. The
- * memo is there for currencies that use one.
+ * A deposit address: a new one every time, for accounts that this is enabled for, or the newest, or a first one, for
+ * every account. The memo is there for currencies that use one.
  */
-export function createNewAddress(call: Call): Answer {
-  if (!call.state.mayCreateAddresses(call.account)) return DISABLED;
-  return giveAddress(call, true);
-}
-
-/** `POST /api/v4/main-account/address` of the live exchange: the newest address, or a first one; for every account. */
-export function readAddress(call: Call): Answer {
-  return giveAddress(call, false);
-}
-
-function giveAddress(call: Call, isNew: boolean): Answer {
+export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
   const { account, body, nowMs, state } = call;
   const { profile, data } = state;
+  const isNew = which === 'new';
+  if (isNew && !state.mayCreateAddresses(account)) return DISABLED;
   const { ticker, network, type } = body;
   const form = flawsAmong([
     textFlaw('ticker', ticker),

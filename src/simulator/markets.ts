@@ -36,20 +36,18 @@ export interface MarketTerms {
   readonly feeRate: string;
 }
 
+type Amount = 'price' | 'minAmount' | 'minTotal' | 'feeRate';
+
 /** The same, read. */
-export interface Terms {
-  readonly base: string;
-  readonly quote: string;
-  readonly price: Decimal;
-  readonly minAmount: Decimal;
-  readonly minTotal: Decimal;
-  readonly stockPrecision: number;
-  readonly moneyPrecision: number;
-  readonly feeRate: Decimal;
+export type Terms = Omit<MarketTerms, Amount> & Readonly<Record<Amount, Decimal>>;
+
+function readTerms(terms: MarketTerms): Terms {
+  const { price, minAmount, minTotal, feeRate } = terms;
+  const amounts = { price: decimal(price), minAmount: decimal(minAmount), minTotal: decimal(minTotal) };
+  return { ...terms, ...amounts, feeRate: decimal(feeRate) };
 }
 
-/** The terms of a market that has none of its own. */
-export const PLAIN_TERMS: MarketTerms = {
+const PLAIN: MarketTerms = {
   price: '100',
   minAmount: '0.001',
   minTotal: '5',
@@ -57,6 +55,8 @@ export const PLAIN_TERMS: MarketTerms = {
   moneyPrecision: 2,
   feeRate: '0.001',
 };
+/** The terms of a market that has none of its own. */
+export const PLAIN_TERMS: Terms = readTerms(PLAIN);
 
 const DEMO_PRICES: Readonly<Record<string, Partial<MarketTerms>>> = {
   BTC_USDT: { price: '60000', minAmount: '0.0001' },
@@ -70,48 +70,24 @@ const DEMO_PRICES: Readonly<Record<string, Partial<MarketTerms>>> = {
 
 /** The price around which the orders of the demonstration rest; futures have that of their plain market. */
 export function demoPrice(market: string): Decimal {
-  return decimal(DEMO_PRICES[market.replace('_PERP', '_USDT')]?.price ?? PLAIN_TERMS.price);
+  return decimal(DEMO_PRICES[market.replace('_PERP', '_USDT')]?.price ?? PLAIN.price);
 }
 
-/** Null where the market does not exist, or has no stock side: futures end with `_PERP`. */
-export type TermsOf = (market: string) => Terms | null;
-
 /**
- * The terms by market. `given` adds to those of the demonstration markets, or replaces parts of them; a market without
- * either has `PLAIN_TERMS`. `named` are the markets with terms of their own. Throws a RangeError where `given` has no
- * decimal in it, or a price that is not above zero.
+ * The terms of the markets that have some of their own. `given` adds to those of the demonstration markets, or replaces
+ * parts of them. Throws a RangeError where `given` has no decimal in it, or a price that is not above zero.
  */
 export function createTerms(
   hasMarket: (name: string) => boolean,
   given: Readonly<Record<string, Partial<MarketTerms>>> = {},
-): { readonly termsOf: TermsOf; readonly named: ReadonlyMap<string, Terms> } {
+): ReadonlyMap<string, Terms> {
   const named = new Map<string, Terms>();
-  for (const [market, terms] of Object.entries({ ...DEMO_PRICES, ...given })) {
-    if (hasMarket(market)) named.set(market, readTerms(market, { ...DEMO_PRICES[market], ...terms }));
+  for (const [market, own] of Object.entries({ ...DEMO_PRICES, ...given })) {
+    if (!hasMarket(market)) continue;
+    const terms = { ...PLAIN, ...DEMO_PRICES[market], ...own };
+    if (decimal(terms.price) <= 0n)
+      throw new RangeError(`price of ${market}: found "${terms.price}"; expected more than 0`);
+    named.set(market, readTerms(terms));
   }
-  return {
-    named,
-    termsOf(market) {
-      if (!hasMarket(market) || market.endsWith('_PERP')) return null;
-      return named.get(market) ?? readTerms(market, {});
-    },
-  };
-}
-
-function readTerms(market: string, given: Partial<MarketTerms>): Terms {
-  const terms = { ...PLAIN_TERMS, ...given };
-  const [base = '', quote = ''] = market.split('_');
-  const price = decimal(terms.price);
-  if (price <= 0n) throw new RangeError(`price of ${market}: found "${terms.price}"; expected more than 0`);
-  const { stockPrecision, moneyPrecision } = terms;
-  return {
-    base,
-    quote,
-    price,
-    minAmount: decimal(terms.minAmount),
-    minTotal: decimal(terms.minTotal),
-    stockPrecision,
-    moneyPrecision,
-    feeRate: decimal(terms.feeRate),
-  };
+  return named;
 }

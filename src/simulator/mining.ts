@@ -7,7 +7,6 @@ import {
   flawsAmong,
   integerFlaw,
   optionalTextFlaw,
-  type Refusal,
   refuse,
   refuseFields,
   textFlaw,
@@ -24,12 +23,6 @@ const LIVE_INTERVALS: readonly string[] = ['5m', '1h', '24h'];
 const BLOCK_SECONDS = 7200;
 const BLOCKS = 10;
 
-/** A hashrate point of the API document. */
-interface Point {
-  readonly timestamp: number;
-  readonly hashrate: string;
-}
-
 const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
 
 /**
@@ -38,38 +31,29 @@ const INCORRECT_TIMESTAMP = refuse(422, 422, 'Incorrect timestamp');
  * left out: `to` is now, `from` a day before `to`, `interval` 1h, as at the live exchange. A range is invalid where it
  * ends before it begins, begins before 1970 or after now, or has more than 1000 points.
  */
-export function readHashrate(call: Call): Answer {
-  const { body, nowMs, state } = call;
-  const { account, interval = '1h' } = body;
+export function readHashrate({ body, nowMs, state }: Call): Answer {
+  const { profile, seed } = state;
+  const { account, interval } = body;
   const now = Math.floor(nowMs / 1000);
   const to = body['to'] ?? now;
   const from = body['from'] ?? (typeof to === 'number' ? to - DAY_SECONDS : 0);
-  const step = secondsOf(interval);
-  const refused = refuseFormOf(call, from, to, step);
-  if (refused !== null) return refused;
-  const first = Math.ceil(Number(from) / step) * step;
-  const last = Math.min(Number(to), now);
-  if (Number(from) < 0 || Number(from) > last || (last - first) / step >= MAX_POINTS) {
-    return INCORRECT_TIMESTAMP;
-  }
-  const hashrate: Point[] = [];
-  for (let timestamp = first; timestamp <= last; timestamp += step) {
-    hashrate.push({ timestamp, hashrate: rateAt(`${state.seed} ${String(account)}`, timestamp) });
-  }
-  return done({ data: { account, hashrate } });
-}
-
-function refuseFormOf(call: Call, from: unknown, to: unknown, step: number): Refusal | null {
-  const { body, state } = call;
-  const { profile } = state;
+  const step = secondsOf(interval ?? '1h');
   const flaws = flawsAmong([
-    textFlaw('account', body['account']),
+    textFlaw('account', account),
     integerFlaw('from', from, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
     integerFlaw('to', to, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
-    optionalTextFlaw('interval', body['interval']) ??
-      intervalFlaw(body['interval'], step, profile === 'live'),
+    optionalTextFlaw('interval', interval) ?? intervalFlaw(interval, step, profile === 'live'),
   ]);
-  return flaws.length === 0 ? null : refuseFields('form', flaws, profile);
+  if (flaws.length > 0) return refuseFields('form', flaws, profile);
+  const first = Math.ceil(Number(from) / step) * step;
+  const last = Math.min(Number(to), now);
+  const points = Math.floor((last - first) / step) + 1;
+  if (Number(from) < 0 || Number(from) > last || points > MAX_POINTS) return INCORRECT_TIMESTAMP;
+  const hashrate = Array.from({ length: points }, (_, index) => {
+    const timestamp = first + index * step;
+    return { timestamp, hashrate: rateAt(`${seed} ${String(account)}`, timestamp) };
+  });
+  return done({ data: { account, hashrate } });
 }
 
 /** Whole minutes, hours or days, as `1h` is; NaN for anything else. The live exchange knows three. */

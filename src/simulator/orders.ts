@@ -187,7 +187,7 @@ export function viewOf(state: ExchangeState, order: RestingOrder): MarketOrder {
     dealStock: '0',
     dealFee: '0',
     price,
-    feeRate: formatDecimal(state.termsOf(market)?.feeRate ?? decimal(PLAIN_TERMS.feeRate)),
+    feeRate: formatDecimal((state.termsOf(market) ?? PLAIN_TERMS).feeRate),
     stp,
     postOnly,
     ioc: false,
@@ -248,20 +248,10 @@ function quoteOf(market: string): string {
 const DEFAULT_LIMIT = 50;
 
 /**
- * `POST /api/v4/accounts/orders`: the account's filled and cancelled orders, newest first. The document shows no field
- * of it. Here `limit`, `offset`, `market`, `client_order_id` and `order_id` may be given, and the reply has the form of
- * the list of codes with Orders in it. The live profile groups records by market, as the live exchange's own history.
+ * The account's filled and cancelled orders, newest first: an answer of the form of the list of codes with Orders in it
+ * or, as at the live exchange, records grouped by market.
  */
-export function readOrderHistory(call: Call): Answer {
-  return readHistory(call, call.state.profile === 'live');
-}
-
-/** `POST /api/v4/trade-account/order/history` of the live exchange: the same with a signature, grouped by market. */
-export function readTradeHistory(call: Call): Answer {
-  return readHistory(call, true);
-}
-
-function readHistory({ account, body, state }: Call, isGrouped: boolean): Answer {
+export function readHistory({ account, body, state }: Call, isGrouped: boolean): Answer {
   const { profile, data } = state;
   const { market, limit = DEFAULT_LIMIT, offset = 0 } = body;
   const clientOrderId = fieldOf(body, 'client_order_id', profile);

@@ -26,7 +26,7 @@ export interface AccessRules {
   readonly checkSignatures: boolean;
 }
 
-const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
+export const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
 const INVALID_PAYLOAD = refuse(400, 9, 'Invalid payload.');
 
 /** As the live exchange answers a key that may not do what it asks for. */
@@ -88,21 +88,15 @@ function payloadOf(payload: string, body: Buffer): Accepted['body'] | null {
  */
 function payloadLive(payload: string, body: Buffer): Accepted['body'] | null {
   const bytes = Buffer.from(payload, 'base64');
-  if (bytes.toString('base64') !== payload) return null;
-  const value = parseCompactObject(bytes);
-  if (value === null || bytes.equals(body)) return value;
-  return isDeepStrictEqual(value, objectIn(body)) ? value : null;
+  const value = objectIn(bytes);
+  if (value === null || bytes.toString('base64') !== payload || !isCompact(bytes.toString('utf8')))
+    return null;
+  return bytes.equals(body) || isDeepStrictEqual(value, objectIn(body)) ? value : null;
 }
 
 function checkRequestPath(request: unknown, path: string): Refusal | null {
   if (typeof request !== 'string' || request === '') return refuse(400, 9, 'Request not provided.');
   return request === path ? null : refuse(400, 9, 'Invalid request.');
-}
-
-/** The same, and null where there is white space between its tokens. */
-function parseCompactObject(body: Buffer): Accepted['body'] | null {
-  const value = objectIn(body);
-  return value !== null && isCompact(body.toString('utf8')) ? value : null;
 }
 
 /** The JSON object that a body holds; null where it holds none. */
@@ -116,6 +110,7 @@ export function objectIn(body: Buffer): Accepted['body'] | null {
   }
 }
 
+/** No white space stands between its tokens. */
 function isCompact(json: string): boolean {
   return !/\s/.test(json) || !/\s/.test(json.replace(/"(?:[^"\\]|\\.)*"/g, '""'));
 }
@@ -164,7 +159,7 @@ const MAX_TEXT = 255;
 /** So many texts are remembered per key; the oldest could then be used again. */
 const TEXTS_KEPT = 100_000;
 
-const STALE = refuse(429, 0, 'Too many requests.');
+export const STALE = refuse(429, 0, 'Too many requests.');
 
 const MISSING = refuse(400, 9, 'Nonce not provided.');
 const NOT_TEXT = refuse(400, 9, 'Nonce must be a string.');

@@ -17,7 +17,7 @@ import {
   type Withdrawal,
 } from './holdings.ts';
 import { fireDueTimers } from './kill-switch.ts';
-import { createTerms, DEMO_MARKETS, isMarketName, type MarketTerms } from './markets.ts';
+import { createTerms, DEMO_MARKETS, isMarketName, type MarketTerms, PLAIN_TERMS } from './markets.ts';
 import { createAnswerer, type RequestTarget, targetOf } from './operations.ts';
 import type { AccessToken } from './signed-request.ts';
 import {
@@ -164,7 +164,7 @@ function createState(
   hasMarket: (name: string) => boolean,
 ): ExchangeState {
   const { markets = 'any', newAddresses = false, keys = [DEMO_KEY] } = options;
-  const { named, termsOf } = createTerms(hasMarket, options.terms);
+  const named = createTerms(hasMarket, options.terms);
   const demo = [...keys, ...tokens].map(({ account }) => [account, DEMO_BALANCES] as const);
   const data: Data = {
     keys: new Map(keys.map((key) => [key.key, key])),
@@ -190,9 +190,9 @@ function createState(
     hasMarket,
     listedMarkets: markets === 'any' ? anyMarkets : markets,
     termsOf(market) {
-      const terms = termsOf(market);
-      const price = state.data.prices.get(market);
-      return terms === null || price === undefined ? terms : { ...terms, price };
+      if (!hasMarket(market) || market.endsWith('_PERP')) return null;
+      const terms = named.get(market) ?? PLAIN_TERMS;
+      return { ...terms, price: state.data.prices.get(market) ?? terms.price };
     },
     assets: new Map((options.assets ?? DEMO_ASSETS).map((asset) => [asset.ticker, asset])),
     seed: options.seed ?? 1,

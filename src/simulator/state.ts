@@ -11,7 +11,7 @@ import {
   type Records,
   type Withdrawal,
 } from './holdings.ts';
-import { DEMO_MARKETS, demoPrice, type TermsOf } from './markets.ts';
+import { DEMO_MARKETS, demoPrice, type Terms } from './markets.ts';
 
 /** How the exchange makes whole seconds of its clock for `startTime`. */
 export type Rounding = 'floor' | 'round' | 'ceil';
@@ -120,7 +120,8 @@ export interface ExchangeState {
   readonly hasMarket: (name: string) => boolean;
   /** Those that the listing of markets names; there may be more. */
   readonly listedMarkets: readonly string[];
-  readonly termsOf: TermsOf;
+  /** Null where the market does not exist, or has no stock side: futures end with `_PERP`. */
+  readonly termsOf: (market: string) => Terms | null;
   readonly assets: ReadonlyMap<string, Asset>;
   /** Seed of codes, addresses and hashrates. */
   readonly seed: number;

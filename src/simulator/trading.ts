@@ -39,20 +39,10 @@ import {
 } from './state.ts';
 
 /**
- * `POST /api/v4/order/stock_market`: fills at once, at the market's price, or refuses. The document counts a buy in the
- * quote currency; what is less than a step of the base currency is left. The live exchange counts both sides in the
- * base currency.
+ * A market order: fills at once, at the market's price, or refuses. Buys are counted in the quote currency, and what is
+ * less than a step of the base currency is left; but the live exchange counts `stock market` orders in the base currency.
  */
-export function createStockMarketOrder(call: Call): Answer {
-  return fillAtOnce(call, 'stock market', call.state.profile === 'documented');
-}
-
-/** `POST /api/v4/order/market` of the live exchange: the same, and a buy is counted in the quote currency. */
-export function createMarketOrder(call: Call): Answer {
-  return fillAtOnce(call, 'market', true);
-}
-
-function fillAtOnce(call: Call, type: 'market' | 'stock market', countsMoney: boolean): Answer {
+export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer {
   const { nowMs, state } = call;
   const { profile } = state;
   const fields = readOrderFields(call.body, profile);
@@ -60,7 +50,7 @@ function fillAtOnce(call: Call, type: 'market' | 'stock market', countsMoney: bo
   const { market, side, amount } = fields;
   const terms = state.termsOf(market);
   if (terms === null) return refuseOrder('inner', [notAvailable()], profile);
-  const inMoney = countsMoney && side === 'buy';
+  const inMoney = side === 'buy' && (type === 'market' || profile === 'documented');
   const stock = inMoney ? divideDown(amount, terms.price, terms.stockPrecision) : amount;
   const order = orderOf(call, fields, 'spot', stock, terms.price);
   const flaws = flawsAmong([
@@ -79,20 +69,11 @@ function fillAtOnce(call: Call, type: 'market' | 'stock market', countsMoney: bo
 }
 
 /**
- * `POST /api/v4/order/new` of the live exchange: an order that is filled at once where its price meets that of the
- * market, and rests in the book until then otherwise. It holds back what it will cost. `ioc` and `postOnly` are kept.
+ * A limit order. On the spot market it is filled at once where its price meets that of the market, rests in the book
+ * until then otherwise, and holds back what it will cost. A collateral order, for margin, or for futures at a `_PERP`
+ * market, rests until it is cancelled. `ioc` and `postOnly` are kept.
  */
-export function createLimitOrder(call: Call): Answer {
-  return placeLimitOrder(call, 'spot');
-}
-
-/** `POST /api/v4/order/collateral/limit`: rests until it is cancelled, for margin, or for futures at a `_PERP` market. */
-export function createCollateralOrder(call: Call): Answer {
-  const isFutures = typeof call.body['market'] === 'string' && call.body['market'].endsWith('_PERP');
-  return placeLimitOrder(call, isFutures ? 'futures' : 'margin');
-}
-
-function placeLimitOrder(call: Call, type: RestingOrder['type']): Answer {
+export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer {
   const { account, body, nowMs, state } = call;
   const { profile, data } = state;
   const price = readAmount(body['price']);
@@ -100,6 +81,8 @@ function placeLimitOrder(call: Call, type: RestingOrder['type']): Answer {
   if ('flaws' in fields || price === null) {
     return refuseOrder('form', 'flaws' in fields ? fields.flaws : [], profile);
   }
+  const isFutures = fields.market.endsWith('_PERP');
+  const type = book === 'spot' ? 'spot' : isFutures ? 'futures' : 'margin';
   const order = orderOf(call, fields, type, fields.amount, price);
   const terms = state.termsOf(order.market);
   const meets = type === 'spot' && terms !== null && isMet(fields.side, price, terms.price);
