@@ -233,22 +233,15 @@ export function botsOf(markets: readonly MarketConfig[]): string[] {
 }
 
 /** The keys of the section that change nothing with a mode. */
-export function meaninglessKeys(mode: Config['liveness']['mode']): readonly (keyof Config['liveness'])[] {
-  switch (mode) {
-    case 'beat':
-      return ['file', 'url', 'probeEverySeconds'];
-    case 'file':
-      return ['url'];
-    case 'http':
-      return ['file'];
-    case 'process':
-      return ['file', 'url'];
-    case 'none':
-      return ['file', 'url', 'probeEverySeconds', 'ttlSeconds', 'startupGraceSeconds', 'onStale'];
-    default:
-      return mode satisfies never;
-  }
-}
+export const MEANINGLESS_KEYS: Readonly<
+  Record<Config['liveness']['mode'], readonly (keyof Config['liveness'])[]>
+> = {
+  beat: ['file', 'url', 'probeEverySeconds'],
+  file: ['url'],
+  http: ['file'],
+  process: ['file', 'url'],
+  none: ['file', 'url', 'probeEverySeconds', 'ttlSeconds', 'startupGraceSeconds', 'onStale'],
+};
 
 /** What a reload would do. */
 export interface ConfigDiff {
@@ -362,15 +355,13 @@ function findUnchangeable(running: Config, next: Config): string[] {
 /** The value at a path as a sentence shows it. */
 function valueAt(config: Config, path: string): string {
   const value = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], config);
-  if (typeof value === 'boolean' && path === 'embeddedExchange') return value ? 'on' : 'off';
-  if (Array.isArray(value))
-    return value.map((entry: string | ListenAddress) => textOf(entry)).join(', ') || 'none';
+  if (path === 'embeddedExchange') return value === true ? 'on' : 'off';
   if (value === null) return 'none';
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-function textOf(entry: string | ListenAddress): string {
-  return typeof entry === 'string' ? entry : entry.text;
+  if (!Array.isArray(value)) return typeof value === 'string' ? value : JSON.stringify(value);
+  const texts = value.map((entry: string | ListenAddress) =>
+    typeof entry === 'string' ? entry : entry.text,
+  );
+  return texts.join(', ') || 'none';
 }
 
 /** What each `shutdown.policy` does. */

@@ -1,7 +1,7 @@
 import { describe, formatPath, type Path, type Place, type Problem, RANK, type Tree } from './problem.ts';
 import { FileSchema, MOST_SHARDS, type SchemaNode } from './schema.ts';
 import { type Environment, SECRET_VARIABLES } from './secrets.ts';
-import { checkLayer, type Layer, type Rules, validate } from './validate.ts';
+import { checkLayer, type Layer, validate } from './validate.ts';
 
 /** What the command line may say about the configuration, as it was written. */
 export interface Flags {
@@ -43,9 +43,9 @@ export interface Setting {
 const PREFIX = 'KILLSWITCHD_';
 
 /** A variable for the key `path` of the file: its rule is that of the key, unless another one is given. */
-function setting(variable: string, path: string | null, more: Partial<Setting> = {}): Setting {
-  const steps = path?.split('.') ?? null;
-  const node = (steps ?? []).reduce<SchemaNode | undefined>((at, step) => at?.properties?.[step], FileSchema);
+function setting(variable: string, path: string, more: Partial<Setting> = {}): Setting {
+  const steps = path.split('.');
+  const node = steps.reduce<SchemaNode | undefined>((at, step) => at?.properties?.[step], FileSchema);
   return {
     variable: `${PREFIX}${variable}`,
     node: node ?? {},
@@ -59,9 +59,15 @@ function setting(variable: string, path: string | null, more: Partial<Setting> =
   };
 }
 
+/** The rule of a variable that is not that of a key. */
 function text(description: string, example: string): Pick<Setting, 'node'> {
   const node = { type: 'string', description, minLength: 1, examples: [example] };
   return { node };
+}
+
+/** A variable for which the file has no key. */
+function alone(variable: string, example: string, description: string, more: Partial<Setting> = {}): Setting {
+  return { ...setting(variable, '', more), ...text(description, example), path: null };
 }
 
 function flag(name: string): Pick<Setting, 'flag'> {
@@ -113,31 +119,17 @@ function readMarket(entry: string): unknown {
 
 /** Every variable, in the order of the messages. */
 export const SETTINGS: readonly Setting[] = [
-  setting('CONFIG', null, {
-    ...text('Name of the configuration file.', '/etc/killswitchd/killswitchd.yaml'),
-    ...flag('--config'),
-  }),
-  setting('API_KEY', null, text('API key. Rather use the form with _FILE.', 'an-api-key')),
-  setting('API_KEY_FILE', null, text('Name of a file that holds the API key.', '/run/secrets/api-key')),
-  setting(
+  alone('CONFIG', '/etc/killswitchd/killswitchd.yaml', 'Name of the configuration file.', flag('--config')),
+  alone('API_KEY', 'an-api-key', 'API key. Rather use the form with _FILE.'),
+  alone('API_KEY_FILE', '/run/secrets/api-key', 'Name of a file that holds the API key.'),
+  alone(
     'API_KEY_SOURCE',
-    null,
-    text(
-      'File of which that of KILLSWITCHD_API_KEY_FILE is a copy that the service manager makes at a start. Where it is newer, a reload is refused: restart the service.',
-      '/etc/killswitchd/main.key',
-    ),
+    '/etc/killswitchd/main.key',
+    'File of which that of KILLSWITCHD_API_KEY_FILE is a copy that the service manager makes at a start. Where it is newer, a reload is refused: restart the service.',
   ),
-  setting('API_SECRET', null, text('API secret. Rather use the form with _FILE.', 'an-api-secret')),
-  setting(
-    'API_SECRET_FILE',
-    null,
-    text('Name of a file that holds the API secret.', '/run/secrets/api-secret'),
-  ),
-  setting(
-    'API_SECRET_SOURCE',
-    null,
-    text('The same for KILLSWITCHD_API_SECRET_FILE.', '/etc/killswitchd/main.secret'),
-  ),
+  alone('API_SECRET', 'an-api-secret', 'API secret. Rather use the form with _FILE.'),
+  alone('API_SECRET_FILE', '/run/secrets/api-secret', 'Name of a file that holds the API secret.'),
+  alone('API_SECRET_SOURCE', '/etc/killswitchd/main.secret', 'The same for KILLSWITCHD_API_SECRET_FILE.'),
   setting('BASE_URL', 'exchange.baseUrls', {
     ...text('Base address; instead of exchange.baseUrls.', 'https://exchange.example'),
     read: (value) => [value],
@@ -193,21 +185,15 @@ export const SETTINGS: readonly Setting[] = [
   setting('NOTIFY_PING_URL_FILE', 'notify.pingUrlFile'),
   setting('LOG_LEVEL', 'log.level', flag('--log-level')),
   setting('LOG_FORMAT', 'log.format', flag('--log-format')),
-  setting(
+  alone(
     'CONTROL',
-    null,
-    text(
-      'Where commands such as status, and bots, find the daemon: unix:/PATH or HOST:PORT. The daemon itself does not read it.',
-      'unix:/run/killswitchd/control.sock',
-    ),
+    'unix:/run/killswitchd/control.sock',
+    'Where commands such as status, and bots, find the daemon: unix:/PATH or HOST:PORT. The daemon itself does not read it.',
   ),
-  setting(
+  alone(
     'BOT',
-    null,
-    text(
-      'Name under which a bot beats; for the example clients. The daemon itself does not read it.',
-      'default',
-    ),
+    'default',
+    'Name under which a bot beats; for the example clients. The daemon itself does not read it.',
   ),
 ];
 
@@ -227,14 +213,6 @@ export function publishedEnvironmentSchema(): object {
     ...EnvironmentSchema,
   };
 }
-
-const RULES: Rules = {
-  schema: EnvironmentSchema,
-  coerce: true,
-  noun: 'variable',
-  prefix: PREFIX,
-  elsewhere: () => null,
-};
 
 /** A layer of flags or variables, which may also name the configuration file. */
 export interface OuterLayer extends Layer {
@@ -288,19 +266,17 @@ function readOuter(
       ? { label: formatPath(path), rank: RANK[source], offset: SETTINGS.length }
       : { label: formatPath([nameOf(found), ...inside]), rank: RANK[source], offset: index + entry };
   };
-  const checked = validate(variables, RULES);
-  const problems: Problem[] = checked.mistakes.map(({ path, text: why }) => ({
-    place: placeAt(
-      SETTINGS.findIndex(({ variable }) => variable === path[0]),
-      [],
-      path,
-    ),
-    text: why,
-  }));
-  const mistaken = checked.mistakes.flatMap(({ path }) => {
-    const target = SETTINGS.find(({ variable }) => variable === path[0])?.path;
-    return target == null ? [] : [target];
-  });
+  const checked = validate(variables, { schema: EnvironmentSchema, noun: 'variable', prefix: PREFIX });
+  const problems: Problem[] = [];
+  const mistaken: Path[] = [];
+  const refuse = (index: number, path: Path, why: string) => {
+    problems.push({ place: placeAt(index, [], path), text: why });
+    mistaken.push(SETTINGS[index]?.path ?? path);
+  };
+  for (const { path, text: why } of checked.mistakes) {
+    const index = SETTINGS.findIndex(({ variable }) => variable === path[0]);
+    refuse(index, path, why);
+  }
   const written: Tree = {};
   for (const [index, one] of SETTINGS.entries()) {
     const value = checked.values[one.variable];
@@ -311,10 +287,7 @@ function readOuter(
         ? one.refuse(typeof value === 'string' ? value : '')
         : `found beside ${beside}, which says the same; allowed: one of the two`;
     if (why === null) put(written, one.path, one.read(value));
-    else {
-      problems.push({ place: placeAt(index, [], one.path), text: why });
-      mistaken.push(one.path);
-    }
+    else refuse(index, one.path, why);
   }
   const layer = checkLayer(source, written, (path) => {
     const index = SETTINGS.findIndex((one) => one.path?.every((step, at) => step === path[at]));

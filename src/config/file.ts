@@ -184,36 +184,26 @@ function findAliases(document: Document.Parsed): AliasUse[] {
 }
 
 /** What somebody who does not know the parser's terms can do about a mistake, by a part of the parser's message. */
-const HINTS: readonly (readonly [RegExp, string])[] = [
-  [
-    /Sequence item without - indicator|Unexpected block-seq-ind/,
+const HINTS: Readonly<Record<string, string>> = {
+  'Sequence item without - indicator':
     'write each entry of a list on a line of its own, with a dash and a space in front: "- BTC_USDT"',
-  ],
-  [
-    /All mapping items must start at the same column/,
+  'Unexpected block-seq-ind':
+    'write each entry of a list on a line of its own, with a dash and a space in front: "- BTC_USDT"',
+  'All mapping items must start at the same column':
     'write all keys of a section in the same column, and a dash in front of each entry of a list',
-  ],
-  [
-    /Nested mappings are not allowed in compact/,
+  'Nested mappings are not allowed in compact':
     'put a text with ": " in it into quotes, or write the section on lines of its own',
-  ],
-  [
-    /Block collections are not allowed within flow|must be sufficiently indented and end with/,
-    'close every [ and {, and put a comma between two entries',
-  ],
-  [
-    /Implicit keys need to be on a single line/,
+  'Block collections are not allowed within flow': 'close every [ and {, and put a comma between two entries',
+  'must be sufficiently indented and end with': 'close every [ and {, and put a comma between two entries',
+  'Implicit keys need to be on a single line':
     'write a dash and a space in front of each entry of a list: "- BTC_USDT"',
-  ],
-  [/Unexpected scalar at node end/, 'begin all sections in the first column'],
-  [
-    /Implicit map keys need to be followed/,
+  'Unexpected scalar at node end': 'begin all sections in the first column',
+  'Implicit map keys need to be followed':
     'write a colon and a space behind the key, or a dash and a space in front of an entry of a list',
-  ],
-  [/Tabs are not allowed/, 'use spaces'],
-  [/Missing closing/, 'close the quote'],
-  [/Plain value cannot start with/, 'put the text into quotes'],
-];
+  'Tabs are not allowed': 'use spaces',
+  'Missing closing': 'close the quote',
+  'Plain value cannot start with': 'put the text into quotes',
+};
 
 function explainSyntax(error: YAMLError, text: string): string {
   if (error.message.includes('call stack')) return NESTED;
@@ -222,7 +212,7 @@ function explainSyntax(error: YAMLError, text: string): string {
     return `${keyAt(error, text)}: found the same key a second time; allowed: each key once`;
   }
   const [first = ''] = error.message.split('\n');
-  const hint = HINTS.find(([pattern]) => pattern.test(first))?.[1];
+  const [, hint] = Object.entries(HINTS).find(([part]) => first.includes(part)) ?? [];
   return `not valid YAML: ${first}${hint === undefined ? '' : `; ${hint}`}`;
 }
 

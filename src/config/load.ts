@@ -1,5 +1,6 @@
+import type { ListenAddress } from '../ports.ts';
 import { hideSecrets, isLoopback } from '../util/text.ts';
-import { type Config, marketsOf, meaninglessKeys, type Settled } from './config.ts';
+import { type Config, MEANINGLESS_KEYS, marketsOf, type Settled } from './config.ts';
 import { type Flags, readEnvironment, readFlags } from './environment.ts';
 import { readConfigFile } from './file.ts';
 import {
@@ -10,15 +11,7 @@ import {
   type Meaning,
   warningOfPlainHttp,
 } from './meaning.ts';
-import {
-  formatPath,
-  listProblems,
-  type Path,
-  type Place,
-  type Problem,
-  RANK,
-  showProblems,
-} from './problem.ts';
+import { formatPath, listProblems, type Path, type Place, type Problem, showProblems } from './problem.ts';
 import {
   type Environment,
   findSecrets,
@@ -173,14 +166,14 @@ function placeMeaning(meaning: Meaning, layers: readonly Layer[]): Problem[] {
   return [
     ...meaning.mistakes.map(({ path, text }) => ({ place: placeIn(layers, path), text })),
     ...meaning.missing.map(({ path, text }, offset) => ({
-      place: { label: formatPath(path), rank: RANK.missing, offset },
+      place: { ...DEFAULTS.place(path), offset },
       text,
     })),
   ];
 }
 
 function placeIn(layers: readonly Layer[], path: Path): Place {
-  return layerOf(layers, path)?.place(path) ?? { label: formatPath(path), rank: RANK.missing, offset: 0 };
+  return (layerOf(layers, path) ?? DEFAULTS).place(path);
 }
 
 function isOnSameBranch(one: Path, other: Path): boolean {
@@ -212,52 +205,43 @@ function findWarnings(config: Config, isWritten: (path: Path) => boolean, comman
   return [
     ...warnOfExchange(config, isWritten),
     ...warnOfShard(config),
-    ...warnOfWeb(config),
+    ...remote(config.web.listen).map(
+      (text) =>
+        `web.listen: whoever reaches ${text} can read markets, addresses and states, without password or encryption; keep it to a private network, or listen on 127.0.0.1 behind a proxy with TLS and a password`,
+    ),
     ...warnOfControl(config),
     ...warnOfLiveness(config, isWritten, command),
   ];
 }
 
+/** The addresses that other hosts can reach. */
+function remote(listen: readonly ListenAddress[]): string[] {
+  return listen
+    .filter((address) => address.kind === 'tcp' && !isLoopback(address.host))
+    .map(({ text }) => text);
+}
+
 function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): string[] {
-  const warnings: string[] = [];
   const { baseUrls, sameAccount } = config.exchange;
-  if (config.embeddedExchange && isWritten(['exchange', 'baseUrls'])) {
-    warnings.push(
-      'exchange.baseUrls: not used, since the daemon brings its own exchange (--embedded-exchange)',
-    );
-  }
-  if (baseUrls.length > 1 && !sameAccount) {
-    warnings.push(
-      `exchange.baseUrls: only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`,
-    );
-  }
-  for (const base of baseUrls.filter(isPlainAndRemote)) {
-    warnings.push(warningOfPlainHttp(base));
-  }
-  return warnings;
+  const unused =
+    'exchange.baseUrls: not used, since the daemon brings its own exchange (--embedded-exchange)';
+  const others = `exchange.baseUrls: only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`;
+  return [
+    ...(config.embeddedExchange && isWritten(['exchange', 'baseUrls']) ? [unused] : []),
+    ...(baseUrls.length > 1 && !sameAccount ? [others] : []),
+    ...baseUrls.filter(isPlainAndRemote).map(warningOfPlainHttp),
+  ];
 }
 
-function warnOfShard({ shard, fleet, markets }: Config): string[] {
-  const { index, count } = shard;
-  const warnings: string[] = [];
-  if (index >= count) {
-    warnings.push(
+function warnOfShard({ shard: { index, count }, fleet, markets }: Config): string[] {
+  if (index >= count)
+    return [
       `shard.index: shard ${index} of ${count} guards no market; it waits for a shard.count above ${index}`,
-    );
-  } else if (markets.length === 0) {
-    warnings.push(
-      `shard.index: none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`,
-    );
-  }
-  return warnings;
-}
-
-function warnOfWeb({ web }: Config): string[] {
-  const remote = web.listen.filter((address) => address.kind === 'tcp' && !isLoopback(address.host));
-  return remote.map(
-    ({ text }) =>
-      `web.listen: whoever reaches ${text} can read markets, addresses and states, without password or encryption; keep it to a private network, or listen on 127.0.0.1 behind a proxy with TLS and a password`,
-  );
+    ];
+  if (markets.length > 0) return [];
+  return [
+    `shard.index: none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`,
+  ];
 }
 
 function warnOfControl({ control, embeddedExchange }: Config): string[] {
@@ -273,9 +257,8 @@ function warnOfControl({ control, embeddedExchange }: Config): string[] {
       'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode',
     ];
   }
-  const remote = control.listen.filter((address) => address.kind === 'tcp' && !isLoopback(address.host));
-  return remote.map(
-    ({ text }) =>
+  return remote(control.listen).map(
+    (text) =>
       `control.listen: other hosts can reach ${text}, and the token crosses the network unencrypted; keep it to a private network`,
   );
 }
@@ -285,21 +268,15 @@ function warnOfLiveness(
   isWritten: (path: Path) => boolean,
   command: Command | null,
 ): string[] {
-  const warnings: string[] = [];
-  const idle = meaninglessKeys(mode)
-    .map((key): Path => ['liveness', key])
-    .filter(isWritten)
-    .map(formatPath);
-  if (idle.length > 0) warnings.push(`${idle.join(', ')}: of no meaning with liveness.mode: ${mode}`);
-  if (mode === 'process' && command === null) {
-    warnings.push(
-      'liveness.mode: process: only for killswitchd exec -- BOT, which starts the bot; run refuses it',
-    );
-  }
-  if (mode === 'none') {
-    warnings.push(
-      'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead',
-    );
-  }
-  return warnings;
+  const paths = MEANINGLESS_KEYS[mode].map((key): Path => ['liveness', key]);
+  const idle = paths.filter(isWritten).map(formatPath).join(', ');
+  const child =
+    'liveness.mode: process: only for killswitchd exec -- BOT, which starts the bot; run refuses it';
+  const nobody =
+    'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
+  return [
+    ...(idle === '' ? [] : [`${idle}: of no meaning with liveness.mode: ${mode}`]),
+    ...(mode === 'process' && command === null ? [child] : []),
+    ...(mode === 'none' ? [nobody] : []),
+  ];
 }

@@ -11,8 +11,8 @@ import {
   fillInBot,
   type MarketConfig,
   type MarketEntry,
+  MEANINGLESS_KEYS,
   marketsOf,
-  meaninglessKeys,
   type Settled,
   settleMarkets,
   toMarketSettings,
@@ -60,7 +60,8 @@ export function checkMeaning(values: Settled, before: Before): Meaning {
   );
   const markets = settleMarkets(values.markets ?? [], values.defaults);
   const marketMistakes = checkMarkets(values.markets ?? [], before.labelOf);
-  const liveness = checkLiveness(values, { ...before, markets });
+  const bots = botsOf(markets).filter((bot) => new RegExp(BOT_PATTERN).test(bot));
+  const liveness = checkLiveness(values, before, bots);
   const cadenceIsSettled =
     marketMistakes.length === 0 &&
     ![['markets'], ['defaults'], ['shard'], ['exchange', 'budgetShare']].some(before.isMistaken);
@@ -83,18 +84,18 @@ export function checkMeaning(values: Settled, before: Before): Meaning {
 }
 
 function findMissing(values: Settled, { embeddedExchange, isMistaken }: Before): Mistake[] {
-  const wanted: Mistake[] = [];
-  if (!embeddedExchange && values.exchange.baseUrls === undefined) {
-    const text =
-      'missing; write the address of the exchange, such as exchange: { baseUrls: [https://exchange.example] }, or set KILLSWITCHD_BASE_URL';
-    wanted.push({ path: ['exchange', 'baseUrls'], text });
-  }
-  if (values.markets === undefined) {
-    const text =
-      'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS';
-    wanted.push({ path: ['markets'], text });
-  }
-  return wanted.filter(({ path }) => !isMistaken(path));
+  const baseUrls = {
+    path: ['exchange', 'baseUrls'],
+    text: 'missing; write the address of the exchange, such as exchange: { baseUrls: [https://exchange.example] }, or set KILLSWITCHD_BASE_URL',
+  };
+  const markets = {
+    path: ['markets'],
+    text: 'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS',
+  };
+  return [
+    ...(embeddedExchange || values.exchange.baseUrls !== undefined ? [] : [baseUrls]),
+    ...(values.markets === undefined ? [markets] : []),
+  ].filter(({ path }) => !isMistaken(path));
 }
 
 function checkMarkets(entries: readonly MarketEntry[], labelOf: Before['labelOf']): Mistake[] {
@@ -106,11 +107,8 @@ function checkMarkets(entries: readonly MarketEntry[], labelOf: Before['labelOf'
     const at: Path = ['markets', index];
     const path = typeof entry === 'string' ? at : [...at, 'market'];
     if (own.bot !== undefined && !new RegExp(BOT_PATTERN).test(own.bot)) {
-      const found = describe(own.bot);
-      mistakes.push({
-        path: [...at, 'bot'],
-        text: `found ${found}; allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone`,
-      });
+      const text = `found ${describe(own.bot)}; allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone`;
+      mistakes.push({ path: [...at, 'bot'], text });
     }
     // A wrong name was reported already.
     if (typeof own.market !== 'string') return;
@@ -126,10 +124,8 @@ function checkMarkets(entries: readonly MarketEntry[], labelOf: Before['labelOf'
     const first = firstAt.get(own.market);
     if (first === undefined) firstAt.set(own.market, at);
     else {
-      mistakes.push({
-        path,
-        text: `found ${describe(own.market)} a second time after ${labelOf(first)}; allowed: each market once`,
-      });
+      const text = `found ${describe(own.market)} a second time after ${labelOf(first)}; allowed: each market once`;
+      mistakes.push({ path, text });
     }
   });
   return mistakes;
@@ -166,32 +162,27 @@ function checkList<T>(
   const values: T[] = [];
   const mistakes: Mistake[] = [];
   const names = new Set(taken);
-  entries.forEach((entry, index) => {
-    if (entry === undefined) return;
+  for (const [index, entry] of entries.entries()) {
+    if (entry === undefined) continue;
+    const wrong = (text: string) => mistakes.push({ path: [...path, index], text });
     const checked = check(entry);
     if (checked.kind === 'wrong') {
-      mistakes.push({ path: [...path, index], text: checked.text });
-      return;
+      wrong(checked.text);
+      continue;
     }
     const name = nameOf(checked.value);
     // Port 0 is another port each time.
-    if (names.has(name) && !name.endsWith(':0')) {
-      mistakes.push({
-        path: [...path, index],
-        text: `found ${describe(name)} a second time; allowed: each address once`,
-      });
-    }
+    if (names.has(name) && !name.endsWith(':0'))
+      wrong(`found ${describe(name)} a second time; allowed: each address once`);
     names.add(name);
     values.push(checked.value);
-  });
+  }
   return { values, mistakes };
 }
 
 export type LivenessMode = Config['liveness']['mode'];
 /** The commands that keep timers armed. `exec` starts the bot itself. */
 export type Command = 'run' | 'exec';
-
-type Surroundings = Pick<Before, 'command' | 'isMistaken'> & { readonly markets: readonly MarketConfig[] };
 
 /** Modes that `killswitchd exec` can do: it watches the bot itself, or leaves that to the bot's beats. */
 const MODES_OF_EXEC: readonly LivenessMode[] = ['process', 'beat'];
@@ -206,33 +197,39 @@ const CONTROL: Path = ['control', 'listen'];
 /** Checks mode, file, address and pace of the evidence against each other, the bots and the command. */
 function checkLiveness(
   { liveness: given, control }: Settled,
-  around: Surroundings,
+  { command, isMistaken }: Pick<Before, 'command' | 'isMistaken'>,
+  bots: readonly string[],
 ): Pick<Meaning, 'mistakes' | 'missing' | 'liveness'> {
   const mistakes: Mistake[] = [];
   const missing: Mistake[] = [];
+  const wrong = (path: Path, text: string | null) => {
+    if (text !== null) mistakes.push({ path, text });
+  };
   const lack = (path: Path, text: string) => {
-    if (!around.isMistaken(path)) missing.push({ path, text });
+    if (!isMistaken(path)) missing.push({ path, text });
   };
   // `exec` watches its own child unless told otherwise.
-  const mode = given.mode ?? (around.command === 'exec' && !around.isMistaken(MODE) ? 'process' : undefined);
+  const mode = given.mode ?? (command === 'exec' && !isMistaken(MODE) ? 'process' : undefined);
   if (mode === undefined) lack(MODE, MODE_IS_MISSING);
-  else mistakes.push(...checkMode(mode, around.command));
+  else wrong(MODE, findModeFlaw(mode, command));
   if (mode === 'file' && given.file === undefined) lack(FILE, FILE_IS_MISSING);
   if (mode === 'http' && given.url === undefined) lack(ADDRESS, ADDRESS_IS_MISSING);
   // A wrong address was reported already: then the list is not empty.
-  if (mode === 'beat' && control.listen.length === 0 && !around.isMistaken(CONTROL)) {
-    mistakes.push({ path: CONTROL, text: CONTROL_IS_MISSING });
-  }
-  mistakes.push(...checkTarget(FILE, given.file, around), ...checkTarget(ADDRESS, given.url, around));
+  if (mode === 'beat' && control.listen.length === 0 && !isMistaken(CONTROL))
+    wrong(CONTROL, CONTROL_IS_MISSING);
+  wrong(FILE, findTargetFlaw(FILE, given.file, bots));
+  wrong(ADDRESS, findTargetFlaw(ADDRESS, given.url, bots));
   if (mode === undefined) return { mistakes, missing, liveness: null };
 
   const mostSeconds = given.ttlSeconds / 3;
   const probeEverySeconds = given.probeEverySeconds ?? usualProbe(mode, given.ttlSeconds);
-  const looks = !meaninglessKeys(mode).includes('probeEverySeconds');
-  if (looks && probeEverySeconds >= mostSeconds && ![PROBE, TTL].some(around.isMistaken)) {
+  const looks = !MEANINGLESS_KEYS[mode].includes('probeEverySeconds');
+  if (looks && probeEverySeconds >= mostSeconds && ![PROBE, TTL].some(isMistaken)) {
     const most = Math.floor(mostSeconds * 100) / 100;
-    const text = `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`;
-    mistakes.push({ path: PROBE, text });
+    wrong(
+      PROBE,
+      `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`,
+    );
   }
   const { file = null, url = null } = given;
   return { mistakes, missing, liveness: { ...given, mode, file, url, probeEverySeconds } };
@@ -254,45 +251,34 @@ const ADDRESS_IS_MISSING =
 const CONTROL_IS_MISSING =
   'missing with liveness.mode: beat, for that is where beats come in; write control: { listen: ["unix:/run/killswitchd/control.sock"] }, or use --control-listen or KILLSWITCHD_CONTROL_LISTEN';
 
-function checkMode(mode: LivenessMode, command: Command | null): Mistake[] {
+function findModeFlaw(mode: LivenessMode, command: Command | null): string | null {
   if (command === 'run' && mode === 'process') {
     const others = LIVENESS_MODES.filter((other) => other !== 'process').join(', ');
-    const text = `found "process", for which the daemon must start the bot itself; allowed with run: ${others}; or start both with killswitchd exec -- BOT`;
-    return [{ path: MODE, text }];
+    return `found "process", for which the daemon must start the bot itself; allowed with run: ${others}; or start both with killswitchd exec -- BOT`;
   }
-  if (command === 'exec' && !MODES_OF_EXEC.includes(mode)) {
-    const text = `found "${mode}"; allowed with exec: ${MODES_OF_EXEC.join(', ')}; leave it out for process`;
-    return [{ path: MODE, text }];
-  }
-  return [];
+  if (command === 'exec' && !MODES_OF_EXEC.includes(mode))
+    return `found "${mode}"; allowed with exec: ${MODES_OF_EXEC.join(', ')}; leave it out for process`;
+  return null;
 }
 
 /** What is wrong with a file name or an address, whether the mode uses it or not. */
-function checkTarget(path: Path, template: string | undefined, { markets }: Surroundings): Mistake[] {
-  if (template === undefined) return [];
-  const placeholder = /\{[^{}]*\}/g;
-  const stranger = (template.match(placeholder) ?? []).find((found) => found !== BOT_PLACE);
-  if (stranger !== undefined) {
-    const text = `found the placeholder ${describe(stranger)}; allowed: ${BOT_PLACE}, which stands for the name of the bot`;
-    return [{ path, text }];
-  }
-  const bots = botsOf(markets).filter((bot) => new RegExp(BOT_PATTERN).test(bot));
+function findTargetFlaw(path: Path, template: string | undefined, bots: readonly string[]): string | null {
+  if (template === undefined) return null;
+  const stranger = (template.match(/\{[^{}]*\}/g) ?? []).find((found) => found !== BOT_PLACE);
+  if (stranger !== undefined)
+    return `found the placeholder ${describe(stranger)}; allowed: ${BOT_PLACE}, which stands for the name of the bot`;
   if (bots.length > 1 && !template.includes(BOT_PLACE)) {
     const names = bots.length > 5 ? `${bots.slice(0, 5).join(', ')}, ...` : bots.join(', ');
     const example = path === FILE ? '/run/bots/{bot}.alive' : 'http://127.0.0.1:8080/{bot}/alive';
-    const text = `found one for the ${bots.length} bots ${names}; allowed: one with ${BOT_PLACE} in the place of the bot's name, such as ${example}`;
-    return [{ path, text }];
+    return `found one for the ${bots.length} bots ${names}; allowed: one with ${BOT_PLACE} in the place of the bot's name, such as ${example}`;
   }
   if (path === FILE) {
-    if (!template.endsWith('/') && !template.includes('\0')) return [];
-    const text = `found ${describe(template)}; allowed: the name of a file, such as /run/bots/bot.alive`;
-    return [{ path, text }];
+    return template.endsWith('/') || template.includes('\0')
+      ? `found ${describe(template)}; allowed: the name of a file, such as /run/bots/bot.alive`
+      : null;
   }
-  for (const bot of bots) {
-    const checked = checkLivenessUrl(template, bot);
-    if (checked.kind === 'wrong') return [{ path, text: checked.text }];
-  }
-  return [];
+  const checked = bots.map((bot) => checkLivenessUrl(template, bot));
+  return checked.find((one) => one.kind === 'wrong')?.text ?? null;
 }
 
 /** Seconds. Two looks may fail, and the third is still in time. */

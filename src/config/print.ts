@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { type Config, meaninglessKeys } from './config.ts';
+import { type Config, MEANINGLESS_KEYS } from './config.ts';
 import type { LoadedConfig } from './load.ts';
 import { formatPath, type Path } from './problem.ts';
 import { FileSchema, type SchemaNode } from './schema.ts';
@@ -81,7 +81,7 @@ const ABSENT: Readonly<Record<string, string>> = {
  * Secrets are comments, and redacted. So is what the chosen mode does not use: written out, it would be warned about.
  */
 export function printConfig(config: Config, sources: Sources): string[] {
-  const idle: readonly string[] = meaninglessKeys(config.liveness.mode);
+  const idle: readonly string[] = MEANINGLESS_KEYS[config.liveness.mode];
   const print = ({ lead, path, key, value }: Shown): string => {
     const source = sources.get(formatPath(path)) ?? 'default';
     if (value === null || (key === 'baseUrls' && config.exchange.baseUrls.length === 0)) {

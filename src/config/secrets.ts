@@ -68,15 +68,10 @@ const MOST_BYTES = 4 * 1024;
  * secret that was put into the wrong variable would be the file name.
  */
 export function readSecrets(environment: Environment, options: { readonly demo: boolean }): SecretsRead {
-  const found = findSecrets(environment, options);
-  if (found.apiKey === null || found.apiSecret === null) {
-    return { kind: 'invalid', problems: listProblems(found.problems) };
-  }
-  return {
-    kind: 'ok',
-    secrets: { apiKey: found.apiKey, apiSecret: found.apiSecret },
-    warnings: found.warnings,
-  };
+  const { apiKey, apiSecret, problems, warnings } = findSecrets(environment, options);
+  return apiKey === null || apiSecret === null
+    ? { kind: 'invalid', problems: listProblems(problems) }
+    : { kind: 'ok', secrets: { apiKey, apiSecret }, warnings };
 }
 
 export interface FoundSecrets {
@@ -87,39 +82,46 @@ export interface FoundSecrets {
 }
 
 /** As `readSecrets`, with null for what is missing or wrong. */
-export function findSecrets(environment: Environment, options: { readonly demo: boolean }): FoundSecrets {
+export function findSecrets(environment: Environment, { demo }: { readonly demo: boolean }): FoundSecrets {
   const problems: Problem[] = [];
   const warnings: string[] = [];
+  const wrong = (variable: string, text: string, rank: number = RANK.environment): null => {
+    problems.push({ place: placeOf(variable, rank), text });
+    return null;
+  };
   const find = (variable: 'KILLSWITCHD_API_KEY' | 'KILLSWITCHD_API_SECRET', what: string): Secret | null => {
-    const found = findSecret(environment, variable, what);
-    switch (found.kind) {
-      case 'ok':
-        if (found.warning !== null) warnings.push(found.warning);
-        return found.secret;
-      case 'missing':
-        if (options.demo) return makeSecret(`demo-${what}`, 'demo');
-        problems.push({
-          place: placeOf(variable, RANK.missing),
-          text: `missing; set ${variable}_FILE to a file that holds the ${what}, or ${variable} to the ${what} itself`,
-        });
-        return null;
-      case 'wrong':
-        problems.push({ place: placeOf(found.variable, RANK.environment), text: found.text });
-        return null;
-      default:
-        return found satisfies never;
+    const fileVariable = `${variable}_FILE`;
+    const { [variable]: value, [fileVariable]: file, [`${variable}_SOURCE`]: source } = environment;
+    if (value !== undefined && file !== undefined)
+      return wrong(variable, `found beside ${fileVariable}; allowed: one of the two`);
+    if (value !== undefined) {
+      const flaw = findFlaw(value, what);
+      return flaw === null ? makeSecret(value, 'environment') : wrong(variable, flaw);
     }
+    if (file === undefined) {
+      const text = `missing; set ${fileVariable} to a file that holds the ${what}, or ${variable} to the ${what} itself`;
+      return demo ? makeSecret(`demo-${what}`, 'demo') : wrong(variable, text, RANK.missing);
+    }
+    if (file === '')
+      return wrong(fileVariable, `found an empty text; allowed: the name of a file that holds the ${what}`);
+    if (source !== undefined && isNewer(source, file)) {
+      const unit = basename(environment['CREDENTIALS_DIRECTORY'] ?? 'killswitchd@NAME', '.service');
+      const text = `the file that it names has changed since the start of the service, which is when its copy is made; write: systemctl restart ${unit}`;
+      return wrong(`${variable}_SOURCE`, text);
+    }
+    const read = readSecretFile(file, what);
+    if (read.kind === 'wrong') return wrong(fileVariable, read.text);
+    if (read.warning !== null) warnings.push(`${fileVariable}: ${read.warning}`);
+    return read.secret;
   };
   const apiKey = find('KILLSWITCHD_API_KEY', 'key');
-  const apiSecret = find('KILLSWITCHD_API_SECRET', 'secret');
-  if (apiKey === null || apiSecret === null || apiKey.reveal() !== apiSecret.reveal())
-    return { apiKey, apiSecret, problems, warnings };
-  const where = environment['KILLSWITCHD_API_SECRET_FILE'] === undefined ? '' : '_FILE';
-  problems.push({
-    place: placeOf(`KILLSWITCHD_API_SECRET${where}`, RANK.environment),
-    text: 'found the key once more; allowed: the secret, which is another text',
-  });
-  return { apiKey, apiSecret: null, problems, warnings };
+  let apiSecret = find('KILLSWITCHD_API_SECRET', 'secret');
+  if (apiKey !== null && apiKey.reveal() === apiSecret?.reveal()) {
+    const where = environment['KILLSWITCHD_API_SECRET_FILE'] === undefined ? '' : '_FILE';
+    const text = 'found the key once more; allowed: the secret, which is another text';
+    apiSecret = wrong(`KILLSWITCHD_API_SECRET${where}`, text);
+  }
+  return { apiKey, apiSecret, problems, warnings };
 }
 
 /**
@@ -135,55 +137,18 @@ export function findSharedKey(
   if (Math.max(index + 1, count) === 1 || apiKey === null || apiKey.origin === 'demo') return null;
   const file = environment['KILLSWITCHD_API_KEY_FILE'];
   if (file !== undefined && new RegExp(`(?<!\\d)0*${index}(?!\\d)`).test(file)) return null;
-  const found =
+  const [variable, found] =
     file === undefined
-      ? 'found a key in the environment'
-      : 'found a file without the number of this shard in its path';
+      ? ['KILLSWITCHD_API_KEY', 'found a key in the environment']
+      : ['KILLSWITCHD_API_KEY_FILE', 'found a file without the number of this shard in its path'];
   return {
-    place: placeOf(file === undefined ? 'KILLSWITCHD_API_KEY' : 'KILLSWITCHD_API_KEY_FILE', RANK.environment),
+    place: placeOf(variable, RANK.environment),
     text: `${found}; each shard needs a key of its own, since daemons that share one make each other's nonces stale; allowed: KILLSWITCHD_API_KEY_FILE with the number ${index} in the path, such as /run/secrets/killswitchd-${index}.api-key`,
   };
 }
 
 function placeOf(variable: string, rank: number): Place {
   return { label: variable, rank, offset: SECRET_VARIABLES.findIndex((name) => name === variable) - 10 };
-}
-
-type Found =
-  | { readonly kind: 'ok'; readonly secret: Secret; readonly warning: string | null }
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'wrong'; readonly variable: string; readonly text: string };
-
-function findSecret(environment: Environment, variable: string, what: string): Found {
-  const value = environment[variable];
-  const fileVariable = `${variable}_FILE`;
-  const file = environment[fileVariable];
-  const wrong = (where: string, text: string): Found => ({ kind: 'wrong', variable: where, text });
-  if (value !== undefined && file !== undefined) {
-    return wrong(variable, `found beside ${fileVariable}; allowed: one of the two`);
-  }
-  if (value !== undefined) {
-    const flaw = findFlaw(value, what);
-    if (flaw !== null) return wrong(variable, flaw);
-    return { kind: 'ok', secret: makeSecret(value, 'environment'), warning: null };
-  }
-  if (file === undefined) return { kind: 'missing' };
-  if (file === '')
-    return wrong(fileVariable, `found an empty text; allowed: the name of a file that holds the ${what}`);
-
-  const source = environment[`${variable}_SOURCE`];
-  if (source !== undefined && isNewer(source, file)) {
-    const unit = basename(environment['CREDENTIALS_DIRECTORY'] ?? 'killswitchd@NAME').replace(
-      /\.service$/,
-      '',
-    );
-    const text = `the file that it names has changed since the start of the service, which is when its copy is made; write: systemctl restart ${unit}`;
-    return wrong(`${variable}_SOURCE`, text);
-  }
-  const read = readSecretFile(file, what);
-  return read.kind === 'wrong'
-    ? wrong(fileVariable, read.text)
-    : { ...read, warning: read.warning === null ? null : `${fileVariable}: ${read.warning}` };
 }
 
 /** Whether a file was changed, or put in its place, after its copy was made. False where one of them is not to be seen. */
@@ -210,10 +175,8 @@ function readSecretFile(file: string, what: string): SecretFile {
   const flaw = findFlaw(text, what);
   if (flaw !== null) return { kind: 'wrong', text: `in the file that it names: ${flaw}` };
   const mode = read.mode.toString(8).padStart(4, '0');
-  const warning =
-    (read.mode & 0o004) === 0
-      ? null
-      : `every user of this host may read the file that it names (mode ${mode}); allow its owner only: mode 0400`;
+  const open = `every user of this host may read the file that it names (mode ${mode}); allow its owner only: mode 0400`;
+  const warning = (read.mode & 0o004) === 0 ? null : open;
   return { kind: 'ok', secret: makeSecret(text, 'file'), warning };
 }
 
@@ -277,30 +240,23 @@ const WHY: Readonly<Record<string, string>> = {
 
 /** Reads a regular file of at most `mostBytes`. Never waits: a pipe without a writer would hold the process for ever. */
 export function readSmallFile(path: string, mostBytes: number): SmallFile {
-  let descriptor: number;
+  let descriptor: number | null = null;
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch (error) {
-    return { kind: 'failed', why: explain(error) };
-  }
-  try {
     const stat = fstatSync(descriptor);
-    if (!stat.isFile()) {
+    if (!stat.isFile())
       return { kind: 'failed', why: stat.isDirectory() ? 'is a directory' : 'is not a regular file' };
-    }
     const buffer = Buffer.alloc(mostBytes + 1);
     let length = 0;
     for (let read = -1; read !== 0 && length < buffer.length; length += read) {
       read = readSync(descriptor, buffer, length, buffer.length - length, null);
     }
-    if (length > mostBytes) {
-      return { kind: 'failed', why: `is bigger than ${mostBytes / 1024} KiB` };
-    }
+    if (length > mostBytes) return { kind: 'failed', why: `is bigger than ${mostBytes / 1024} KiB` };
     return { kind: 'ok', bytes: buffer.subarray(0, length), mode: stat.mode & 0o777 };
   } catch (error) {
     return { kind: 'failed', why: explain(error) };
   } finally {
-    closeSync(descriptor);
+    if (descriptor !== null) closeSync(descriptor);
   }
 }
 

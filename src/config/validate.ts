@@ -22,16 +22,13 @@ export interface Validated {
   readonly mistakes: readonly Mistake[];
 }
 
+/** What is checked. Numbers may be written as text in variables, and not in a file, where `"60"` is a mistake. */
 export interface Rules {
   readonly schema: object;
-  /** Numbers may be written as text: true for variables and flags, false for files, where `"60"` is a mistake. */
-  readonly coerce: boolean;
-  /** What a name is called: `key` or `variable`. */
-  readonly noun: string;
+  /** What a name is called. */
+  readonly noun: 'key' | 'variable';
   /** What all names begin with, and what is therefore no sign of likeness. */
   readonly prefix: string;
-  /** Where an unknown name may have been meant to stand, by its last part: `timeoutSeconds` under `defaults`. */
-  readonly elsewhere: (name: string) => string | null;
 }
 
 /** What AJV tells about one violation, as far as it is used here. */
@@ -58,7 +55,7 @@ export function validate(values: Tree, rules: Rules): Validated {
     mistakes.push(mistake);
     takeOut(left, mistake.path);
   }
-  return { values: rules.coerce ? check(left, rules).values : left, mistakes };
+  return { values: check(left, rules).values, mistakes };
 }
 
 const OPTIONS = {
@@ -75,8 +72,8 @@ const file = new Ajv(OPTIONS);
 const environment = new Ajv({ ...OPTIONS, coerceTypes: true });
 
 /** The values, with numbers for text where that is allowed, and what is wrong with them. */
-function check(data: Tree, { schema, coerce }: Rules): { values: Tree; violations: Violation[] } {
-  if (!coerce) {
+function check(data: Tree, { schema, noun }: Rules): { values: Tree; violations: Violation[] } {
+  if (noun === 'key') {
     const isRight = file.validate(schema, data);
     return { values: data, violations: isRight ? [] : ((file.errors ?? []) as unknown as Violation[]) };
   }
@@ -99,21 +96,12 @@ function withoutOtherForms(violations: readonly Violation[]): Violation[] {
     if (keyword === 'anyOf') unions.set(instancePath, typeof data === 'string' || isRecord(data));
   }
   return violations.filter(({ keyword, instancePath }) => {
-    const at = selfAndAncestors(instancePath).find((path) => unions.has(path));
+    const at = unions.keys().find((path) => `${instancePath}/`.startsWith(`${path}/`));
     if (at === undefined) return true;
     const formIsKnown = unions.get(at) === true;
     if (at !== instancePath) return formIsKnown;
     return keyword === 'anyOf' ? !formIsKnown : formIsKnown && keyword !== 'type';
   });
-}
-
-function selfAndAncestors(pointer: string): string[] {
-  const paths = [pointer];
-  for (let path = pointer; path !== ''; ) {
-    path = path.slice(0, path.lastIndexOf('/'));
-    paths.push(path);
-  }
-  return paths;
 }
 
 function explain(violation: Violation, rules: Rules, values: Tree): Mistake | null {
@@ -153,7 +141,8 @@ function explainUnknown(name: string, node: SchemaNode, rules: Rules): string {
   }
   const bare = (full: string) => full.slice(rules.prefix.length);
   const near = nearest(bare(name), names.map(bare));
-  const meant = near === null ? rules.elsewhere(name) : `${rules.prefix}${near}`;
+  const elsewhere = rules.noun === 'key' ? findElsewhere(name) : null;
+  const meant = near === null ? elsewhere : `${rules.prefix}${near}`;
   const shown = meant !== null && names.length > 16 ? '' : `; allowed: ${names.join(', ')}`;
   return `unknown ${rules.noun}${shown}${suggest(meant)}`;
 }
@@ -162,23 +151,27 @@ function explainValue(data: unknown, node: SchemaNode): string {
   return `found ${describe(data)}; allowed: ${describeAllowed(node)}${suggestInstead(data, node)}`;
 }
 
+/** What is under a key, or at a position of a list; undefined where there is nothing of the kind. */
+function under(at: unknown, step: string | number): unknown {
+  return isRecord(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
+}
+
 /** `/markets/1/bot` as `['markets', 1, 'bot']`. */
 function readPointer(pointer: string, values: Tree): Path {
-  const path: (string | number)[] = [];
   let at: unknown = values;
-  for (const raw of pointer.split('/').slice(1)) {
-    const step = raw.replaceAll('~1', '/').replaceAll('~0', '~');
-    path.push(Array.isArray(at) ? Number(step) : step);
-    at = isRecord(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
-  }
-  return path;
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((raw) => {
+      const step = raw.replaceAll('~1', '/').replaceAll('~0', '~');
+      const isEntry = Array.isArray(at);
+      at = under(at, step);
+      return isEntry ? Number(step) : step;
+    });
 }
 
 function takeOut(values: Tree, path: Path): void {
-  let at: unknown = values;
-  for (const step of path.slice(0, -1)) {
-    at = isRecord(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
-  }
+  const at = path.slice(0, -1).reduce(under, values);
   const last = path.at(-1);
   if (last === undefined) return;
   if (Array.isArray(at)) at[Number(last)] = undefined;
@@ -201,17 +194,9 @@ export interface Layer extends Said {
   readonly place: (path: Path) => Place;
 }
 
-const FILE_RULES: Rules = {
-  schema: FileSchema,
-  coerce: false,
-  noun: 'key',
-  prefix: '',
-  elsewhere: findElsewhere,
-};
-
 /** Checks values in the shape of the file. */
 export function checkLayer(source: Source, values: Tree, place: (path: Path) => Place): Layer {
-  const checked = validate(values, FILE_RULES);
+  const checked = validate(values, { schema: FileSchema, noun: 'key', prefix: '' });
   return {
     source,
     values: checked.values,
@@ -221,6 +206,7 @@ export function checkLayer(source: Source, values: Tree, place: (path: Path) => 
   };
 }
 
+/** Where an unknown key may have been meant to stand: `timeoutSeconds` under `defaults`. */
 function findElsewhere(name: string): string | null {
   const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
   if (Object.hasOwn(sections, name)) return `${name} at the top of the file`;
@@ -230,11 +216,7 @@ function findElsewhere(name: string): string | null {
 
 /** The first layer that has a value at `path`. */
 export function layerOf<One extends Said>(layers: readonly One[], path: Path): One | undefined {
-  return layers.find(({ values }) => {
-    let at: unknown = values;
-    for (const step of path) at = isRecord(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
-    return at !== undefined;
-  });
+  return layers.find(({ values }) => path.reduce<unknown>(under, values) !== undefined);
 }
 
 /** What holds where nobody says otherwise: the defaults that the schema states. */
