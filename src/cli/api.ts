@@ -21,10 +21,13 @@ import {
   misconfigured,
   misuse,
 } from './edge.ts';
-import { offer, revealed } from './flags.ts';
+import { offer, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
 
-interface Flags extends AccessFlags {
+interface Flags {
+  readonly config?: string;
+  readonly baseUrl?: string;
+  readonly accessTokenFile?: string;
   readonly list?: boolean;
   readonly yes?: boolean;
   readonly json?: boolean;
@@ -83,7 +86,7 @@ async function call(
   const name = readName(named);
   const operation: Operation<never> = OPERATIONS[name];
   const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
-  const access = await findApiAccess(operation.authentication, flags, edge.env);
+  const access = await findAccess(operation.authentication, flags, edge.env);
   for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
   const client = createClient({ ...access, clock: createSystemClock() });
   try {
@@ -114,10 +117,9 @@ function isName(text: string): text is OperationName {
 function readName(text: string | undefined): OperationName {
   if (text !== undefined && isName(text)) return text;
   const names = Object.keys(OPERATIONS);
-  const found =
-    text === undefined ? 'no operation is named' : `there is no operation ${JSON.stringify(text)}`;
-  const hint = text === undefined ? '' : didYouMean(text, names);
-  throw misuse(`${found}; allowed: ${names.join(', ')}${hint}`);
+  const allowed = `allowed: ${names.join(', ')}`;
+  if (text === undefined) throw misuse(`no operation is named; ${allowed}`);
+  throw misuse(`there is no operation ${JSON.stringify(text)}; ${allowed}${didYouMean(text, names)}`);
 }
 
 async function readArguments(name: OperationName, json: string | undefined, edge: Edge): Promise<unknown> {
@@ -152,9 +154,8 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    const why = messageOf(error);
-    const example = `'{"market":"BTC_USDT"}'`;
-    throw misuse(`the arguments are no JSON: ${tidy(why)}; write an object such as ${example}`);
+    const why = tidy(messageOf(error));
+    throw misuse(`the arguments are no JSON: ${why}; write an object such as '{"market":"BTC_USDT"}'`);
   }
 }
 
@@ -204,15 +205,6 @@ function list(flags: Flags, edge: Edge): ExitCode {
   return EXIT.ok;
 }
 
-/** How `api` ends after a call that failed. Nothing in it is a secret. */
-interface ApiFailure {
-  readonly exitCode: ExitCode;
-  /** One sentence for standard error. */
-  readonly sentence: string;
-  /** The same for programs. */
-  readonly error: Readonly<Record<string, unknown>>;
-}
-
 const REFUSED = 'the exchange refused what was asked, nothing was changed';
 const MAYBE = 'it may have been carried out all the same';
 
@@ -236,19 +228,17 @@ const ENDS: Readonly<Record<ClientError['name'], readonly [ExitCode, string | nu
 
 /** What an error tells beside its name and message. */
 const DETAILS =
-  'status maybeApplied argument code fields params reason operation clientOrderId uniqueId order';
+  'status maybeApplied argument code fields params reason operation clientOrderId uniqueId order'.split(' ');
 
-/** Describes a failed call of the client; throws every other error again. */
-function describeFailure(error: unknown): ApiFailure {
+/** How a call of the client failed, in a sentence and for programs, without a secret; throws other errors again. */
+function describeFailure(error: unknown) {
   if (!isClientError(error)) throw error;
   const { name, message } = error;
-  const details = Object.entries(error).filter(([key]) => DETAILS.split(' ').includes(key));
+  const details = Object.fromEntries(Object.entries(error).filter(([key]) => DETAILS.includes(key)));
   const [exitCode, said] = ENDS[name];
-  return {
-    exitCode,
-    sentence: [message, hintOf(error, said)].filter((part) => part !== null).join('; '),
-    error: { name, message, ...Object.fromEntries(details) },
-  };
+  const hint = hintOf(error, said);
+  const sentence = hint === null ? message : `${message}; ${hint}`;
+  return { exitCode, sentence, error: { name, message, ...details } };
 }
 
 function hintOf(error: ClientError, said: string | null): string | null {
@@ -258,81 +248,48 @@ function hintOf(error: ClientError, said: string | null): string | null {
   return said === MAYBE && !error.maybeApplied ? null : said;
 }
 
-/** What the command line says about the exchange and the access to it. */
-interface AccessFlags {
-  readonly config?: string;
-  readonly baseUrl?: string;
-  readonly accessTokenFile?: string;
-}
-
-/** What the client needs to know of a configuration. */
-type ApiAccess = Pick<ClientOptions, 'allowPlainHttp' | 'bases' | 'credentials' | 'nonce' | 'accessToken'>;
-
-type Authentication = Operation<never>['authentication'];
-
 /**
  * Base address, nonces, key and token, as `check-config` finds them, and nothing else of the configuration: markets
  * and liveness may be missing. Only what the operation needs is asked for. Throws a `CommandError` that says what to
  * write.
  */
-async function findApiAccess(
-  authentication: Authentication,
-  flags: AccessFlags,
+async function findAccess(
+  authentication: Operation<never>['authentication'],
+  flags: Flags,
   env: Edge['env'],
-): Promise<ApiAccess> {
-  const exchange = await readExchange(flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null);
-  const allowPlainHttp = exchange.values['allowPlainHttp'] === true;
-  const base = findBase(flags, env, exchange, allowPlainHttp);
-  const nonce = exchange.values['nonce'] === 'window' ? 'window' : 'increasing';
+): Promise<Pick<ClientOptions, 'allowPlainHttp' | 'bases' | 'credentials' | 'nonce' | 'accessToken'>> {
+  const { values, place } = await readExchange(flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null);
+  const allowPlainHttp = values['allowPlainHttp'] === true;
+  const [written] = (values['baseUrls'] ?? []) as readonly string[];
+  const [label, base, exitCode] =
+    [
+      ['--base-url', flags.baseUrl, EXIT.usage] as const,
+      ['KILLSWITCHD_BASE_URL', env['KILLSWITCHD_BASE_URL'], EXIT.config] as const,
+      [place(['exchange', 'baseUrls', 0]).label, written, EXIT.config] as const,
+    ].find(([, text]) => text !== undefined) ?? [];
+  if (label === undefined || base === undefined || exitCode === undefined) {
+    throw misconfigured(
+      'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',
+    );
+  }
+  const bases = [valid(label, checkBaseUrl(base, allowPlainHttp), exitCode)];
+  const nonce = values['nonce'] === 'window' ? 'window' : 'increasing';
   const pair = authentication === 'signed' ? readPair(env) : { key: '', secret: '' };
   const token = authentication === 'bearer' ? readToken(flags.accessTokenFile) : null;
-  return {
-    bases: [base],
-    allowPlainHttp,
-    nonce,
-    credentials: () => pair,
-    accessToken: token === null ? undefined : () => token,
-  };
+  const accessToken = token === null ? undefined : () => token;
+  return { bases, allowPlainHttp, nonce, credentials: () => pair, accessToken };
 }
 
 /** The section `exchange` of the file, checked. */
-interface ExchangeSection {
-  readonly values: Tree;
-  readonly place: (path: Path) => Place;
-}
-
-async function readExchange(name: string | null): Promise<ExchangeSection> {
+async function readExchange(
+  name: string | null,
+): Promise<{ readonly values: Tree; readonly place: (path: Path) => Place }> {
   if (name === null) return { values: {}, place: () => ({ label: '', rank: 0, offset: 0 }) };
-  // The parser costs more time than all the rest of a command.
-  const { readConfigFile } = await import('../config/file.ts');
-  const file = readConfigFile(name);
-  if (file.values === null) throw misconfigured(listProblems(file.problems).join('\n'));
-  const { exchange } = file.values;
-  if (exchange === undefined) return { values: {}, place: file.place };
-  const layer = checkLayer('file', { exchange }, file.place);
+  const { values, place } = await readUnchecked(name);
+  const { exchange = {} } = values;
+  const layer = checkLayer('file', { exchange }, place);
   if (layer.problems.length > 0) throw misconfigured(listProblems(layer.problems).join('\n'));
-  return { values: layer.values['exchange'] as Tree, place: file.place };
-}
-
-function findBase(
-  flags: AccessFlags,
-  env: Edge['env'],
-  { values, place }: ExchangeSection,
-  allowPlainHttp: boolean,
-): string {
-  const check = (label: string, text: string, exitCode: 64 | 78): string => {
-    const checked = checkBaseUrl(text, allowPlainHttp);
-    if (checked.kind === 'ok') return checked.value;
-    throw new CommandError(exitCode, `${label}: ${checked.text}`);
-  };
-  if (flags.baseUrl !== undefined) return check('--base-url', flags.baseUrl, EXIT.usage);
-  const variable = env['KILLSWITCHD_BASE_URL'];
-  if (variable !== undefined) return check('KILLSWITCHD_BASE_URL', variable, EXIT.config);
-  const [written] = (values['baseUrls'] ?? []) as readonly string[];
-  if (written !== undefined) return check(place(['exchange', 'baseUrls', 0]).label, written, EXIT.config);
-  throw misconfigured(
-    'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',
-  );
+  return { values: layer.values['exchange'] as Tree, place };
 }
 
 function readPair(env: Edge['env']): { readonly key: string; readonly secret: string } {
@@ -342,10 +299,8 @@ function readPair(env: Edge['env']): { readonly key: string; readonly secret: st
 }
 
 function readToken(file: string | undefined): string {
-  if (file === undefined) {
-    throw misuse(
-      '--access-token-file: missing; the order history needs an OAuth 2.0 access token, write it into a file and name that here',
-    );
-  }
-  return revealed('--access-token-file', readAccessTokenFile(file));
+  if (file !== undefined) return revealed('--access-token-file', readAccessTokenFile(file));
+  throw misuse(
+    '--access-token-file: missing; the order history needs an OAuth 2.0 access token, write it into a file and name that here',
+  );
 }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
+import { constants as system } from 'node:os';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
 import type { Clock } from '../ports.ts';
@@ -23,36 +24,9 @@ export interface BotEnd {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The numbers of signals on Linux; shells exit with 128 and the number. */
-const SIGNAL_NUMBERS: Readonly<Partial<Record<NodeJS.Signals, number>>> = {
-  SIGHUP: 1,
-  SIGINT: 2,
-  SIGQUIT: 3,
-  SIGILL: 4,
-  SIGTRAP: 5,
-  SIGABRT: 6,
-  SIGBUS: 7,
-  SIGFPE: 8,
-  SIGKILL: 9,
-  SIGUSR1: 10,
-  SIGSEGV: 11,
-  SIGUSR2: 12,
-  SIGPIPE: 13,
-  SIGALRM: 14,
-  SIGTERM: 15,
-  SIGSTKFLT: 16,
-  SIGXCPU: 24,
-  SIGXFSZ: 25,
-  SIGVTALRM: 26,
-  SIGPROF: 27,
-  SIGIO: 29,
-  SIGPWR: 30,
-  SIGSYS: 31,
-};
-
 /** The bot's own exit code; 128 and the number of the signal that ended it, as shells have it. */
 export function exitCodeOf({ code, signal }: BotEnd): number {
-  return code ?? 128 + (signal === null ? 0 : (SIGNAL_NUMBERS[signal] ?? 0));
+  return code ?? 128 + (signal === null ? 0 : system.signals[signal]);
 }
 
 /** `with exit code 3`, `by SIGKILL`. */
@@ -78,24 +52,16 @@ export function findObstacle(program: string, path: string | undefined): Unstart
   return { code: NOT_FOUND, why: where };
 }
 
-function isThere(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false }) !== undefined;
-}
+const isThere = (path: string) => attempt(() => statSync(path), null) !== null;
+const isFile = (path: string) => attempt(() => statSync(path).isFile(), false);
+const isExecutable = (path: string) => attempt(() => accessSync(path, constants.X_OK) === undefined, false);
 
-function isFile(path: string): boolean {
+/** What is seen; `otherwise` where it is not there, or not to be looked at. */
+function attempt<T>(look: () => T, otherwise: T): T {
   try {
-    return statSync(path).isFile();
+    return look();
   } catch {
-    return false;
-  }
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
+    return otherwise;
   }
 }
 
@@ -109,8 +75,7 @@ export function environmentFor(
   config: Config,
   controls: readonly string[],
 ): Record<string, string> {
-  const bots = botsOf(config.markets);
-  const [bot] = bots;
+  const [bot, ...others] = botsOf(config.markets);
   const [control] = controls;
   const { tokenFile } = config.control;
   const kept = Object.entries(env).filter(
@@ -125,7 +90,7 @@ export function environmentFor(
     // Listeners name themselves as URLs, clients take HOST:PORT.
     ...(control === undefined ? {} : { KILLSWITCHD_CONTROL: control.replace(/^http:\/\//, '') }),
     ...(tokenFile === null ? {} : { KILLSWITCHD_CONTROL_TOKEN_FILE: resolve(tokenFile) }),
-    ...(bots.length === 1 && bot !== undefined ? { KILLSWITCHD_BOT: bot } : {}),
+    ...(others.length === 0 && bot !== undefined ? { KILLSWITCHD_BOT: bot } : {}),
   };
 }
 
@@ -206,18 +171,17 @@ function failed(program: string, error: unknown): Started {
 const MOMENT_MS = 1000;
 const LOOK_EVERY_MS = 100;
 
-export interface RestOptions {
-  readonly clock: Clock;
-  readonly logger: Log['logger'];
-  /** How long they have to end by themselves once they were asked to, milliseconds. */
-  readonly withinMs: number;
-}
-
 /**
  * Ends what a bot that has ended left in its process group: it may be the bot itself, behind a shell that is gone, and
- * trade on without protection. Resolves with whether there was anything; a moment is given first.
+ * trade on without protection. Resolves with whether there was anything; a moment is given first, and `withinMs` to end
+ * by themselves.
  */
-export async function endRest(bot: BotProcess, { clock, logger, withinMs }: RestOptions): Promise<boolean> {
+export async function endRest(
+  bot: BotProcess,
+  clock: Clock,
+  logger: Log['logger'],
+  withinMs: number,
+): Promise<boolean> {
   if (await isGone(bot, clock, MOMENT_MS)) return false;
   const pids = bot.members();
   logger.error(
@@ -249,29 +213,13 @@ const GONE: readonly (string | undefined)[] = ['Z', 'X'];
  * waits for a disk, and needs no thread that may hang.
  */
 function membersOf(group: number): number[] {
-  return numbersIn('/proc')
-    .filter((entry) => {
-      const text = textOf(`/proc/${entry}/stat`);
+  return attempt(() => readdirSync('/proc'), [])
+    .map(Number)
+    .filter((pid) => {
+      const text = pid > 0 ? attempt(() => readFileSync(`/proc/${pid}/stat`, 'latin1'), '') : '';
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
       return Number(fields[GROUP]) === group && !GONE.includes(fields[STATE]);
-    })
-    .map(Number);
-}
-
-function numbersIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).filter((entry) => /^\d+$/.test(entry));
-  } catch {
-    return [];
-  }
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
+    });
 }
 
 const SHELLS: readonly string[] = ['sh', 'ash', 'bash', 'busybox', 'dash', 'ksh', 'zsh'];

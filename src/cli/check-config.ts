@@ -85,16 +85,7 @@ function exitCodeOf(asked: LiveResult | null, { host }: Found): ExitCode {
   return asked.code === EXIT.ok && host.problems.length > 0 ? EXIT.config : asked.code;
 }
 
-interface MarketReport {
-  readonly market: string;
-  readonly timeoutSeconds: number;
-  readonly renewEverySeconds: number;
-  readonly types: readonly string[] | null;
-  readonly bot: string;
-  readonly promise: readonly string[];
-}
-
-function reportMarkets(config: Config, { roundTripMs }: Found): MarketReport[] {
+function reportMarkets(config: Config, { roundTripMs }: Found) {
   const settings = toCoreSettings(config, config.exchange.baseUrls);
   const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, roundTripMs));
   const answerMs = Math.max(ASSUMED_ANSWER_MS, roundTripMs ?? 0);
@@ -102,27 +93,22 @@ function reportMarkets(config: Config, { roundTripMs }: Found): MarketReport[] {
     const { market, timeoutMs, types, bot } = settled;
     const periodMs = periodsMs[index] ?? 0;
     const promise = describePromise(settings, settled, periodMs, answerMs);
-    return {
-      market,
-      timeoutSeconds: timeoutMs / 1000,
-      renewEverySeconds: periodMs / 1000,
-      types,
-      bot,
-      promise,
-    };
+    const [timeoutSeconds, renewEverySeconds] = [timeoutMs / 1000, periodMs / 1000];
+    return { market, timeoutSeconds, renewEverySeconds, types, bot, promise };
   });
 }
 
-function paceOf(config: Config, { roundTripMs }: Found): string[] {
-  return warnOfPace(toCoreSettings(config, config.exchange.baseUrls), roundTripMs);
+function warningsOf({ config, warnings }: LoadedConfig, { host, roundTripMs }: Found): string[] {
+  const settings = toCoreSettings(config, config.exchange.baseUrls);
+  return [...warnings, ...host.warnings, ...warnOfPace(settings, roundTripMs)];
 }
 
 function toJson(loaded: LoadedConfig, found: Found, print: boolean): object {
-  const { config, warnings } = loaded;
+  const { config } = loaded;
   return {
     ok: true,
     file: config.file,
-    warnings: [...warnings, ...found.host.warnings, ...paceOf(config, found)],
+    warnings: warningsOf(loaded, found),
     host: found.host.problems,
     roundTripMs: found.roundTripMs ?? ASSUMED_ROUND_TRIP_MS,
     roundTripMeasured: found.roundTripMs !== null,
@@ -160,22 +146,19 @@ function describePace({ exchange }: Config, { roundTripMs }: Found): string[] {
 }
 
 function toText(loaded: LoadedConfig, found: Found, print: boolean): string[] {
-  const { config, warnings } = loaded;
-  const { exchange, web, control, shutdown } = config;
+  const { config } = loaded;
+  const { exchange, shard, web, control, shutdown } = config;
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
   const markets = reportMarkets(config, found);
+  const ofShard = `Shard ${shard.index} of ${shard.count}, counted from 0: ${markets.length} of ${config.fleet.length} markets.`;
   const listen = (addresses: Config['web']['listen']) =>
-    addresses.length === 0 ? 'none' : addresses.map(({ text }) => text).join(', ');
+    addresses.map(({ text }) => text).join(', ') || 'none';
   return [
     `${config.file ?? 'The environment alone'}: ${found.isRight ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
     ...found.host.problems.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
     ...describePace(config, found),
-    ...(config.shard.count > 1
-      ? [
-          `Shard ${config.shard.index} of ${config.shard.count}, counted from 0: ${markets.length} of ${config.fleet.length} markets.`,
-        ]
-      : []),
+    ...(shard.count > 1 ? [ofShard] : []),
     describeLiveness(config),
     `A deliberate stop ${WHAT_A_STOP_DOES[shutdown.policy]}, within ${seconds(shutdown.budgetSeconds * 1000)}.`,
     `Status page, health and metrics: ${listen(web.listen)}. Control: ${listen(control.listen)}${control.token === null ? '' : ', with a token'}.`,
@@ -184,9 +167,7 @@ function toText(loaded: LoadedConfig, found: Found, print: boolean): string[] {
       `  ${market} (bot ${bot}): cancels ${types === null ? 'orders of all types, also those placed by hand' : `${types.join(' and ')} orders`}`,
       ...promise.map((sentence) => `    ${sentence}`),
     ]),
-    ...[...warnings, ...found.host.warnings, ...paceOf(config, found)].map(
-      (warning) => `Warning: ${warning}`,
-    ),
+    ...warningsOf(loaded, found).map((warning) => `Warning: ${warning}`),
     ...(print ? ['', ...printConfig(config, findSources(loaded))] : []),
   ];
 }
@@ -203,14 +184,11 @@ interface HostFound {
 const ANSWER_WITHIN_MS = 500;
 
 /** Looks at every address that `run` would open on this host as it is now: each port is bound for a moment. */
-async function checkHost({ web, control }: Config): Promise<HostFound> {
+async function checkHost(config: Config): Promise<HostFound> {
   const problems: string[] = [];
   const warnings: string[] = [];
-  for (const [listener, { listen }] of [
-    ['web', web],
-    ['control', control],
-  ] as const) {
-    for (const address of listen) {
+  for (const listener of ['web', 'control'] as const) {
+    for (const address of config[listener].listen) {
       try {
         if (address.kind === 'unix') await checkSocketPlace(address.path);
         else await bind(address);
@@ -268,59 +246,48 @@ const MOST_TRIES = 10;
  * timer is touched. 69 where an address cannot be reached, 77 where the key is refused, 78 for an unknown market.
  */
 export async function checkLive(config: Config, edge: Pick<Edge, 'out' | 'err'>): Promise<LiveResult> {
+  let roundTripMs: number | null = null;
   if (config.embeddedExchange) {
     edge.out('Live: nothing to ask, the exchange is embedded.');
-    return { code: EXIT.ok, roundTripMs: null };
+    return { code: EXIT.ok, roundTripMs };
   }
-  const bases = config.exchange.baseUrls;
-  const exchange = createExchange({
-    bases,
-    allowPlainHttp: config.exchange.allowPlainHttp,
-    credentials: () => ({ key: config.secrets.apiKey.reveal(), secret: config.secrets.apiSecret.reveal() }),
-    nonce: config.exchange.nonce,
-    clock: createSystemClock(),
-  });
-  const markets = config.markets.map(({ market }) => market);
+  const { baseUrls: bases, allowPlainHttp, nonce } = config.exchange;
+  const { apiKey, apiSecret } = config.secrets;
+  const credentials = () => ({ key: apiKey.reveal(), secret: apiSecret.reveal() });
+  const exchange = createExchange({ bases, allowPlainHttp, credentials, nonce, clock: createSystemClock() });
+  const refuse = (code: ExitCode, why: string): LiveResult => {
+    edge.err(`Live: ${why}`);
+    return { code, roundTripMs };
+  };
   try {
-    const measured: number[] = [];
     for (const [base, url] of bases.entries()) {
       const latencyMs = await measure(exchange, base);
-      measured.push(latencyMs);
+      if (base === 0) roundTripMs = latencyMs;
       edge.out(`Live: ${url} answers a ping in ${latencyMs.toFixed(0)} ms.`);
     }
-    const roundTripMs = measured[0] ?? null;
     const told = await ask(exchange, NO_MARKET);
     if (told.kind === 'unauthorised')
-      return refuse(edge, EXIT.refused, roundTripMs, `the exchange refuses the key: ${told.detail}`);
-    if (told.kind !== 'refused') return refuse(edge, EXIT.unreachable, roundTripMs, detailOf(told));
+      return refuse(EXIT.refused, `the exchange refuses the key: ${told.detail}`);
+    if (told.kind !== 'refused') return refuse(EXIT.unreachable, detailOf(told));
     edge.out('Live: the exchange accepts the key.');
     if (!tellsOfMarket(told)) {
       edge.out('Live: the exchange does not say whether it knows a market.');
       return { code: EXIT.ok, roundTripMs };
     }
     const unknown: string[] = [];
+    const markets = config.markets.map(({ market }) => market);
     for (const market of markets) if (tellsOfMarket(await ask(exchange, market))) unknown.push(market);
     for (const market of unknown) edge.err(`Live: the exchange does not know the market ${market}.`);
     if (unknown.length > 0) return { code: EXIT.config, roundTripMs };
-    edge.out(
-      `Live: the exchange knows ${markets.length === 1 ? 'the market' : `all ${markets.length} markets`}.`,
-    );
+    const all = markets.length === 1 ? 'the market' : `all ${markets.length} markets`;
+    edge.out(`Live: the exchange knows ${all}.`);
     return { code: EXIT.ok, roundTripMs };
   } catch (error) {
-    return refuse(edge, EXIT.unreachable, null, messageOf(error));
+    roundTripMs = null;
+    return refuse(EXIT.unreachable, messageOf(error));
   } finally {
     await exchange.close();
   }
-}
-
-function refuse(
-  edge: Pick<Edge, 'err'>,
-  code: ExitCode,
-  roundTripMs: number | null,
-  why: string,
-): LiveResult {
-  edge.err(`Live: ${why}`);
-  return { code, roundTripMs };
 }
 
 /** The median of some pings, in milliseconds. Rejects where one is not answered. */
@@ -348,17 +315,9 @@ async function ask(exchange: Exchange, market: string): Promise<Verdict> {
 
 function askOnce(exchange: Exchange, market: string): Promise<Verdict> {
   const types = ['none'] as unknown as readonly OrderType[];
-  const request = {
-    market,
-    timeoutSeconds: 1,
-    types,
-    base: 0,
-    fresh: false,
-    signed: () => undefined,
-    mayWrite: () => true,
-  };
+  const always = { base: 0, fresh: false, signed: () => undefined, mayWrite: () => true };
   return new Promise((resolve) => {
-    const giveUp = exchange.sync(request, (outcome) => {
+    const giveUp = exchange.sync({ market, timeoutSeconds: 1, types, ...always }, (outcome) => {
       end();
       resolve(outcome);
     });

@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { type Checked, checkControlListen, checkWebListen } from '../config/meaning.ts';
 import { describe } from '../config/problem.ts';
+import { readTokenFile } from '../config/secrets.ts';
 import type { ListenAddress } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
-import { CommandError, type Edge, EXIT, misconfigured } from './edge.ts';
+import { CommandError, type Edge, EXIT, type ExitCode, misconfigured } from './edge.ts';
+import { readUnchecked, revealed, valid } from './flags.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
 export interface ControlFlags {
@@ -78,7 +80,7 @@ export async function findReadable(
   sockets = USUAL_SOCKETS,
 ): Promise<ReadablePlace> {
   const web = (address: ListenAddress): ReadablePlace => ({ kind: 'web', address, token: null });
-  if (flags.web !== undefined) return web(check('--web', flags.web, checkWebListen, EXIT.usage));
+  if (flags.web !== undefined) return web(check('--web', checkWebListen(flags.web.trim()), EXIT.usage));
   const listeners = readListeners(flags, env);
   const control = namedControl(flags, env) ?? (await listeners.first('control'));
   if (control != null)
@@ -92,31 +94,23 @@ export async function findReadable(
   if (configured !== undefined) return web(configured);
   const socket = listeners.file === null ? usualAddress(sockets) : null;
   if (socket !== null) return { kind: 'control', address: socket, token: null };
-  return web(check('web.listen', USUAL_WEB, checkWebListen, EXIT.config));
+  return web(check('web.listen', checkWebListen(USUAL_WEB), EXIT.config));
 }
 
 function namedControl(flags: ControlFlags, env: Edge['env']): ListenAddress | undefined {
-  if (flags.control !== undefined) return check('--control', flags.control, checkControl, EXIT.usage);
+  if (flags.control !== undefined) return check('--control', checkControl(flags.control), EXIT.usage);
   const variable = env['KILLSWITCHD_CONTROL'];
   if (variable === undefined) return undefined;
-  return check('KILLSWITCHD_CONTROL', variable, checkControl, EXIT.config);
+  return check('KILLSWITCHD_CONTROL', checkControl(variable), EXIT.config);
 }
 
-function check(
-  label: string,
-  text: string,
-  checker: (text: string) => Checked<ListenAddress>,
-  exitCode: 64 | 78,
-): ListenAddress {
-  const checked = checker(text.trim());
-  if (checked.kind === 'wrong') throw new CommandError(exitCode, `${label}: ${checked.text}`);
-  if (checked.value.kind === 'tcp' && checked.value.port === 0) {
-    throw new CommandError(
-      exitCode,
-      `${label}: found port 0, which the daemon turns into any free one; its log says which: write that`,
-    );
-  }
-  return toAsk(checked.value);
+function check(label: string, checked: Checked<ListenAddress>, exitCode: ExitCode): ListenAddress {
+  const address = valid(label, checked, exitCode);
+  if (address.kind !== 'tcp' || address.port !== 0) return toAsk(address);
+  throw new CommandError(
+    exitCode,
+    `${label}: found port 0, which the daemon turns into any free one; its log says which: write that`,
+  );
 }
 
 /** A listener on every address of the host is asked at the loopback one. */
@@ -165,20 +159,22 @@ function isThere(path: string): boolean {
 }
 
 /** The daemon decides at which addresses it may listen; here any will do. */
-const checkControl = (text: string) => checkControlListen(text, true);
-const CHECKERS = { control: checkControl, web: checkWebListen } as const;
+const checkControl = (text: string) => checkControlListen(text.trim(), true);
+const CHECKERS = { control: checkControl, web: (text: string) => checkWebListen(text.trim()) } as const;
 const VARIABLES = { control: 'KILLSWITCHD_CONTROL_LISTEN', web: 'KILLSWITCHD_WEB_LISTEN' } as const;
-
-type Listeners = ReturnType<typeof readListeners>;
 
 /** What environment and configuration file say about the listeners of the daemon. */
 function readListeners(flags: ControlFlags, env: Edge['env']) {
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
-  let reading: ReturnType<typeof readFile> | null = null;
-  const valueAt = async (path: readonly [string, string]) => {
+  let reading: ReturnType<typeof readUnchecked> | null = null;
+  /** A value of the file with its place; undefined where it is not there. */
+  const valueAt = async (section: 'control' | 'web', key: string) => {
     if (file === null) return undefined;
-    reading ??= readFile(file);
-    return (await reading)(path);
+    reading ??= readUnchecked(file, 'write --control to do without the file');
+    const { values, place } = await reading;
+    const at = values[section];
+    const value = isRecord(at) ? at[key] : undefined;
+    return value === undefined ? undefined : { value, label: place([section, key]).label };
   };
   return {
     file,
@@ -187,43 +183,25 @@ function readListeners(flags: ControlFlags, env: Edge['env']) {
       const variable = env[VARIABLES[section]];
       if (variable !== undefined) {
         const [text = ''] = variable.split(',');
-        return check(VARIABLES[section], text, CHECKERS[section], EXIT.config);
+        return check(VARIABLES[section], CHECKERS[section](text), EXIT.config);
       }
       if (file === null) return undefined;
-      const written = await valueAt([section, 'listen']);
-      if (written === undefined) {
-        return section === 'control' ? null : check('web.listen', USUAL_WEB, checkWebListen, EXIT.config);
-      }
-      if (!Array.isArray(written.value) || !written.value.every((entry) => typeof entry === 'string')) {
+      const written = await valueAt(section, 'listen');
+      if (written === undefined)
+        return section === 'control' ? null : check('web.listen', checkWebListen(USUAL_WEB), EXIT.config);
+      const { value, label } = written;
+      if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) {
         throw misconfigured(
-          `${written.label}: found ${describe(written.value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
+          `${label}: found ${describe(value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
         );
       }
-      const [text] = written.value;
-      return text === undefined ? null : check(written.label, text, CHECKERS[section], EXIT.config);
+      const [text] = value;
+      return text === undefined ? null : check(label, CHECKERS[section](text), EXIT.config);
     },
     async tokenFile(): Promise<string | null> {
-      const written = await valueAt(['control', 'tokenFile']);
+      const written = await valueAt('control', 'tokenFile');
       return typeof written?.value === 'string' ? written.value : null;
     },
-  };
-}
-
-/** Reads the file. The returned function gives a value with its place; undefined where it is not there. */
-async function readFile(name: string) {
-  // The parser costs more time than all the rest of a command.
-  const { readConfigFile } = await import('../config/file.ts');
-  const file = readConfigFile(name);
-  if (file.values === null) {
-    const lines = file.problems.map(({ place, text }) => `${place.label}: ${text}`);
-    throw misconfigured([...lines, 'write --control to do without the file'].join('\n'));
-  }
-  const { values } = file;
-  return (path: readonly [string, string]) => {
-    const [section, key] = path;
-    const at = values[section];
-    const value = isRecord(at) ? at[key] : undefined;
-    return value === undefined ? undefined : { value, label: file.place(path).label };
   };
 }
 
@@ -232,19 +210,12 @@ async function readToken(
   address: ListenAddress,
   flags: ControlFlags,
   env: Edge['env'],
-  listeners: Listeners,
+  listeners: ReturnType<typeof readListeners>,
 ): Promise<string | null> {
   if (address.kind === 'unix') return null;
-  const variable = env['KILLSWITCHD_CONTROL_TOKEN_FILE'];
+  const name = 'KILLSWITCHD_CONTROL_TOKEN_FILE';
+  if (flags.tokenFile !== undefined) return revealed('--token-file', readTokenFile(flags.tokenFile));
   const [label, file] =
-    flags.tokenFile !== undefined
-      ? ['--token-file', flags.tokenFile]
-      : variable !== undefined
-        ? ['KILLSWITCHD_CONTROL_TOKEN_FILE', variable]
-        : ['control.tokenFile', await listeners.tokenFile()];
-  if (file === null) return null;
-  const { readTokenFile } = await import('../config/secrets.ts');
-  const read = readTokenFile(file);
-  if (read.kind === 'ok') return read.secret.reveal();
-  throw new CommandError(label === '--token-file' ? EXIT.usage : EXIT.config, `${label}: ${read.text}`);
+    env[name] === undefined ? ['control.tokenFile', await listeners.tokenFile()] : [name, env[name]];
+  return file === null ? null : revealed(label, readTokenFile(file), EXIT.config);
 }

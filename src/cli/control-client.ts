@@ -23,14 +23,6 @@ export interface Question {
 /** A daemon, as a command asks it. */
 export type ControlClient = ReturnType<typeof createControlClient>;
 
-/** The daemon is not there, or does not answer. The message is one sentence with the cause and what to do. */
-export class UnreachableError extends CommandError {
-  override readonly name = 'UnreachableError';
-  constructor(message: string, options?: ErrorOptions) {
-    super(EXIT.unreachable, message, options);
-  }
-}
-
 /** The status of ten thousand markets has 15 MB. */
 const MOST_BYTES = 128 * 1024 * 1024;
 
@@ -45,7 +37,7 @@ export function createControlClient({ address, token }: ControlPlace, clock: Clo
       : { host: address.host, port: address.port, headers: {} };
 
   /**
-   * One request on a connection of its own. Rejects with an `UnreachableError` where nobody answers; any status is an
+   * One request on a connection of its own. Rejects with a `CommandError` where nobody answers; any status is an
    * answer.
    */
   const ask = ({ method, path, body, withinMs }: Question): Promise<Answer> => {
@@ -74,7 +66,8 @@ export function createControlClient({ address, token }: ControlPlace, clock: Clo
     };
     const fail = (error: unknown) => {
       settle();
-      reject(new UnreachableError(explain(error, { address, method, withinMs }), { cause: error }));
+      const why = explain(error, address, method, withinMs);
+      reject(new CommandError(EXIT.unreachable, why, { cause: error }));
     };
     outgoing.on('error', fail);
     outgoing.on('response', (incoming) => {
@@ -116,14 +109,13 @@ function parse(text: string): unknown {
   }
 }
 
-interface Asked {
-  readonly address: ControlPlace['address'];
-  readonly method: Question['method'];
-  readonly withinMs: number;
-}
-
 /** Why nobody answered, as one sentence. */
-function explain(error: unknown, { address, method, withinMs }: Asked): string {
+function explain(
+  error: unknown,
+  address: ControlPlace['address'],
+  method: Question['method'],
+  withinMs: number,
+): string {
   const at = address.text;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   // A command may have arrived although its answer did not.
@@ -167,16 +159,11 @@ function describeOwner(path: string): string {
 /** What a refusal of the control listener comes to. */
 export function refusal({ status, json }: Answer, at: string): CommandError {
   const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
-  if (error === null || typeof error['message'] !== 'string') {
-    return new CommandError(
-      EXIT.unreachable,
-      `what answers at ${at} is no killswitchd daemon (HTTP ${status})`,
-    );
-  }
+  if (error === null || typeof error['message'] !== 'string') return notOurs(status, at);
   const said = plain(error['message']);
+  const refused = `the daemon at ${at} refuses the command: ${said}`;
   // A path that the daemon does not know is nothing that the user wrote.
-  if (status === 404 && error['code'] === 'unknown_path') return unexpected(status, said, at);
-  switch (status) {
+  switch (error['code'] === 'unknown_path' ? null : status) {
     case 400:
     case 404:
     case 413:
@@ -184,23 +171,28 @@ export function refusal({ status, json }: Answer, at: string): CommandError {
     case 401:
       return new CommandError(
         EXIT.refused,
-        `the daemon at ${at} refuses the command: ${said} (the token's file is named by --token-file, KILLSWITCHD_CONTROL_TOKEN_FILE or control.tokenFile)`,
+        `${refused} (the token's file is named by --token-file, KILLSWITCHD_CONTROL_TOKEN_FILE or control.tokenFile)`,
       );
     case 403:
-      return new CommandError(EXIT.refused, `the daemon at ${at} refuses the command: ${said}`);
+      return new CommandError(EXIT.refused, refused);
     case 408:
     case 409:
     case 429:
     case 503:
       return new CommandError(EXIT.unreachable, `the daemon at ${at} cannot do it now: ${said}`);
     default:
-      return unexpected(status, said, at);
+      return new CommandError(
+        EXIT.internal,
+        `the daemon at ${at} answered HTTP ${status}: ${said}; it may be of another version: killswitchd status shows which`,
+      );
   }
 }
 
-function unexpected(status: number, said: string, at: string): CommandError {
-  const text = `the daemon at ${at} answered HTTP ${status}: ${said}; it may be of another version: killswitchd status shows which`;
-  return new CommandError(EXIT.internal, text);
+export function notOurs(status: number, at: string): CommandError {
+  return new CommandError(
+    EXIT.unreachable,
+    `what answers at ${at} is no killswitchd daemon (HTTP ${status})`,
+  );
 }
 
 /** The texts of a list, fit to be shown; none where it is no list. */

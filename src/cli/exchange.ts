@@ -8,12 +8,7 @@ import { PROFILES, type Profile } from '../simulator/answer.ts';
 import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
 import { isMarketName } from '../simulator/markets.ts';
 import { EXTRAS, OPERATIONS } from '../simulator/operations.ts';
-import {
-  SetupError,
-  type SimulatedServer,
-  type SimulatedServerOptions,
-  startSimulatedServer,
-} from '../simulator/server.ts';
+import { SetupError, type SimulatedServer, startSimulatedServer } from '../simulator/server.ts';
 import {
   DEFAULT_ACCOUNT,
   DEMO_KEY,
@@ -24,15 +19,9 @@ import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
 import { CommandError, conclude, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
-import { revealed } from './flags.ts';
+import { revealed, valid } from './flags.ts';
 
-interface Plan {
-  readonly server: Omit<SimulatedServerOptions, 'clock'>;
-  readonly key: ApiKey;
-  /** The files of flags, by the control endpoint that takes what is in them. */
-  readonly files: Readonly<Record<string, string>>;
-  readonly append: (event: ExchangeEvent) => void;
-}
+type Plan = ReturnType<typeof readPlan>;
 
 interface Flags {
   readonly listen: string;
@@ -109,24 +98,28 @@ async function listen({ server, files }: Plan): Promise<SimulatedServer> {
   } catch (error) {
     if (error instanceof SetupError) {
       const { path, message } = error;
-      const flag = path.replace('/simulator/', '--');
-      throw misuse(`${flag}: ${files[path] ?? ''}: ${message}`);
+      throw misuse(`${flagOf(path)}: ${files[path] ?? ''}: ${message}`);
     }
     const at = `${server.listen.host}:${server.listen.port}`;
-    const advice = 'choose another --listen, for example 127.0.0.1:0 for any free port';
-    throw new CommandError(EXIT.unreachable, `cannot listen on ${at}: ${whyNot(error)}; ${advice}`);
+    const why = CANNOT_LISTEN[codeOf(error)] ?? messageOf(error);
+    throw new CommandError(
+      EXIT.unreachable,
+      `cannot listen on ${at}: ${why}; choose another --listen, for example 127.0.0.1:0 for any free port`,
+    );
   }
 }
 
-function whyNot(error: unknown): string {
-  const code = codeOf(error);
-  if (code === 'EADDRINUSE') return 'the port is already in use';
-  if (code === 'EACCES') return 'this user may not use the port';
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'this host does not have that address';
-  return messageOf(error);
-}
+const CANNOT_LISTEN: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is already in use',
+  EACCES: 'this user may not use the port',
+  EADDRNOTAVAIL: 'this host does not have that address',
+  ENOTFOUND: 'this host does not have that address',
+};
 
-function introduce({ key, server: { setup = [] } }: Plan, { exchange, url }: SimulatedServer): string[] {
+/** The flag whose file the control endpoint takes: `--keys` of `/simulator/keys`. */
+const flagOf = (path: string) => path.replace('/simulator/', '--');
+
+function introduce({ key, server: { setup } }: Plan, { exchange, url }: SimulatedServer): string[] {
   const pair =
     key === DEMO_KEY
       ? `the key ${DEMO_KEY.key} with the secret ${DEMO_KEY.secret}`
@@ -150,10 +143,11 @@ function introduce({ key, server: { setup = [] } }: Plan, { exchange, url }: Sim
   ];
 }
 
-function readPlan(flags: Flags, edge: Edge): Plan {
+/** What the flags ask for. `files`: those of flags, by the control endpoint that takes what is in them. */
+function readPlan(flags: Flags, edge: Edge) {
   const markets = readMarkets(flags.markets);
   const key = readKey(edge.env);
-  const files = {
+  const files: Readonly<Record<string, string>> = {
     ...(flags.keys !== undefined && { '/simulator/keys': flags.keys }),
     ...(flags.orders !== undefined && flags.orders !== 'none' && { '/simulator/orders': flags.orders }),
   };
@@ -162,17 +156,16 @@ function readPlan(flags: Flags, edge: Edge): Plan {
   const wrong = Object.keys(balances ?? {}).find((name) => !/^[A-Z0-9]{1,20}$/.test(name));
   if (wrong !== undefined) throw misuse(`--balances: found "${wrong}"; allowed: a ticker such as USDT`);
   const limits = readLimits(flags.limits);
-  const exchange: ExchangeOptions = {
-    profile: flags.profile,
-    markets,
-    limits,
-    newAddresses: flags.enableNewAddresses === true,
-    keys: [key],
-    ...(balances !== null && { balances: { [key.account]: balances } }),
-  };
   const server = {
     listen: readListen(flags.listen, flags.allowRemote === true),
-    exchange,
+    exchange: {
+      profile: flags.profile,
+      markets,
+      limits,
+      newAddresses: flags.enableNewAddresses === true,
+      keys: [key],
+      ...(balances !== null && { balances: { [key.account]: balances } }),
+    },
     orders: flags.orders === undefined ? DEMO_ORDERS.filter(({ market }) => isThere(market)) : [],
     setup: Object.entries(files).map(([path, file]) => ({ path, body: readJson(path, file) })),
     seed: readSeed(flags.seed),
@@ -212,12 +205,9 @@ function readLimits(text: string | undefined): NonNullable<ExchangeOptions['limi
   );
 }
 
-function readListen(text: string, allowRemote: boolean): SimulatedServerOptions['listen'] {
-  const checked = checkWebListen(text);
-  if (checked.kind === 'wrong') throw misuse(`--listen: ${checked.text}`);
-  if (checked.value.kind !== 'tcp') throw misuse('--listen: expected HOST:PORT');
-  const { port } = checked.value;
-  const host = checked.value.host === 'localhost' ? '127.0.0.1' : checked.value.host;
+function readListen(text: string, allowRemote: boolean) {
+  const { host: named, port } = valid('--listen', checkWebListen(text), EXIT.usage);
+  const host = named === 'localhost' ? '127.0.0.1' : named;
   if (!allowRemote && !isLoopback(host)) {
     throw misuse(
       `--listen: other hosts can reach ${host}; allowed: 127.0.0.1, [::1], or any address together with --allow-remote`,
@@ -249,8 +239,7 @@ function readJson(path: string, file: string): unknown {
     const [, place] = /\((line \d+ column \d+)\)$/.exec(messageOf(error)) ?? [];
     const none = place === undefined ? 'it is none' : `it is none at ${place}`;
     const why = error instanceof SyntaxError ? none : messageOf(error);
-    const flag = path.replace('/simulator/', '--');
-    throw misuse(`${flag}: cannot read ${file} as JSON: ${why}`);
+    throw misuse(`${flagOf(path)}: cannot read ${file} as JSON: ${why}`);
   }
 }
 
@@ -274,7 +263,12 @@ function readKey(env: Edge['env']): ApiKey {
 /** Each line is with the operating system before the next event happens: whoever dies, none is lost. */
 function openEventLog(file: string | undefined, edge: Edge): (event: ExchangeEvent) => void {
   if (file === undefined) return () => {};
-  let descriptor: number | null = openToAppend(file);
+  let descriptor: number | null;
+  try {
+    descriptor = openSync(file, 'a');
+  } catch (error) {
+    throw misuse(`--event-log: cannot append to ${file}: ${messageOf(error)}`);
+  }
   return (event) => {
     if (descriptor === null) return;
     try {
@@ -285,13 +279,4 @@ function openEventLog(file: string | undefined, edge: Edge): (event: ExchangeEve
       edge.err(`killswitchd exchange: --event-log: writing to ${file} failed, no more is written: ${why}`);
     }
   };
-}
-
-function openToAppend(file: string): number {
-  try {
-    return openSync(file, 'a');
-  } catch (error) {
-    const why = messageOf(error);
-    throw misuse(`--event-log: cannot append to ${file}: ${why}`);
-  }
 }

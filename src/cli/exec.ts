@@ -179,7 +179,7 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
   // A bad end counts at once. A good one counts only once nothing of the bot is left.
   if (end.code !== 0) daemon.child.ended(end.code);
   const withinMs = daemon.config().shutdown.budgetSeconds * 1000;
-  const leftBehind = await endRest(bot, { clock: guarded.clock, logger, withinMs });
+  const leftBehind = await endRest(bot, guarded.clock, logger, withinMs);
   run.bot = null;
   const well = end.code === 0 && !leftBehind;
   if (end.code === 0) daemon.child.ended(leftBehind ? null : 0);

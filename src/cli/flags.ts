@@ -1,7 +1,8 @@
 import type { Argument, Option } from 'commander';
-import { describe } from '../config/problem.ts';
+import type { Checked } from '../config/meaning.ts';
+import { describe, listProblems } from '../config/problem.ts';
 import type { SecretFile } from '../config/secrets.ts';
-import { misuse } from './edge.ts';
+import { CommandError, type ExitCode, misconfigured, misuse } from './edge.ts';
 
 /** Help and completion name these values. The command checks them itself, and says what is wrong in its own words. */
 export function offer<T extends Option | Argument>(place: T, values: readonly string[]): T {
@@ -15,8 +16,8 @@ const ALLOWED = 'a number with s, m or h, from 1s to 24h, such as 90s, 10m or 1.
 
 /** `90s`, `10m`, `1.5h` in seconds. Throws a `CommandError` with what to write instead, where something suggests itself. */
 export function readDuration(flag: string, text: string): number {
-  const match = /^(\d{1,6}(?:\.\d{1,3})?)([smh])$/.exec(text);
-  const seconds = match === null ? Number.NaN : secondsOf(match[1], match[2]);
+  const [, number, unit] = /^(\d{1,6}(?:\.\d{1,3})?)([smh])$/.exec(text) ?? [];
+  const seconds = Number(number) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
   if (seconds >= 1 && seconds <= LONGEST_SECONDS) return seconds;
   const meant = meantDuration(text);
   const hint = meant === null ? '' : `; write ${meant}`;
@@ -27,20 +28,12 @@ export function readDuration(flag: string, text: string): number {
 export function readWait(flag: string, text: string, most = 60): number {
   const seconds = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
   if (seconds <= most) return seconds;
-  const meant = /^(\d{1,6})\s*s(ec(onds?)?)?$/.exec(text)?.[1];
-  const hint =
-    seconds > most
-      ? `; write ${most}`
-      : meant === undefined || Number(meant) > most
-        ? ''
-        : `; write ${meant}`;
+  const meant = Number(/^(\d{1,6})\s*s(ec(onds?)?)?$/.exec(text)?.[1]);
+  const write = seconds > most ? most : meant;
+  const hint = write <= most ? `; write ${write}` : '';
   throw misuse(
     `${flag}: found ${describe(text)}; allowed: a whole number of seconds from 0 to ${most}${hint}`,
   );
-}
-
-function secondsOf(number: string | undefined, unit: string | undefined): number {
-  return Number(number) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
 }
 
 /** What somebody probably meant by `10 min`, `600`, `PT10M`, `2d` or `1h30m`; null where nothing suggests itself. */
@@ -52,9 +45,8 @@ function meantDuration(text: string): string | null {
     );
   if (bare !== null) {
     const [, number = '', unit = ''] = bare;
-    const letter = unit[0] ?? 's';
-    const seconds =
-      Number(number) * (letter === 'd' ? 86_400 : UNIT_SECONDS[letter as keyof typeof UNIT_SECONDS]);
+    const letter = (unit[0] ?? 's') as 's' | 'm' | 'h' | 'd';
+    const seconds = Number(number) * { ...UNIT_SECONDS, d: 86_400 }[letter];
     if (seconds > LONGEST_SECONDS) return '24h';
     if (seconds < 1) return '1s';
     return letter === 'd' ? `${seconds / 3600}h` : `${number}${letter}`;
@@ -66,8 +58,23 @@ function meantDuration(text: string): string | null {
   return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
 }
 
-/** The secret in a file that a flag names. A secret never stands on the command line: everybody on the host can read that. */
-export function revealed(flag: string, read: SecretFile): string {
-  if (read.kind === 'wrong') throw misuse(`${flag}: ${read.text}`);
-  return read.secret.reveal();
+/** The value that was checked; throws a `CommandError` where it is wrong. `label`: the flag, variable or key. */
+export function valid<T>(label: string, checked: Checked<T>, exitCode: ExitCode): T {
+  if (checked.kind === 'ok') return checked.value;
+  throw new CommandError(exitCode, `${label}: ${checked.text}`);
+}
+
+/** The secret in a file. A secret never stands on the command line: everybody on the host can read that. */
+export function revealed(label: string, read: SecretFile, exitCode: ExitCode = 64): string {
+  if (read.kind === 'ok') return read.secret.reveal();
+  throw new CommandError(exitCode, `${label}: ${read.text}`);
+}
+
+/** What a configuration file says, unchecked. Throws a `CommandError`, with `advice`, where it cannot be read. */
+export async function readUnchecked(name: string, ...advice: readonly string[]) {
+  // The parser costs more time than all the rest of a command.
+  const { readConfigFile } = await import('../config/file.ts');
+  const { values, problems, place } = readConfigFile(name);
+  if (values === null) throw misconfigured([...listProblems(problems), ...advice].join('\n'));
+  return { values, place };
 }

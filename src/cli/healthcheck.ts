@@ -3,7 +3,7 @@ import { createSystemClock } from '../clock.ts';
 import type { Clock } from '../ports.ts';
 import { isRecord, plain } from '../util/text.ts';
 import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
-import { type Answer, createControlClient, refusal, textsOf } from './control-client.ts';
+import { type Answer, createControlClient, notOurs, refusal, textsOf } from './control-client.ts';
 import { CommandError, conclude, type Edge, EXIT, type ExitCode, misuse, pause } from './edge.ts';
 import { readWait } from './flags.ts';
 
@@ -56,10 +56,9 @@ export function registerHealthcheck(program: Command, edge: Edge, clock: Clock =
 }
 
 async function waitForHealth(flags: Flags, edge: Edge, clock: Clock): Promise<ExitCode> {
-  const ready = flags.ready === true;
-  if (flags.exclude !== undefined && !ready)
-    throw misuse('--exclude: found without --ready; write both, or neither');
-  if (flags.bot !== undefined && !ready) throw misuse('--bot: found without --ready; write both, or neither');
+  for (const flag of ['exclude', 'bot'] as const)
+    if (flags[flag] !== undefined && flags.ready !== true)
+      throw misuse(`--${flag}: found without --ready; write both, or neither`);
   const untilMs = clock.now().monoMs + readWait('--wait', flags.wait, LONGEST_WAIT_SECONDS) * 1000;
   let hasSaid = false;
   for (;;) {
@@ -112,11 +111,7 @@ function whyNotByWeb({ status, text }: Answer, at: string): string | null {
   if (status === 200) return null;
   if (status === 404 && text.startsWith('unknown bot'))
     throw misuse(`--bot: no market of the daemon at ${at} names this bot`);
-  if (status !== 503)
-    throw new CommandError(
-      EXIT.unreachable,
-      `what answers at ${at} is no killswitchd daemon (HTTP ${status})`,
-    );
+  if (status !== 503) throw notOurs(status, at);
   const lines = text.split('\n').map(plain);
   return listReasons(lines.filter((line) => line !== ''));
 }

@@ -7,6 +7,8 @@ import { type Edge, EXIT, MEANINGS } from './edge.ts';
 /** What may be written in a place: a file's name, a program and its arguments, one of some words, or anything. */
 type Expected = 'file' | 'program' | 'anything' | readonly string[];
 
+/** The program with all of its commands. */
+type Whole = (edge: Edge) => Promise<Command>;
 /** A command as completions and manual tell of it. */
 type CommandRow = ReturnType<typeof rowOf>;
 type FlagRow = CommandRow['flags'][number];
@@ -51,16 +53,16 @@ function expectedAt(shown: string, choices: readonly string[] | undefined): Expe
 const SHELLS = { bash, zsh, fish } as const;
 
 /** `completion SHELL`: prints the script by which a shell completes the command line, made from the commands' own table. */
-export function registerCompletion(program: Command, edge: Edge, whole: () => Promise<Command>): void {
+export const registerCompletion = (whole: Whole) => (program: Command, edge: Edge) => {
   program
     .command('completion')
     .description('print the completion script of a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SHELLS)))
     .action(async (shell: keyof typeof SHELLS) => {
-      edge.out(SHELLS[shell](tableOf(await whole())).trimEnd());
+      edge.out(SHELLS[shell](tableOf(await whole(edge))).trimEnd());
       edge.finish(EXIT.ok);
     });
-}
+};
 
 const isWords = (value: Expected | null): value is readonly string[] => Array.isArray(value);
 const namesOf = (flags: readonly FlagRow[]) => flags.flatMap(({ names }) => names);
@@ -225,17 +227,17 @@ ${commands
 const PAGES = ['killswitchd', 'killswitchd.yaml'];
 
 /** `man [PAGE]`: prints a page of the manual, made from the commands' own table and the schema of the file. */
-export function registerMan(program: Command, edge: Edge, whole: () => Promise<Command>): void {
+export const registerMan = (whole: Whole) => (program: Command, edge: Edge) => {
   program
     .command('man')
     .description('print a page of the manual: killswitchd man | man -l -')
     .addArgument(new Argument('[page]', 'which page').choices(PAGES).default(PAGES[0]))
     .action(async (page: string) => {
-      const lines = page === PAGES[0] ? programPage(tableOf(await whole())) : filePage();
+      const lines = page === PAGES[0] ? programPage(tableOf(await whole(edge))) : filePage();
       edge.out(lines.join('\n'));
       edge.finish(EXIT.ok);
     });
-}
+};
 
 /** Text as roff takes it: no escape, no hyphen that becomes another sign, and no request at the start of a line. */
 const plain = (text: string) => text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replace(/^[.']/, '\\&$&');

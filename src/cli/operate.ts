@@ -33,12 +33,12 @@ const PURPOSES = {
   trip: 'have the orders cancelled now: timers to 5 s, then left alone until the markets are armed',
 } as const satisfies Record<CommandName, string>;
 
+const UNGUARDED =
+  'This deletes the timers of {markets}. The orders stay, and nothing cancels them if the bot dies, until';
 /** What is to be confirmed, with the markets in the place of `{markets}`. */
 const DANGERS: Partial<Record<CommandName, string>> = {
-  disarm:
-    'This deletes the timers of {markets}. The orders stay, and nothing cancels them if the bot dies, until the markets are armed again.',
-  pause:
-    'This deletes the timers of {markets}. The orders stay, and nothing cancels them if the bot dies, until the pause is over.',
+  disarm: `${UNGUARDED} the markets are armed again.`,
+  pause: `${UNGUARDED} the pause is over.`,
   trip: 'This has the exchange cancel the orders that the timers of {markets} cover, in about 6 s, and leaves the markets without a timer until they are armed again.',
 };
 
@@ -47,7 +47,15 @@ const waitOption = () =>
 
 const reasonOption = () =>
   new Option('--reason <text>', "why, for the daemon's log: 1 to 200 printable characters");
-const why = ({ reason }: Pick<Flags, 'reason'>) => (reason === undefined ? {} : { reason });
+
+/** What a request says beside what is asked for: markets that were named, how long, and why. */
+function bodyOf(flags: Flags, markets: readonly string[] = []) {
+  return {
+    ...(markets.length === 0 ? {} : { markets }),
+    ...(flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) }),
+    ...(flags.reason === undefined ? {} : { reason: flags.reason }),
+  };
+}
 
 /**
  * `arm`, `disarm`, `pause`, `resume` and `trip`: ask the running daemon for it and return when it has happened. Ends
@@ -75,6 +83,10 @@ interface Tools {
   readonly clock: Clock;
 }
 
+async function connect(flags: Flags, { edge, clock }: Tools): Promise<ControlClient> {
+  return createControlClient(await findControl(flags, edge.env), clock, edge.sender);
+}
+
 async function operate(
   does: CommandName,
   markets: readonly string[],
@@ -82,9 +94,8 @@ async function operate(
   { edge, clock }: Tools,
 ): Promise<ExitCode> {
   const waitSeconds = readWait('--wait', flags.wait);
-  const length = flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) };
-  const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
-  const body = { ...(markets.length === 0 ? {} : { markets }), ...length, waitSeconds, ...why(flags) };
+  const body = { ...bodyOf(flags, markets), waitSeconds };
+  const client = await connect(flags, { edge, clock });
   if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES) {
     throw misuse(
       `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`,
@@ -107,9 +118,8 @@ async function confirm(
 ): Promise<void> {
   const danger = DANGERS[does];
   if (danger === undefined) return;
-  if (edge.ask === undefined) {
+  if (edge.ask === undefined)
     throw misuse('nobody can be asked here whether it is meant: add --yes; nothing was changed');
-  }
   const all = async () =>
     (await lookAt(client)).seen.markets.filter(({ leaving }) => !leaving).map(({ market }) => market);
   const meant = markets.length > 0 ? markets : await all();
@@ -165,15 +175,11 @@ function readProgress(answer: Answer, at: string): readonly MarketProgress[] {
     throw refusal(answer, at);
   const states = ['done', 'waiting', 'impossible'] as const;
   return json['markets'].map((entry: unknown) => {
-    const state = isRecord(entry) ? states.find((known) => known === entry['state']) : undefined;
-    if (isRecord(entry) && state !== undefined)
-      return {
-        market: String(entry['market']),
-        state,
-        refused: entry['refused'] === true,
-        says: plain(String(entry['says'])),
-      };
-    throw unknownAnswer(at);
+    const told = isRecord(entry) ? entry : {};
+    const state = states.find((known) => known === told['state']);
+    if (state === undefined) throw unknownAnswer(at);
+    const [market, says] = [String(told['market']), plain(String(told['says']))];
+    return { market, state, refused: told['refused'] === true, says };
   });
 }
 
@@ -181,23 +187,21 @@ function unknownAnswer(at: string): CommandError {
   return new CommandError(EXIT.internal, `the daemon at ${at} answered in a way unknown to this version`);
 }
 
-interface Reporting {
-  readonly edge: Edge;
-  readonly waitSeconds: number;
-  /** Prints only why the exit code is not 0. */
-  readonly silent: boolean;
-  /** What to say of markets for which it is impossible; a default where it is not given. */
-  readonly otherwise?: string;
-}
-
-/** Prints a sentence per market, those that are not done last and on standard error. Returns the exit code. */
+/**
+ * Prints a sentence per market, those that are not done last and on standard error; where it is silent, only why the
+ * exit code is not 0. `otherwise` is said of markets for which it is impossible. Returns the exit code.
+ */
 function reportProgress(
   what: string,
   progress: readonly MarketProgress[],
-  { edge, waitSeconds, silent, otherwise = 'not done: see why above' }: Reporting,
+  {
+    edge,
+    waitSeconds,
+    silent,
+  }: { readonly edge: Edge; readonly waitSeconds: number; readonly silent: boolean },
+  otherwise = 'not done: see why above',
 ): ExitCode {
-  const of = (state: MarketProgress['state']) => progress.filter((one) => one.state === state);
-  const [done, waiting, impossible] = [of('done'), of('waiting'), of('impossible')];
+  const { done = [], waiting = [], impossible = [] } = Object.groupBy(progress, ({ state }) => state);
   if (!silent) for (const { says } of done) edge.out(says);
   if (!silent) for (const { says } of [...waiting, ...impossible]) edge.err(says);
   const say = (count: number, words: string) => {
@@ -223,8 +227,8 @@ export function registerAck(program: Command, edge: Edge, clock: Clock = createS
       .addOption(reasonOption()),
   ).action((markets: readonly string[], flags: Flags) =>
     conclude('ack', edge, async () => {
-      const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
-      const body = { ...(markets.length === 0 ? {} : { markets }), ...why(flags) };
+      const client = await connect(flags, { edge, clock });
+      const body = bodyOf(flags, markets);
       const answer = await client.ask({ method: 'POST', path: '/v1/ack', body, withinMs: ANSWER_WITHIN_MS });
       if (!isRecord(answer.json) || !Array.isArray(answer.json['acknowledged']))
         throw refusal(answer, client.at);
@@ -255,11 +259,9 @@ export function registerReload(program: Command, edge: Edge, clock: Clock = crea
 
 async function reload(flags: Flags, { edge, clock }: Tools): Promise<ExitCode> {
   const waitSeconds = readWait('--wait', flags.wait);
-  const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
-  const answer = await carryOut(client, '/v1/reload', { waitSeconds, ...why(flags) }, waitSeconds, {
-    edge,
-    clock,
-  });
+  const client = await connect(flags, { edge, clock });
+  const body = { ...bodyOf(flags), waitSeconds };
+  const answer = await carryOut(client, '/v1/reload', body, waitSeconds, { edge, clock });
   const { json } = answer;
   const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
   const silent = flags.json === true;
@@ -277,7 +279,7 @@ async function reload(flags: Flags, { edge, clock }: Tools): Promise<ExitCode> {
   if (!silent) for (const line of describeApplied(json)) edge.out(line);
   const progress = Array.isArray(json['markets']) ? readProgress(answer, client.at) : [];
   const otherwise = 'not guarded; the configuration is in force';
-  reportProgress('reload', progress, { edge, waitSeconds, silent, otherwise });
+  reportProgress('reload', progress, { edge, waitSeconds, silent }, otherwise);
   const others = reportRefused(json, progress, edge);
   // A market that cannot be armed before its bot beats is no fault of the reload.
   if (others || progress.some(({ refused }) => refused)) return EXIT.unreachable;
@@ -328,11 +330,8 @@ export function registerLogLevel(program: Command, edge: Edge, clock: Clock = cr
   );
 }
 
-async function changeLevel(
-  level: string | undefined,
-  flags: Flags,
-  { edge, clock }: Tools,
-): Promise<ExitCode> {
+async function changeLevel(level: string | undefined, flags: Flags, tools: Tools): Promise<ExitCode> {
+  const { edge } = tools;
   if (level === undefined && flags.for !== undefined)
     throw misuse('--for: found without a level; write one, such as debug --for 10m');
   if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) {
@@ -340,15 +339,10 @@ async function changeLevel(
       `found ${describe(level)}; allowed: ${LOG_LEVELS.join(', ')}${didYouMean(level, LOG_LEVELS)}`,
     );
   }
-  const forSeconds = flags.for === undefined ? {} : { forSeconds: readDuration('--for', flags.for) };
-  const client = createControlClient(await findControl(flags, edge.env), clock, edge.sender);
-  const body = level === undefined ? {} : { level, ...forSeconds, ...why(flags) };
-  const answer = await client.ask({
-    method: 'POST',
-    path: '/v1/log-level',
-    body,
-    withinMs: ANSWER_WITHIN_MS,
-  });
+  const body = level === undefined ? {} : { level, ...bodyOf(flags) };
+  const client = await connect(flags, tools);
+  const path = '/v1/log-level';
+  const answer = await client.ask({ method: 'POST', path, body, withinMs: ANSWER_WITHIN_MS });
   if (answer.status !== 200 || !isRecord(answer.json) || typeof answer.json['level'] !== 'string')
     throw refusal(answer, client.at);
   const inForce = plain(answer.json['level']);

@@ -4,34 +4,31 @@ import { type Edge, EXIT } from './edge.ts';
 
 type Register = (program: Command, edge: Edge) => void;
 
+const operate = () => import('./operate.ts');
+const manual = () => import('./manual.ts');
+
 /** Loads a command and what it needs: the others cost no time at the start. In the order of the help text. */
 const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   run: async () => (await import('./run.ts')).registerRun,
   exec: async () => (await import('./exec.ts')).registerExec,
   'check-config': async () => (await import('./check-config.ts')).registerCheckConfig,
   status: async () => (await import('./status.ts')).registerStatus,
-  arm: async () => (await import('./operate.ts')).registerOperation('arm'),
-  disarm: async () => (await import('./operate.ts')).registerOperation('disarm'),
-  pause: async () => (await import('./operate.ts')).registerOperation('pause'),
-  resume: async () => (await import('./operate.ts')).registerOperation('resume'),
-  trip: async () => (await import('./operate.ts')).registerOperation('trip'),
-  ack: async () => (await import('./operate.ts')).registerAck,
-  reload: async () => (await import('./operate.ts')).registerReload,
-  'log-level': async () => (await import('./operate.ts')).registerLogLevel,
+  arm: async () => (await operate()).registerOperation('arm'),
+  disarm: async () => (await operate()).registerOperation('disarm'),
+  pause: async () => (await operate()).registerOperation('pause'),
+  resume: async () => (await operate()).registerOperation('resume'),
+  trip: async () => (await operate()).registerOperation('trip'),
+  ack: async () => (await operate()).registerAck,
+  reload: async () => (await operate()).registerReload,
+  'log-level': async () => (await operate()).registerLogLevel,
   notify: async () => (await import('./notify.ts')).registerNotify,
   healthcheck: async () => (await import('./healthcheck.ts')).registerHealthcheck,
   demo: async () => (await import('./demo.ts')).registerDemo,
   exchange: async () => (await import('./exchange.ts')).registerExchange,
   api: async () => (await import('./api.ts')).registerApi,
-  schema: async () => (await import('./manual.ts')).registerSchema,
-  completion: async () => {
-    const { registerCompletion } = await import('./manual.ts');
-    return (program, edge) => registerCompletion(program, edge, () => buildProgram(edge));
-  },
-  man: async () => {
-    const { registerMan } = await import('./manual.ts');
-    return (program, edge) => registerMan(program, edge, () => buildProgram(edge));
-  },
+  schema: async () => (await manual()).registerSchema,
+  completion: async () => (await manual()).registerCompletion(buildProgram),
+  man: async () => (await manual()).registerMan(buildProgram),
   version: async () => registerVersion,
 };
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { CoreSettings, OrderType } from '../core/events.ts';
 import { carriedPerSecond as carriedAt, planCadence, seconds } from '../core/promise.ts';
@@ -103,13 +103,8 @@ export function settleMarkets(
 }
 
 /** The markets of one shard, in the order given. */
-export function marketsOf(
-  { index, count }: Shard,
-  markets: readonly MarketConfig[],
-): readonly MarketConfig[] {
-  return count === 1 && index === 0
-    ? markets
-    : markets.filter(({ market }) => ownerOf(market, count) === index);
+export function marketsOf({ index, count }: Shard, markets: readonly MarketConfig[]): MarketConfig[] {
+  return markets.filter(({ market }) => ownerOf(market, count) === index);
 }
 
 /**
@@ -160,20 +155,13 @@ export function budgetOf(
 }
 
 /** Durations in milliseconds, as the core counts. */
-export function toMarketSettings(market: MarketConfig): CoreSettings['markets'][number] {
-  return {
-    market: market.market,
-    timeoutMs: market.timeoutSeconds * 1000,
-    types: market.types,
-    renewEveryMs: market.renewEverySeconds === null ? null : market.renewEverySeconds * 1000,
-    bot: market.bot,
-  };
+export function toMarketSettings(config: MarketConfig): CoreSettings['markets'][number] {
+  const { timeoutSeconds, renewEverySeconds, ...same } = config;
+  const renewEveryMs = renewEverySeconds === null ? null : renewEverySeconds * 1000;
+  return { ...same, timeoutMs: timeoutSeconds * 1000, renewEveryMs };
 }
 
-/**
- * What the core must know. `bases` are the addresses in use: `config.exchange.baseUrls`, or that of the embedded
- * exchange. The seed follows from addresses and markets, so that a run can be repeated and two daemons differ.
- */
+/** What the core must know. `bases`: the addresses in use, `config.exchange.baseUrls` or that of the embedded exchange. */
 export function toCoreSettings(config: Config, bases: readonly string[]): CoreSettings {
   const { exchange, shard, liveness, shutdown, ping } = config;
   const own = new Set(config.markets.map(({ market }) => market));
@@ -318,9 +306,7 @@ function restOf({ file: _file, defaults: _defaults, markets, fleet, ...rest }: C
 /** Of what the configuration says, without the secrets. */
 export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
   const { token: _token, ...listening } = control;
-  return createHash('sha256')
-    .update(JSON.stringify({ ...rest, control: listening }))
-    .digest('hex');
+  return hash('sha256', JSON.stringify({ ...rest, control: listening }));
 }
 
 /** Keys that take effect at start only. None of them holds a secret. */

@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto';
+import { isUtf8 } from 'node:buffer';
+import { hash as digest } from 'node:crypto';
 import {
   type Document,
   isAlias,
@@ -18,6 +19,7 @@ const MOST_BYTES = 1024 * 1024;
 /** A file may use an anchor a few times; more is a "billion laughs" bomb and not a configuration. */
 const MOST_ALIASES = 100;
 const NESTED = 'not usable YAML: nested too deeply';
+const TOO_MANY_ALIASES = `not usable YAML: anchors are repeated too often; allowed: at most ${MOST_ALIASES} values by alias`;
 
 export interface ConfigFile {
   /** Null where nothing could be read out of the file. */
@@ -41,34 +43,21 @@ export function readConfigFile(name: string): ConfigFile {
   });
   const file = readSmallFile(name, MOST_BYTES);
   if (file.kind === 'failed') return failed(`the configuration file ${file.why}`);
-  hash = hashOf(file.bytes);
-  let text: string;
+  hash = digest('sha256', file.bytes);
+  if (!isUtf8(file.bytes)) return failed('the configuration file is not UTF-8 text');
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(file.bytes);
-  } catch {
-    return failed('the configuration file is not UTF-8 text');
-  }
-  try {
-    return { ...parse(name, text), hash };
+    return { ...parse(name, new TextDecoder().decode(file.bytes)), hash };
   } catch (error) {
     if (error instanceof RangeError) return failed(NESTED);
-    if (error instanceof ReferenceError) {
-      return failed(
-        `not usable YAML: anchors are repeated too often; allowed: at most ${MOST_ALIASES} values by alias`,
-      );
-    }
+    if (error instanceof ReferenceError) return failed(TOO_MANY_ALIASES);
     throw error;
   }
-}
-
-function hashOf(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex');
 }
 
 /** What the file is now: the hash of its bytes as `readConfigFile` gives it, or why it cannot be read. */
 export function lookAtConfigFile(name: string): string {
   const file = readSmallFile(name, MOST_BYTES);
-  return file.kind === 'ok' ? hashOf(file.bytes) : file.why;
+  return file.kind === 'ok' ? digest('sha256', file.bytes) : file.why;
 }
 
 function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
@@ -157,27 +146,16 @@ function excerptOf(
   ];
 }
 
-interface AliasUse {
-  readonly offset: number;
-  readonly name: string;
-  /** Its anchor stands before it. */
-  readonly resolved: boolean;
-}
-
-/** All aliases in one pass: the library itself looks through the whole file for each. */
-function findAliases(document: Document.Parsed): AliasUse[] {
+/** All aliases in one pass, resolved where the anchor stands before: the library looks through the whole file for each. */
+function findAliases(document: Document.Parsed) {
   const anchors = new Set<string>();
-  const aliases: AliasUse[] = [];
+  const aliases: { readonly offset: number; readonly name: string; readonly resolved: boolean }[] = [];
   visit(document, {
-    Alias: (_key, node) => {
-      aliases.push({
-        offset: node.range?.[0] ?? 0,
-        name: node.source,
-        resolved: anchors.has(node.source),
-      });
+    Alias(_key, { range, source: name }) {
+      aliases.push({ offset: range?.[0] ?? 0, name, resolved: anchors.has(name) });
     },
-    Value: (_key, node) => {
-      if (node.anchor !== undefined) anchors.add(node.anchor);
+    Value(_key, { anchor }) {
+      if (anchor !== undefined) anchors.add(anchor);
     },
   });
   return aliases;

@@ -222,28 +222,20 @@ function checkLiveness(
   if (mode === undefined) return { mistakes, missing, liveness: null };
 
   const mostSeconds = given.ttlSeconds / 3;
-  const probeEverySeconds = given.probeEverySeconds ?? usualProbe(mode, given.ttlSeconds);
+  // Two looks may fail, and the third is still in time.
+  const usualSeconds = Math.min(mode === 'http' ? 5 : 1, given.ttlSeconds / 4);
+  const { file = null, url = null, probeEverySeconds = usualSeconds } = given;
   const looks = !MEANINGLESS_KEYS[mode].includes('probeEverySeconds');
   if (looks && probeEverySeconds >= mostSeconds && ![PROBE, TTL].some(isMistaken)) {
     const most = Math.floor(mostSeconds * 100) / 100;
-    wrong(
-      PROBE,
-      `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`,
-    );
+    const text = `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`;
+    wrong(PROBE, text);
   }
-  const { file = null, url = null } = given;
   return { mistakes, missing, liveness: { ...given, mode, file, url, probeEverySeconds } };
 }
 
-const MEANING_OF_MODE = {
-  beat: 'the bot says so at control.listen',
-  file: 'it touches liveness.file',
-  http: 'liveness.url answers',
-  process: 'it runs as a child of killswitchd exec',
-  none: 'nobody watches the bot: timers are renewed for as long as the daemon runs',
-} as const satisfies Record<LivenessMode, string>;
-
-const MODE_IS_MISSING = `missing; how the daemon knows that the bot lives must be chosen, there is no default; allowed: ${LIVENESS_MODES.map((mode) => `${mode} (${MEANING_OF_MODE[mode]})`).join(', ')}`;
+const MODE_IS_MISSING =
+  'missing; how the daemon knows that the bot lives must be chosen, there is no default; allowed: beat (the bot says so at control.listen), file (it touches liveness.file), http (liveness.url answers), process (it runs as a child of killswitchd exec), none (nobody watches the bot: timers are renewed for as long as the daemon runs)';
 const FILE_IS_MISSING =
   'missing with liveness.mode: file; write the file that the bot touches, such as liveness: { mode: file, file: /run/bots/bot.alive }, or set KILLSWITCHD_LIVENESS_FILE';
 const ADDRESS_IS_MISSING =
@@ -279,11 +271,6 @@ function findTargetFlaw(path: Path, template: string | undefined, bots: readonly
   }
   const checked = bots.map((bot) => checkLivenessUrl(template, bot));
   return checked.find((one) => one.kind === 'wrong')?.text ?? null;
-}
-
-/** Seconds. Two looks may fail, and the third is still in time. */
-function usualProbe(mode: LivenessMode, ttlSeconds: number): number {
-  return Math.min(mode === 'http' ? 5 : 1, ttlSeconds / 4);
 }
 
 export type Checked<T> =
@@ -416,8 +403,10 @@ export function findUrlFlaw(text: string, isTelegram: boolean): string | null {
   return null;
 }
 
+type TcpAddress = Extract<ListenAddress, { kind: 'tcp' }>;
+
 /** `HOST:PORT` or `[IPV6]:PORT` of the read-only listener. */
-export function checkWebListen(text: string): Checked<ListenAddress> {
+export function checkWebListen(text: string): Checked<TcpAddress> {
   const address = readTcp(text);
   if (address !== null) return { kind: 'ok', value: address };
   return {
@@ -453,7 +442,7 @@ export function checkControlListen(text: string, hasToken: boolean): Checked<Lis
   return { kind: 'ok', value: address };
 }
 
-function readTcp(text: string): (ListenAddress & { kind: 'tcp' }) | null {
+function readTcp(text: string): TcpAddress | null {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:[\]/@]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   if (match === null || port > 65535) return null;
