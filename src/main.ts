@@ -1,5 +1,6 @@
 import './node-version.ts';
 import { stat, writeSync } from 'node:fs';
+import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
@@ -144,6 +145,7 @@ const edge: Edge = {
     process.on(signal, run);
     return () => process.off(signal, run);
   },
+  signalNumbers: constants.signals,
   signalGroup(leader, signal) {
     try {
       return process.kill(-leader, signal);

@@ -84,7 +84,7 @@ async function demonstrate(edge: Edge, clock: Clock): Promise<void> {
     }
     timeline.say('Demo', 'Interrupted: ends the bot, deletes the timers.');
     await stage?.end();
-    edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy ?? 'SIGPIPE' }));
+    edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy ?? 'SIGPIPE' }, edge));
   }
 }
 

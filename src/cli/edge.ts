@@ -72,6 +72,8 @@ export interface Edge {
   readonly nodePath?: string;
   /** A moment in Unix milliseconds as ISO 8601, UTC. */
   readonly isoTime: (wallMs: number) => string;
+  /** The number of each signal of this system, by its name. */
+  readonly signalNumbers?: Readonly<Record<string, number>>;
   /** Sends a signal to every process of the group that `leader` began; false where there is none left. */
   readonly signalGroup?: (leader: number, signal: Signal | 'SIGKILL') => boolean;
   readonly onSignal: (signal: Signal, run: () => void) => Cancel;

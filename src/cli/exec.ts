@@ -189,7 +189,7 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
     why: `the bot has ended ${how}`,
     policy: well ? 'configured' : 'keep',
     codeOf: (left) =>
-      end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end),
+      end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge),
   });
 }
 

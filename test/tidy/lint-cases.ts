@@ -79,7 +79,7 @@ const MODULES_OF_TIME_AND_PROCESS = [
 
 const EXEMPT_MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/clock.ts': ['node:os', 'os'],
-  'src/main.ts': ['node:process', 'process'],
+  'src/main.ts': ['node:os', 'node:process', 'os', 'process'],
 };
 
 /** Rings that know neither packages nor modules of Node. */
