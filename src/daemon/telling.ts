@@ -61,17 +61,15 @@ export function createTelling(
   const cancellations = createCancellations();
   const operations = createOperations({ log, metrics, recent, clock });
   const levels = createLogLevels(clock, log, operations, levelOf(config));
-  const notifying = createReceivers(config.notify, (notify) =>
-    createNotifying({
-      clock,
-      bases,
-      notify,
-      log,
-      messages: createPoster(clock),
-      pings: createPoster(clock),
-      onFailure: (what) => metrics.notifyFailed(what),
-    }),
-  );
+  const notifying = createNotifying({
+    clock,
+    bases,
+    notify: config.notify,
+    log,
+    messages: createPoster(clock),
+    pings: createPoster(clock),
+    onFailure: (what) => metrics.notifyFailed(what),
+  });
   const observers: readonly Observer[] = [
     metrics.observe,
     cancellations.observe,
@@ -100,32 +98,6 @@ export function createTelling(
         log.logger.warn({ event: 'evidence-problem', bot }, `Bot ${bot}: no sign of life, ${problem}.`);
       }
     },
-  };
-}
-
-/** Who is told over HTTP: nothing is made before the configuration names somebody, which a reload may do. */
-function createReceivers(
-  first: Config['notify'],
-  make: (notify: Config['notify']) => ReturnType<typeof createNotifying>,
-) {
-  const makeFor = (notify: Config['notify']) =>
-    notify.url === null && notify.pingUrl === null ? null : make(notify);
-  let receivers = makeFor(first);
-  let isWell: (() => boolean) | null = null;
-  const observe: Observer = (notice, now) => receivers?.observe(notice, now);
-  return {
-    observe,
-    follow(next: Config['notify']): void {
-      if (receivers !== null) return receivers.follow(next);
-      receivers = makeFor(next);
-      if (isWell !== null) receivers?.start(isWell);
-    },
-    /** Pings while `well` says so. */
-    start(well: () => boolean): void {
-      isWell = well;
-      receivers?.start(well);
-    },
-    close: async (): Promise<void> => receivers?.close(),
   };
 }
 

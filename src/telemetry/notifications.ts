@@ -2,7 +2,7 @@ import Bottleneck from 'bottleneck';
 import pRetry, { AbortError } from 'p-retry';
 import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
-import type { Cancel, Clock, EventLevel, Observer } from '../ports.ts';
+import type { Cancel, Clock, EventLevel } from '../ports.ts';
 import { isoTime, listed } from '../util/text.ts';
 import { describeNotice, type EventContext } from './events.ts';
 import type { Log } from './log.ts';
@@ -27,23 +27,6 @@ export interface Message {
 
 /** What became of one post: an HTTP status, or why there is none. Never the address. */
 export type Posted = { readonly status: number } | { readonly failed: string };
-
-export interface NotificationsOptions {
-  readonly clock: Clock;
-  readonly context: EventContext;
-  /** Posts a message once, within `withinMs`. */
-  readonly post: (message: Message, withinMs: number, signal: AbortSignal) => Promise<Posted>;
-  /** Whether anybody is told. */
-  readonly isOn: () => boolean;
-  /** Told why a message was given up, or that posts get through again (null). */
-  readonly onProblem: (problem: string | null) => void;
-}
-
-export interface Notifications {
-  readonly observe: Observer;
-  /** Posts what waits, without repeating anything, and ends; resolves within `withinMs`. */
-  close(withinMs: number): Promise<void>;
-}
 
 /** Events of one kind within this time are one message. */
 const GATHER_MS = 500;
@@ -159,77 +142,6 @@ function messageOf({ all, bots, ...rest }: Pending): Message {
   return { ...rest, text, markets: [...all].slice(0, MOST_MARKETS) };
 }
 
-/**
- * Tells a receiver what happened to the orders. There is at most one message of each event waiting and one on its way,
- * whatever the receiver does: nothing grows, and no renewal waits for it.
- */
-export function createNotifications(options: NotificationsOptions): Notifications {
-  const { clock, post, isOn, onProblem } = options;
-  const waiting = createWaiting(options.context);
-  const pace = createPace(clock);
-  const closing = new AbortController();
-  let cancelGather: Cancel | null = null;
-  let sending: Promise<void> | null = null;
-
-  async function sendAll(): Promise<void> {
-    for (let pending = waiting.take(); pending !== null; pending = waiting.take()) {
-      const one = pending;
-      const message = messageOf(one);
-      try {
-        await pace.run(() => pRetry(() => attempt(message), { ...BACKOFF, signal: closing.signal }));
-        onProblem(null);
-      } catch (error) {
-        // `close` posts it once more.
-        if (closing.signal.aborted) return waiting.restore(one);
-        onProblem(`${one.event}: ${error instanceof Error ? error.message : String(error)}`);
-      }
-    }
-  }
-
-  async function attempt(message: Message): Promise<void> {
-    const flaw = flawOf(await post(message, POST_MS, closing.signal));
-    if (flaw === null) return;
-    const { text, isFinal } = flaw;
-    if (!isFinal && !closing.signal.aborted) onProblem(`${message.event}: ${text}; it is tried again`);
-    throw isFinal ? new AbortError(text) : new Error(text);
-  }
-
-  return {
-    observe(notice, now) {
-      if (!isWorthTelling(notice) || !isOn()) return;
-      waiting.add(notice, now);
-      if (sending !== null || closing.signal.aborted) return;
-      cancelGather ??= clock.after(GATHER_MS, () => {
-        cancelGather = null;
-        sending = sendAll().finally(() => {
-          sending = null;
-        });
-      });
-    },
-    async close(withinMs) {
-      const untilMs = clock.now().monoMs + withinMs;
-      cancelGather?.();
-      closing.abort();
-      pace.stop();
-      await sending;
-      // What a stop left comes first.
-      for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {
-        const leftMs = untilMs - clock.now().monoMs;
-        if (leftMs <= 0) return;
-        const flaw = flawOf(await post(messageOf(one), leftMs, new AbortController().signal));
-        if (flaw !== null) onProblem(`${one.event}: ${flaw.text}`);
-      }
-    },
-  };
-}
-
-/** What is wrong with a post, and whether trying again is of no use; null where nothing is. */
-function flawOf(posted: Posted): { readonly text: string; readonly isFinal: boolean } | null {
-  if (wasTaken(posted)) return null;
-  const isFinal = 'status' in posted && posted.status < 500 && ![408, 429].includes(posted.status);
-  return { text: sayPosted(posted), isFinal };
-}
-
 export function wasTaken(posted: Posted): boolean {
   return 'status' in posted && posted.status >= 200 && posted.status < 300;
 }
@@ -280,12 +192,7 @@ export interface Poster {
   readonly close: () => Promise<void>;
 }
 
-const PING_MS = 10_000;
-const FIRST_PING_MS = 5000;
-const CLOSE_MS = 2000;
-
-/** Tells people over HTTP what happens, and a dead man's switch that all is well. */
-export function createNotifying(options: {
+export interface NotifyingOptions {
   readonly clock: Clock;
   readonly bases: readonly string[];
   readonly notify: NotifySettings;
@@ -295,12 +202,19 @@ export function createNotifying(options: {
   readonly pings: Poster;
   /** An attempt failed. */
   readonly onFailure: (what: NotifyWhat) => void;
-}) {
-  const { clock, bases, log, messages, pings, onFailure } = options;
+}
+
+const PING_MS = 10_000;
+const FIRST_PING_MS = 5000;
+const CLOSE_MS = 2000;
+
+/** Tells people over HTTP what happens, and a dead man's switch that all is well. */
+export function createNotifying(options: NotifyingOptions) {
+  const { clock, log, pings, onFailure } = options;
   let { notify } = options;
   const problems = { notification: '', ping: '' };
   /** Says a problem once, and that it is over. */
-  const tell = (what: keyof typeof problems, problem: string | null) => {
+  const tell = (what: keyof typeof problems, problem: string | null): void => {
     const before = problems[what];
     problems[what] = problem ?? '';
     if (problem !== null && problem !== before)
@@ -308,46 +222,122 @@ export function createNotifying(options: {
     if (problem === null && before !== '')
       log.logger.info({ event: `${what}-delivered` }, `A ${what} was delivered again.`);
   };
-  const notifications = createNotifications({
-    clock,
-    context: { bases },
-    async post(message: Message, withinMs, signal) {
-      if (notify.url === null) return { status: 204 };
-      const body = formatMessage(message, notify.format, notify.name);
-      const posted = await messages.post(notify.url, body, withinMs, signal);
-      if (!wasTaken(posted) && !signal.aborted) onFailure('message');
-      return posted;
-    },
-    isOn: () => notify.url !== null,
-    onProblem: (problem) => tell('notification', problem),
-  });
-  let over = false;
-  let cancelPing: Cancel = () => undefined;
-  const pingAfter = (delayMs: number, isWell: () => boolean): void => {
+  const messages = createMessages(
+    options,
+    () => notify,
+    (problem) => tell('notification', problem),
+  );
+  let isWell: (() => boolean) | null = null;
+  let cancelPing: Cancel | null = null;
+  /** Only where somebody is to be pinged: a timer wakes the process. */
+  const pingAfter = (delayMs: number): void => {
     cancelPing = clock.after(delayMs, () => {
-      pingAfter(notify.pingEverySeconds * 1000, isWell);
-      if (notify.pingUrl === null || !isWell()) return;
+      cancelPing = null;
+      if (notify.pingUrl === null) return;
+      pingAfter(notify.pingEverySeconds * 1000);
+      if (isWell?.() !== true) return;
       void pings.post(notify.pingUrl, null, PING_MS).then((posted) => {
-        if (over) return;
+        if (isWell === null) return;
         if (!wasTaken(posted)) onFailure('ping');
         tell('ping', wasTaken(posted) ? null : sayPosted(posted));
       });
     });
   };
+  /** Puts the section of a new configuration in force. */
+  const follow = (next: NotifySettings): void => {
+    notify = next;
+    if (notify.pingUrl !== null && isWell !== null && cancelPing === null) pingAfter(FIRST_PING_MS);
+  };
   return {
-    observe: notifications.observe,
-    /** Puts the section of a new configuration in force. */
-    follow(next: NotifySettings): void {
-      notify = next;
+    observe: messages.observe,
+    follow,
+    /** Pings while `well` says so. */
+    start(well: () => boolean): void {
+      isWell = well;
+      follow(notify);
     },
-    /** Pings while `isWell` says so. */
-    start: (isWell: () => boolean) => pingAfter(FIRST_PING_MS, isWell),
     /** Posts what waits, and ends; within 2 s. */
     async close(): Promise<void> {
-      over = true;
-      cancelPing();
-      await notifications.close(CLOSE_MS);
-      await Promise.all([messages.close(), pings.close()]);
+      isWell = null;
+      cancelPing?.();
+      await messages.close(CLOSE_MS);
+      await Promise.all([options.messages.close(), pings.close()]);
+    },
+  };
+}
+
+/**
+ * Tells a receiver what happened to the orders. There is at most one message of each event waiting and one on its way,
+ * whatever the receiver does: nothing grows, and no renewal waits for it. `tell` hears why a message was given up, or
+ * that posts get through again (null).
+ */
+function createMessages(
+  { clock, bases, messages, onFailure }: NotifyingOptions,
+  settings: () => NotifySettings,
+  tell: (problem: string | null) => void,
+) {
+  const waiting = createWaiting({ bases });
+  const pace = createPace(clock);
+  const closing = new AbortController();
+  let cancelGather: Cancel | null = null;
+  let sending: Promise<void> | null = null;
+
+  /** Posts a message once: why it was not taken, and whether trying again is of no use; null where it was. */
+  async function post(message: Message, withinMs: number, signal?: AbortSignal) {
+    const { url, format, name } = settings();
+    if (url === null) return null;
+    const posted = await messages.post(url, formatMessage(message, format, name), withinMs, signal);
+    if (wasTaken(posted)) return null;
+    if (signal?.aborted !== true) onFailure('message');
+    const isFinal = 'status' in posted && posted.status < 500 && ![408, 429].includes(posted.status);
+    return { problem: `${message.event}: ${sayPosted(posted)}`, isFinal };
+  }
+  async function attempt(message: Message): Promise<void> {
+    const flaw = await post(message, POST_MS, closing.signal);
+    if (flaw === null) return;
+    const { problem, isFinal } = flaw;
+    if (!isFinal && !closing.signal.aborted) tell(`${problem}; it is tried again`);
+    throw isFinal ? new AbortError(problem) : new Error(problem);
+  }
+  async function sendAll(): Promise<void> {
+    for (let one = waiting.take(); one !== null; one = waiting.take()) {
+      const message = messageOf(one);
+      try {
+        await pace.run(() => pRetry(() => attempt(message), { ...BACKOFF, signal: closing.signal }));
+        tell(null);
+      } catch (error) {
+        // `close` posts it once more.
+        if (closing.signal.aborted) return waiting.restore(one);
+        tell(error instanceof Error ? error.message : String(error));
+      }
+    }
+  }
+  return {
+    observe: (notice: Notice, now: Instant): void => {
+      if (settings().url === null || !isWorthTelling(notice)) return;
+      waiting.add(notice, now);
+      if (sending !== null || closing.signal.aborted) return;
+      cancelGather ??= clock.after(GATHER_MS, () => {
+        cancelGather = null;
+        sending = sendAll().finally(() => {
+          sending = null;
+        });
+      });
+    },
+    /** Posts what waits, without repeating anything, and ends; resolves within `withinMs`. */
+    async close(withinMs: number): Promise<void> {
+      const untilMs = clock.now().monoMs + withinMs;
+      cancelGather?.();
+      closing.abort();
+      pace.stop();
+      await sending;
+      // What a stop left comes first.
+      for (let one = waiting.take('stopped'); one !== null; one = waiting.take()) {
+        const leftMs = untilMs - clock.now().monoMs;
+        if (leftMs <= 0) return;
+        const flaw = await post(messageOf(one), leftMs);
+        if (flaw !== null) tell(flaw.problem);
+      }
     },
   };
 }

@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import type { Notice } from '../../src/core/notice.ts';
+import type { Log } from '../../src/telemetry/log.ts';
 import {
-  createNotifications,
+  createNotifying,
   formatMessage,
   type Message,
   type Posted,
+  type Poster,
 } from '../../src/telemetry/notifications.ts';
 import { until } from '../liveness/started.ts';
 
@@ -25,24 +27,37 @@ const STOPPED: Notice = {
 
 /** Notifications to a receiver that answers as the test says. */
 function play(answer: (message: Message) => Posted | Promise<Posted>) {
-  const posted: Message[] = [];
-  const problems: (string | null)[] = [];
-  const notifications = createNotifications({
-    clock,
-    context: { bases: ['https://exchange.example'] },
-    post: async (message, withinMs, signal) => {
+  const posted: (Message & { readonly time: string })[] = [];
+  const said: string[] = [];
+  const failures: string[] = [];
+  const logger = {
+    warn: (_: unknown, text: string) => void said.push(text),
+    info: (_: unknown, text: string) => void said.push(text),
+  };
+  const poster: Poster = {
+    post: async (_url, body, withinMs, signal) => {
+      const message = JSON.parse(body ?? '') as (typeof posted)[number];
       posted.push(message);
       const late = new Promise<Posted>((resolve) => {
         clock.after(withinMs, () => resolve({ failed: 'late' }));
-        signal.addEventListener('abort', () => resolve({ failed: 'given up' }));
+        signal?.addEventListener('abort', () => resolve({ failed: 'given up' }));
       });
       return Promise.race([answer(message), late]);
     },
-    isOn: () => true,
-    onProblem: (problem) => void problems.push(problem),
+    close: async () => {},
+  };
+  const url = { reveal: () => 'https://receiver.example' };
+  const notifying = createNotifying({
+    clock,
+    bases: ['https://exchange.example'],
+    notify: { format: 'json', name: 'main', url, pingUrl: null, pingEverySeconds: 60 },
+    log: { logger: logger as unknown as Log['logger'] },
+    messages: poster,
+    pings: poster,
+    onFailure: (what) => void failures.push(what),
   });
-  const tell = (notice: Notice) => notifications.observe(notice, clock.now());
-  return { posted, problems, tell, close: (withinMs: number) => notifications.close(withinMs) };
+  const tell = (notice: Notice) => notifying.observe(notice, clock.now());
+  return { posted, said, failures, tell, close: () => notifying.close() };
 }
 const events = (posted: readonly Message[]) => posted.map(({ event }) => event);
 
@@ -55,14 +70,14 @@ test('two thousand markets that lapse together are one message, with the first n
   expect(posted[0]?.markets).toHaveLength(20);
   expect(posted[0]?.text).toMatch(/^M0_USDT LAPSED: .* In all 2000 markets: M0_USDT, M1_USDT, /);
   expect(String(posted[0]?.text).length).toBeLessThan(1000);
-  await close(1000);
+  await close();
   expect(events(posted)).toEqual(['lapsed', 'outage-began']);
 });
 
 test('bots that die together are one message that names them all', async () => {
   const { posted, tell, close } = play(() => ({ status: 200 }));
   for (const bot of ['maker', 'taker']) tell({ kind: 'bot', bot, state: 'stale', firesByWallMs: null });
-  await close(500);
+  await close();
   expect(posted).toHaveLength(1);
   expect(posted[0]).toMatchObject({ event: 'bot-stale', markets: [], count: 2 });
   expect(posted[0]?.text).toMatch(/^Bot maker is silent: .* In all 2 bots: maker, taker\.$/);
@@ -70,7 +85,7 @@ test('bots that die together are one message that names them all', async () => {
 
 test('a message that fails is tried again, and one that is refused for good makes room for the next', async () => {
   let fails = 1;
-  const { posted, problems, tell, close } = play(({ event }) => {
+  const { posted, said, failures, tell, close } = play(({ event }) => {
     if (event === 'lapsed') return { status: 404 };
     fails -= 1;
     return fails >= 0 ? { status: 503 } : { status: 200 };
@@ -79,9 +94,14 @@ test('a message that fails is tried again, and one that is refused for good make
   tell({ kind: 'authorised-again' });
   await until('three posts', () => posted.length === 3);
   expect(events(posted)).toEqual(['lapsed', 'authorised-again', 'authorised-again']);
-  await until('the end of the problem', () => problems.at(-1) === null);
-  expect(problems).toEqual(['lapsed: HTTP 404', 'authorised-again: HTTP 503; it is tried again', null]);
-  await close(1000);
+  await until('the end of the problem', () => said.length === 3);
+  expect(said).toEqual([
+    'A notification was not delivered: lapsed: HTTP 404.',
+    'A notification was not delivered: authorised-again: HTTP 503; it is tried again.',
+    'A notification was delivered again.',
+  ]);
+  expect(failures).toEqual(['message', 'message']);
+  await close();
 });
 
 test('an end gives up what hangs, says first what a stop left, then what was held up, and is over in time', async () => {
@@ -92,7 +112,7 @@ test('an end gives up what hangs, says first what a stop left, then what was hel
   tell({ kind: 'authorised-again' });
   tell(STOPPED);
   hangs = false;
-  await close(2000);
+  await close();
   expect(events(posted).slice(1).sort()).toEqual(['authorised-again', 'lapsed', 'stopped']);
   expect(events(posted)[1]).toBe('stopped');
 });
@@ -105,22 +125,23 @@ test('an end tells in one message of what was held up and of what waited behind 
   await until('a post that failed', () => posted.length === 1);
   tell(stale('taker'));
   status = 200;
-  await close(2000);
+  await close();
   expect(posted).toHaveLength(2);
-  expect(posted[1]).toMatchObject({ event: 'bot-stale', count: 2, atWallMs: posted[0]?.atWallMs });
+  expect(posted[1]).toMatchObject({ event: 'bot-stale', count: 2, time: posted[0]?.time });
   expect(posted[1]?.text).toMatch(/^Bot maker is silent: .* In all 2 bots: maker, taker\.$/);
 });
 
 test('an end beside a receiver that hangs takes no longer than it may, and what it cuts short has not failed', async () => {
-  const { posted, problems, tell, close } = play(() => new Promise(() => {}));
+  const { posted, said, tell, close } = play(() => new Promise(() => {}));
   tell(lapsed('AAA_USDT'));
   await until('a post that hangs', () => posted.length === 1);
   tell(STOPPED);
   const startMs = performance.now();
-  await close(500);
+  await close();
   expect(performance.now() - startMs).toBeLessThan(3000);
   expect(events(posted)[1]).toBe('stopped');
-  expect(problems).toEqual(['stopped: late']);
+  expect(said[0]).toBe('A notification was not delivered: stopped: late.');
+  expect(said.join()).not.toContain('given up');
 });
 
 test('what every renewal brings, and a stop that left nothing, are no news', async () => {
@@ -128,7 +149,7 @@ test('what every renewal brings, and a stop that left nothing, are no news', asy
   tell({ kind: 'recovered', market: 'AAA_USDT', failures: 1 });
   tell({ kind: 'bot', bot: 'default', state: 'alive', firesByWallMs: null });
   tell({ kind: 'stopped', left: [] });
-  await close(500);
+  await close();
   expect(posted).toEqual([]);
 });
 
