@@ -90,8 +90,11 @@ type Declare = ReturnType<typeof createDeclarer>;
 type Labels<L extends string> = Readonly<Record<L, readonly string[]>>;
 type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
+/** Declares metrics by their names without the prefix. */
 function createDeclarer(registry: Registry, seen: () => Seen | null) {
-  const registers = [registry];
+  const described = <L extends string>(name: string, help: string, labelNames: L[]) => {
+    return { name: `killswitch_${name}`, help, labelNames, registers: [registry] };
+  };
   const collected = <L extends string>(
     name: string,
     help: string,
@@ -99,10 +102,7 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
     read: (seen: Seen) => readonly Sample<L>[],
   ): void => {
     const made = new Gauge<L>({
-      name,
-      help,
-      labelNames,
-      registers,
+      ...described(name, help, labelNames),
       collect() {
         made.reset();
         const now = seen();
@@ -122,10 +122,7 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
       ),
     marketCounter: (name: string, help: string, read: (market: MarketSnapshot) => number) => {
       const made = new Counter({
-        name,
-        help,
-        labelNames: ['market'],
-        registers,
+        ...described(name, help, ['market']),
         collect() {
           made.reset();
           for (const market of seen()?.snapshot.markets ?? [])
@@ -138,15 +135,15 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
         snapshot.bots.map((bot) => [{ bot: bot.bot }, read(bot, wallMs)]),
       ),
     gauge: <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-      new Gauge<L>({ name, help, labelNames, registers }),
+      new Gauge<L>(described(name, help, labelNames)),
     /** Every combination of label values that is known from the start begins with 0. */
     counter: <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) => {
-      const made = new Counter<L>({ name, help, labelNames: Object.keys(labels) as L[], registers });
+      const made = new Counter<L>(described(name, help, Object.keys(labels) as L[]));
       for (const combination of combinationsOf(labels)) made.inc(combination, 0);
       return made;
     },
     histogram: <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
-      new Histogram<L>({ name, help, buckets: [...buckets], labelNames, registers }),
+      new Histogram<L>({ ...described(name, help, labelNames), buckets: [...buckets] }),
   };
 }
 
@@ -161,23 +158,23 @@ function combinationsOf<L extends string>(labels: Labels<L>): Record<L, string>[
 /** Ten series for each market, and never more. */
 function declareMarkets({ collected, marketGauge, marketCounter }: Declare): void {
   marketGauge(
-    'killswitch_timer_expiry_timestamp_seconds',
+    'timer_expiry_timestamp_seconds',
     'Unix time at which the timer ends, counted from the writing of its last renewal; 0 while no timer is armed.',
     ({ expiryWallMs }) => (expiryWallMs ?? 0) / 1000,
   );
   marketGauge(
-    'killswitch_market_armed_desired',
+    'market_armed_desired',
     '1 while the timer should be armed: nobody holds the market, and its bot is alive.',
     ({ wanted }) => (wanted ? 1 : 0),
   );
   collected(
-    'killswitch_market_state',
+    'market_state',
     'Always 1; the label is the state that the market is in.',
     ['market', 'state'],
     ({ snapshot }) => snapshot.markets.map(({ market, state }) => [{ market, state }, 1]),
   );
   collected(
-    'killswitch_market_held',
+    'market_held',
     `1 while the market is held, with the reason; else 0 with the reason "${NOT_HELD}".`,
     ['market', 'reason'],
     ({ snapshot }) =>
@@ -187,32 +184,28 @@ function declareMarkets({ collected, marketGauge, marketCounter }: Declare): voi
       ]),
   );
   marketGauge(
-    'killswitch_timer_timeout_seconds',
+    'timer_timeout_seconds',
     'Configured timeout of the timer.',
     ({ timeoutMs }) => timeoutMs / 1000,
   );
   marketGauge(
-    'killswitch_renewal_last_slack_ratio',
+    'renewal_last_slack_ratio',
     'Slack at the last confirmed renewal, as a share of the timeout; 1 before the first one.',
     ({ lastSlackRatio }) => lastSlackRatio ?? 1,
   );
+  marketCounter('renewals_total', 'Renewals that the exchange confirmed.', ({ renewals }) => renewals);
   marketCounter(
-    'killswitch_renewals_total',
-    'Renewals that the exchange confirmed.',
-    ({ renewals }) => renewals,
-  );
-  marketCounter(
-    'killswitch_renewal_failures_total',
+    'renewal_failures_total',
     'Requests about the timer that failed: renewals, trips and deletes.',
     ({ failures }) => failures,
   );
   marketCounter(
-    'killswitch_lapses_total',
+    'lapses_total',
     'Timers that fired, or may have fired, although they should not have.',
     ({ lapses }) => lapses,
   );
   collected(
-    'killswitch_market_info',
+    'market_info',
     'Always 1; what is configured for the market.',
     ['market', 'bot', 'order_types', 'policy'],
     ({ snapshot: { markets, shutdownPolicy: policy } }) =>
@@ -225,13 +218,13 @@ function declareMarkets({ collected, marketGauge, marketCounter }: Declare): voi
 
 function declareBots({ collected, counter, histogram, botGauge }: Declare) {
   collected(
-    'killswitch_bot_info',
+    'bot_info',
     'Always 1; how the bot proves that it lives; mode none: not at all.',
     ['bot', 'mode'],
     ({ snapshot }) => snapshot.bots.map(({ bot, mode }) => [{ bot, mode }, 1]),
   );
   collected(
-    'killswitch_bot_state',
+    'bot_state',
     '1 for the state the bot is in, 0 for every other state.',
     ['bot', 'state'],
     ({ snapshot }) =>
@@ -239,32 +232,32 @@ function declareBots({ collected, counter, histogram, botGauge }: Declare) {
         BOT_STATES.map((state) => [{ bot: seen.bot, state }, state === seen.state ? 1 : 0] as const),
       ),
   );
-  botGauge('killswitch_bot_alive', '1 while the bot gives evidence that it lives.', ({ state }) =>
+  botGauge('bot_alive', '1 while the bot gives evidence that it lives.', ({ state }) =>
     state === 'alive' ? 1 : 0,
   );
   botGauge(
-    'killswitch_bot_last_evidence_timestamp_seconds',
+    'bot_last_evidence_timestamp_seconds',
     'Unix time of the last evidence that the bot lives; 0 where there was none.',
     ({ evidenceAgeMs }, wallMs) => (evidenceAgeMs === null ? 0 : (wallMs - evidenceAgeMs) / 1000),
   );
   botGauge(
-    'killswitch_bot_evidence_ttl_seconds',
+    'bot_evidence_ttl_seconds',
     'How long one piece of evidence of the bot counts; 0 where nobody watches it.',
     ({ ttlMs }) => (ttlMs ?? 0) / 1000,
   );
   return {
-    botChanges: counter('killswitch_bot_changes_total', 'Times that the bot came into the state.', {
+    botChanges: counter('bot_changes_total', 'Times that the bot came into the state.', {
       bot: [],
       state: BOT_STATES,
     }),
-    beats: counter('killswitch_bot_beats_total', 'Beats of the bot that counted.', { bot: [] }),
+    beats: counter('bot_beats_total', 'Beats of the bot that counted.', { bot: [] }),
     beatsRefused: counter(
-      'killswitch_bot_beats_refused_total',
+      'bot_beats_refused_total',
       'Beats of the bot that did not count: copies of older ones, or of a mode that listens to no beats.',
       { bot: [] },
     ),
     beatGap: histogram(
-      'killswitch_bot_beat_gap_seconds',
+      'bot_beat_gap_seconds',
       'Time between a beat that counted and the one before it of the same bot.',
       BEAT_GAP_BUCKETS,
     ),
@@ -272,49 +265,32 @@ function declareBots({ collected, counter, histogram, botGauge }: Declare) {
 }
 
 function declareDaemon({ gauge, counter, shown }: Declare) {
+  shown('ready', '1 while every market of a living bot is armed and no bot is dead.', ({ ready }) => +ready);
+  shown('live', "1 while the keeper's loop makes progress.", ({ live }) => +live);
+  shown('authorised', '0 while the exchange refuses the API key.', ({ authorised }) => +authorised);
   shown(
-    'killswitch_ready',
-    '1 while every market of a living bot is armed and no bot is dead.',
-    ({ ready }) => +ready,
-  );
-  shown('killswitch_live', "1 while the keeper's loop makes progress.", ({ live }) => +live);
-  shown(
-    'killswitch_authorised',
-    '0 while the exchange refuses the API key.',
-    ({ authorised }) => +authorised,
-  );
-  shown(
-    'killswitch_survivable_outage_seconds',
+    'survivable_outage_seconds',
     'An outage of the exchange shorter than this lapses no wanted timer; 0 while none is wanted.',
     (snapshot) => least(snapshot, 0, ({ survivesMs }) => survivesMs / 1000),
   );
   shown(
-    'killswitch_survivable_outage_ratio',
+    'survivable_outage_ratio',
     'The same as a share of the timeout, of the wanted market where it is least; 1 while none is wanted.',
     (snapshot) => least(snapshot, 1, ({ survivesMs, timeoutMs }) => survivesMs / timeoutMs),
   );
   return {
-    buildInfo: gauge(
-      'killswitch_build_info',
-      'Always 1; what is running.',
-      'version',
-      'revision',
-      'node_version',
-    ),
-    shardIndex: gauge('killswitch_shard_index', 'Which shard this daemon is, counted from 0.'),
-    shardCount: gauge('killswitch_shards', 'How many daemons share the markets.'),
-    shardMarkets: gauge('killswitch_shard_markets', "Markets of this daemon's shard."),
-    fleetMarkets: gauge('killswitch_fleet_markets', 'Markets of all shards together.'),
-    unauthorised: counter(
-      'killswitch_unauthorised_total',
-      'Times that the exchange began to refuse the key.',
-    ),
-    logMessages: counter('killswitch_log_messages_total', 'Log lines by level.', { level: LOG_LEVELS }),
+    buildInfo: gauge('build_info', 'Always 1; what is running.', 'version', 'revision', 'node_version'),
+    shardIndex: gauge('shard_index', 'Which shard this daemon is, counted from 0.'),
+    shardCount: gauge('shards', 'How many daemons share the markets.'),
+    shardMarkets: gauge('shard_markets', "Markets of this daemon's shard."),
+    fleetMarkets: gauge('fleet_markets', 'Markets of all shards together.'),
+    unauthorised: counter('unauthorised_total', 'Times that the exchange began to refuse the key.'),
+    logMessages: counter('log_messages_total', 'Log lines by level.', { level: LOG_LEVELS }),
     logDropped: counter(
-      'killswitch_log_dropped_total',
+      'log_dropped_total',
       'Log lines that were dropped because standard output was slow or closed.',
     ),
-    notifyFailures: counter('killswitch_notify_failures_total', 'Posts and pings of notify that failed.', {
+    notifyFailures: counter('notify_failures_total', 'Posts and pings of notify that failed.', {
       what: NOTIFY_WHATS,
     }),
   };
@@ -330,30 +306,30 @@ function least({ markets }: Snapshot, none: number, read: (market: MarketSnapsho
 function declareOperations({ gauge, counter }: Declare, controlReasons: readonly string[]) {
   return {
     reloadOk: gauge(
-      'killswitch_config_last_reload_successful',
+      'config_last_reload_successful',
       '1 where the last attempt to load the configuration was successful.',
     ),
     reloadTime: gauge(
-      'killswitch_config_last_reload_success_timestamp_seconds',
+      'config_last_reload_success_timestamp_seconds',
       'Unix time of the last successful load of the configuration.',
     ),
     configHash: gauge(
-      'killswitch_config_hash',
+      'config_hash',
       'The first 48 bits of the hash of the configuration in force, as a number; 0 where it is not known.',
     ),
-    reloads: counter('killswitch_config_reloads_total', 'Reloads, rejected ones included.'),
-    reloadFailures: counter('killswitch_config_reload_failures_total', 'Reloads that were rejected.'),
+    reloads: counter('config_reloads_total', 'Reloads, rejected ones included.'),
+    reloadFailures: counter('config_reload_failures_total', 'Reloads that were rejected.'),
     marketsRemoved: counter(
-      'killswitch_markets_removed_total',
+      'markets_removed_total',
       'Markets that a reload took out, by what became of the timer.',
       { how: REMOVALS },
     ),
     holds: counter(
-      'killswitch_holds_total',
+      'holds_total',
       'Times that an operator, or a lapse with onLapse: hold, put a market on hold.',
       { reason: HOLDS },
     ),
-    controlRefused: counter('killswitch_control_refused_total', 'Refused requests to the control listener.', {
+    controlRefused: counter('control_refused_total', 'Refused requests to the control listener.', {
       reason: controlReasons,
     }),
   };
@@ -361,59 +337,59 @@ function declareOperations({ gauge, counter }: Declare, controlReasons: readonly
 
 function declareRenewals({ gauge, counter, histogram, shown }: Declare) {
   shown(
-    'killswitch_cadence_factor',
+    'cadence_factor',
     'Renewal periods in proportion to those planned; 1 is as planned.',
     ({ cadenceFactor }) => cadenceFactor,
   );
   shown(
-    'killswitch_capacity_requests_per_second',
+    'capacity_requests_per_second',
     'Renewals a second that rate limit and connection can carry.',
     ({ capacityPerSecond }) => capacityPerSecond,
   );
   return {
     requests: counter(
-      'killswitch_requests_total',
+      'requests_total',
       'Requests about timers that were written: renewals, trips and deletes.',
       { purpose: PURPOSES },
     ),
     requestFailures: counter(
-      'killswitch_request_failures_total',
+      'request_failures_total',
       'Requests about timers that failed, by what they were for and why they failed.',
       { purpose: PURPOSES, reason: FAILURE_REASONS },
     ),
     duration: histogram(
-      'killswitch_renewal_duration_seconds',
+      'renewal_duration_seconds',
       'Confirmed renewals: from writing the request to its reply.',
       DURATION_BUCKETS,
     ),
     tripDuration: histogram(
-      'killswitch_trip_duration_seconds',
+      'trip_duration_seconds',
       'Confirmed trips: from writing the request to its reply.',
       DURATION_BUCKETS,
     ),
     cycle: histogram(
-      'killswitch_renewal_cycle_duration_seconds',
+      'renewal_cycle_duration_seconds',
       'Confirmed renewals: from when it was due to its confirmation, with waiting and retries.',
       DURATION_BUCKETS,
     ),
     slack: histogram(
-      'killswitch_renewal_slack_ratio',
+      'renewal_slack_ratio',
       'Slack when a renewal was confirmed, as a share of the timeout.',
       SLACK_BUCKETS,
     ),
     delay: histogram(
-      'killswitch_schedule_delay_seconds',
+      'schedule_delay_seconds',
       'From when an attempt was due to when it was written.',
       DELAY_BUCKETS,
     ),
     wakeDelay: histogram(
-      'killswitch_wake_delay_seconds',
+      'wake_delay_seconds',
       "From when the keeper's loop was to wake up to when it did.",
       DELAY_BUCKETS,
     ),
-    throttled: counter('killswitch_throttled_total', 'Times that the exchange slowed the daemon down.'),
+    throttled: counter('throttled_total', 'Times that the exchange slowed the daemon down.'),
     skew: gauge(
-      'killswitch_clock_skew_seconds',
+      'clock_skew_seconds',
       "The exchange's clock minus the clock of this host, in whole seconds of the exchange.",
     ),
   };
@@ -423,74 +399,69 @@ function declareRenewals({ gauge, counter, histogram, shown }: Declare) {
 function declareExceptions({ counter }: Declare) {
   return {
     lapses: counter(
-      'killswitch_lapses_by_certainty_total',
+      'lapses_by_certainty_total',
       'Lapses of all markets, by how sure it is that the timer fired.',
       { certainty: CERTAINTIES },
     ),
-    fired: counter('killswitch_fired_total', 'Timers that fired while nobody wanted them renewed, and why.', {
+    fired: counter('fired_total', 'Timers that fired while nobody wanted them renewed, and why.', {
       reason: FIRINGS,
     }),
     overdue: counter(
-      'killswitch_overdue_total',
+      'overdue_total',
       'Times that the guarantee for a wanted timer ran out; it was not known then whether the timer fired.',
     ),
-    refusals: counter(
-      'killswitch_refusals_total',
-      "Times that the exchange began to refuse a market's timer.",
-    ),
+    refusals: counter('refusals_total', "Times that the exchange began to refuse a market's timer."),
     alterations: counter(
-      'killswitch_altered_replies_total',
+      'altered_replies_total',
       'Confirmations that named another timeout or other order types than asked for.',
     ),
-    suspensions: counter(
-      'killswitch_suspensions_total',
-      'Times that renewing a market stopped because of its bot.',
-      { reason: SUSPENSIONS },
-    ),
+    suspensions: counter('suspensions_total', 'Times that renewing a market stopped because of its bot.', {
+      reason: SUSPENSIONS,
+    }),
     trips: counter(
-      'killswitch_trips_total',
+      'trips_total',
       'Trips that the exchange confirmed: the timer was cut to its shortest, which cancels the orders.',
     ),
-    deletes: counter('killswitch_deletes_total', 'Deletions of timers that the exchange confirmed.'),
+    deletes: counter('deletes_total', 'Deletions of timers that the exchange confirmed.'),
   };
 }
 
 function declareExchange({ collected, counter, histogram }: Declare, base: readonly string[]) {
   collected(
-    'killswitch_outage_active',
+    'outage_active',
     '1 while renewals at the base address are in outage.',
     ['base'],
     ({ snapshot }) => snapshot.bases.map(({ url, outage }) => [{ base: url }, outage ? 1 : 0]),
   );
-  collected('killswitch_api_up', '1 while the base address answers pings.', ['base'], ({ snapshot }) =>
+  collected('api_up', '1 while the base address answers pings.', ['base'], ({ snapshot }) =>
     snapshot.bases.map(({ url, up }) => [{ base: url }, up === true ? 1 : 0]),
   );
   return {
-    pings: counter('killswitch_ping_attempts_total', 'Pings of the base address.', { base }),
-    pingFailures: counter('killswitch_ping_failures_total', 'Pings that failed.', {
+    pings: counter('ping_attempts_total', 'Pings of the base address.', { base }),
+    pingFailures: counter('ping_failures_total', 'Pings that failed.', {
       base,
       reason: FAILURE_REASONS,
     }),
     pingDuration: histogram(
-      'killswitch_ping_duration_seconds',
+      'ping_duration_seconds',
       'Answered pings: from request to reply.',
       DURATION_BUCKETS,
       'base',
     ),
-    outages: counter('killswitch_outages_total', 'Outages that began.', { base }),
+    outages: counter('outages_total', 'Outages that began.', { base }),
     outageDuration: histogram(
-      'killswitch_outage_seconds',
+      'outage_seconds',
       'How long the outages that ended lasted.',
       OUTAGE_BUCKETS,
       'base',
     ),
     stalls: counter(
-      'killswitch_stalls_total',
+      'stalls_total',
       'Times that the process stood still, the host was suspended, or the clock stepped.',
       { kind: Object.values(STALL_KINDS) },
     ),
     stallDuration: histogram(
-      'killswitch_stall_seconds',
+      'stall_seconds',
       'How long the process or the host stood still.',
       STALL_BUCKETS,
       'kind',
