@@ -27,8 +27,17 @@ type Of<K extends Kind> = Extract<Notice, { kind: K }>;
 
 interface EventRule<N extends Notice> {
   readonly level: EventLevel | ((notice: N) => EventLevel);
-  readonly event: string | ((notice: N) => string);
   readonly say: (notice: N, context: EventContext, now: Instant) => string;
+  /** The code, where the kind of the notice is none. */
+  readonly event?: ((notice: N) => string) | undefined;
+}
+
+function rule<N extends Notice>(
+  level: EventRule<N>['level'],
+  say: EventRule<N>['say'],
+  event?: EventRule<N>['event'],
+): EventRule<N> {
+  return { level, say, event };
 }
 
 const base = (context: EventContext, index: number): string =>
@@ -48,177 +57,143 @@ const BOT = {
   failed: 'has failed: its timers are no longer renewed',
 } as const;
 
-/** The codes of the log: one rule for each kind of notice. */
+/**
+ * One rule for each kind of notice. The kind is the code of the log, where the rule names no other one.
+ */
 const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
-  attempt: {
-    level: 'debug',
-    event: 'attempt',
-    say: (n) => `${n.market}: a ${PURPOSE[n.purpose]} is being sent.`,
-  },
-  renewed: {
-    level: (n) => (n.first ? 'info' : 'debug'),
-    event: (n) => (n.first ? 'armed' : 'renewed'),
-    say: (n, _, now) =>
+  attempt: rule('debug', (n) => `${n.market}: a ${PURPOSE[n.purpose]} is being sent.`),
+  renewed: rule(
+    (n) => (n.first ? 'info' : 'debug'),
+    (n, _, now) =>
       `${n.market} is ${n.first ? 'armed' : 'renewed'} until ${momentText(n.expiryWallMs, now.wallMs)}; ` +
       `the exchange answered in ${durationText(n.durationMs)}.`,
-  },
-  'attempt-failed': {
-    level: (n) => (n.streak === 1 ? 'warn' : 'debug'),
-    event: 'attempt-failed',
-    say: (n) =>
+    (n) => (n.first ? 'armed' : 'renewed'),
+  ),
+  'attempt-failed': rule(
+    (n) => (n.streak === 1 ? 'warn' : 'debug'),
+    (n) =>
       `${n.market}: a ${PURPOSE[n.purpose]} failed after ${durationText(n.durationMs)} (${n.reason}: ${n.detail}). ` +
       `It is retried; repeats are counted.`,
-  },
-  recovered: {
-    level: 'info',
-    event: 'recovered',
-    say: (n) => `${n.market} is renewed again after ${count(n.failures, 'failed attempt')}.`,
-  },
-  overdue: {
-    level: 'error',
-    event: 'overdue',
-    say: (n, _, now) =>
+  ),
+  recovered: rule(
+    'info',
+    (n) => `${n.market} is renewed again after ${count(n.failures, 'failed attempt')}.`,
+  ),
+  overdue: rule(
+    'error',
+    (n, _, now) =>
       `${n.market} MAY BE UNARMED: no renewal was confirmed in time. Its orders may have been cancelled since about ` +
       `${momentText(n.expiryWallMs, now.wallMs)}; renewals are still tried.`,
-  },
-  lapsed: { level: 'error', event: 'lapsed', say: describeLapse },
-  fired: { level: 'error', event: 'fired', say: describeFiring },
-  refused: {
-    level: 'error',
-    event: 'refused',
-    say: (n, _, now) =>
+  ),
+  lapsed: rule('error', describeLapse),
+  fired: rule(
+    'error',
+    (n, _, now) =>
+      `The timer of ${n.market} has fired: its orders were cancelled by ${momentText(n.firedByWallMs, now.wallMs)} ` +
+      `at the latest, because ${FIRED[n.why]}.`,
+  ),
+  refused: rule(
+    'error',
+    (n, _, now) =>
       `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). ` +
       `${n.expiryWallMs === null ? 'No timer guards its orders' : `Its orders are cancelled from ${momentText(n.expiryWallMs, now.wallMs)} on if this lasts`}. ` +
       `Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
-  },
-  'accepted-again': {
-    level: 'info',
-    event: 'accepted-again',
-    say: (n) => `${n.market} is accepted by the exchange again.`,
-  },
-  unauthorised: {
-    level: 'error',
-    event: 'unauthorised',
-    say: (n, _, now) =>
+  ),
+  'accepted-again': rule('info', (n) => `${n.market} is accepted by the exchange again.`),
+  unauthorised: rule(
+    'error',
+    (n, _, now) =>
       `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its time is up, and its orders ` +
       `are cancelled${n.expiryWallMs === null ? '' : `, the first from ${momentText(n.expiryWallMs, now.wallMs)} on`}. ` +
       `Check the key, its permissions and its IP list; the secret files are read every second. The key is tried again ` +
       `in ${durationText(n.probeInMs)}, and in time for every timer that is still armed.`,
-  },
-  'authorised-again': {
-    level: 'info',
-    event: 'authorised-again',
-    say: () => 'The API key is accepted again; every timer is being renewed.',
-  },
-  altered: {
-    level: 'warn',
-    event: 'altered',
-    say: (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`,
-  },
-  'outage-began': {
-    level: 'error',
-    event: 'outage-began',
-    say: (n, context, now) =>
+  ),
+  'authorised-again': rule('info', () => 'The API key is accepted again; every timer is being renewed.'),
+  altered: rule('warn', (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`),
+  'outage-began': rule(
+    'error',
+    (n, context, now) =>
       `NO RENEWAL GETS THROUGH to ${base(context, n.base)} (${n.detail}). The timers run on at the exchange: ` +
       `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${momentText(n.expiryWallMs, now.wallMs)} on`}. ` +
       `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
-  },
-  'outage-ended': {
-    level: 'info',
-    event: 'outage-ended',
-    say: (n, context) =>
+  ),
+  'outage-ended': rule(
+    'info',
+    (n, context) =>
       `Renewals get through to ${base(context, n.base)} again, after ${durationText(n.lastedMs)} and ${count(n.attempts, 'attempt')}.`,
-  },
-  throttled: {
-    level: 'warn',
-    event: 'throttled',
-    say: (n) =>
+  ),
+  throttled: rule(
+    'warn',
+    (n) =>
       `The exchange asks for fewer requests: renewals are now ${decimal(n.factor)} times as far apart as planned.`,
-  },
-  cadence: {
-    level: 'info',
-    event: 'cadence',
-    say: (n) => `Cadence: ${n.detail} (room for ${decimal(n.capacityPerSecond)} renewals a second).`,
-  },
-  stall: {
-    level: 'warn',
-    event: (n) => n.what,
-    say: (n) =>
+  ),
+  cadence: rule(
+    'info',
+    (n) => `Cadence: ${n.detail} (room for ${decimal(n.capacityPerSecond)} renewals a second).`,
+  ),
+  stall: rule(
+    'warn',
+    (n) =>
       `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. Every bot is checked, and every timer is renewed.`,
-  },
-  suspended: {
-    level: (n) => (n.why === 'bot_stale' || n.why === 'bot_failed' ? 'warn' : 'info'),
-    event: 'suspended',
-    say: describeSuspension,
-  },
-  resumed: {
-    level: 'info',
-    event: 'resumed',
-    say: (n) => `The bot of ${n.market} is alive: its timer is renewed again.`,
-  },
-  held: {
-    level: (n) => (n.why === 'tripped' || n.why === 'lapsed' ? 'warn' : 'info'),
-    event: 'held',
-    say: describeHold,
-  },
-  released: {
-    level: 'info',
-    event: 'released',
-    say: (n) =>
+    (n) => n.what,
+  ),
+  suspended: rule(
+    (n) => (n.why === 'bot_stale' || n.why === 'bot_failed' ? 'warn' : 'info'),
+    describeSuspension,
+  ),
+  resumed: rule('info', (n) => `The bot of ${n.market} is alive: its timer is renewed again.`),
+  held: rule((n) => (n.why === 'tripped' || n.why === 'lapsed' ? 'warn' : 'info'), describeHold),
+  released: rule(
+    'info',
+    (n) =>
       `${n.market} is no longer on hold: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
-  },
-  tripped: {
-    level: 'warn',
-    event: 'tripped',
-    say: (n, _, now) =>
+  ),
+  tripped: rule(
+    'warn',
+    (n, _, now) =>
       `The exchange cut the timer of ${n.market} short: ` +
       `its orders are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`,
-  },
-  reloaded: { level: 'info', event: 'reloaded', say: describeReload },
-  removed: {
-    level: (n) => (n.how === 'fired' ? 'warn' : 'info'),
-    event: 'removed',
-    say: describeRemoval,
-  },
-  bot: {
-    level: (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
-    event: (n) => `bot-${n.state}`,
-    say: (n, _, now) =>
+  ),
+  reloaded: rule('info', describeReload),
+  removed: rule(
+    (n) => (n.how === 'fired' ? 'warn' : 'info'),
+    (n) => `${n.market} has left the configuration: ${REMOVED[n.how]}`,
+  ),
+  bot: rule(
+    (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
+    (n, _, now) =>
       `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`}`,
-  },
-  pinged: {
-    level: (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
-    event: (n) => (n.ok ? 'ping-answered' : 'ping-failed'),
-    say: (n, context) =>
+    (n) => `bot-${n.state}`,
+  ),
+  pinged: rule(
+    (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
+    (n, context) =>
       n.ok
         ? `${base(context, n.base)} answers pings (${durationText(n.latencyMs)}).`
         : `${base(context, n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Renewals are still tried.`,
-  },
-  'all-armed': {
-    level: 'info',
-    event: 'all-armed',
-    say: (n) =>
+    (n) => (n.ok ? 'ping-answered' : 'ping-failed'),
+  ),
+  'all-armed': rule(
+    'info',
+    (n) =>
       `${n.markets === 1 ? 'The market is' : `All ${n.markets} markets are`} armed, ${durationText(n.sinceStartMs)} after the start.`,
-  },
-  stopping: {
-    level: 'info',
-    event: 'stopping',
-    say: (n) =>
+  ),
+  stopping: rule(
+    'info',
+    (n) =>
       `Stopping (${n.why}), policy ${n.policy}: ${STOPPING[n.policy]}, within ${durationText(n.budgetMs)}.`,
-  },
-  deleted: {
-    level: (n) => (n.mayHaveFired ? 'warn' : 'info'),
-    event: 'deleted',
-    say: (n) =>
+  ),
+  deleted: rule(
+    (n) => (n.mayHaveFired ? 'warn' : 'info'),
+    (n) =>
       n.mayHaveFired
         ? `${n.market} has no timer any more: the exchange deleted it, or it had fired before. Check which orders are left.`
         : `The exchange deleted the timer of ${n.market}: its orders stay.`,
-  },
-  stopped: {
-    level: (n) => (n.left.some(isFailedDelete) ? 'error' : n.left.length > 0 ? 'warn' : 'info'),
-    event: 'stopped',
-    say: describeStop,
-  },
+  ),
+  stopped: rule(
+    (n) => (n.left.some(isFailedDelete) ? 'error' : n.left.length > 0 ? 'warn' : 'info'),
+    describeStop,
+  ),
 };
 
 const STOPPING = {
@@ -236,26 +211,24 @@ function decimal(value: number): string {
   return String(Number(value.toFixed(2)));
 }
 
-/** The rule of a notice's own kind, which the type of the table cannot express. */
-function ruleOf(notice: Notice): EventRule<Notice> {
-  return EVENTS[notice.kind] as EventRule<Notice>;
-}
+/** The rule of a notice's own kind; the type of the table cannot express that. */
+const RULES = EVENTS as Readonly<Record<Kind, EventRule<Notice>>>;
 
 /** How loud a notice is. Cheap: asked for every notice, before a sentence is made. */
 export function levelOf(notice: Notice): EventLevel {
-  const { level } = ruleOf(notice);
+  const { level } = RULES[notice.kind];
   return typeof level === 'function' ? level(notice) : level;
 }
 
 /** A notice as code, sentence and numbers. */
 export function describeNotice(notice: Notice, context: EventContext, now: Instant): EventLine {
-  const rule = ruleOf(notice);
-  const { kind: _kind, ...fields } = notice;
+  const { event, say } = RULES[notice.kind];
+  const { kind, ...fields } = notice;
   return {
     level: levelOf(notice),
-    event: typeof rule.event === 'function' ? rule.event(notice) : rule.event,
+    event: event?.(notice) ?? kind,
     market: 'market' in notice ? notice.market : null,
-    msg: rule.say(notice, context, now),
+    msg: say(notice, context, now),
     fields: boundLists('base' in notice ? { ...fields, base: base(context, notice.base) } : fields),
   };
 }
@@ -328,6 +301,7 @@ function describeSuspension(
   return `${SUSPENDED[why]}: ${market} is no longer renewed. ${ends}`;
 }
 
+/** Why a timer that nobody renewed has fired. */
 const FIRED: { readonly [F in Firing]: string } = {
   bot_stale: 'its bot was silent',
   bot_failed: 'its bot failed',
@@ -335,14 +309,6 @@ const FIRED: { readonly [F in Firing]: string } = {
   tripped: 'an operator tripped it',
   disarmed: 'it was disarmed or paused while its bot was dead',
 };
-
-/** The end of a timer that nobody renewed: what became of the orders. */
-function describeFiring({ market, why, firedByWallMs }: Of<'fired'>, _: unknown, now: Instant): string {
-  return (
-    `The timer of ${market} has fired: its orders were cancelled by ${momentText(firedByWallMs, now.wallMs)} at the latest, ` +
-    `because ${FIRED[why]}.`
-  );
-}
 
 /** Who took a market out of guard, until when, and what that means for its orders. */
 function describeHold({ market, why, untilWallMs }: Of<'held'>, _: unknown, now: Instant): string {
@@ -371,19 +337,12 @@ const REMOVED = {
     'its timer was not deleted in time. If it had one, it has fired and the exchange has cancelled its orders.',
 } as const;
 
-function describeRemoval({ market, how }: Of<'removed'>): string {
-  return `${market} has left the configuration: ${REMOVED[how]}`;
-}
-
 /** Which markets a reload touched. */
 function describeReload({ added, removed, changed }: Of<'reloaded'>): string {
-  const parts = [
-    { what: 'added', markets: added },
-    { what: 'changed', markets: changed },
-    { what: 'removed', markets: removed },
-  ].filter(({ markets }) => markets.length > 0);
-  if (parts.length === 0) return 'The new configuration is in force; its markets are the same.';
-  const said = parts.map(({ what, markets }) => `${what} ${listed(markets)}`);
+  const said = Object.entries({ added, changed, removed }).flatMap(([what, markets]) =>
+    markets.length === 0 ? [] : `${what} ${listed(markets)}`,
+  );
+  if (said.length === 0) return 'The new configuration is in force; its markets are the same.';
   return `The new configuration is in force: ${said.join('; ')}.`;
 }
 
