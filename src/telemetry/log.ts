@@ -83,7 +83,8 @@ export function createLog(options: LogOptions): Log {
         `${lines} lines of the log were lost: its output was full or slow.`,
       ),
   });
-  const errors = write === undefined ? createErrorSink(clock) : null;
+  /** Standard error, opened when it is needed for the first time. */
+  let errors: Sink | null = null;
   const lineOf = (json: string, { lastLevel, lastMsg, lastObj }: MetadataStream): string => {
     if (format === 'json') return json;
     const said = oneLine(lastMsg ?? '');
@@ -100,7 +101,9 @@ export function createLog(options: LogOptions): Log {
       onLine?.(pino.levels.labels[stream.lastLevel] ?? 'info');
       const line = hideSecrets(lineOf(json, stream), secrets());
       sink.write(line);
-      if (stream.lastLevel >= ERROR_LEVEL && sink.isFailing()) errors?.().write(line);
+      if (write !== undefined || stream.lastLevel < ERROR_LEVEL || !sink.isFailing()) return;
+      errors ??= createSink({ clock, write: writerTo(openNonBlocking(2)), onDrop: () => {} });
+      errors.write(line);
     },
   };
   const logger = pino(
@@ -108,7 +111,7 @@ export function createLog(options: LogOptions): Log {
       level,
       base: null,
       timestamp: () => `,"time":"${isoTime(clock.now().wallMs)}"`,
-      formatters: { level: (label) => ({ level: label }), log: hideSecretFields },
+      formatters: { level: (label) => ({ level: label }), log: (fields) => hideSecretFields(fields) },
       redact: { paths: [...SECRET_BINDINGS], censor: REDACTED },
       serializers: { err: (error: unknown) => error },
     },
@@ -123,15 +126,6 @@ export function createLog(options: LogOptions): Log {
       logger.level = next;
     },
     flush: (withinMs) => sink.flush(withinMs),
-  };
-}
-
-/** Standard error, opened when it is needed for the first time. */
-function createErrorSink(clock: Clock): () => Sink {
-  let opened: Sink | null = null;
-  return () => {
-    opened ??= createSink({ clock, write: writerTo(openNonBlocking(2)), onDrop: () => {} });
-    return opened;
   };
 }
 
@@ -154,98 +148,74 @@ interface SinkOptions {
   readonly limitChars?: number;
 }
 
-/** Writes all of it, however often that has to be tried. The returned function gives up waiting. */
-function writeAll(
-  { clock, write }: SinkOptions,
-  bytes: Uint8Array,
-  failed: (error: NodeJS.ErrnoException) => void,
-  done: () => void,
-): Cancel {
-  let givenUp = false;
-  let cancelWait: Cancel = () => {};
-  const push = (rest: Uint8Array): void =>
-    write(rest, (error, taken) => {
-      if (error === null && taken >= rest.length) return done();
-      if (givenUp) return;
-      if (error === null) return push(rest.subarray(taken));
-      const isFull = error.code === 'EAGAIN' || error.code === 'EINTR';
-      if (!isFull) failed(error);
-      if (!givenUp) cancelWait = clock.after(isFull ? AGAIN_MS : AGAIN_AFTER_ERROR_MS, () => push(rest));
-    });
-  push(bytes);
-  return () => {
-    givenUp = true;
-    cancelWait();
-  };
-}
-
 type Sink = ReturnType<typeof createSink>;
 
 /**
  * A bounded queue of lines in front of an output that may be slow, full or gone. One write is on its way at a time. Only
  * an output whose reader is gone is given up.
  */
-export function createSink(options: SinkOptions) {
-  const { clock, onDrop, onRoom = () => {}, limitChars = LIMIT_CHARS } = options;
-  let waiting: string[] = [];
+export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CHARS }: SinkOptions) {
+  const waiting: string[] = [];
   let waitingChars = 0;
-  let cancelWrite: Cancel | null = null;
+  let isWriting = false;
+  let cancelAgain: Cancel = () => {};
   let isGone = false;
   let isFailing = false;
   let dropped = 0;
-  let whenIdle: (() => void)[] = [];
+  const whenIdle: (() => void)[] = [];
 
-  const takeWaiting = (): string[] => {
-    const lines = waiting;
-    waiting = [];
-    waitingChars = 0;
-    return lines;
-  };
   const drop = (): void => {
     dropped += 1;
     onDrop();
   };
   const becomeIdle = (): void => {
-    cancelWrite = null;
+    isWriting = false;
     for (const resolve of whenIdle.splice(0)) resolve();
   };
   const giveUp = (): void => {
     isGone = true;
-    cancelWrite?.();
-    for (const _line of takeWaiting()) drop();
+    cancelAgain();
+    for (const _line of waiting.splice(0)) drop();
     becomeIdle();
   };
-  const onError = ({ code }: NodeJS.ErrnoException): void => {
-    isFailing = true;
+  const writeWaiting = (): void => {
+    if (waiting.length === 0) return becomeIdle();
+    isWriting = true;
+    waitingChars = 0;
+    push(Buffer.from(waiting.splice(0).join('')));
+  };
+  const again = (code: string | undefined, bytes: Uint8Array): void => {
+    const isFull = code === 'EAGAIN' || code === 'EINTR';
+    isFailing ||= !isFull;
     if (GONE.has(code)) giveUp();
+    else cancelAgain = clock.after(isFull ? AGAIN_MS : AGAIN_AFTER_ERROR_MS, () => push(bytes));
   };
-  const next = (): void => {
-    cancelWrite = writeAll(options, Buffer.from(takeWaiting().join('')), onError, () => {
-      cancelWrite = null;
+  /** Writes all of it, however often that has to be tried. */
+  const push = (bytes: Uint8Array): void =>
+    write(bytes, (error, taken) => {
+      if (isGone) return;
+      if (error !== null) return again(error.code, bytes);
+      if (taken < bytes.length) return push(bytes.subarray(taken));
       isFailing = false;
-      if (dropped > 0 && !isGone) {
-        const lost = dropped;
-        dropped = 0;
-        onRoom(lost);
-      }
-      if (waiting.length === 0) becomeIdle();
-      else if (cancelWrite === null) next();
+      const lost = dropped;
+      dropped = 0;
+      if (lost > 0) onRoom?.(lost);
+      writeWaiting();
     });
-  };
   return {
     /** Takes a line with its newline. Never blocks and never throws: it is dropped where there is no room. */
     write(line: string): void {
       if (isGone || waitingChars + line.length > limitChars) return drop();
       waiting.push(line);
       waitingChars += line.length;
-      if (cancelWrite === null) next();
+      if (!isWriting) writeWaiting();
     },
     /** Whether the last write failed, or lines were dropped that nobody was told of yet. */
     isFailing: () => isFailing || dropped > 0,
     /** Resolves once every line is written, or after `withinMs`: then the rest is dropped, and nothing more is written. */
     flush: (withinMs: number) =>
       new Promise<void>((resolve) => {
-        if (cancelWrite === null) return resolve();
+        if (!isWriting) return resolve();
         const cancel = clock.after(withinMs, giveUp);
         whenIdle.push(() => {
           cancel();
@@ -271,10 +241,10 @@ const MAX_DEPTH = 5;
  * A line's object without its secrets, at every depth and however the names are spelt. The `redact` option of pino does
  * the same with wildcard paths, but takes 0.2 ms a line for these names and three levels.
  */
-function hideSecretFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const clean: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) clean[name] = hideField(name, value, 0);
-  return clean;
+function hideSecretFields(fields: object, depth = 0): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, hideField(name, value, depth)]),
+  );
 }
 
 function hideField(name: string, value: unknown, depth: number): unknown {
@@ -283,11 +253,7 @@ function hideField(name: string, value: unknown, depth: number): unknown {
   if (depth >= MAX_DEPTH) return '[deep]';
   if (value instanceof Error) return errorFields(value, depth);
   if (Array.isArray(value)) return value.map((item) => hideField('', item, depth + 1));
-  const clean: Record<string, unknown> = {};
-  for (const [inner, innerValue] of Object.entries(value)) {
-    clean[inner] = hideField(inner, innerValue, depth + 1);
-  }
-  return clean;
+  return hideSecretFields(value, depth + 1);
 }
 
 /** Only what describes an error: its other properties may hold the request with its headers. */
