@@ -238,7 +238,8 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
     control: { token, hide, sources: controlOf(clock, keeper, telling, controlled) },
     start() {
       telling.notifying.start(() => isWell(keeper.snapshot()));
-      const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear), reloading.watch()];
+      const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear)];
+      reloading.watch();
       return () => {
         for (const stop of stops) stop?.();
         telling.levels.stop();
@@ -269,7 +270,6 @@ function controlOf(
       .map(({ market }) => market);
   return {
     clock,
-    version: VERSION,
     snapshot: keeper.snapshot,
     revision: keeper.revision,
     markets: () => guarded().map(({ market }) => market),

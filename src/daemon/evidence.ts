@@ -19,33 +19,18 @@ export function createBotEvidence(options: {
 }): Evidence | ProcessEvidence | null {
   const { clock, config, lookAtProcess, onProblem } = options;
   const probeEveryMs = () => config().liveness.probeEverySeconds * 1000;
+  const shared = { clock, probeEveryMs, onProblem };
   switch (config().liveness.mode) {
     case 'none':
     case 'beat':
       return null;
     case 'file':
-      return createFileEvidence({
-        clock,
-        files: () => filesOfBots(config()),
-        probeEveryMs,
-        look: createFileLook(),
-        onProblem,
-      });
-    case 'http':
-      return createHttpEvidence({
-        clock,
-        urls: () => urlsOfBots(config()),
-        probeEveryMs,
-        open: (url) => openHttpProber(clock, url),
-        onProblem,
-      });
+      return createFileEvidence({ ...shared, files: () => filesOfBots(config()), look: createFileLook() });
+    case 'http': {
+      const open = (url: string) => openHttpProber(clock, url);
+      return createHttpEvidence({ ...shared, urls: () => urlsOfBots(config()), open });
+    }
     case 'process':
-      return createProcessEvidence({
-        clock,
-        bots: () => botsOf(config().markets),
-        probeEveryMs,
-        look: lookAtProcess,
-        onProblem,
-      });
+      return createProcessEvidence({ ...shared, bots: () => botsOf(config().markets), look: lookAtProcess });
   }
 }

@@ -84,16 +84,17 @@ export function createGuard(options: GuardOptions) {
     log.logger.info({ event: 'secrets-changed' }, 'The secret files hold a new key: it is tried at once.');
     keeper.credentialsChanged();
   };
-  const reread = createReread(options, takeOver);
-  const keyWatch = createKeyWatch(clock, () => void reread());
+  const keyWatch = createKeyWatch(options, takeOver);
   const keeper = createKeeper({
     settings,
     clock,
     exchange,
     observe(notice, now) {
       for (const observe of observers) observe(notice, now);
-      keyWatch.observe(notice);
-      tellPace(notice, settings);
+      if (notice.kind === 'attempt-failed') {
+        if (notice.reason === 'auth') keyWatch.look();
+      } else if (['renewed', 'deleted', 'tripped'].includes(notice.kind)) keyWatch.end();
+      else if (notice.kind === 'cadence' || notice.kind === 'all-armed') tellPace(notice, settings);
     },
   });
   return {
@@ -115,13 +116,17 @@ export function createGuard(options: GuardOptions) {
   };
 }
 
-/** Reads the secret files again, and says what is wrong with them. */
-function createReread(
-  { log, filesAnswer, rereadSecrets }: GuardOptions,
+/** While the key is refused its files are looked at this often. */
+const REREAD_MS = 1000;
+
+/** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */
+function createKeyWatch(
+  { clock, log, filesAnswer, rereadSecrets }: GuardOptions,
   takeOver: (found: Config['secrets']) => void,
-): () => Promise<void> {
+) {
   let problems = '';
-  return async () => {
+  let cancel: Cancel | null = null;
+  async function reread(): Promise<void> {
     if (!(await filesAnswer())) return;
     const read = rereadSecrets();
     const found = read.kind === 'ok' ? '' : read.problems.join(' ');
@@ -129,36 +134,20 @@ function createReread(
     if (found !== '' && found !== problems) log.logger.error({ event: 'secrets-unreadable' }, found);
     problems = found;
     if (read.kind === 'ok') takeOver(read.secrets);
-  };
-}
-
-/** While the key is refused its files are looked at this often. */
-const REREAD_MS = 1000;
-
-/** Looks for a new key at every refusal, and every second from there until a request is carried out. */
-function createKeyWatch(clock: Clock, look: () => void) {
-  let endLook: Cancel | null = null;
-  const lookAgain = (): void => {
-    endLook ??= clock.after(REREAD_MS, () => {
-      endLook = null;
-      lookAgain();
+  }
+  function look(): void {
+    cancel ??= clock.after(REREAD_MS, () => {
+      cancel = null;
       look();
     });
-  };
-  const end = (): void => {
-    endLook?.();
-    endLook = null;
-  };
+    void reread();
+  }
   return {
-    observe(notice: Notice): void {
-      if (notice.kind === 'attempt-failed' && notice.reason === 'auth') {
-        lookAgain();
-        look();
-      } else if (notice.kind === 'renewed' || notice.kind === 'deleted' || notice.kind === 'tripped') {
-        end();
-      }
+    look,
+    end(): void {
+      cancel?.();
+      cancel = null;
     },
-    end,
   };
 }
 
@@ -168,14 +157,10 @@ function createKeyWatch(clock: Clock, look: () => void) {
  */
 function createPaceTold({ logger }: Pick<Log, 'logger'>, snapshot: () => Snapshot) {
   let warned: readonly string[] = [];
-  return (notice: Notice, settings: CoreSettings): void => {
-    if (notice.kind !== 'cadence' && notice.kind !== 'all-armed') return;
+  return (notice: Extract<Notice, { kind: 'cadence' | 'all-armed' }>, settings: CoreSettings): void => {
     const markets = snapshot().markets.filter(({ leaving }) => !leaving);
-    const tightest = markets.reduce<Snapshot['markets'][number] | null>(
-      (least, one) => (least === null || shareOf(one) < shareOf(least) ? one : least),
-      null,
-    );
-    if (tightest === null) return;
+    const [tightest] = markets.toSorted((one, other) => shareOf(one) - shareOf(other));
+    if (tightest === undefined) return;
     const { market, survivesMs, periodMs, timeoutMs } = tightest;
     const says = `From now on an outage of the exchange shorter than ${seconds(survivesMs)} cancels nothing of ${market} (renewed every ${seconds(Math.round(periodMs))}, timer of ${seconds(timeoutMs)}), the market with the least room for its timeout.`;
     logger.info({ event: 'promise', market, promise: [says] }, says);

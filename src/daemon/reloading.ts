@@ -59,7 +59,7 @@ export function createReloading(options: ReloadingOptions) {
   let underWay: Promise<Taken> | null = null;
   let fresh: Promise<Taken> | null = null;
   let over = false;
-  const poll = createPoll(options, () => reload('poll', 0));
+  const poll = createPoll(options, () => take('poll'));
 
   async function run(trigger: ReloadTrigger): Promise<Taken> {
     const why = await findObstacle(options, trigger);
@@ -108,10 +108,12 @@ export function createReloading(options: ReloadingOptions) {
   }
   return {
     reload,
-    watch: poll.watch,
+    /** Begins to look at the file where the configuration says so. */
+    watch: poll.follow,
     /** From here on nothing is reloaded any more: the daemon stops. */
     stop(): void {
       over = true;
+      poll.stop();
     },
   };
 }
@@ -156,7 +158,7 @@ function look({ file }: Config): string | null {
  * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.
  * What was rejected is tried again, ever more rarely: the reason may lie outside of the file.
  */
-function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadReport>) {
+function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
   const { clock, config } = options;
   let over = false;
   let cancel: Cancel | null = null;
@@ -174,11 +176,11 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadRepor
     retry = kind === 'rejected' ? { gapMs, atMs: clock.now().monoMs + gapMs } : null;
   }
   async function turn(): Promise<void> {
-    if (config().reload.pollSeconds > 0 && !(await options.filesAnswer())) {
-      cancel = null;
-      follow();
-      return;
-    }
+    if (config().reload.pollSeconds === 0 || (await options.filesAnswer())) await compare();
+    cancel = null;
+    follow();
+  }
+  async function compare(): Promise<void> {
     const found = config().reload.pollSeconds === 0 ? null : look(config());
     const wasSeen = seen === found;
     seen = found;
@@ -190,8 +192,6 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadRepor
       taken = found;
       await take(isNew);
     }
-    cancel = null;
-    follow();
   }
   /** Begins to look where the configuration in force says so and nobody looks yet. */
   function follow(): void {
@@ -202,13 +202,9 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<ReloadRepor
   }
   return {
     follow,
-    /** Returned function ends it. */
-    watch: (): Cancel => {
-      follow();
-      return () => {
-        over = true;
-        cancel?.();
-      };
+    stop(): void {
+      over = true;
+      cancel?.();
     },
   };
 }

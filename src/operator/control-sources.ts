@@ -19,7 +19,6 @@ export type ReloadReport =
 /** Everything that the control listener can bring about. */
 export interface ControlSources {
   readonly clock: Clock;
-  readonly version: string;
   readonly snapshot: () => Snapshot;
   /** Rises whenever what was seen of many markets may be untrue from one moment to the next; see `Keeper`. */
   readonly revision: () => number;

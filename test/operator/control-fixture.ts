@@ -51,7 +51,6 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
   const done = (market: string) => ({ market, state: 'done', says: `${market} is well.` }) as const;
   const sources: ControlSources = {
     clock,
-    version: '1.2.3',
     snapshot: () => sampleSnapshot({ markets }),
     revision: () => 0,
     status: async () => ['{"schemaVersion":1,', '"markets":[]}'],
