@@ -64,54 +64,50 @@ export function toneOf(state: string): Tone {
   return warns.includes(state) ? 'warn' : 'idle';
 }
 
+/** Why the orders of a market, or of several, were cancelled. */
+export function sayCause(why: Cancelled['why'], isMany: boolean): string {
+  const causes = {
+    bot_stale: ['its bot was silent', 'the bot was silent'],
+    bot_failed: ['its bot failed', 'the bot failed'],
+    kept: ['its timer was left to run out', 'the timers were left to run out'],
+    tripped: ['an operator tripped it', 'an operator tripped them'],
+    disarmed: [
+      'its bot was dead, so that its timer could not be deleted',
+      'the bot was dead, so that the timers could not be deleted',
+    ],
+    unrenewed: ['no renewal was confirmed in time', 'no renewal was confirmed in time'],
+    deleted_late: [
+      'its timer may have fired before it was deleted',
+      'the timers may have fired before they were deleted',
+    ],
+  } as const;
+  return causes[why][isMany ? 1 : 0];
+}
+
 /** What became of a market's orders: `were cancelled by 12:03:11: its bot was silent`. */
 export function sayCancelled({ certainty, why, by, count }: Cancelled, now: number): string {
-  const causes = {
-    bot_stale: 'its bot was silent',
-    bot_failed: 'its bot failed',
-    kept: 'its timer was left to run out',
-    tripped: 'an operator tripped it',
-    disarmed: 'its bot was dead, so that its timer could not be deleted',
-    unrenewed: 'no renewal was confirmed in time',
-    deleted_late: 'its timer may have fired before it was deleted',
-  };
   const what =
     certainty === 'possible' ? 'may have been cancelled' : by > now ? 'are cancelled' : 'were cancelled';
   const when = certainty === 'possible' && why === 'unrenewed' ? 'since about' : 'by';
   const times = count > 1 ? ` (${sayCount(count)} times)` : '';
-  return `${what} ${when} ${sayTime(by, now)}: ${causes[why]}${times}`;
+  return `${what} ${when} ${sayTime(by, now)}: ${sayCause(why, false)}${times}`;
 }
 
 /** What became of the orders of all markets on record, in one sentence. */
 export function sayAllCancelled({ cancellations, cancellationCount }: StatusDocument, now: number): string {
-  const causes = {
-    bot_stale: ': the bot was silent',
-    bot_failed: ': the bot failed',
-    kept: ': the timers were left to run out',
-    tripped: ': an operator tripped them',
-    disarmed: ': the bot was dead, so that the timers could not be deleted',
-    unrenewed: ': no renewal was confirmed in time',
-    deleted_late: ': the timers may have fired before they were deleted',
-  };
   const [newest] = cancellations;
   if (newest === undefined) return '';
   if (cancellationCount === 1) return `Orders of ${newest.market} ${sayCancelled(newest, now)}`;
   const certain = cancellations.filter(({ certainty }) => certainty === 'certain').length;
   const moments = cancellations.map(({ by }) => by);
   const last = Math.max(...moments);
-  const isAll = cancellations.length === cancellationCount;
-  const isOverdue =
-    certain === 0 && cancellations.every(({ why }) => why === 'unrenewed') && last <= now && isAll;
-  const what =
-    certain === 0 && isAll
-      ? 'may have been'
-      : certain < cancellationCount
-        ? 'were or may have been'
-        : last > now
-          ? 'are'
-          : 'were';
+  const isAllPossible = certain === 0 && cancellations.length === cancellationCount;
+  const isSameCause = cancellations.every(({ why }) => why === newest.why);
+  const isOverdue = isAllPossible && isSameCause && newest.why === 'unrenewed' && last <= now;
+  const certainly = certain < cancellationCount ? 'were or may have been' : last > now ? 'are' : 'were';
+  const what = isAllPossible ? 'may have been' : certainly;
   const when = isOverdue ? `since about ${sayTime(Math.min(...moments), now)}` : `by ${sayTime(last, now)}`;
-  const cause = cancellations.every(({ why }) => why === newest.why) ? causes[newest.why] : '';
+  const cause = isSameCause ? `: ${sayCause(newest.why, true)}` : '';
   return `Orders of ${sayCount(cancellationCount, 'market')} ${what} cancelled ${when}${cause}`;
 }
 
@@ -154,34 +150,32 @@ interface Trouble {
 function findHolds(status: StatusDocument): Trouble[] {
   const { marketsByState: states, bots, markets } = status;
   const found: Trouble[] = [];
-  const add = (isSo: boolean, tone: Tone, text: string): void => {
-    if (isSo) found.push({ tone, text });
-  };
   const unguarded = status.nothingGuarded ?? '';
-  add(unguarded !== '', 'warn', unguarded.slice(0, 1).toUpperCase() + unguarded.slice(1));
-  const paused = markets.filter(({ state }) => state === 'paused');
-  const ends = paused.flatMap(({ hold }) => hold?.untilAt ?? []);
+  if (unguarded !== '') found.push({ tone: 'warn', text: startSentence(unguarded) });
+  const of = (state: 'paused' | 'disarmed'): string => {
+    const named = nameOf(
+      markets.filter((market) => market.state === state),
+      states[state],
+    );
+    return `${named} ${states[state] === 1 ? 'is' : 'are'}`;
+  };
+  const ends = markets.flatMap(({ state, hold }) => (state === 'paused' ? (hold?.untilAt ?? []) : []));
   const last = ends.length === 0 ? '' : sayTime(Math.max(...ends), status.now);
   const until = last === '' ? '' : states.paused === 1 ? ` until ${last}` : `, the last until ${last}`;
-  const are = (count: number): string => (count === 1 ? 'is' : 'are');
-  add(
-    states.paused > 0,
-    'warn',
-    `${nameOf(paused, states.paused)} ${are(states.paused)} paused${until}: new orders are not guarded`,
-  );
-  const disarmed = markets.filter(({ state }) => state === 'disarmed');
-  add(
-    states.disarmed > 0,
-    'warn',
-    `${nameOf(disarmed, states.disarmed)} ${are(states.disarmed)} not guarded until somebody runs killswitchd arm`,
-  );
+  if (states.paused > 0)
+    found.push({ tone: 'warn', text: `${of('paused')} paused${until}: new orders are not guarded` });
+  const arm = 'not guarded until somebody runs killswitchd arm';
+  if (states.disarmed > 0) found.push({ tone: 'warn', text: `${of('disarmed')} ${arm}` });
   const unwatched = bots.filter(({ mode }) => mode === 'none').length;
-  add(
-    unwatched > 0,
-    'ok',
-    bots.length === 1 ? 'Nobody checks that the bot lives' : `${sayCount(unwatched, 'bot')} not watched`,
-  );
+  const some =
+    bots.length === 1 ? 'Nobody checks that the bot lives' : `${sayCount(unwatched, 'bot')} not watched`;
+  if (unwatched > 0) found.push({ tone: 'ok', text: some });
   return found;
+}
+
+/** A text with a capital letter in front. */
+export function startSentence(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /** What becomes of the timers once nobody is left to renew them. */
@@ -195,9 +189,8 @@ export function sayLeftAlone({ nextExpiry, runningDown }: StatusDocument, now: n
   }
   if (runningDown == null) return '';
   const { count, lastBy } = runningDown;
-  return lastBy > now
-    ? `: orders of ${nameOf([runningDown], count)} are cancelled by ${sayTime(lastBy, now)} unless something else renews the ${count === 1 ? 'timer' : 'timers'}`
-    : `: orders of ${nameOf([runningDown], count)} were cancelled by ${sayTime(lastBy, now)} unless something else renewed the ${count === 1 ? 'timer' : 'timers'}`;
+  const [are, renews] = lastBy > now ? ['are', 'renews'] : ['were', 'renewed'];
+  return `: orders of ${nameOf([runningDown], count)} ${are} cancelled by ${sayTime(lastBy, now)} unless something else ${renews} the ${count === 1 ? 'timer' : 'timers'}`;
 }
 
 /** From when on orders are cancelled unless these markets are renewed: the first one that is still surely armed. */
@@ -214,28 +207,19 @@ function findMarketTroubles(status: StatusDocument, now: number): Trouble[] {
     if (count > 0) found.push({ tone, text });
   };
   const of = (state: string): MarketStatus[] => markets.filter((market) => market.state === state);
+  const named = (state: keyof typeof states): string => nameOf(of(state), states[state]);
   const onRecord = new Set(cancellations.map(({ market }) => market));
   const unsaid = states.expired - of('expired').filter(({ market }) => onRecord.has(market)).length;
   add(unsaid, 'bad', `Orders of ${sayCount(unsaid, 'market')} may be cancelled at any moment`);
   const refused = sayFrom(of('rejected'), now);
   const refusedFrom = refused === '' ? 'no timer guards the orders' : `${refused} if it lasts`;
   if (status.authorised)
-    add(
-      states.rejected,
-      'bad',
-      `The exchange refuses ${nameOf(of('rejected'), states.rejected)}: ${refusedFrom}`,
-    );
+    add(states.rejected, 'bad', `The exchange refuses ${named('rejected')}: ${refusedFrom}`);
   const retryFrom = sayFrom(of('retrying'), now);
-  add(
-    states.retrying,
-    'warn',
-    `${nameOf(of('retrying'), states.retrying)} wait${states.retrying === 1 ? 's' : ''} for a renewal to succeed${retryFrom === '' ? '' : `; else ${retryFrom}`}`,
-  );
-  add(
-    states.arming,
-    'warn',
-    `${nameOf(of('arming'), states.arming)} ${states.arming === 1 ? 'is' : 'are'} not armed yet`,
-  );
+  const otherwise = retryFrom === '' ? '' : `; else ${retryFrom}`;
+  const wait = states.retrying === 1 ? 'waits' : 'wait';
+  add(states.retrying, 'warn', `${named('retrying')} ${wait} for a renewal to succeed${otherwise}`);
+  add(states.arming, 'warn', `${named('arming')} ${states.arming === 1 ? 'is' : 'are'} not armed yet`);
   return found;
 }
 
@@ -253,22 +237,19 @@ export function findTroubles(status: StatusDocument, now: number): Trouble[] {
       : `${sayCount(dead.length)} bots are dead`;
   const running = runningDown != null && runningDown.lastBy > now ? runningDown : null;
   add(!status.live, 'bad', 'The daemon makes no progress');
-  add(
-    running !== null,
-    'bad',
-    `Orders of ${running === null ? '' : nameOf([running], running.count)} are cancelled by ${sayTime(running?.lastBy ?? now, now)}${dead.length === 0 ? '' : `: ${lost}`}`,
-  );
+  if (running !== null) {
+    const because = dead.length === 0 ? '' : `: ${lost}`;
+    const by = sayTime(running.lastBy, now);
+    add(true, 'bad', `Orders of ${nameOf([running], running.count)} are cancelled by ${by}${because}`);
+  }
   const cancelled = sayAllCancelled(status, now);
   add(cancelled !== '', 'bad', cancelled);
   const from =
     nextExpiry == null
       ? ''
       : `orders of ${sayCount(protectedCount, 'market')} are cancelled from ${sayTime(nextExpiry.expiresAt, now)} on`;
-  add(
-    !status.authorised,
-    'bad',
-    `The exchange refuses the API key: no timer can be renewed${from === '' ? '' : `, and ${from}`}`,
-  );
+  const andFrom = from === '' ? '' : `, and ${from}`;
+  add(!status.authorised, 'bad', `The exchange refuses the API key: no timer can be renewed${andFrom}`);
   const outages = bases.filter(({ outage }) => outage).length;
   add(
     outages > 0,
@@ -277,11 +258,9 @@ export function findTroubles(status: StatusDocument, now: number): Trouble[] {
       ? `No renewal gets through${from === '' ? '' : `: ${from} if it lasts`}`
       : `${outages} of ${bases.length} addresses get no renewal through`,
   );
-  add(
-    dead.length > 0 && running === null,
-    'bad',
-    `${lost.slice(0, 1).toUpperCase()}${lost.slice(1)}: ${dead.length === 1 ? 'its' : 'their'} timers are not renewed`,
-  );
+  const their = dead.length === 1 ? 'its' : 'their';
+  const isOver = dead.length > 0 && running === null;
+  add(isOver, 'bad', `${startSentence(lost)}: ${their} timers are not renewed`);
   const single = findMarketTroubles(status, now);
   // A general trouble says already that each market waits.
   const isGeneral = !status.authorised || (outages > 0 && outages === bases.length);
@@ -308,47 +287,25 @@ export function summarise(status: StatusDocument, look: Look): Summary {
   const all = marketCount === 1 ? 'The timer is armed' : `All ${sayCount(marketCount)} timers are armed`;
   const some = `${sayCount(protectedCount)} of ${sayCount(marketCount, 'timer')} ${protectedCount === 1 ? 'is' : 'are'} armed`;
   const armed = protectedCount === marketCount ? all : some;
-  const title = (tone: Tone, text: string): string => `${iconOf(tone)} ${text} · killswitchd`;
-  if (look.gone === 'lost') {
-    return {
-      tone: 'bad',
-      word: 'no connection',
-      sentence: `The daemon does not answer${sayLeftAlone(status, look.now)}`,
-      rest: '',
-      title: title('bad', 'no connection'),
-    };
-  }
-  if (look.gone === 'ended') {
-    const left = sayLeftAlone(status, look.now);
-    const tone = left === '' ? 'idle' : 'bad';
-    return {
-      tone,
-      word: 'ended',
-      sentence: `The daemon has ended${left}`,
-      rest: '',
-      title: title(tone, 'ended'),
-    };
-  }
-  if (phase !== 'running') {
-    return {
-      tone: 'warn',
-      word: phase,
-      sentence: `The daemon is ${phase}`,
-      rest: armed,
-      title: title('warn', phase),
-    };
-  }
-  const [worst, ...others] = findTroubles(status, look.now);
-  const isWell = worst === undefined || worst.tone === 'ok';
-  const rest = [...(isWell && worst !== undefined ? [worst] : []), ...others].map(({ text }) => text);
-  const tone = isWell ? (status.ready ? 'ok' : 'warn') : worst.tone;
-  return {
-    tone,
-    word: status.ready ? 'ready' : 'not ready',
-    sentence: isWell ? armed : worst.text,
-    rest: [...(isWell ? [] : [armed]), ...rest].join(' · ') || 'Nothing needs attention',
-    title: title(tone, isWell ? `${protectedCount}/${marketCount} armed` : worst.text),
+  const make = (tone: Tone, word: string, sentence: string, rest: string, inTab: string): Summary => {
+    return { tone, word, sentence, rest, title: `${iconOf(tone)} ${inTab} · killswitchd` };
   };
+  const left = look.gone === null ? '' : sayLeftAlone(status, look.now);
+  if (look.gone === 'lost')
+    return make('bad', 'no connection', `The daemon does not answer${left}`, '', 'no connection');
+  if (look.gone === 'ended')
+    return make(left === '' ? 'idle' : 'bad', 'ended', `The daemon has ended${left}`, '', 'ended');
+  if (phase !== 'running') return make('warn', phase, `The daemon is ${phase}`, armed, phase);
+  const troubles = findTroubles(status, look.now);
+  const [worst, ...others] = troubles;
+  const word = status.ready ? 'ready' : 'not ready';
+  if (worst !== undefined && worst.tone !== 'ok') {
+    const rest = [armed, ...others.map(({ text }) => text)].join(' · ');
+    return make(worst.tone, word, worst.text, rest, worst.text);
+  }
+  const rest = troubles.map(({ text }) => text).join(' · ') || 'Nothing needs attention';
+  const inTab = `${protectedCount}/${marketCount} armed`;
+  return make(status.ready ? 'ok' : 'warn', word, armed, rest, inTab);
 }
 
 /** The symbol that goes with a tone. */
@@ -440,12 +397,14 @@ export const WORDS = {
   sayCount,
   toneOf,
   iconOf,
+  sayCause,
   sayCancelled,
   sayAllCancelled,
   stateOfBase,
   stateOfBot,
   runsDown,
   nameOf,
+  startSentence,
   sayLeftAlone,
   sayFrom,
   findHolds,
