@@ -13,6 +13,7 @@ import {
 } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { createSender } from './share.ts';
+import { toSeconds } from './status.ts';
 
 const DEFAULT_WAIT_SECONDS = 15;
 /** Commands that are waited for at one time. */
@@ -485,15 +486,8 @@ function describeFiring(markets: readonly MarketSnapshot[], nowWallMs: number): 
   const entries = markets.slice(0, MOST_LISTED).map(({ market, state, firesByWallMs }) => {
     const leftMs = firesByWallMs === null ? null : Math.max(0, firesByWallMs - nowWallMs);
     const firesInSeconds = leftMs === null ? null : Math.ceil(leftMs / 100) / 10;
-    return [
-      market,
-      { state, firesInSeconds, firesBy: firesByWallMs === null ? null : toSeconds(firesByWallMs) },
-    ];
+    return [market, { state, firesInSeconds, firesBy: toSeconds(firesByWallMs) }];
   });
   const omitted = markets.length - entries.length;
   return { markets: Object.fromEntries(entries), ...(omitted > 0 ? { marketsOmitted: omitted } : {}) };
-}
-
-function toSeconds(wallMs: number): number {
-  return Math.round(wallMs) / 1000;
 }

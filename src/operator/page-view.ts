@@ -67,10 +67,8 @@ function viewMarket(market: MarketStatus, cancelled: Cancelled | undefined, look
   const full = market.timeoutSeconds - 1;
   const left = Math.max(0, (market.guaranteedSeconds ?? 0) - look.elapsedSeconds);
   const last = look.say.sayProblem(look.gone === null ? market : { ...market, retryAt: null }, look.now);
-  const problem =
-    last === '' || state === 'armed'
-      ? ''
-      : (failureStreak > 1 ? `${failureStreak} failures in a row, the last: ` : '') + last;
+  const row = failureStreak > 1 ? `${failureStreak} failures in a row, the last: ` : '';
+  const problem = last === '' || state === 'armed' ? '' : row + last;
   const said = (text: string): Markup | string => (text === '' ? '' : html`<p class="said">${text}</p>`);
   const number = (what: string, value: string): Markup => html`<div><dt>${what}</dt><dd>${value}</dd></div>`;
   const answer = market.lastAnswerSeconds === null ? '–' : look.say.saySeconds(market.lastAnswerSeconds);
@@ -97,37 +95,32 @@ function viewMarkets(status: StatusDocument, look: Look): Markup {
   const pages = Math.max(1, Math.ceil(ordered.length / perPage));
   const page = Math.min(look.page, pages - 1);
   const shown = ordered.slice(page * perPage, (page + 1) * perPage);
-  const lists = [...new Set(shown.map(({ bot }) => bot))].map((name) => {
+  const headOf = (name: string, count: number): Markup | '' => {
+    if (bots.length < 2) return '';
     const bot = bots.find((one) => one.bot === name);
-    const state =
-      bot === undefined
-        ? ''
-        : viewBadge(look.say.stateOfBot(bot), look.say.toneOf(look.say.stateOfBot(bot)), look);
-    const own = groups.get(name) ?? [];
-    const head =
-      bots.length > 1
-        ? html`<div class="title group"><span class="strong">Bot ${name}</span>${state}<span class="small">${look.say.sayCount(own.length, 'market')}</span></div>`
-        : '';
-    const rows = shown
-      .filter((market) => market.bot === name)
+    const word = bot === undefined ? '' : look.say.stateOfBot(bot);
+    const badge = word === '' ? '' : viewBadge(word, look.say.toneOf(word), look);
+    return html`<div class="title group"><span class="strong">Bot ${name}</span>${badge}<span class="small">${look.say.sayCount(count, 'market')}</span></div>`;
+  };
+  const lists = [...groups].flatMap(([name, own]) => {
+    const rows = own
+      .filter((market) => shown.includes(market))
       .map((market) => viewMarket(market, cancelled.get(market.market), look));
-    return html`<div data-key="${name}">${head}<ul role="list" class="markets">${rows}</ul></div>`;
+    if (rows.length === 0) return [];
+    return html`<div data-key="${name}">${headOf(name, own.length)}<ul role="list" class="markets">${rows}</ul></div>`;
   });
   const hidden = (sought === '' ? status.marketCount : status.matchingCount) - markets.length;
-  const more =
-    hidden > 0
-      ? ` The ${look.say.sayCount(hidden, 'market')} in the best state ${hidden === 1 ? 'is' : 'are'} left out: search for one.`
-      : '';
+  const are = hidden === 1 ? 'is' : 'are';
+  const others = look.say.sayCount(hidden, 'market');
+  const more = hidden > 0 ? ` The ${others} in the best state ${are} left out: search for one.` : '';
   const turn = (to: number, text: string): Markup =>
     html`<button type="button" data-page="${to}" ${new Markup(to < 0 || to >= pages ? 'disabled' : '')}>${text}</button>`;
   const pager =
     pages === 1
       ? ''
       : html`<nav class="pager" aria-label="Pages of markets">${turn(page - 1, 'Back')}<span>Page ${page + 1} of ${pages}</span>${turn(page + 1, 'Next')}</nav>`;
-  const none =
-    shown.length === 0 && sought !== ''
-      ? html`<p class="small">No market and no bot has this in its name.</p>`
-      : '';
+  const isNone = shown.length === 0 && sought !== '';
+  const none = isNone ? html`<p class="small">No market and no bot has this in its name.</p>` : '';
   const search = html`<label class="find"><span class="spoken">Find a market or a bot</span><input type="search" id="find" placeholder="Find a market or a bot" autocomplete="off" spellcheck="false"></label>`;
   return html`<section aria-labelledby="timers"><div class="head"><h2 id="timers">Timers</h2>${status.marketCount > 5 ? search : ''}${pager}</div>
 <p class="small">The worst come first. A bar is the time that a timer has left; a renewal is due when it reaches the mark.${more}</p>
@@ -195,22 +188,18 @@ function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument
     const ttl = bot.ttlSeconds ?? 0;
     const age = bot.evidenceAgeSeconds === null ? null : bot.evidenceAgeSeconds + look.elapsedSeconds;
     const good = ttl === 0 ? '' : `, good for ${look.say.saySeconds(ttl)}`;
-    const sign =
-      bot.mode === 'none'
-        ? 'nobody checks that it lives'
-        : `${age === null ? 'no sign of life yet' : `last sign of life ${look.say.saySeconds(Math.floor(age))} ${look.gone === null ? 'ago' : 'earlier'}`}${good} (${bot.mode})`;
+    const ago = look.gone === null ? 'ago' : 'earlier';
+    const last = `last sign of life ${look.say.saySeconds(Math.floor(age ?? 0))} ${ago}`;
+    const heard = `${age === null ? 'no sign of life yet' : last}${good} (${bot.mode})`;
+    const sign = bot.mode === 'none' ? 'nobody checks that it lives' : heard;
     const tone = look.gone === null ? look.say.toneOf(word) : 'idle';
     return html`<li data-key="${bot.bot}" data-tone="${tone}"><div class="row"><span class="strong">${bot.bot}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${sign}</span></div>${bot.mode === 'none' ? '' : viewBar(age === null ? 0 : ttl - age, ttl, look.gone, null)}</li>`;
   });
   const baseRows = bases.map((base) => {
     const { url, up, pingSeconds, lastProblem } = base;
     const word = look.say.stateOfBase(base);
-    const ping =
-      up === true && pingSeconds !== null
-        ? `ping ${look.say.saySeconds(pingSeconds)}`
-        : word === 'outage'
-          ? 'no renewal gets through'
-          : '';
+    const silence = word === 'outage' ? 'no renewal gets through' : '';
+    const ping = up === true && pingSeconds !== null ? `ping ${look.say.saySeconds(pingSeconds)}` : silence;
     return html`<li data-key="${url}"><div class="row"><span class="strong">${url}</span>${viewBadge(word, look.say.toneOf(word), look)}<span class="small">${ping}</span></div>${word === 'up' || lastProblem === null ? '' : html`<p class="small">${lastProblem}</p>`}</li>`;
   });
   const stops = whatAStopWouldDo.map(({ does, count, markets }) => {
@@ -244,10 +233,8 @@ export function viewPage(
     ended: `The daemon was stopped at ${heard} and does not answer any more. What follows is its last word.`,
   };
   const linkTone = look.gone !== null ? 'bad' : look.link === 'none' ? 'idle' : 'ok';
-  const uptime =
-    look.gone === null
-      ? `up for ${look.say.saySeconds(Math.max(1, Math.floor(look.now - status.startedAt)))}`
-      : '';
+  const upSeconds = Math.max(1, Math.floor(look.now - status.startedAt));
+  const uptime = look.gone === null ? `up for ${look.say.saySeconds(upSeconds)}` : '';
   const reasons = look.gone === null && !status.ready ? status.notReady.slice(0, 5) : [];
   const others = reasons.length === 0 ? 0 : status.notReady.length - reasons.length;
   const why = reasons.map((text) => html`<li data-key="${text}">${text}</li>`);
@@ -261,21 +248,10 @@ ${viewMarkets(status, look)}${viewRest(status, look)}</main>
   return { summary, body };
 }
 
-const VIEWS = [
-  escapeHtml,
-  html,
-  viewBadge,
-  viewBar,
-  viewSlack,
-  viewMarket,
-  viewMarkets,
-  viewTiles,
-  viewCancellations,
-];
-
+const VIEWS = [escapeHtml, html, viewBadge, viewBar, viewSlack, viewMarket, viewMarkets];
 /** Everything that the browser needs to do the same: `viewPage(status, { ...look, say })`. */
 export const VIEW_SOURCE = [WORDS_SOURCE]
   // A bundler may have made a class without a name of it.
   .concat(`const Markup = ${String(Markup)};`)
-  .concat(VIEWS.map(String), String(viewRest), String(viewPage))
+  .concat([...VIEWS, viewTiles, viewCancellations, viewRest, viewPage].map(String))
   .join('\n');

@@ -1,12 +1,5 @@
 import type { Instant } from '../core/time.ts';
-import {
-  type BaseSnapshot,
-  type BotSnapshot,
-  MARKET_STATES,
-  type MarketPhase,
-  type MarketSnapshot,
-  type Snapshot,
-} from '../core/view.ts';
+import { MARKET_STATES, type MarketPhase, type MarketSnapshot, type Snapshot } from '../core/view.ts';
 import type { Clock, RecentEvent } from '../ports.ts';
 import type { Cancellation } from './cancellations.ts';
 import { urgencyOf } from './page-words.ts';
@@ -48,13 +41,11 @@ export interface StopOutcome {
 /** Markets in one piece of the document. */
 const BATCH_MARKETS = 50;
 const NAMED_MARKETS = 20;
-/** Milliseconds as seconds with at most three decimals. */
-function toSeconds(ms: number): number {
-  return Math.round(ms) / 1000;
-}
 
-function toSecondsOrNull(ms: number | null): number | null {
-  return ms === null ? null : toSeconds(ms);
+/** Milliseconds as seconds with at most three decimals. */
+export function toSeconds<T extends number | null>(ms: T): T extends null ? null : number;
+export function toSeconds(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms) / 1000;
 }
 
 function describeMarket(market: MarketSnapshot) {
@@ -66,16 +57,16 @@ function describeMarket(market: MarketSnapshot) {
     state: market.state,
     wanted,
     protected: wanted && (guaranteedMs ?? 0) > 0,
-    hold: hold === null ? null : { why: hold.why, untilAt: toSecondsOrNull(hold.untilWallMs) },
+    hold: hold === null ? null : { why: hold.why, untilAt: toSeconds(hold.untilWallMs) },
     leaving: market.leaving,
     timeoutSeconds: toSeconds(market.timeoutMs),
     renewEverySeconds: toSeconds(market.periodMs),
     survivesSeconds: toSeconds(market.survivesMs),
-    guaranteedSeconds: toSecondsOrNull(guaranteedMs),
-    expiresAt: toSecondsOrNull(market.expiryWallMs),
-    firesBy: toSecondsOrNull(market.firesByWallMs),
+    guaranteedSeconds: toSeconds(guaranteedMs),
+    expiresAt: toSeconds(market.expiryWallMs),
+    firesBy: toSeconds(market.firesByWallMs),
     serverCancellationTime: market.cancellationTime,
-    lastAnswerSeconds: toSecondsOrNull(market.lastDurationMs),
+    lastAnswerSeconds: toSeconds(market.lastDurationMs),
     lastSlackRatio: market.lastSlackRatio,
     slackHistory: market.slackHistory.map((ratio) => Math.round(ratio * 1000) / 1000),
     renewals: market.renewals,
@@ -83,38 +74,17 @@ function describeMarket(market: MarketSnapshot) {
     failureStreak: market.failureStreak,
     lapses: market.lapses,
     lastProblem: market.lastProblem,
-    retryAt: toSecondsOrNull(market.retryWallMs),
+    retryAt: toSeconds(market.retryWallMs),
     onStop: market.onStop,
     promise: market.promise,
   };
 }
 
-function describeBase({ url, up, pingMs, outage, lastProblem }: BaseSnapshot) {
-  return { url, up, pingSeconds: toSecondsOrNull(pingMs), outage, lastProblem };
-}
-
-function describeBot({ bot, mode, state, evidenceAgeMs, ttlMs }: BotSnapshot) {
-  const evidenceAgeSeconds = toSecondsOrNull(evidenceAgeMs);
-  return { bot, mode, state, evidenceAgeSeconds, ttlSeconds: toSecondsOrNull(ttlMs) };
-}
-
-/** What all markets come to in a few figures, and those that are shown. */
-interface Tally {
-  readonly stops: readonly StopOutcome[];
-  readonly byState: Readonly<Record<MarketPhase, number>>;
-  readonly lapses: number;
-  readonly protectedCount: number;
-  /** Of the protected ones, that whose time is up first. */
-  readonly nextExpiry: MarketSnapshot | null;
-  /** Whose timers nobody renews, those that fire first first. */
-  readonly runningDown: readonly MarketSnapshot[];
-  readonly matching: number;
-  /** In the order of the configuration where all fit; else the worst first. */
-  readonly shown: readonly MarketSnapshot[];
-}
-
-/** Reads each market once: its state is derived at every read, and a page asks every second. */
-function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = '' }: Selection): Tally {
+/**
+ * What all markets come to in a few figures, and those that are shown. Reads each market once: its state is derived at
+ * every read, and a page asks every second.
+ */
+function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = '' }: Selection) {
   const stops = new Map<string, { does: string; count: number; markets: string[] }>();
   const byState = Object.fromEntries(MARKET_STATES.map((state) => [state, 0])) as Record<MarketPhase, number>;
   const cancelled = new Set(cancellations.map(({ market }) => market));
@@ -142,19 +112,21 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
   }
   if (found.length > limit) found.sort((one, other) => one.urgency - other.urgency);
   const shown = found.slice(0, limit).map(({ seen }) => seen);
+  runningDown.sort((one, other) => (one.firesByWallMs ?? 0) - (other.firesByWallMs ?? 0));
   return {
-    stops: [...stops.values()],
+    stops: [...stops.values()] satisfies StopOutcome[],
     byState,
     lapses: lapsed,
     protectedCount,
-    nextExpiry,
-    runningDown: runningDown.sort((one, other) => (one.firesByWallMs ?? 0) - (other.firesByWallMs ?? 0)),
+    nextExpiry: describeNextExpiry(nextExpiry),
+    runningDown: describeRunningDown(runningDown),
     matching: found.length,
+    /** In the order of the configuration where all fit; else the worst first. */
     shown,
   };
 }
 
-/** Of all markets, also of those that are not shown. */
+/** The protected market whose time is up first, also where it is not shown. */
 function describeNextExpiry(seen: MarketSnapshot | null) {
   if (seen?.expiryWallMs == null) return null;
   return {
@@ -164,6 +136,7 @@ function describeNextExpiry(seen: MarketSnapshot | null) {
   };
 }
 
+/** The markets whose timers nobody renews, those that fire first first. */
 function describeRunningDown(markets: readonly MarketSnapshot[]) {
   const [first] = markets;
   const last = markets.at(-1);
@@ -176,7 +149,7 @@ function describeRunningDown(markets: readonly MarketSnapshot[]) {
   };
 }
 
-function describeAllButMarkets(input: StatusInput, tallied: Tally, { limit }: Selection) {
+function describeAllButMarkets(input: StatusInput, tallied: ReturnType<typeof tally>, { limit }: Selection) {
   const { snapshot, events, cancellations } = input;
   return {
     schemaVersion: 1 as const,
@@ -196,16 +169,21 @@ function describeAllButMarkets(input: StatusInput, tallied: Tally, { limit }: Se
     marketCount: snapshot.markets.length,
     matchingCount: tallied.matching,
     protectedCount: tallied.protectedCount,
-    nextExpiry: describeNextExpiry(tallied.nextExpiry),
-    runningDown: describeRunningDown(tallied.runningDown),
+    nextExpiry: tallied.nextExpiry,
+    runningDown: tallied.runningDown,
     marketsByState: tallied.byState,
     lapseCount: tallied.lapses,
     cancellationCount: cancellations.length,
     cancellations: cancellations.slice(0, limit).map(({ market, certainty, why, byWallMs, count }) => {
       return { market, certainty, why, by: toSeconds(byWallMs), count };
     }),
-    bases: snapshot.bases.map(describeBase),
-    bots: snapshot.bots.map(describeBot),
+    bases: snapshot.bases.map(({ url, up, pingMs, outage, lastProblem }) => {
+      return { url, up, pingSeconds: toSeconds(pingMs), outage, lastProblem };
+    }),
+    bots: snapshot.bots.map(({ bot, mode, state, evidenceAgeMs, ttlMs }) => {
+      const evidenceAgeSeconds = toSeconds(evidenceAgeMs);
+      return { bot, mode, state, evidenceAgeSeconds, ttlSeconds: toSeconds(ttlMs) };
+    }),
     events: events.map(({ atWallMs, level, event, market, text }) => {
       return { at: toSeconds(atWallMs), level, event, market, text };
     }),
