@@ -1,3 +1,4 @@
+import type { ErrorObject } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type BotWord, COMMANDS, type CommandName, type Progress } from '../core/events.ts';
 import type { MarketSnapshot, Snapshot } from '../core/view.ts';
@@ -163,25 +164,16 @@ function objectOf(keys: readonly Key[], required: readonly Key[]) {
   return { type: 'object', properties, required, additionalProperties: false };
 }
 
-interface Mistake {
-  readonly keyword: string;
-  readonly instancePath: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly data?: unknown;
-  readonly parentSchema?: { readonly properties?: Readonly<Record<string, unknown>> };
-}
-
 /** What ajv has against a body or a query, with the place, what was found and what is allowed. */
 export function describeMistake(mistakes: readonly unknown[], place: string): ControlRefusal {
-  const { keyword, instancePath, params, data, parentSchema } = mistakes[0] as Mistake;
+  const { keyword, instancePath, params, data, parentSchema } = mistakes[0] as ErrorObject;
+  const known = Object.keys((parentSchema as { readonly properties?: object }).properties ?? {});
   const where = place === 'querystring' ? 'the query' : 'the body';
   if (keyword === 'additionalProperties') {
-    const [key, keys] = [String(params['additionalProperty']), Object.keys(parentSchema?.properties ?? {})];
+    const key = String(params['additionalProperty']);
     const found = `${where}: found the unknown key ${describeFound(key)}`;
-    return new ControlRefusal(
-      'unknown_key',
-      `${found}; allowed: ${listed(keys) || 'none'}${didYouMean(key, keys)}`,
-    );
+    const allowed = `${listed(known) || 'none'}${didYouMean(key, known)}`;
+    return new ControlRefusal('unknown_key', `${found}; allowed: ${allowed}`);
   }
   if (keyword === 'required') {
     const key = String(params['missingProperty']) as Key;
@@ -189,7 +181,7 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
   }
   const [key, ...rest] = instancePath.split('/').slice(1);
   if (key === undefined) {
-    const allowed = `an object with the keys ${Object.keys(parentSchema?.properties ?? {}).join(', ') || 'none'}, or nothing`;
+    const allowed = `an object with the keys ${known.join(', ') || 'none'}, or nothing`;
     return new ControlRefusal('invalid_value', `${where}: found ${describeFound(data)}; allowed: ${allowed}`);
   }
   const meant = key === 'level' && typeof data === 'string' ? didYouMean(data, LOG_LEVELS) : '';
@@ -260,7 +252,7 @@ async function goodbye(sources: ControlSources, views: Views, call: Call): Promi
   if (!heard.counted) return [409, { ...heard, bot, done: false, markets: [] }];
   const progress = await sources.afterGoodbye(bot, waitMs(call.input));
   views.forget();
-  return [statusOf(progress), { ...heard, bot, ...describeProgress(progress) }];
+  return answerOf(progress, { ...heard, bot });
 }
 
 function fail(sources: ControlSources, views: Views, call: Call): Answer {
@@ -281,20 +273,18 @@ async function operate(
   const forMs = Math.round((input.forSeconds ?? 0) * 1000);
   const progress = await sources.operate({ does, markets, forMs }, waitMs(input));
   views.forget();
-  return [statusOf(progress), describeProgress(progress)];
+  return answerOf(progress);
 }
 
 function waitMs({ waitSeconds }: Input): number {
   return Math.round((waitSeconds ?? DEFAULT_WAIT_SECONDS) * 1000);
 }
 
-function statusOf(progress: readonly Progress[]): number {
-  if (progress.some(({ state }) => state === 'impossible')) return 409;
-  return progress.every(({ state }) => state === 'done') ? 200 : 202;
-}
-
-function describeProgress(progress: readonly Progress[]) {
-  return { done: progress.every(({ state }) => state === 'done'), markets: progress };
+/** 200 where all of it has happened, 409 where some of it cannot, else 202. */
+function answerOf(progress: readonly Progress[], more: object = {}): Answer {
+  const done = progress.every(({ state }) => state === 'done');
+  const isImpossible = progress.some(({ state }) => state === 'impossible');
+  return [isImpossible ? 409 : done ? 200 : 202, { ...more, done, markets: progress }];
 }
 
 function acknowledge(sources: ControlSources, call: Call): Answer {
@@ -312,7 +302,8 @@ async function reload(sources: ControlSources, views: Views, call: Call): Promis
   if (report.kind === 'unchanged') return [200, { result: 'unchanged', ...refused }];
   if (report.kind === 'applied') {
     const { kind: result, progress, ...changes } = report;
-    return [200, { result, ...changes, ...describeProgress(progress), ...refused }];
+    const [, described] = answerOf(progress, { result, ...changes, ...refused });
+    return [200, described];
   }
   const { problems } = report;
   const text = `nothing was changed: the configuration has ${problems.length} ${problems.length === 1 ? 'mistake' : 'mistakes'}`;
@@ -332,22 +323,14 @@ function setLogLevel(sources: ControlSources, call: Call): Answer {
 
 function health(snapshot: Snapshot): Answer {
   const { live, ready, notReady, nothingGuarded } = snapshot;
-  const withoutBots = judgeReady(snapshot, false);
-  const reasons = withoutBots.checks.flatMap(({ name, failed }) =>
-    failed === null ? [] : `${name}: ${failed}`,
-  );
+  const { ok, checks } = judgeReady(snapshot, false);
+  const reasons = checks.flatMap(({ name, failed }) => (failed === null ? [] : `${name}: ${failed}`));
   const omitted = notReady.length - MOST_REASONS;
   const more = omitted > 0 ? { notReadyOmitted: omitted } : {};
+  const withoutBots = { ready: ok, notReady: reasons };
   return [
     200,
-    {
-      live,
-      ready,
-      notReady: notReady.slice(0, MOST_REASONS),
-      ...more,
-      nothingGuarded,
-      withoutBots: { ready: withoutBots.ok, notReady: reasons },
-    },
+    { live, ready, notReady: notReady.slice(0, MOST_REASONS), ...more, nothingGuarded, withoutBots },
   ];
 }
 
@@ -388,13 +371,6 @@ function chooseMarkets(
   throw new ControlRefusal('unknown_market', `markets: found ${describeFound(stranger)}, ${why}`);
 }
 
-/** What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. */
-interface BotView {
-  readonly armed: boolean;
-  readonly markets: Readonly<Record<string, object>>;
-  readonly marketsOmitted?: number;
-}
-
 /** More of a bot's markets are counted and not listed; those that are not armed come first then. */
 const MOST_LISTED = 200;
 /** Beats that arrive within this share a snapshot: one of ten thousand markets takes milliseconds. */
@@ -413,6 +389,7 @@ interface Seen {
 }
 
 type Views = ReturnType<typeof createViews>;
+type BotView = ReturnType<typeof describeBot>;
 
 /** Shares one snapshot for 25 ms, unless a command, a reload or a stop made it untrue before. */
 function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' | 'revision'>) {
@@ -454,8 +431,14 @@ function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' | 'revis
   };
 }
 
-/** Takes off of every timer how old the snapshot may get: a beat must not promise a bot too much. */
-function describeBot(markets: readonly MarketSnapshot[], { snapshot, wallMs, agesMs }: Seen): BotView {
+/**
+ * What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. Takes off of every
+ * timer how old the snapshot may get: a beat must not promise a bot too much.
+ */
+function describeBot(
+  markets: readonly MarketSnapshot[],
+  { snapshot, wallMs, agesMs }: Pick<Seen, 'snapshot' | 'wallMs' | 'agesMs'>,
+) {
   const isArmed = ({ state, guaranteedMs }: MarketSnapshot): boolean =>
     snapshot.phase === 'running' &&
     (state === 'armed' || state === 'retrying') &&

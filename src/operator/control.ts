@@ -1,12 +1,18 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { IncomingHttpHeaders, Server } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ListenAddress } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isLoopback } from '../util/text.ts';
 import { type ControlRoutes, createRoutes, describeMistake } from './control-routes.ts';
-import { ControlRefusal, type ControlSources, describeFound, errorBody } from './control-sources.ts';
+import {
+  ControlRefusal,
+  type ControlSources,
+  describeFound,
+  errorBody,
+  type Refusal,
+} from './control-sources.ts';
 import { codeOf, limitConnections, listenError, SCHEMAS, urlOf } from './listen.ts';
 import { placeSocket, type SocketAccess, type SocketFile } from './socket.ts';
 
@@ -101,6 +107,15 @@ interface Talk {
   over: boolean;
 }
 
+function createTalks() {
+  const talks = new WeakMap<Socket, Talk>();
+  return (socket: Socket): Talk => {
+    const talk = talks.get(socket) ?? { unanswered: 0, begun: 0, broken: false, over: false };
+    talks.set(socket, talk);
+    return talk;
+  };
+}
+
 function createListener(
   options: ControlOptions,
   routes: ControlRoutes,
@@ -110,12 +125,7 @@ function createListener(
   const { sources } = options;
   const checkSender = createSenderCheck(address, options.token);
   const arrivals = new WeakMap<FastifyRequest, number>();
-  const talks = new WeakMap<Socket, Talk>();
-  const talkOf = (socket: Socket): Talk => {
-    const talk = talks.get(socket) ?? { unanswered: 0, begun: 0, broken: false, over: false };
-    talks.set(socket, talk);
-    return talk;
-  };
+  const talkOf = createTalks();
   const refuse = refuser(options);
   const app = fastify({
     ...LIMITS,
@@ -124,7 +134,12 @@ function createListener(
       endTalk(talkOf(socket as Socket), socket as Socket, error, sources),
     frameworkErrors: (_error, _request, reply) => void refuse(reply as FastifyReply, badPath()),
   });
-  limitListener(app.server, options, (socket) => talkOf(socket).unanswered > 0);
+  limitConnections(app.server, {
+    clock: sources.clock,
+    mostConnections: options.mostConnections,
+    busy: (socket) => talkOf(socket).unanswered > 0,
+    onRefused: () => sources.onRefused('too_many_connections'),
+  });
   app.addHook('onRequest', async (request, reply) => {
     arrivals.set(request, sources.clock.now().monoMs);
     const talk = talkOf(request.raw.socket);
@@ -133,14 +148,13 @@ function createListener(
       talk.unanswered -= 1;
     });
     if (talk.over) return reply.hijack();
+    // A refused client keeps no connection: there are too few of them.
+    void reply.header('connection', 'close');
     if (talk.unanswered > MAX_AHEAD) {
       talk.over = true;
-      void reply.header('connection', 'close');
       const text = `more than ${MAX_AHEAD} requests were sent ahead; wait for their replies`;
       throw new ControlRefusal('too_many_requests', text);
     }
-    // A refused client keeps no connection: there are too few of them.
-    void reply.header('connection', 'close');
     checkSender(request.headers);
     void reply.removeHeader('connection');
     checkPath(request, routes.methods);
@@ -157,10 +171,11 @@ function createListener(
   app.setErrorHandler((error, _request, reply) => refuse(reply, error));
   routes.add(app, {
     arrivedMs: (request) => arrivals.get(request) ?? sources.clock.now().monoMs,
-    via: ({ raw: { socket } }) =>
-      address.kind === 'unix'
-        ? `${address.text}, open to ${openTo()}`
-        : `http from ${socket.remoteAddress}:${socket.remotePort}${options.token() === null ? '' : ', with the token'}`,
+    via: ({ raw: { socket } }) => {
+      if (address.kind === 'unix') return `${address.text}, open to ${openTo()}`;
+      const withToken = options.token() === null ? '' : ', with the token';
+      return `http from ${socket.remoteAddress}:${socket.remotePort}${withToken}`;
+    },
     begin({ raw: { socket } }) {
       const talk = talkOf(socket);
       if (talk.broken) return false;
@@ -202,13 +217,6 @@ const LIMITS = {
   },
 } as const;
 
-function limitListener(server: Server, options: ControlOptions, busy: (socket: Socket) => boolean): void {
-  const { clock, onRefused } = options.sources;
-  const { mostConnections } = options;
-  const refused = () => onRefused('too_many_connections');
-  limitConnections(server, { clock, mostConnections, busy, onRefused: refused });
-}
-
 /**
  * Answers what cannot be read as HTTP. A command over the same connection that has not begun never will: what cannot be
  * read may be its body, and without a body it would be meant for all markets.
@@ -219,7 +227,7 @@ function endTalk(talk: Talk, socket: Socket, error: Error, { onRefused }: Contro
     socket.destroy();
     return;
   }
-  const { code: reason, message, status } = describeClientError(code);
+  const { code: reason, message, status } = refusalOf(code, 'malformed_request');
   if (!talk.broken) onRefused(reason);
   const isFirst = !talk.broken && talk.begun === 0;
   talk.broken = true;
@@ -235,18 +243,30 @@ function endTalk(talk: Talk, socket: Socket, error: Error, { onRefused }: Contro
   socket.destroySoon();
 }
 
-/** What Node's parser has against a request. */
-function describeClientError(code: string): ControlRefusal {
-  switch (code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ControlRefusal('too_slow', `the request was not complete after ${RECEIVE_MS / 1000} s`);
-    case 'HPE_HEADER_OVERFLOW':
-      return new ControlRefusal('headers_too_large', 'the headers are longer than 8 KiB');
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return new ControlRefusal('too_large', 'the chunk extensions are longer than 16 KiB');
-    default:
-      return new ControlRefusal('malformed_request', 'the request cannot be read as HTTP');
-  }
+/** What Node's parser and fastify have against a request, by the codes of their errors. */
+const REFUSED: Readonly<Record<string, readonly [Refusal, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: ['too_slow', `the request was not complete after ${RECEIVE_MS / 1000} s`],
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'the headers are longer than 8 KiB'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['too_large', 'the chunk extensions are longer than 16 KiB'],
+  FST_ERR_CTP_BODY_TOO_LARGE: ['too_large', `the body is longer than ${BODY_BYTES} bytes`],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['malformed_request', 'the body is not as long as content-length says'],
+};
+/** Of an error that nobody foresaw nothing is shown. */
+const UNFORESEEN = {
+  malformed_request: 'the request cannot be read as HTTP',
+  internal_error: 'the daemon made a mistake; nothing more is known here',
+} as const;
+
+function asRefusal(error: unknown, contentType: string | undefined): ControlRefusal {
+  if (error instanceof ControlRefusal) return error;
+  const code = codeOf(error);
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return wrongContentType(contentType);
+  return refusalOf(code, 'internal_error');
+}
+
+function refusalOf(code: string, otherwise: keyof typeof UNFORESEEN): ControlRefusal {
+  const [refusal, message] = REFUSED[code] ?? [otherwise, UNFORESEEN[otherwise]];
+  return new ControlRefusal(refusal, message);
 }
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
@@ -329,19 +349,4 @@ function wrongContentType(found: string | undefined): ControlRefusal {
   const hint = "with curl add -H 'content-type: application/json'";
   const text = `content-type: found ${shown}; allowed: application/json, or no body; ${hint}`;
   return new ControlRefusal('wrong_content_type', text);
-}
-
-/** What went wrong, for whoever asked. Of an error that nobody foresaw nothing is shown. */
-function asRefusal(error: unknown, contentType: string | undefined): ControlRefusal {
-  if (error instanceof ControlRefusal) return error;
-  switch (codeOf(error)) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new ControlRefusal('too_large', `the body is longer than ${BODY_BYTES} bytes`);
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return wrongContentType(contentType);
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new ControlRefusal('malformed_request', 'the body is not as long as content-length says');
-    default:
-      return new ControlRefusal('internal_error', 'the daemon made a mistake; nothing more is known here');
-  }
 }

@@ -15,23 +15,20 @@ export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): ()
   return () => {
     const startMs = clock.now().monoMs;
     if (shared !== null && startMs < shared.freshUntilMs) return shared.result;
-    const result = (async () => make())();
-    const own = { result, freshUntilMs: Number.POSITIVE_INFINITY };
+    const own = { result: (async () => make())(), freshUntilMs: Number.POSITIVE_INFINITY };
     shared = own;
-    const settle = (ok: boolean): void => {
-      const nowMs = clock.now().monoMs;
-      const freshMs = ok ? Math.min(FRESH_LIMIT_MS, (nowMs - startMs) * FRESH_FACTOR) : 0;
-      own.freshUntilMs = nowMs + freshMs;
+    const keepFor = (freshMs: number): void => {
+      own.freshUntilMs = clock.now().monoMs + freshMs;
       // The status of ten thousand markets has megabytes: it is dropped before anybody asks again.
       clock.after(freshMs, () => {
         if (shared === own) shared = null;
       });
     };
-    result.then(
-      () => settle(true),
-      () => settle(false),
+    own.result.then(
+      () => keepFor(Math.min(FRESH_LIMIT_MS, (clock.now().monoMs - startMs) * FRESH_FACTOR)),
+      () => keepFor(0),
     );
-    return result;
+    return own.result;
   };
 }
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Snapshot } from '../core/view.ts';
 import type { Clock, ListenAddress, RecentEvent } from '../ports.ts';
 import { isLoopback } from '../util/text.ts';
@@ -18,16 +18,13 @@ interface MetricsPage {
 }
 
 /** What the routes read. Nothing here can change anything. */
-interface WebSources {
+export interface WebOptions {
   readonly snapshot: () => Snapshot;
   readonly metrics: MetricsPage;
   readonly recentEvents: () => readonly RecentEvent[];
   readonly cancellations: () => readonly Cancellation[];
   readonly version: string;
   readonly clock: Clock;
-}
-
-export interface WebOptions extends WebSources {
   /** All of them answer the same. */
   readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given, and never more. */
@@ -137,20 +134,17 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 export type Pages = ReturnType<typeof createPages>;
 
 /** Every body that the routes can answer with, built once for all listeners and all who ask at the same time. */
-function createPages(sources: WebSources) {
+function createPages(sources: WebOptions) {
   const { clock, metrics, version } = sources;
   const startedAtWallMs = clock.now().wallMs;
-  const input = (): StatusInput => {
-    const [events, cancellations] = [sources.recentEvents(), sources.cancellations()];
-    return {
-      snapshot: sources.snapshot(),
-      events,
-      cancellations,
-      version,
-      startedAtWallMs,
-      now: clock.now(),
-    };
-  };
+  const input = (): StatusInput => ({
+    snapshot: sources.snapshot(),
+    events: sources.recentEvents(),
+    cancellations: sources.cancellations(),
+    version,
+    startedAtWallMs,
+    now: clock.now(),
+  });
   const statusOf = (limit: number, find = '') => renderStatus(input(), { limit, find }, clock);
   const lastStatus = () => statusOf(PAGE_MARKETS);
   const briefStatus = shareWhileFresh(clock, lastStatus);
@@ -186,18 +180,6 @@ async function sendBody(
   return sent ?? reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
 }
 
-/** As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else. */
-function sendMetrics(request: FastifyRequest, reply: FastifyReply, pages: Pages) {
-  void reply.header('vary', 'accept');
-  const open = request.headers.accept?.includes('application/openmetrics-text') === true;
-  return sendBody(
-    reply,
-    pages,
-    open ? OPENMETRICS_TYPE : METRICS_TYPE,
-    open ? pages.openMetrics : pages.metrics,
-  );
-}
-
 /** Adds the read-only routes to one listener. */
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
   interface Asked {
@@ -222,16 +204,17 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
     if (bot !== undefined) return pages.readyOf({ bot: String(bot), withBots });
     return withBots ? pages.ready() : pages.readyForBots();
   });
-  app.get('/metrics', (request, reply) => sendMetrics(request, reply, pages));
+  // As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else.
+  app.get('/metrics', ({ headers }, reply) => {
+    void reply.header('vary', 'accept');
+    return headers.accept?.includes('application/openmetrics-text') === true
+      ? sendBody(reply, pages, OPENMETRICS_TYPE, pages.openMetrics)
+      : sendBody(reply, pages, METRICS_TYPE, pages.metrics);
+  });
   app.get<{ Querystring: { view?: string; find?: string } }>('/api/v1/status', ({ query }, reply) => {
     const { view, find = '' } = query;
-    const body =
-      view !== 'page'
-        ? pages.status
-        : find === ''
-          ? pages.briefStatus
-          : () => pages.foundStatus(String(find));
-    return sendBody(reply, pages, JSON_TYPE, body);
+    const ofPage = find === '' ? pages.briefStatus : () => pages.foundStatus(String(find));
+    return sendBody(reply, pages, JSON_TYPE, view === 'page' ? ofPage : pages.status);
   });
   app.get('/api/v1/events', (request, reply) =>
     request.method === 'HEAD' ? reply.type(EVENT_STREAM_TYPE).send() : pages.events.open(reply),
