@@ -1,19 +1,23 @@
-import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { stageFor } from './harness.ts';
-import { ROOT, sleep } from './program.ts';
+import { codeBlocksOf } from '../docs/markdown.ts';
+import { startProcess } from '../liveness/started.ts';
+import { guard, stageFor } from './harness.ts';
+import { eventually, MAIN, ROOT, sleep } from './program.ts';
 import { ofKind } from './simulated-exchange.ts';
+import { onTerminal } from './terminal.ts';
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+/** A module of this text, as `--import` takes it. */
+const moduleOf = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`;
 
 describe.concurrent('a daemon that cannot start says why and arms nothing', { timeout: 60_000 }, () => {
   test('when the address of its status page is taken, as by the daemon that already runs', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const first = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'] });
-    await first.ready();
-    const { host } = new URL(await first.web());
+    const { stage, exchange, daemon } = await guard(context, { markets: ['AAA_USDT'] });
+    const { host } = new URL(await daemon.web());
     const second = await stage.daemon({
       exchange: exchange.url,
       markets: ['BBB_USDT'],
@@ -25,7 +29,7 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
     await sleep(500);
     const events = await exchange.events();
     expect(ofKind(events, 'timer-armed').map(({ market }) => market)).toEqual(['AAA_USDT']);
-    await first.ready();
+    await daemon.ready();
   });
 
   test('when its configuration is wrong, with every mistake at once', async (context) => {
@@ -40,11 +44,8 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
     expect(await daemon.exit()).toMatchObject({ code: 78 });
     expect(daemon.stdout()).toBe('');
     // Under each mistake of the file stands its line, with a mark.
-    const mistakes = daemon
-      .stderr()
-      .trim()
-      .split('\n')
-      .filter((line) => !line.startsWith('  '));
+    const lines = daemon.stderr().trim().split('\n');
+    const mistakes = lines.filter((line) => !line.startsWith('  '));
     expect(mistakes).toHaveLength(5);
     for (const told of [
       /^KILLSWITCHD_TIMEOUT: .*KILLSWITCHD_TIMEOUT_SECONDS/,
@@ -56,6 +57,39 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
       expect(mistakes.filter((line) => told.test(line))).toHaveLength(1);
     }
     expect(await exchange.events()).toEqual([]);
+  });
+
+  test('without a file, and names killswitchd.yaml where it lies here', async (context) => {
+    const { directory, run } = stageFor(context);
+    const firstLine = async () => {
+      const program = await run(['run'], { cwd: directory });
+      return [(await program.exit()).code, program.stderr().split('\n')[0]];
+    };
+    const unnamed = /^No configuration file is named; write --config FILE/;
+    expect(await firstLine()).toEqual([78, expect.stringMatching(unnamed)]);
+    writeFileSync(join(directory, 'killswitchd.yaml'), 'markets: [BTC_USDT]\n');
+    expect(await firstLine()).toEqual([
+      78,
+      'No configuration file is named; ./killswitchd.yaml lies here: write --config ./killswitchd.yaml.',
+    ]);
+  });
+
+  test.for([
+    ['20.20.2', ['version']],
+    ['24.11.1', ['exec', '--', 'true']],
+    ['23.0.0', ['--help']],
+    ['24.12.0', ['version']],
+    ['25.0.0', ['version']],
+  ] as const)('on Node %s, asked for %j, where that is older than package.json says', async (row, context) => {
+    const [version, args] = row;
+    const [, oldest = ''] = /"node": ">=([\d.]+)"/.exec(read('package.json')) ?? [];
+    const isOld = version.localeCompare(`${oldest}.0`, 'en', { numeric: true }) < 0;
+    const says = moduleOf(`Object.defineProperty(process.versions, 'node', { value: '${version}' })`);
+    const program = await stageFor(context).run(args, { preload: [says] });
+    expect((await program.exit()).code).toBe(isOld ? 78 : 0);
+    const told = `killswitchd needs Node ${oldest} or later, and this is Node ${version}.\n`;
+    expect(program.stderr()).toBe(isOld ? told : '');
+    expect(program.stdout() === '').toBe(isOld);
   });
 });
 
@@ -76,19 +110,103 @@ describe.concurrent('the command line', { timeout: 60_000 }, () => {
     const { directory } = stageFor(context);
     const config = join(directory, 'killswitchd.json');
     const markets = Array.from({ length: 500 }, (_, index) => `M${index}_USDT`);
-    const content = {
-      exchange: { baseUrls: ['https://exchange.example'] },
-      markets,
-      liveness: { mode: 'none' },
-    };
-    writeFileSync(config, JSON.stringify(content));
-    const command = '"$0" src/main.ts check-config --print --format json --config "$1" | { sleep 5; cat; }';
-    const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, config], {
+    const exchange = { baseUrls: ['https://exchange.example'] };
+    writeFileSync(config, JSON.stringify({ exchange, markets, liveness: { mode: 'none' } }));
+    const command = '"$0" "$1" check-config --print --format json --config "$2" | { sleep 3; cat; }';
+    const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, MAIN, config], {
       cwd: ROOT,
       env: { PATH: process.env['PATH'], KILLSWITCHD_API_KEY: 'a-key', KILLSWITCHD_API_SECRET: 'a-secret' },
       maxBuffer: 16 * 1024 * 1024,
     });
     expect(stdout.length).toBeGreaterThan(200_000);
     expect((JSON.parse(stdout) as { markets: unknown[] }).markets).toHaveLength(markets.length);
+  });
+
+  test('that README shows after the demo guards a bot that beats', async (context) => {
+    const block = codeBlocksOf(read('README.md'), 'sh').find((text) => text.includes('--embedded-exchange'));
+    const [, line = ''] = /^npm run killswitchd -- (.*)/.exec(block?.replaceAll('\\\n', '') ?? '') ?? [];
+    const env = { KILLSWITCHD_WEB_LISTEN: '127.0.0.1:0' };
+    const guarded = startProcess(context, process.execPath, [MAIN, ...line.split(/\s+/)], env);
+    await eventually('an armed bot', 40_000, () =>
+      guarded.output().includes('armed: orders may go out') ? true : null,
+    );
+    guarded.signal('SIGTERM');
+    expect(await guarded.ended).toEqual([0, null]);
+    expect(guarded.output()).toMatch(/^goodbye$/m);
+  });
+
+  test('writes its log as text with UTC times on a terminal', async (context) => {
+    const args = '--embedded-exchange --markets BTC_USDT --liveness-mode none --web-listen 127.0.0.1:0';
+    const terminal = onTerminal(context, [process.execPath, MAIN, 'run', ...args.split(' ')]);
+    await eventually('an armed timer', 40_000, () => (terminal.shown().includes('is armed') ? true : null));
+    terminal.type('\u0003');
+    await terminal.ended;
+    const lines = terminal.shown().replace('^C', '').trim().split(/\r?\n/);
+    expect(lines.filter((text) => !/^\d\d:\d\d:\d\dZ {2}\S/.test(text))).toEqual([]);
+    expect(lines.at(-1)).toContain('Stopped.');
+  });
+});
+
+describe('the start', () => {
+  test('of a daemon reads no package before its first timer that it arms none with', async (context) => {
+    // Counts the packages that are loaded; all is loaded before the configuration is looked at.
+    const counting = moduleOf(`
+      import { registerHooks } from 'node:module';
+      const names = new Set();
+      registerHooks({
+        load(url, context, next) {
+          names.add(/.*node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url)?.[1]);
+          return next(url, context);
+        },
+      });
+      process.on('exit', () => console.error('loaded ' + [...names].join(' ')));
+    `);
+    const args = ['--import', counting, 'src/main.ts', 'run', '--config', 'no-such-file.yaml'];
+    const started = startProcess(context, process.execPath, args);
+    await started.ended;
+    const loaded = /^loaded (.*)$/m.exec(started.output())?.[1]?.split(' ');
+    expect(loaded).toEqual(expect.arrayContaining(['fastify', 'prom-client']));
+    expect(loaded).not.toContain('typebox');
+  });
+
+  test('by hand makes a process that is called killswitchd, and SIGUSR1 opens no debugger in it', async (context) => {
+    const { daemon } = await guard(context, { markets: ['AAA_USDT'] });
+    const shown = execFileSync('ps', ['-o', 'comm=,args=', '-p', `${daemon.pid}`], { encoding: 'utf8' });
+    expect(shown.trim().split(/\s+/)).toEqual(['killswitchd', 'killswitchd']);
+    daemon.signal('SIGUSR1');
+    await sleep(500);
+    expect(daemon.stderr()).not.toMatch(/Debugger listening/);
+    expect((await daemon.get('/livez')).status).toBe(200);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+  });
+
+  // The handler of the program is there after some 50 ms; until then the option keeps the debugger shut.
+  test('of Node says --disable-sigusr1 wherever it is written here', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const found = (path: string, pattern: RegExp) => pattern.exec(read(path))?.[0];
+    const sidecar = 'deploy/kubernetes/overlays/sidecar/bot.yaml';
+    const ways = {
+      'the command of the package': `node ${found('src/bin.ts', /--disable-sigusr1/)}`,
+      'npm start': scripts['start'],
+      'npm run demo': scripts['demo'],
+      'npm run killswitchd': scripts['killswitchd'],
+      'the image': found('Dockerfile', /^ENTRYPOINT .*$/m),
+      'its health check': found('Dockerfile', /^ +CMD .*$/m),
+      'the command for operators': found('deploy/systemd/killswitchd', /^exec .*$/m),
+      'the start of the unit': found('deploy/systemd/killswitchd@.service', /^ExecStart=.*$/m),
+      'the reload of the unit': found('deploy/systemd/killswitchd@.service', /^ExecReload=.*$/m),
+      'the unit of the exchange': found('deploy/systemd/killswitchd-exchange.service', /^ExecStart=.*$/m),
+      'the bot of npm start': scripts['start']?.replace(/^.* -- /, ''),
+      'the sample bot of systemd': found('deploy/systemd/trading-bot.service', /^ExecStart=.*$/m),
+      'the sample bot of Compose': found('compose.yaml', /^ +entrypoint: .*$/m),
+      'the sample bot of Kubernetes': found(sidecar, /^ +command: .*$/m),
+      'the init container that copies keys': found(
+        'deploy/kubernetes/overlays/fleet/fleet.yaml',
+        /command:[^|]*/,
+      ),
+    };
+    const node = /\bnode"?,?(?: "?|\n +- )--disable-sigusr1\b/;
+    expect(Object.entries(ways).filter(([, line]) => !node.test(line ?? ''))).toEqual([]);
   });
 });

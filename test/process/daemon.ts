@@ -8,7 +8,7 @@ export interface DaemonOptions extends RunOptions {
   /** Base address of the exchange. */
   readonly exchange: string;
   readonly markets: readonly unknown[];
-  /** Sections of the configuration file that replace those of `configOf`. */
+  /** More sections of the configuration file; what `exchange` holds is added to the address. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly key?: string;
   readonly secret?: string;
@@ -18,6 +18,8 @@ export interface DaemonOptions extends RunOptions {
   readonly canSabotage?: boolean;
   /** Starts `exec` with this bot instead of `run`. */
   readonly bot?: readonly string[];
+  /** Takes beats and commands at the socket `socket`. */
+  readonly control?: boolean;
 }
 
 /** One line of the log. */
@@ -38,6 +40,8 @@ export interface Page {
 /** The daemon as a process, and what an operator can ask of it. */
 export interface DaemonProcess extends Program {
   readonly configFile: string;
+  /** Where it takes beats and commands with the option `control`, as `--control` takes it. */
+  readonly socket: string;
   /** The file that the API secret is read from. */
   readonly secretFile: string;
   /** The lines of the log with this event code. */
@@ -56,44 +60,50 @@ export interface DaemonProcess extends Program {
 
 const SABOTAGE_MODULE = new URL('./sabotage.ts', import.meta.url).href;
 
-/** Writes configuration and secrets into `directory` and starts `run` or `exec` with them. */
-export function runDaemon(directory: string, options: DaemonOptions): DaemonProcess {
-  const { markets, exchange, config = {}, canSabotage = false, bot, keyName = 'api-key' } = options;
+/** Writes configuration and secrets into `directory`, and says where they are and with which variables a daemon finds them. */
+export function writeFiles(directory: string, options: DaemonOptions) {
+  const { markets, exchange, config = {}, control = false, keyName = 'api-key' } = options;
   const { key, secret } = { ...DEMO, ...options };
   const file = (name: string, content: string) => {
     const path = join(directory, name);
     writeFileSync(path, content, { mode: 0o600 });
     return path;
   };
+  const socket = `unix:${join(directory, 'control.sock')}`;
   const secretFile = file('api-secret', `${secret}\n`);
-  const sabotageFile = join(directory, 'sabotage.json');
   const content = {
-    exchange: { baseUrls: [exchange] },
     markets,
     liveness: { mode: 'none' },
     web: { listen: ['127.0.0.1:0'] },
+    ...(control ? { control: { listen: [socket] } } : {}),
     ...config,
+    exchange: { baseUrls: [exchange], ...(config['exchange'] as object | undefined) },
   };
   const configFile = file('killswitchd.json', JSON.stringify(content));
-  const command =
-    bot === undefined ? ['run', '--config', configFile] : ['exec', '--config', configFile, '--', ...bot];
-  const program = runProgram(command, {
+  const env = {
+    KILLSWITCHD_API_KEY_FILE: file(keyName, `${key}\n`),
+    KILLSWITCHD_API_SECRET_FILE: secretFile,
+  };
+  return { configFile, secretFile, socket, env };
+}
+
+/** Writes configuration and secrets into `directory` and starts `run` or `exec` with them. */
+export function runDaemon(directory: string, options: DaemonOptions): DaemonProcess {
+  const { canSabotage = false, bot } = options;
+  const { env, ...files } = writeFiles(directory, options);
+  const sabotageFile = join(directory, 'sabotage.json');
+  const flags = ['--config', files.configFile];
+  const program = runProgram(bot === undefined ? ['run', ...flags] : ['exec', ...flags, '--', ...bot], {
     ...options,
     preload: canSabotage ? [SABOTAGE_MODULE] : [],
-    env: {
-      KILLSWITCHD_API_KEY_FILE: file(keyName, `${key}\n`),
-      KILLSWITCHD_API_SECRET_FILE: secretFile,
-      ...(canSabotage ? { SABOTAGE: sabotageFile } : {}),
-      ...options.env,
-    },
+    env: { ...env, ...(canSabotage ? { SABOTAGE: sabotageFile } : {}), ...options.env },
   });
   return {
     ...program,
     ...observe(program),
-    configFile,
-    secretFile,
+    ...files,
     sabotage(sabotage) {
-      file('sabotage.json', JSON.stringify(sabotage));
+      writeFileSync(sabotageFile, JSON.stringify(sabotage));
       program.signal('SIGUSR2');
     },
   };

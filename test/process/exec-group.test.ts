@@ -29,11 +29,10 @@ function killAfter(context: TestContext, pid: number): void {
 
 describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () => {
   test('warns, asks the bot itself to end, and deletes no timer', async (context) => {
-    const started = await play(context, {
+    const { daemon, exchange } = await play(context, {
       bot: ['sh', '-c', `${IN_SHELL} & wait`],
       env: { BOT_OUTLIVES: '1' },
     });
-    const { daemon, exchange } = started;
     const { pid } = await botSays(daemon, 'started');
     killAfter(context, pid);
     const warned = await eventually(
@@ -48,22 +47,21 @@ describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () 
     expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
     expect(runs(pid)).toBe(false);
     await exchange.event('order-cancelled', 10_000);
-    expect(await timersDeleted(started)).toBe(0);
+    expect(await timersDeleted(exchange)).toBe(0);
   });
 
   test('ends a bot that its shell has left behind, and takes that for no good end', async (context) => {
-    const started = await play(context, {
+    const { daemon, exchange } = await play(context, {
       bot: ['sh', '-c', `${IN_SHELL} & sleep 2`],
       env: { BOT_OUTLIVES: '1' },
     });
-    const { daemon, exchange } = started;
     const { pid } = await botSays(daemon, 'started');
     killAfter(context, pid);
     expect(await daemon.exit()).toMatchObject({ code: 75 });
     expect(runs(pid)).toBe(false);
     expect(daemon.logged('process-left-behind')).toMatchObject([{ level: 'error' }]);
     await exchange.event('order-cancelled', 10_000);
-    expect(await timersDeleted(started)).toBe(0);
+    expect(await timersDeleted(exchange)).toBe(0);
   });
 
   test('kills what does not end, also behind a script', async (context) => {
@@ -96,11 +94,11 @@ describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () 
   });
 
   test('says nothing of a shell that makes way for the bot', async (context) => {
-    const started = await play(context, { bot: ['sh', '-c', `exec ${IN_SHELL}`] });
-    await botSays(started.daemon, 'started');
-    started.daemon.signal('SIGTERM');
-    expect(await started.daemon.exit()).toMatchObject({ code: 0 });
-    expect(started.daemon.logged('process-behind-wrapper')).toEqual([]);
-    expect(await timersDeleted(started)).toBe(1);
+    const { daemon, exchange } = await play(context, { bot: ['sh', '-c', `exec ${IN_SHELL}`] });
+    await botSays(daemon, 'started');
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    expect(daemon.logged('process-behind-wrapper')).toEqual([]);
+    expect(await timersDeleted(exchange)).toBe(1);
   });
 });

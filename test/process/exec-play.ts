@@ -1,7 +1,6 @@
-import type { TestContext } from 'vitest';
 import type { BotLine } from './bot.ts';
-import type { DaemonProcess } from './daemon.ts';
-import { type Stage, stageFor } from './harness.ts';
+import type { DaemonOptions } from './daemon.ts';
+import { type Scope, stageFor } from './harness.ts';
 import { eventually, type Program, said } from './program.ts';
 import { ofKind, type RunningExchange } from './simulated-exchange.ts';
 
@@ -11,31 +10,16 @@ export const MARKET = 'AAA_USDT';
 export const T_SECONDS = 5;
 export const PROCESS = { mode: 'process', ttlSeconds: 2 };
 
-export interface Play {
-  readonly stage: Stage;
-  readonly exchange: RunningExchange;
-  readonly daemon: DaemonProcess;
-}
-
-interface PlayOptions {
-  readonly bot?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  readonly config?: Readonly<Record<string, unknown>>;
-  readonly timeoutSeconds?: number;
-  readonly secret?: string;
-  readonly canSabotage?: boolean;
-}
-
-/** An exchange with an order in its books, and `exec` with a bot. */
-export async function play(context: TestContext, options: PlayOptions = {}): Promise<Play> {
-  const stage = stageFor(context);
+/** An exchange with an order in its books, and `exec` with a bot that is started once the timer is armed. */
+export async function play(scope: Scope, options: Partial<DaemonOptions> & { timeoutSeconds?: number } = {}) {
+  const stage = stageFor(scope);
   const exchange = await stage.exchange();
   await exchange.placeOrders({ market: MARKET, type: 'spot' });
-  const { bot = BOT, timeoutSeconds = T_SECONDS, config = {}, ...others } = options;
+  const { timeoutSeconds = T_SECONDS, config = {}, ...others } = options;
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: [{ market: MARKET, timeoutSeconds }],
-    bot,
+    bot: BOT,
     config: { liveness: PROCESS, ...config },
     ...others,
   });
@@ -58,5 +42,5 @@ export function botSays(program: Program, what: BotLine['bot']): Promise<BotLine
   });
 }
 
-export const timersDeleted = async ({ exchange }: Play) =>
+export const timersDeleted = async (exchange: RunningExchange) =>
   ofKind(await exchange.events(), 'timer-deleted').length;

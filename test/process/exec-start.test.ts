@@ -1,11 +1,19 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { run } from '../cli/stage.ts';
+import { writeFiles } from './daemon.ts';
 import { BOT, botSays, MARKET, PROCESS, play } from './exec-play.ts';
 import { stageFor } from './harness.ts';
 import { eventually } from './program.ts';
 import { writeConfig } from './reloading.ts';
 import { ofKind } from './simulated-exchange.ts';
+
+const PATH = process.env['PATH'] ?? '';
+const OF_TWO_BOTS = [
+  { market: 'AAA_USDT', bot: 'maker' },
+  { market: 'BBB_USDT', bot: 'taker' },
+];
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
   test('starts the bot once it is protected, tells it where the daemon is, and keeps the API key to itself', async (context) => {
@@ -15,13 +23,10 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     writeFileSync(tokenFile, 'a-token-of-the-test\n', { mode: 0o600 });
     const daemon = await stage.daemon({
       exchange: exchange.url,
-      markets: [
-        { market: 'AAA_USDT', bot: 'maker' },
-        { market: 'BBB_USDT', bot: 'maker' },
-      ],
+      markets: OF_TWO_BOTS.map(({ market }) => ({ market, bot: 'maker' })),
       bot: BOT,
       config: { liveness: { mode: 'beat' }, control: { listen: ['127.0.0.1:0'], tokenFile } },
-      env: { KILLSWITCHD_CONTROL: 'unix:/another/daemon.sock', PATH: process.env['PATH'] ?? '' },
+      env: { KILLSWITCHD_CONTROL: 'unix:/another/daemon.sock', PATH },
     });
     const { env, pid, atMs } = await botSays(daemon, 'started');
     const [listening] = daemon.logged('control-listening');
@@ -40,18 +45,18 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
   });
 
-  test('keeps from the bot what is between it and its service manager, and runs on where that one is gone', async (context) => {
+  test('names no bot to one that trades for several, no daemon where none can be asked, and not its own service manager, without which it runs on', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
-    const socket = join(stage.directory, 'gone');
     const daemon = await stage.daemon({
       exchange: exchange.url,
-      markets: [MARKET],
+      markets: OF_TWO_BOTS,
       bot: ['sh', '-c', 'env'],
       config: { liveness: PROCESS },
       env: {
-        PATH: process.env['PATH'] ?? '',
-        NOTIFY_SOCKET: socket,
+        PATH,
+        KILLSWITCHD_CONTROL: '127.0.0.1:1',
+        NOTIFY_SOCKET: join(stage.directory, 'gone'),
         WATCHDOG_USEC: '15000000',
         LISTEN_FDS: '1',
         LISTEN_FDNAMES: 'notify',
@@ -60,14 +65,11 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
       },
     });
     expect(await daemon.exit()).toMatchObject({ code: 0 });
-    const names = daemon
-      .stdout()
-      .split('\n')
-      .map((line) => line.split('=')[0]);
+    const names = daemon.stdout().match(/^\w+(?==)/gm) ?? [];
     expect(names).toContain('A_VARIABLE');
-    expect(names.filter((name) => /^(NOTIFY|WATCHDOG|LISTEN)_/.test(name ?? ''))).toEqual([]);
+    expect(names.filter((name) => /^(KILLSWITCHD|NOTIFY|WATCHDOG|LISTEN)_/.test(name))).toEqual([]);
     expect(daemon.logged('notify-failed')).toMatchObject([{ level: 'warn' }]);
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(1);
+    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(2);
   });
 
   test('tells the bot the name that the configuration gives it when it is started', async (context) => {
@@ -78,11 +80,8 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
       exchange: exchange.url,
       markets: [{ market: MARKET, bot: 'maker' }],
       bot: BOT,
-      config: {
-        liveness: { mode: 'beat' },
-        control: { listen: [`unix:${join(stage.directory, 's')}`] },
-        reload: { pollSeconds: 1 },
-      },
+      control: true,
+      config: { liveness: { mode: 'beat' }, reload: { pollSeconds: 1 } },
     });
     await eventually('the log', 15_000, () => daemon.logged('control-listening')[0] ?? null);
     writeConfig(daemon, readFileSync(daemon.configFile, 'utf8').replace('"maker"', '"taker"'));
@@ -91,65 +90,39 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect((await botSays(daemon, 'started')).env).toMatchObject({ KILLSWITCHD_BOT: 'taker' });
   });
 
-  test('names no bot to a bot that trades for several, and no daemon where none can be asked', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: [
-        { market: 'AAA_USDT', bot: 'maker' },
-        { market: 'BBB_USDT', bot: 'taker' },
-      ],
-      bot: BOT,
-      config: { liveness: PROCESS },
-      env: { KILLSWITCHD_CONTROL: '127.0.0.1:1' },
-    });
-    expect((await botSays(daemon, 'started')).env).toEqual({});
-  });
-
   test('has one clear sentence, the exit codes of shells and no armed timer for a bot that is not there', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
+    const config = { liveness: PROCESS };
+    const { configFile, env } = writeFiles(stage.directory, {
+      exchange: exchange.url,
+      markets: [MARKET],
+      config,
+    });
     const plain = join(stage.directory, 'plain');
     writeFileSync(plain, 'no program', { mode: 0o644 });
-    const wrong: readonly (readonly [string, number, string])[] = [
+    for (const [program, code, why] of [
       ['no-such-bot', 127, 'there is no no-such-bot in PATH'],
       ['./no-such-bot', 127, 'there is no file ./no-such-bot'],
       [plain, 126, `${plain} may not be executed`],
       [stage.directory, 126, `${stage.directory} is not a file`],
-    ];
-    for (const [program, code, why] of wrong) {
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets: [MARKET],
-        bot: [program],
-        config: { liveness: PROCESS },
-      });
-      expect(await daemon.exit()).toMatchObject({ code });
-      expect(daemon.stderr()).toMatch(/^killswitchd exec: cannot start the bot: [^\n]+\n$/);
-      expect(daemon.stderr()).toContain(why);
+    ] as const) {
+      const setting = { env: { ...env, PATH } };
+      const ended = await run(['exec', '--config', configFile, '--', program], setting);
+      expect(ended.code).toBe(code);
+      expect(ended.err).toEqual([expect.stringMatching(/^killswitchd exec: cannot start the bot: /)]);
+      expect(ended.err[0]).toContain(why);
     }
     expect(await exchange.events()).toEqual([]);
-  });
-
-  test('says where the bot belongs on the command line when its flags are taken for those of exec', async (context) => {
-    const program = await stageFor(context).run(['exec', '--embedded-exchange', 'node', '--check', 'bot.js']);
-    expect(await program.exit()).toMatchObject({ code: 64 });
-    expect(program.stderr()).toContain("unknown option '--check'");
-    expect(program.stderr()).toContain('killswitchd exec [options] -- COMMAND [ARGUMENT]...');
+    const misread = await run(['exec', '--embedded-exchange', 'node', '--check', 'bot.js']);
+    expect([misread.code, misread.err.join('\n')]).toEqual([64, expect.stringContaining("'--check'")]);
+    expect(misread.err.join('\n')).toContain('killswitchd exec [options] -- COMMAND [ARGUMENT]...');
   });
 
   test('leaves the timers to fire where the bot turns out to be no program when it is started', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const script = join(stage.directory, 'script');
+    const script = join(stageFor(context).directory, 'script');
     writeFileSync(script, '#!/no/such/interpreter\n', { mode: 0o755 });
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: [MARKET],
-      bot: [script],
-      config: { liveness: PROCESS },
-    });
+    const { daemon, exchange } = await play(context, { bot: [script] });
     expect(await daemon.exit()).toMatchObject({ code: 127 });
     expect(daemon.logged('process-not-started')).toMatchObject([{ level: 'error' }]);
     expect(daemon.stderr()).toContain('the program that its first line names is missing');

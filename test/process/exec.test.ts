@@ -1,15 +1,14 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import type { BotLine } from './bot.ts';
 import { BOT, botLines, botSays, MARKET, PROCESS, play, T_SECONDS, timersDeleted } from './exec-play.ts';
-import { stageFor } from './harness.ts';
-import { eventually, MAIN, ROOT, sleep } from './program.ts';
+import { eventually, MAIN, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+import { onTerminal } from './terminal.ts';
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
   test('sends the bot every signal, and writes nothing between its lines', async (context) => {
-    const started = await play(context);
-    const { daemon } = started;
+    const { daemon, exchange } = await play(context);
     await botSays(daemon, 'started');
     for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGTERM'] as const) {
       daemon.signal(signal);
@@ -23,15 +22,15 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
       'SIGUSR2',
       'SIGTERM',
     ]);
-    expect(await timersDeleted(started)).toBe(1);
+    expect(await timersDeleted(exchange)).toBe(1);
   });
 
-  test('renews for as long as the bot takes to end, kills it at a second signal, and then lets the timers fire', async (context) => {
-    const started = await play(context, { env: { BOT_STUBBORN: '1' } });
-    const { daemon, exchange } = started;
+  test('renews for as long as the bot takes to end, takes a signal that comes twice within a second for one, kills the bot at a later one, and then lets the timers fire', async (context) => {
+    const { daemon, exchange } = await play(context, { env: { BOT_STUBBORN: '1' } });
     await botSays(daemon, 'started');
-    daemon.signal('SIGINT');
-    await botSays(daemon, 'SIGINT');
+    daemon.signal('SIGTERM');
+    await botSays(daemon, 'SIGTERM');
+    daemon.signal('SIGTERM');
     const fromMs = await exchange.nowMs();
     await sleep(4000);
     const toMs = await exchange.nowMs();
@@ -39,34 +38,20 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(daemon.hasExited()).toBe(false);
     daemon.signal('SIGTERM');
     expect(await daemon.exit()).toMatchObject({ code: 137 });
-    expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGINT']);
-    await exchange.event('order-cancelled', 8000);
-    expect(await timersDeleted(started)).toBe(0);
-  });
-
-  test('takes a signal that comes twice within a second for one: the bot gets it once and is not killed', async (context) => {
-    const { daemon } = await play(context, { env: { BOT_STUBBORN: '1' } });
-    await botSays(daemon, 'started');
-    daemon.signal('SIGTERM');
-    await botSays(daemon, 'SIGTERM');
-    daemon.signal('SIGTERM');
-    await sleep(1500);
-    expect(daemon.hasExited()).toBe(false);
     expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 137 });
+    await exchange.event('order-cancelled', 8000);
+    expect(await timersDeleted(exchange)).toBe(0);
   });
 
   test('passes the exit code of the bot on and leaves its timers to fire', async (context) => {
-    const started = await play(context, { env: { BOT_EXIT_CODE: '3' } });
-    const { daemon, exchange } = started;
+    const { daemon, exchange } = await play(context, { env: { BOT_EXIT_CODE: '3' } });
     await botSays(daemon, 'started');
     daemon.signal('SIGTERM');
     expect(await daemon.exit()).toMatchObject({ code: 3 });
     const { atMs } = await exchange.event('order-cancelled', 8000);
     const events = await exchange.events();
     expect(atMs - (renewalsOf(events, MARKET).at(-1) ?? 0)).toBeLessThanOrEqual((T_SECONDS + 1) * 1000);
-    expect(await timersDeleted(started)).toBe(0);
+    expect(await timersDeleted(exchange)).toBe(0);
     expect(daemon.logged('process-ended')).toMatchObject([{ level: 'error', code: 3 }]);
     expect(daemon.logged('stop-means')[0]?.msg).toBe(
       'SIGTERM or Ctrl-C asks the bot to end; its timers are renewed until it has. A second one kills it. ' +
@@ -98,8 +83,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
   });
 
   test('leaves the bot running, says so, and deletes nothing when it fails itself', async (context) => {
-    const started = await play(context, { canSabotage: true, env: { BOT_OUTLIVES: '1' } });
-    const { daemon, exchange } = started;
+    const { daemon, exchange } = await play(context, { canSabotage: true, env: { BOT_OUTLIVES: '1' } });
     const { pid } = await botSays(daemon, 'started');
     context.onTestFinished(() => void execFileSync('kill', ['-9', `${pid}`], { stdio: 'ignore' }));
     daemon.sabotage({ kind: 'throw' });
@@ -108,73 +92,21 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     const [crashed] = daemon.logged('crashed');
     expect(crashed?.msg).toContain(`The bot (process ${pid}) goes on without protection: stop it.`);
     await exchange.event('order-cancelled', 8000);
-    expect(await timersDeleted(started)).toBe(0);
+    expect(await timersDeleted(exchange)).toBe(0);
   });
 
-  test('leaves the Ctrl-C of a terminal to the terminal: the bot gets it once', async () => {
-    const args = [
-      'exec',
-      '--embedded-exchange',
-      '--markets',
-      MARKET,
-      '--web-listen',
-      '127.0.0.1:0',
-      '--',
-      ...BOT,
-    ];
-    const command = [process.execPath, MAIN, ...args];
-    const python = `import os, pty, sys\nsys.exit(os.waitstatus_to_exitcode(pty.spawn(${JSON.stringify(command)})))`;
-    const terminal = spawn('python3', ['-c', python], {
-      cwd: ROOT,
-      env: { PATH: process.env['PATH'] },
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
-    let shown = '';
-    terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
-      shown += text;
-    });
-    const ended = new Promise((resolve) => {
-      terminal.once('close', resolve);
-    });
-    const count = (signal: BotLine['bot']) => shown.split(`{"bot":"${signal}"`).length - 1;
+  test('leaves the Ctrl-C of a terminal to the terminal: the bot gets it once', async (context) => {
+    const flags = ['--embedded-exchange', '--markets', MARKET, '--web-listen', '127.0.0.1:0'];
+    const terminal = onTerminal(context, [process.execPath, MAIN, 'exec', ...flags, '--', ...BOT]);
+    const count = (signal: BotLine['bot']) => terminal.shown().split(`{"bot":"${signal}"`).length - 1;
     const sees = (signal: BotLine['bot']) =>
       eventually(`the bot's ${signal}`, 15_000, () => (count(signal) > 0 ? true : null));
     await sees('started');
-    terminal.stdin.write('\u0003');
+    terminal.type('\u0003');
     await sees('SIGINT');
     await sleep(1200);
     expect(count('SIGINT')).toBe(1);
-    terminal.stdin.write('\u0003');
-    expect(await ended).toBe(137);
-  });
-});
-
-describe('exec with a log that nobody reads', { timeout: 90_000 }, () => {
-  test('goes on renewing, and ends well', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const markets = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: markets.map((market) => ({ market, timeoutSeconds: T_SECONDS })),
-      bot: BOT,
-      config: {
-        liveness: PROCESS,
-        log: { level: 'debug' },
-        // One after the other, sixty markets would ask more of the round trip than of the log.
-        exchange: { baseUrls: [exchange.url], nonce: 'window' },
-      },
-      stderr: 'unread',
-    });
-    await botSays(daemon, 'started');
-    const fromMs = await exchange.nowMs();
-    await sleep(5000);
-    const toMs = await exchange.nowMs();
-    const events = await exchange.events();
-    const gapsMs = markets.map((market) => longestGapMs(events, market, fromMs, toMs));
-    expect(gapsMs.filter((gapMs) => gapMs > 2000)).toEqual([]);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit(30_000)).toMatchObject({ code: 0 });
-    expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(markets.length);
+    terminal.type('\u0003');
+    expect(await terminal.ended).toBe(137);
   });
 });

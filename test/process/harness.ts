@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'vitest';
+import { afterAll, type TestContext } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { DEMO_KEY } from '../../src/simulator/simulated-exchange.ts';
@@ -32,8 +32,20 @@ export interface Stage {
   readonly daemon: (options: DaemonOptions) => Promise<DaemonProcess>;
 }
 
+/** What knows when a test is over. */
+export type Scope = Pick<TestContext, 'onTestFinished'>;
+
+/** The scope of a whole block or file, for tests that play on one stage in their order. */
+export function scopeOfBlock(): Scope {
+  const ends: Parameters<Scope['onTestFinished']>[0][] = [];
+  afterAll(async (...args) => {
+    for (const end of ends.splice(0).toReversed()) await (end as (...given: unknown[]) => unknown)(...args);
+  });
+  return { onTestFinished: (end) => void ends.push(end) };
+}
+
 /** Sets the stage of one test: whatever it starts is killed, by its process id, when the test ends. */
-export function stageFor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Stage {
+export function stageFor({ onTestFinished }: Scope): Stage {
   const directory = mkdtempSync(join(tmpdir(), 'killswitchd-'));
   const started: Program[] = [];
   const opened: RunningExchange[] = [];
@@ -66,4 +78,26 @@ export function stageFor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>
       connectTo(await start(() => runProgram(['exchange', '--orders', 'none', ...args], options))),
     daemon: (options) => start(() => runDaemon(mkdtempSync(join(directory, 'daemon-')), options)),
   };
+}
+
+export interface GuardOptions extends Omit<DaemonOptions, 'exchange' | 'markets'> {
+  readonly markets?: readonly string[];
+  readonly timeoutSeconds?: number;
+  /** The exchange is a process of its own. */
+  readonly apart?: boolean;
+}
+
+/** An exchange with an order in each of the markets, and a daemon that has armed them all. */
+export async function guard(scope: Scope, options: GuardOptions = {}) {
+  const { markets = ['AAA_USDT', 'BBB_USDT'], timeoutSeconds = 10, apart = false, ...others } = options;
+  const stage = stageFor(scope);
+  const exchange = await (apart ? stage.exchangeProcess() : stage.exchange());
+  await exchange.placeOrders(...markets.map((market) => ({ market, type: 'spot' as const })));
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: markets.map((market) => ({ market, timeoutSeconds })),
+    ...others,
+  });
+  await daemon.ready(30_000);
+  return { stage, exchange, daemon };
 }

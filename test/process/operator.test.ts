@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
+import { run } from '../cli/stage.ts';
 import { asker, controlsOf } from './control.ts';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
@@ -13,38 +13,27 @@ const T_SECONDS = 10;
 const timed = (...markets: readonly string[]) =>
   markets.map((market) => ({ market, timeoutSeconds: T_SECONDS }));
 
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
 /** A daemon, and the commands as its operator types them. */
 async function play(context: TestContext, config: Content = {}) {
   const stage = stageFor(context);
   const exchange = await stage.exchange();
-  const socket = `unix:${join(stage.directory, 'control.sock')}`;
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: timed('AAA_USDT', 'BBB_USDT'),
-    config: { control: { listen: [socket] }, ...config },
-  });
+  const markets = timed('AAA_USDT', 'BBB_USDT');
+  const daemon = await stage.daemon({ exchange: exchange.url, markets, control: true, config });
   await controlsOf(daemon);
-  const type = async (args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> => {
-    const program = await stage.run(args, { env });
-    const { code } = await program.exit(40_000);
-    return { code, out: program.stdout(), err: program.stderr() };
+  const type = async (args: readonly string[], env: Readonly<Record<string, string>>) => {
+    const { code, out, err } = await run(args, { env });
+    return { code, out: out.join('\n'), err: err.join('\n') };
   };
   /** How often it happened at the exchange until now. */
   const count = async (kind: EventKind, market: string) =>
     ofKind(await exchange.events(), kind, market).length;
   return {
+    stage,
     exchange,
     daemon,
-    socket,
     type,
     count,
-    operate: (...args: readonly string[]) => type(args, { KILLSWITCHD_CONTROL: socket }),
+    operate: (...args: readonly string[]) => type(args, { KILLSWITCHD_CONTROL: daemon.socket }),
     content: JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content,
   };
 }
@@ -56,11 +45,9 @@ function shapeOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, shapeOf(entry)]));
 }
 
-const CSI = '\u001b[';
-
-describe.concurrent('an operator command', { timeout: 240_000 }, () => {
+describe.concurrent('an operator command', { timeout: 60_000 }, () => {
   test('returns when the timer is gone, or stands again, and touches no other market', async (context) => {
-    const { exchange, daemon, operate, count } = await play(context);
+    const { stage, exchange, daemon, operate, count } = await play(context);
     await daemon.ready();
     const asked = await operate('disarm', 'AAA_USDT');
     expect([asked.code, asked.out]).toEqual([64, '']);
@@ -69,18 +56,19 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     );
     expect(await count('timer-deleted', 'AAA_USDT')).toBe(0);
 
-    const disarmed = await operate('disarm', 'AAA_USDT', '--yes', '--reason', 'wallet moves');
+    const env = { KILLSWITCHD_CONTROL: daemon.socket };
+    const disarm = await stage.run(['disarm', 'AAA_USDT', '--yes', '--reason', 'wallet moves'], { env });
+    expect((await disarm.exit()).code).toBe(0);
+    expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
+    expect([disarm.stdout(), disarm.stderr()]).toEqual([
+      'AAA_USDT has no timer any more: its orders stay.\n',
+      '',
+    ]);
     const [told] = daemon.logged('operator-command');
     expect(told).toMatchObject({ command: 'disarm', markets: ['AAA_USDT'], reason: 'wallet moves' });
     expect(told?.msg).toMatch(
       /^An operator's command: disarm AAA_USDT\. Reason: "wallet moves"\. Sender: "killswitchd \(uid \d+, pid \d+\)", as it says; over unix:.*, open to uid \d+\.$/,
     );
-    expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
-    expect(disarmed).toEqual({
-      code: 0,
-      out: 'AAA_USDT has no timer any more: its orders stay.\n',
-      err: '',
-    });
     const renewals = renewalsOf(await exchange.events(), 'AAA_USDT').length;
     const paused = await operate('pause', 'AAA_USDT', '--yes', '--for', '10m');
     expect([paused.code, paused.out]).toEqual([69, '']);
@@ -93,25 +81,33 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     const armed = await operate('arm', 'AAA_USDT');
     expect(await count('timer-armed', 'AAA_USDT')).toBe(2);
     expect(armed.code).toBe(0);
-    expect(armed.out).toMatch(/^AAA_USDT is armed and renewed: [\d.]+ s left now\.\n$/);
+    expect(armed.out).toMatch(/^AAA_USDT is armed and renewed: [\d.]+ s left now\.$/);
+    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    const gone = await operate('status');
+    expect([gone.code, gone.out]).toEqual([69, '']);
+    expect(gone.err).toContain('there is no such socket; is killswitchd running');
+  });
 
-    const short = await operate('pause', '--yes', '--for', '3s', 'AAA_USDT');
-    expect([short.code, await count('timer-deleted', 'AAA_USDT')]).toEqual([0, 2]);
-    await eventually('the end of the pause', 10_000, async () =>
-      (await count('timer-armed', 'AAA_USDT')) === 3 ? true : null,
-    );
-    const long = await operate('pause', '--yes', '--for', '10m');
-    expect([
-      long.code,
+  test('to pause ends by itself or by resume', async (context) => {
+    const { exchange, daemon, operate, count } = await play(context);
+    await daemon.ready();
+    const happened = async () => [
       await count('timer-deleted', 'AAA_USDT'),
-      await count('timer-deleted', 'BBB_USDT'),
-    ]).toEqual([0, 3, 1]);
-    const resumed = await operate('resume', '--json');
-    expect([
-      resumed.code,
       await count('timer-armed', 'AAA_USDT'),
+      await count('timer-deleted', 'BBB_USDT'),
       await count('timer-armed', 'BBB_USDT'),
-    ]).toEqual([0, 4, 2]);
+    ];
+    expect((await operate('pause', '--yes', '--for', '3s', 'AAA_USDT')).code).toBe(0);
+    expect(await happened()).toEqual([1, 1, 0, 1]);
+    await eventually('the end of the pause', 10_000, async () =>
+      (await count('timer-armed', 'AAA_USDT')) === 2 ? true : null,
+    );
+    expect((await operate('pause', '--yes', '--for', '10m')).code).toBe(0);
+    expect(await happened()).toEqual([2, 2, 1, 1]);
+    const resumed = await operate('resume', '--json');
+    expect([resumed.code, await happened()]).toEqual([0, [2, 3, 1, 2]]);
     expect(JSON.parse(resumed.out)).toMatchObject({
       done: true,
       markets: [
@@ -120,11 +116,6 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
       ],
     });
     expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    const gone = await operate('status');
-    expect([gone.code, gone.out]).toEqual([69, '']);
-    expect(gone.err).toContain('there is no such socket; is killswitchd running');
   });
 
   test('trip has the orders of its market cancelled, and returns when that is sure', async (context) => {
@@ -136,57 +127,53 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     const short = ofKind(await exchange.events(), 'timer-updated', 'AAA_USDT').at(-1);
     expect(short?.timeoutSeconds).toBe(5);
     expect(tripped.code).toBe(0);
-    expect(tripped.out).toMatch(/^AAA_USDT is cut short: its orders are cancelled within [\d.]+ s\.\n$/);
+    expect(tripped.out).toMatch(/^AAA_USDT is cut short: its orders are cancelled within [\d.]+ s\.$/);
     const { atMs } = await exchange.event('timer-fired', 8000, ({ market }) => market === 'AAA_USDT');
     expect(atMs - (short?.atMs ?? 0)).toBeLessThan(6500);
     await exchange.event('order-cancelled', 1000, ({ market }) => market === 'AAA_USDT');
     await sleep(1500);
-    expect(renewalsOf(await exchange.events(), 'AAA_USDT').filter((renewedMs) => renewedMs > atMs)).toEqual(
-      [],
-    );
+    const later = renewalsOf(await exchange.events(), 'AAA_USDT').filter((renewedMs) => renewedMs > atMs);
+    expect(later).toEqual([]);
     expect(await count('order-cancelled', 'BBB_USDT')).toBe(0);
     expect((await operate('arm')).code).toBe(0);
     expect(await count('timer-armed', 'AAA_USDT')).toBe(2);
   });
 
   test('cannot arm a market whose bot is silent, and says so; healthcheck tells apart what is live and what is ready', async (context) => {
-    const { exchange, socket, operate } = await play(context, {
-      liveness: { mode: 'beat', ttlSeconds: 300, startupGraceSeconds: 0 },
-    });
+    const liveness = { mode: 'beat', ttlSeconds: 300, startupGraceSeconds: 0 };
+    const { exchange, daemon, operate } = await play(context, { liveness });
     const armed = await operate('arm', 'AAA_USDT');
     expect(armed).toMatchObject({ code: 69, out: '' });
     expect(armed.err).toContain("nothing is renewed before the bot's next beat");
     expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toEqual([]);
 
-    const live = { code: 0, out: 'The daemon is live.\n', err: '' };
     expect((await operate('healthcheck', '--ready')).err).toContain('the bot default is silent');
     // Whoever starts the bot waits for this.
     expect((await operate('healthcheck', '--ready', '--exclude', 'bots')).code).toBe(0);
     await exchange.addFaults({ kind: 'maintenance' });
-    expect((await asker(context, socket)('/v1/beat')).body).toMatchObject({ armed: false, counted: true });
+    const beat = await asker(context, daemon.socket)('/v1/beat');
+    expect(beat.body).toMatchObject({ armed: false, counted: true });
     const ready = await operate('healthcheck', '--ready');
     expect(ready).toMatchObject({ code: 69, out: '' });
     expect(ready.err).toMatch(/is not ready: AAA_USDT .*; BBB_USDT /);
+    const live = { code: 0, out: 'The daemon is live.', err: '' };
     expect(await operate('healthcheck', '--live')).toEqual(live);
   });
 
   test('reload returns when new markets are armed and old ones have no timer, and status shows them', async (context) => {
     const { daemon, type, operate, count, content } = await play(context);
     await daemon.ready();
-    const next = { ...content, markets: timed('BBB_USDT', 'CCC_USDT') };
-    writeConfig(daemon, JSON.stringify(next));
+    writeConfig(daemon, JSON.stringify({ ...content, markets: timed('BBB_USDT', 'CCC_USDT') }));
     const reload = await type(['reload', '--config', daemon.configFile], {});
-    expect([await count('timer-armed', 'CCC_USDT'), await count('timer-deleted', 'AAA_USDT')]).toEqual([
-      1, 1,
-    ]);
+    expect(await count('timer-armed', 'CCC_USDT')).toBe(1);
+    expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
     expect(reload).toMatchObject({ code: 0, err: '' });
     expect(reload.out).toMatch(
-      /^The new configuration is in force\.\nAdded: CCC_USDT\.\nRemoved: AAA_USDT\.\nCCC_USDT is armed and renewed: [\d.]+ s left now\.\n$/,
+      /^The new configuration is in force\.\nAdded: CCC_USDT\.\nRemoved: AAA_USDT\.\nCCC_USDT is armed and renewed: [\d.]+ s left now\.$/,
     );
-    const again = await type(['reload'], { KILLSWITCHD_CONFIG: daemon.configFile });
-    expect(again).toEqual({
+    expect(await type(['reload'], { KILLSWITCHD_CONFIG: daemon.configFile })).toEqual({
       code: 0,
-      out: 'Nothing has changed: the configuration in force stays.\n',
+      out: 'Nothing has changed: the configuration in force stays.',
       err: '',
     });
     expect(await count('timer-deleted', 'BBB_USDT')).toBe(0);
@@ -194,12 +181,12 @@ describe.concurrent('an operator command', { timeout: 240_000 }, () => {
     await sleep(1100);
     const shown = await operate('status');
     expect(shown).toMatchObject({ code: 0, err: '' });
-    expect(shown.out).not.toContain(CSI);
+    expect(shown.out).not.toContain('\u001b[');
     for (const market of ['BBB_USDT', 'CCC_USDT'])
       expect(shown.out).toMatch(new RegExp(`^${market} +armed +`, 'm'));
     const json = await operate('status', '--json');
     const overWeb = JSON.parse((await daemon.get('/api/v1/status')).body) as unknown;
     expect(shapeOf(JSON.parse(json.out))).toEqual(shapeOf(overWeb));
-    expect((await operate('healthcheck', '--ready')).out).toBe('The daemon is ready.\n');
+    expect((await operate('healthcheck', '--ready')).out).toBe('The daemon is ready.');
   });
 });

@@ -19,6 +19,8 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A command that starts the program and becomes it: `ip netns exec NAME`, `prlimit ...`. */
   readonly prefix?: readonly string[];
+  /** The folder that it is started in; that of the repository unless given. */
+  readonly cwd?: string;
   /** Modules that Node loads before the program. */
   readonly preload?: readonly string[];
   /** A descriptor that takes the place of standard output; a pipe that is read where it is not given. */
@@ -97,7 +99,7 @@ export function runProgram(args: readonly string[], options: RunOptions = {}): P
   const startedMs = performance.now();
   const command = [...(options.prefix ?? []), process.execPath, ...preload, MAIN, ...args];
   const child = spawn(command[0] ?? '', command.slice(1), {
-    cwd: ROOT,
+    cwd: options.cwd ?? ROOT,
     env: {
       PATH: process.env['PATH'],
       ...(options.cold === true ? {} : { NODE_COMPILE_CACHE: COMPILE_CACHE }),
