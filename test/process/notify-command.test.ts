@@ -41,11 +41,9 @@ test('a service manager that is told by a slow program hears everything up to th
 
 test.for(['run', 'exec'] as const)(
   'a second signal to %s, while a slow service manager is told of a stop that is over, calls it no failure',
-  {
-    timeout: 60_000,
-  },
+  { timeout: 60_000 },
   async (command, context) => {
-    const { stage, exchange, env } = await play(context, 8);
+    const { stage, exchange, env } = await play(context, 4);
     const daemon = await stage.daemon({
       exchange: exchange.url,
       markets: [MARKET],
