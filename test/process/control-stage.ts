@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, type TestContext } from 'vitest';
-import { type Ask, type Asked, asker, controlsOf } from './control.ts';
+import { expect } from 'vitest';
+import { asker, controlsOf } from './control.ts';
 import type { DaemonProcess } from './daemon.ts';
-import { type Stage, stageFor } from './harness.ts';
-import { sleep } from './program.ts';
-import { DEMO, type Events, longestGapMs, type RunningExchange } from './simulated-exchange.ts';
+import { type Scope, stageFor } from './harness.ts';
+import { eventually, sleep } from './program.ts';
+import { everythingSaidBy, shownIn } from './secrets.ts';
+import { DEMO, longestGapMs } from './simulated-exchange.ts';
 
 export const TOKEN = 'T7-the.token_of+this/test=9876543210';
 export const SECRET = 'S5-the.secret_of+this/test=0123456789';
@@ -16,18 +17,11 @@ const T_SECONDS = 10;
 const LEAST_SLACK = 0.6;
 const LONGEST_GAP_MS = T_SECONDS * 1000 * (1 - LEAST_SLACK);
 
-/** A daemon whose bot beats, with both kinds of control listener. */
-export interface Play {
-  readonly stage: Stage;
-  readonly exchange: RunningExchange;
-  readonly daemon: DaemonProcess;
-  readonly unix: string;
-  readonly tcp: string;
-  readonly authorised: Asked['headers'];
-}
+export type Play = Awaited<ReturnType<typeof play>>;
 
-export async function play(context: TestContext): Promise<Play> {
-  const stage = stageFor(context);
+/** A daemon whose bot has beaten, with both kinds of control listener. */
+export async function play(scope: Scope) {
+  const stage = stageFor(scope);
   const exchange = await stage.exchangeProcess(undefined, {
     env: { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: SECRET },
   });
@@ -45,30 +39,26 @@ export async function play(context: TestContext): Promise<Play> {
     },
   });
   const [unix = '', tcp = ''] = await controlsOf(daemon, 2);
+  const ask = asker(scope, unix);
   await daemon.ready();
-  expect((await asker(context, unix)('/v1/beat')).status).toBe(200);
-  await context.expect
-    .poll(async () => (await statusOf(daemon)).bots.map(({ state }) => state), { timeout: 5000 })
-    .toEqual(['alive']);
-  return { stage, exchange, daemon, unix, tcp, authorised: { authorization: `Bearer ${TOKEN}` } };
+  expect((await ask('/v1/beat')).status).toBe(200);
+  await eventually('the bot alive', 5000, async () =>
+    (await statusOf(daemon)).bots[0]?.state === 'alive' ? true : null,
+  );
+  return { stage, exchange, daemon, unix, tcp, ask, authorised: { authorization: `Bearer ${TOKEN}` } };
 }
 
 interface Status {
   readonly phase: string;
   readonly shutdownPolicy: string;
   readonly bots: readonly { readonly bot: string; readonly state: string }[];
-  readonly markets: readonly {
-    readonly market: string;
-    readonly state: string;
-    readonly failures: number;
-    readonly lapses: number;
+  readonly markets: readonly (Readonly<Record<string, unknown>> & {
     readonly slackHistory: readonly number[];
-  }[];
+  })[];
 }
 
-async function statusOf(daemon: DaemonProcess): Promise<Status> {
-  return JSON.parse((await daemon.get('/api/v1/status')).body) as Status;
-}
+const statusOf = async (daemon: DaemonProcess) =>
+  JSON.parse((await daemon.get('/api/v1/status')).body) as Status;
 
 /** What of a market moves by itself, with each renewal. */
 const MOVING = new Set(
@@ -78,7 +68,7 @@ const MOVING = new Set(
 );
 
 /** All that a command could have changed: the status but for what moves by itself, configuration and log level. */
-export async function settingsOf({ daemon }: Play, ask: Ask): Promise<unknown> {
+async function settingsOf({ daemon, ask }: Play): Promise<Readonly<Record<string, unknown>>> {
   const { phase, shutdownPolicy, bots, markets } = await statusOf(daemon);
   return {
     phase,
@@ -93,83 +83,62 @@ export async function settingsOf({ daemon }: Play, ask: Ask): Promise<unknown> {
   };
 }
 
-interface Slack {
-  /** Cumulated renewals by the upper end of their bucket, as the histogram has them. */
-  readonly buckets: ReadonlyMap<string, number>;
-  /** Of the last 60 renewals of each market. */
-  readonly least: number;
-}
-
-export async function slackOf(daemon: DaemonProcess): Promise<Slack> {
-  await sleep(1100);
-  const { body } = await daemon.get('/metrics');
-  const buckets = body.matchAll(/^killswitch_renewal_slack_ratio_bucket\{le="([^"]+)"\} (\d+)$/gm);
-  const { markets } = await statusOf(daemon);
-  return {
-    buckets: new Map([...buckets].map(([, end = '', count]) => [end, Number(count)])),
-    least: Math.min(...markets.flatMap(({ slackHistory }) => slackHistory)),
+/** Returns what shows that since then nothing was changed but what `may` change, and that every renewal came in time. */
+export async function nothingHappens(stand: Play, ...may: readonly string[]): Promise<() => Promise<void>> {
+  const { exchange } = stand;
+  const settled = async () =>
+    Object.fromEntries(Object.entries(await settingsOf(stand)).filter(([key]) => !may.includes(key)));
+  const before = await settled();
+  const fromMs = await exchange.nowMs();
+  return async () => {
+    await sleep(1100);
+    expect(await settled()).toEqual(before);
+    const toMs = await exchange.nowMs();
+    const events = await exchange.events();
+    expect(events.filter(({ kind, atMs }) => atMs >= fromMs && kind !== 'timer-updated')).toEqual([]);
+    for (const market of MARKETS)
+      expect(longestGapMs(events, market, fromMs, toMs), market).toBeLessThanOrEqual(LONGEST_GAP_MS);
   };
 }
 
-/** Shows the histogram, and fails where a renewal came late. */
-export function judgeSlack(when: string, { buckets, least }: Slack): void {
-  let below = 0;
-  const counts = [...buckets].flatMap(([end, count]) => {
-    const here = count - below;
-    below = count;
-    return here === 0 ? [] : [end === '+Inf' ? `${here} above` : `${here} up to ${end}`];
-  });
-  console.log(`slack ratio of the renewals ${when}: ${counts.join(', ')}; the least is ${least}`);
-  expect(below).toBeGreaterThan(MARKETS.length);
+/** Shows the slack of the renewals so far, and fails where one came late. */
+export async function judgeSlack(when: string, daemon: DaemonProcess): Promise<void> {
+  await sleep(1100);
+  const { body } = await daemon.get('/metrics');
+  const lines = body.matchAll(/^killswitch_renewal_slack_ratio_bucket\{le="([^"]+)"\} (\d+)$/gm);
+  const buckets = new Map([...lines].map(([, end = '', count]) => [end, Number(count)]));
+  const { markets } = await statusOf(daemon);
+  const least = Math.min(...markets.flatMap(({ slackHistory }) => slackHistory));
+  console.log(`renewals ${when}, by slack ratio: ${JSON.stringify([...buckets])}; the least is ${least}`);
+  expect(buckets.get('+Inf')).toBeGreaterThan(MARKETS.length);
   expect(buckets.get(String(LEAST_SLACK))).toBe(0);
   expect(least).toBeGreaterThan(LEAST_SLACK);
-}
-
-/** Everything since `fromMs` that is not a renewal of a timer that stands. */
-function otherThanRenewals(events: Events, fromMs: number): Events {
-  return events.filter(({ kind, atMs }) => atMs >= fromMs && kind !== 'timer-updated');
-}
-
-export async function expectNoGap({ exchange }: Play, fromMs: number): Promise<void> {
-  const toMs = await exchange.nowMs();
-  const events = await exchange.events();
-  expect(otherThanRenewals(events, fromMs)).toEqual([]);
-  for (const market of MARKETS) {
-    expect(longestGapMs(events, market, fromMs, toMs), market).toBeLessThanOrEqual(LONGEST_GAP_MS);
-  }
 }
 
 /** How often each code was counted. The page may be a second old. */
 export async function refusalsCounted(daemon: DaemonProcess): Promise<Record<string, number>> {
   await sleep(1100);
   const { body } = await daemon.get('/metrics');
-  const counted = body.matchAll(/^killswitch_control_refused_total\{reason="([^"]+)"\} (\d+)$/gm);
-  return Object.fromEntries(
-    [...counted]
-      .filter(([, , count]) => count !== '0')
-      .map(([, reason = '', count]) => [reason, Number(count)]),
-  );
+  const counted = body.matchAll(/^killswitch_control_refused_total\{reason="([^"]+)"\} ([1-9]\d*)$/gm);
+  return Object.fromEntries([...counted].map(([, reason = '', count]) => [reason, Number(count)]));
 }
 
+/** How often each code is among these. */
 export function tally(codes: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const code of codes) counts[code] = (counts[code] ?? 0) + 1;
   return counts;
 }
 
-/** The secret in the forms that a careless program would show it in. */
-const formsOf = (text: string) => [
-  text,
-  encodeURIComponent(text),
-  Buffer.from(text).toString('base64'),
-  Buffer.from(text).toString('hex'),
-];
+/** How often each code was counted more than before. */
+export function since(before: Record<string, number>, after: Record<string, number>): Record<string, number> {
+  const more = Object.entries(after).map(([code, count]): [string, number] => [
+    code,
+    count - (before[code] ?? 0),
+  ]);
+  return Object.fromEntries(more.filter(([, count]) => count > 0));
+}
 
 export async function secretsShownBy(daemon: DaemonProcess, replies: readonly string[]): Promise<string[]> {
-  const paths = ['/metrics', '/api/v1/status', '/', '/readyz?verbose'];
-  const pages = await Promise.all(paths.map(async (path) => (await daemon.get(path)).body));
-  const shown = [daemon.stdout(), daemon.stderr(), ...replies, ...pages];
-  return [TOKEN, SECRET, WRONG_TOKEN]
-    .flatMap(formsOf)
-    .filter((form) => shown.some((text) => text.includes(form)));
+  return shownIn([await everythingSaidBy(daemon), ...replies].join('\n'), [TOKEN, SECRET, WRONG_TOKEN]);
 }

@@ -1,21 +1,23 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, type TestContext, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Ask, type Asked, asker, type Reply, say } from './control.ts';
 import {
-  expectNoGap,
+  nothingHappens,
+  type Play,
   play,
   refusalsCounted,
   SECRET,
   secretsShownBy,
-  settingsOf,
+  since,
   TOKEN,
   tally,
   WRONG_TOKEN,
 } from './control-stage.ts';
-import { MAIN, ROOT, sleep } from './program.ts';
+import { type Scope, scopeOfBlock } from './harness.ts';
+import { MAIN, ROOT } from './program.ts';
 
 type Case = readonly [what: string, path: string, asked: Asked, status: number, code: string];
 
@@ -37,70 +39,60 @@ const REFUSED: readonly Case[] = [
 ];
 
 /** What is refused over loopback only: at a socket the permissions of the file decide. */
-const REFUSED_OVER_LOOPBACK: readonly Case[] = [
-  ['a foreign Host', '/v1/trip', { headers: { host: 'evil.example' } }, 421, 'wrong_host'],
-  ['no token', '/v1/trip', { headers: { authorization: '' } }, 401, 'unauthorised'],
+const WRONG_HOST: Case = [
+  'a foreign Host',
+  '/v1/trip',
+  { headers: { host: 'evil.example' } },
+  421,
+  'wrong_host',
+];
+const UNAUTHORISED: readonly Case[] = [
+  ['no token', '/v1/trip', {}, 401, 'unauthorised'],
   ['a wrong token', '/v1/trip', { headers: { authorization: `Bearer ${WRONG_TOKEN}` } }, 401, 'unauthorised'],
-  [
-    'the token in the query',
-    `/v1/trip?token=${encodeURIComponent(TOKEN)}`,
-    { headers: { authorization: '' } },
-    401,
-    'unauthorised',
-  ],
+  ['the token in the query', `/v1/trip?token=${encodeURIComponent(TOKEN)}`, {}, 401, 'unauthorised'],
 ];
 
-describe.concurrent('the control listener refuses, and changes nothing:', { timeout: 60_000 }, () => {
-  test('foreign origins and hosts, no token, too much, nonsense, unknown commands, and the web port', async (context) => {
-    const stand = await play(context);
-    const { exchange, daemon, unix, tcp, authorised } = stand;
-    const askUnix = asker(context, unix);
-    const askTcp = asker(context, tcp);
-    const before = await settingsOf(stand, askUnix);
-    const fromMs = await exchange.nowMs();
+// One daemon is asked by one test after the other.
+describe('the control listener refuses, and changes nothing:', { timeout: 60_000 }, () => {
+  const scope = scopeOfBlock();
+  let playing: Promise<Play>;
+
+  test('foreign origins and hosts, no token, too much, nonsense, unknown commands, and the web port', async () => {
+    playing = play(scope);
+    const stand = await playing;
+    const { daemon, unix, tcp, ask: askUnix, authorised } = stand;
+    const askTcp = asker(scope, tcp);
+    const judgeRest = await nothingHappens(stand);
     const replies: Reply[] = [];
-    const expectRefused = async (ask: Ask, [what, path, asked, status, code]: Case) => {
-      const reply = await ask(path, asked);
+    const expectRefused = async (ask: Ask, [what, path, asked, status, code]: Case, headers = {}) => {
+      const reply = await ask(path, { ...asked, headers: { ...headers, ...asked.headers } });
       expect([what, reply.status, reply.code]).toEqual([what, status, code]);
       replies.push(reply);
     };
     for (const refused of REFUSED) {
       await expectRefused(askUnix, refused);
-      const [what, path, asked, ...answer] = refused;
-      const headers = { ...authorised, ...asked.headers };
-      await expectRefused(askTcp, [what, path, { ...asked, headers }, ...answer]);
+      await expectRefused(askTcp, refused, authorised);
     }
-    for (const [what, path, asked, ...answer] of REFUSED_OVER_LOOPBACK) {
-      const { authorization, ...headers } = { ...authorised, ...asked.headers };
-      const sent =
-        authorization === '' || authorization === undefined ? headers : { ...headers, authorization };
-      await expectRefused(askTcp, [what, path, { ...asked, headers: sent }, ...answer]);
-    }
+    await expectRefused(askTcp, WRONG_HOST, authorised);
+    for (const refused of UNAUTHORISED) await expectRefused(askTcp, refused);
     for (const address of [unix, tcp]) {
-      expect(await say(context, address, 'TRIP everything\r\n\r\n')).toMatch(
+      expect(await say(scope, address, 'TRIP everything\r\n\r\n')).toMatch(
         /^HTTP\/1\.1 400 [^]*"code":"malformed_request"/,
       );
     }
     const codes = [...replies.map(({ code }) => String(code)), 'malformed_request', 'malformed_request'];
     expect(await refusalsCounted(daemon)).toEqual(tally(codes));
 
-    const web = await daemon.web();
+    const askWeb = asker(scope, await daemon.web());
     for (const path of ['/v1/trip', '/v1/beat', '/v1/reload', '/api/v1/status']) {
-      const reply = await asker(context, web)(path, { body: {}, headers: authorised ?? {} });
+      const reply = await askWeb(path, { body: {}, headers: authorised });
       expect([path, reply.status, reply.text.trim()]).toEqual([path, 405, 'this listener is read-only']);
     }
-    expect((await asker(context, web)('/v1/status', { method: 'GET' })).status).toBe(404);
-
-    await sleep(1500);
-    expect(await settingsOf(stand, askUnix)).toEqual(before);
-    await expectNoGap(stand, fromMs);
+    expect((await askWeb('/v1/status', { method: 'GET' })).status).toBe(404);
+    await judgeRest();
     expect(daemon.logged('control-refused').length).toBe(new Set(codes).size);
-    expect(
-      await secretsShownBy(
-        daemon,
-        replies.map(({ text }) => text),
-      ),
-    ).toEqual([]);
+    const texts = replies.map(({ text }) => text);
+    expect(await secretsShownBy(daemon, texts)).toEqual([]);
   });
 
   test('another user of the host, at the socket and over loopback', async (context) => {
@@ -108,11 +100,10 @@ describe.concurrent('the control listener refuses, and changes nothing:', { time
       console.log('not tried: another user of the host (only root can become one)');
       return context.skip('only root can become another user');
     }
-    const stand = await play(context);
-    const { stage, exchange, daemon, unix, tcp } = stand;
-    const ask = asker(context, unix);
-    const before = await settingsOf(stand, ask);
-    const fromMs = await exchange.nowMs();
+    const stand = await playing;
+    const { stage, daemon, unix, tcp } = stand;
+    const before = await refusalsCounted(daemon);
+    const judgeRest = await nothingHappens(stand);
     // So that nothing but the socket itself stands in the way.
     chmodSync(stage.directory, 0o755);
     const path = unix.slice('unix:'.length);
@@ -125,37 +116,27 @@ describe.concurrent('the control listener refuses, and changes nothing:', { time
         .on('error', ({ code }) => console.log(code)).on('response', ({ statusCode }) => console.log(statusCode)).end()`,
     ]);
     expect(knock.out).toBe('EACCES\n');
-    const command = await asNobody(context, [MAIN, 'trip', '--yes', '--control', unix]);
+    const trip = (...args: string[]) => asNobody(context, [MAIN, 'trip', '--yes', '--control', ...args]);
+    const command = await trip(unix);
     expect(command.code).toBe(69);
     expect(command.err).toContain(
       `this user may not use ${unix}: the socket belongs to the user with the id 0 and has the mode 0600`,
     );
-    const host = new URL(tcp).host;
-    const overLoopback = await asNobody(context, [MAIN, 'trip', '--yes', '--control', host]);
+    const { host } = new URL(tcp);
+    const overLoopback = await trip(host);
     expect(overLoopback.code).toBe(77);
     expect(overLoopback.err).toContain('refuses the command: found no Authorization header');
-    const tokenFile = join(stage.directory, 'token');
-    const withToken = await asNobody(context, [
-      MAIN,
-      'trip',
-      '--yes',
-      '--control',
-      host,
-      '--token-file',
-      tokenFile,
-    ]);
+    const withToken = await trip(host, '--token-file', join(stage.directory, 'token'));
     expect(withToken.err).toContain('may not be read by this user');
 
-    expect(await refusalsCounted(daemon)).toEqual({ unauthorised: 1 });
-    expect(await settingsOf(stand, ask)).toEqual(before);
-    await expectNoGap(stand, fromMs);
+    expect(since(before, await refusalsCounted(daemon))).toEqual({ unauthorised: 1 });
+    await judgeRest();
   });
 
-  test('what a request or a file holds in a place where a secret has no business, and repeats no secret', async (context) => {
-    const stand = await play(context);
-    const { daemon, unix } = stand;
-    const ask = asker(context, unix);
-    const before = await settingsOf(stand, ask);
+  test('what a request or a file holds in a place where a secret has no business, and repeats no secret', async () => {
+    const stand = await playing;
+    const { daemon, ask } = stand;
+    const judgeRest = await nothingHappens(stand, 'config', 'reloads');
     const replies: Reply[] = [];
     for (const text of [TOKEN, SECRET]) {
       replies.push(
@@ -182,9 +163,7 @@ describe.concurrent('the control listener refuses, and changes nothing:', { time
     // What the loader cannot know because the file is gone, the daemon still does.
     writeFileSync(daemon.secretFile, '');
     await reject({ ...rest, markets, log: { level: SECRET } });
-    const { config: _config, reloads: _reloads, ...settings } = before as Record<string, unknown>;
-    expect(await settingsOf(stand, ask)).toMatchObject(settings);
-    await sleep(1100);
+    await judgeRest();
     const texts = replies.map(({ text }) => text);
     expect(texts.join()).toContain('[redacted]');
     expect(await secretsShownBy(daemon, texts)).toEqual([]);
@@ -192,20 +171,20 @@ describe.concurrent('the control listener refuses, and changes nothing:', { time
 });
 
 /** Runs Node as the user that owns nothing, from the folder of the program. */
-async function asNobody({ onTestFinished }: TestContext, args: readonly string[]) {
-  const child: ChildProcess = spawn(process.execPath, args, {
+async function asNobody(scope: Scope, args: readonly string[]) {
+  const child = spawn(process.execPath, args, {
     cwd: ROOT,
     uid: 65_534,
     gid: 65_534,
     env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  onTestFinished(() => void child.kill('SIGKILL'));
+  scope.onTestFinished(() => void child.kill('SIGKILL'));
   const said = { out: '', err: '' };
-  child.stdout?.on('data', (text) => {
+  child.stdout.on('data', (text) => {
     said.out += text;
   });
-  child.stderr?.on('data', (text) => {
+  child.stderr.on('data', (text) => {
     said.err += text;
   });
   await once(child, 'close');

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { Agent, request } from 'undici';
-import type { TestContext } from 'vitest';
 import type { DaemonProcess } from './daemon.ts';
+import type { Scope } from './harness.ts';
 import { eventually, said } from './program.ts';
 
 export interface Asked {
@@ -21,8 +21,6 @@ export interface Reply {
 
 export type Ask = (path: string, asked?: Asked) => Promise<Reply>;
 
-type Ending = Pick<TestContext, 'onTestFinished'>;
-
 /** Where the daemon takes beats and commands, as its log says it: `unix:/PATH` or a URL. */
 export function controlsOf(daemon: DaemonProcess, count = 1): Promise<readonly string[]> {
   return eventually(`${count} control listeners`, 15_000, () => {
@@ -34,7 +32,7 @@ export function controlsOf(daemon: DaemonProcess, count = 1): Promise<readonly s
 }
 
 /** Asks a listener over as many connections as are given; they end with the test. */
-export function asker({ onTestFinished }: Ending, address: string, connections = 1): Ask {
+export function asker({ onTestFinished }: Scope, address: string, connections = 1): Ask {
   const path = address.startsWith('unix:') ? address.slice('unix:'.length) : null;
   const agent = new Agent({ connections, ...(path === null ? {} : { connect: { socketPath: path } }) });
   onTestFinished(() => agent.destroy());
@@ -62,7 +60,7 @@ function read(text: string): Pick<Reply, 'code' | 'body'> {
 }
 
 /** Writes bytes, and resolves with all that comes back until the other side ends the connection. */
-export function say({ onTestFinished }: Ending, address: string, bytes: string): Promise<string> {
+export function say({ onTestFinished }: Scope, address: string, bytes: string): Promise<string> {
   const socket: Socket = address.startsWith('unix:')
     ? connect({ path: address.slice('unix:'.length) })
     : connect(Number(new URL(address).port), '127.0.0.1');

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, type TestContext } from 'vitest';
+import { afterAll } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { DEMO_KEY } from '../../src/simulator/simulated-exchange.ts';
@@ -33,13 +33,15 @@ export interface Stage {
 }
 
 /** What knows when a test is over. */
-export type Scope = Pick<TestContext, 'onTestFinished'>;
+export interface Scope {
+  readonly onTestFinished: (end: () => void | Promise<void>) => void;
+}
 
 /** The scope of a whole block or file, for tests that play on one stage in their order. */
 export function scopeOfBlock(): Scope {
-  const ends: Parameters<Scope['onTestFinished']>[0][] = [];
-  afterAll(async (...args) => {
-    for (const end of ends.splice(0).toReversed()) await (end as (...given: unknown[]) => unknown)(...args);
+  const ends: (() => void | Promise<void>)[] = [];
+  afterAll(async () => {
+    for (const end of ends.splice(0).toReversed()) await end();
   });
   return { onTestFinished: (end) => void ends.push(end) };
 }

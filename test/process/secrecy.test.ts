@@ -1,32 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
+import { serve } from './http-server.ts';
 import { eventually, sleep } from './program.ts';
+import { everythingSaidBy, shownIn } from './secrets.ts';
 
 const SECRET = 'W4-the.secret_of+this/test=0123456789';
 
 /** Everything that a daemon shows of itself. */
 async function everythingShownBy(daemon: DaemonProcess): Promise<string> {
-  const paths = ['/metrics', '/api/v1/status', '/', '/readyz?verbose', '/livez?verbose'];
-  const pages = await Promise.all(paths.map(async (path) => (await daemon.get(path)).body));
-  const commandLine =
-    process.platform === 'linux'
-      ? readFileSync(`/proc/${daemon.pid}/cmdline`, 'utf8')
-      : execFileSync('ps', ['-o', 'args=', '-p', String(daemon.pid)], { encoding: 'utf8' });
-  return [daemon.stdout(), daemon.stderr(), commandLine, ...pages].join('\n');
+  const commandLine = execFileSync('ps', ['-ww', '-o', 'args=', '-p', String(daemon.pid)], { encoding: 'utf8' });
+  return `${commandLine}${await everythingSaidBy(daemon)}`;
 }
-
-/** The secret as it is, and in the forms that a careless program would show it in. */
-const formsOf = (text: string) => [
-  text,
-  encodeURIComponent(text),
-  Buffer.from(text).toString('base64'),
-  Buffer.from(text).toString('hex'),
-];
 
 describe.concurrent('nothing shows', { timeout: 60_000 }, () => {
   test('the API secret, in a run with failures of every kind', async (context) => {
@@ -56,47 +42,27 @@ describe.concurrent('nothing shows', { timeout: 60_000 }, () => {
     await exchange.addFaults({ kind: 'unauthorised' });
     // Its turn comes when every fault before it has had its own.
     await eventually('a refused key', 20_000, () => daemon.logged('unauthorised')[0] ?? null);
-    const shown = [await everythingShownBy(daemon)];
+    const shown = await everythingShownBy(daemon);
     daemon.signal('SIGTERM');
     await daemon.exit();
-    shown.push(daemon.stdout(), daemon.stderr());
     expect(daemon.logged('attempt-failed').length).toBeGreaterThan(8);
-    expect(formsOf(SECRET).filter((form) => shown.some((text) => text.includes(form)))).toEqual([]);
+    expect(shownIn(shown + daemon.stdout() + daemon.stderr(), [SECRET])).toEqual([]);
   });
 
-  test('the key or a signature, even when the exchange repeats every header and body in its answer', {
-    timeout: 60_000,
-  }, async (context) => {
+  test('the key or a signature, even when the exchange repeats every header and body in its answer', async (context) => {
     const stage = stageFor(context);
     const sent: string[] = [];
     let answers = 0;
-    const echo = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        const {
-          'x-txc-apikey': key,
-          'x-txc-signature': signature,
-          'x-txc-payload': payload,
-        } = request.headers;
-        for (const value of [key, signature, payload]) if (typeof value === 'string') sent.push(value);
-        const message = `${JSON.stringify(request.headers)} ${Buffer.concat(chunks).toString()}`;
-        const errors = { market: [message] };
-        if (request.method === 'POST') answers += 1;
-        response.writeHead(answers <= 3 ? 500 : 400, { 'content-type': 'application/json' });
-        response.end(JSON.stringify({ code: 9, message, errors }));
-      });
+    const echo = await serve(context, ({ method, headers, body }, response) => {
+      for (const name of ['x-txc-apikey', 'x-txc-signature', 'x-txc-payload'])
+        if (typeof headers[name] === 'string') sent.push(headers[name]);
+      const message = `${JSON.stringify(headers)} ${body}`;
+      if (method === 'POST') answers += 1;
+      response.writeHead(answers <= 3 ? 500 : 400, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ code: 9, message, errors: { market: [message] } }));
     });
-    await new Promise<void>((resolve) => {
-      echo.listen(0, '127.0.0.1', resolve);
-    });
-    context.onTestFinished(() => {
-      echo.close();
-      echo.closeAllConnections();
-    });
-    const { port } = echo.address() as AddressInfo;
     const daemon = await stage.daemon({
-      exchange: `http://127.0.0.1:${port}`,
+      exchange: echo,
       markets: [{ market: 'AAA_USDT', timeoutSeconds: 5 }],
       secret: SECRET,
       config: { log: { level: 'debug' } },
