@@ -80,17 +80,20 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
     ['23.0.0', ['--help']],
     ['24.12.0', ['version']],
     ['25.0.0', ['version']],
-  ] as const)('on Node %s, asked for %j, where that is older than package.json says', async (row, context) => {
-    const [version, args] = row;
-    const [, oldest = ''] = /"node": ">=([\d.]+)"/.exec(read('package.json')) ?? [];
-    const isOld = version.localeCompare(`${oldest}.0`, 'en', { numeric: true }) < 0;
-    const says = moduleOf(`Object.defineProperty(process.versions, 'node', { value: '${version}' })`);
-    const program = await stageFor(context).run(args, { preload: [says] });
-    expect((await program.exit()).code).toBe(isOld ? 78 : 0);
-    const told = `killswitchd needs Node ${oldest} or later, and this is Node ${version}.\n`;
-    expect(program.stderr()).toBe(isOld ? told : '');
-    expect(program.stdout() === '').toBe(isOld);
-  });
+  ] as const)(
+    'on Node %s, asked for %j, where that is older than package.json says',
+    async (row, context) => {
+      const [version, args] = row;
+      const [, oldest = ''] = /"node": ">=([\d.]+)"/.exec(read('package.json')) ?? [];
+      const isOld = version.localeCompare(`${oldest}.0`, 'en', { numeric: true }) < 0;
+      const says = moduleOf(`Object.defineProperty(process.versions, 'node', { value: '${version}' })`);
+      const program = await stageFor(context).run(args, { preload: [says] });
+      expect((await program.exit()).code).toBe(isOld ? 78 : 0);
+      const told = `killswitchd needs Node ${oldest} or later, and this is Node ${version}.\n`;
+      expect(program.stderr()).toBe(isOld ? told : '');
+      expect(program.stdout() === '').toBe(isOld);
+    },
+  );
 });
 
 describe.concurrent('the command line', { timeout: 60_000 }, () => {

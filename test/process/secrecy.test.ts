@@ -10,7 +10,9 @@ const SECRET = 'W4-the.secret_of+this/test=0123456789';
 
 /** Everything that a daemon shows of itself. */
 async function everythingShownBy(daemon: DaemonProcess): Promise<string> {
-  const commandLine = execFileSync('ps', ['-ww', '-o', 'args=', '-p', String(daemon.pid)], { encoding: 'utf8' });
+  const commandLine = execFileSync('ps', ['-ww', '-o', 'args=', '-p', String(daemon.pid)], {
+    encoding: 'utf8',
+  });
   return `${commandLine}${await everythingSaidBy(daemon)}`;
 }
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Fault } from '../../src/simulator/faults.ts';
-import { stageFor } from './harness.ts';
+import { guard, stageFor } from './harness.ts';
 import { sleep } from './program.ts';
 import { ofKind, renewalsOf, renewedAfterDelete } from './simulated-exchange.ts';
 
@@ -23,11 +22,8 @@ describe.concurrent('SIGTERM', { timeout: 60_000 }, () => {
       expect(await daemon.exit()).toMatchObject({ code: 0, signal: null });
       expect(daemon.stderr()).toBe('');
       const events = await exchange.events();
-      expect(
-        ofKind(events, 'timer-deleted')
-          .map(({ market }) => market)
-          .sort(),
-      ).toEqual(policy === 'delete' ? markets : []);
+      const deleted = ofKind(events, 'timer-deleted').map(({ market }) => market);
+      expect(deleted.toSorted()).toEqual(policy === 'delete' ? markets : []);
       const lastOnes = renewalsOf(events, 'AAA_USDT').length - before;
       if (policy === 'keep') expect(lastOnes).toBe(0);
       if (policy === 'handoff') expect(lastOnes).toBe(1);
@@ -111,37 +107,80 @@ describe.concurrent('SIGTERM', { timeout: 60_000 }, () => {
     expect(ofKind(await exchange.events(), 'timer-deleted')).toHaveLength(1);
   });
 
-  test('during a slow attempt waits for it, or outlasts it: nothing is renewed after the delete', async (context) => {
+  test('during an attempt that outlasts its budget renews nothing after the delete', async (context) => {
+    const markets = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
+    const { exchange, daemon } = await guard(context, {
+      markets,
+      config: { shutdown: { budgetSeconds: 5 } },
+    });
+    const match = { operation: 'kill-switch' };
+    await exchange.addFaults({ kind: 'latency', ms: 7000, count: 1, match });
+    await exchange.event('fault-applied', 5000);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    // The attempt that was given up is carried out only now.
+    await exchange.event('request-refused', 10_000, ({ status }) => status === 429);
+    const events = await exchange.events();
+    expect(ofKind(events, 'timer-deleted')).toHaveLength(markets.length);
+    expect(markets.filter((market) => renewedAfterDelete(events, market))).toEqual([]);
+  });
+});
+
+describe.concurrent('when the daemon dies', { timeout: 60_000 }, () => {
+  test('by SIGKILL, the exchange cancels what the timers cover, and nothing else, within T + 1 s', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
-    const markets = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
-    const stopDuring = async (...faults: readonly Fault[]) => {
+    await exchange.placeOrders(
+      { market: 'AAA_USDT', type: 'spot' },
+      { market: 'AAA_USDT', type: 'margin' },
+      { market: 'BBB_USDT', type: 'spot' },
+      { market: 'BBB_USDT', type: 'margin' },
+      { market: 'CCC_USDT', type: 'spot' },
+    );
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: [
+        { market: 'AAA_USDT', timeoutSeconds: 5, types: ['spot'] },
+        { market: 'BBB_USDT', timeoutSeconds: 6 },
+      ],
+    });
+    await daemon.ready();
+    await sleep(1000);
+    const killedAtMs = await exchange.nowMs();
+    daemon.signal('SIGKILL');
+    await exchange.event('timer-fired', 8000, ({ market }) => market === 'BBB_USDT');
+    const events = await exchange.events();
+    const cancelled = ofKind(events, 'order-cancelled');
+    expect(cancelled.map(({ market, type }) => `${market} ${type}`).sort()).toEqual([
+      'AAA_USDT spot',
+      'BBB_USDT margin',
+      'BBB_USDT spot',
+    ]);
+    for (const { market, atMs } of cancelled) {
+      expect(atMs - killedAtMs).toBeGreaterThan(0);
+      expect(atMs - killedAtMs).toBeLessThanOrEqual(market === 'AAA_USDT' ? 6000 : 7000);
+    }
+  });
+
+  test('of a fault of its own, it exits 70 and leaves the timers to fire', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    const market = 'AAA_USDT';
+    await exchange.placeOrders({ market, type: 'spot' });
+    for (const kind of ['reject', 'throw'] as const) {
       const daemon = await stage.daemon({
         exchange: exchange.url,
-        markets: markets.map((market) => ({ market, timeoutSeconds: 10 })),
-        config: { shutdown: { budgetSeconds: 5 } },
+        markets: [{ market, timeoutSeconds: 5 }],
+        canSabotage: true,
       });
       await daemon.ready();
-      const before = (await exchange.events()).length;
-      await exchange.addFaults(...faults);
-      await exchange.event('fault-applied', 5000, ({ seq }) => seq > before);
-      daemon.signal('SIGTERM');
-      expect(await daemon.exit()).toMatchObject({ code: 0 });
-      return before;
-    };
-    const match = { operation: 'kill-switch' };
-    const judge = async (before: number) => {
-      const events = (await exchange.events()).filter(({ seq }) => seq > before);
-      expect(ofKind(events, 'timer-deleted')).toHaveLength(markets.length);
-      expect(markets.filter((market) => renewedAfterDelete(events, market))).toEqual([]);
-    };
-
-    const slow = await stopDuring({ kind: 'latency', ms: 1000, match });
-    await sleep(2000);
-    await judge(slow);
-    await exchange.clearFaults();
-    const stuck = await stopDuring({ kind: 'latency', ms: 7000, count: 1, match });
-    await exchange.event('request-refused', 10_000, ({ seq, status }) => seq > stuck && status === 429);
-    await judge(stuck);
+      daemon.sabotage({ kind });
+      expect(await daemon.exit()).toMatchObject({ code: 70 });
+      expect(daemon.logged('crashed')).toMatchObject([{ level: 'fatal' }]);
+    }
+    const { atMs } = await exchange.event('order-cancelled', 8000);
+    const events = await exchange.events();
+    expect(ofKind(events, 'timer-deleted')).toEqual([]);
+    expect(atMs - (renewalsOf(events, market).at(-1) ?? 0)).toBeLessThanOrEqual(6000);
   });
 });
