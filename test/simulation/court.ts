@@ -115,26 +115,22 @@ export function breakTruth(truth: Truth, nowMs: number): void {
   truth.brokenUntilMs = nowMs + 2 * truth.longestMs + REQUEST_LIFETIME_MS;
 }
 
-/** What bots told each daemon, and what follows from it. True milliseconds. */
-export interface EvidenceBook {
-  begin(incarnation: Incarnation): void;
-  /** The daemon hears of a bot for the first time: its start-up grace begins. */
-  readonly introduce: (incarnation: Incarnation, bot: number) => void;
-  /** True where the word before holds no more: the first beat after another word, or a failure. */
-  readonly hear: (incarnation: Incarnation, bot: number, says: BotWord, saidMs: number) => boolean;
-  /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
-  allowedUntilMs(incarnation: Incarnation, bot: number): number;
-  /** The same for whichever daemon, dead or alive, it allows the longest. */
-  allowedAnyoneUntilMs(bot: number): number;
-  /** Does the bot give evidence, steadily, as far as can be told now? */
-  isSteady(incarnation: Incarnation, bot: number): boolean;
-  /** Since when the bot has given evidence without a break. */
-  freshSinceMs(incarnation: Incarnation, bot: number): number;
-  saidGoodbye(incarnation: Incarnation, bot: number): boolean;
-  /** The daemon heard a beat, which may have been sent long ago: the goodbye before it is over. */
-  readonly takeBackGoodbye: (incarnation: Incarnation, bot: number) => void;
-  /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
-  goodbyeUntilMs(incarnation: Incarnation, bot: number): number;
+/** What is noted for a key, made where it is first asked for. */
+export function perKey<Key, Note>(make: (key: Key) => Note): (key: Key) => Note {
+  const notes = new Map<Key, Note>();
+  return (key) => {
+    const known = notes.get(key);
+    if (known !== undefined) return known;
+    const made = make(key);
+    notes.set(key, made);
+    return made;
+  };
+}
+
+/** What is noted for each market of each life of a daemon. */
+export function perMarket<Note>(make: (by: Incarnation) => Note): (by: Incarnation, market: string) => Note {
+  const ofLife = perKey((by: Incarnation) => perKey((_market: string) => make(by)));
+  return (by, market) => ofLife(by)(market);
 }
 
 /** Bots that live say so every 3 s, and are asked every 4 s. */
@@ -148,7 +144,8 @@ interface EvidencePage {
   saidMs: number;
 }
 
-export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number): EvidenceBook {
+/** What bots told each daemon, and what follows from it. True milliseconds. */
+export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => number) {
   const pages = new Map<Incarnation, readonly EvidencePage[]>();
   const pageOf = (incarnation: Incarnation, bot: number) => pages.get(incarnation)?.[bot];
 
@@ -158,27 +155,24 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
   }
 
   return {
-    begin(incarnation) {
+    begin(incarnation: Incarnation): void {
       const { startedMs } = incarnation;
       const untilMs = watched ? startedMs + GRACE_MS : Number.POSITIVE_INFINITY;
+      const page = { untilMs, sinceMs: startedMs, goodbyeUntilMs: Number.NEGATIVE_INFINITY };
       pages.set(
         incarnation,
-        Array.from({ length: bots }, () => ({
-          untilMs,
-          sinceMs: startedMs,
-          goodbyeUntilMs: Number.NEGATIVE_INFINITY,
-          lastWord: 'beat' as BotWord,
-          saidMs: startedMs,
-        })),
+        Array.from({ length: bots }, () => ({ ...page, lastWord: 'beat', saidMs: startedMs })),
       );
     },
-    introduce(incarnation, bot) {
+    /** The daemon hears of a bot for the first time: its start-up grace begins. */
+    introduce: (incarnation: Incarnation, bot: number): void => {
       const page = pageOf(incarnation, bot);
       if (page === undefined || !watched) return;
       page.untilMs = nowMs() + GRACE_MS;
       page.sinceMs = nowMs();
     },
-    hear(incarnation, bot, says, saidMs) {
+    /** True where the word before holds no more: the first beat after another word, or a failure. */
+    hear(incarnation: Incarnation, bot: number, says: BotWord, saidMs: number): boolean {
       const page = pageOf(incarnation, bot);
       if (page === undefined) return false;
       // A failure after a goodbye trips what a delete of unknown outcome may have left.
@@ -192,48 +186,32 @@ export function createEvidenceBook(bots: number, watched: boolean, nowMs: () => 
       if (says === 'fail') takeBack(page);
       return changed;
     },
-    allowedUntilMs: (incarnation, bot) => pageOf(incarnation, bot)?.untilMs ?? 0,
-    allowedAnyoneUntilMs(bot) {
-      let latest = 0;
-      for (const page of pages.values()) latest = Math.max(latest, page[bot]?.untilMs ?? 0);
-      return latest;
-    },
-    isSteady: (incarnation, bot) =>
+    /** Until when the bot's evidence allows this daemon to renew; `Infinity` where nobody watches the bots. */
+    allowedUntilMs: (incarnation: Incarnation, bot: number) => pageOf(incarnation, bot)?.untilMs ?? 0,
+    /** The same for whichever daemon, dead or alive, it allows the longest. */
+    allowedAnyoneUntilMs: (bot: number) =>
+      Math.max(0, ...pages.values().map((page) => page[bot]?.untilMs ?? 0)),
+    /** Does the bot give evidence, steadily, as far as can be told now? */
+    isSteady: (incarnation: Incarnation, bot: number) =>
       !watched || nowMs() - (pageOf(incarnation, bot)?.saidMs ?? 0) <= STEADY_MS,
-    freshSinceMs: (incarnation, bot) => pageOf(incarnation, bot)?.sinceMs ?? Number.POSITIVE_INFINITY,
-    takeBackGoodbye(incarnation, bot) {
+    /** Since when the bot has given evidence without a break. */
+    freshSinceMs: (incarnation: Incarnation, bot: number) =>
+      pageOf(incarnation, bot)?.sinceMs ?? Number.POSITIVE_INFINITY,
+    /** The daemon heard a beat, which may have been sent long ago: the goodbye before it is over. */
+    takeBackGoodbye: (incarnation: Incarnation, bot: number): void => {
       const page = pageOf(incarnation, bot);
       if (page !== undefined) takeBack(page);
     },
-    saidGoodbye: (incarnation, bot) => pageOf(incarnation, bot)?.goodbyeUntilMs === Number.POSITIVE_INFINITY,
-    goodbyeUntilMs: (incarnation, bot) =>
+    saidGoodbye: (incarnation: Incarnation, bot: number) =>
+      pageOf(incarnation, bot)?.goodbyeUntilMs === Number.POSITIVE_INFINITY,
+    /** Until when deletes for the bot's goodbye may arrive; `Infinity` while it holds. */
+    goodbyeUntilMs: (incarnation: Incarnation, bot: number) =>
       pageOf(incarnation, bot)?.goodbyeUntilMs ?? Number.NEGATIVE_INFINITY,
   };
 }
 
 /** What is wanted of one market: guarded, or out of guard for a reason; `lapsed` by `onLapse: hold`. */
 export type Intent = 'guard' | 'pause' | 'disarm' | 'trip' | 'remove' | 'lapsed';
-
-/** What operators and the configuration asked of each daemon, and since when. True milliseconds. */
-export interface IntentBook {
-  note(incarnation: Incarnation, market: string, intent: Intent): void;
-  /** The market belongs to another daemon from now on, or to this one again. Nothing where that is known. */
-  readonly move: (incarnation: Incarnation, market: string, away: boolean) => void;
-  /** The daemon has let go of a market that had moved. Since when it had, or null where it had not. */
-  readonly leave: (incarnation: Incarnation, market: string) => number | null;
-  /** Another daemon renews the market's timer. */
-  isMoved(incarnation: Incarnation, market: string): boolean;
-  isGuarded(incarnation: Incarnation, market: string): boolean;
-  /** When the market was last given back into guard; the start of the daemon where it never was taken out. */
-  guardedSinceMs(incarnation: Incarnation, market: string): number;
-  /** Until when deletes that were asked for may arrive; `Infinity` while they are asked for. */
-  deletesUntilMs(incarnation: Incarnation, market: string): number;
-  isPaused(incarnation: Incarnation, market: string): boolean;
-  /** Taken out of guard by a lapse, and since when; null where it is not. */
-  lapsedSinceMs(incarnation: Incarnation, market: string): number | null;
-  /** Until when requests of a trip may arrive; `Infinity` while it is asked for. */
-  tripsUntilMs(incarnation: Incarnation, market: string): number;
-}
 
 interface IntentPage {
   intent: Intent;
@@ -245,27 +223,20 @@ interface IntentPage {
 
 const DELETES: ReadonlySet<Intent> = new Set(['pause', 'disarm']);
 
-/** `removalDeletes`: whether a reload that takes a market out of this daemon is to delete its timer. */
-export function createIntentBook(
-  nowMs: () => number,
-  removalDeletes: (incarnation: Incarnation) => boolean,
-): IntentBook {
-  const pages = new Map<Incarnation, Map<string, IntentPage>>();
-  const pageOf = (incarnation: Incarnation, market: string) => pages.get(incarnation)?.get(market);
-
-  function openPage(incarnation: Incarnation, market: string): IntentPage {
-    const own = pages.get(incarnation) ?? new Map<string, IntentPage>();
-    pages.set(incarnation, own);
-    const page = own.get(market) ?? {
+/**
+ * What operators and the configuration asked of each daemon, and since when. True milliseconds. `removalDeletes`:
+ * whether a reload that takes a market out of this daemon is to delete its timer.
+ */
+export function createIntentBook(nowMs: () => number, removalDeletes: (incarnation: Incarnation) => boolean) {
+  const pageOf = perMarket(
+    ({ startedMs }): IntentPage => ({
       intent: 'guard',
-      guardedSinceMs: incarnation.startedMs,
+      guardedSinceMs: startedMs,
       deletesUntilMs: Number.NEGATIVE_INFINITY,
       tripsUntilMs: Number.NEGATIVE_INFINITY,
       movedSinceMs: null,
-    };
-    own.set(market, page);
-    return page;
-  }
+    }),
+  );
 
   /** What is asked for no longer may still be on its way. */
   function until(asked: boolean, beforeMs: number): number {
@@ -274,8 +245,8 @@ export function createIntentBook(
   }
 
   return {
-    note(incarnation, market, intent) {
-      const page = openPage(incarnation, market);
+    note(incarnation: Incarnation, market: string, intent: Intent): void {
+      const page = pageOf(incarnation, market);
       if (intent === 'remove') page.movedSinceMs = null;
       const asked =
         (DELETES.has(intent) && page.movedSinceMs === null) ||
@@ -287,41 +258,39 @@ export function createIntentBook(
       page.deletesUntilMs = until(asked, page.deletesUntilMs);
       page.tripsUntilMs = until(trips, page.tripsUntilMs);
     },
-    move(incarnation, market, away) {
-      const page = openPage(incarnation, market);
+    /** The market belongs to another daemon from now on, or to this one again. Nothing where that is known. */
+    move: (incarnation: Incarnation, market: string, away: boolean): void => {
+      const page = pageOf(incarnation, market);
       if (away === (page.movedSinceMs !== null)) return;
       page.movedSinceMs = away ? nowMs() : null;
       page.deletesUntilMs = until(!away && DELETES.has(page.intent), page.deletesUntilMs);
     },
-    leave(incarnation, market) {
-      const page = openPage(incarnation, market);
-      page.intent = 'remove';
-      return page.movedSinceMs;
+    /** Another daemon renews the market's timer. */
+    isMoved: (by: Incarnation, market: string) => pageOf(by, market).movedSinceMs !== null,
+    isGuarded: (by: Incarnation, market: string) => pageOf(by, market).intent === 'guard',
+    /** When the market was last given back into guard; the start of the daemon where it never was taken out. */
+    guardedSinceMs: (by: Incarnation, market: string) => pageOf(by, market).guardedSinceMs,
+    /** Until when deletes that were asked for may arrive; `Infinity` while they are asked for. */
+    deletesUntilMs: (by: Incarnation, market: string) => pageOf(by, market).deletesUntilMs,
+    isPaused: (by: Incarnation, market: string) => pageOf(by, market).intent === 'pause',
+    /** Taken out of guard by a lapse, and since when; null where it is not. */
+    lapsedSinceMs(by: Incarnation, market: string): number | null {
+      const { intent, guardedSinceMs } = pageOf(by, market);
+      return intent === 'lapsed' ? guardedSinceMs : null;
     },
-    isMoved: (incarnation, market) => (pageOf(incarnation, market)?.movedSinceMs ?? null) !== null,
-    isGuarded: (incarnation, market) => (pageOf(incarnation, market)?.intent ?? 'guard') === 'guard',
-    guardedSinceMs: (incarnation, market) =>
-      pageOf(incarnation, market)?.guardedSinceMs ?? incarnation.startedMs,
-    deletesUntilMs: (incarnation, market) =>
-      pageOf(incarnation, market)?.deletesUntilMs ?? Number.NEGATIVE_INFINITY,
-    isPaused: (incarnation, market) => pageOf(incarnation, market)?.intent === 'pause',
-    lapsedSinceMs(incarnation, market) {
-      const page = pageOf(incarnation, market);
-      return page?.intent === 'lapsed' ? page.guardedSinceMs : null;
-    },
-    tripsUntilMs: (incarnation, market) =>
-      pageOf(incarnation, market)?.tripsUntilMs ?? Number.NEGATIVE_INFINITY,
+    /** Until when requests of a trip may arrive; `Infinity` while it is asked for. */
+    tripsUntilMs: (by: Incarnation, market: string) => pageOf(by, market).tripsUntilMs,
   };
 }
 
 /** What one daemon wrote for one market, and heard of it. True milliseconds; `-Infinity` where it never happened. */
-export interface MarketLog {
+interface MarketLog {
   /** Its newest attempt, its newest renewal on the wire, and its newest confirmed one. */
   triedMs: number;
   renewedMs: number;
   confirmedMs: number;
   /** Its requests that the daemon waits for, the oldest first. */
-  onTheWay: readonly OnTheWay[];
+  onTheWay: readonly { readonly number: number; readonly leftMs: number }[];
   /** The last time that there were three of them: until then, and when the oldest of them had left. */
   full: { readonly untilMs: number; readonly oldestMs: number };
   /**
@@ -333,51 +302,29 @@ export interface MarketLog {
   deletes: readonly number[];
 }
 
-interface OnTheWay {
-  readonly number: number;
-  readonly leftMs: number;
-}
+const NEVER_MS = Number.NEGATIVE_INFINITY;
+const NOTHING_WRITTEN: MarketLog = {
+  triedMs: NEVER_MS,
+  renewedMs: NEVER_MS,
+  confirmedMs: NEVER_MS,
+  onTheWay: [],
+  full: { untilMs: NEVER_MS, oldestMs: NEVER_MS },
+  later: [],
+  deletes: [],
+};
 
 /** No more requests of a market are on their way at a time. */
 export const MOST_IN_FLIGHT = 3;
 
 /** The requests on the wire and the answers that the daemons told of. */
-export interface WireLog {
-  of(by: Incarnation, market: string): MarketLog;
-  /** Its address is out, or its key refused. */
-  isDisturbed(by: Incarnation): boolean;
-  onWrite(by: Incarnation, market: string, renews: boolean, number: number): void;
-  /** The daemon is told what became of a request, or has given it up. */
-  onSettled(by: Incarnation, market: string, number: number): void;
-  onNotice(by: Incarnation, notice: Notice): void;
-}
-
-export function createWireLog(nowMs: () => number): WireLog {
-  const logs = new Map<Incarnation, { markets: Map<string, MarketLog>; troubles: number }>();
-  function logOf(by: Incarnation) {
-    const log = logs.get(by) ?? { markets: new Map<string, MarketLog>(), troubles: 0 };
-    logs.set(by, log);
-    return log;
-  }
-  function of(by: Incarnation, market: string): MarketLog {
-    const { markets } = logOf(by);
-    const never = Number.NEGATIVE_INFINITY;
-    const log = markets.get(market) ?? {
-      triedMs: never,
-      renewedMs: never,
-      confirmedMs: never,
-      onTheWay: [],
-      full: { untilMs: never, oldestMs: never },
-      later: [],
-      deletes: [],
-    };
-    markets.set(market, log);
-    return log;
-  }
+export function createWireLog(nowMs: () => number) {
+  const of = perMarket((): MarketLog => ({ ...NOTHING_WRITTEN }));
+  const troublesOf = perKey((_by: Incarnation) => ({ count: 0 }));
   return {
     of,
-    isDisturbed: (by) => logOf(by).troubles > 0,
-    onWrite(by, market, renews, number) {
+    /** Its address is out, or its key refused. */
+    isDisturbed: (by: Incarnation) => troublesOf(by).count > 0,
+    onWrite(by: Incarnation, market: string, renews: boolean, number: number): void {
       const log = of(by, market);
       log.onTheWay = [...log.onTheWay, { number, leftMs: nowMs() }];
       const leftMs = by.clock.now().monoMs;
@@ -386,19 +333,20 @@ export function createWireLog(nowMs: () => number): WireLog {
       log.renewedMs = nowMs();
       log.later = [...log.later, leftMs];
     },
-    onSettled(by, market, number) {
+    /** The daemon is told what became of a request, or has given it up. */
+    onSettled(by: Incarnation, market: string, number: number): void {
       const log = of(by, market);
       const oldestMs = log.onTheWay.at(-MOST_IN_FLIGHT)?.leftMs;
       if (oldestMs !== undefined) log.full = { untilMs: nowMs(), oldestMs };
       log.onTheWay = log.onTheWay.filter((one) => one.number !== number);
     },
-    onNotice(by, notice) {
-      if (notice.kind === 'outage-began' || notice.kind === 'unauthorised') logOf(by).troubles += 1;
-      if (notice.kind === 'outage-ended' || notice.kind === 'authorised-again') logOf(by).troubles -= 1;
+    onNotice(by: Incarnation, notice: Notice): void {
+      if (notice.kind === 'outage-began' || notice.kind === 'unauthorised') troublesOf(by).count += 1;
+      if (notice.kind === 'outage-ended' || notice.kind === 'authorised-again') troublesOf(by).count -= 1;
       // One that finds no connection is never written.
       if (notice.kind === 'attempt') of(by, notice.market).triedMs = nowMs();
       // What a reload brings back after that was never armed.
-      if (notice.kind === 'removed') of(by, notice.market).confirmedMs = Number.NEGATIVE_INFINITY;
+      if (notice.kind === 'removed') of(by, notice.market).confirmedMs = NEVER_MS;
       if (notice.kind !== 'renewed' && notice.kind !== 'deleted') return;
       const log = of(by, notice.market);
       const decidedMs = by.clock.now().monoMs - notice.durationMs - TOLERANCE_MS;
@@ -447,9 +395,9 @@ export interface Court {
   /** In the order of the plan's markets. */
   readonly truths: readonly Truth[];
   readonly truthOf: (market: string) => Truth | undefined;
-  readonly evidence: EvidenceBook;
-  readonly intents: IntentBook;
-  readonly log: WireLog;
+  readonly evidence: ReturnType<typeof createEvidenceBook>;
+  readonly intents: ReturnType<typeof createIntentBook>;
+  readonly log: ReturnType<typeof createWireLog>;
   readonly running: ReadonlyMap<number, Incarnation>;
   readonly blame: (invariant: Invariant, text: string) => void;
 }

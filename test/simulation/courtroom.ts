@@ -113,6 +113,7 @@ export function createCourtroom(plan: Plan) {
 
   return {
     judge,
+    running,
     begin,
     sent,
     nowMs: timeline.nowMs,
@@ -174,16 +175,6 @@ export function createCourtroom(plan: Plan) {
         gapMs: 0,
         unresolved: 0,
         rearms: true,
-      }),
-    failed: (streak: number) =>
-      judge.onNotice(first(), {
-        kind: 'attempt-failed',
-        market: name,
-        purpose: 'renew',
-        reason: 'timeout',
-        detail: '',
-        streak,
-        durationMs: 0,
       }),
     stopped: (left: NoticeOf<'stopped'>['left'] = []) => judge.onNotice(first(), { kind: 'stopped', left }),
     notice: (notice: Notice) => judge.onNotice(first(), notice),

@@ -6,6 +6,7 @@ import {
   type Court,
   type Incarnation,
   nameOf,
+  perMarket,
   type Sent,
   TOLERANCE_MS,
   type Truth,
@@ -23,19 +24,12 @@ export function createBeliefJudge(court: Court) {
     const slack = seen.guaranteedMs ?? 0;
     if (slack <= TOLERANCE_MS) return;
     const lastsMs = truth.firesMs === null ? 0 : truth.firesMs - nowMs();
-    if (lastsMs <= 0) {
-      const name = nameOf(incarnation);
-      blame(
-        '1 belief',
-        `${truth.market}: ${name} believes it armed for ${slack.toFixed(0)} ms more, and it is not`,
-      );
-    } else if (lastsMs < slack - TOLERANCE_MS) {
-      const lateMs = slack - lastsMs;
-      blame(
-        '1 belief',
-        `${truth.market}: ${nameOf(incarnation)} believes it armed ${lateMs.toFixed(0)} ms longer than it is`,
-      );
-    }
+    if (lastsMs > 0 && lastsMs >= slack - TOLERANCE_MS) return;
+    const tooLong =
+      lastsMs <= 0
+        ? `for ${slack.toFixed(0)} ms more, and it is not`
+        : `${(slack - lastsMs).toFixed(0)} ms longer than it is`;
+    blame('1 belief', `${truth.market}: ${nameOf(incarnation)} believes it armed ${tooLong}`);
   }
 
   function judgeEnd(incarnation: Incarnation, { phase }: CoreView, seen: MarketView, truth: Truth): void {
@@ -49,14 +43,17 @@ export function createBeliefJudge(court: Court) {
     );
   }
 
+  function judge(incarnation: Incarnation, view: CoreView, seen: MarketView, truth: Truth): void {
+    judgeStart(incarnation, seen, truth);
+    judgeEnd(incarnation, view, seen, truth);
+  }
+
   return {
     onTurn: (incarnation: Incarnation): void => {
       const view = incarnation.view();
       for (const seen of view.markets) {
         const truth = truthOf(seen.market);
-        if (truth === undefined || nowMs() < truth.brokenUntilMs) continue;
-        judgeStart(incarnation, seen, truth);
-        judgeEnd(incarnation, view, seen, truth);
+        if (truth !== undefined && nowMs() >= truth.brokenUntilMs) judge(incarnation, view, seen, truth);
       }
     },
     /** Something happened to the market's timer at the exchange. */
@@ -68,8 +65,7 @@ export function createBeliefJudge(court: Court) {
         const seen = view.marketNamed(truth.market);
         // A host that stands still, or slept, reads its clocks first.
         if (seen === undefined || clock.isStalled() || clock.now().monoMs - view.monoMs > TICK_MS) continue;
-        judgeStart(incarnation, seen, truth);
-        judgeEnd(incarnation, view, seen, truth);
+        judge(incarnation, view, seen, truth);
       }
     },
   };
@@ -97,22 +93,19 @@ export function latestDepartureMs({ roundTripMs }: Plan): number {
  */
 export function createDepartureJudge({ plan, nowMs, blame }: Court) {
   const latestMs = latestDepartureMs(plan);
-  /** Of each market, in the order of signing. */
-  const decided = new Map<Incarnation, Map<string, Decision[]>>();
+  /** In the order of signing. */
+  const decided = perMarket((): Decision[] => []);
 
   return {
     onNotice(incarnation: Incarnation, notice: Notice): void {
       if (notice.kind !== 'attempt') return;
       const { market, purpose } = notice;
-      const own = decided.get(incarnation) ?? new Map<string, Decision[]>();
-      decided.set(incarnation, own);
-      const decisions = own.get(market) ?? [];
-      own.set(market, decisions);
-      decisions.push({ purpose, atMs: nowMs(), monoMs: incarnation.clock.now().monoMs });
+      const { monoMs } = incarnation.clock.now();
+      decided(incarnation, market).push({ purpose, atMs: nowMs(), monoMs });
     },
     /** A request's first byte leaves. Returns what had been decided; null where that is not known. */
     onWrite(by: Incarnation, market: string, { nth }: Sent): Decision | null {
-      const decision = decided.get(by)?.get(market)?.[nth] ?? null;
+      const decision = decided(by, market)[nth] ?? null;
       if (decision === null) return null;
       const { purpose, atMs, monoMs } = decision;
       // While the host sleeps, what is counted on that clock stands still: a trip or a delete may leave after it.
@@ -144,21 +137,11 @@ interface Post {
  */
 export function createStrayJudge(court: Court) {
   const { plan, intents, nowMs, blame } = court;
-  const posts = new Map<Incarnation, Map<string, Post>>();
+  const postOf = perMarket(
+    (): Post => ({ onTheWay: new Map(), lastMs: Number.NEGATIVE_INFINITY, deletedInStop: false }),
+  );
   // A daemon counts from when it decided on a request, which is a little earlier.
   const dangerousMs = REQUEST_LIFETIME_MS - latestDepartureMs(plan);
-
-  function postOf(by: Incarnation, market: string): Post {
-    const own = posts.get(by) ?? new Map<string, Post>();
-    posts.set(by, own);
-    const post = own.get(market) ?? {
-      onTheWay: new Map<Sent, number>(),
-      lastMs: Number.NEGATIVE_INFINITY,
-      deletedInStop: false,
-    };
-    own.set(market, post);
-    return post;
-  }
 
   /** Could a renewal of the market still arrive when the budget of the stop ends, which comes nearer in a suspend? */
   function hasNoTime(market: string, by: Incarnation): boolean {

@@ -4,6 +4,7 @@ import {
   type Court,
   type Incarnation,
   nameOf,
+  perKey,
   type Sent,
   TOLERANCE_MS,
   type Truth,
@@ -113,29 +114,15 @@ interface Doings {
   left: ReadonlySet<string> | null;
 }
 
-function nothingDone(): Doings {
-  return {
-    deleted: new Set(),
-    strays: new Set(),
-    armed: new Set(),
-    tried: new Set(),
-    earned: new Set(),
-    left: null,
-  };
-}
-
 /** Invariants 5 to 7: deletes only on purpose, nothing after them, and what they did not reach is named. */
 export function createDeleteJudge(court: Court) {
   const { plan, evidence, intents, running, nowMs, blame } = court;
-  const byIncarnation = new Map<Incarnation, Doings>();
-
-  function doingsOf(incarnation: Incarnation): Doings {
-    const known = byIncarnation.get(incarnation);
-    if (known !== undefined) return known;
-    const doings = nothingDone();
-    byIncarnation.set(incarnation, doings);
-    return doings;
-  }
+  const noted: Incarnation[] = [];
+  const doingsOf = perKey((by: Incarnation): Doings => {
+    noted.push(by);
+    const nothing = { deleted: new Set<string>(), strays: new Set<string>(), armed: new Set<string>() };
+    return { ...nothing, tried: new Set(), earned: new Set(), left: null };
+  });
 
   /** Until when deletes may arrive that an operator, a reload, or the bot's goodbye asked for. */
   function askedForUntilMs({ market, bot }: Truth, by: Incarnation): number {
@@ -149,8 +136,8 @@ export function createDeleteJudge(court: Court) {
   /** The newest life of the same daemon that has ended since, if none runs now. */
   function endedAfter(by: Incarnation) {
     if (running.has(by.daemon)) return null;
-    const [life, doings] = [...byIncarnation].findLast(([one]) => one.daemon === by.daemon) ?? [];
-    const left = doings?.left ?? null;
+    const life = noted.findLast(({ daemon }) => daemon === by.daemon);
+    const left = life === undefined ? null : doingsOf(life).left;
     return life === undefined || left === null || life.life <= by.life ? null : { life, left };
   }
 

@@ -13,6 +13,8 @@ import {
   type Incarnation,
   MOST_IN_FLIGHT,
   nameOf,
+  perKey,
+  perMarket,
   type Sent,
   TOLERANCE_MS,
   type Truth,
@@ -23,8 +25,6 @@ interface Pace {
   /** True moments of what was written within the last window. */
   readonly writes: number[];
   readonly nonces: Set<string>;
-  /** The same by market, of the last second. */
-  readonly byMarket: Map<string, number[]>;
   lastNonce: number;
   lastNumber: number;
 }
@@ -38,21 +38,17 @@ const NONCE_WINDOW_MS = 6000;
 /** Invariants 9 and 10: nonces rise, or are unique where a window is used, and nobody writes more than the budget. */
 export function createPaceJudge(court: Court) {
   const { plan, nowMs, serverNowMs, blame } = court;
-  const byIncarnation = new Map<Incarnation, Pace>();
+  const paceOf = perKey(
+    (_by: Incarnation): Pace => ({ writes: [], nonces: new Set(), lastNonce: -1, lastNumber: -1 }),
+  );
+  /** The writes of the last second. */
+  const writesOf = perMarket((): number[] => []);
   const mostRequests = Math.max(
     plan.budgetRequests,
     ...plan.faults.filter(({ kind }) => kind === 'new-budget').map(({ sizeMs }) => sizeMs),
   );
   // When the exchange's clock steps back, so does the window, over nonces that were used in it.
   const windowSteps = plan.nonce === 'window' && plan.faults.some(({ kind }) => kind === 'server-clock-step');
-
-  function paceOf(incarnation: Incarnation): Pace {
-    const known = byIncarnation.get(incarnation);
-    if (known !== undefined) return known;
-    const pace: Pace = { writes: [], nonces: new Set(), byMarket: new Map(), lastNonce: -1, lastNumber: -1 };
-    byIncarnation.set(incarnation, pace);
-    return pace;
-  }
 
   function judgeNonce(incarnation: Incarnation, pace: Pace, number: number, nonce: string): void {
     // A nonce far from the exchange's clock was never accepted: it may be given out again when its time has come.
@@ -68,33 +64,27 @@ export function createPaceJudge(court: Court) {
     pace.lastNonce = value;
   }
 
-  function judgeRate(incarnation: Incarnation, { writes }: Pace): void {
+  /** Takes a write down, and counts those of the last so many milliseconds. */
+  function count(writes: number[], withinMs: number): number {
     writes.push(nowMs());
-    while ((writes[0] ?? nowMs()) <= nowMs() - RATE_WINDOW_MS) writes.shift();
-    if (writes.length <= mostRequests) return;
-    blame(
-      '10 rate',
-      `${nameOf(incarnation)} wrote ${writes.length} requests within 10 s, allowed ${mostRequests}`,
-    );
+    while ((writes[0] ?? nowMs()) <= nowMs() - withinMs) writes.shift();
+    return writes.length;
   }
 
-  /** Retries get denser as the deadline comes near, and never turn into a storm. */
-  function judgeStorm(incarnation: Incarnation, { byMarket }: Pace, market: string): void {
-    const writes = byMarket.get(market) ?? [];
-    byMarket.set(market, writes);
-    writes.push(nowMs());
-    while ((writes[0] ?? nowMs()) <= nowMs() - 1000) writes.shift();
-    if (writes.length <= MOST_PER_SECOND) return;
-    blame('10 rate', `${market}: ${nameOf(incarnation)} wrote ${writes.length} requests within a second`);
+  function judgeRate(incarnation: Incarnation, market: string): void {
+    const requests = count(paceOf(incarnation).writes, RATE_WINDOW_MS);
+    const wrote = (what: number) => `${nameOf(incarnation)} wrote ${what} requests within`;
+    if (requests > mostRequests) blame('10 rate', `${wrote(requests)} 10 s, allowed ${mostRequests}`);
+    // Retries get denser as the deadline comes near, and never turn into a storm.
+    const storm = count(writesOf(incarnation, market), 1000);
+    if (storm > MOST_PER_SECOND) blame('10 rate', `${market}: ${wrote(storm)} a second`);
   }
 
   return {
     /** A request's first byte leaves. `number` counts the requests of one daemon in the order of signing. */
     onWrite(incarnation: Incarnation, market: string, number: number, nonce: string): void {
-      const pace = paceOf(incarnation);
-      judgeNonce(incarnation, pace, number, nonce);
-      judgeRate(incarnation, pace);
-      judgeStorm(incarnation, pace, market);
+      judgeNonce(incarnation, paceOf(incarnation), number, nonce);
+      judgeRate(incarnation, market);
     },
   };
 }

@@ -1,6 +1,14 @@
 import type { Certainty, Notice } from '../../src/core/notice.ts';
 import { isUndisturbed } from './conditions.ts';
-import { type Court, type Incarnation, nameOf, TOLERANCE_MS, type Truth } from './court.ts';
+import {
+  type Court,
+  type Incarnation,
+  nameOf,
+  perKey,
+  perMarket,
+  TOLERANCE_MS,
+  type Truth,
+} from './court.ts';
 import { type FaultKind, REQUEST_LIFETIME_MS } from './plan.ts';
 import { BOOT_MS } from './virtual-clock.ts';
 
@@ -10,7 +18,7 @@ const ARMED_WITHIN_MS = 7000;
 /** Invariant 2: while its bot lives no timer fires, but for outages that are long enough. */
 export function createFalseLapseJudge(court: Court) {
   const { plan, evidence, intents, running, nowMs, blame } = court;
-  const armedOnce = new Map<Incarnation, Set<string>>();
+  const armedOnce = perKey((_by: Incarnation) => new Set<string>());
   /** Markets whose timer somebody else has armed after it had ended: a daemon that lost it cannot know of this one. */
   const foreign = new Set<string>();
 
@@ -20,17 +28,15 @@ export function createFalseLapseJudge(court: Court) {
     if (intents.guardedSinceMs(incarnation, market) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
     if (incarnation.stoppingMs !== null || evidence.allowedUntilMs(incarnation, bot) <= nowMs()) return false;
     if (evidence.freshSinceMs(incarnation, bot) > nowMs() - longestMs - ARMED_WITHIN_MS) return false;
-    if (armedOnce.get(incarnation)?.has(market) !== true) return false;
+    if (!armedOnce(incarnation).has(market)) return false;
     return isUndisturbed(plan, truth, nowMs());
   }
 
   return {
     onNotice: (incarnation: Incarnation, notice: Notice): void => {
       if (notice.kind === 'suspended' || notice.kind === 'held' || notice.kind === 'removed')
-        armedOnce.get(incarnation)?.delete(notice.market);
-      if (notice.kind !== 'renewed') return;
-      const armed = armedOnce.get(incarnation) ?? new Set();
-      armedOnce.set(incarnation, armed.add(notice.market));
+        armedOnce(incarnation).delete(notice.market);
+      if (notice.kind === 'renewed') armedOnce(incarnation).add(notice.market);
     },
     /** A request armed the timer, `anew` where none was there; `by` is null where it was nobody's of ours. */
     onArmed: ({ market }: Truth, by: Incarnation | null, anew: boolean): void => {
@@ -261,7 +267,7 @@ const LOOKS = 2;
  */
 export function createLatchJudge({ blame, plan }: Court) {
   const changesKey = plan.faults.some(({ kind }) => kind === 'new-key');
-  const byIncarnation = new Map<Incarnation, Refusals>();
+  const refusalsOf = perKey((_by: Incarnation): Refusals => ({ byMarket: new Map(), ofKey: null }));
 
   function judge(incarnation: Incarnation, what: string, refusals: number): void {
     if (refusals >= LOOKS) return;
@@ -270,8 +276,7 @@ export function createLatchJudge({ blame, plan }: Court) {
 
   return {
     onNotice(incarnation: Incarnation, notice: Notice): void {
-      const refusals = byIncarnation.get(incarnation) ?? { byMarket: new Map<string, number>(), ofKey: null };
-      byIncarnation.set(incarnation, refusals);
+      const refusals = refusalsOf(incarnation);
       const { byMarket } = refusals;
       if (ANSWERED.has(notice.kind) && 'market' in notice) {
         byMarket.set(notice.market, 0);
@@ -304,22 +309,17 @@ const ENDS: ReadonlySet<Notice['kind']> = new Set(['renewed', 'tripped', 'delete
  * count on it; another market's success once hid forty failed renewals.
  */
 export function createStreakJudge({ blame }: Court) {
-  const streaks = new Map<Incarnation, Map<string, number>>();
+  const streakOf = perMarket(() => ({ failures: 0 }));
   return {
     onNotice(incarnation: Incarnation, notice: Notice): void {
-      const own = streaks.get(incarnation) ?? new Map<string, number>();
-      streaks.set(incarnation, own);
-      if (ENDS.has(notice.kind) && 'market' in notice) own.delete(notice.market);
+      if (ENDS.has(notice.kind) && 'market' in notice) streakOf(incarnation, notice.market).failures = 0;
       // Streak 0 marks a late failure of an attempt that a newer one has overtaken.
       if (notice.kind !== 'attempt-failed' || notice.streak === 0) return;
-      const expected = (own.get(notice.market) ?? 0) + 1;
-      own.set(notice.market, expected);
-      if (notice.streak === expected) return;
-      const name = nameOf(incarnation);
-      blame(
-        '8 lapses',
-        `${notice.market}: ${name} counts ${notice.streak} failures in a row, there were ${expected}`,
-      );
+      const own = streakOf(incarnation, notice.market);
+      own.failures += 1;
+      if (notice.streak === own.failures) return;
+      const said = `counts ${notice.streak} failures in a row, there were ${own.failures}`;
+      blame('8 lapses', `${notice.market}: ${nameOf(incarnation)} ${said}`);
     },
   };
 }

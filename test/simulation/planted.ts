@@ -20,6 +20,8 @@ export interface Planting {
 interface PlantedBug extends Planting {
   /** The first seed that shows it, by what the test prints where another one does. */
   readonly seed: number;
+  /** Words of the first promise that is broken. */
+  readonly says: string;
   /** Only the wider swarm can show it. */
   readonly wider?: true;
 }
@@ -31,6 +33,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'retries follow each other without a pause',
     seed: 4,
+    says: 'requests within a second',
     edits: [
       edit(
         'src/core/next.ts',
@@ -47,6 +50,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'the pause between retries is longer than the timer',
     seed: 4,
+    says: 'fired although',
     edits: [
       edit('src/core/next.ts', 'clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);', '30_000;'),
       edit('src/core/next.ts', '? lastMs : gapMs;', '? gapMs : gapMs;'),
@@ -55,6 +59,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'the timer counts from the reply',
     seed: 19,
+    says: 'longer than it is',
     edits: [
       edit(
         'src/core/belief.ts',
@@ -66,6 +71,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a delete leaves beside a renewal',
     seed: 5,
+    says: 'wrote a delete beside a renewal in flight',
     edits: [
       edit(
         'src/core/dispatch.ts',
@@ -77,6 +83,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'renewals need no evidence',
     seed: 2,
+    says: 'after the evidence ran out',
     edits: [
       edit(
         'src/core/goal.ts',
@@ -88,17 +95,19 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a time-out counts as not carried out',
     seed: 3,
+    says: 'says within',
     edits: [
       edit(
         'src/core/settle.ts',
-        'if (mayHaveBeenApplied(outcome))',
-        "if (mayHaveBeenApplied(outcome) && reasonOf(outcome) !== 'timeout')",
+        'return outcome.maybeApplied;',
+        "return outcome.maybeApplied && outcome.reason !== 'timeout';",
       ),
     ],
   },
   {
     name: 'a 401 counts as an accepted nonce',
     seed: 73,
+    says: 'says within',
     wider: true,
     edits: [
       edit(
@@ -111,6 +120,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a confirmation counts for twice the timeout',
     seed: 1,
+    says: 'longer than it is',
     edits: [
       edit(
         'src/core/belief.ts',
@@ -122,6 +132,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'nonces are the time of day',
     seed: 1,
+    says: '9 nonces',
     edits: [
       edit(
         'src/exchange/sign.ts',
@@ -133,6 +144,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'the rate is counted on the wall clock',
     seed: 16,
+    says: 'requests within 10 s',
     wider: true,
     edits: [
       edit('src/core/state.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'),
@@ -142,6 +154,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a retry waits for an attempt that hangs',
     seed: 3,
+    says: 'did not renew it within',
     edits: [
       edit(
         'src/core/dispatch.ts',
@@ -153,6 +166,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: "another market's success ends a streak of failures",
     seed: 1,
+    says: 'failures in a row',
     edits: [
       edit(
         'src/core/settle.ts',
@@ -164,6 +178,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a lapse is not reported',
     seed: 13,
+    says: 'after a lapse and said nothing',
     edits: [
       edit(
         'src/core/settle.ts',
@@ -180,6 +195,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'every lapse is called possible',
     seed: 26,
+    says: 'calls a lapse possible that is certain',
     edits: [
       edit(
         'src/core/belief.ts',
@@ -191,7 +207,8 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'every tenth lapse is called possible',
-    seed: 58,
+    seed: 97,
+    says: 'calls a lapse possible that is certain',
     edits: [
       edit(
         'src/core/belief.ts',
@@ -208,6 +225,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'timers are renewed every third of their timeout',
     seed: 3,
+    says: 'after it was due',
     edits: [
       edit('src/core/promise.ts', 'const SHARE = 0.1;', 'const SHARE = 1 / 3;'),
       edit('src/core/promise.ts', 'const LOST_AT_MOST = 0.15;', 'const LOST_AT_MOST = 2;'),
@@ -217,6 +235,7 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a request leaves without being asked again',
     seed: 2,
+    says: 'after it had decided on it',
     edits: [
       edit(
         'src/keeper.ts',
@@ -228,33 +247,39 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a suspend does not age a timer',
     seed: 36,
+    says: 'and it is not',
     edits: [edit('src/core/time.ts', 'timebase.lifeOffsetMs += Math.max(slept, stepped, 0);', '')],
   },
   {
     name: 'the second that the exchange rounds off is not given away',
     seed: 1,
+    says: 'says within',
     edits: [edit('src/core/promise.ts', 'export const ROUNDING_MS = 1000;', 'export const ROUNDING_MS = 0;')],
   },
   {
     name: 'a beat counts for twice its time',
     seed: 2,
+    says: 'after the evidence ran out',
     edits: [edit('src/core/goal.ts', 'atLifeMs - bot.lastLifeMs <=', 'atLifeMs - bot.lastLifeMs <= 2 *')],
   },
   {
     name: 'the timeout that the exchange granted is not looked at',
     seed: 24,
+    says: 'longer than it is',
     wider: true,
     edits: [edit('src/core/belief.ts', 'Math.max(0, Math.min(askedMs, grantedMs))', 'askedMs')],
   },
   {
     name: '`renewEverySeconds` is not looked at',
     seed: 19,
+    says: 'after it was due',
     wider: true,
     edits: [edit('src/core/promise.ts', 'market.renewEveryMs ??', '')],
   },
   {
     name: 'a lapse under `onLapse: hold` is armed again',
-    seed: 2,
+    seed: 39,
+    says: 'keeps guarding it after a lapse',
     wider: true,
     edits: [
       edit(

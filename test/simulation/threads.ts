@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Violation } from './court.ts';
 import type { Plan } from './plan.ts';
@@ -6,115 +7,37 @@ import { type Shrunk, shrinkPlan } from './shrink.ts';
 import { planFor } from './wider.ts';
 
 /** Work for a thread of its own: everything in it and in its result can be sent as a message. */
-export type Job = RunJob | ShrinkJob;
-
-export interface RunJob {
-  readonly kind: 'run';
+export interface Job {
   readonly seed: number;
   readonly wider: boolean;
-}
-
-/** Looks for the simplest plan that breaks the same promise as the seed does first. */
-export interface ShrinkJob {
-  readonly kind: 'shrink';
-  readonly plan: Plan;
+  /** In at most so many runs looks for the simplest plan that breaks what the seed breaks first; 0: only runs it. */
   readonly mostRuns: number;
 }
 
-export interface RunReport {
-  readonly kind: 'run';
+interface Report {
   readonly seed: number;
   readonly simulatedMs: number;
   readonly requests: number;
   /** The first promise that was broken; null where all held. */
   readonly violation: Violation | null;
-}
-
-export interface ShrinkReport {
-  readonly kind: 'shrink';
   readonly shrunk: Shrunk | null;
 }
 
-export type Report<J extends Job> = J extends RunJob ? RunReport : ShrinkReport;
-
-export function carryOut<J extends Job>(job: J): Report<J>;
-export function carryOut(job: Job): RunReport | ShrinkReport {
-  if (job.kind === 'run') {
-    const { seed } = job;
-    const { violations, simulatedMs, requests } = runPlan(planFor(seed, job.wider));
-    return { kind: 'run', seed, simulatedMs, requests, violation: violations[0] ?? null };
-  }
-  const wanted = runPlan(job.plan).violations[0]?.invariant;
-  const find = (plan: Plan) => runPlan(plan).violations.find(({ invariant }) => invariant === wanted) ?? null;
-  return { kind: 'shrink', shrunk: shrinkPlan(job.plan, find, job.mostRuns) };
+export function carryOut({ seed, wider, mostRuns }: Job): Report {
+  const plan = planFor(seed, wider);
+  const { violations, simulatedMs, requests } = runPlan(plan);
+  const [violation = null] = violations;
+  const find = (simpler: Plan) =>
+    runPlan(simpler).violations.find(({ invariant }) => invariant === violation?.invariant) ?? null;
+  const shrunk = mostRuns === 0 || violation === null ? null : shrinkPlan(plan, find, mostRuns);
+  return { seed, simulatedMs, requests, violation, shrunk };
 }
 
-/** Threads that run plans. */
-export interface Pool {
-  /** Resolves with the result; rejects where the job threw or its thread died. Jobs beyond the threads wait. */
-  do<J extends Job>(job: J): Promise<Report<J>>;
-  /** CPU time of all threads so far, seconds. */
-  cpuSeconds(): Promise<number>;
-  close(): Promise<void>;
-}
-
-interface Task {
-  readonly job: Job;
-  readonly resolve: (report: Report<Job>) => void;
-  readonly reject: (cause: unknown) => void;
-}
-
-/** The worker has the extension of this file: it runs from the sources and from the build. */
-const SOURCE = new URL('./worker.ts', import.meta.url).href;
-const WORKER = new URL(import.meta.url.endsWith('.ts') ? SOURCE : SOURCE.replace(/ts$/, 'js'));
-
-export function createPool(threads: number): Pool {
-  const waiting: Task[] = [];
-  const idle: Worker[] = [];
-  const busy = new Map<Worker, Task>();
-
-  function next(): void {
-    const worker = idle[0];
-    const task = waiting[0];
-    if (worker === undefined || task === undefined) return;
-    idle.shift();
-    waiting.shift();
-    busy.set(worker, task);
-    worker.postMessage(task.job);
-  }
-  function settle(worker: Worker, outcome: (task: Task) => void): void {
-    const task = busy.get(worker);
-    busy.delete(worker);
-    if (task !== undefined) outcome(task);
-  }
-  const workers = Array.from({ length: threads }, () => {
-    const worker = new Worker(WORKER);
-    worker.on('message', (report: Report<Job>) => {
-      idle.push(worker);
-      settle(worker, ({ resolve }) => resolve(report));
-      next();
-    });
-    // A job that throws takes its thread with it; the others go on.
-    worker.on('error', (cause) => settle(worker, ({ reject }) => reject(cause)));
-    idle.push(worker);
-    return worker;
-  });
-
-  return {
-    do: (job) =>
-      new Promise((resolve, reject) => {
-        // The report of a job is of the job's own kind.
-        waiting.push({ job, resolve: resolve as Task['resolve'], reject });
-        next();
-      }),
-    async cpuSeconds() {
-      const usages = await Promise.all(workers.map((worker) => worker.cpuUsage()));
-      return usages.reduce((sum, { user, system }) => sum + (user + system) / 1e6, 0);
-    },
-    async close() {
-      await Promise.all(workers.map((worker) => worker.terminate()));
-    },
-  };
+/** Rejects where the thread died. */
+async function ask(worker: Worker, job: Job): Promise<Report> {
+  worker.postMessage(job);
+  const [report] = await once(worker, 'message');
+  return report;
 }
 
 export interface SwarmOptions {
@@ -143,7 +66,7 @@ export interface Failing {
   readonly seed: number;
   readonly violation: Violation;
   /** Null where too many failed before it. */
-  readonly shrunk: Shrunk | null;
+  shrunk: Shrunk | null;
 }
 
 export interface SwarmResult extends Omit<Progress, 'failing'> {
@@ -159,58 +82,40 @@ const RUNS_PER_SHRINK = 400;
 
 /** Runs the plans of many seeds on threads of their own, and shrinks those that break a promise. */
 export async function runSwarm(options: SwarmOptions): Promise<SwarmResult> {
-  const pool = createPool(options.threads);
-  try {
-    const { failing, ...totals } = await runSeeds(pool, options);
-    const cpuSeconds = await pool.cpuSeconds();
-    const shrunk = await Promise.all(
-      failing.map((one, place) =>
-        shrink(pool, one, place, options.wider ?? false, options.shrinks === false ? 0 : MOST_SHRUNK),
-      ),
-    );
-    return { ...totals, cpuSeconds, failing: shrunk };
-  } finally {
-    await pool.close();
-  }
-}
-
-type Found = Omit<Failing, 'shrunk'>;
-
-async function runSeeds(
-  pool: Pool,
-  options: SwarmOptions,
-): Promise<Omit<Progress, 'failing'> & { readonly failing: readonly Found[] }> {
-  const { firstSeed, simulatedMs = Number.POSITIVE_INFINITY, threads, onProgress } = options;
-  const failing: Found[] = [];
+  const { firstSeed, seeds, simulatedMs = Number.POSITIVE_INFINITY, wider = false, shrinks = true } = options;
+  const workers = Array.from(
+    { length: options.threads },
+    () => new Worker(new URL('./worker.ts', import.meta.url)),
+  );
   const totals = { seeds: 0, simulatedMs: 0, requests: 0 };
+  const failing: Failing[] = [];
   let nextSeed = firstSeed;
 
-  async function runOneAfterTheOther(): Promise<void> {
-    while (nextSeed < firstSeed + options.seeds && totals.simulatedMs < simulatedMs) {
-      const seed = nextSeed;
+  async function runOneAfterTheOther(worker: Worker): Promise<void> {
+    while (nextSeed < firstSeed + seeds && totals.simulatedMs < simulatedMs) {
       nextSeed += 1;
-      const report = await pool.do({ kind: 'run', seed, wider: options.wider ?? false });
+      const report = await ask(worker, { seed: nextSeed - 1, wider, mostRuns: 0 });
       totals.seeds += 1;
       totals.simulatedMs += report.simulatedMs;
       totals.requests += report.requests;
-      if (report.violation !== null) failing.push({ seed, violation: report.violation });
-      onProgress?.({ ...totals, failing: failing.length });
+      const { seed, violation } = report;
+      if (violation !== null) failing.push({ seed, violation, shrunk: null });
+      options.onProgress?.({ ...totals, failing: failing.length });
     }
   }
-  // Two chains for each thread: the next seed is there when one is done.
-  await Promise.all(Array.from({ length: 2 * threads }, runOneAfterTheOther));
-  return { ...totals, failing: failing.toSorted((one, other) => one.seed - other.seed) };
-}
-
-async function shrink(
-  pool: Pool,
-  found: Found,
-  place: number,
-  wider: boolean,
-  mostShrunk: number,
-): Promise<Failing> {
-  if (place >= mostShrunk) return { ...found, shrunk: null };
-  const plan = planFor(found.seed, wider);
-  const job = { kind: 'shrink', plan, mostRuns: RUNS_PER_SHRINK } as const;
-  return { ...found, shrunk: (await pool.do(job)).shrunk };
+  try {
+    await Promise.all(workers.map(runOneAfterTheOther));
+    const usages = await Promise.all(workers.map((worker) => worker.cpuUsage()));
+    const cpuSeconds = usages.reduce((sum, { user, system }) => sum + (user + system) / 1e6, 0);
+    failing.sort((one, other) => one.seed - other.seed);
+    const first = failing.slice(0, shrinks ? MOST_SHRUNK : 0).values();
+    const shrink = async (worker: Worker) => {
+      for (const one of first)
+        one.shrunk = (await ask(worker, { seed: one.seed, wider, mostRuns: RUNS_PER_SHRINK })).shrunk;
+    };
+    await Promise.all(workers.map(shrink));
+    return { ...totals, cpuSeconds, failing };
+  } finally {
+    await Promise.all(workers.map((worker) => worker.terminate()));
+  }
 }
