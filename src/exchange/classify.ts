@@ -78,15 +78,23 @@ export function isPong(value: unknown): boolean {
   return Array.isArray(value) && value.length === 1 && value[0] === 'pong';
 }
 
-/** An outcome with what only a library user asks for: the code, the messages by parameter, the error underneath. */
-export type Verdict = Outcome & {
+type Success = Extract<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
+
+/** An outcome that is no success, with what only a user of the client asks for. */
+export type Rejection = Exclude<Outcome, Success> & {
   readonly code?: number;
   readonly fields?: ApiErrorBody['fields'];
   readonly cause?: unknown;
+  /** HTTP status of the answer; null where none came. */
+  readonly status?: number | null;
+  /** `params` of the error object of a public endpoint. */
+  readonly params?: readonly unknown[];
+  /** True where the request could only read: whether it was carried out is all the same. */
+  readonly harmless?: boolean;
 };
 
-/** A verdict that is no success. */
-export type Rejection = Exclude<Verdict, { kind: 'applied' } | { kind: 'deleted' }>;
+/** What became of a kill-switch request. */
+export type Verdict = Success | Rejection;
 
 /** What was asked of the exchange, to hold the answer against. */
 export interface Asked {
@@ -249,16 +257,6 @@ export function classifyPing(result: WireResult, redact: Redact): PingVerdict {
   return { ok: false, reason: reasonOfStatus(result.status), detail: redact(detail) };
 }
 
-/** A rejection with what the error of the client tells of the answer. */
-export type Refusal = Rejection & {
-  /** HTTP status of the answer; null where none came. */
-  readonly status?: number | null;
-  /** `params` of the error object of a public endpoint. */
-  readonly params?: readonly unknown[];
-  /** True where the request could only read: whether it was carried out is all the same. */
-  readonly harmless?: boolean;
-};
-
 /** What an answer with success was found to hold: the reply, or what it should have been instead. */
 export type Decoded<T> =
   | { readonly ok: true; readonly value: T }
@@ -275,7 +273,7 @@ export type Reply<T> =
       /** Where the answer is a kill-switch timer, which shows the exchange's clock. */
       readonly timer?: ServerTimer;
     }
-  | Refusal;
+  | Rejection;
 
 type Judged = Pick<Operation<never>, 'authentication' | 'effect'>;
 
@@ -283,7 +281,7 @@ type Judged = Pick<Operation<never>, 'authentication' | 'effect'>;
 const PRECONDITION_FAILED = 412;
 
 /** The API's error object, of either shape, as a refusal after which nothing has changed; null where there is none. */
-function refusalIn(value: unknown, detail: string): Refusal | null {
+function refusalIn(value: unknown, detail: string): Rejection | null {
   const refusal = { kind: 'transient', reason: 'validation', detail, maybeApplied: false } as const;
   const error = decodeError(value);
   if (error !== null) return { ...refusal, code: error.code, fields: error.fields };
@@ -310,7 +308,7 @@ function judgeReply<T>(response: Response, { authentication, effect }: Judged, r
   return (isPublicError && (status === 400 || status === 422) ? refusalIn(value, detail) : null) ?? rejection;
 }
 
-function refusalOf(rejection: Refusal, result: WireResult, { effect }: Judged): Refusal {
+function refusalOf(rejection: Rejection, result: WireResult, { effect }: Judged): Rejection {
   if (rejection.kind === 'unauthorised') return rejection;
   const { status = null } = result;
   const harmless = effect === 'reads';
@@ -334,9 +332,7 @@ export function classifyReply<T>(
   const reply: Reply<T> =
     result.kind === 'failed' ? judgeFailed(result) : judgeReply(result, operation, read);
   if (reply.kind === 'answered') return reply;
-  const { params } = reply;
-  const refusal: Refusal = redacted(reply, redact);
-  return refusalOf(params === undefined ? refusal : { ...refusal, params }, result, operation);
+  return refusalOf(redacted(reply, redact), result, operation);
 }
 
 /** What became of a kill-switch request of the client. The value is null where the timer was deleted. */

@@ -1,10 +1,7 @@
-import type { FailureReason, Outcome } from '../core/events.ts';
+import type { FailureReason } from '../core/events.ts';
 import { tidy } from '../util/text.ts';
-import type { Refusal } from './classify.ts';
+import type { Rejection } from './classify.ts';
 import type { Order, StockMarketOrderRequest } from './schemas.ts';
-
-/** An outcome that is not a success. */
-export type Failure = Exclude<Outcome, { kind: 'applied' } | { kind: 'deleted' }>;
 
 export interface ApiErrorOptions {
   /** Whether the exchange could have carried the request out all the same. */
@@ -219,47 +216,27 @@ export function isClientError(error: unknown): error is ClientError {
   return error instanceof ApiError || error instanceof ArgumentError;
 }
 
-/** The error of a failure that is told by its reason: what came of a request whose outcome may be unknown, or a ping. */
-export function errorOfReason(reason: FailureReason, message: string, options: ApiErrorOptions): ApiError {
-  switch (reason) {
-    case 'timeout':
-      return new TimeoutError(message, options);
-    case 'http_5xx':
-      return new ServerError(message, options);
-    case 'parse':
-    case 'validation':
-      return new ProtocolError(message, options);
-    case 'rate_limited':
-      return new ThrottledError(message, options);
-    case 'nonce':
-      return new NonceError(message, options);
-    case 'auth':
-      return new CredentialError(message, options);
-    case 'network':
-    case 'dns':
-    case 'tls':
-    case 'aborted':
-      return new NetworkError(message, reason, options);
-  }
-}
-
 const NOT_FOUND = 404;
 
-function errorOfTransient(failure: Extract<Refusal, { kind: 'transient' }>): ApiError {
+function errorOfTransient(failure: Extract<Rejection, { kind: 'transient' }>): ApiError {
   const { detail, reason, code, fields, params, status = null, cause } = failure;
-  const maybeApplied = failure.maybeApplied && failure.harmless !== true;
+  const options = { maybeApplied: failure.maybeApplied && failure.harmless !== true, status, cause };
   // Whose page it is makes no difference to a program: the request was turned away.
   if (reason === 'auth' && status !== null) return new UnauthorisedError(detail, status);
-  if (status === NOT_FOUND) return new NotFoundError(detail, { maybeApplied, status, cause });
+  if (status === NOT_FOUND) return new NotFoundError(detail, options);
   if (params !== undefined) return new PublicRefusedError(detail, params, status);
   // With any other status than those of a refusal it may be a proxy's, and its code says nothing.
   if (code !== undefined && !failure.maybeApplied)
     return new RefusedError(detail, code, fields ?? {}, status);
-  return errorOfReason(reason, detail, { maybeApplied, status, cause });
+  if (reason === 'timeout') return new TimeoutError(detail, options);
+  if (reason === 'http_5xx') return new ServerError(detail, options);
+  if (reason === 'parse' || reason === 'validation') return new ProtocolError(detail, options);
+  if (reason === 'auth') return new CredentialError(detail, options);
+  return new NetworkError(detail, reason, options);
 }
 
 /** The error class of a failed outcome, by the table "Failures" of the design. */
-export function toError(failure: Failure & Omit<Refusal, keyof Failure>): ApiError {
+export function toError(failure: Rejection): ApiError {
   const { detail, status = null, cause } = failure;
   switch (failure.kind) {
     case 'protocol':

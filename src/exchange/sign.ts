@@ -46,7 +46,7 @@ const TOO_FAR =
   'a clock was more than 64 days ahead when this API key was used last, and its nonces count until then; make a new API key';
 /** The exchange takes nonces up to 5 s beside its clock; a second is left for the error of the estimate and the way. */
 const WINDOW_MS = 4_000;
-/** Window nonces of more milliseconds than lie between the two, so that none of them shares its place with another. */
+/** Window nonces of more milliseconds than the window has, so that none shares its place; a power of two. */
 const REMEMBERED = 16_384;
 
 /**
@@ -98,21 +98,31 @@ function increasingNonces(): NonceSource {
  */
 function windowNonces(serverClock: ServerClock): NonceSource {
   const given = new Float64Array(REMEMBERED);
-  const isFree = (nonce: number) => given[nonce % REMEMBERED] !== nonce;
+  // The bits that are left are those of a remainder, which takes ten times as long: a burst looks at millions.
+  const placeOf = (nonce: number) => nonce & (REMEMBERED - 1);
+  const isFree = (nonce: number) => given[placeOf(nonce)] !== nonce;
+  /** Between the exchange's clock and this one none is free. */
+  let ahead = 0;
   /** The last moment at which there was none left: a burst does not look for one again and again. */
   let emptyMs = Number.NaN;
 
   function find(serverMs: number): number {
     if (serverMs === emptyMs) return serverMs;
-    for (let step = 0; step <= WINDOW_MS; step += 1) if (isFree(serverMs + step)) return serverMs + step;
-    for (let step = 1; step <= WINDOW_MS; step += 1) if (isFree(serverMs - step)) return serverMs - step;
+    const lastMs = serverMs + WINDOW_MS;
+    let nonce = ahead >= serverMs && ahead <= lastMs ? ahead + 1 : serverMs;
+    while (nonce <= lastMs && !isFree(nonce)) nonce += 1;
+    ahead = Math.min(nonce, lastMs);
+    if (nonce <= lastMs) return nonce;
+    nonce = serverMs - 1;
+    while (nonce >= serverMs - WINDOW_MS && !isFree(nonce)) nonce -= 1;
+    if (nonce >= serverMs - WINDOW_MS) return nonce;
     emptyMs = serverMs;
     return serverMs;
   }
   return {
     next(now) {
       const nonce = find(Math.floor(serverClock.estimateMs(now)));
-      given[nonce % REMEMBERED] = nonce;
+      given[placeOf(nonce)] = nonce;
       return String(nonce);
     },
     accepted: () => undefined,

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { Ajv, type ErrorObject } from 'ajv';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static, type TProperties } from 'typebox';
 import { ORDER_TYPES } from '../core/events.ts';
@@ -286,13 +286,12 @@ function take<T extends object>(
   app: FastifyInstance,
   { path, schema, problem = () => null, carryOut }: Taking<T>,
 ): void {
-  const flawIn = createChecker(schema);
   /** What a message calls one item. */
   const name = path.replace(/s$/, '');
   app.post(`/simulator/${path}`, ({ body = {} }, reply) => {
     const items = (Array.isArray(body) ? body : [body]) as readonly T[];
     const placeOf = (index: number) => (Array.isArray(body) ? `${name} ${index + 1}` : name);
-    const flaw = flawIn(items);
+    const flaw = flawIn(items, schema);
     if (flaw !== null) return fail(reply, 400, `${placeOf(flaw.index)}: ${flaw.sentence}`);
     for (const [index, item] of items.entries()) {
       const wrong = problem(item, items.slice(0, index));
@@ -302,27 +301,25 @@ function take<T extends object>(
   });
 }
 
-/** Says what is wrong with the first item that is; null where nothing is. */
-type Checker = (items: readonly unknown[]) => { readonly index: number; readonly sentence: string } | null;
+const ajv = new Ajv({ allErrors: true, discriminator: true, strict: false });
+/** Compiled when first asked, for all servers of a process. */
+const compiled = new Map<ObjectShape, ValidateFunction>();
 
-function createChecker(schema: ObjectShape): Checker {
-  const check = new Ajv({ allErrors: true, discriminator: true, strict: false }).compile({
-    type: 'array',
-    items: schema,
-  });
+/** What is wrong with the first item that is; null where nothing is. */
+function flawIn(items: readonly unknown[], schema: ObjectShape) {
+  const check = compiled.get(schema) ?? ajv.compile({ type: 'array', items: schema });
+  compiled.set(schema, check);
+  if (check(items)) return null;
+  const errors = check.errors ?? [];
   const indexOf = ({ instancePath }: ErrorObject) => Number(instancePath.split('/')[1]);
-  return (items) => {
-    if (check(items)) return null;
-    const errors = check.errors ?? [];
-    const index = Math.min(...errors.map(indexOf));
-    const own = errors.filter((error) => indexOf(error) === index);
-    return { index, sentence: sentenceFor(own, items[index], schema) };
-  };
+  const index = Math.min(...errors.map(indexOf));
+  const own = errors.filter((error) => indexOf(error) === index);
+  return { index, sentence: sentenceFor(own, items[index], schema) };
 }
 
 /** What the endpoint for faults would say of them; null where it would take them. */
 export function flawOfFaults(faults: readonly Fault[]): string | null {
-  const flaw = createChecker(FAULT_SCHEMA)(faults);
+  const flaw = flawIn(faults, FAULT_SCHEMA);
   return flaw === null ? null : `fault ${flaw.index + 1}: ${flaw.sentence}`;
 }
 

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/events.ts';
 import { signPayload } from '../../src/exchange/sign.ts';
 import { KEY, openExchange, SECRET } from './open.ts';
 import { serveBytes, serveGate, serveHttp, serveTls } from './servers.ts';
@@ -63,24 +62,6 @@ test('a request is signed, and asks whether it may leave, once its connection is
   expect(await opening).toEqual({ kind: 'deleted' });
   expect([nonces.length, asked]).toEqual([3, 1]);
   expect(nonces).toEqual(nonces.toSorted((one, other) => one - other));
-});
-
-test.each<[string, string, Partial<Outcome>]>([
-  [
-    'an answer that breaks off',
-    'HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{"market":"BTC_USDT"',
-    { kind: 'protocol' },
-  ],
-  [
-    'a connection that closes without an answer',
-    '',
-    { kind: 'transient', reason: 'network', maybeApplied: true },
-  ],
-  ['an answer that is not HTTP', 'hello\r\n\r\n', { kind: 'protocol' }],
-])('%s leaves the outcome unknown', async (_what, bytes, expected) => {
-  const server = await serveBytes((socket) => socket.end(bytes));
-  const { sync } = openExchange(server);
-  expect(await sync()).toMatchObject(expected);
 });
 
 test('whatever bytes come back, the request settles with an outcome that is no success', async () => {

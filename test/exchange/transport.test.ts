@@ -168,46 +168,26 @@ test('giving up settles once and later: what the server still answers is ignored
   expect(attempt.times()).toBe(1);
 });
 
-test('giving up in the moment of sending says that nothing was sent, and nothing is', async () => {
+test('giving up before the first byte says that nothing was sent, and nothing is', async () => {
   const server = await serveBytes(() => undefined);
-  const { start } = openTransport(server.base);
-  const attempt = start();
-  attempt.cancel();
-  expect(await attempt.result).toMatchObject({ kind: 'failed', reason: 'timeout', maybeApplied: false });
+  const { start } = openTransport(server.base, { connections: 1 });
+  const [opening, waiting] = [start(), start()];
+  waiting.cancel();
+  opening.cancel();
+  expect(await opening.result).toMatchObject({ kind: 'failed', reason: 'timeout', maybeApplied: false });
+  const detail = 'given up while waiting for a free connection';
+  expect(await waiting.result).toMatchObject({ maybeApplied: false, detail });
   await sleep(50);
   expect(server.received()).toBe('');
 });
 
-test('giving up a request that waits for a free connection says that nothing was sent', async () => {
-  const server = await serveHttp(() => undefined);
-  const { start } = openTransport(server.base, { connections: 1 });
-  const first = start();
-  const second = start();
-  second.cancel();
-  expect(await second.result).toMatchObject({
-    maybeApplied: false,
-    detail: 'given up while waiting for a free connection',
-  });
-  first.cancel();
-  await first.result;
-});
-
-test('a refused connection sends nothing', async () => {
-  const server = await serveBytes(() => undefined);
-  const base = 'http://127.0.0.1:1';
-  const { send } = openTransport(base, { bases: [base, server.base] });
-  expect(await send({ base })).toMatchObject({ kind: 'failed', reason: 'network', maybeApplied: false });
-});
-
-test('a name that does not resolve is told as such, and nothing is sent', async () => {
+test.each([
+  ['a connection is refused', 'network', 'http://127.0.0.1:1'],
   // A label may have 63 letters: no resolver is asked for this name.
-  const base = `https://${'x'.repeat(64)}.invalid`;
+  ['a name does not resolve', 'dns', `https://${'x'.repeat(64)}.invalid`],
+])('where %s the reason is %s, and nothing is sent', async (_what, reason, base) => {
   const { send } = openTransport(base);
-  expect(await send({ base })).toMatchObject({
-    kind: 'failed',
-    reason: 'dns',
-    maybeApplied: false,
-  });
+  expect(await send({ base })).toMatchObject({ kind: 'failed', reason, maybeApplied: false });
 });
 
 test('a certificate that no authority signed is refused before anything is sent', async () => {

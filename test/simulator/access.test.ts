@@ -78,36 +78,36 @@ describe('limits', () => {
     expect(knock(trader, hashrate, START_MS, 'second')).not.toBe(429);
   });
 
-  test('an error over the limit has the shape of its audience', () => {
+  test('an error over the limit has the shape of its audience, and is a page of the gateway in the live profile', () => {
     const limit = { requests: 1, windowMs: 10_000 };
-    const trader = createTrader({ limits: { 'mining-pool': limit, 'withdraw-pay': limit } });
+    const limits = { 'mining-pool': limit, 'withdraw-pay': limit };
+    const trader = createTrader({ limits });
     const message = 'Rate limit exceeded: 1 requests per 10 seconds.';
     trader.get(miningPool);
     trader.ask(withdrawPay, {});
     expect(trader.get(miningPool)).toEqual({ status: 429, value: { success: false, message, params: [] } });
     expect(trader.ask(withdrawPay, {})).toEqual({ status: 429, value: { code: 0, message, errors: {} } });
+    const { exchange } = createTrader({ limits, profile: 'live' });
+    const pool = { method: 'GET', path: miningPool, headers: {}, body: '' };
+    const [, live] = [exchange.handle(pool, START_MS), exchange.handle(pool, START_MS)];
+    expect(live).toMatchObject({ status: 429, headers: { 'content-type': 'text/html; charset=UTF-8' } });
+    expect(live.body).toContain('429 Too Many Requests');
   });
 });
 
-test.each([miningPool, ping])('%s refuses another method in the public shape of errors', (path) => {
-  expect(createTrader().get(path, { method: 'DELETE' })).toEqual({
-    status: 405,
-    value: { success: false, message: 'Method not allowed. Allowed: GET.', params: [] },
+test.each(TABLE)('%s refuses another method and a large body in the shape of its errors', (path) => {
+  const { exchange } = createTrader();
+  const ask = (method: string, body: string) => {
+    const reply = exchange.handle({ method, path, headers: {}, body }, START_MS);
+    return { status: reply.status, value: JSON.parse(reply.body) as unknown };
+  };
+  const isPublic = path === miningPool || path === ping;
+  const refused = (status: number, code: number, message: string) => ({
+    status,
+    value: isPublic ? { success: false, message, params: [] } : { code, message, errors: {} },
   });
+  const [right, wrong] = isPublic ? ['GET', 'POST'] : ['POST', 'GET'];
+  expect(ask(wrong, '')).toEqual(refused(405, 0, `Method not allowed. Allowed: ${right}.`));
+  const large = 'Payload too large. Allowed: 65536 bytes.';
+  expect(ask(right, 'x'.repeat(65_537))).toEqual(refused(413, 9, large));
 });
-
-test.each([stockMarket, history, withdrawPay, codes, hashrate, newAddress])(
-  '%s refuses another method and a large body in the private shape of errors',
-  (path) => {
-    const { exchange } = createTrader();
-    const ask = (method: string, body: string) => {
-      const reply = exchange.handle({ method, path, headers: {}, body }, START_MS);
-      return { status: reply.status, value: JSON.parse(reply.body) as unknown };
-    };
-    expect(ask('GET', '')).toEqual({
-      status: 405,
-      value: { code: 0, message: 'Method not allowed. Allowed: POST.', errors: {} },
-    });
-    expect(ask('POST', 'x'.repeat(65_537))).toMatchObject({ status: 413, value: { code: 9 } });
-  },
-);

@@ -240,33 +240,24 @@ describe('more API keys', () => {
     expect(timers).toMatchObject([{ account: 'second' }]);
   });
 
-  test.each<[unknown, string]>([
-    [['a'], 'key 1: expected an object with key, secret, account, permissions'],
+  test.each<[string, string]>([
+    ['["a"]', 'key 1: expected an object with key, secret, account, permissions'],
     [
-      [{ key: 'a', secret: SECRET, kind: 1 }],
+      '[{"key":"a","secret":"S","kind":1}]',
       'key 1: unknown field "kind"; allowed: key, secret, account, permissions',
     ],
-    [[{ secret: SECRET }], 'key 1: key is missing; expected a text such as "second-key"'],
-    [[{ key: 'a' }], 'key 1: secret is missing; expected 1 to 255 plain letters'],
-    [[{ key: 'a', secret: '' }], 'key 1: secret is not of its form; expected 1 to 255 plain letters'],
+    ['[{"secret":"S"}]', 'key 1: key is missing; expected a text such as "second-key"'],
+    ['[{"key":"a"}]', 'key 1: secret is missing; expected 1 to 255 plain letters'],
+    ['[{"key":"a","secret":""}]', 'key 1: secret is not of its form; expected 1 to 255 plain letters'],
+    ['[{"key":"a","secret":"S","account":""}]', 'key 1: account is ""; expected a text such as "second-key"'],
     [
-      [{ key: 'a', secret: SECRET, account: '' }],
-      'key 1: account is ""; expected a text such as "second-key"',
-    ],
-    [
-      [{ key: 'a', secret: SECRET, permissions: ['trades'] }],
+      '[{"key":"a","secret":"S","permissions":["trades"]}]',
       'key 1: permissions is ["trades"]; expected an array of info, trade, deposit, withdraw',
     ],
-    [
-      [
-        { key: 'a', secret: SECRET },
-        { key: 'a', secret: SECRET },
-      ],
-      'key 2: "a" is accepted already',
-    ],
-    [[{ key: 'demo-key', secret: SECRET }], 'key 1: "demo-key" is accepted already'],
-  ])('are refused where they make no sense, without their secret (%#)', async (keys, problem) => {
-    const { exits, errors } = await runWith(keys);
+    ['[{"key":"a","secret":"S"},{"key":"a","secret":"S"}]', 'key 2: "a" is accepted already'],
+    ['[{"key":"demo-key","secret":"S"}]', 'key 1: "demo-key" is accepted already'],
+  ])('are refused where they make no sense, without their secret: %s', async (keys, problem) => {
+    const { exits, errors } = await runWith(JSON.parse(keys.replaceAll('"S"', `"${SECRET}"`)));
     expect(exits).toEqual([64]);
     expect(errors).toEqual([`killswitchd exchange: --keys: ${file}: ${problem}`]);
   });

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { encodePayload } from '../../src/exchange/sign.ts';
 import { createNarrator } from '../../src/simulator/event-log.ts';
 import {
   createSimulatedExchange,
@@ -7,7 +6,7 @@ import {
   type SimulatedExchange,
 } from '../../src/simulator/simulated-exchange.ts';
 import { runBothProfiles } from './both-profiles.ts';
-import { KILL_SWITCH, nextNonce, signed } from './raw-client.ts';
+import { signed } from './raw-client.ts';
 import { START_MS } from './trader.ts';
 
 const { server, ask } = runBothProfiles();
@@ -183,66 +182,6 @@ test('the event log keeps the newest events, numbered without gaps', () => {
   expect(exchange.log.since(4).map((event) => event.seq)).toEqual([5]);
   expect(exchange.log.since(99)).toEqual([]);
   expect(exchange.log.lastSeq()).toBe(5);
-});
-
-test('equal requests at equal times give equal bytes and equal events', () => {
-  const requests = Array.from({ length: 50 }, (_, index) => ({
-    request: signed({
-      market: `M${index % 7}_USDT`,
-      timeout: index % 11 === 0 ? null : '5',
-      types: ['spot'],
-    }),
-    atMs: START_MS + index * 400,
-  }));
-  const run = () => {
-    const exchange = withOrders();
-    const replies = requests.map(({ request, atMs }) => exchange.handle(request, atMs));
-    return JSON.stringify([replies, exchange.log.since(0)]);
-  };
-  expect(run()).toBe(run());
-});
-
-test('10,000 generated markets can be armed and fire in time', () => {
-  const exchange = createSimulatedExchange({ checkSignatures: false });
-  for (let index = 0; index < 10_000; index += 1) {
-    const timeout = String(5 + (index % 10));
-    const fields = { request: KILL_SWITCH, nonce: nextNonce(), market: `M${index}_USDT`, timeout };
-    const body = JSON.stringify(fields);
-    const headers = {
-      'content-type': 'application/json',
-      'x-txc-apikey': 'demo-key',
-      'x-txc-payload': encodePayload(body),
-      'x-txc-signature': 'unchecked',
-    };
-    exchange.handle({ method: 'POST', path: KILL_SWITCH, headers, body }, START_MS);
-  }
-  exchange.advance(START_MS + 9_000);
-  expect(exchange.timers()).toHaveLength(5000);
-  exchange.advance(START_MS + 14_000);
-  expect(exchange.timers()).toEqual([]);
-  expect(exchange.nextFiringMs()).toBeNull();
-});
-
-test('a request over the limit gets JSON in the documented profile and a page of the gateway in the live one', () => {
-  const limits = {
-    'kill-switch': { requests: 1, windowMs: 10_000 },
-    ping: { requests: 1, windowMs: 10_000 },
-  };
-  const bodies = (['documented', 'live'] as const).map((profile) => {
-    const exchange = createSimulatedExchange({ profile, limits });
-    const requests = [
-      signed({ market: 'BTC_USDT', timeout: '60' }),
-      signed({ market: 'BTC_USDT', timeout: '60' }),
-    ];
-    return requests.map((request) => exchange.handle(request, START_MS)).at(-1);
-  });
-  expect(JSON.parse(bodies[0]?.body ?? '')).toEqual({
-    code: 0,
-    message: 'Rate limit exceeded: 1 requests per 10 seconds.',
-    errors: {},
-  });
-  expect(bodies[1]).toMatchObject({ status: 429, headers: { 'content-type': 'text/html; charset=UTF-8' } });
-  expect(bodies[1]?.body).toContain('429 Too Many Requests');
 });
 
 test('a refused request is in the event log with its reason and without its key', () => {

@@ -147,19 +147,6 @@ describe('withdraw-pay', () => {
     expect(trader.ask(withdrawPay, long)).toMatchObject({ status: 422, value: { code: 30 } });
   });
 
-  test.each([
-    [{ ticker: 'USDT', amount: '5' }, 'ERC20'],
-    [{ ticker: 'USDT', amount: '5', network: 'TRC20' }, 'TRC20'],
-    [{ ticker: 'USDC', amount: '5', network: 'SOL' }, 'SOL'],
-    [{ ticker: 'BTC', network: 'BTC' }, 'BTC'],
-    [{ ticker: 'EUR', amount: '5', provider: 'SEPA' }, null],
-  ])('%j goes over the network %s', (fields, network) => {
-    const trader = createTrader();
-    expect(trader.ask(withdrawPay, { ...good, ...fields }).status).toBe(200);
-    const provider = network === null ? 'SEPA' : null;
-    expect(trader.exchange.withdrawals()).toMatchObject([{ network, provider, address: 'somewhere' }]);
-  });
-
   test('the live profile answers 201, and takes uniqueId', () => {
     const trader = createTrader({ profile: 'live' });
     const live = { ...good, unique_id: undefined, uniqueId: 'w-1' };

@@ -9,10 +9,6 @@ const { server, ask } = runBothProfiles();
 
 const good = () => signed({ market: 'BTC_USDT', timeout: '60' });
 
-test('ping answers pong', async () => {
-  expect(await ask(ping)).toEqual({ status: 200, value: ['pong'] });
-});
-
 test('an unknown path gets a 404, which is empty at the live exchange and JSON in the document', async () => {
   const unknown = { ...good(), path: '/api/v4/order/unknown' };
   const { status, body } = await send(server('live').url, unknown);
@@ -21,21 +17,6 @@ test('an unknown path gets a 404, which is empty at the live exchange and JSON i
   expect(await ask({ ...ping, path: '/api/v4/public/unknown' })).toEqual({
     status: 404,
     value: { success: false, message: 'Not found.', params: [] },
-  });
-});
-
-test('a wrong method gets a 405, a large body a 413', async () => {
-  expect(await ask({ ...good(), method: 'PUT' })).toEqual({
-    status: 405,
-    value: refusal(0, 'Method not allowed. Allowed: POST.'),
-  });
-  expect(await ask({ ...ping, method: 'POST' })).toEqual({
-    status: 405,
-    value: { success: false, message: 'Method not allowed. Allowed: GET.', params: [] },
-  });
-  expect(await ask({ ...good(), headers: {}, body: 'x'.repeat(65_537) })).toEqual({
-    status: 413,
-    value: refusal(9, 'Payload too large. Allowed: 65536 bytes.'),
   });
 });
 
