@@ -71,7 +71,7 @@ export function createBot({ settings, lifeMs, now, timebase }: CoreState, bot: s
     state: settings.liveness.mode === 'none' ? 'alive' : 'starting',
     lastLifeMs: null,
     lastAwakeMs: now.monoMs + timebase.sleptMs,
-    graceUntilLifeMs: lifeMs + settings.liveness.startupGraceMs,
+    sinceLifeMs: lifeMs,
   };
 }
 

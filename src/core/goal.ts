@@ -88,7 +88,7 @@ function mayStillHear(state: CoreState, bot: BotState): boolean {
  */
 export function isAlive({ settings, lifeMs }: CoreState, bot: BotState, atLifeMs: number = lifeMs): boolean {
   if (settings.liveness.mode === 'none') return true;
-  if (bot.state === 'starting') return atLifeMs <= bot.graceUntilLifeMs;
+  if (bot.state === 'starting') return atLifeMs - bot.sinceLifeMs <= settings.liveness.startupGraceMs;
   return (
     bot.state === 'alive' && bot.lastLifeMs !== null && atLifeMs - bot.lastLifeMs <= settings.liveness.ttlMs
   );
@@ -149,8 +149,10 @@ export function hearBot(state: CoreState, name: string, says: BotWord, agoMs: nu
     bot.lastAwakeMs = Math.max(bot.lastAwakeMs, then.awakeMs);
     // By its own age: a fresher beat from before a failure must not revive the bot for an old one.
     if (state.lifeMs - then.lifeMs <= state.settings.liveness.ttlMs) changeBot(state, bot, 'alive', out);
-    // It came back, who knows how long ago: its goodbye holds no more, and its timers are not deleted for it.
-    else if (bot.state === 'goodbye') changeBot(state, bot, 'stale', out);
+    // It came back, who knows how long ago: its goodbye holds no more, and its timers are not deleted for it. Its first
+    // word waited for too long: what it said since the start ends its grace.
+    else if (bot.state === 'goodbye' || (bot.state === 'starting' && then.lifeMs >= bot.sinceLifeMs))
+      changeBot(state, bot, 'stale', out);
   } else if (says === 'fail' || bot.state !== 'failed') {
     // A bot that has said that it is broken does not end well any more.
     changeBot(state, bot, says === 'goodbye' ? 'goodbye' : 'failed', out);

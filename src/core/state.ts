@@ -154,7 +154,8 @@ export interface BotState {
   lastLifeMs: number | null;
   /** The same on the clock that steps of the wall clock do not move. */
   lastAwakeMs: number;
-  readonly graceUntilLifeMs: number;
+  /** When it was configured: what it said since then ends its start-up grace. */
+  readonly sinceLifeMs: number;
 }
 
 export interface KeyState {

@@ -44,6 +44,23 @@ describe('a bot that has not been heard of yet', () => {
     expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeLessThanOrEqual(15_000);
     expect(states(driver)).toEqual(['alive', 'stale']);
   });
+
+  test('and whose first beat waited for longer than its lifetime is silent, whatever is left of the grace', () => {
+    const driver = watched({ startupGraceMs: 60_000, ttlMs: 10_000 });
+    driver.live(500);
+    driver.move({ monoMs: 12_000 });
+    say(driver, 'beat');
+    expect(states(driver)).toEqual(['stale']);
+    expect(renewalsIn(driver, 30_000)).toEqual([]);
+  });
+
+  test('keeps its grace where the evidence is older than the start of the daemon', () => {
+    const driver = watched({ startupGraceMs: 60_000, ttlMs: 10_000 });
+    driver.live(500);
+    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 12_000 });
+    expect(states(driver)).toEqual([]);
+    expect(renewalsIn(driver, 30_000)).not.toEqual([]);
+  });
 });
 
 test.each(['window', 'increasing'] as const)(
