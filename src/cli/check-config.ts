@@ -23,14 +23,11 @@ import { addConfigFlags, flagsFrom, tellWrong } from './config-flags.ts';
 import { createControlClient } from './control-client.ts';
 import { type Edge, EXIT, type ExitCode, messageOf } from './edge.ts';
 
-/** Asks the exchange itself about a configuration that is right on paper. */
-export type LiveCheck = (config: Config, edge: Pick<Edge, 'out' | 'err'>) => Promise<LiveResult>;
-
 /**
  * `check-config`: says what is wrong with the configuration (on standard error, exit 78), or what it means. Without
  * `--live` it opens no connection; a port is bound for a moment.
  */
-export function registerCheckConfig(program: Command, edge: Edge, live: LiveCheck = checkLive): void {
+export function registerCheckConfig(program: Command, edge: Edge): void {
   addConfigFlags(program.command('check-config'))
     .description('check file, environment and flags, and say what they mean; arms nothing')
     .option(
@@ -59,7 +56,7 @@ export function registerCheckConfig(program: Command, edge: Edge, live: LiveChec
       // With --format json the answers of the exchange go to standard error. Errors come last.
       const wrong: string[] = [];
       const asking = { out: asJson ? edge.err : edge.out, err: (line: string) => void wrong.push(line) };
-      const asked = options['live'] === true ? await live(loaded.config, asking) : null;
+      const asked = options['live'] === true ? await checkLive(loaded.config, asking) : null;
       const host = await checkHost(loaded.config);
       const isRight = wrong.length === 0 && host.problems.length === 0;
       const found: Found = { roundTripMs: asked?.roundTripMs ?? null, host, isRight };
@@ -225,7 +222,7 @@ async function isDaemon(listener: 'web' | 'control', address: ListenAddress): Pr
   }
 }
 
-export interface LiveResult {
+interface LiveResult {
   readonly code: ExitCode;
   /** Of the first base address, as pings found it; null where nothing was asked. */
   readonly roundTripMs: number | null;
@@ -245,7 +242,7 @@ const MOST_TRIES = 10;
  * it sends is refused by the API document whatever the market is, a timer of 1 s of an order type that there is not: no
  * timer is touched. 69 where an address cannot be reached, 77 where the key is refused, 78 for an unknown market.
  */
-export async function checkLive(config: Config, edge: Pick<Edge, 'out' | 'err'>): Promise<LiveResult> {
+async function checkLive(config: Config, edge: Pick<Edge, 'out' | 'err'>): Promise<LiveResult> {
   let roundTripMs: number | null = null;
   if (config.embeddedExchange) {
     edge.out('Live: nothing to ask, the exchange is embedded.');

@@ -38,18 +38,13 @@ export function loadFixture(path: string): Loaded {
   });
 }
 
-/** The messages that a fixture's leading `# expect:` comments ask for; FILE stands for its own path. */
-export function expectedOf(path: string): string[] {
-  const lines = readFileSync(path, 'utf8').split('\n');
-  return lines
-    .filter((line) => line.startsWith('# expect: '))
-    .map((line) => line.slice('# expect: '.length).replace(/\bFILE:/g, `${path}:`));
-}
-
-/** The lines under the messages that a fixture's `# shown:` comments ask for. */
-export function shownOf(path: string): string[] {
-  const lines = readFileSync(path, 'utf8').split('\n');
-  return lines.filter((line) => line.startsWith('# shown: ')).map((line) => line.slice('# shown: '.length));
+/**
+ * What the leading comments of a fixture ask for: `expect`, the messages, and `shown`, the lines under them. FILE stands
+ * for its own path.
+ */
+export function askedFor(path: string, what: 'expect' | 'shown'): string[] {
+  const lines = readFileSync(path, 'utf8').matchAll(new RegExp(`^# ${what}: (.*)$`, 'gm'));
+  return [...lines].map(([, line = '']) => line.replace(/\bFILE:/g, `${path}:`));
 }
 
 /** A whole configuration as a file. */

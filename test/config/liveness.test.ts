@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { filesOfBots, urlsOfBots } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { printConfig } from '../../src/config/print.ts';
@@ -25,16 +25,14 @@ describe('what the command decides about the mode', () => {
 
   it.each([
     ['exec', 'file', 'found "file"; allowed with exec: process, beat; leave it out for process'],
-    ['exec', 'http', 'found "http"; allowed with exec: process, beat; leave it out for process'],
-    ['exec', 'none', 'found "none"; allowed with exec: process, beat; leave it out for process'],
     ['exec', 'beet', 'found "beet"; allowed: beat, file, http, process, none; did you mean beat?'],
     ['exec', 'beat', null],
     ['run', 'process', 'found "process", for which the daemon must start the bot itself'],
   ] as const)('%s with mode %s', (command, livenessMode, refused) => {
     const env = { ...WITHOUT_MODE, KILLSWITCHD_CONTROL_LISTEN: '127.0.0.1:1' };
     const loaded = loadConfig({ env, flags: { livenessMode }, command });
-    if (refused === null) expect(loaded.kind).toBe('ok');
-    else expect(problemsOf(loaded)).toContain(`--liveness-mode: ${refused}`);
+    expect(problemsOf(loaded)).toContain(refused === null ? '' : `--liveness-mode: ${refused}`);
+    expect(loaded.kind).toBe(refused === null ? 'ok' : 'invalid');
   });
 
   it('check-config, which is for both, says whom mode process is for', () => {
@@ -79,35 +77,21 @@ it('a file or an address of several bots holds the name of the bot in the place 
   expect([filesOfBots(http.config), urlsOfBots(file.config)]).toEqual([[], []]);
 });
 
-describe('the address of a bot', () => {
-  it.each([
-    'http://localhost/alive',
-    'https://127.0.0.1:8443/alive?deep=1',
-    'http://172.31.0.1/',
-    'http://169.254.0.7/',
-    'http://[fd00::7]:8080/',
-    'http://[::ffff:10.0.0.1]/',
-    'http://bot:8080/',
-    'http://bot.trading.svc.cluster.local/',
-    'https://bot.internal/',
-  ])('may be %s', (url) => {
-    expect(problemsOf(load(withLiveness({ mode: 'http', url })))).toBe('');
-  });
-
-  it.each([
-    'http://8.8.8.8/',
-    'http://172.32.0.1/',
-    'http://[2001:db8::1]/',
-    'http://[::ffff:8.8.8.8]/',
-    'http://localhost.example/',
-    'http://10.0.0.1.example.com/',
-    'http://134744072/',
-    'http://[::]:8080/',
-    'file:///run/bot',
-    'http://',
-  ])('may not be %s', (url) => {
-    expect(problemsOf(load(withLiveness({ mode: 'http', url })))).toContain('liveness.url: found ');
-  });
+test.each([
+  [
+    'http://localhost/alive https://127.0.0.1:8443/alive?deep=1 http://172.31.0.1/ http://169.254.0.7/ http://[fd00::7]:8080/ http://[::ffff:10.0.0.1]/ http://bot:8080/ http://bot.trading.svc.cluster.local/ https://bot.internal/',
+    true,
+  ],
+  [
+    'http://8.8.8.8/ http://172.32.0.1/ http://[2001:db8::1]/ http://[::ffff:8.8.8.8]/ http://localhost.example/ http://10.0.0.1.example.com/ http://134744072/ http://[::]:8080/ file:///run/bot http://',
+    false,
+  ],
+])('the address of a bot is of a private network: %s are: %s', (urls, isPrivate) => {
+  for (const url of urls.split(' ')) {
+    const problems = problemsOf(load(withLiveness({ mode: 'http', url })));
+    expect(problems.includes('liveness.url: found '), url).toBe(!isPrivate);
+    expect(problems === '', url).toBe(isPrivate);
+  }
 });
 
 describe('a warning', () => {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { SchemaNode } from '../../src/config/schema.ts';
-import { FileSchema } from '../../src/config/schema.ts';
+import { toCoreSettings } from '../../src/config/config.ts';
+import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
 import { ENVIRONMENT, FILE, load, loadWell, problemsOf, SECRETS } from './fixture.ts';
 
 describe('where a value comes from', () => {
@@ -44,27 +44,30 @@ describe('where a value comes from', () => {
     expect(sources.get('markets[1].types')).toBe('environment');
   });
 
-  it('joins flags that are given several times', () => {
-    const { config } = loadWell(
-      FILE,
-      {},
-      { markets: ['A_B:10', 'C_D'], webListen: ['127.0.0.1:1', '[::1]:1'] },
-    );
-    expect(config.markets.map(({ market }) => market)).toEqual(['A_B', 'C_D']);
-    expect(config.web.listen).toEqual([
-      { kind: 'tcp', text: '127.0.0.1:1', host: '127.0.0.1', port: 1 },
-      { kind: 'tcp', text: '[::1]:1', host: '::1', port: 1 },
-    ]);
-  });
-
-  it('needs no file where the environment says enough', () => {
-    const { config } = loadWell(null, ENVIRONMENT);
+  it('needs no file where the environment says enough, and tells the core in milliseconds, with every default', () => {
+    const env = { ...ENVIRONMENT, KILLSWITCHD_MARKETS: 'BTC_USDT:30:spot,ETH_USDT' };
+    const { config } = loadWell(null, env);
     expect(config.file).toBeNull();
-    expect(config.exchange.baseUrls).toEqual(['https://exchange.example']);
-    expect(config.markets).toMatchObject([
-      { market: 'BTC_USDT', timeoutSeconds: 60, types: ['spot', 'margin'] },
-      { market: 'ETH_USDT', timeoutSeconds: 60, types: null },
-    ]);
+    const bases = ['https://exchange.example'];
+    expect(config.exchange.baseUrls).toEqual(bases);
+    expect(toCoreSettings(config, bases)).toEqual({
+      markets: [
+        { market: 'BTC_USDT', timeoutMs: 30_000, types: ['spot'], renewEveryMs: null, bot: 'default' },
+        { market: 'ETH_USDT', timeoutMs: 60_000, types: null, renewEveryMs: null, bot: 'default' },
+      ],
+      nonce: 'increasing',
+      bases,
+      sameAccount: false,
+      budget: { requests: 5000, windowMs: 10_000 },
+      connections: 64,
+      liveness: { mode: 'none', ttlMs: 15_000, startupGraceMs: 60_000, onStale: 'expire' },
+      onLapse: 'rearm',
+      shutdown: { policy: 'delete', budgetMs: 8000 },
+      ping: { everyMs: 5000, timeoutMs: 3000 },
+      cancellationDelayMs: 0,
+      requestLifetimeMs: 10_000,
+      movedAway: [],
+    });
   });
 
   it('prefers the file that a flag names to that of the environment', () => {
@@ -84,44 +87,15 @@ describe('where a value comes from', () => {
 });
 
 describe('what is not a mistake', () => {
-  it("loads the design's example", () => {
-    const { config } = loadWell(`
-exchange: { baseUrls: [https://exchange.example], nonce: increasing }   # or window
-defaults: { timeoutSeconds: 60 }                                        # cadence follows unless renewEverySeconds is given
-markets:
-  - BTC_USDT
-  - { market: ETH_USDT, timeoutSeconds: 30, types: [spot, margin], bot: maker }
-liveness: { mode: beat, ttlSeconds: 15, startupGraceSeconds: 60, onStale: expire }
-shutdown: { policy: delete, budgetSeconds: 8 }
-web: { listen: ["127.0.0.1:17477"] }
-control: { listen: ["unix:/run/killswitchd/control.sock"] }
-`);
-    expect(config.control.listen).toEqual([
-      {
-        kind: 'unix',
-        text: 'unix:/run/killswitchd/control.sock',
-        path: '/run/killswitchd/control.sock',
-      },
-    ]);
-  });
-
-  it.each(['http://localhost:8080', 'http://127.0.0.1', 'http://127.8.8.8:1', 'http://[::1]:8080'])(
-    'allows %s, which never leaves this host',
-    (url) => {
-      expect(loadWell(null, { ...ENVIRONMENT, KILLSWITCHD_BASE_URL: url }).config.exchange.baseUrls).toEqual([
-        url,
-      ]);
-    },
-  );
-
   it.each([
-    'http://127.0.0.1.example',
-    'http://localhost.example',
-    'http://0.0.0.0',
-    'http://10.0.0.1',
-    'ftp://localhost',
-  ])('refuses %s', (url) => {
-    expect(load(null, { ...ENVIRONMENT, KILLSWITCHD_BASE_URL: url }).kind).toBe('invalid');
+    ['http://localhost:8080 http://127.0.0.1 http://127.8.8.8:1 http://[::1]:8080', 'ok'],
+    [
+      'http://127.0.0.1.example http://localhost.example http://0.0.0.0 http://10.0.0.1 ftp://localhost',
+      'invalid',
+    ],
+  ])('lets only what never leaves this host be unencrypted: %s is %s', (urls, kind) => {
+    for (const url of urls.split(' '))
+      expect(load(null, { ...ENVIRONMENT, KILLSWITCHD_BASE_URL: url }).kind, url).toBe(kind);
   });
 
   it('leaves the variables of clients and commands to them', () => {

@@ -1,22 +1,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { diffConfig } from '../../src/config/config.ts';
 import type { Flags } from '../../src/config/environment.ts';
-import type { SchemaNode } from '../../src/config/schema.ts';
-import { FileSchema } from '../../src/config/schema.ts';
+import { FileSchema, type SchemaNode } from '../../src/config/schema.ts';
 import { loadWell, shardSecrets } from './fixture.ts';
 
-let folder = '';
-let tokenFile = '';
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'killswitchd-reload-'));
-  tokenFile = join(folder, 'token');
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = mkdtempSync(join(tmpdir(), 'killswitchd-reload-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const NOTHING = { refusals: [], added: [], removed: [], moved: [], changed: [] };
 
@@ -90,38 +82,22 @@ function diff(change: Record<string, unknown>, env: Record<string, string> = {},
 
 describe('the markets of a reload', () => {
   const ETH = BASE.markets[1];
+  const changes = (bitcoin: object, more: object = {}) => ({
+    markets: [{ market: 'BTC_USDT', ...bitcoin }, ETH],
+    ...more,
+  });
   it.each<[string, Record<string, unknown>, object]>([
     [
       'are added, removed and changed',
-      {
-        markets: [
-          { market: 'SOL_USDT' },
-          { market: 'ETH_USDT', timeoutSeconds: 20, types: ['spot', 'margin'] },
-        ],
-      },
+      { markets: ['SOL_USDT', { market: 'ETH_USDT', timeoutSeconds: 20, types: ['spot', 'margin'] }] },
       { added: ['SOL_USDT'], removed: ['BTC_USDT'], changed: ['ETH_USDT'] },
     ],
-    [
-      'change with their timeout',
-      { markets: [{ market: 'BTC_USDT', timeoutSeconds: 30 }, ETH] },
-      { changed: ['BTC_USDT'] },
-    ],
-    [
-      'change with their types',
-      { markets: [{ market: 'BTC_USDT', types: ['spot'] }, ETH] },
-      { changed: ['BTC_USDT'] },
-    ],
-    [
-      'change with their cadence',
-      { markets: [{ market: 'BTC_USDT', renewEverySeconds: 5 }, ETH] },
-      { changed: ['BTC_USDT'] },
-    ],
+    ['change with their timeout', changes({ timeoutSeconds: 30 }), { changed: ['BTC_USDT'] }],
+    ['change with their types', changes({ types: ['spot'] }), { changed: ['BTC_USDT'] }],
+    ['change with their cadence', changes({ renewEverySeconds: 5 }), { changed: ['BTC_USDT'] }],
     [
       'change with their bot',
-      {
-        markets: [{ market: 'BTC_USDT', bot: 'maker' }, ETH],
-        liveness: { mode: 'file', file: '/run/{bot}.alive' },
-      },
+      changes({ bot: 'maker' }, { liveness: { mode: 'file', file: '/run/{bot}.alive' } }),
       { changed: ['BTC_USDT'] },
     ],
     [
@@ -208,25 +184,19 @@ describe('what may change while the daemon runs', () => {
     expect(diff({}, { [name]: 'another-secret-of-the-test' })).toEqual({ ...NOTHING, same: false });
   });
 
-  it.each(['urlFile', 'pingUrlFile'])('is the address inside of the file that notify.%s names', (key) => {
+  it.each([
+    ['notify', 'urlFile', 'https://hooks.example/one', 'https://hooks.example/two'],
+    ['notify', 'pingUrlFile', 'https://hooks.example/one', 'https://hooks.example/two'],
+    ['control', 'tokenFile', 'a-token-of-the-test', 'another-token-of-the-test'],
+  ])('is what the file holds that %s.%s names', (section, key, one, other) => {
     const file = join(folder, key);
-    const text = JSON.stringify({ ...BASE, notify: { [key]: file } });
-    writeFileSync(file, 'https://hooks.example/one');
+    const text = JSON.stringify({ ...BASE, [section]: { [key]: file } });
+    writeFileSync(file, one);
     const running = loadWell(text).config;
     expect(diffConfig(running, loadWell(text).config).same).toBe(true);
-    writeFileSync(file, 'https://hooks.example/two');
+    writeFileSync(file, other);
     expect(diffConfig(running, loadWell(text).config)).toEqual({ ...NOTHING, same: false });
     expect(diffConfig(running, loadWell(JSON.stringify(BASE)).config).same).toBe(false);
-  });
-
-  it('is the token inside of the same file', () => {
-    const text = JSON.stringify({ ...BASE, control: { listen: ['127.0.0.1:17478'], tokenFile } });
-    writeFileSync(tokenFile, 'a-token-of-the-test', { mode: 0o400 });
-    const running = loadWell(text).config;
-    expect(diffConfig(running, loadWell(text).config).same).toBe(true);
-    rmSync(tokenFile);
-    writeFileSync(tokenFile, 'another-token-of-the-test\n', { mode: 0o400 });
-    expect(diffConfig(running, loadWell(text).config)).toEqual({ ...NOTHING, same: false });
   });
 });
 
@@ -242,18 +212,14 @@ describe('what cannot change while the daemon runs', () => {
     expect(found.removed).toEqual(['ETH_USDT']);
   });
 
-  it('is the name of the token file, and neither token is shown', () => {
-    writeFileSync(join(folder, 'new-token'), 'yet-another-token-of-the-test', { mode: 0o400 });
-    const found = diff({ control: { tokenFile: join(folder, 'new-token') } });
-    expect(found.refusals).toEqual([
-      `control.tokenFile: runs with none, found ${join(folder, 'new-token')}; restart to change it`,
-    ]);
-  });
-
-  it('is whether the exchange is embedded', () => {
-    expect(diff({}, {}, { embeddedExchange: true }).refusals[0]).toBe(
+  it('is the name of the token file, and neither token is shown; and whether the exchange is embedded', () => {
+    const tokenFile = join(folder, 'new-token');
+    writeFileSync(tokenFile, 'yet-another-token-of-the-test', { mode: 0o400 });
+    expect(diff({ control: { tokenFile } }, {}, { embeddedExchange: true }).refusals).toEqual([
       '--embedded-exchange: runs with off, found on; restart to change it',
-    );
+      expect.stringMatching(/^exchange.baseUrls: /),
+      `control.tokenFile: runs with none, found ${tokenFile}; restart to change it`,
+    ]);
   });
 
   it('is decided for every key that there is', () => {

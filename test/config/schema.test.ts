@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { publishedEnvironmentSchema } from '../../src/config/environment.ts';
 import { publishedSchema } from '../../src/config/schema.ts';
+import { ask } from '../docs/program.ts';
 import { ENVIRONMENT, loadWell, SECRETS } from './fixture.ts';
 
 const EXAMPLE = 'config/killswitchd.example.yaml';
@@ -52,10 +53,14 @@ function accepts(schema: object, values: Record<string, unknown>): boolean {
 describe('the published JSON Schema', () => {
   it('is the one that the daemon checks files against (else: killswitchd schema > config/killswitchd.schema.json)', () => {
     expect(JSON.stringify(publishedFile())).toBe(JSON.stringify(publishedSchema()));
+    expect(publishedFile()).toMatchObject({ $schema: 'http://json-schema.org/draft-07/schema#' });
   });
 
-  it('is draft-07, which editors understand', () => {
-    expect(publishedFile()).toMatchObject({ $schema: 'http://json-schema.org/draft-07/schema#' });
+  it.each([
+    ['config', publishedSchema()],
+    ['env', publishedEnvironmentSchema()],
+  ])('is what schema %s prints', async (what, schema) => {
+    expect((await ask(['schema', what])).out).toBe(JSON.stringify(schema, null, 2));
   });
 
   it.each([
