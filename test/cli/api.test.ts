@@ -44,18 +44,11 @@ async function api(args: readonly string[], setting: Setting = {}) {
   return { code, err, value: text === '' ? undefined : (JSON.parse(text) as unknown) };
 }
 
-const ORDER = {
-  market: 'BTC_USDT',
-  side: 'buy',
-  amount: '60',
-  amountIn: 'quote',
-  clientOrderId: 'from-a-shell',
+const OF_A_SHELL = { clientOrderId: 'from-a-shell' };
+const ORDER = { market: 'BTC_USDT', side: 'buy', amount: '60', amountIn: 'quote', ...OF_A_SHELL };
+const withOrder = (order: object, ...flags: string[]) => {
+  return ['createStockMarketOrder', JSON.stringify(order), ...flags];
 };
-const withOrder = (order: object, ...flags: string[]) => [
-  'createStockMarketOrder',
-  JSON.stringify(order),
-  ...flags,
-];
 const WITHDRAWAL = { ticker: 'USDT', amount: '10', address: 'TXyz', uniqueId: 'w-1', network: 'TRC20' };
 const balance = (currency: string) => Number(server.exchange.books().accounts['main']?.[currency]);
 
@@ -149,69 +142,60 @@ describe('api calls', () => {
   });
 });
 
-describe('api --list', () => {
-  it('shows the nine operations with request, limit and what they do', async () => {
-    const { code, out } = await run(['api', '--list']);
-    expect(code).toBe(0);
-    expect(out).toHaveLength(1 + 9);
-    const of = (name: string) => out.find((line) => line.startsWith(`${name} `))?.split(/ {2,}/);
-    expect(of('withdrawPay')).toEqual([
-      'withdrawPay',
-      'POST /api/v4/main-account/withdraw-pay',
-      '1000 in 10 s',
-      'moves money',
-    ]);
-    expect(of('orderHistory')).toEqual([
-      'orderHistory',
-      'POST /api/v4/accounts/orders',
-      'not shown',
-      'reads',
-    ]);
-  });
-
-  it('gives programs the same as JSON', async () => {
-    const { value } = await api(['--list', '--json']);
-    const rows = value as { name: string; movesMoney: boolean }[];
-    expect(rows.map(({ name }) => name)).toEqual(Object.keys(OPERATIONS));
-    expect(rows.filter(({ movesMoney }) => movesMoney).map(({ name }) => name)).toEqual([
-      'createStockMarketOrder',
-      'withdrawPay',
-    ]);
-  });
+it('api --list shows the nine operations with request, limit and what they do, and gives programs the same', async () => {
+  const { code, out } = await run(['api', '--list']);
+  expect(code).toBe(0);
+  expect(out).toHaveLength(1 + 9);
+  const of = (name: string) => out.find((line) => line.startsWith(`${name} `))?.replaceAll(/ {2,}/g, ' | ');
+  expect(of('withdrawPay')).toBe(
+    'withdrawPay | POST /api/v4/main-account/withdraw-pay | 1000 in 10 s | moves money',
+  );
+  expect(of('orderHistory')).toBe('orderHistory | POST /api/v4/accounts/orders | not shown | reads');
+  const { value } = await api(['--list', '--json']);
+  const rows = value as { name: string; movesMoney: boolean }[];
+  expect(rows.map(({ name }) => name)).toEqual(Object.keys(OPERATIONS));
+  const dear = rows.filter(({ movesMoney }) => movesMoney).map(({ name }) => name);
+  expect(dear).toEqual(['createStockMarketOrder', 'withdrawPay']);
 });
 
 describe('api ends with 64 and sends nothing', () => {
-  const sentences: [string, readonly string[], RegExp][] = [
+  const ANY = { ...ORDER, amountIn: undefined };
+  it.each<[string, readonly string[], RegExp]>([
     ['for an unknown operation, and names the nearest', ['minningPool'], /did you mean miningPool\?$/],
     ['without an operation', [], /no operation is named; allowed: createStockMarketOrder, orderHistory/],
     ['for what is no JSON', ['myCodes', '{limit:1}'], /the arguments are no JSON: .*; write an object/],
     ['for JSON that is no object', ['myCodes', '[1]'], /request is \[1\]; allowed: an object with limit/],
     ['for an argument out of range', ['myCodes', '{"limit":101}'], /limit is 101; allowed: whole numbers 1/],
     [
-      "for the document's spelling of an argument",
+      'for a name of the document',
       withOrder({ ...ORDER, client_order_id: 'a' }, '--yes'),
-      /no argument "client_order_id".*did you mean clientOrderId\?$/,
+      /"client_order_id".*did you mean clientOrderId\?$/,
     ],
     ['for arguments of a call that takes none', ['ping', '{"a":1}'], /ping takes no arguments/],
     ['without an access token', ['orderHistory'], /--access-token-file: missing/],
     [
-      'without --yes for an order, and says what it would do',
+      'without --yes for an order',
       withOrder(ORDER),
       /would buy BTC for 60 USDT, at the market price, at http:.*; add --yes to do it, nothing was sent$/,
     ],
     [
-      'without --yes for an order in the base currency, and says so',
-      withOrder({ ...ORDER, amountIn: undefined }, '--amount-in', 'base'),
+      'without --yes for an order in the base currency',
+      withOrder(ANY, '--amount-in', 'base'),
       /would buy 60 BTC, whatever that costs in USDT, at the market price, at http:/,
     ],
     [
       'without --yes for a sell',
-      withOrder({ ...ORDER, amountIn: undefined, side: 'sell' }),
-      /would sell 60 BTC, for USDT, at the market price, at http:/,
+      withOrder({ ...ANY, side: 'sell' }),
+      /would sell 60 BTC, for USDT, at the market/,
     ],
     [
-      'for a buy that does not name its unit, even with --yes',
-      withOrder({ ...ORDER, amountIn: undefined }, '--yes'),
+      'without --yes for a withdrawal',
+      ['withdrawPay', JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-2' })],
+      /would send 10 USDT to "TXyz", with the fee on top, at http:.*; add --yes/,
+    ],
+    [
+      'for a buy that does not name its unit',
+      withOrder(ANY, '--yes'),
       /amountIn is missing; allowed: quote, base: what the exchange counts a buy's amount in.*--amount-in/,
     ],
     [
@@ -225,18 +209,12 @@ describe('api ends with 64 and sends nothing', () => {
       /--amount-in: withdrawPay has no amount to be counted/,
     ],
     [
-      'without --yes for a withdrawal, and says what it would do',
-      ['withdrawPay', JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-2' })],
-      /would send 10 USDT to "TXyz", with the fee on top, at http:.*; add --yes/,
-    ],
-    [
-      'for wrong arguments of what moves money rather than for a missing --yes',
+      'for wrong arguments rather than for a missing --yes',
       withOrder({ ...ORDER, side: 'up' }),
       /side is "up"; allowed: buy, sell$/,
     ],
     ['for a base address that is none', ['ping', '--base-url', 'exchange.example'], /--base-url: .*https:/],
-  ];
-  it.each(sentences)('%s', async (_title, args, sentence) => {
+  ])('%s', async (_title, args, sentence) => {
     const before = server.exchange.books();
     const { code, err } = await api(args);
     expect({ code, lines: err.length }).toEqual({ code: 64, lines: 1 });
@@ -274,15 +252,12 @@ describe('api tells failures apart', () => {
     // An address that is none of the loopback's and leads here all the same.
     const other = server.url.replace('127.0.0.1', '0.0.0.0');
     const refused = await api(['ping', '--base-url', other]);
-    expect(refused).toMatchObject({
-      code: 64,
-      err: [expect.stringContaining('not encrypted')],
-    });
+    expect(refused).toMatchObject({ code: 64, err: [expect.stringContaining('not encrypted')] });
     const config = fileWith('{"exchange":{"allowPlainHttp":true}}', 'killswitchd.json');
-    const { code, err } = await api(['ping', '--base-url', other, '--config', config]);
-    expect({ code, err }).toEqual({
+    const said = expect.stringContaining(`everybody on the way to ${other} can read the API key`);
+    expect(await api(['ping', '--base-url', other, '--config', config])).toMatchObject({
       code: 0,
-      err: [expect.stringContaining(`everybody on the way to ${other} can read the API key`)],
+      err: [said],
     });
   });
 

@@ -32,28 +32,24 @@ describe('where the daemon is', () => {
   it('is said by the flag, else by the variable, else by the configuration, else by habit', async () => {
     const config = file();
     const usual = dirname(fileWith('', 'control.sock'));
-    const all = { ...fromVariable, ...fromListen, KILLSWITCHD_CONFIG: config };
-    expect(await find(fromFlag, all, usual)).toBe('unix:/from/flag.sock');
-    expect(await find({}, all, usual)).toBe('unix:/from/variable.sock');
-    expect(await find({}, { ...fromListen, KILLSWITCHD_CONFIG: config }, usual)).toBe(
-      'unix:/from/listen.sock',
-    );
-    expect(await find({}, { KILLSWITCHD_CONFIG: config }, usual)).toBe('unix:/from/file.sock');
-    expect(await find({ config }, { KILLSWITCHD_CONFIG: '/no/such/file' }, usual)).toBe(
-      'unix:/from/file.sock',
-    );
-    expect(await find({}, {}, usual)).toBe(`unix:${usual}/control.sock`);
+    const byFile = { KILLSWITCHD_CONFIG: config };
+    const all = { ...fromVariable, ...fromListen, ...byFile };
+    for (const [flags, env, address] of [
+      [fromFlag, all, 'unix:/from/flag.sock'],
+      [{}, all, 'unix:/from/variable.sock'],
+      [{}, { ...fromListen, ...byFile }, 'unix:/from/listen.sock'],
+      [{}, byFile, 'unix:/from/file.sock'],
+      [{ config }, { KILLSWITCHD_CONFIG: '/no/such/file' }, 'unix:/from/file.sock'],
+      [{}, {}, `unix:${usual}/control.sock`],
+    ] as const)
+      expect(await find(flags, env, usual)).toBe(address);
   });
 
   it('is not guessed where a configuration says that it takes no commands', async () => {
     const usual = dirname(fileWith('', 'control.sock'));
     const config = fileWith('web: { listen: ["127.0.0.1:17477"] }\n', 'k.yaml');
-    await expect(find({ config }, {}, usual)).rejects.toMatchObject({
-      exitCode: 78,
-      message: expect.stringMatching(
-        /k\.yaml: control\.listen is missing or empty.*write control: \{ listen/,
-      ),
-    });
+    const message = /k\.yaml: control\.listen is missing or empty.*write control: \{ listen/;
+    await expect(find({ config }, {}, usual)).rejects.toThrow(message);
   });
 
   it('is the only instance of this host, and must be said where there are several', async () => {
@@ -73,41 +69,30 @@ describe('where the daemon is', () => {
   });
 
   it('must be said where nothing says it', async () => {
-    await expect(find({})).rejects.toMatchObject({
-      exitCode: 78,
-      message: expect.stringMatching(
-        /^no daemon is named.*--control unix:\/PATH.*KILLSWITCHD_CONTROL.*--config.*without control\.listen takes no commands$/,
-      ),
-    });
+    const message =
+      /^no daemon is named.*--control unix:\/PATH.*KILLSWITCHD_CONTROL.*--config.*without control\.listen takes no commands$/;
+    await expect(find({})).rejects.toMatchObject({ exitCode: 78, message: expect.stringMatching(message) });
   });
 
   it.each([
     [
-      ['--control', '/run/k.sock'],
+      '--control /run/k.sock',
       {},
       64,
-      '--control: found "/run/k.sock"; .*did you mean unix:/run/k.sock?',
+      /--control: found "\/run\/k.sock"; .*did you mean unix:\/run\/k.sock\?/,
     ],
-    [['--control', '127.0.0.1:0'], {}, 64, '--control: found port 0'],
-    [[], { KILLSWITCHD_CONTROL: '' }, 78, 'KILLSWITCHD_CONTROL: found an empty text'],
-    [[], { KILLSWITCHD_CONTROL_LISTEN: '17478' }, 78, 'KILLSWITCHD_CONTROL_LISTEN: found "17478"'],
-    [
-      ['--config', '/no/such.yaml'],
-      {},
-      78,
-      '/no/such.yaml: the configuration file does not exist\n.*--control',
-    ],
-  ])('%j with %j ends with %i', async (args, env, expected, message) => {
-    const { code, err } = await refusal(args, env as Record<string, string>);
+    ['--control 127.0.0.1:0', {}, 64, /--control: found port 0/],
+    ['', { KILLSWITCHD_CONTROL: '' }, 78, /KILLSWITCHD_CONTROL: found an empty text/],
+    ['', { KILLSWITCHD_CONTROL_LISTEN: '17478' }, 78, /KILLSWITCHD_CONTROL_LISTEN: found "17478"/],
+    ['--config /no.yaml', {}, 78, /^.*\/no.yaml: the configuration file does not exist\n.*--control/],
+  ])('%s with %j ends with %i', async (args, env, expected, message) => {
+    const { code, err } = await refusal(args.split(' ').filter(Boolean), env as Record<string, string>);
     expect(code).toBe(expected);
-    expect(err).toMatch(new RegExp(message.replaceAll('?', '\\?')));
+    expect(err).toMatch(message);
   });
 
   it.each([
-    [
-      'control: { listen: "unix:/k.sock" }',
-      'control.listen: found "unix:/k.sock"; allowed: a list of addresses',
-    ],
+    ['control: { listen: "unix:/k" }', 'control.listen: found "unix:/k"; allowed: a list of addresses'],
     ['control: { listen: [unix:relative] }', 'control.listen: found "unix:relative"'],
     ['control: [', 'not valid YAML'],
   ])('a file with %j ends with 78 and the place', async (text, message) => {
@@ -149,13 +134,12 @@ describe('the token', () => {
 
   it('that cannot be read is a mistake of whoever named it', async () => {
     const flag = await refusal(['--control', '127.0.0.1:9', '--token-file', '/no/such/file']);
-    expect(flag).toMatchObject({
-      code: 64,
-      err: expect.stringContaining('--token-file: the file that it names does not exist'),
-    });
+    expect(flag.code).toBe(64);
+    expect(flag.err).toContain('--token-file: the file that it names does not exist');
     const env = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileWith('short') };
     const variable = await refusal(['--control', '127.0.0.1:9'], env);
-    expect(variable).toMatchObject({ code: 78, err: expect.stringContaining('allowed: at least 16') });
+    expect(variable.code).toBe(78);
+    expect(variable.err).toContain('KILLSWITCHD_CONTROL_TOKEN_FILE: in the file that it names: found 5');
   });
 
   it('is not sent over a socket, which its mode guards', async () => {
@@ -166,73 +150,57 @@ describe('the token', () => {
 });
 
 describe('a daemon that is not there', () => {
-  it('is told from one that has ended, and from something else', async () => {
+  it('is told from one that has ended, from something else, and from one that breaks off', async () => {
+    const expectAt = async (address: string, says: string) => {
+      const { code, err } = await refusal(['--control', address]);
+      expect(code).toBe(69);
+      expect(err).toContain(says);
+    };
     const socket = join(folder(), 'control.sock');
-    const missing = await refusal(['--control', `unix:${socket}`]);
-    expect(missing).toMatchObject({
-      code: 69,
-      err: expect.stringContaining('there is no such socket; is killswitchd running'),
-    });
+    await expectAt(`unix:${socket}`, 'there is no such socket; is killswitchd running');
     writeFileSync(socket, '');
-    const ended = await refusal(['--control', `unix:${socket}`]);
-    expect(ended).toMatchObject({
-      code: 69,
-      err: expect.stringContaining('nobody listens at the socket any more'),
-    });
+    await expectAt(`unix:${socket}`, 'nobody listens at the socket any more');
     const page = await daemonAt({ tcp: true }, () => ({ text: '<html>' }));
-    const other = await refusal(['--control', page.address]);
-    expect(other).toMatchObject({ code: 69, err: expect.stringContaining('is no killswitchd daemon') });
+    await expectAt(page.address, 'is no killswitchd daemon');
     await page.close();
-    const closed = await refusal(['--control', page.address]);
-    expect(closed).toMatchObject({ code: 69, err: expect.stringContaining('nobody listens there') });
-  });
-
-  it('is told from one that speaks something else, or breaks off', async () => {
-    const socket = join(folder(), 'control.sock');
-    const server = createServer((connection) => connection.end('220 mail.example ESMTP\r\n')).listen(socket);
-    const mail = await refusal(['--control', `unix:${socket}`]);
+    await expectAt(page.address, 'nobody listens there');
+    const mail = join(folder(), 'mail.sock');
+    const server = createServer((connection) => connection.end('220 mail.example ESMTP\r\n')).listen(mail);
+    await expectAt(`unix:${mail}`, 'does not speak HTTP');
     server.close();
-    expect(mail).toMatchObject({ code: 69, err: expect.stringContaining('does not speak HTTP') });
     const torn = await daemonAt({}, () => (response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
       response.write('{"markets":[');
       setImmediate(() => response.destroy());
     });
-    const { code, err } = await refusal(['--control', torn.address]);
-    expect(code).toBe(69);
-    expect(err).toMatch(/broke the connection off/);
+    await expectAt(torn.address, 'broke the connection off');
   });
 
   it('to this user is told with the owner and the mode of its socket', async () => {
     const path = folder();
-    const { address } = await daemonAt({ socket: join(path, 'control.sock') }, () => ({
-      json: statusOf([]),
-    }));
+    const socket = join(path, 'control.sock');
+    const { address } = await daemonAt({ socket }, () => ({ json: statusOf([]) }));
+    const ask = () => asNobody(() => refusal(['--control', address]));
     chmodSync(path, 0o755);
-    chmodSync(join(path, 'control.sock'), 0o000);
-    const asked = await asNobody(() => refusal(['--control', address]));
+    chmodSync(socket, 0o000);
+    const asked = await ask();
     expect(asked.code).toBe(69);
     expect(asked.err).toMatch(
       /may not use unix:.*belongs to the user with the id \d+ and has the mode 0000; run the command as/,
     );
     chmodSync(path, 0o700);
-    if (process.geteuid?.() === 0) {
-      const outside = await asNobody(() => refusal(['--control', address]));
-      expect(outside.err).toMatch(/it may not enter the folder of the socket/);
-    }
+    if (process.geteuid?.() !== 0) return;
+    expect((await ask()).err).toMatch(/it may not enter the folder of the socket/);
   });
 
   it('is waited for as long as was said, and no longer', async () => {
     const { address } = await daemonAt({}, () => () => {});
     const place = await findControl({ control: address }, {});
     const client = createControlClient(place, createSystemClock());
-    await expect(client.ask({ method: 'GET', path: '/', withinMs: 100 })).rejects.toMatchObject({
-      exitCode: 69,
-      message: expect.stringMatching(/has not answered within 0\.1 s$/),
-    });
-    await expect(client.ask({ method: 'POST', path: '/', withinMs: 100 })).rejects.toMatchObject({
-      message: expect.stringMatching(/may have been done: killswitchd status tells$/),
-    });
+    const ask = (method: 'GET' | 'POST') => client.ask({ method, path: '/', withinMs: 100 });
+    const message = expect.stringMatching(/has not answered within 0\.1 s$/);
+    await expect(ask('GET')).rejects.toMatchObject({ exitCode: 69, message });
+    await expect(ask('POST')).rejects.toThrow(/may have been done: killswitchd status tells$/);
   });
 });
 

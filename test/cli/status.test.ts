@@ -42,9 +42,8 @@ describe('status', () => {
 
   it('says by when the orders of a dead bot are cancelled', async () => {
     const firesByWallMs = inMs(19_000);
-    const { out } = await show(
-      statusOf([{ ...BTC, state: 'suspended', wanted: false, firesByWallMs }], { bots: DEAD }),
-    );
+    const suspended = { ...BTC, state: 'suspended', wanted: false, firesByWallMs } as const;
+    const { out } = await show(statusOf([suspended], { bots: DEAD }));
     const at = sayTime(firesByWallMs / 1000);
     expect(out[1]).toContain(`Orders of BTC_USDT are cancelled by ${at}: the bot main is silent.`);
     expect(out[2]).toBe('Not ready: the bot main is silent: its timers are not renewed');
@@ -55,12 +54,11 @@ describe('status', () => {
 
   it('keeps saying whose orders were cancelled, when and why, and how to acknowledge it', async () => {
     const byWallMs = inMs(-60_000);
-    const { out } = await show(
-      statusOf([BTC], {}, [
-        { market: 'BTC_USDT', certainty: 'certain', why: 'bot_stale', byWallMs, count: 1 },
-        { market: 'OLD_USDT', certainty: 'possible', why: 'deleted_late', byWallMs, count: 2 },
-      ]),
-    );
+    const cancelled = [
+      { market: 'BTC_USDT', certainty: 'certain', why: 'bot_stale', byWallMs, count: 1 },
+      { market: 'OLD_USDT', certainty: 'possible', why: 'deleted_late', byWallMs, count: 2 },
+    ] as const;
+    const { out } = await show(statusOf([BTC], {}, cancelled));
     const at = sayTime(byWallMs / 1000);
     expect(out).toContain(`Orders of BTC_USDT were cancelled by ${at}: its bot was silent`);
     expect(out).toContain(
@@ -70,43 +68,21 @@ describe('status', () => {
   });
 
   it('says why it is not ready, what is wrong with the exchange, and what is the matter with each market', async () => {
+    const paused = { why: 'paused', untilWallMs: inMs(540_000) } as const;
+    const tripped = { why: 'tripped', untilWallMs: null } as const;
+    const none = { guaranteedMs: null, firesByWallMs: null, wanted: false };
+    const expired = { guaranteedMs: -200, firesByWallMs: inMs(-1), lapses: 2, lastProblem: 'HTTP 503' };
+    const refused = { guaranteedMs: null, lastProblem: 'HTTP 422', retryWallMs: inMs(40_000) };
+    const leaving = { bot: 'quiet', guaranteedMs: null, lastSlackRatio: null, leaving: true };
     const markets = [
-      {
-        ...BTC,
-        state: 'expired',
-        guaranteedMs: -200,
-        firesByWallMs: inMs(-1),
-        lapses: 2,
-        lastProblem: 'HTTP 503',
-      },
-      {
-        market: 'ETH_USDT',
-        state: 'paused',
-        wanted: false,
-        guaranteedMs: null,
-        firesByWallMs: null,
-        hold: { why: 'paused', untilWallMs: inMs(540_000) },
-      },
-      { market: 'SOL_USDT', state: 'disarmed', wanted: false, hold: { why: 'tripped', untilWallMs: null } },
-      {
-        market: 'XRP_USDT',
-        bot: 'quiet',
-        state: 'arming',
-        guaranteedMs: null,
-        lastSlackRatio: null,
-        leaving: true,
-      },
-      {
-        market: 'OLD_USDT',
-        state: 'rejected',
-        guaranteedMs: null,
-        lastProblem: 'HTTP 422',
-        retryWallMs: inMs(40_000),
-      },
+      { ...BTC, state: 'expired', ...expired },
+      { market: 'ETH_USDT', state: 'paused', ...none, hold: paused },
+      { market: 'SOL_USDT', state: 'disarmed', wanted: false, hold: tripped },
+      { market: 'XRP_USDT', state: 'arming', ...leaving },
+      { market: 'OLD_USDT', state: 'rejected', ...refused },
     ] as const;
-    const bases = [
-      { url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'ECONNREFUSED', outage: true },
-    ];
+    const problem = { pingMs: null, lastProblem: 'ECONNREFUSED', outage: true };
+    const bases = [{ url: 'http://127.0.0.1:1', up: false, ...problem }];
     const notReady = ['one reason', 'another', 'a third', 'a fourth', 'a fifth'];
     const { out, code } = await show(statusOf(markets, { notReady, bases }));
     expect(code).toBe(0);
@@ -136,12 +112,8 @@ describe('status', () => {
     });
     const { out } = await show(statusOf(markets));
     const first = out.findIndex((line) => line.startsWith('MARKET'));
-    expect(out.slice(first + 1, first + 5).map((line) => line.split(' ')[0])).toEqual([
-      'M9999_USDT',
-      'M9001_USDT',
-      'M9000_USDT',
-      'M0_USDT',
-    ]);
+    const worst = out.slice(first + 1, first + 5).map((line) => line.split(' ')[0]);
+    expect(worst).toEqual(['M9999_USDT', 'M9001_USDT', 'M9000_USDT', 'M0_USDT']);
     expect(out).toContain('9,960 more markets are left out, in no worse state than these; --all shows them.');
     expect(out.at(-1)).toMatch(/: 10,000 markets \(M0_USDT, .* and 9,995 more\)$/);
     const all = await show(statusOf(markets), ['--all']);
@@ -150,25 +122,20 @@ describe('status', () => {
 
   it('has colours on a terminal, and none with NO_COLOR or elsewhere', async () => {
     const document = statusOf([BTC]);
-    expect((await show(document, [], { terminal: WIDE })).out.join('\n')).toContain(
-      '\u001b[32marmed\u001b[0m',
-    );
+    const coloured = await show(document, [], { terminal: WIDE });
+    expect(coloured.out.join('\n')).toContain('\u001b[32marmed\u001b[0m');
     const plain = await show(document, [], { terminal: WIDE, env: { NO_COLOR: '1' } });
     for (const { out } of [plain, await show(document)]) expect(out.join('\n')).not.toContain('\u001b');
   });
 
   it.each([40, 60, 80, 100])(
-    'fits its table into %i columns and keeps what matters most',
+    'fits its table into %i columns, and keeps what matters most',
     async (columns) => {
       const lastProblem = 'a long tale of what came back from the exchange instead of a timer';
-      const markets = [
-        { ...BTC, state: 'retrying', lastProblem },
-        { market: 'A_MARKET_WITH_A_LONG_NAME_USDT' },
-      ] as const;
-      const { out } = await show(statusOf(markets), [], {
-        terminal: { columns, rows: 24 },
-        env: { NO_COLOR: '1' },
-      });
+      const other = { market: 'A_MARKET_WITH_A_LONG_NAME_USDT' };
+      const document = statusOf([{ ...BTC, state: 'retrying', lastProblem }, other]);
+      const terminal = { columns, rows: 24 };
+      const { out } = await show(document, [], { terminal, env: { NO_COLOR: '1' } });
       const first = out.findIndex((line) => line.startsWith('MARKET'));
       const table = out.slice(first, first + 3);
       expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(columns);
@@ -189,10 +156,8 @@ describe('status', () => {
 
   it('lets no text of the exchange steer the terminal', async () => {
     const problem = 'gone\u001b[2J\u001b]0;owned\u0007\nBTC_USDT  armed \u202e';
-    const { out } = await show(statusOf([{ ...BTC, state: 'retrying', lastProblem: problem }]), [], {
-      terminal: WIDE,
-      env: { NO_COLOR: '1' },
-    });
+    const document = statusOf([{ ...BTC, state: 'retrying', lastProblem: problem }]);
+    const { out } = await show(document, [], { terminal: WIDE, env: { NO_COLOR: '1' } });
     expect(out.join('')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
     expect(out.join('\n')).toContain('gone [2J ]0;owned BTC_USDT  armed');
   });
@@ -200,9 +165,8 @@ describe('status', () => {
 
 describe('status --watch', () => {
   it('redraws on a terminal until Ctrl-C, within the screen, and ends with 0', async () => {
-    const { address } = await daemon(() => ({
-      json: statusOf(Array.from({ length: 200 }, (_, index) => ({ market: `M${index}_USDT` }))),
-    }));
+    const document = statusOf(Array.from({ length: 200 }, (_, index) => ({ market: `M${index}_USDT` })));
+    const { address } = await daemon(() => ({ json: document }));
     const screen = { columns: 100, rows: 20 };
     const watch = start(['status', '--watch', '--control', address], { terminal: screen });
     await vi.waitFor(() => expect(watch.drawn.length).toBeGreaterThan(1), SOON);
@@ -231,11 +195,8 @@ describe('status --watch', () => {
     watch.signal('SIGTERM');
     expect(await watch.ended).toBe(0);
     expect(watch.out.every((line) => /^\d{4}-\d\d-\d\dT[\d:.]+Z /.test(line))).toBe(true);
-    expect(
-      said()
-        .filter((line) => line.includes('_USDT: '))
-        .slice(0, 5),
-    ).toEqual([
+    const ofMarkets = said().filter((line) => line.includes('_USDT: '));
+    expect(ofMarkets.slice(0, 5)).toEqual([
       'BTC_USDT: armed',
       'ETH_USDT: armed',
       'BTC_USDT: expired: HTTP 503',
@@ -258,11 +219,10 @@ describe('status --watch', () => {
   });
 
   it('ends with 69 where there is no daemon to begin with, with 77 where it refuses the token, with 64 beside --all', async () => {
-    expect((await run(['status', '--watch', '--control', `unix:${join(folder(), 'none.sock')}`])).code).toBe(
-      69,
-    );
     const { address } = await daemon(() => refusalWith(401, 'unauthorised', 'no'));
-    expect((await run(['status', '--watch', '--control', address])).code).toBe(77);
-    expect((await run(['status', '--watch', '--all', '--control', address])).code).toBe(64);
+    const end = async (...flags: string[]) => (await run(['status', '--watch', '--control', ...flags])).code;
+    expect(await end(`unix:${join(folder(), 'none.sock')}`)).toBe(69);
+    expect(await end(address)).toBe(77);
+    expect(await end(address, '--all')).toBe(64);
   });
 });

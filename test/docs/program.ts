@@ -1,5 +1,5 @@
 import type { Edge } from '../../src/cli/edge.ts';
-import { runProgram } from '../../src/cli/program.ts';
+import { run } from '../cli/stage.ts';
 
 export interface Said {
   readonly out: string;
@@ -9,25 +9,8 @@ export interface Said {
 
 /** What the program writes for a command line that ends by itself. */
 export async function ask(args: readonly string[], env: Edge['env'] = {}): Promise<Said> {
-  const out: string[] = [];
-  const err: string[] = [];
-  let exitCode: number | null = null;
-  const end = (code: number) => {
-    exitCode ??= code;
-  };
-  await runProgram(['node', 'killswitchd', ...args], {
-    env,
-    out: (line) => out.push(line),
-    err: (line) => err.push(line),
-    terminal: false,
-    nodeVersion: '24',
-    isoTime: String,
-    onSignal: () => () => {},
-    onCrash: () => () => {},
-    finish: end,
-    exitNow: end,
-  });
-  return { out: out.join('\n'), err: err.join('\n'), exitCode };
+  const { out, err, code } = await run(args, { env });
+  return { out: out.join('\n'), err: err.join('\n'), exitCode: code };
 }
 
 /** The names of the commands, in the order of the help. */
