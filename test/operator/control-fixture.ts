@@ -6,7 +6,7 @@ import { Agent, request } from 'undici';
 import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { type Control, startControl } from '../../src/operator/control.ts';
-import type { ControlSources } from '../../src/operator/control-sources.ts';
+import { ControlRefusal, type ControlSources, type Refusal } from '../../src/operator/control-sources.ts';
 import type { ListenAddress } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
@@ -208,9 +208,9 @@ export function refusalOf(reply: Reply, spy: Spy) {
   };
 }
 
-/** A refusal as it should be. */
-export const refusal = (status: number, code: string): ReturnType<typeof refusalOf> => ({
-  status,
+/** A refusal as it should be; `control-docs.test.ts` compares the status of each with the documents. */
+export const refusal = (code: Refusal): ReturnType<typeof refusalOf> => ({
+  status: new ControlRefusal(code, '').status,
   code,
   type: 'application/json; charset=utf-8',
   cache: 'no-store',
