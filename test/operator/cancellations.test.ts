@@ -1,28 +1,11 @@
 import { expect, test } from 'vitest';
 import type { Notice } from '../../src/core/notice.ts';
 import { createCancellations } from '../../src/operator/cancellations.ts';
+import { EVERY_NOTICE } from '../telemetry/every-notice.ts';
 
 const market = 'BTC_USDT';
-const overdue = { kind: 'overdue', market, expiryWallMs: 1000 } as const;
-const lapsed = {
-  kind: 'lapsed',
-  market,
-  certainty: 'certain',
-  gapMs: 1,
-  unresolved: 0,
-  rearms: true,
-} as const;
-const renewed = {
-  kind: 'renewed',
-  market,
-  durationMs: 1,
-  cycleMs: 1,
-  slackRatio: null,
-  first: true,
-  cancellationTime: 0,
-  expiryWallMs: 0,
-  skewMs: 0,
-} as const;
+const overdue = { ...EVERY_NOTICE.overdue, expiryWallMs: 1000 };
+const { lapsed, renewed, deleted } = EVERY_NOTICE;
 const fired = { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 4000 } as const;
 const tripped = { kind: 'tripped', market, durationMs: 1, firesByWallMs: 6000 } as const;
 
@@ -55,22 +38,13 @@ test.each<[string, readonly Notice[], object | null]>([
     [{ ...tripped, durationMs: 4000 }, renewed],
     { certainty: 'possible', why: 'tripped', count: 1 },
   ],
-  [
-    'a trip whose timer was deleted in time',
-    [fired, tripped, { kind: 'deleted', market, durationMs: 1, mayHaveFired: false }],
-    { why: 'bot_stale', count: 1 },
-  ],
-  [
-    'a possible lapse, since the renewal was overdue',
-    [overdue, { ...lapsed, certainty: 'possible' }, renewed],
-    { certainty: 'possible', why: 'unrenewed', byWallMs: 1000, count: 1 },
-  ],
+  ['a trip whose timer was deleted in time', [fired, tripped, deleted], { why: 'bot_stale', count: 1 }],
   [
     'a delete that came too late',
-    [{ kind: 'deleted', market, durationMs: 1, mayHaveFired: true }],
+    [{ ...deleted, mayHaveFired: true }],
     { certainty: 'possible', why: 'deleted_late', count: 1 },
   ],
-  ['a delete in time', [{ kind: 'deleted', market, durationMs: 1, mayHaveFired: false }], null],
+  ['a delete in time', [deleted], null],
   [
     'every further time is counted',
     [fired, renewed, lapsed, renewed, overdue, renewed],

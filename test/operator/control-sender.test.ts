@@ -39,10 +39,10 @@ describe('over loopback', () => {
     const spy = createSpy();
     const control = await start(spy, [TCP], () => TOKEN);
     const ask = asker(control.addresses[0]);
-    const wrong = [
-      ...['wrong', TOKEN.slice(0, -1), `x${TOKEN.slice(1)}`, `${TOKEN.slice(0, -1)}x`, TOKEN.toUpperCase()],
-      ...[`${TOKEN} `.repeat(2), `${TOKEN}x`, 'null', ''],
-    ].map((token) => `Bearer ${latin(token)}`);
+    const nearly = [TOKEN.slice(0, -1), `x${TOKEN.slice(1)}`, `${TOKEN.slice(0, -1)}x`, `${TOKEN}x`];
+    const wrong = [...nearly, TOKEN.toUpperCase(), `${TOKEN} `.repeat(2), 'wrong', 'null', ''].map(
+      (token) => `Bearer ${latin(token)}`,
+    );
     const basic = `Basic ${Buffer.from(`:${TOKEN}`).toString('base64')}`;
     for (const authorization of [undefined, '', 'Bearer', basic, ...wrong]) {
       const headers = authorization === undefined ? {} : { authorization };

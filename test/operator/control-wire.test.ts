@@ -44,17 +44,21 @@ test('who sends too many ahead is told so after the replies to the first 16, and
 
 test('HTTP/1.0 is answered, and the connection ended', async () => {
   const { address, calls } = await open();
-  expect(
-    statusesOf(await say(address, 'POST /v1/beat?bot=main HTTP/1.0\r\nHost: localhost\r\n\r\n')),
-  ).toEqual([200]);
-  const body = '{"markets":["BTC_USDT"]}';
-  const trip = `POST /v1/trip HTTP/1.0\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`;
-  expect(statusesOf(await say(address, trip))).toEqual([200]);
+  const trip = '{"markets":["BTC_USDT"]}';
+  for (const said of [
+    'POST /v1/beat?bot=main HTTP/1.0\r\nHost: localhost\r\n\r\n',
+    `POST /v1/trip HTTP/1.0\r\n${HEAD}Content-Length: ${trip.length}\r\n\r\n${trip}`,
+  ])
+    expect(statusesOf(await say(address, said))).toEqual([200]);
   expect(calls.map(([name]) => name)).toEqual(['hear', 'operate']);
 });
 
-test('a body in chunks is read, and refused when it is too long or no JSON', async () => {
+test('a body in chunks is read, and refused when it is too long, no JSON or no UTF-8', async () => {
   const { address, calls } = await open();
+  const latin = `POST /v1/trip HTTP/1.1\r\n${HEAD}Connection: close\r\nContent-Length: 4\r\n\r\n"\xff\xfe"`;
+  const notUtf8 = await say(address, Buffer.from(latin, 'latin1'));
+  expect([statusesOf(notUtf8), calls]).toEqual([[400], []]);
+  expect(notUtf8).toContain('its bytes are not UTF-8');
   const chunked = (body: string) =>
     `POST /v1/arm HTTP/1.1\r\n${HEAD}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${Array.from(body)
       .map((byte) => `1\r\n${byte}\r\n`)
@@ -93,15 +97,6 @@ test.each([
   expect(refused).toEqual(['malformed_request']);
 });
 
-test('bytes that are not UTF-8 are refused', async () => {
-  const { address, calls } = await open();
-  const head = `POST /v1/trip HTTP/1.1\r\n${HEAD}Connection: close\r\nContent-Length: 4\r\n\r\n`;
-  const heard = await say(address, Buffer.from(`${head}"\xff\xfe"`, 'latin1'));
-  expect(statusesOf(heard)).toEqual([400]);
-  expect(heard).toContain('its bytes are not UTF-8');
-  expect(calls).toEqual([]);
-});
-
 test('a body that ends early changes nothing', async () => {
   const { address, calls } = await open();
   await say(address, `POST /v1/trip HTTP/1.1\r\n${HEAD}Content-Length: 100\r\n\r\n{}`, true);
@@ -110,13 +105,10 @@ test('a body that ends early changes nothing', async () => {
 });
 
 test.each([
-  ['without its length', `POST /v1/trip HTTP/1.1\r\n${HEAD}\r\n{"markets":["BTC_USDT"]}\r\n\r\n`],
-  [
-    'after a length that is too short',
-    `POST /v1/trip HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}, too\r\n\r\n`,
-  ],
-  ['of a goodbye', 'POST /v1/goodbye?bot=main HTTP/1.1\r\nHost: localhost\r\n\r\n{"seq":7}\r\n\r\n'],
-])('a body %s makes no command for all markets of it', async (__, bytes) => {
+  ['a body without its length', `POST /v1/trip HTTP/1.1\r\n${HEAD}\r\n{"markets":["BTC_USDT"]}\r\n\r\n`],
+  ['more than its length', `POST /v1/trip HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}, too\r\n\r\n`],
+  ['a body of a goodbye', 'POST /v1/goodbye?bot=main HTTP/1.1\r\nHost: localhost\r\n\r\n{"seq":7}\r\n\r\n'],
+])('%s makes no command for all markets', async (__, bytes) => {
   const { address, calls, refused } = await open();
   expect(statusesOf(await say(address, bytes))).toEqual([400]);
   expect(calls).toEqual([]);

@@ -3,21 +3,18 @@ import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 import { ask, CONTENT_TYPE, start } from './web-fixture.ts';
 
 describe('web listener', () => {
-  test('metrics are served with the content type that Prometheus insists on', async () => {
-    const reply = await ask(await start(), '/metrics');
-    expect(reply).toMatchObject({ status: 200, body: 'metric_a 1\nmetric_b 2\n' });
-    expect(reply.headers['content-type']).toBe(CONTENT_TYPE);
-  });
-
-  test('metrics are OpenMetrics for whoever asks for that, as Prometheus does', async () => {
+  test('metrics are text, or OpenMetrics for whoever asks for that, as Prometheus does', async () => {
+    const text = 'metric_a 1\nmetric_b 2\n';
+    const web = await start();
+    const plain = await ask(web, '/metrics', 'GET', { accept: '*/*' });
+    expect(plain).toMatchObject({ status: 200, body: text, headers: { 'content-type': CONTENT_TYPE } });
+    expect(await ask(web, '/metrics')).toMatchObject({ body: text });
     const accept =
       'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
-    const web = await start();
     const open = await ask(web, '/metrics', 'GET', { accept });
-    expect(open.body).toBe('metric_a 1\nmetric_b 2\n# EOF\n');
-    expect(open.headers['content-type']).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
-    expect(open.headers['vary']).toBe('accept');
-    expect((await ask(web, '/metrics', 'GET', { accept: '*/*' })).body).toBe('metric_a 1\nmetric_b 2\n');
+    const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+    const headers = { 'content-type': type, vary: 'accept' };
+    expect(open).toMatchObject({ body: `${text}# EOF\n`, headers });
   });
 
   test.each(['/livez', '/-/healthy'])('%s says only whether the keeper makes progress', async (path) => {
@@ -97,8 +94,11 @@ describe('web listener', () => {
     });
   });
 
-  test('the status document has seconds, its version and what a stop would do', async () => {
-    const reply = await ask(await start(), '/api/v1/status');
+  test('the status document has seconds, its version, what a stop would do, and whose orders were cancelled', async () => {
+    const cancelled = { market: 'BTC_USDT', certainty: 'certain', why: 'bot_stale', count: 2 } as const;
+    const cancellations = [{ ...cancelled, byWallMs: 1_795_000_000_500 }];
+    const web = await start(undefined, undefined, undefined, undefined, cancellations);
+    const reply = await ask(web, '/api/v1/status');
     expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(JSON.parse(reply.body)).toMatchObject({
       schemaVersion: 1,
@@ -124,6 +124,8 @@ describe('web listener', () => {
       ],
       bases: [{ url: 'http://127.0.0.1:1', up: true, pingSeconds: 0.012 }],
       bots: [{ bot: 'main', evidenceAgeSeconds: 1.2, ttlSeconds: 15 }],
+      cancellationCount: 1,
+      cancellations: [{ ...cancelled, by: 1_795_000_000.5 }],
       events: [{ at: 1_795_000_000.5, level: 'error', event: 'lapsed', text: 'BTC_USDT LAPSED.' }],
     });
   });
@@ -145,44 +147,24 @@ describe('web listener', () => {
     expect(found).toMatchObject({ marketCount: 1000, matchingCount: 10 });
   });
 
-  test('cancelled orders that nobody has acknowledged are in the document', async () => {
-    const one = {
-      market: 'BTC_USDT',
-      certainty: 'certain',
-      why: 'bot_stale',
-      byWallMs: 1_795_000_000_500,
-      count: 2,
-    } as const;
-    const web = await start(undefined, undefined, undefined, undefined, [one]);
-    expect(JSON.parse((await ask(web, '/api/v1/status')).body)).toMatchObject({
-      cancellationCount: 1,
-      cancellations: [
-        { market: 'BTC_USDT', certainty: 'certain', why: 'bot_stale', by: 1_795_000_000.5, count: 2 },
-      ],
-    });
+  test('HEAD answers as GET does, without a body', async () => {
+    const web = await start();
+    for (const path of ['/', '/metrics', '/livez', '/-/healthy', '/readyz', '/-/ready', '/api/v1/status']) {
+      const [get, head] = [await ask(web, path), await ask(web, path, 'HEAD')];
+      expect(head, path).toMatchObject({ status: get.status, body: '' });
+      expect(head.headers['content-type'], path).toBe(get.headers['content-type']);
+    }
   });
 
-  test.each(['/', '/metrics', '/livez', '/-/healthy', '/readyz', '/-/ready', '/api/v1/status'])(
-    'HEAD %s answers as GET does, without a body',
-    async (path) => {
-      const web = await start();
-      const [get, head] = [await ask(web, path), await ask(web, path, 'HEAD')];
-      expect(head).toMatchObject({ status: get.status, body: '' });
-      expect(head.headers['content-type']).toBe(get.headers['content-type']);
-    },
-  );
-
-  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
-    '%s is refused everywhere',
-    async (method) => {
-      const web = await start();
+  test('every other method is refused everywhere', async () => {
+    const web = await start();
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])
       for (const path of ['/', '/metrics', '/-/reload', '/v1/beat']) {
-        const reply = await ask(web, path, method, method === 'POST' ? { 'content-type': 'text/xml' } : {});
-        expect(reply.status, path).toBe(405);
-        expect(reply.headers['allow']).toBe('GET, HEAD');
+        const type = method === 'POST' ? { 'content-type': 'text/xml' } : {};
+        const reply = await ask(web, path, method, type);
+        expect(reply, `${method} ${path}`).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
       }
-    },
-  );
+  });
 
   test('unknown paths and malformed ones get a short answer that repeats nothing', async () => {
     const web = await start();
