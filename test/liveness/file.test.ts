@@ -1,12 +1,74 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createFileWorld, PATH } from './file-world.ts';
+import { createFileEvidence, type FileLook, type FileState } from '../../src/liveness/file.ts';
+import { createVirtual } from './virtual.ts';
+
+const PATH = '/run/bot/beat';
+const FAILED: FileLook = { kind: 'failed', detail: 'EIO' };
+
+/** A bot's file in a virtual world, looked at every second. */
+function createFileWorld(
+  files: () => readonly { bot: string; path: string }[] = () => [{ bot: 'default', path: PATH }],
+) {
+  const world = createVirtual();
+  let state: FileState | null = null;
+  let mtimeMs = 5_000_000;
+  let latencyMs = 1;
+  let failing = false;
+  let underWay = 0;
+  let mostUnderWay = 0;
+  let seen = false;
+  const looks: string[] = [];
+  const evidence = createFileEvidence({
+    clock: world.clock,
+    files,
+    probeEveryMs: () => 1000,
+    onProblem: world.onProblem,
+    look(path, done) {
+      looks.push(path);
+      underWay += 1;
+      mostUnderWay = Math.max(mostUnderWay, underWay);
+      // Seen in the middle of the look.
+      let found: FileLook = FAILED;
+      world.timeline.at(world.timeline.nowMs() + latencyMs / 2, () => {
+        if (!failing) found = state === null ? { kind: 'absent' } : { kind: 'present', state };
+      });
+      world.later(latencyMs, () => {
+        underWay -= 1;
+        seen ||= found.kind === 'present';
+        done(found);
+      });
+    },
+  });
+  return {
+    ...world,
+    start: () => world.start(evidence),
+    looks,
+    mostUnderWay: () => mostUnderWay,
+    seen: () => seen,
+    touch: () => {
+      mtimeMs += 1;
+      state = { mtimeMs, size: 0, ino: state?.ino ?? 7 };
+    },
+    /** Whatever the file is from now on. */
+    put: (next: FileState | null) => {
+      state = next;
+    },
+    state: () => state,
+    slow: (ms: number) => {
+      latencyMs = ms;
+    },
+    fail: (yes: boolean) => {
+      failing = yes;
+    },
+  };
+}
 
 describe('a file that the bot touches', () => {
   test('counts when it changed between two looks, dated to the begin of the one before', () => {
-    const { said, timeline, touch, start, evidence } = createFileWorld();
+    const { said, timeline, touch, start } = createFileWorld();
     touch();
-    start(evidence);
+    start();
     timeline.runUntil(2500);
     touch();
     timeline.runUntil(4500);
@@ -14,17 +76,9 @@ describe('a file that the bot touches', () => {
     expect(said[0]).toMatchObject({ bot: 'default', says: 'beat', atMs: 3001, datedMs: 2000 });
   });
 
-  test('does not count for having been there before the daemon', () => {
-    const { said, timeline, touch, start, evidence } = createFileWorld();
-    touch();
-    start(evidence);
-    timeline.runUntil(60_000);
-    expect(said).toEqual([]);
-  });
-
   test('counts when it appears later', () => {
-    const { said, told, timeline, touch, start, evidence } = createFileWorld();
-    start(evidence);
+    const { said, told, timeline, touch, start } = createFileWorld();
+    start();
     timeline.runUntil(5500);
     touch();
     timeline.runUntil(7500);
@@ -38,9 +92,9 @@ describe('a file that the bot touches', () => {
     ['size', { mtimeMs: 10, size: 4, ino: 7 }],
     ['place on the disk', { mtimeMs: 10, size: 3, ino: 8 }],
   ])('counts when only its %s changed', (_what, next) => {
-    const { said, timeline, put, start, evidence } = createFileWorld();
+    const { said, timeline, put, start } = createFileWorld();
     put({ mtimeMs: 10, size: 3, ino: 7 });
-    start(evidence);
+    start();
     timeline.runUntil(1500);
     put(next);
     timeline.runUntil(5000);
@@ -48,9 +102,9 @@ describe('a file that the bot touches', () => {
   });
 
   test('says nothing by being deleted, and nothing by coming back as it was', () => {
-    const { said, timeline, touch, put, state, start, evidence } = createFileWorld();
+    const { said, timeline, touch, put, state, start } = createFileWorld();
     touch();
-    start(evidence);
+    start();
     const last = state();
     timeline.runUntil(3500);
     put(null);
@@ -64,9 +118,9 @@ describe('a file that the bot touches', () => {
   });
 
   test('is not dated later than it was last seen, when it changed, vanished and came back', () => {
-    const { said, timeline, touch, put, state, start, evidence } = createFileWorld();
+    const { said, timeline, touch, put, state, start } = createFileWorld();
     touch();
-    start(evidence);
+    start();
     timeline.runUntil(2100);
     touch();
     const last = state();
@@ -78,9 +132,9 @@ describe('a file that the bot touches', () => {
   });
 
   test('counts for nothing while it cannot be looked at, and the cause is told once', () => {
-    const { said, told, timeline, touch, fail, start, evidence } = createFileWorld();
+    const { said, told, timeline, touch, fail, start } = createFileWorld();
     touch();
-    start(evidence);
+    start();
     timeline.runUntil(2500);
     fail(true);
     timeline.runUntil(3500);
@@ -93,21 +147,10 @@ describe('a file that the bot touches', () => {
     expect(said.map(({ datedMs }) => datedMs)).toEqual([2000]);
   });
 
-  test('that failed at first is not taken for one that appeared', () => {
-    const { said, timeline, touch, fail, start, evidence } = createFileWorld();
-    touch();
-    fail(true);
-    start(evidence);
-    timeline.runUntil(3500);
-    fail(false);
-    timeline.runUntil(9500);
-    expect(said).toEqual([]);
-  });
-
   test('is looked at once at a time, however long a look takes, and gives old evidence then', () => {
-    const { said, timeline, touch, slow, mostUnderWay, looks, start, evidence } = createFileWorld();
+    const { said, timeline, touch, slow, mostUnderWay, looks, start } = createFileWorld();
     touch();
-    start(evidence);
+    start();
     timeline.runUntil(500);
     slow(20_000);
     timeline.runUntil(1500);
@@ -119,9 +162,9 @@ describe('a file that the bot touches', () => {
   });
 
   test('tells nothing any more once the source has ended', () => {
-    const { said, timeline, touch, looks, start, evidence } = createFileWorld();
+    const { said, timeline, touch, looks, start } = createFileWorld();
     touch();
-    const end = start(evidence);
+    const end = start();
     timeline.runUntil(999);
     touch();
     timeline.runUntil(1000);
@@ -136,9 +179,9 @@ describe('a file that the bot touches', () => {
       { bot: 'maker', path: '/a' },
       { bot: 'taker', path: '/b' },
     ];
-    const { said, looks, timeline, touch, start, evidence } = createFileWorld(() => files);
+    const { said, looks, timeline, touch, start } = createFileWorld(() => files);
     touch();
-    start(evidence);
+    start();
     timeline.runUntil(1500);
     files = [
       { bot: 'maker', path: '/a' },
@@ -186,7 +229,7 @@ describe('whatever a file system and a host do', () => {
         const { timeline, said, clock } = world;
         const touchesMs: number[] = [];
         if (stale) world.touch();
-        const end = world.start(world.evidence);
+        const end = world.start();
         for (const { afterMs, what } of happenings) {
           timeline.runUntil(timeline.nowMs() + afterMs);
           switch (what.kind) {
@@ -233,14 +276,14 @@ describe('whatever a file system and a host do', () => {
         fc.integer({ min: 50, max: 5000 }),
         fc.integer({ min: 0, max: 900 }),
         (pauseMs, latencyMs) => {
-          const { timeline, said, touch, slow, start, evidence } = createFileWorld();
+          const { timeline, said, touch, slow, start } = createFileWorld();
           slow(latencyMs);
           const loop = () => {
             touch();
             timeline.at(timeline.nowMs() + pauseMs, loop);
           };
           loop();
-          start(evidence);
+          start();
           timeline.runUntil(60_000);
           const knownMs = [0, ...said.map(({ datedMs }) => datedMs)];
           const atMs = [...said.map((beat) => beat.atMs), 60_000];

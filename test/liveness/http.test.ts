@@ -60,15 +60,13 @@ function watched(options: {
       };
     },
   });
-  return { ...world, evidence, open, handledMs, timeouts, most: () => most };
+  const end = world.start(evidence);
+  return { ...world, end, open, handledMs, timeouts, most: () => most };
 }
 
 describe('a URL of the bot', () => {
   test('that answers 200 is a beat of the moment that the probe was sent', () => {
-    const { said, timeline, start, evidence } = watched({
-      way: () => ({ toMs: 300, backMs: 400, answer: OK }),
-    });
-    start(evidence);
+    const { said, timeline } = watched({ way: () => ({ toMs: 300, backMs: 400, answer: OK }) });
     timeline.runUntil(6000);
     expect(said.map(({ atMs, datedMs }) => [atMs, datedMs])).toEqual([
       [700, 0],
@@ -76,34 +74,22 @@ describe('a URL of the bot', () => {
     ]);
   });
 
-  test.each([204, 299])('that answers %i is a beat', (status) => {
-    const { said, timeline, start, evidence } = watched({
-      way: () => ({ toMs: 1, backMs: 1, answer: { kind: 'answered', status } }),
-    });
-    start(evidence);
-    timeline.runUntil(1000);
-    expect(said.map(({ says }) => says)).toEqual(['beat']);
-  });
-
-  test.each([301, 302, 304, 400, 404, 500, 503])(
-    'that answers %i counts for nothing and is told once',
+  test.each([204, 299, 301, 302, 304, 400, 404, 500, 503])(
+    'that answers %i is a beat only below 300, else it counts for nothing and is told once',
     (status) => {
-      const { said, told, timeline, start, evidence } = watched({
-        way: () => ({ toMs: 1, backMs: 1, answer: { kind: 'answered', status } }),
-      });
-      start(evidence);
-      timeline.runUntil(60_000);
-      expect(said).toEqual([]);
-      expect(told).toEqual([`default: HTTP ${status}, not 2xx`]);
+      const answer = { kind: 'answered', status } as const;
+      const { said, told, timeline } = watched({ way: () => ({ toMs: 1, backMs: 1, answer }) });
+      timeline.runUntil(11_000);
+      expect(said).toHaveLength(status < 300 ? 3 : 0);
+      expect(told).toEqual(status < 300 ? [] : [`default: HTTP ${status}, not 2xx`]);
     },
   );
 
   test('that hangs counts for nothing, has one probe at a time, and counts again when it answers', () => {
     let hangs = true;
-    const { said, told, most, timeline, start, evidence } = watched({
+    const { said, told, most, timeline } = watched({
       way: () => (hangs ? null : { toMs: 1, backMs: 1, answer: OK }),
     });
-    start(evidence);
     timeline.runUntil(20_000);
     expect(said).toEqual([]);
     hangs = false;
@@ -118,8 +104,7 @@ describe('a URL of the bot', () => {
     [1000, 1000],
     [300, 300],
   ])('that is probed every %i ms has %i ms to answer', (everyMs, timeoutMs) => {
-    const { timeouts, timeline, start, evidence } = watched({ everyMs });
-    start(evidence);
+    const { timeouts, timeline } = watched({ everyMs });
     timeline.runUntil(20_000);
     expect(new Set(timeouts)).toEqual(new Set([timeoutMs]));
   });
@@ -129,8 +114,7 @@ describe('a URL of the bot', () => {
       { bot: 'maker', url: 'http://a/' },
       { bot: 'taker', url: 'http://b/' },
     ];
-    const { open, said, timeline, start, evidence } = watched({ urls: () => urls });
-    const end = start(evidence);
+    const { open, said, timeline, end } = watched({ urls: () => urls });
     timeline.runUntil(1000);
     expect(open).toEqual(['http://a/', 'http://b/']);
     urls = [{ bot: 'taker', url: 'http://c/' }];
@@ -144,10 +128,7 @@ describe('a URL of the bot', () => {
   });
 
   test('whose answer is on its way when the source ends tells nothing any more', () => {
-    const { said, timeline, start, evidence } = watched({
-      way: () => ({ toMs: 10, backMs: 900, answer: OK }),
-    });
-    const end = start(evidence);
+    const { said, timeline, end } = watched({ way: () => ({ toMs: 10, backMs: 900, answer: OK }) });
     timeline.runUntil(500);
     end();
     timeline.runUntil(60_000);
@@ -190,9 +171,8 @@ describe('whatever the network, the bot and the host do', () => {
               world.clock.stepWall(stepMs);
             });
           }
-          const end = world.start(world.evidence);
           world.timeline.runUntil(70_000);
-          end();
+          world.end();
           for (const { atMs, datedMs } of world.said) {
             const handledMs =
               world.handledMs.filter((moment) => moment <= atMs).at(-1) ?? Number.NEGATIVE_INFINITY;

@@ -30,9 +30,16 @@ function watched(bots: () => readonly string[] = () => ['default']) {
       });
     },
   });
+  const end = world.start(evidence);
   return {
     ...world,
-    evidence,
+    end,
+    ended: evidence.ended,
+    /** The child is started, and time passes. */
+    begin: (untilMs: number) => {
+      evidence.began(PID);
+      world.timeline.runUntil(untilMs);
+    },
     most: () => most,
     be: (state: string, startedAt = '100') => {
       seen = { state, startedAt };
@@ -48,19 +55,15 @@ function watched(bots: () => readonly string[] = () => ['default']) {
 
 describe('a child process', () => {
   test.each(['R', 'S', 'D'])('in state %s is a beat of the moment that the look was begun', (state) => {
-    const { said, be, timeline, start, evidence } = watched();
+    const { said, be, begin } = watched();
     be(state);
-    start(evidence);
-    evidence.began(PID);
-    timeline.runUntil(1500);
+    begin(1500);
     expect(said.map(({ datedMs }) => datedMs)).toEqual([0, 1000]);
   });
 
   test.each(['T', 't', 'Z', 'X', 'I'])('in state %s gives no evidence, and it is told why', (state) => {
-    const { said, told, be, timeline, start, evidence } = watched();
-    start(evidence);
-    evidence.began(PID);
-    timeline.runUntil(500);
+    const { said, told, be, begin, timeline } = watched();
+    begin(500);
     be(state);
     timeline.runUntil(10_000);
     expect(said).toHaveLength(1);
@@ -70,25 +73,16 @@ describe('a child process', () => {
     expect(said.map(({ says }) => says)).toEqual(['beat', 'beat', 'beat']);
   });
 
-  test('whose number another process has got since does not count', () => {
-    const { said, told, be, timeline, start, evidence } = watched();
-    start(evidence);
-    evidence.began(PID);
-    timeline.runUntil(500);
+  test('that cannot be seen, or whose number another one has got since, does not count', () => {
+    const { said, told, be, vanish, begin, timeline } = watched();
+    begin(500);
     be('R', '999');
     timeline.runUntil(10_000);
-    expect(said).toHaveLength(1);
-    expect(told).toEqual(['default: process 4711 is another one than the bot']);
-  });
-
-  test('that cannot be seen does not count', () => {
-    const { said, told, vanish, timeline, start, evidence } = watched();
     vanish();
-    start(evidence);
-    evidence.began(PID);
-    timeline.runUntil(10_000);
-    expect(said).toEqual([]);
-    expect(told).toEqual(['default: process 4711 cannot be seen']);
+    timeline.runUntil(20_000);
+    expect(said).toHaveLength(1);
+    const problems = ['is another one than the bot', 'cannot be seen'];
+    expect(told).toEqual(problems.map((problem) => `default: process 4711 ${problem}`));
   });
 
   test.each([
@@ -97,38 +91,31 @@ describe('a child process', () => {
     [143, 'fail'],
     [null, 'fail'],
   ] as const)('that ended with %s says %s for every bot, and nothing after that', (code, word) => {
-    const { said, slow, timeline, start, evidence } = watched(() => ['maker', 'taker']);
-    start(evidence);
-    evidence.began(PID);
-    timeline.runUntil(500);
+    const { said, slow, begin, ended, timeline } = watched(() => ['maker', 'taker']);
+    begin(500);
     expect(said.splice(0).map(({ bot, says }) => `${bot} ${says}`)).toEqual(['maker beat', 'taker beat']);
     slow(1000);
     timeline.runUntil(1500);
-    evidence.ended(code);
-    evidence.ended(code);
+    ended(code);
+    ended(code);
     timeline.runUntil(10_000);
     expect(said.map(({ bot, says }) => `${bot} ${says}`)).toEqual([`maker ${word}`, `taker ${word}`]);
     expect(said.map(({ atMs, datedMs }) => atMs - datedMs)).toEqual([0, 0]);
   });
 
   test('that was started again counts anew, with another start time', () => {
-    const { said, be, timeline, start, evidence } = watched();
-    start(evidence);
-    evidence.began(PID);
-    timeline.runUntil(500);
-    evidence.ended(1);
+    const { said, be, begin, ended } = watched();
+    begin(500);
+    ended(1);
     be('S', '200');
-    evidence.began(PID);
-    timeline.runUntil(900);
+    begin(900);
     expect(said.map(({ says }) => says)).toEqual(['beat', 'fail', 'beat']);
   });
 
   test('is looked at once at a time, and not any more once the source has ended', () => {
-    const { said, most, slow, timeline, start, evidence } = watched();
+    const { said, most, slow, begin, end, timeline } = watched();
     slow(7000);
-    const end = start(evidence);
-    evidence.began(PID);
-    timeline.runUntil(8000);
+    begin(8000);
     expect(said.map(({ atMs, datedMs }) => atMs - datedMs)).toEqual([7000]);
     end();
     timeline.runUntil(60_000);
@@ -150,9 +137,7 @@ describe('a child process', () => {
         const stretches: { fromMs: number; untilMs: number }[] = [
           { fromMs: 0, untilMs: Number.POSITIVE_INFINITY },
         ];
-        world.start(world.evidence);
-        world.evidence.began(PID);
-        timeline.runUntil(100);
+        world.begin(100);
         for (const { afterMs, to, latencyMs, stallMs } of changes) {
           timeline.runUntil(timeline.nowMs() + afterMs);
           const last = stretches.at(-1);
