@@ -52,30 +52,21 @@ describe('metrics', () => {
     ]);
   });
 
-  test.each(MARKET_STATES)('a market that is %s has that state and no other', async (state) => {
-    const samples = await scrape(metrics, sampleSnapshot({ markets: [sampleMarket({ state })] }));
-    expect(ofMarket(samples, 'BTC_USDT').filter((line) => line.startsWith('market_state'))).toEqual([
-      `market_state{market="BTC_USDT",state="${state}"} 1`,
+  test('a market has one state, the reason of its hold, and no expiry without a timer', async () => {
+    const states = MARKET_STATES.map((state) => sampleMarket({ market: state, state }));
+    const held = HOLDS.map((why) => sampleMarket({ market: `M_${why}`, hold: { why, untilWallMs: null } }));
+    const never = sampleMarket({ market: 'NEW', expiryWallMs: null, lastSlackRatio: null });
+    const samples = await scrape(metrics, sampleSnapshot({ markets: [...states, ...held, never] }));
+    const shown = [...samples].flatMap(([name, value]) =>
+      /^killswitch_market_(state|held)\{/.test(name) ? [`${name} ${value}`] : [],
+    );
+    const expected = [...states, ...held, never].flatMap(({ market, state, hold }) => [
+      `killswitch_market_state{market="${market}",state="${state}"} 1`,
+      `killswitch_market_held{market="${market}",reason="${hold?.why ?? 'none'}"} ${hold === null ? 0 : 1}`,
     ]);
-  });
-
-  test.each(HOLDS)('a market that is held shows the reason %s until nobody holds it', async (why) => {
-    const held = sampleMarket({ state: 'disarmed', wanted: false, hold: { why, untilWallMs: null } });
-    const heldLines = async (...markets: (typeof held)[]) =>
-      ofMarket(await scrape(metrics, sampleSnapshot({ markets })), 'BTC_USDT').filter((line) =>
-        line.startsWith('market_held'),
-      );
-    expect(await heldLines(held)).toEqual([`market_held{market="BTC_USDT",reason="${why}"} 1`]);
-    expect(await heldLines(sampleMarket())).toEqual(['market_held{market="BTC_USDT",reason="none"} 0']);
-  });
-
-  test('a timer that was never armed, or was deleted, has the expiry 0', async () => {
-    for (const state of ['arming', 'deleted'] as const) {
-      const market = sampleMarket({ state, expiryWallMs: null, lastSlackRatio: null });
-      const samples = await scrape(metrics, sampleSnapshot({ markets: [market] }));
-      expect(samples.get('killswitch_timer_expiry_timestamp_seconds{market="BTC_USDT"}')).toBe(0);
-      expect(samples.get('killswitch_renewal_last_slack_ratio{market="BTC_USDT"}')).toBe(1);
-    }
+    expect(new Set(shown)).toEqual(new Set(expected));
+    expect(samples.get('killswitch_timer_expiry_timestamp_seconds{market="NEW"}')).toBe(0);
+    expect(samples.get('killswitch_renewal_last_slack_ratio{market="NEW"}')).toBe(1);
   });
 
   test('a market that has left leaves no series behind, and a new one has all of them', async () => {
@@ -170,37 +161,44 @@ describe('metrics', () => {
   });
 
   test('the state of the daemon, its bots and the exchange is that of the snapshot', async () => {
-    const shown = async (changes: Parameters<typeof sampleSnapshot>[0]) => {
+    const shown = async (changes: Parameters<typeof sampleSnapshot>[0], expected: Record<string, number>) => {
       const samples = await scrape(metrics, sampleSnapshot(changes));
-      return (name: string) => samples.get(`killswitch_${name}`);
+      for (const [name, value] of Object.entries(expected))
+        expect(samples.get(`killswitch_${name}`), name).toBeCloseTo(value, 3);
     };
-    const well = await shown({});
-    expect(well('ready')).toBe(1);
-    expect(well('authorised')).toBe(1);
-    expect(well(`api_up{base="${BASE}"}`)).toBe(1);
-    expect(well('survivable_outage_seconds')).toBe(52.55);
-    expect(well('survivable_outage_ratio')).toBeCloseTo(0.876);
-    expect(well('bot_last_evidence_timestamp_seconds{bot="main"}')).toBe(1_795_000_008.8);
-    expect(well('bot_info{bot="main",mode="beat"}')).toBe(1);
-    expect(well('bot_state{bot="main",state="alive"}')).toBe(1);
-    expect(well('bot_evidence_ttl_seconds{bot="main"}')).toBe(15);
-    const ill = await shown({
+    await shown(
+      {},
+      {
+        ready: 1,
+        authorised: 1,
+        [`api_up{base="${BASE}"}`]: 1,
+        survivable_outage_seconds: 52.55,
+        survivable_outage_ratio: 0.876,
+        'bot_last_evidence_timestamp_seconds{bot="main"}': 1_795_000_008.8,
+        'bot_info{bot="main",mode="beat"}': 1,
+        'bot_state{bot="main",state="alive"}': 1,
+        'bot_evidence_ttl_seconds{bot="main"}': 15,
+      },
+    );
+    const ill = {
       ready: false,
       authorised: false,
       cadenceFactor: 1.5,
       bases: [{ url: BASE, up: null, pingMs: null, lastProblem: null, outage: true }],
       bots: [{ bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: null, ttlMs: 15_000 }],
       markets: [sampleMarket({ wanted: false })],
+    } as const;
+    await shown(ill, {
+      ready: 0,
+      authorised: 0,
+      cadence_factor: 1.5,
+      [`api_up{base="${BASE}"}`]: 0,
+      [`outage_active{base="${BASE}"}`]: 1,
+      'bot_last_evidence_timestamp_seconds{bot="main"}': 0,
+      'bot_state{bot="main",state="stale"}': 1,
+      'bot_state{bot="main",state="alive"}': 0,
+      survivable_outage_seconds: 0,
     });
-    expect(ill('ready')).toBe(0);
-    expect(ill('authorised')).toBe(0);
-    expect(ill('cadence_factor')).toBe(1.5);
-    expect(ill(`api_up{base="${BASE}"}`)).toBe(0);
-    expect(ill(`outage_active{base="${BASE}"}`)).toBe(1);
-    expect(ill('bot_last_evidence_timestamp_seconds{bot="main"}')).toBe(0);
-    expect(ill('bot_state{bot="main",state="stale"}')).toBe(1);
-    expect(ill('bot_state{bot="main",state="alive"}')).toBe(0);
-    expect(ill('survivable_outage_seconds')).toBe(0);
   });
 
   test('beats are counted by bot, and how far apart they are to within a tenth', async () => {
