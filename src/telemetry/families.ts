@@ -47,6 +47,92 @@ export const PURPOSES = ['renew', 'trip', 'delete'] as const;
 /** `killswitch_market_held` has this reason, and the value 0, where nobody holds the market. */
 export const NOT_HELD = 'none';
 
+/** What each metric means, without the prefix of all names. */
+const MEANING = {
+  timer_expiry_timestamp_seconds:
+    'Unix time at which the timer ends, counted from the writing of its last renewal; 0 while no timer is armed.',
+  market_armed_desired: '1 while the timer should be armed: nobody holds the market, and its bot is alive.',
+  market_state: 'Always 1; the label is the state that the market is in.',
+  market_held: `1 while the market is held, with the reason; else 0 with the reason "${NOT_HELD}".`,
+  timer_timeout_seconds: 'Configured timeout of the timer.',
+  renewal_last_slack_ratio:
+    'Slack at the last confirmed renewal, as a share of the timeout; 1 before the first one.',
+  renewals_total: 'Renewals that the exchange confirmed.',
+  renewal_failures_total: 'Requests about the timer that failed: renewals, trips and deletes.',
+  lapses_total: 'Timers that fired, or may have fired, although they should not have.',
+  market_info: 'Always 1; what is configured for the market.',
+  bot_info: 'Always 1; how the bot proves that it lives; mode none: not at all.',
+  bot_state: '1 for the state the bot is in, 0 for every other state.',
+  bot_alive: '1 while the bot gives evidence that it lives.',
+  bot_last_evidence_timestamp_seconds:
+    'Unix time of the last evidence that the bot lives; 0 where there was none.',
+  bot_evidence_ttl_seconds: 'How long one piece of evidence of the bot counts; 0 where nobody watches it.',
+  bot_changes_total: 'Times that the bot came into the state.',
+  bot_beats_total: 'Beats of the bot that counted.',
+  bot_beats_refused_total:
+    'Beats of the bot that did not count: copies of older ones, or of a mode that listens to no beats.',
+  bot_beat_gap_seconds: 'Time between a beat that counted and the one before it of the same bot.',
+  ready: '1 while every market of a living bot is armed and no bot is dead.',
+  live: "1 while the keeper's loop makes progress.",
+  authorised: '0 while the exchange refuses the API key.',
+  survivable_outage_seconds:
+    'An outage of the exchange shorter than this lapses no wanted timer; 0 while none is wanted.',
+  survivable_outage_ratio:
+    'The same as a share of the timeout, of the wanted market where it is least; 1 while none is wanted.',
+  build_info: 'Always 1; what is running.',
+  shard_index: 'Which shard this daemon is, counted from 0.',
+  shards: 'How many daemons share the markets.',
+  shard_markets: "Markets of this daemon's shard.",
+  fleet_markets: 'Markets of all shards together.',
+  unauthorised_total: 'Times that the exchange began to refuse the key.',
+  log_messages_total: 'Log lines by level.',
+  log_dropped_total: 'Log lines that were dropped because standard output was slow or closed.',
+  notify_failures_total: 'Posts and pings of notify that failed.',
+  config_last_reload_successful: '1 where the last attempt to load the configuration was successful.',
+  config_last_reload_success_timestamp_seconds: 'Unix time of the last successful load of the configuration.',
+  config_hash:
+    'The first 48 bits of the hash of the configuration in force, as a number; 0 where it is not known.',
+  config_reloads_total: 'Reloads, rejected ones included.',
+  config_reload_failures_total: 'Reloads that were rejected.',
+  markets_removed_total: 'Markets that a reload took out, by what became of the timer.',
+  holds_total: 'Times that an operator, or a lapse with onLapse: hold, put a market on hold.',
+  control_refused_total: 'Refused requests to the control listener.',
+  cadence_factor: 'Renewal periods in proportion to those planned; 1 is as planned.',
+  capacity_requests_per_second: 'Renewals a second that rate limit and connection can carry.',
+  requests_total: 'Requests about timers that were written: renewals, trips and deletes.',
+  request_failures_total: 'Requests about timers that failed, by what they were for and why they failed.',
+  renewal_duration_seconds: 'Confirmed renewals: from writing the request to its reply.',
+  trip_duration_seconds: 'Confirmed trips: from writing the request to its reply.',
+  renewal_cycle_duration_seconds:
+    'Confirmed renewals: from when it was due to its confirmation, with waiting and retries.',
+  renewal_slack_ratio: 'Slack when a renewal was confirmed, as a share of the timeout.',
+  schedule_delay_seconds: 'From when an attempt was due to when it was written.',
+  wake_delay_seconds: "From when the keeper's loop was to wake up to when it did.",
+  throttled_total: 'Times that the exchange slowed the daemon down.',
+  clock_skew_seconds: "The exchange's clock minus the clock of this host, in whole seconds of the exchange.",
+  lapses_by_certainty_total: 'Lapses of all markets, by how sure it is that the timer fired.',
+  fired_total: 'Timers that fired while nobody wanted them renewed, and why.',
+  overdue_total:
+    'Times that the guarantee for a wanted timer ran out; it was not known then whether the timer fired.',
+  refusals_total: "Times that the exchange began to refuse a market's timer.",
+  altered_replies_total: 'Confirmations that named another timeout or other order types than asked for.',
+  suspensions_total: 'Times that renewing a market stopped because of its bot.',
+  trips_total:
+    'Trips that the exchange confirmed: the timer was cut to its shortest, which cancels the orders.',
+  deletes_total: 'Deletions of timers that the exchange confirmed.',
+  outage_active: '1 while renewals at the base address are in outage.',
+  api_up: '1 while the base address answers pings.',
+  ping_attempts_total: 'Pings of the base address.',
+  ping_failures_total: 'Pings that failed.',
+  ping_duration_seconds: 'Answered pings: from request to reply.',
+  outages_total: 'Outages that began.',
+  outage_seconds: 'How long the outages that ended lasted.',
+  stalls_total: 'Times that the process stood still, the host was suspended, or the clock stepped.',
+  stall_seconds: 'How long the process or the host stood still.',
+} as const;
+
+type Name = keyof typeof MEANING;
+
 /** What a scrape shows as state: the snapshot, and Unix milliseconds of when it was taken. */
 export interface Seen {
   readonly snapshot: Snapshot;
@@ -72,10 +158,8 @@ export function declareFamilies(
   const families = {
     registry,
     ...declareBots(declare),
-    ...declareDaemon(declare),
-    ...declareOperations(declare, controlReasons),
+    ...declareDaemon(declare, controlReasons),
     ...declareRenewals(declare),
-    ...declareExceptions(declare),
     ...declareExchange(declare, bases),
   };
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: SAMPLE_EVERY_MS });
@@ -90,19 +174,17 @@ type Declare = ReturnType<typeof createDeclarer>;
 type Labels<L extends string> = Readonly<Record<L, readonly string[]>>;
 type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
-/** Declares metrics by their names without the prefix. */
 function createDeclarer(registry: Registry, seen: () => Seen | null) {
-  const described = <L extends string>(name: string, help: string, labelNames: L[]) => {
-    return { name: `killswitch_${name}`, help, labelNames, registers: [registry] };
+  const described = <L extends string>(name: Name, labelNames: L[]) => {
+    return { name: `killswitch_${name}`, help: MEANING[name], labelNames, registers: [registry] };
   };
   const collected = <L extends string>(
-    name: string,
-    help: string,
+    name: Name,
     labelNames: L[],
     read: (seen: Seen) => readonly Sample<L>[],
   ): void => {
     const made = new Gauge<L>({
-      ...described(name, help, labelNames),
+      ...described(name, labelNames),
       collect() {
         made.reset();
         const now = seen();
@@ -114,15 +196,15 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
     /** A gauge that is read off the snapshot at a scrape. */
     collected,
     /** The same without labels. */
-    shown: (name: string, help: string, read: (snapshot: Snapshot) => number) =>
-      collected<never>(name, help, [], ({ snapshot }) => [[{}, read(snapshot)]]),
-    marketGauge: (name: string, help: string, read: (market: MarketSnapshot) => number) =>
-      collected(name, help, ['market'], ({ snapshot }) =>
+    shown: (name: Name, read: (snapshot: Snapshot) => number) =>
+      collected<never>(name, [], ({ snapshot }) => [[{}, read(snapshot)]]),
+    marketGauge: (name: Name, read: (market: MarketSnapshot) => number) =>
+      collected(name, ['market'], ({ snapshot }) =>
         snapshot.markets.map((market) => [{ market: market.market }, read(market)]),
       ),
-    marketCounter: (name: string, help: string, read: (market: MarketSnapshot) => number) => {
+    marketCounter: (name: Name, read: (market: MarketSnapshot) => number) => {
       const made = new Counter({
-        ...described(name, help, ['market']),
+        ...described(name, ['market']),
         collect() {
           made.reset();
           for (const market of seen()?.snapshot.markets ?? [])
@@ -130,20 +212,19 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
         },
       });
     },
-    botGauge: (name: string, help: string, read: (bot: BotSnapshot, wallMs: number) => number) =>
-      collected(name, help, ['bot'], ({ snapshot, wallMs }) =>
+    botGauge: (name: Name, read: (bot: BotSnapshot, wallMs: number) => number) =>
+      collected(name, ['bot'], ({ snapshot, wallMs }) =>
         snapshot.bots.map((bot) => [{ bot: bot.bot }, read(bot, wallMs)]),
       ),
-    gauge: <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-      new Gauge<L>(described(name, help, labelNames)),
+    gauge: <L extends string>(name: Name, ...labelNames: L[]) => new Gauge<L>(described(name, labelNames)),
     /** Every combination of label values that is known from the start begins with 0. */
-    counter: <L extends string = never>(name: string, help: string, labels = {} as Labels<L>) => {
-      const made = new Counter<L>(described(name, help, Object.keys(labels) as L[]));
+    counter: <L extends string = never>(name: Name, labels = {} as Labels<L>) => {
+      const made = new Counter<L>(described(name, Object.keys(labels) as L[]));
       for (const combination of combinationsOf(labels)) made.inc(combination, 0);
       return made;
     },
-    histogram: <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
-      new Histogram<L>({ ...described(name, help, labelNames), buckets: [...buckets] }),
+    histogram: <L extends string>(name: Name, buckets: number[], ...labelNames: L[]) =>
+      new Histogram<L>({ ...described(name, labelNames), buckets: [...buckets] }),
   };
 }
 
@@ -157,56 +238,24 @@ function combinationsOf<L extends string>(labels: Labels<L>): Record<L, string>[
 
 /** Ten series for each market, and never more. */
 function declareMarkets({ collected, marketGauge, marketCounter }: Declare): void {
-  marketGauge(
-    'timer_expiry_timestamp_seconds',
-    'Unix time at which the timer ends, counted from the writing of its last renewal; 0 while no timer is armed.',
-    ({ expiryWallMs }) => (expiryWallMs ?? 0) / 1000,
+  marketGauge('timer_expiry_timestamp_seconds', ({ expiryWallMs }) => (expiryWallMs ?? 0) / 1000);
+  marketGauge('market_armed_desired', ({ wanted }) => (wanted ? 1 : 0));
+  collected('market_state', ['market', 'state'], ({ snapshot }) =>
+    snapshot.markets.map(({ market, state }) => [{ market, state }, 1]),
   );
-  marketGauge(
-    'market_armed_desired',
-    '1 while the timer should be armed: nobody holds the market, and its bot is alive.',
-    ({ wanted }) => (wanted ? 1 : 0),
+  collected('market_held', ['market', 'reason'], ({ snapshot }) =>
+    snapshot.markets.map(({ market, hold }) => [
+      { market, reason: hold?.why ?? NOT_HELD },
+      hold === null ? 0 : 1,
+    ]),
   );
-  collected(
-    'market_state',
-    'Always 1; the label is the state that the market is in.',
-    ['market', 'state'],
-    ({ snapshot }) => snapshot.markets.map(({ market, state }) => [{ market, state }, 1]),
-  );
-  collected(
-    'market_held',
-    `1 while the market is held, with the reason; else 0 with the reason "${NOT_HELD}".`,
-    ['market', 'reason'],
-    ({ snapshot }) =>
-      snapshot.markets.map(({ market, hold }) => [
-        { market, reason: hold?.why ?? NOT_HELD },
-        hold === null ? 0 : 1,
-      ]),
-  );
-  marketGauge(
-    'timer_timeout_seconds',
-    'Configured timeout of the timer.',
-    ({ timeoutMs }) => timeoutMs / 1000,
-  );
-  marketGauge(
-    'renewal_last_slack_ratio',
-    'Slack at the last confirmed renewal, as a share of the timeout; 1 before the first one.',
-    ({ lastSlackRatio }) => lastSlackRatio ?? 1,
-  );
-  marketCounter('renewals_total', 'Renewals that the exchange confirmed.', ({ renewals }) => renewals);
-  marketCounter(
-    'renewal_failures_total',
-    'Requests about the timer that failed: renewals, trips and deletes.',
-    ({ failures }) => failures,
-  );
-  marketCounter(
-    'lapses_total',
-    'Timers that fired, or may have fired, although they should not have.',
-    ({ lapses }) => lapses,
-  );
+  marketGauge('timer_timeout_seconds', ({ timeoutMs }) => timeoutMs / 1000);
+  marketGauge('renewal_last_slack_ratio', ({ lastSlackRatio }) => lastSlackRatio ?? 1);
+  marketCounter('renewals_total', ({ renewals }) => renewals);
+  marketCounter('renewal_failures_total', ({ failures }) => failures);
+  marketCounter('lapses_total', ({ lapses }) => lapses);
   collected(
     'market_info',
-    'Always 1; what is configured for the market.',
     ['market', 'bot', 'order_types', 'policy'],
     ({ snapshot: { markets, shutdownPolicy: policy } }) =>
       markets.map(({ market, bot, types }) => [
@@ -217,82 +266,54 @@ function declareMarkets({ collected, marketGauge, marketCounter }: Declare): voi
 }
 
 function declareBots({ collected, counter, histogram, botGauge }: Declare) {
-  collected(
-    'bot_info',
-    'Always 1; how the bot proves that it lives; mode none: not at all.',
-    ['bot', 'mode'],
-    ({ snapshot }) => snapshot.bots.map(({ bot, mode }) => [{ bot, mode }, 1]),
+  collected('bot_info', ['bot', 'mode'], ({ snapshot }) =>
+    snapshot.bots.map(({ bot, mode }) => [{ bot, mode }, 1]),
   );
-  collected(
-    'bot_state',
-    '1 for the state the bot is in, 0 for every other state.',
-    ['bot', 'state'],
-    ({ snapshot }) =>
-      snapshot.bots.flatMap((seen) =>
-        BOT_STATES.map((state) => [{ bot: seen.bot, state }, state === seen.state ? 1 : 0] as const),
-      ),
+  collected('bot_state', ['bot', 'state'], ({ snapshot }) =>
+    snapshot.bots.flatMap((seen) =>
+      BOT_STATES.map((state) => [{ bot: seen.bot, state }, state === seen.state ? 1 : 0] as const),
+    ),
   );
-  botGauge('bot_alive', '1 while the bot gives evidence that it lives.', ({ state }) =>
-    state === 'alive' ? 1 : 0,
+  botGauge('bot_alive', ({ state }) => (state === 'alive' ? 1 : 0));
+  botGauge('bot_last_evidence_timestamp_seconds', ({ evidenceAgeMs }, wallMs) =>
+    evidenceAgeMs === null ? 0 : (wallMs - evidenceAgeMs) / 1000,
   );
-  botGauge(
-    'bot_last_evidence_timestamp_seconds',
-    'Unix time of the last evidence that the bot lives; 0 where there was none.',
-    ({ evidenceAgeMs }, wallMs) => (evidenceAgeMs === null ? 0 : (wallMs - evidenceAgeMs) / 1000),
-  );
-  botGauge(
-    'bot_evidence_ttl_seconds',
-    'How long one piece of evidence of the bot counts; 0 where nobody watches it.',
-    ({ ttlMs }) => (ttlMs ?? 0) / 1000,
-  );
+  botGauge('bot_evidence_ttl_seconds', ({ ttlMs }) => (ttlMs ?? 0) / 1000);
   return {
-    botChanges: counter('bot_changes_total', 'Times that the bot came into the state.', {
-      bot: [],
-      state: BOT_STATES,
-    }),
-    beats: counter('bot_beats_total', 'Beats of the bot that counted.', { bot: [] }),
-    beatsRefused: counter(
-      'bot_beats_refused_total',
-      'Beats of the bot that did not count: copies of older ones, or of a mode that listens to no beats.',
-      { bot: [] },
-    ),
-    beatGap: histogram(
-      'bot_beat_gap_seconds',
-      'Time between a beat that counted and the one before it of the same bot.',
-      BEAT_GAP_BUCKETS,
-    ),
+    botChanges: counter('bot_changes_total', { bot: [], state: BOT_STATES }),
+    beats: counter('bot_beats_total', { bot: [] }),
+    beatsRefused: counter('bot_beats_refused_total', { bot: [] }),
+    beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS),
   };
 }
 
-function declareDaemon({ gauge, counter, shown }: Declare) {
-  shown('ready', '1 while every market of a living bot is armed and no bot is dead.', ({ ready }) => +ready);
-  shown('live', "1 while the keeper's loop makes progress.", ({ live }) => +live);
-  shown('authorised', '0 while the exchange refuses the API key.', ({ authorised }) => +authorised);
-  shown(
-    'survivable_outage_seconds',
-    'An outage of the exchange shorter than this lapses no wanted timer; 0 while none is wanted.',
-    (snapshot) => least(snapshot, 0, ({ survivesMs }) => survivesMs / 1000),
-  );
-  shown(
-    'survivable_outage_ratio',
-    'The same as a share of the timeout, of the wanted market where it is least; 1 while none is wanted.',
-    (snapshot) => least(snapshot, 1, ({ survivesMs, timeoutMs }) => survivesMs / timeoutMs),
+/** What the daemon is, and what operators bring about. */
+function declareDaemon({ gauge, counter, shown }: Declare, controlReasons: readonly string[]) {
+  shown('ready', ({ ready }) => +ready);
+  shown('live', ({ live }) => +live);
+  shown('authorised', ({ authorised }) => +authorised);
+  shown('survivable_outage_seconds', (snapshot) => least(snapshot, 0, ({ survivesMs }) => survivesMs / 1000));
+  shown('survivable_outage_ratio', (snapshot) =>
+    least(snapshot, 1, ({ survivesMs, timeoutMs }) => survivesMs / timeoutMs),
   );
   return {
-    buildInfo: gauge('build_info', 'Always 1; what is running.', 'version', 'revision', 'node_version'),
-    shardIndex: gauge('shard_index', 'Which shard this daemon is, counted from 0.'),
-    shardCount: gauge('shards', 'How many daemons share the markets.'),
-    shardMarkets: gauge('shard_markets', "Markets of this daemon's shard."),
-    fleetMarkets: gauge('fleet_markets', 'Markets of all shards together.'),
-    unauthorised: counter('unauthorised_total', 'Times that the exchange began to refuse the key.'),
-    logMessages: counter('log_messages_total', 'Log lines by level.', { level: LOG_LEVELS }),
-    logDropped: counter(
-      'log_dropped_total',
-      'Log lines that were dropped because standard output was slow or closed.',
-    ),
-    notifyFailures: counter('notify_failures_total', 'Posts and pings of notify that failed.', {
-      what: NOTIFY_WHATS,
-    }),
+    buildInfo: gauge('build_info', 'version', 'revision', 'node_version'),
+    shardIndex: gauge('shard_index'),
+    shardCount: gauge('shards'),
+    shardMarkets: gauge('shard_markets'),
+    fleetMarkets: gauge('fleet_markets'),
+    unauthorised: counter('unauthorised_total'),
+    logMessages: counter('log_messages_total', { level: LOG_LEVELS }),
+    logDropped: counter('log_dropped_total'),
+    notifyFailures: counter('notify_failures_total', { what: NOTIFY_WHATS }),
+    reloadOk: gauge('config_last_reload_successful'),
+    reloadTime: gauge('config_last_reload_success_timestamp_seconds'),
+    configHash: gauge('config_hash'),
+    reloads: counter('config_reloads_total'),
+    reloadFailures: counter('config_reload_failures_total'),
+    marketsRemoved: counter('markets_removed_total', { how: REMOVALS }),
+    holds: counter('holds_total', { reason: HOLDS }),
+    controlRefused: counter('control_refused_total', { reason: controlReasons }),
   };
 }
 
@@ -302,169 +323,46 @@ function least({ markets }: Snapshot, none: number, read: (market: MarketSnapsho
   return found.length === 0 ? none : found.reduce((one, other) => Math.min(one, other));
 }
 
-/** What operators bring about. */
-function declareOperations({ gauge, counter }: Declare, controlReasons: readonly string[]) {
-  return {
-    reloadOk: gauge(
-      'config_last_reload_successful',
-      '1 where the last attempt to load the configuration was successful.',
-    ),
-    reloadTime: gauge(
-      'config_last_reload_success_timestamp_seconds',
-      'Unix time of the last successful load of the configuration.',
-    ),
-    configHash: gauge(
-      'config_hash',
-      'The first 48 bits of the hash of the configuration in force, as a number; 0 where it is not known.',
-    ),
-    reloads: counter('config_reloads_total', 'Reloads, rejected ones included.'),
-    reloadFailures: counter('config_reload_failures_total', 'Reloads that were rejected.'),
-    marketsRemoved: counter(
-      'markets_removed_total',
-      'Markets that a reload took out, by what became of the timer.',
-      { how: REMOVALS },
-    ),
-    holds: counter(
-      'holds_total',
-      'Times that an operator, or a lapse with onLapse: hold, put a market on hold.',
-      { reason: HOLDS },
-    ),
-    controlRefused: counter('control_refused_total', 'Refused requests to the control listener.', {
-      reason: controlReasons,
-    }),
-  };
-}
-
+/** Renewals, and what else happens to timers. */
 function declareRenewals({ gauge, counter, histogram, shown }: Declare) {
-  shown(
-    'cadence_factor',
-    'Renewal periods in proportion to those planned; 1 is as planned.',
-    ({ cadenceFactor }) => cadenceFactor,
-  );
-  shown(
-    'capacity_requests_per_second',
-    'Renewals a second that rate limit and connection can carry.',
-    ({ capacityPerSecond }) => capacityPerSecond,
-  );
+  shown('cadence_factor', ({ cadenceFactor }) => cadenceFactor);
+  shown('capacity_requests_per_second', ({ capacityPerSecond }) => capacityPerSecond);
   return {
-    requests: counter(
-      'requests_total',
-      'Requests about timers that were written: renewals, trips and deletes.',
-      { purpose: PURPOSES },
-    ),
-    requestFailures: counter(
-      'request_failures_total',
-      'Requests about timers that failed, by what they were for and why they failed.',
-      { purpose: PURPOSES, reason: FAILURE_REASONS },
-    ),
-    duration: histogram(
-      'renewal_duration_seconds',
-      'Confirmed renewals: from writing the request to its reply.',
-      DURATION_BUCKETS,
-    ),
-    tripDuration: histogram(
-      'trip_duration_seconds',
-      'Confirmed trips: from writing the request to its reply.',
-      DURATION_BUCKETS,
-    ),
-    cycle: histogram(
-      'renewal_cycle_duration_seconds',
-      'Confirmed renewals: from when it was due to its confirmation, with waiting and retries.',
-      DURATION_BUCKETS,
-    ),
-    slack: histogram(
-      'renewal_slack_ratio',
-      'Slack when a renewal was confirmed, as a share of the timeout.',
-      SLACK_BUCKETS,
-    ),
-    delay: histogram(
-      'schedule_delay_seconds',
-      'From when an attempt was due to when it was written.',
-      DELAY_BUCKETS,
-    ),
-    wakeDelay: histogram(
-      'wake_delay_seconds',
-      "From when the keeper's loop was to wake up to when it did.",
-      DELAY_BUCKETS,
-    ),
-    throttled: counter('throttled_total', 'Times that the exchange slowed the daemon down.'),
-    skew: gauge(
-      'clock_skew_seconds',
-      "The exchange's clock minus the clock of this host, in whole seconds of the exchange.",
-    ),
-  };
-}
-
-/** What happens to timers besides renewals. */
-function declareExceptions({ counter }: Declare) {
-  return {
-    lapses: counter(
-      'lapses_by_certainty_total',
-      'Lapses of all markets, by how sure it is that the timer fired.',
-      { certainty: CERTAINTIES },
-    ),
-    fired: counter('fired_total', 'Timers that fired while nobody wanted them renewed, and why.', {
-      reason: FIRINGS,
-    }),
-    overdue: counter(
-      'overdue_total',
-      'Times that the guarantee for a wanted timer ran out; it was not known then whether the timer fired.',
-    ),
-    refusals: counter('refusals_total', "Times that the exchange began to refuse a market's timer."),
-    alterations: counter(
-      'altered_replies_total',
-      'Confirmations that named another timeout or other order types than asked for.',
-    ),
-    suspensions: counter('suspensions_total', 'Times that renewing a market stopped because of its bot.', {
-      reason: SUSPENSIONS,
-    }),
-    trips: counter(
-      'trips_total',
-      'Trips that the exchange confirmed: the timer was cut to its shortest, which cancels the orders.',
-    ),
-    deletes: counter('deletes_total', 'Deletions of timers that the exchange confirmed.'),
+    requests: counter('requests_total', { purpose: PURPOSES }),
+    requestFailures: counter('request_failures_total', { purpose: PURPOSES, reason: FAILURE_REASONS }),
+    duration: histogram('renewal_duration_seconds', DURATION_BUCKETS),
+    tripDuration: histogram('trip_duration_seconds', DURATION_BUCKETS),
+    cycle: histogram('renewal_cycle_duration_seconds', DURATION_BUCKETS),
+    slack: histogram('renewal_slack_ratio', SLACK_BUCKETS),
+    delay: histogram('schedule_delay_seconds', DELAY_BUCKETS),
+    wakeDelay: histogram('wake_delay_seconds', DELAY_BUCKETS),
+    throttled: counter('throttled_total'),
+    skew: gauge('clock_skew_seconds'),
+    lapses: counter('lapses_by_certainty_total', { certainty: CERTAINTIES }),
+    fired: counter('fired_total', { reason: FIRINGS }),
+    overdue: counter('overdue_total'),
+    refusals: counter('refusals_total'),
+    alterations: counter('altered_replies_total'),
+    suspensions: counter('suspensions_total', { reason: SUSPENSIONS }),
+    trips: counter('trips_total'),
+    deletes: counter('deletes_total'),
   };
 }
 
 function declareExchange({ collected, counter, histogram }: Declare, base: readonly string[]) {
-  collected(
-    'outage_active',
-    '1 while renewals at the base address are in outage.',
-    ['base'],
-    ({ snapshot }) => snapshot.bases.map(({ url, outage }) => [{ base: url }, outage ? 1 : 0]),
+  collected('outage_active', ['base'], ({ snapshot }) =>
+    snapshot.bases.map(({ url, outage }) => [{ base: url }, outage ? 1 : 0]),
   );
-  collected('api_up', '1 while the base address answers pings.', ['base'], ({ snapshot }) =>
+  collected('api_up', ['base'], ({ snapshot }) =>
     snapshot.bases.map(({ url, up }) => [{ base: url }, up === true ? 1 : 0]),
   );
   return {
-    pings: counter('ping_attempts_total', 'Pings of the base address.', { base }),
-    pingFailures: counter('ping_failures_total', 'Pings that failed.', {
-      base,
-      reason: FAILURE_REASONS,
-    }),
-    pingDuration: histogram(
-      'ping_duration_seconds',
-      'Answered pings: from request to reply.',
-      DURATION_BUCKETS,
-      'base',
-    ),
-    outages: counter('outages_total', 'Outages that began.', { base }),
-    outageDuration: histogram(
-      'outage_seconds',
-      'How long the outages that ended lasted.',
-      OUTAGE_BUCKETS,
-      'base',
-    ),
-    stalls: counter(
-      'stalls_total',
-      'Times that the process stood still, the host was suspended, or the clock stepped.',
-      { kind: Object.values(STALL_KINDS) },
-    ),
-    stallDuration: histogram(
-      'stall_seconds',
-      'How long the process or the host stood still.',
-      STALL_BUCKETS,
-      'kind',
-    ),
+    pings: counter('ping_attempts_total', { base }),
+    pingFailures: counter('ping_failures_total', { base, reason: FAILURE_REASONS }),
+    pingDuration: histogram('ping_duration_seconds', DURATION_BUCKETS, 'base'),
+    outages: counter('outages_total', { base }),
+    outageDuration: histogram('outage_seconds', OUTAGE_BUCKETS, 'base'),
+    stalls: counter('stalls_total', { kind: Object.values(STALL_KINDS) }),
+    stallDuration: histogram('stall_seconds', STALL_BUCKETS, 'kind'),
   };
 }
