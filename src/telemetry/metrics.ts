@@ -58,8 +58,10 @@ export function createMetrics(options: MetricsOptions) {
   const bots = createBots(families, clock);
   bots.configure(options.bots);
   const observe: Observer = (notice) => {
-    if (notice.kind === 'bot') bots.changed(notice.bot, notice.state);
-    else count(families, notice, (index) => bases[index] ?? `#${index}`);
+    if (notice.kind === 'bot') return bots.changed(notice.bot, notice.state);
+    const base = 'base' in notice ? (bases[notice.base] ?? `#${notice.base}`) : '';
+    // The type of the table cannot express that a notice meets the entry of its own kind.
+    (COUNT[notice.kind] as ((...given: unknown[]) => void) | undefined)?.(families, notice, base);
   };
   return {
     /** Counts what happened. Notices about bots that are gone are ignored. */
@@ -215,7 +217,7 @@ type Count = {
   readonly [K in Notice['kind']]?: (
     families: Families,
     notice: Extract<Notice, { kind: K }>,
-    base: (index: number) => string,
+    base: string,
   ) => void;
 };
 
@@ -246,25 +248,18 @@ const COUNT: Count = {
   deleted: ({ deletes }) => deletes.inc(),
   removed: ({ marketsRemoved }, { how }) => marketsRemoved.inc({ how }),
   unauthorised: ({ unauthorised }) => unauthorised.inc(),
-  'outage-began': ({ outages }, notice, base) => outages.inc({ base: base(notice.base) }),
-  'outage-ended': ({ outageDuration }, notice, base) =>
-    outageDuration.observe({ base: base(notice.base) }, notice.lastedMs / 1000),
+  'outage-began': ({ outages }, _notice, base) => outages.inc({ base }),
+  'outage-ended': ({ outageDuration }, { lastedMs }, base) =>
+    outageDuration.observe({ base }, lastedMs / 1000),
   throttled: ({ throttled }) => throttled.inc(),
   stall(families, { what, byMs }) {
     const kind = STALL_KINDS[what];
     families.stalls.inc({ kind });
     if (kind !== 'clock_step') families.stallDuration.observe({ kind }, byMs / 1000);
   },
-  pinged(families, notice, baseOf) {
-    const base = baseOf(notice.base);
+  pinged(families, notice, base) {
     families.pings.inc({ base });
     if (notice.ok) families.pingDuration.observe({ base }, notice.latencyMs / 1000);
     else families.pingFailures.inc({ base, reason: notice.reason ?? 'network' });
   },
 };
-
-/** The type of the table cannot express that a notice meets the entry of its own kind. */
-function count(families: Families, notice: Notice, base: (index: number) => string): void {
-  const one = COUNT[notice.kind] as ((...given: unknown[]) => void) | undefined;
-  one?.(families, notice, base);
-}
