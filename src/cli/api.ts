@@ -199,9 +199,7 @@ function list(flags: Flags, edge: Edge): ExitCode {
     column('limit', ({ limit }) => limitOf(limit)),
     column('effect', ({ effect }) => EFFECTS[effect]),
   ];
-  for (const line of layOut(columns, Number.POSITIVE_INFINITY)) {
-    edge.out(paint(line, Number.POSITIVE_INFINITY, false));
-  }
+  for (const line of layOut(columns, Number.POSITIVE_INFINITY)) edge.out(paint(line, false));
   return EXIT.ok;
 }
 

@@ -40,6 +40,16 @@ export function addControlFlags(command: Command): Command {
     .option('--config <file>', 'configuration file that says both (KILLSWITCHD_CONFIG)');
 }
 
+/** The same, for a command that only reads. */
+export function addReadingFlags(command: Command): Command {
+  return addControlFlags(
+    command.option(
+      '--web <address>',
+      'ask at HOST:PORT of the read-only listener instead of the control listener',
+    ),
+  );
+}
+
 /**
  * Where to send commands, and the token to send along. `--control` wins over KILLSWITCHD_CONTROL, that over the first
  * of control.listen as the daemon itself would read it, and where nothing is configured the usual socket is tried.

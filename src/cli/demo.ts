@@ -13,7 +13,7 @@ import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { startSimulatedServer } from '../simulator/server.ts';
 import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
 import { PACKAGE } from '../version.ts';
-import { type BotEnd, exitCodeOf } from './bot-process.ts';
+import { exitCodeOf } from './bot-process.ts';
 import { type Edge, EXIT, messageOf, pause } from './edge.ts';
 import { barFor, createTimeline, type Timeline } from './terminal.ts';
 
@@ -135,22 +135,22 @@ async function trade(telling: Telling): Promise<DemoBot> {
   const bot = stage.startBot((line) => hearBot(telling, line));
   timeline.say(
     'Bot',
-    `Process ${bot.pid} starts: config/clients/bot.js, which says at every round of its loop that it lives.`,
+    `Process ${bot.child.pid} starts: config/clients/bot.js, which says at every round of its loop that it lives.`,
   );
   await until(telling, 'orders of the bot', () => ordersOf(stage).length > 0);
   await watch(telling, TRADE_MS);
   return bot;
 }
 
-async function hang(telling: Telling, bot: DemoBot): Promise<void> {
+async function hang(telling: Telling, { child }: DemoBot): Promise<void> {
   const { stage, timeline } = telling;
   timeline.title('2. The bot hangs');
   // Between two rounds: a beat that is cut off in the middle would be another story.
   await until(telling, 'a beat', () => silentMs(stage) > 200 && silentMs(stage) < 600);
-  bot.signal('SIGSTOP');
+  child.kill('SIGSTOP');
   timeline.say(
     'Demo',
-    `Process ${bot.pid} stands still (SIGSTOP). Its ${ordersOf(stage).length} orders still rest.`,
+    `Process ${child.pid} stands still (SIGSTOP). Its ${ordersOf(stage).length} orders still rest.`,
     'bad',
   );
   timeline.say(
@@ -179,28 +179,28 @@ async function cancel(telling: Telling, fired: ReadonlySet<string>): Promise<voi
   await watch(telling, READ_MS);
 }
 
-async function comeBack(telling: Telling, bot: DemoBot): Promise<void> {
+async function comeBack(telling: Telling, { child }: DemoBot): Promise<void> {
   const { stage, timeline } = telling;
   timeline.title('4. The bot comes back');
-  bot.signal('SIGCONT');
+  child.kill('SIGCONT');
   timeline.say(
     'Demo',
-    `Process ${bot.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`,
+    `Process ${child.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`,
   );
   await until(telling, 'timers armed again', () => statesOf(stage).every((state) => state === 'armed'));
   await until(telling, 'new orders', () => ordersOf(stage).length > 0);
   await watch(telling, TRADE_MS);
 }
 
-async function sayGoodbye(telling: Telling, bot: DemoBot): Promise<void> {
+async function sayGoodbye(telling: Telling, { child }: DemoBot): Promise<void> {
   const { stage, timeline } = telling;
   timeline.title('5. The bot ends on purpose');
-  timeline.say('Demo', `Process ${bot.pid} is asked to end (SIGTERM): it says goodbye to the daemon.`);
-  bot.signal('SIGTERM');
+  timeline.say('Demo', `Process ${child.pid} is asked to end (SIGTERM): it says goodbye to the daemon.`);
+  child.kill('SIGTERM');
   await until(telling, 'deleted timers', () => statesOf(stage).every((state) => state === 'deleted'));
   timeline.say('Daemon', 'Confirmed: nothing is left that could cancel an order.', 'ok');
-  await until(telling, 'the end of the bot', () => bot.end() !== null);
-  timeline.say('Bot', `Process ${bot.pid} has ended with exit code ${bot.end()?.code}.`);
+  await until(telling, 'the end of the bot', () => child.exitCode !== null || child.signalCode !== null);
+  timeline.say('Bot', `Process ${child.pid} has ended with exit code ${child.exitCode}.`);
 }
 
 /** The example bot decides nothing: when it says that orders may go out, they are placed for it. */
@@ -333,7 +333,7 @@ async function setStage(edge: Edge, clock: Clock) {
   let bot: DemoBot | null = null;
   let ending: Promise<unknown> | null = null;
   const endAll = async () => {
-    bot?.signal('SIGKILL');
+    bot?.child.kill('SIGKILL');
     await bot?.ended;
     await daemon.stop('the demonstration ends');
     await exchange.close();
@@ -363,29 +363,12 @@ async function setStage(edge: Edge, clock: Clock) {
 }
 
 function startDemoBot(nodePath: string, control: string, onLine: (line: string) => void) {
-  const args = ['--title=killswitchd-demo-bot', BOT_SOURCE];
-  const child = spawn(nodePath, args, {
+  const child = spawn(nodePath, ['--title=killswitchd-demo-bot', BOT_SOURCE], {
     env: { KILLSWITCHD_CONTROL: control },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let end: BotEnd | null = null;
-  const ended = new Promise<void>((resolve) => {
-    child.once('error', (error) => {
-      onLine(error.message);
-      end = { code: null, signal: null };
-      resolve();
-    });
-    child.once('exit', (code, signal) => {
-      end = { code, signal };
-    });
-    child.once('close', () => resolve());
-  });
+  child.once('error', ({ message }) => onLine(message));
+  const ended = new Promise<void>((resolve) => void child.once('close', () => resolve()));
   for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', onLine);
-  return {
-    pid: child.pid ?? 0,
-    signal: (signal: NodeJS.Signals) => void child.kill(signal),
-    /** Null while it lives. */
-    end: () => end,
-    ended,
-  };
+  return { child, ended };
 }

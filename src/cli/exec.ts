@@ -193,14 +193,14 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
   });
 }
 
-interface Finish {
-  readonly why: string;
-  readonly policy: 'keep' | 'configured';
-  readonly codeOf: NonNullable<Run['codeOf']>;
-}
-
 /** Ends the timers, and then this process. */
-async function finish(run: Run, daemon: Daemon, edge: Edge, { why, policy, codeOf }: Finish): Promise<void> {
+async function finish(
+  run: Run,
+  daemon: Daemon,
+  edge: Edge,
+  end: { why: string; policy: 'keep' | 'configured'; codeOf: NonNullable<Run['codeOf']> },
+): Promise<void> {
+  const { why, policy, codeOf } = end;
   run.over = true;
   run.codeOf = codeOf;
   edge.exitNow(codeOf(await daemon.stop(why, ...(policy === 'keep' ? [policy] : []))));

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { createSystemClock } from '../clock.ts';
 import type { Clock } from '../ports.ts';
 import { isRecord, plain } from '../util/text.ts';
-import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
+import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type Answer, createControlClient, notOurs, refusal, textsOf } from './control-client.ts';
 import { CommandError, conclude, type Edge, EXIT, type ExitCode, misuse, pause } from './edge.ts';
 import { readWait } from './flags.ts';
@@ -29,7 +29,7 @@ const REASONS_SHOWN = 5;
  * it is not or does not answer within 2 s. For containers, which have no curl.
  */
 export function registerHealthcheck(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
-  addControlFlags(
+  addReadingFlags(
     program
       .command('healthcheck')
       .description('ask the running daemon whether it is live or ready; for containers and probes')
@@ -47,11 +47,7 @@ export function registerHealthcheck(program: Command, edge: Edge, clock: Clock =
         ).choices(['bots']),
       )
       .option('--bot <name>', 'with --ready: this bot and its markets alone')
-      .option('--wait <seconds>', 'how long to wait until it is so, 0 to 86400', '0')
-      .option(
-        '--web <address>',
-        'ask at HOST:PORT of the read-only listener instead of the control listener',
-      ),
+      .option('--wait <seconds>', 'how long to wait until it is so, 0 to 86400', '0'),
   ).action((flags: Flags) => conclude('healthcheck', edge, () => waitForHealth(flags, edge, clock)));
 }
 

@@ -11,6 +11,7 @@ import { type Answer, type ControlClient, createControlClient, refusal, textsOf 
 import { CommandError, conclude, type Edge, EXIT, type ExitCode, misconfigured, misuse } from './edge.ts';
 import { offer, readDuration, readWait } from './flags.ts';
 import { lookAt, nameMarkets } from './status.ts';
+import { CLEAR_LINE } from './terminal.ts';
 
 interface Flags extends ControlFlags {
   readonly for?: string;
@@ -23,7 +24,6 @@ interface Flags extends ControlFlags {
 /** What the control listener takes in one request. */
 const MOST_BYTES = 64 * 1024;
 const ANSWER_WITHIN_MS = 10_000;
-const CLEAR_LINE = '\r\u001b[K';
 
 const PURPOSES = {
   arm: 'arm markets: also those that were disarmed, tripped, paused, refused, or held after a lapse',

@@ -19,7 +19,7 @@ import {
 import type { MarketStatus, StatusDocument } from '../operator/status.ts';
 import type { Clock } from '../ports.ts';
 import { isRecord, plain } from '../util/text.ts';
-import { addControlFlags, type ControlFlags, findReadable } from './control-address.ts';
+import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
 import { CommandError, conclude, type Edge, EXIT, type ExitCode } from './edge.ts';
 import { type Column, cells, type Line, layOut, paint, type Tone, wantsColour } from './terminal.ts';
@@ -41,7 +41,7 @@ const EVERY_MS = 1000;
  * with 77 where it refuses the token.
  */
 export function registerStatus(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
-  addControlFlags(
+  addReadingFlags(
     program
       .command('status')
       .description('show what the running daemon does: every market, its timer, and what a stop would do')
@@ -49,10 +49,6 @@ export function registerStatus(program: Command, edge: Edge, clock: Clock = crea
       .option('--watch', 'go on until Ctrl-C: redraw every second on a terminal, else a line per change')
       .addOption(
         new Option('--all', `all markets instead of the ${SHOWN} worst of a longer list`).conflicts('watch'),
-      )
-      .option(
-        '--web <address>',
-        'ask at HOST:PORT of the read-only listener instead of the control listener',
       ),
   ).action((flags: Flags) =>
     conclude('status', edge, async () => {
@@ -67,7 +63,7 @@ export function registerStatus(program: Command, edge: Edge, clock: Clock = crea
         const limit = flags.all === true ? Number.POSITIVE_INFINITY : SHOWN;
         // Only the table adapts its columns: a sentence is better wrapped than cut.
         for (const line of renderStatus(seen, { width, limit, at: client.at }))
-          edge.out(paint(line, Number.POSITIVE_INFINITY, wantsColour(edge)));
+          edge.out(paint(line, wantsColour(edge)));
       }
       return EXIT.ok;
     }),
@@ -162,7 +158,7 @@ function showChanges(edge: Edge, clock: Clock, at: string): (look: Look) => void
       const frame = renderStatus(seen, { ...view, limit: 0 }).length;
       const lines = renderStatus(seen, { ...view, limit: Math.max(1, rows - frame - 2) }).slice(0, rows - 1);
       screen.write(
-        `${CLEAR_SCREEN}${lines.map((line) => `${paint(line, columns, wantsColour(edge))}\n`).join('')}`,
+        `${CLEAR_SCREEN}${lines.map((line) => `${paint(line, wantsColour(edge), columns)}\n`).join('')}`,
       );
     };
   }
@@ -175,9 +171,7 @@ function showChanges(edge: Edge, clock: Clock, at: string): (look: Look) => void
       .filter((key) => !facts.has(key))
       .map((key) => `${key}: no longer there`);
     for (const text of [...changed.map(([, fact]) => fact), ...gone])
-      edge.out(
-        paint(cells(null, `${edge.isoTime(clock.now().wallMs)} ${text}`), Number.POSITIVE_INFINITY, false),
-      );
+      edge.out(`${edge.isoTime(clock.now().wallMs)} ${text}`.trimEnd());
     before = facts;
   };
 }
@@ -206,25 +200,18 @@ function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
   const shown = ranked.slice(0, view.limit).map(({ market }) => market);
   const leftOut = seen.markets.length - shown.length;
   const left = `${sayCount(leftOut)} more ${leftOut === 1 ? 'market is' : 'markets are'} left out`;
+  const worse = shown.length === 0 ? '' : ', in no worse state than these; --all shows them';
+  const stop = seen.whatAStopWouldDo.map(({ does, count, markets }) => {
+    return `  ${does}: ${nameMarkets(markets, count)}`;
+  });
+  if (stop.length > 0) stop.unshift(`A stop now (policy ${seen.shutdownPolicy}):`);
   return [
     ...describeDaemon(seen, view),
     [],
     ...(shown.length === 0 ? [] : layOut(columnsOf(shown, seen), view.width)),
-    ...(leftOut === 0
-      ? []
-      : [
-          cells(
-            'idle',
-            shown.length === 0 ? `${left}.` : `${left}, in no worse state than these; --all shows them.`,
-          ),
-        ]),
+    ...(leftOut === 0 ? [] : [cells('idle', `${left}${worse}.`)]),
     [],
-    ...(seen.whatAStopWouldDo.length === 0
-      ? []
-      : [cells(null, `A stop now (policy ${seen.shutdownPolicy}):`)]),
-    ...seen.whatAStopWouldDo.map(({ does, count, markets }) =>
-      cells(null, `  ${does}: ${nameMarkets(markets, count)}`),
-    ),
+    ...stop.map((line) => cells(null, line)),
   ];
 }
 
@@ -233,6 +220,9 @@ function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
   const [first, ...others] = seen.ready ? [] : seen.notReady.slice(0, REASONS_SHOWN);
   const more = seen.notReady.length - REASONS_SHOWN;
   const shown = seen.cancellations.slice(0, NAMES_SHOWN);
+  const unnamed = sayCount(seen.cancellationCount - shown.length, 'more market');
+  const only = seen.cancellationCount === 1 ? ` ${shown[0]?.market}` : '';
+  const advice = `Check the orders, then: killswitchd ack${only}; without control.listen, a restart`;
   const states = Object.entries(Object.groupBy(seen.markets, ({ state }) => state));
   return [
     [
@@ -246,22 +236,8 @@ function describeDaemon(seen: StatusDocument, { at }: StatusView): Line[] {
     ...others.map((reason) => cells(null, `  ${reason}`)),
     ...(more > 0 ? [cells(null, `  and ${sayCount(more, 'more reason')}`)] : []),
     ...shown.map((one) => cells('bad', `Orders of ${one.market} ${sayCancelled(one, seen.now)}`)),
-    ...(seen.cancellationCount > shown.length
-      ? [
-          cells(
-            'bad',
-            `Orders of ${sayCount(seen.cancellationCount - shown.length, 'more market')} were cancelled`,
-          ),
-        ]
-      : []),
-    ...(seen.cancellationCount > 0
-      ? [
-          cells(
-            null,
-            `Check the orders, then: killswitchd ack${seen.cancellationCount === 1 ? ` ${shown[0]?.market}` : ''}; without control.listen, a restart`,
-          ),
-        ]
-      : []),
+    ...(seen.cancellationCount > shown.length ? [cells('bad', `Orders of ${unnamed} were cancelled`)] : []),
+    ...(seen.cancellationCount > 0 ? [cells(null, advice)] : []),
     ...seen.bases.map(describeBase),
     [
       { text: sayCount(seen.markets.length, 'market') },
@@ -286,45 +262,46 @@ function describeBase(base: StatusDocument['bases'][number]): Line {
 }
 
 function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Column[] {
-  const bots = new Map(seen.bots.map((bot) => [bot.bot, bot]));
-  const wordOf = ({ bot }: MarketStatus) => {
-    const own = bots.get(bot);
-    return own === undefined ? '' : stateOfBot(own);
-  };
+  const bots = new Map(seen.bots.map((bot) => [bot.bot, stateOfBot(bot)]));
   const column = (
     title: string,
-    text: (market: MarketStatus) => string,
-    more: Partial<Column> = {},
+    textOf: (market: MarketStatus) => string,
+    toneFor: (market: MarketStatus) => Tone | null = () => null,
+    more: Pick<Column, 'right' | 'keep'> = {},
   ): Column => {
-    return { title, texts: markets.map(text), ...more };
+    return { title, texts: markets.map(textOf), tones: markets.map(toneFor), ...more };
   };
-  const tone = (market: MarketStatus): Tone => (runsDown(market, seen.now) ? 'bad' : toneOf(market.state));
+  const number = (
+    title: string,
+    keep: number | undefined,
+    textOf: (market: MarketStatus) => string,
+    toneFor?: (market: MarketStatus) => Tone | null,
+  ) => column(title, textOf, toneFor, { right: true, ...(keep === undefined ? {} : { keep }) });
+  const slack = ({ lastSlackRatio: ratio }: MarketStatus) =>
+    ratio === null ? '-' : `${Math.round(ratio * 100)} %`;
+  const botOf = ({ bot }: MarketStatus) => {
+    return [bot, bots.get(bot) ?? ''].filter((part) => part !== 'alive' && part !== '').join(' ');
+  };
   return [
     column('MARKET', ({ market }) => market),
-    column('STATE', ({ state }) => state, { tones: markets.map(tone) }),
-    column('LEFT', (market) => leftOf(market, seen), { right: true }),
-    column('TIMEOUT', ({ timeoutSeconds }) => seconds(timeoutSeconds), { right: true, keep: 2 }),
-    column('EVERY', ({ renewEverySeconds }) => seconds(renewEverySeconds), { right: true, keep: 1 }),
     column(
-      'SLACK',
-      ({ lastSlackRatio }) => (lastSlackRatio === null ? '-' : `${Math.round(lastSlackRatio * 100)} %`),
-      { right: true, keep: 5 },
+      'STATE',
+      ({ state }) => state,
+      (market) => (runsDown(market, seen.now) ? 'bad' : toneOf(market.state)),
     ),
-    column(
-      'BOT',
-      (market) => [market.bot, wordOf(market)].filter((part) => part !== 'alive' && part !== '').join(' '),
-      {
-        keep: 6,
-        tones: markets.map((market) => toneOf(wordOf(market))),
-      },
+    number('LEFT', undefined, (market) => leftOf(market, seen)),
+    number('TIMEOUT', 2, ({ timeoutSeconds }) => seconds(timeoutSeconds)),
+    number('EVERY', 1, ({ renewEverySeconds }) => seconds(renewEverySeconds)),
+    number('SLACK', 5, slack),
+    column('BOT', botOf, ({ bot }) => toneOf(bots.get(bot) ?? ''), { keep: 6 }),
+    number(
+      'LAPSES',
+      7,
+      ({ lapses }) => sayCount(lapses),
+      ({ lapses }) => (lapses > 0 ? 'bad' : null),
     ),
-    column('LAPSES', ({ lapses }) => sayCount(lapses), {
-      right: true,
-      keep: 7,
-      tones: markets.map(({ lapses }) => (lapses > 0 ? 'bad' : null)),
-    }),
-    column('FAILED', ({ failures }) => sayCount(failures), { right: true, keep: 4 }),
-    column('NOTE', (market) => noteOf(market, seen.now), { keep: 8 }),
+    number('FAILED', 4, ({ failures }) => sayCount(failures)),
+    column('NOTE', (market) => noteOf(market, seen.now), undefined, { keep: 8 }),
   ].filter(({ title, texts }) => title !== 'NOTE' || texts.some((text) => text !== ''));
 }
 
@@ -337,14 +314,11 @@ function leftOf(market: MarketStatus, seen: StatusDocument): string {
 /** What somebody must know of this market beyond its figures. */
 function noteOf(market: MarketStatus, now: number): string {
   const { hold, leaving, firesBy } = market;
-  const held =
-    hold === null
-      ? ''
-      : `${hold.why === 'lapsed' ? 'held after a lapse' : hold.why} until ${hold.untilAt === null ? 'it is armed' : sayTime(hold.untilAt, now)}`;
+  const until = hold?.untilAt == null ? 'it is armed' : sayTime(hold.untilAt, now);
   const notes = [
     runsDown(market, now) ? `orders are cancelled by ${sayTime(firesBy ?? now, now)}` : '',
     leaving ? 'no longer configured' : '',
-    held,
+    hold === null ? '' : `${hold.why === 'lapsed' ? 'held after a lapse' : hold.why} until ${until}`,
     sayProblem(market, now),
   ];
   return notes.filter((note) => note !== '').join('; ');
@@ -354,21 +328,20 @@ function noteOf(market: MarketStatus, now: number): string {
 function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
   const { sentence } = summarise(seen, lookAtOnce(seen));
   const why = seen.ready ? 'Ready' : `Not ready: ${seen.notReady[0] ?? 'it does not say why'}`;
-  return new Map([
+  const facts = new Map([
     ['daemon', `${sentence}.`],
     ['ready', `${why}.`],
-    ...seen.markets.map(({ market, state, lastProblem }): [string, string] => {
-      return [
-        market,
-        `${market}: ${state}${lastProblem === null || state === 'armed' ? '' : `: ${lastProblem}`}`,
-      ];
-    }),
-    ...seen.cancellations.map((one): [string, string] => {
-      return [`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, seen.now)}.`];
-    }),
-    ...seen.bots.map((bot): [string, string] => [`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`]),
-    ...seen.bases.map((base): [string, string] => [base.url, `Exchange ${base.url}: ${stateOfBase(base)}`]),
   ]);
+  for (const { market, state, lastProblem } of seen.markets)
+    facts.set(
+      market,
+      `${market}: ${state}${lastProblem === null || state === 'armed' ? '' : `: ${lastProblem}`}`,
+    );
+  for (const one of seen.cancellations)
+    facts.set(`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, seen.now)}.`);
+  for (const bot of seen.bots) facts.set(`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`);
+  for (const base of seen.bases) facts.set(base.url, `Exchange ${base.url}: ${stateOfBase(base)}`);
+  return facts;
 }
 
 /** `BTC_USDT`, `3 markets (A, B, C)`, `9,000 markets (A, B, C, D, E and 8,995 more)`. */

@@ -50,26 +50,17 @@ export function layOut(columns: readonly Column[], width: number): Line[] {
     const excess = total(kept.map(({ wide }) => wide)) - width;
     if (one !== undefined && excess > 0) one.wide = Math.max(Math.min(one.wide, LEAST), one.wide - excess);
   }
-  const lineOf = (textOf: (column: Column) => string, toneOf: (column: Column) => Tone | null): Line =>
+  const height = 1 + (columns[0]?.texts.length ?? 0);
+  return Array.from({ length: height }, (_, row) =>
     kept.flatMap(({ column, wide }, index) => {
-      const text = clip(textOf(column), wide);
+      const { title, texts, tones, right = false } = column;
+      const text = clip((row === 0 ? title : texts[row - 1]) ?? '', wide);
+      const tone = row === 0 ? 'idle' : (tones?.[row - 1] ?? null);
       const space = ' '.repeat(Math.max(0, wide - lengthOf(text)));
-      const piece = { text: column.right === true ? space + text : text + space, tone: toneOf(column) };
+      const piece = { text: right ? space + text : text + space, tone };
       return index === 0 ? [piece] : [{ text: GAP }, piece];
-    });
-  const rows = columns[0]?.texts.map((_, row) =>
-    lineOf(
-      ({ texts }) => texts[row] ?? '',
-      ({ tones }) => tones?.[row] ?? null,
-    ),
+    }),
   );
-  return [
-    lineOf(
-      ({ title }) => title,
-      () => 'idle',
-    ),
-    ...(rows ?? []),
-  ];
 }
 
 function clip(text: string, width: number): string {
@@ -87,13 +78,9 @@ const COLOURS = { ok: '32', warn: '33', bad: '31', idle: '2', strong: '1' } as c
 >;
 
 /** A line as it is written: cut off at `width` characters, without white space at its end, coloured where asked for. */
-export function paint(line: Line, width: number, colour: boolean): string {
-  const whole = lengthOf(
-    line
-      .map(({ text }) => text)
-      .join('')
-      .trimEnd(),
-  );
+export function paint(line: Line, colour: boolean, width = Number.POSITIVE_INFINITY): string {
+  const text = line.map((piece) => piece.text).join('');
+  const whole = lengthOf(text.trimEnd());
   let room = whole > width ? width - 1 : whole;
   let painted = '';
   for (const { text, tone } of line) {
@@ -117,7 +104,8 @@ export function barFor(env: Edge['env']): { readonly full: string; readonly empt
   return blocks ? { full: '█', empty: '░' } : { full: '#', empty: '.' };
 }
 
-const CLEAR_LINE = '\r\u001b[K';
+/** Goes to the beginning of the line and clears it. */
+export const CLEAR_LINE = '\r\u001b[K';
 const REDRAW_MS = 200;
 const REPEAT_MS = 2000;
 const WHO_WIDTH = 10;
@@ -136,7 +124,7 @@ export function createTimeline(edge: Edge, clock: Clock) {
   function out(line: Line): void {
     if (drawn) screen?.write(CLEAR_LINE);
     drawn = false;
-    edge.out(paint(line, Number.POSITIVE_INFINITY, colour));
+    edge.out(paint(line, colour));
   }
   function stamp(): string {
     return `${((clock.now().monoMs - startedMs) / 1000).toFixed(1).padStart(TIME_WIDTH - 4)} s  `;
@@ -177,7 +165,7 @@ export function createTimeline(edge: Edge, clock: Clock) {
         { text: text() },
       ];
       // A full line would make the cursor go on to the next one, where it cannot be cleared any more.
-      screen.write(CLEAR_LINE + paint(line, screen.size().columns - 1, colour));
+      screen.write(CLEAR_LINE + paint(line, colour, screen.size().columns - 1));
       drawn = true;
     },
   };
