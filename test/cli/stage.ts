@@ -41,18 +41,11 @@ export type Reply =
   | { readonly status?: number; readonly json?: unknown; readonly text?: string }
   | ((response: ServerResponse) => void);
 
-export interface FakeDaemon {
-  /** As `--control` takes it. */
-  readonly address: string;
-  readonly asked: readonly Asked[];
-  readonly close: () => Promise<void>;
-}
-
 /** A real HTTP server in the place of a daemon, at a socket of its own unless told otherwise. */
 export async function daemonAt(
   where: { readonly socket?: string; readonly tcp?: boolean },
   answer: (asked: Asked) => Reply,
-): Promise<FakeDaemon> {
+) {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
     let text = '';
@@ -72,17 +65,15 @@ export async function daemonAt(
   await once(server, 'listening');
   const close = () => closeServer(server);
   undo.push(close);
+  /** As `--control` takes it. */
   const address = socket === null ? `127.0.0.1:${(server.address() as AddressInfo).port}` : `unix:${socket}`;
   return { address, asked, close };
 }
 
-export const daemon = (answer: (asked: Asked) => Reply): Promise<FakeDaemon> => daemonAt({}, answer);
+export const daemon = (answer: (asked: Asked) => Reply) => daemonAt({}, answer);
 
 function send(reply: Reply, response: ServerResponse): void {
-  if (typeof reply === 'function') {
-    reply(response);
-    return;
-  }
+  if (typeof reply === 'function') return reply(response);
   const { status = 200, json, text } = reply;
   response.writeHead(status, { 'content-type': json === undefined ? 'text/plain' : 'application/json' });
   response.end(text ?? `${JSON.stringify(json)}\n`);
@@ -110,32 +101,10 @@ export interface Setting {
   readonly input?: string;
 }
 
-export interface Running {
-  /** Lines on standard output. */
-  readonly out: string[];
-  /** Lines on standard error. */
-  readonly err: string[];
-  /** What was written to the terminal beside lines. */
-  readonly drawn: string[];
-  readonly questions: string[];
-  readonly signal: (signal: Signal) => void;
-  /** As the reader of standard output does that has seen enough. */
-  readonly stopReading: () => void;
-  /** Resolves with the exit code when the command has ended. */
-  readonly ended: Promise<number | null>;
-}
-
 /** Starts the program in this process as a shell would. */
-export function start(
-  args: readonly string[],
-  { env = {}, terminal, types, input = '' }: Setting = {},
-): Running {
-  const running = {
-    out: [] as string[],
-    err: [] as string[],
-    drawn: [] as string[],
-    questions: [] as string[],
-  };
+export function start(args: readonly string[], { env = {}, terminal, types, input = '' }: Setting = {}) {
+  /** Lines on standard output and standard error, what was written to the terminal beside lines, and questions. */
+  const said = { out: [] as string[], err: [] as string[], drawn: [] as string[], questions: [] as string[] };
   const handlers = new Map<Signal, () => void>();
   let gone = false;
   let code: number | null = null;
@@ -143,15 +112,15 @@ export function start(
     code ??= given;
   };
   const screen: Screen | undefined =
-    terminal === undefined ? undefined : { size: () => terminal, write: (text) => running.drawn.push(text) };
+    terminal === undefined ? undefined : { size: () => terminal, write: (text) => said.drawn.push(text) };
   const ask = async (question: string): Promise<string | null> => {
-    running.questions.push(question);
+    said.questions.push(question);
     return types ?? null;
   };
   const edge: Edge = {
     env,
-    out: (line) => running.out.push(line),
-    err: (line) => running.err.push(line),
+    out: (line) => said.out.push(line),
+    err: (line) => said.err.push(line),
     terminal: screen !== undefined,
     ...(screen === undefined ? {} : { screen }),
     ...(types === undefined ? {} : { ask }),
@@ -168,11 +137,13 @@ export function start(
     exitNow: end,
   };
   return {
-    ...running,
-    signal: (signal) => handlers.get(signal)?.(),
+    ...said,
+    signal: (signal: Signal) => handlers.get(signal)?.(),
+    /** As the reader of standard output does that has seen enough. */
     stopReading: () => {
       gone = true;
     },
+    /** Resolves with the exit code when the command has ended. */
     ended: runProgram(['node', 'killswitchd', ...args], edge).then(() => code),
   };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { hideSecrets, redact } from '../../src/util/text.ts';
+import { hideSecrets, isLoopback, redact } from '../../src/util/text.ts';
 
 test('no secret survives, wherever it stands and however long the text is', () => {
   const secret = fc.stringMatching(/^[A-Za-z0-9+/=]{8,40}$/);
@@ -30,4 +30,12 @@ test('a secret is found inside quotes and inside an address, too', () => {
 
 test('a secret of less than 8 characters is left alone: it would be found in ordinary words', () => {
   expect(hideSecrets('the market is armed', ['', 'market', 'mark\ud800'])).toBe('the market is armed');
+});
+
+test.each([
+  ['localhost LOCALHOST 127.0.0.1 127.8.9.10 ::1 [::1] ::ffff:127.0.0.1', true],
+  ['0.0.0.0 :: 10.0.0.7 127.0.0.1.example.com 127.1 localhost.example ::ffff:10.0.0.7', false],
+])('%s are reached by this host only: %s', (hosts, isHere) => {
+  for (const host of hosts.split(' ')) expect(isLoopback(host), host).toBe(isHere);
+  expect(isLoopback('')).toBe(false);
 });
