@@ -1,72 +1,79 @@
-import { botTurns, DESIRED, EXPIRY, MAIN, type Play } from './alert-stage.ts';
 import {
   beginning,
+  botTurns,
+  type Changes,
   counts,
-  countsOnce,
+  DESIRED,
   daemon,
-  flat,
-  renewedUntilTrouble,
+  EXPIRY,
+  ending,
+  MAIN,
+  NEW,
+  OLD,
+  OTHER,
+  onlyMarkets,
+  renewed,
+  type Target,
   TROUBLE,
   together,
   turns,
   type Values,
+  type World,
 } from './alert-world.ts';
 
-/** The only thing that is wrong from the trouble on. */
-function wrong(
-  name: string,
-  change: Readonly<Record<string, Values>>,
-  fires: Readonly<Record<number, readonly string[]>>,
-): Play {
-  return { name, world: daemon(MAIN, change), fires };
+/** A play in which something must be heard. */
+export interface Play {
+  readonly name: string;
+  readonly world: World;
+  /** The alerts that fire so many seconds after the trouble began, all of them. */
+  readonly fires: Readonly<Record<number, readonly string[]>>;
 }
 
-/** One alert, silent until `silent` seconds after the trouble began, firing at `firing`. */
-function only(
-  alert: string,
-  name: string,
-  change: Readonly<Record<string, Values>>,
-  silent: number,
-  firing: number,
-) {
-  return wrong(name, change, { [silent]: [], [firing]: [alert] });
-}
+/** One alert, silent until `silent` seconds after the trouble began, firing at `firing`: nothing else is wrong. */
+const only = (alert: string, name: string, change: Changes, silent: number, firing: number): Play => ({
+  name,
+  world: daemon(MAIN, change),
+  fires: { [silent]: [], [firing]: [alert] },
+});
 
-/** The same as `renewedUntilTrouble` with a timeout of 30 s. */
-const renewedUntilTrouble30: Values = (scrape) => Number(renewedUntilTrouble(scrape)) - 30;
+/** The last renewal was the one before the trouble. */
+const renewedUntilTrouble =
+  (leftSeconds: number): Values =>
+  (scrape) =>
+    renewed(leftSeconds)(Math.min(scrape, TROUBLE - 1));
+const failing = (purpose: string, perScrape: number): Changes => ({
+  [`killswitch_request_failures_total{purpose="${purpose}",reason="timeout"}`]: counts(perScrape),
+});
+const held = (reason: string): Changes => ({
+  [`killswitch_market_held{reason="${reason}",market="BTC_USDT"}`]: turns('_', 1),
+  [DESIRED]: turns(1, 0),
+});
+const dead = (state: string): Changes => ({ ...botTurns(state), [DESIRED]: turns(1, 0) });
+/** A counter that counts one event. */
+const once = turns(0, 1);
 
-export const PAGES: readonly Play[] = [
-  wrong(
-    'renewals that do not get through',
-    { [EXPIRY]: renewedUntilTrouble },
-    {
+const PAGES: readonly Play[] = [
+  {
+    name: 'renewals that do not get through',
+    world: daemon(MAIN, { [EXPIRY]: renewedUntilTrouble(55) }),
+    fires: {
       20: [],
       // Of 60 s, 55 were left at the last scrape before the trouble: by now a third is left.
       35: ['KillswitchTimerRunningOut'],
       75: ['KillswitchTimerRunningOut'],
       100: ['KillswitchTimerRunningOut', 'KillswitchUnarmed'],
     },
-  ),
-  wrong(
+  },
+  only(
+    'KillswitchTimerRunningOut',
     'renewals of a short timeout that do not get through',
-    {
-      [EXPIRY]: renewedUntilTrouble30,
-      killswitch_timer_timeout_seconds: flat(30),
-    },
-    { 5: [], 15: ['KillswitchTimerRunningOut'] },
+    { [EXPIRY]: renewedUntilTrouble(25), killswitch_timer_timeout_seconds: 30 },
+    5,
+    15,
   ),
   only('KillswitchUnarmed', 'a market that was never armed', { [EXPIRY]: turns(1e6, 0) }, 25, 40),
-  only('KillswitchLapsed', 'a timer that fired', { killswitch_lapses_total: countsOnce }, -5, 15),
-  only(
-    'KillswitchHeldAfterLapse',
-    'a market that is held after its lapse',
-    {
-      'killswitch_market_held{reason="lapsed",market="BTC_USDT"}': turns('_', 1),
-      [DESIRED]: turns(1, 0),
-    },
-    -5,
-    10,
-  ),
+  only('KillswitchLapsed', 'a timer that fired', { killswitch_lapses_total: once }, -5, 15),
+  only('KillswitchHeldAfterLapse', 'a market that is held after its lapse', held('lapsed'), -5, 10),
   only('KillswitchKeyRefused', 'a key that is refused', { killswitch_authorised: turns(1, 0) }, 10, 20),
   only(
     'KillswitchMarketRejected',
@@ -75,134 +82,218 @@ export const PAGES: readonly Play[] = [
     25,
     35,
   ),
-  only(
-    'KillswitchBotSilent',
-    'a bot that is silent',
-    { ...botTurns('stale'), [DESIRED]: turns(1, 0) },
-    10,
-    20,
-  ),
-  only('KillswitchBotSilent', 'a bot that failed', { ...botTurns('failed'), [DESIRED]: turns(1, 0) }, 10, 20),
-  only(
-    'KillswitchTripFailing',
-    'a trip that does not get through',
-    { 'killswitch_request_failures_total{purpose="trip",reason="timeout"}': counts(1) },
-    5,
-    30,
-  ),
+  only('KillswitchBotSilent', 'a bot that is silent', dead('stale'), 10, 20),
+  only('KillswitchBotSilent', 'a bot that failed', dead('failed'), 10, 20),
+  only('KillswitchTripFailing', 'a trip that does not get through', failing('trip', 1), 5, 30),
   only('KillswitchStuck', 'a loop that stands still', { killswitch_live: turns(1, 0) }, 10, 20),
 ];
 
-export const TICKETS: readonly Play[] = [
+const SLOW_BUCKET = 'killswitch_renewal_slack_ratio_bucket{le="0.5"}';
+const WINDOW = 'killswitch_survivable_outage_ratio';
+const SKEW = 'killswitch_clock_skew_seconds';
+const RELOADED = 'killswitch_config_last_reload_successful';
+const REFUSED = 'killswitch_control_refused_total{reason="unauthorised"}';
+const UNSENT = 'killswitch_notify_failures_total{what="message"}';
+const starts: Values = (scrape) => Math.floor(Math.max(TROUBLE, scrape) / 12);
+
+const TICKETS: readonly Play[] = [
   only('KillswitchOutage', 'an outage', { killswitch_outage_active: turns(0, 1) }, 25, 60),
-  only('KillswitchNearMiss', 'a guarantee that ran out', { killswitch_overdue_total: countsOnce }, -5, 30),
-  only(
-    'KillswitchRenewalsFailing',
-    'every second renewal failing',
-    { 'killswitch_request_failures_total{purpose="renew",reason="timeout"}': counts(0.5) },
-    240,
-    900,
-  ),
-  only(
-    'KillswitchSlackLow',
-    'renewals that come late',
-    { 'killswitch_renewal_slack_ratio_bucket{le="0.5"}': counts(0.5) },
-    240,
-    900,
-  ),
-  only(
-    'KillswitchLittleRoom',
-    'a window of a quarter',
-    { killswitch_survivable_outage_ratio: turns(0.87, 0.25) },
-    580,
-    640,
-  ),
-  only(
-    'KillswitchSlowedDown',
-    'a cadence that was stretched',
-    { killswitch_cadence_factor: turns(1, 1.5) },
-    580,
-    640,
-  ),
+  only('KillswitchNearMiss', 'a guarantee that ran out', { killswitch_overdue_total: once }, -5, 30),
+  only('KillswitchRenewalsFailing', 'every second renewal failing', failing('renew', 0.5), 240, 900),
+  only('KillswitchSlackLow', 'renewals that come late', { [SLOW_BUCKET]: counts(0.5) }, 240, 900),
+  only('KillswitchLittleRoom', 'a window of a quarter', { [WINDOW]: turns(0.87, 0.25) }, 580, 640),
+  only('KillswitchSlowedDown', 'a stretched cadence', { killswitch_cadence_factor: turns(1, 1.5) }, 580, 640),
   only('KillswitchPingsFailing', 'pings without an answer', { killswitch_api_up: turns(1, 0) }, 280, 340),
-  only(
-    'KillswitchClockSkewed',
-    'a clock that is late',
-    { killswitch_clock_skew_seconds: turns(0, 3) },
-    280,
-    340,
-  ),
-  only(
-    'KillswitchClockSkewed',
-    'a clock that is ahead',
-    { killswitch_clock_skew_seconds: turns(0, -3) },
-    280,
-    340,
-  ),
+  only('KillswitchClockSkewed', 'a clock that is late', { [SKEW]: turns(0, 3) }, 280, 340),
+  only('KillswitchClockSkewed', 'a clock that is ahead', { [SKEW]: turns(0, -3) }, 280, 340),
   only('KillswitchHostStalls', 'a host that stalls', { killswitch_stalls_total: counts(0.1) }, 10, 600),
   only(
     'KillswitchRestarting',
     'a process that does not stay',
-    { process_start_time_seconds: (scrape) => Math.floor(Math.max(TROUBLE, scrape) / 12) },
+    { process_start_time_seconds: starts },
     30,
     600,
   ),
-  only(
-    'KillswitchReloadRejected',
-    'a configuration that is rejected',
-    { killswitch_config_last_reload_successful: turns(1, 0) },
-    50,
-    90,
-  ),
+  only('KillswitchReloadRejected', 'a rejected configuration', { [RELOADED]: turns(1, 0) }, 50, 90),
   only(
     'KillswitchOutOfGuard',
     'a market that stays disarmed',
-    {
-      'killswitch_market_held{reason="disarmed",market="BTC_USDT"}': turns('_', 1),
-      [DESIRED]: turns(1, 0),
-      [EXPIRY]: turns(1e6, 0),
-    },
+    { ...held('disarmed'), [EXPIRY]: turns(1e6, 0) },
     3500,
     3660,
   ),
-  only(
-    'KillswitchDeleteFailing',
-    'a delete that does not get through',
-    { 'killswitch_request_failures_total{purpose="delete",reason="timeout"}': counts(0.5) },
-    10,
-    120,
-  ),
+  only('KillswitchDeleteFailing', 'a delete that does not get through', failing('delete', 0.5), 10, 120),
   only(
     'KillswitchReplyAltered',
     'another timer than asked for',
-    { killswitch_altered_replies_total: countsOnce },
+    { killswitch_altered_replies_total: once },
     -5,
     30,
   ),
-  only(
-    'KillswitchStrangerKnocks',
-    'a stranger at the control listener',
-    { 'killswitch_control_refused_total{reason="unauthorised"}': counts(1) },
-    10,
-    60,
-  ),
-  only(
-    'KillswitchLogLost',
-    'log lines that nobody takes',
-    { killswitch_log_dropped_total: countsOnce },
-    -5,
-    30,
-  ),
-  only(
-    'KillswitchNotifyFailing',
-    'a receiver that takes no messages',
-    { 'killswitch_notify_failures_total{what="message"}': counts(1) },
-    10,
-    60,
-  ),
+  only('KillswitchStrangerKnocks', 'a stranger at the control listener', { [REFUSED]: counts(1) }, 10, 60),
+  only('KillswitchLogLost', 'log lines that nobody takes', { killswitch_log_dropped_total: once }, -5, 30),
+  only('KillswitchNotifyFailing', 'a receiver that takes no messages', { [UNSENT]: counts(1) }, 10, 60),
   {
     name: 'two accounts whose targets do not say which they are',
     world: together(daemon({ instance: 'a:17477' }), beginning(daemon({ instance: 'b:17477' }), TROUBLE)),
     fires: { 580: [], 640: ['KillswitchGuardedTwice'] },
   },
+];
+
+const lastSeen =
+  (before: number, then: number): Values =>
+  (scrape) =>
+    scrape < TROUBLE - 1 ? before : then;
+const died = (target: Target, down: number) => ending(daemon(target), TROUBLE, down);
+
+/** What is heard of daemons that are dead or gone. */
+const DEATHS: readonly Play[] = [
+  {
+    name: 'a daemon that is dead, at an address that does not answer',
+    world: died(MAIN, 1e6),
+    fires: {
+      25: [],
+      35: ['KillswitchDown'],
+      60: ['KillswitchDown'],
+      90: ['KillswitchDown', 'KillswitchUnarmed'],
+      3600: ['KillswitchDown', 'KillswitchUnarmed'],
+      3800: ['KillswitchDown'],
+    },
+  },
+  {
+    name: 'a daemon that is dead beside one that guards the same market on another account',
+    world: together(died(MAIN, 1e6), daemon(OTHER)),
+    fires: { 90: ['KillswitchDown', 'KillswitchUnarmed'] },
+  },
+  {
+    name: 'a pod that is dead, while one of another account has its address',
+    world: together(
+      died({ ...OLD, account: 'main' }, 0),
+      daemon({ ...OLD, account: 'other', pod: 'namesake' }),
+    ),
+    fires: { 90: ['KillswitchUnarmed'] },
+  },
+  {
+    name: 'a pod that is gone, and no other of its account',
+    world: together(died(OLD, 0), daemon(OTHER)),
+    fires: {
+      25: [],
+      90: ['KillswitchUnarmed'],
+      130: ['KillswitchGone', 'KillswitchUnarmed'],
+      3800: ['KillswitchGone'],
+    },
+  },
+  {
+    name: 'a pod that is gone, of several that share the markets of an account',
+    world: together(died(OLD, 0), daemon({ ...NEW, markets: ['ETH_USDT'] })),
+    fires: { 25: [], 90: ['KillswitchUnarmed'], 600: ['KillswitchUnarmed'] },
+  },
+  {
+    name: 'no daemon being a target any more',
+    world: died(MAIN, 0),
+    fires: { 90: ['KillswitchUnarmed'], 130: ['KillswitchAbsent', 'KillswitchGone', 'KillswitchUnarmed'] },
+  },
+  {
+    name: 'a stop that was seen, and nobody who takes over',
+    world: ending(daemon(MAIN, { [DESIRED]: lastSeen(1, 0), [EXPIRY]: lastSeen(1e6, 0) }), TROUBLE),
+    fires: { 90: [], 130: ['KillswitchAbsent', 'KillswitchGone'] },
+  },
+  {
+    name: 'a new pod that never gets the timer armed',
+    world: together(ending(daemon(OLD), TROUBLE), beginning(daemon(NEW, { [EXPIRY]: 0 }), TROUBLE)),
+    fires: { 45: [], 90: ['KillswitchUnarmed'] },
+  },
+];
+
+export const PLAYS: readonly Play[] = [...PAGES, ...TICKETS, ...DEATHS];
+
+/** The market is found in the moment before its first confirmation. */
+const arming: Changes = { [EXPIRY]: (scrape) => (scrape < TROUBLE + 7 ? 0 : renewed(55)(scrape)) };
+/** A daemon of its own whose timer always has so much slack left at a scrape, in seconds. */
+const ofTimeout = (seconds: number, slack: number) =>
+  daemon(
+    { instance: `t${seconds}:17477`, account: `t${seconds}` },
+    { killswitch_timer_timeout_seconds: seconds, [EXPIRY]: renewed(slack) },
+  );
+/** From the trouble on, for twenty minutes. */
+const isPaused = (scrape: number) => scrape >= TROUBLE && scrape <= TROUBLE + 240;
+
+/** So many minutes in which nothing may be heard from beginning to end. */
+export const QUIET_PLAYS: readonly (readonly [name: string, minutes: number, world: World])[] = [
+  ['all is well', 90, together(daemon(MAIN), daemon(OTHER))],
+  [
+    'a pod is replaced by one with another name and address, half a minute later',
+    80,
+    together(ending(daemon(OLD), TROUBLE, 4), beginning(daemon(NEW, arming), TROUBLE + 6)),
+  ],
+  [
+    'two pods overlap while one takes over from the other',
+    80,
+    together(ending(daemon(OLD), TROUBLE, 4), beginning(daemon(NEW), TROUBLE - 24)),
+  ],
+  [
+    'a service is restarted in its place, and its counters begin anew',
+    80,
+    together(
+      ending(daemon(MAIN, { killswitch_overdue_total: 4 }), TROUBLE, 2),
+      beginning(daemon(MAIN, { process_start_time_seconds: 900 }), TROUBLE + 2),
+    ),
+  ],
+  [
+    'a reload takes a market out',
+    80,
+    together(daemon(MAIN), ending(onlyMarkets(daemon({ ...MAIN, markets: ['ETH_USDT'] })), TROUBLE)),
+  ],
+  [
+    'timers of 5, 10 and 30 s are renewed as they should be',
+    30,
+    together(...[5, 10, 30].map((seconds) => ofTimeout(seconds, seconds * 0.85))),
+  ],
+  [
+    'a slowed-down daemon renews every third of the timeout',
+    30,
+    together(...[30, 60].map((seconds) => ofTimeout(seconds, (seconds * 2) / 3 - 1))),
+  ],
+  [
+    'a reload makes the timeout longer, and a bot that was silent for long comes back',
+    30,
+    together(
+      daemon(MAIN, {
+        killswitch_timer_timeout_seconds: turns(10, 60),
+        [EXPIRY]: (scrape) => renewed(scrape > TROUBLE ? 55 : 9)(scrape),
+      }),
+      daemon(OTHER, {
+        [DESIRED]: turns(0, 1),
+        [EXPIRY]: (scrape) => (scrape > TROUBLE ? renewed(55)(scrape) : 100),
+      }),
+    ),
+  ],
+  [
+    'a market is paused for twenty minutes',
+    40,
+    daemon(MAIN, {
+      [DESIRED]: (scrape) => (isPaused(scrape) ? 0 : 1),
+      [EXPIRY]: (scrape) => (isPaused(scrape) ? 0 : renewed(55)(scrape)),
+      'killswitch_market_held{reason="paused",market="BTC_USDT"}': (scrape) => (isPaused(scrape) ? 1 : '_'),
+    }),
+  ],
+  ['a bot says goodbye', 80, daemon(MAIN, { ...dead('goodbye'), [EXPIRY]: turns(1e6, 0) })],
+  [
+    'a pod takes over with the market paused',
+    50,
+    together(
+      ending(daemon(OLD), TROUBLE),
+      beginning(daemon(NEW, { [DESIRED]: 0, [EXPIRY]: 0 }), TROUBLE + 2),
+    ),
+  ],
+  [
+    'single failures, a short outage and a scrape that failed',
+    80,
+    daemon(MAIN, {
+      up: (scrape) => (scrape % 100 === 99 ? 0 : 1),
+      killswitch_outage_active: (scrape) => (scrape % 100 < 4 ? 1 : 0),
+      'killswitch_request_failures_total{purpose="renew",reason="timeout"}': (scrape) =>
+        Math.floor(scrape / 20),
+    }),
+  ],
 ];

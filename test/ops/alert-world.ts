@@ -1,11 +1,18 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { HOLDS } from '../../src/core/notice.ts';
 import { BOT_STATES, PURPOSES } from '../../src/telemetry/families.ts';
 import { NOTIFY_WHATS } from '../../src/telemetry/notifications.ts';
+import { deployed, RULES } from '../deploy/rules.ts';
 
 /** Seconds between two scrapes, and between two evaluations of the rules. */
 export const STEP_SECONDS = 5;
 /** The scrape at which the trouble of a play begins. */
 export const TROUBLE = 60;
+/** The moment so many seconds after the trouble began, in seconds from the beginning. */
+export const after = (seconds: number): number => TROUBLE * STEP_SECONDS + seconds;
 
 /** What one scrape finds: a number, nothing, or that the series has just ended. */
 type Sample = number | '_' | 'stale';
@@ -13,14 +20,8 @@ type Sample = number | '_' | 'stale';
 export type Values = (scrape: number) => Sample;
 /** Every series that Prometheus has, by name and labels. */
 export type World = ReadonlyMap<string, Values>;
-
-export const flat =
-  (value: number): Values =>
-  () =>
-    value;
-
-/** A series that is not there. */
-const never: Values = () => '_';
+/** What is unusual of a daemon: by the name of a metric, or by name and labels. A number stands for all scrapes. */
+export type Changes = Readonly<Record<string, Values | Sample>>;
 
 /** One value until the trouble, another from then on. */
 export const turns =
@@ -34,9 +35,6 @@ export const counts =
   (scrape) =>
     Math.max(0, scrape - TROUBLE + 1) * perScrape;
 
-/** The same, once. */
-export const countsOnce = turns(0, 1);
-
 /** The labels of one target. */
 export interface Target {
   readonly instance: string;
@@ -44,79 +42,80 @@ export interface Target {
   readonly pod?: string;
   readonly markets?: readonly string[];
 }
+export const MAIN: Target = { instance: '10.0.0.1:17477', account: 'main' };
+export const OLD: Target = { ...MAIN, pod: 'bot-7d9f-abcde' };
+export const NEW: Target = { ...OLD, instance: '10.0.0.2:17477', pod: 'bot-84c5-vwxyz' };
+export const OTHER: Target = { instance: '10.0.0.9:17477', account: 'other' };
+export const EXPIRY = 'killswitch_timer_expiry_timestamp_seconds';
+export const DESIRED = 'killswitch_market_armed_desired';
 
-const BASE = 'https://exchange.example';
-const COUNTERS = ['overdue_total', 'altered_replies_total'];
-const SLACK_BUCKETS = ['0.5', '0.8', '0.9', '+Inf'];
+/** The bot comes into this state with the trouble. */
+export const botTurns = (state: string): Changes => ({
+  'killswitch_bot_state{bot="maker",state="alive"}': turns(1, 0),
+  [`killswitch_bot_state{bot="maker",state="${state}"}`]: turns(0, 1),
+});
 
-const labelled = (name: string, labels: Readonly<Record<string, string | undefined>>): string => {
-  const given = Object.entries(labels).filter(([, value]) => value !== undefined);
-  return `${name}{${given.map(([label, value]) => `${label}="${value}"`).join(',')}}`;
-};
+/** When a timer ends that had so many seconds left at each scrape. */
+export const renewed =
+  (leftSeconds: number): Values =>
+  (scrape) =>
+    scrape * STEP_SECONDS + leftSeconds;
 
-/** The timer of 60 s was renewed within 5 s before each scrape. */
-const renewed: Values = (scrape) => scrape * STEP_SECONDS + 55;
+const ONE = ['live', 'ready', 'authorised', 'config_last_reload_successful', 'cadence_factor'];
+const ZERO = ['log_dropped_total', 'clock_skew_seconds', 'overdue_total', 'altered_replies_total'];
 
-/** The last renewal was the one before the trouble. */
-export const renewedUntilTrouble: Values = (scrape) => renewed(Math.min(scrape, TROUBLE - 1));
-
-/** One daemon that has nothing to complain of: what the rules look at, and its `up`. `change` replaces by name. */
-export function daemon(target: Target, change: Readonly<Record<string, Values>> = {}): World {
-  const { markets = ['BTC_USDT'], ...labels } = target;
+/** One daemon that has nothing to complain of: what the rules look at, and its `up`. */
+export function daemon({ markets = ['BTC_USDT'], ...target }: Target, change: Changes = {}): World {
   const world = new Map<string, Values>();
-  const add = (name: string, more: Readonly<Record<string, string>>, values: Values): void => {
-    const own = labelled(name, more);
-    const changed = change[more['market'] === 'BTC_USDT' || !('market' in more) ? own : ''] ?? change[name];
-    world.set(labelled(name, { job: 'killswitchd', ...labels, ...more }), changed ?? values);
+  const labels = Object.entries({ job: 'killswitchd', ...target }).map(
+    ([label, value]) => `${label}="${value}"`,
+  );
+  const add = (name: string, more: string, usual: Values | Sample): void => {
+    const values = change[`${name}{${more}}`] ?? change[name] ?? usual;
+    const series = `${name}{${[...labels, more].filter((text) => text !== '').join(',')}}`;
+    world.set(series, typeof values === 'function' ? values : () => values);
   };
-  add('up', {}, flat(1));
-  add('process_start_time_seconds', {}, flat(1));
-  add('killswitch_build_info', { version: '1.2.3', revision: 'abc', node_version: 'v24' }, flat(1));
-  for (const name of ['live', 'ready', 'authorised', 'config_last_reload_successful', 'cadence_factor']) {
-    add(`killswitch_${name}`, {}, flat(1));
-  }
-  for (const name of ['log_dropped_total', 'clock_skew_seconds', ...COUNTERS]) {
-    add(`killswitch_${name}`, {}, flat(0));
-  }
-  add('killswitch_survivable_outage_ratio', {}, flat(0.87));
+  add('up', '', 1);
+  add('process_start_time_seconds', '', 1);
+  add('killswitch_build_info', 'version="1.2.3",revision="abc",node_version="v24"', 1);
+  for (const name of ONE) add(`killswitch_${name}`, '', 1);
+  for (const name of ZERO) add(`killswitch_${name}`, '', 0);
+  add('killswitch_survivable_outage_ratio', '', 0.87);
   for (const purpose of PURPOSES) {
-    add('killswitch_requests_total', { purpose }, (scrape) => (purpose === 'renew' ? scrape : 0));
-    add('killswitch_request_failures_total', { purpose, reason: 'timeout' }, flat(0));
+    add('killswitch_requests_total', `purpose="${purpose}"`, (scrape) => (purpose === 'renew' ? scrape : 0));
+    add('killswitch_request_failures_total', `purpose="${purpose}",reason="timeout"`, 0);
   }
-  add('killswitch_api_up', { base: BASE }, flat(1));
-  add('killswitch_outage_active', { base: BASE }, flat(0));
-  add('killswitch_stalls_total', { kind: 'stall' }, flat(0));
-  for (const what of NOTIFY_WHATS) add('killswitch_notify_failures_total', { what }, flat(0));
-  for (const reason of ['unauthorised', 'malformed_json']) {
-    add('killswitch_control_refused_total', { reason }, flat(0));
+  add('killswitch_api_up', 'base="https://exchange.example"', 1);
+  add('killswitch_outage_active', 'base="https://exchange.example"', 0);
+  add('killswitch_stalls_total', 'kind="stall"', 0);
+  for (const what of NOTIFY_WHATS) add('killswitch_notify_failures_total', `what="${what}"`, 0);
+  for (const reason of ['unauthorised', 'malformed_json'])
+    add('killswitch_control_refused_total', `reason="${reason}"`, 0);
+  for (const state of BOT_STATES)
+    add('killswitch_bot_state', `bot="maker",state="${state}"`, state === 'alive' ? 1 : 0);
+  for (const le of ['0.5', '0.8', '0.9', '+Inf'])
+    add('killswitch_renewal_slack_ratio_bucket', `le="${le}"`, (scrape) => (Number(le) < 0.9 ? 0 : scrape));
+  for (const market of markets.map((name) => `market="${name}"`)) {
+    add(DESIRED, market, 1);
+    // A timer of 60 s that is renewed every 5 s.
+    add(EXPIRY, market, renewed(55));
+    add('killswitch_timer_timeout_seconds', market, 60);
+    add('killswitch_market_state', `state="armed",${market}`, 1);
+    add('killswitch_market_state', `state="rejected",${market}`, '_');
+    add('killswitch_market_held', `reason="none",${market}`, 0);
+    for (const reason of HOLDS) add('killswitch_market_held', `reason="${reason}",${market}`, '_');
+    add('killswitch_lapses_total', market, 0);
   }
-  for (const state of BOT_STATES) {
-    add('killswitch_bot_state', { bot: 'maker', state }, flat(state === 'alive' ? 1 : 0));
-  }
-  for (const le of SLACK_BUCKETS) {
-    add('killswitch_renewal_slack_ratio_bucket', { le }, (scrape) => (Number(le) < 0.9 ? 0 : scrape));
-  }
-  for (const market of markets) addMarket((name, more, values) => add(name, { ...more, market }, values));
   return world;
 }
 
-function addMarket(
-  add: (name: string, more: Readonly<Record<string, string>>, values: Values) => void,
-): void {
-  add('killswitch_market_armed_desired', {}, flat(1));
-  add('killswitch_timer_expiry_timestamp_seconds', {}, renewed);
-  add('killswitch_timer_timeout_seconds', {}, flat(60));
-  add('killswitch_market_state', { state: 'armed' }, flat(1));
-  add('killswitch_market_state', { state: 'rejected' }, never);
-  add('killswitch_market_held', { reason: 'none' }, flat(0));
-  for (const reason of HOLDS) add('killswitch_market_held', { reason }, never);
-  add('killswitch_lapses_total', {}, flat(0));
-}
+const mapped = (world: World, change: (values: Values, name: string) => Values): World =>
+  new Map([...world].map(([name, values]) => [name, change(values, name)]));
 
 /** The world from the scrape `from` on, as one that begins there: counters at 0, times going on. */
 export function beginning(world: World, from: number): World {
   return mapped(world, (values, name) => {
-    const isTime = name.startsWith('killswitch_timer_expiry');
+    const isTime = name.startsWith(EXPIRY);
     return (scrape) => (scrape < from ? '_' : values(isTime ? scrape : scrape - from));
   });
 }
@@ -131,32 +130,60 @@ export function ending(world: World, at: number, down = 0): World {
   });
 }
 
-function mapped(world: World, change: (values: Values, name: string) => Values): World {
-  return new Map([...world].map(([name, values]) => [name, change(values, name)]));
-}
-
 /** Several targets. Where two worlds have the same series, the later one counts from where it has samples. */
 export function together(...worlds: readonly World[]): World {
   const all = new Map<string, Values>();
-  for (const world of worlds) {
-    for (const [name, values] of world) {
-      const before = all.get(name);
-      all.set(
-        name,
-        before === undefined
-          ? values
-          : (scrape) => {
-              const sample = values(scrape);
-              return sample === '_' ? before(scrape) : sample;
-            },
-      );
-    }
+  for (const [name, values] of worlds.flatMap((world) => [...world])) {
+    const before = all.get(name) ?? (() => '_');
+    all.set(name, (scrape) => {
+      const sample = values(scrape);
+      return sample === '_' ? before(scrape) : sample;
+    });
   }
   return all;
 }
 
-/** What `promtool test rules` reads. */
-export function inputSeries(world: World, scrapes: number): { series: string; values: string }[] {
+/** The series of a market alone. */
+export const onlyMarkets = (world: World): World =>
+  new Map([...world].filter(([name]) => name.includes('market=')));
+
+/** What an expression must give so many seconds after the beginning of a world: series and their values. */
+export interface Expectation {
+  readonly at: number;
+  readonly query: string;
+  readonly samples: readonly { readonly labels: string; readonly value: number }[];
+}
+
+/** These alerts, one of each. */
+export const alertsNamed = (names: readonly string[]): Expectation['samples'] =>
+  names.map((name) => ({ labels: `{alertname="${name}"}`, value: 1 }));
+
+/** What Prometheus says of one world with our rules (`promtool test rules`); nothing where every expectation holds. */
+export function judge(world: World, expectations: readonly Expectation[]): string {
+  const interval = `${STEP_SECONDS}s`;
+  const scrapes = Math.max(...expectations.map(({ at }) => at)) / STEP_SECONDS + 2;
   const numbers = Array.from({ length: scrapes }, (_, scrape) => scrape);
-  return [...world].map(([series, values]) => ({ series, values: numbers.map(values).join(' ') }));
+  const play = {
+    interval,
+    input_series: [...world].map(([series, values]) => ({ series, values: numbers.map(values).join(' ') })),
+    promql_expr_test: expectations.map(({ at, query, samples }) => ({
+      expr: query,
+      eval_time: `${at}s`,
+      exp_samples: samples,
+    })),
+  };
+  const directory = mkdtempSync(join(tmpdir(), 'killswitchd-rules-'));
+  try {
+    // JSON is YAML.
+    const file = join(directory, 'play.json');
+    const rules = { rule_files: [deployed(RULES)], evaluation_interval: interval, tests: [play] };
+    writeFileSync(file, JSON.stringify(rules));
+    execFileSync('promtool', ['test', 'rules', file], { stdio: 'pipe', encoding: 'utf8' });
+    return '';
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    return `${stdout}${stderr}`;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }

@@ -1,14 +1,18 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { expect, type TestContext, test } from 'vitest';
 import {
   DASHBOARDS,
-  type Dashboard,
   expressionOf,
   expressionsOf,
   filledIn,
   labelQueryOf,
   readDashboard,
 } from '../deploy/dashboards.ts';
-import { type Played, playForDashboards } from './dashboard-play.ts';
+import { asker, controlsOf } from '../process/control.ts';
+import { stageFor } from '../process/harness.ts';
+import { sleep } from '../process/program.ts';
+import { reloadBySignal, writeConfig } from '../process/reloading.ts';
+import { type Prometheus, startPrometheus } from './monitoring.ts';
 
 /** Expressions that show nothing in the play, and why it cannot make them. */
 const NEVER = new Map([
@@ -18,65 +22,113 @@ const NEVER = new Map([
   ],
   ['annotation Starts', 'one process lives through the whole play; the series is there'],
 ]);
+const MARKETS = [
+  { market: 'AAA_USDT', timeoutSeconds: 5, bot: 'maker' },
+  { market: 'BBB_USDT', timeoutSeconds: 10, bot: 'maker' },
+  { market: 'CCC_USDT', timeoutSeconds: 60, bot: 'taker' },
+];
 
-/** The values of the variables with everything chosen, found in their order as Grafana does. */
-async function chooseAll({ templating }: Dashboard, { prometheus }: Played): Promise<Map<string, string>> {
-  const values = new Map<string, string>();
-  for (const variable of templating.list.filter(({ type }) => type === 'query')) {
-    const { selector, label } = labelQueryOf(variable);
-    const found = await prometheus.labelValues(label, filledIn(selector, values));
-    expect(found, `${variable.name}: ${variable.definition}`).not.toEqual([]);
-    values.set(variable.name, variable.allValue ?? found.join('|'));
-  }
-  return values;
+/**
+ * About two minutes in the life of a daemon with two bots, scraped every second: renewals, an outage that lets timers
+ * lapse, a bot that falls silent and comes back, commands, a wrong configuration, a standstill, and a clean stop.
+ */
+async function playLife(context: TestContext): Promise<Prometheus> {
+  const stage = stageFor(context);
+  const known = MARKETS.map(({ market }) => market).join(',');
+  const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', '--markets', known]);
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: MARKETS,
+    config: {
+      liveness: { mode: 'beat', ttlSeconds: 4, startupGraceSeconds: 10 },
+      control: { listen: ['127.0.0.1:0'] },
+      ping: { everySeconds: 1 },
+    },
+  });
+  const [control = ''] = await controlsOf(daemon);
+  const ask = asker(context, control, 2);
+  const silent = new Set<string>();
+  const beating = setInterval(() => {
+    for (const bot of ['maker', 'taker'])
+      if (!silent.has(bot)) void ask(`/v1/beat?bot=${bot}`, { body: { seq: Date.now() } }).catch(() => {});
+  }, 500);
+  context.onTestFinished(() => clearInterval(beating));
+  const { port } = new URL(await daemon.web());
+  const prometheus = await startPrometheus(context, stage.directory, (text) =>
+    text.replaceAll('17477', port).replaceAll('5s', '1s').replaceAll('4s', '1s'),
+  );
+  await sleep(12_000);
+  // A copy of an old beat, and a request that asks for nothing there is.
+  await ask('/v1/beat?bot=maker', { body: { seq: 1 } });
+  await ask('/v1/nothing');
+
+  await exchange.addFaults({ kind: 'maintenance', forMs: 22_000 });
+  await sleep(32_000);
+  silent.add('maker');
+  await sleep(18_000);
+  silent.clear();
+  await sleep(5000);
+
+  await ask('/v1/pause', { body: { markets: ['AAA_USDT'], forSeconds: 60 } });
+  await ask('/v1/trip', { body: { markets: ['BBB_USDT'] } });
+  await sleep(3000);
+  await ask('/v1/arm', { body: { markets: ['AAA_USDT', 'BBB_USDT'] } });
+  const { markets, ...others } = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as { markets: object[] };
+  // The exchange does not know this market.
+  const unknown = { market: 'DDD_USDT', timeoutSeconds: 60, bot: 'taker' };
+  writeConfig(daemon, JSON.stringify({ ...others, markets: [...markets, unknown] }));
+  await reloadBySignal(daemon, 'reload-applied');
+  await sleep(2500);
+  await ask('/v1/arm', { body: { markets: ['DDD_USDT'], waitSeconds: 1 } });
+  writeConfig(daemon, '{"markets": 7}');
+  await reloadBySignal(daemon, 'reload-rejected');
+  await sleep(3000);
+  daemon.signal('SIGSTOP');
+  await sleep(1500);
+  daemon.signal('SIGCONT');
+  await sleep(8000);
+  clearInterval(beating);
+  daemon.signal('SIGTERM');
+  await daemon.exit();
+  await sleep(6000);
+  return prometheus;
 }
 
-describe('Grafana', () => {
-  let played: Played;
-  let over: () => Promise<void>;
-  beforeAll(async () => {
-    const endings: (() => unknown)[] = [];
-    const context = { onTestFinished: (end: () => unknown) => void endings.push(end) };
-    over = async () => {
-      for (const end of endings.toReversed()) await end();
-    };
-    played = await playForDashboards(context as never);
-    return over;
-  }, 240_000);
-
-  test.each(DASHBOARDS)('%s has something to show in every panel, from Prometheus itself', async (path) => {
+test('after a life of a daemon every panel has something to show, a dead one is not green, and no alert has a hole', {
+  timeout: 240_000,
+}, async (context) => {
+  const from = Date.now() / 1000;
+  const prometheus = await playLife(context);
+  const to = Date.now() / 1000;
+  for (const path of DASHBOARDS) {
     const dashboard = readDashboard(path);
-    const values = await chooseAll(dashboard, played);
-    const { from, to, prometheus } = played;
-    const empty: string[] = [];
+    // Everything is chosen, found in its order as Grafana does.
+    const values = new Map<string, string>();
+    for (const variable of dashboard.templating.list.filter(({ type }) => type === 'query')) {
+      const { selector, label } = labelQueryOf(variable);
+      const found = await prometheus.labelValues(label, filledIn(selector, values));
+      expect(found, `${variable.name}: ${variable.definition}`).not.toEqual([]);
+      values.set(variable.name, variable.allValue ?? found.join('|'));
+    }
     const expressions = expressionsOf(dashboard);
+    const empty: string[] = [];
     for (const { where, expr } of expressions) {
       const results = await prometheus.range(filledIn(expr, values), from, to, 1);
-      const shown = results.some((result) => result.values.some(([, value]) => value !== 'NaN'));
-      if (!shown) empty.push(where);
+      if (!results.some((result) => result.values.some(([, value]) => value !== 'NaN'))) empty.push(where);
     }
-    const never = expressions.map(({ where }) => where).filter((where) => NEVER.has(where));
-    expect(empty).toEqual(never);
-  });
-
-  test('a dead daemon does not turn the first panels green', async () => {
-    const dashboard = readDashboard('grafana/dashboards/killswitchd-bot.json');
-    const values = await chooseAll(dashboard, played);
-    const expr = filledIn(expressionOf(DASHBOARDS[0], 'Is every market protected?'), values);
-    const [result] = await played.prometheus.range(expr, played.to, played.to, 1);
+    expect(empty, path).toEqual(expressions.map(({ where }) => where).filter((where) => NEVER.has(where)));
+    if (path !== DASHBOARDS[0]) continue;
+    const first = filledIn(expressionOf(path, 'Is every market protected?'), values);
+    const [result] = await prometheus.range(first, to, to, 1);
     expect(result?.values.map(([, value]) => value)).toEqual(['-1']);
-  });
-
-  test('the alerts of the play have sentences without holes', async () => {
-    const results = await played.prometheus.range('ALERTS', played.from, played.to, 1);
-    const names = new Set(results.map(({ metric }) => metric['alertname']));
-    for (const name of ['KillswitchLapsed', 'KillswitchBotSilent', 'KillswitchTimerRunningOut']) {
-      expect(names).toContain(name);
-    }
-    const alerts = await played.prometheus.alerts();
-    expect(alerts.length).toBeGreaterThan(0);
-    for (const { annotations } of alerts) {
-      expect(JSON.stringify(annotations)).not.toMatch(/no value|error|\{\{|%!/);
-    }
-  });
+  }
+  const results = await prometheus.range('ALERTS', from, to, 1);
+  const fired = results.map(({ metric }) => metric['alertname']);
+  expect(fired).toEqual(
+    expect.arrayContaining(['KillswitchLapsed', 'KillswitchBotSilent', 'KillswitchTimerRunningOut']),
+  );
+  const alerts = await prometheus.alerts();
+  expect(alerts.length).toBeGreaterThan(0);
+  for (const { annotations } of alerts)
+    expect(JSON.stringify(annotations)).not.toMatch(/no value|error|\{\{|%!/);
 });

@@ -1,69 +1,49 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { deployed, readDeployed } from '../deploy/rules.ts';
+import { scratch } from './scratch.ts';
 
+const directory = scratch('examples');
+const ALERTMANAGER = deployed('prometheus/alertmanager.yaml');
 const run = (command: string, ...args: readonly string[]): string =>
   execFileSync(command, args, { encoding: 'utf8', stdio: 'pipe' });
 
-let directory: string;
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), 'killswitchd-examples-'));
-});
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
-
 test('the configuration of Prometheus, and that of Alertmanager, are taken by their own checks', () => {
   expect(run('promtool', 'check', 'config', deployed('prometheus/prometheus.yaml'))).toContain('SUCCESS');
-  expect(run('amtool', 'check-config', deployed('prometheus/alertmanager.yaml'))).toContain('SUCCESS');
+  expect(run('amtool', 'check-config', ALERTMANAGER)).toContain('SUCCESS');
 });
 
-test('a page goes to the pager, and everything else to the tickets', () => {
-  const routed = (...labels: readonly string[]) =>
-    run(
-      'amtool',
-      'config',
-      'routes',
-      'test',
-      '--config.file',
-      deployed('prometheus/alertmanager.yaml'),
-      ...labels,
-    ).trim();
-  expect(routed('alertname=KillswitchDown', 'severity=critical')).toBe('pager');
-  expect(routed('alertname=KillswitchOutage', 'severity=warning')).toBe('tickets');
-  expect(routed('alertname=KillswitchWatchdog', 'severity=info')).toBe('watchdog');
-  expect(routed('alertname=SomethingElse', 'severity=critical')).toBe('tickets');
+test.each([
+  ['KillswitchDown', 'critical', 'pager'],
+  ['KillswitchOutage', 'warning', 'tickets'],
+  ['KillswitchWatchdog', 'info', 'watchdog'],
+  ['SomethingElse', 'critical', 'tickets'],
+])('%s of severity %s goes to %s', (alert, severity, receiver) => {
+  const labels = [`alertname=${alert}`, `severity=${severity}`];
+  expect(run('amtool', 'config', 'routes', 'test', '--config.file', ALERTMANAGER, ...labels).trim()).toBe(
+    receiver,
+  );
 });
 
-describe('the scrape job for Kubernetes', () => {
-  interface Job {
-    readonly job_name: string;
-    readonly [key: string]: unknown;
-  }
-  interface Discovered {
-    readonly labels: Readonly<Record<string, string>>;
-  }
-
+test('the scrape job for Kubernetes takes a sidecar with the labels that the rules rely on, and leaves others alone', () => {
   /** What becomes of a pod's container, with its labels handed over instead of discovered. */
-  function discovered(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-    const [found] = (parse(readDeployed('prometheus/scrape-kubernetes.yaml')) as { scrape_configs: Job[] })
-      .scrape_configs;
-    const { kubernetes_sd_configs: discovery, ...job } = found ?? { job_name: '' };
+  const discovered = (labels: object): unknown => {
+    const { scrape_configs } = parse(readDeployed('prometheus/scrape-kubernetes.yaml')) as {
+      scrape_configs: { kubernetes_sd_configs: unknown; job_name: string }[];
+    };
+    const { kubernetes_sd_configs: discovery, ...job } = scrape_configs[0] ?? { job_name: '' };
     expect(discovery).toEqual([{ role: 'pod' }]);
-    const meta = Object.fromEntries(
-      Object.entries(labels).map(([name, value]) => [`__meta_kubernetes_${name}`, value]),
-    );
+    const meta = Object.entries(labels).map(([name, value]) => [`__meta_kubernetes_${name}`, value]);
+    const targets = [{ targets: ['10.1.2.3:17477'], labels: Object.fromEntries(meta) }];
     const file = join(directory, 'kubernetes.yaml');
-    const scraped = { ...job, static_configs: [{ targets: ['10.1.2.3:17477'], labels: meta }] };
-    writeFileSync(file, stringify({ scrape_configs: [scraped] }));
+    writeFileSync(file, stringify({ scrape_configs: [{ ...job, static_configs: targets }] }));
     const said = run('promtool', 'check', 'service-discovery', '--timeout=1s', file, job.job_name);
-    const [target] = JSON.parse(said.slice(said.indexOf('['))) as Discovered[];
-    return target?.labels ?? {};
-  }
-
-  const SIDECAR = {
+    return (JSON.parse(said.slice(said.indexOf('['))) as { labels: object }[])[0]?.labels;
+  };
+  const sidecar = {
     pod_container_port_name: 'killswitchd',
     pod_container_init: 'true',
     pod_phase: 'Running',
@@ -72,23 +52,16 @@ describe('the scrape job for Kubernetes', () => {
     pod_node_name: 'node-3',
     pod_label_app_kubernetes_io_instance: 'maker',
   };
-
-  test('takes a sidecar, with the labels that the rules rely on', () => {
-    expect(discovered(SIDECAR)).toMatchObject({
-      job: 'killswitchd',
-      instance: '10.1.2.3:17477',
-      namespace: 'trading',
-      pod: 'maker-5f7c-abcde',
-      node: 'node-3',
-      account: 'maker',
-    });
+  expect(discovered(sidecar)).toMatchObject({
+    job: 'killswitchd',
+    instance: '10.1.2.3:17477',
+    namespace: 'trading',
+    pod: 'maker-5f7c-abcde',
+    node: 'node-3',
+    account: 'maker',
   });
-
-  test('leaves other containers and pods that have ended alone', () => {
-    expect(discovered({ ...SIDECAR, pod_container_port_name: 'http' })).toEqual({});
-    expect(discovered({ ...SIDECAR, pod_phase: 'Succeeded' })).toEqual({});
-    expect(discovered({ ...SIDECAR, pod_phase: 'Failed' })).toEqual({});
-  });
+  const others = [{ pod_container_port_name: 'http' }, { pod_phase: 'Succeeded' }, { pod_phase: 'Failed' }];
+  for (const other of others) expect(discovered({ ...sidecar, ...other })).toEqual({});
 });
 
 test('the commands of deploy/README.md put the files where Debian and Grafana look for them', () => {
@@ -97,16 +70,12 @@ test('the commands of deploy/README.md put the files where Debian and Grafana lo
   const commands = [...ours.matchAll(/^(install|promtool check|amtool check-config) .*$/gm)];
   const script = commands.map(([line]) => line.replaceAll(/ \/(etc|var)\//g, ` ${directory}/$1/`));
   expect(script).toHaveLength(8);
-  const folders = [
-    'etc/prometheus',
-    'etc/grafana/provisioning/dashboards',
-    'etc/grafana/provisioning/datasources',
-  ];
-  for (const folder of folders) mkdirSync(join(directory, folder), { recursive: true });
+  const provisioning = 'etc/grafana/provisioning';
+  for (const folder of ['etc/prometheus', `${provisioning}/dashboards`, `${provisioning}/datasources`])
+    mkdirSync(join(directory, folder), { recursive: true });
   execFileSync('sh', ['-ec', script.join('\n')], { cwd: deployed('..'), stdio: 'pipe' });
-  const { providers } = parse(
-    readFileSync(join(directory, 'etc/grafana/provisioning/dashboards/killswitchd.yaml'), 'utf8'),
-  ) as { providers: { options: { path: string } }[] };
+  const provider = readFileSync(join(directory, provisioning, 'dashboards/killswitchd.yaml'), 'utf8');
+  const { providers } = parse(provider) as { providers: { options: { path: string } }[] };
   const dashboards = providers.flatMap(({ options }) => readdirSync(join(directory, options.path)));
   expect(dashboards).toEqual(['killswitchd-bot.json', 'killswitchd-fleet.json']);
 });

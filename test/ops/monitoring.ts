@@ -1,60 +1,49 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import type { TestContext } from 'vitest';
 import { deployed, RULES, readDeployed } from '../deploy/rules.ts';
+import { startProcess } from '../liveness/started.ts';
 import { eventually } from '../process/program.ts';
 
 type Ending = Pick<TestContext, 'onTestFinished'>;
 
 /** Starts one of Debian's servers at a free port, which it logs. It ends with the test. Resolves with its address. */
-async function serve({ onTestFinished }: Ending, command: string, args: readonly string[]): Promise<string> {
-  const child: ChildProcess = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
-  let said = '';
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-  });
-  const ended = once(child, 'close').catch((error: unknown) => {
-    said += `${String(error)}: is its Debian package installed?`;
-  });
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await ended;
-  });
-  const isOver = ended.then(() => true);
-  return eventually(`${command} to listen`, 30_000, async () => {
-    const address = /msg="Listening on" address=(\S+)/.exec(said)?.[1];
+async function serve(context: Ending, command: string, args: readonly string[]): Promise<string> {
+  const { child, output } = startProcess(context, command, args);
+  return eventually(`${command} to listen`, 30_000, () => {
+    const address = /msg="Listening on" address=(\S+)/.exec(output())?.[1];
     if (address !== undefined) return `http://${address}`;
-    if (await Promise.race([isOver, Promise.resolve(false)])) throw new Error(`${command} ended:\n${said}`);
+    if (child.exitCode !== null) throw new Error(`${command} ended:\n${output()}`);
     return null;
   });
 }
 
+type Labels = Readonly<Record<string, string>>;
+
 /** One series of an answer. */
-export interface Result {
-  readonly metric: Readonly<Record<string, string>>;
+interface Result {
+  readonly metric: Labels;
   /** Unix seconds and the value as text. */
   readonly values: readonly (readonly [number, string])[];
 }
 
+interface Alert {
+  readonly labels: Labels;
+  readonly annotations: Labels;
+}
+
 export interface Prometheus {
-  readonly url: string;
   /** The series of an expression over a time, in Unix seconds; throws where Prometheus does not understand it. */
   readonly range: (query: string, from: number, to: number, step: number) => Promise<readonly Result[]>;
   /** The values of a label, as Grafana asks for those of a variable. */
   readonly labelValues: (label: string, selector: string) => Promise<readonly string[]>;
-  /** Now. */
-  readonly query: (query: string) => Promise<readonly Readonly<Record<string, string>>[]>;
-  readonly alerts: () => Promise<readonly FiringAlert[]>;
-}
-
-export interface FiringAlert {
-  readonly state: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
+  /** The labels of the series of an expression now. */
+  readonly query: (query: string) => Promise<readonly Labels[]>;
+  readonly alerts: () => Promise<readonly Alert[]>;
 }
 
 /** Debian's Prometheus with our own configuration and rules. `change` edits the text of the configuration. */
@@ -76,25 +65,23 @@ export async function startPrometheus(
   await eventually('Prometheus to be ready', 30_000, async () =>
     (await fetch(`${url}/-/ready`)).ok ? true : null,
   );
-  const get = async (path: string, asked: Readonly<Record<string, string>>): Promise<unknown> => {
+  const get = async <T>(path: string, asked: Labels): Promise<T> => {
     const answer = await fetch(`${url}/api/v1/${path}?${new URLSearchParams(asked).toString()}`);
-    const body = (await answer.json()) as { status: string; error?: string; data: unknown };
+    const body = (await answer.json()) as { status: string; error?: string; data: T };
     if (body.status !== 'success') throw new Error(`${body.error}\n${JSON.stringify(asked)}`);
     return body.data;
   };
   return {
-    url,
     async range(query, from, to, step) {
       const asked = { query, start: String(from), end: String(to), step: String(step) };
-      return ((await get('query_range', asked)) as { result: Result[] }).result;
+      return (await get<{ result: Result[] }>('query_range', asked)).result;
     },
-    labelValues: async (label, selector) =>
-      (await get(`label/${label}/values`, { 'match[]': selector })) as string[],
+    labelValues: (label, selector) => get(`label/${label}/values`, { 'match[]': selector }),
     async query(query) {
-      const { result } = (await get('query', { query })) as { result: Result[] };
+      const { result } = await get<{ result: Result[] }>('query', { query });
       return result.map(({ metric }) => metric);
     },
-    alerts: async () => ((await get('alerts', {})) as { alerts: FiringAlert[] }).alerts,
+    alerts: async () => (await get<{ alerts: Alert[] }>('alerts', {})).alerts,
   };
 }
 
@@ -107,10 +94,8 @@ export async function startAlertmanager(
   const folder = join(directory, 'alertmanager');
   mkdirSync(folder);
   const file = join(folder, 'alertmanager.yaml');
-  writeFileSync(
-    file,
-    readDeployed('prometheus/alertmanager.yaml').replaceAll('http://127.0.0.1:9095', receiver),
-  );
+  const text = readDeployed('prometheus/alertmanager.yaml');
+  writeFileSync(file, text.replaceAll('http://127.0.0.1:9095', receiver));
   const url = await serve(context, 'prometheus-alertmanager', [
     `--config.file=${file}`,
     `--storage.path=${join(folder, 'data')}`,
@@ -121,12 +106,12 @@ export async function startAlertmanager(
 }
 
 /** What Alertmanager sends to a webhook. */
-export interface Message {
+interface Message {
   readonly path: string;
   /** On the monotonic clock, milliseconds. */
   readonly atMs: number;
   readonly status: string;
-  readonly alerts: readonly (FiringAlert & { readonly status: string })[];
+  readonly alerts: readonly Alert[];
 }
 
 /** Whoever is paged: takes down every message. */
@@ -135,12 +120,8 @@ export async function startReceiver({
 }: Ending): Promise<{ url: string; messages: Message[] }> {
   const messages: Message[] = [];
   const server = createServer((request, response) => {
-    let text = '';
-    request.setEncoding('utf8').on('data', (piece: string) => {
-      text += piece;
-    });
-    request.on('end', () => {
-      const { status, alerts } = JSON.parse(text) as Pick<Message, 'status' | 'alerts'>;
+    void json(request).then((body) => {
+      const { status, alerts } = body as Pick<Message, 'status' | 'alerts'>;
       messages.push({ path: request.url ?? '', atMs: performance.now(), status, alerts });
       response.end();
     });
