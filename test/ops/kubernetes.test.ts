@@ -1,9 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { EnvironmentSchema } from '../../src/config/environment.ts';
+import { TARGET_LABELS } from '../deploy/promql.ts';
+import { readDeployed } from '../deploy/rules.ts';
 import { ROOT } from '../process/program.ts';
 import {
   containersOf,
@@ -16,17 +17,17 @@ import {
   notRestricted,
   only,
   type PodSpec,
-  type Probe,
   podOf,
   render,
   workloadOf,
 } from './manifests.ts';
+import { scratch } from './scratch.ts';
 import { misfits } from './upstream-types.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'killswitchd-manifests-'));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
-
+const directory = scratch('manifests');
 const OVERLAYS = ['fleet', 'sidecar', 'standalone', 'trial'];
+/** Those in which the daemon stands beside its bot. */
+const BESIDE = ['sidecar', 'trial'];
 /** What each holds beside its workload. */
 const OTHER_KINDS: Readonly<Record<string, readonly string[]>> = {
   fleet: ['ConfigMap', 'NetworkPolicy', 'PodDisruptionBudget', 'Service'],
@@ -40,6 +41,7 @@ const podIn = (overlay: string): PodSpec => podOf(manifestsOf(overlay));
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
 
 interface FileConfig {
+  readonly exchange: { readonly baseUrls: readonly string[] };
   readonly shutdown: { readonly budgetSeconds: number };
   readonly reload: { readonly pollSeconds: number };
   readonly shard?: { readonly count: number };
@@ -47,31 +49,39 @@ interface FileConfig {
 const configOf = (overlay: string): FileConfig =>
   parse(only(manifestsOf(overlay), 'ConfigMap').data?.['killswitchd.yaml'] ?? '') as FileConfig;
 
-it('every file of deploy/kubernetes is one that these tests render', () => {
+interface Selector {
+  readonly matchExpressions: readonly { readonly key: string; readonly operator: string }[];
+}
+const selects = ({ matchExpressions }: Selector, labels: Labels): boolean =>
+  matchExpressions.every(({ key, operator }) => operator === 'Exists' && key in labels);
+
+const monitors = render(join(KUBERNETES, 'pod-monitor'));
+const monitor = only(monitors, 'PodMonitor').spec as unknown as {
+  readonly selector: Selector;
+  readonly podMetricsEndpoints: readonly {
+    readonly interval: string;
+    readonly scrapeTimeout: string;
+    readonly relabelings: unknown;
+  }[];
+};
+
+it('every folder of deploy/kubernetes is one that these tests render, and every file is used in it', () => {
   const files = readdirSync(KUBERNETES, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(KUBERNETES.length + 1));
-  expect(files.sort()).toEqual([
-    'components/network-policy/kustomization.yaml',
-    'components/network-policy/network-policy.yaml',
-    'components/sidecar/kustomization.yaml',
-    'components/sidecar/sidecar.yaml',
-    'overlays/fleet/disruption.yaml',
-    'overlays/fleet/fleet.yaml',
-    'overlays/fleet/killswitchd.yaml',
-    'overlays/fleet/kustomization.yaml',
-    'overlays/sidecar/bot.yaml',
-    'overlays/sidecar/killswitchd.yaml',
-    'overlays/sidecar/kustomization.yaml',
-    'overlays/standalone/deployment.yaml',
-    'overlays/standalone/killswitchd.yaml',
-    'overlays/standalone/kustomization.yaml',
-    'overlays/trial/exchange.yaml',
-    'overlays/trial/killswitchd.yaml',
-    'overlays/trial/kustomization.yaml',
-    'pod-monitor/kustomization.yaml',
-    'pod-monitor/pod-monitor.yaml',
-  ]);
+  const kustomizations = files.filter((file) => file.endsWith('/kustomization.yaml'));
+  const folders = ['components/network-policy', 'components/sidecar', 'pod-monitor'];
+  folders.push(...OVERLAYS.map((name) => `overlays/${name}`));
+  expect(kustomizations.map(dirname).toSorted()).toEqual(folders.toSorted());
+  const text = kustomizations.map((file) => readFileSync(join(KUBERNETES, file), 'utf8')).join('');
+  const others = files.filter((file) => !kustomizations.includes(file));
+  expect(others.filter((file) => !text.includes(file.slice(dirname(file).length + 1)))).toEqual([]);
+});
+
+it('everything fits the published types of Kubernetes and of the Prometheus operator', {
+  timeout: 60_000,
+}, async () => {
+  expect(await misfits([...[...rendered.values()].flat(), ...monitors], directory)).toEqual([]);
 });
 
 describe.each(OVERLAYS)('overlay %s', (overlay) => {
@@ -79,62 +89,46 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
   const pod = podIn(overlay);
   const daemon = daemonOf(pod);
   const env = environmentOf(daemon, 'killswitchd-0');
+  const { labels, annotations = {} } = workloadOf(manifests).spec.template.metadata;
+  const isBeside = BESIDE.includes(overlay);
   const mountOf = (path: string) =>
     daemon.volumeMounts?.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
   const volumeAt = (path: string) => pod.volumes.find(({ name }) => name === mountOf(path)?.name);
 
   it('finds its own pods, and replaces them in a way that there is', () => {
     const { kind, metadata, spec } = workloadOf(manifests);
-    const { selector, strategy, updateStrategy, template } = spec;
-    expect(selector?.matchLabels).toEqual(metadata.labels);
-    expect(template.metadata.labels).toMatchObject(selector?.matchLabels ?? {});
-    expect(Object.keys(metadata.labels ?? {})).toEqual([
-      'app.kubernetes.io/instance',
-      'app.kubernetes.io/name',
-    ]);
+    const others = manifests.filter((manifest) => manifest.kind !== kind);
+    expect(others.map((manifest) => manifest.kind).sort()).toEqual(OTHER_KINDS[overlay]);
+    expect(spec.selector?.matchLabels).toEqual(metadata.labels);
+    expect(labels).toMatchObject(spec.selector?.matchLabels ?? {});
+    const names = ['app.kubernetes.io/instance', 'app.kubernetes.io/name'];
+    expect(Object.keys(metadata.labels ?? {})).toEqual(names);
     // Never two on one account.
-    expect([strategy, updateStrategy]).toEqual(
+    expect([spec.strategy, spec.updateStrategy]).toEqual(
       kind === 'Deployment' ? [{ type: 'Recreate' }, undefined] : [undefined, { type: 'RollingUpdate' }],
     );
-    const [first] = containersOf(pod).slice(-1);
-    const shown = template.metadata.annotations ?? {};
-    expect(shown).toEqual(
-      overlay === 'sidecar' || overlay === 'trial'
-        ? { 'kubectl.kubernetes.io/default-container': first?.name }
-        : {},
-    );
-  });
-
-  it('fits the published types of Kubernetes', { timeout: 30_000 }, async () => {
-    expect(await misfits(manifests, directory)).toEqual([]);
-    const others = manifests.filter(({ kind }) => kind !== workloadOf(manifests).kind);
-    expect(others.map(({ kind }) => kind).sort()).toEqual(OTHER_KINDS[overlay]);
+    const last = containersOf(pod).at(-1)?.name;
+    expect(annotations).toEqual(isBeside ? { 'kubectl.kubernetes.io/default-container': last } : {});
   });
 
   it('is admitted where pods must be restricted', () => {
     expect(notRestricted({ ...pod })).toEqual([]);
-    expect(
-      containersOf(pod).map(({ securityContext }) => securityContext.readOnlyRootFilesystem),
-    ).not.toContain(undefined);
+    const roots = containersOf(pod).map(({ securityContext }) => securityContext.readOnlyRootFilesystem);
+    expect(roots).not.toContain(undefined);
     expect(pod.automountServiceAccountToken).toBe(false);
     expect([pod.securityContext.runAsUser, pod.securityContext.runAsGroup]).toEqual(imageDefaults().user);
   });
 
-  it('starts the image of this version by its own entry point, and nothing that the image lacks', () => {
+  it('starts the image of this version by its own entry point, with variables that the program knows', () => {
     expect(new Set(containersOf(pod).map(({ image }) => image))).toEqual(new Set([`killswitchd:${version}`]));
-    expect(daemon.args).toEqual(imageDefaults().command);
-    expect(daemon.command).toBeUndefined();
-  });
-
-  it('sets only variables that the program knows', () => {
+    expect([daemon.command, daemon.args]).toEqual([undefined, imageDefaults().command]);
     const names = containersOf(pod).flatMap(({ env: variables = [] }) => variables.map(({ name }) => name));
     expect(names.filter((name) => !(name in EnvironmentSchema.properties))).toEqual([]);
   });
 
   it('gives key and secret as files, which only its own group reads, and never as a value', () => {
-    for (const name of ['KILLSWITCHD_API_KEY_FILE', 'KILLSWITCHD_API_SECRET_FILE']) {
+    for (const name of ['KILLSWITCHD_API_KEY_FILE', 'KILLSWITCHD_API_SECRET_FILE'])
       expect(mountOf(env[name] ?? '')).toMatchObject({ readOnly: true });
-    }
     const secrets = pod.volumes.flatMap(({ secret }) => secret ?? []);
     expect(secrets).toEqual([{ secretName: 'killswitchd-api', defaultMode: 0o440 }]);
     expect(pod.securityContext.fsGroup).toBe(pod.securityContext.runAsGroup);
@@ -169,9 +163,8 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
     expect(daemon.livenessProbe?.httpGet.path).toBe('/livez');
     // Beside its bot it has none: an exchange that is away must not take the bot out of its Service. Elsewhere a dead bot
     // must not hold up a rollout.
-    const path = overlay === 'sidecar' || overlay === 'trial' ? undefined : '/readyz?exclude=bots';
-    expect(daemon.readinessProbe?.httpGet.path).toBe(path);
-    expect(probes.every(({ timeoutSeconds }: Probe) => timeoutSeconds >= 2)).toBe(true);
+    expect(daemon.readinessProbe?.httpGet.path).toBe(isBeside ? undefined : '/readyz?exclude=bots');
+    expect(probes.every(({ timeoutSeconds }) => timeoutSeconds >= 2)).toBe(true);
   });
 
   it('is bounded in memory and not in time on the processor', () => {
@@ -184,10 +177,61 @@ describe.each(OVERLAYS)('overlay %s', (overlay) => {
   it('has the time for a clean stop, and no hook that runs before the bot has ended', () => {
     const { budgetSeconds } = configOf(overlay).shutdown;
     // Half a minute for the bot, as Kubernetes gives where nothing is said; listeners and log close within 3 s.
-    const botSeconds = overlay === 'sidecar' || overlay === 'trial' ? 30 : 0;
-    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(botSeconds + budgetSeconds + 5);
+    const leastSeconds = (isBeside ? 30 : 0) + budgetSeconds + 5;
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(leastSeconds);
     expect(JSON.stringify(pod)).not.toMatch(/preStop|postStart/);
   });
+
+  it('lets Prometheus in, and out what asks for names, the exchange and the bots of the namespace', () => {
+    const { podSelector, ...rules } = only(manifests, 'NetworkPolicy').spec as unknown as {
+      podSelector: Selector;
+    };
+    expect(selects(podSelector, labels)).toBe(true);
+    const tcp = (port: number | undefined) => ({ protocol: 'TCP', port });
+    const [{ protocol, hostname } = new URL('about:blank')] = configOf(overlay).exchange.baseUrls.map(
+      (url) => new URL(url),
+    );
+    // In the trial the exchange is in the pod, and no policy is asked.
+    expect(protocol === 'https:' || hostname === '127.0.0.1').toBe(true);
+    // The label that Kubernetes itself gives to every namespace.
+    const monitoring = { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } };
+    expect(rules).toEqual({
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [
+        { from: [{ namespaceSelector: monitoring }], ports: [tcp(daemon.ports?.[0]?.containerPort)] },
+      ],
+      egress: [
+        // At any address: NodeLocal DNS answers at one of the node, which no selector names.
+        { ports: [{ protocol: 'UDP', port: 53 }, tcp(53)] },
+        { ports: [tcp(443)] },
+        { to: [{ podSelector: {} }] },
+      ],
+    });
+  });
+
+  it('is found by the pod monitor at its port, under the label that the rules go by', () => {
+    expect(selects(monitor.selector, labels)).toBe(true);
+    const account = '__meta_kubernetes_pod_label_app_kubernetes_io_instance';
+    expect(monitor.podMetricsEndpoints).toEqual([
+      expect.objectContaining({
+        port: daemon.ports?.[0]?.name,
+        path: '/metrics',
+        relabelings: [{ sourceLabels: [account], targetLabel: 'account' }],
+      }),
+    ]);
+    expect(TARGET_LABELS).toContain('account');
+    expect(labels['app.kubernetes.io/instance']).toBeDefined();
+  });
+});
+
+it('the pod monitor asks as often as the scrape job for Kubernetes', () => {
+  const { scrape_configs } = parse(readDeployed('prometheus/scrape-kubernetes.yaml')) as {
+    scrape_configs: { scrape_interval: string; scrape_timeout: string }[];
+  };
+  expect(monitor.podMetricsEndpoints.map(({ interval, scrapeTimeout }) => [interval, scrapeTimeout])).toEqual(
+    scrape_configs.map((job) => [job.scrape_interval, job.scrape_timeout]),
+  );
+  expect(readDeployed('README.md')).toContain('`app.kubernetes.io/instance`');
 });
 
 describe('the sidecar', () => {
@@ -207,58 +251,49 @@ describe('the sidecar', () => {
     expect(daemon.livenessProbe?.initialDelaySeconds).toBeLessThanOrEqual(10);
   });
 
-  it('is one user with the bot, and shares its control socket with it', () => {
-    expect(
-      containersOf(pod).filter(({ securityContext }) => securityContext.runAsUser !== undefined),
-    ).toEqual([]);
+  it('is one user with the bot, a sample of the image, and shares its control socket with it', () => {
+    const users = containersOf(pod).map(({ securityContext }) => securityContext.runAsUser);
+    expect(users.filter((user) => user !== undefined)).toEqual([]);
     expect(pod.securityContext).toEqual({ runAsUser: 65532, runAsGroup: 65532, fsGroup: 65532 });
     const socket = environmentOf(daemon, '')['KILLSWITCHD_CONTROL_LISTEN'];
     expect(environmentOf(bot ?? daemon, '')['KILLSWITCHD_CONTROL']).toBe(socket);
     expect(daemon.volumeMounts).toEqual(expect.arrayContaining([...(bot?.volumeMounts ?? [])]));
-  });
-
-  it('guards a sample bot that is in the image', () => {
     const [node, flag, script = ''] = bot?.command ?? [];
     expect([node, flag]).toEqual([imageDefaults().program[0], '--disable-sigusr1']);
     expect(readFileSync(join(ROOT, script.replace('/app/', '')), 'utf8')).toContain('KILLSWITCHD_CONTROL');
-    expect(bot?.image).toBe(daemon.image);
   });
 });
 
 describe('the fleet', () => {
   const manifests = manifestsOf('fleet');
   const { spec } = only(manifests, 'StatefulSet');
+  const pod = podIn('fleet');
 
-  it('has as many pods as shards, none of which waits for another', () => {
+  it('has a pod for each shard, none of which waits for another, with its own number and its own key alone', () => {
     expect(spec).toMatchObject({ replicas: configOf('fleet').shard?.count, podManagementPolicy: 'Parallel' });
-  });
-
-  it('gives each pod its own number, and its own key alone: the others are not in its container', () => {
-    const pod = podIn('fleet');
     const daemon = daemonOf(pod);
-    const env = environmentOf(daemon, 'killswitchd-2');
-    expect(env['KILLSWITCHD_SHARD_INDEX']).toBe('killswitchd-2');
-    expect(env['KILLSWITCHD_API_KEY_FILE']).toBe('/run/secrets/killswitchd/killswitchd-2.api-key');
-    expect(env['KILLSWITCHD_API_SECRET_FILE']).toBe('/run/secrets/killswitchd/killswitchd-2.api-secret');
+    expect(environmentOf(daemon, 'killswitchd-2')).toMatchObject({
+      KILLSWITCHD_SHARD_INDEX: 'killswitchd-2',
+      KILLSWITCHD_API_KEY_FILE: '/run/secrets/killswitchd/killswitchd-2.api-key',
+      KILLSWITCHD_API_SECRET_FILE: '/run/secrets/killswitchd/killswitchd-2.api-secret',
+    });
+    // The others are not in its container.
     const kinds = daemon.volumeMounts?.map(({ name }) => pod.volumes.find((volume) => volume.name === name));
     expect(kinds?.filter((volume) => volume?.secret !== undefined)).toEqual([]);
   });
 
   it('keeps its pods apart: by node and by zone, as far as there are several', () => {
-    const { affinity, topologySpreadConstraints } = podIn('fleet') as PodSpec & Record<string, unknown>;
     const labelSelector = { matchLabels: spec.selector?.matchLabels };
-    expect(topologySpreadConstraints).toEqual([
-      {
-        maxSkew: 1,
-        topologyKey: 'topology.kubernetes.io/zone',
-        whenUnsatisfiable: 'ScheduleAnyway',
-        labelSelector,
-      },
-    ]);
+    const topologyKey = 'topology.kubernetes.io/zone';
     const podAffinityTerm = { topologyKey: 'kubernetes.io/hostname', labelSelector };
-    expect(affinity).toEqual({
-      podAntiAffinity: {
-        preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm }],
+    expect(pod).toMatchObject({
+      topologySpreadConstraints: [
+        { maxSkew: 1, topologyKey, whenUnsatisfiable: 'ScheduleAnyway', labelSelector },
+      ],
+      affinity: {
+        podAntiAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm }],
+        },
       },
     });
   });
@@ -276,17 +311,12 @@ describe('the fleet', () => {
   });
 });
 
-it('the trial brings an exchange that starts before the daemon, and the only secret that stands in a file', () => {
+it('the trial is the sidecar with an exchange that starts before it, and the only secret that stands in a file', () => {
   const pod = podIn('trial');
-  expect(pod.initContainers?.map(({ name, restartPolicy }) => [name, restartPolicy])).toEqual([
-    ['exchange', 'Always'],
-    ['killswitchd', 'Always'],
-    ['killswitchd-armed', undefined],
-  ]);
-  const [exchange] = pod.initContainers ?? [];
-  const config = only(manifestsOf('trial'), 'ConfigMap').data?.['killswitchd.yaml'];
-  expect(config).toContain(`http://${exchange?.args?.at(-1)}`);
-  expect({ ...pod, initContainers: pod.initContainers?.slice(1) }).toEqual(podIn('sidecar'));
+  const [exchange, ...others] = pod.initContainers ?? [];
+  expect([exchange?.name, exchange?.restartPolicy]).toEqual(['exchange', 'Always']);
+  expect({ ...pod, initContainers: others }).toEqual(podIn('sidecar'));
+  expect(configOf('trial').exchange.baseUrls).toContain(`http://${exchange?.args?.at(-1)}`);
   const secret = only(manifestsOf('trial'), 'Secret');
   const env = environmentOf(daemonOf(pod), '');
   expect(pod.volumes.map(({ secret: from }) => from?.secretName)).toContain(secret.metadata.name);
@@ -294,6 +324,102 @@ it('the trial brings an exchange that starts before the daemon, and the only sec
     env['KILLSWITCHD_API_KEY_FILE'],
     env['KILLSWITCHD_API_SECRET_FILE'],
   ]);
-  const secrets = [...rendered].filter(([, manifests]) => manifests.some(({ kind }) => kind === 'Secret'));
-  expect(secrets.map(([name]) => name)).toEqual(['trial']);
+});
+
+describe('the component', () => {
+  /** Renders manifests of somebody else with the component. */
+  const renderWithComponent = (resource: object): Manifest[] => {
+    const own = mkdtempSync(join(directory, 'own-'));
+    cpSync(KUBERNETES, join(own, 'kubernetes'), { recursive: true });
+    mkdirSync(join(own, 'bot'));
+    writeFileSync(join(own, 'bot/bot.json'), JSON.stringify(resource));
+    const kustomization = { resources: ['bot.json'], components: ['../kubernetes/components/sidecar'] };
+    writeFileSync(join(own, 'bot/kustomization.yaml'), JSON.stringify(kustomization));
+    return render(join(own, 'bot'));
+  };
+  const data = { name: 'data', mountPath: '/data', subPath: 'maker' };
+  const botSpec = {
+    terminationGracePeriodSeconds: 120,
+    securityContext: { supplementalGroups: [7] },
+    initContainers: [{ name: 'migrate', image: 'bot' }],
+    containers: [
+      { name: 'maker', image: 'bot', volumeMounts: [data] },
+      { name: 'logger', image: 'logger', stdin: true },
+    ],
+    volumes: [
+      { name: 'data', emptyDir: {} },
+      { name: 'rules', configMap: { name: 'rules', items: [{ key: 'a', path: 'b' }] } },
+    ],
+  };
+  const workload = (kind: string, annotations: Labels) => ({
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { name: 'maker', annotations },
+    spec: { template: { metadata: { labels: { app: 'maker' } }, spec: botSpec } },
+  });
+
+  it.each(['Deployment', 'StatefulSet'])(
+    'adds the daemon to a %s that asks for it, and keeps what it has',
+    (kind) => {
+      const sidecar = podIn('sidecar');
+      const asking = workload(kind, { 'killswitchd/sidecar': 'true' });
+      const { metadata, spec } = only(renderWithComponent(asking), kind);
+      const pod = spec.template.spec;
+      expect(pod.terminationGracePeriodSeconds).toBe(120);
+      // The daemon first, as deploy/README.md says.
+      const names = ['killswitchd', 'killswitchd-armed', 'migrate'];
+      expect(pod.initContainers?.map(({ name }) => name)).toEqual(names);
+      expect(pod.containers).toEqual(botSpec.containers);
+      expect(pod.volumes).toEqual([...sidecar.volumes, ...botSpec.volumes]);
+      expect(pod.securityContext).toEqual({ ...sidecar.securityContext, ...botSpec.securityContext });
+      expect(metadata).toEqual(asking.metadata);
+      expect(daemonOf(pod)).toEqual({ ...daemonOf(sidecar), image: 'killswitchd' });
+      expect(spec.template.metadata.labels).toEqual({ app: 'maker', 'killswitchd/daemon': 'sidecar' });
+    },
+  );
+
+  it.each([{ team: 'market-making' }, { 'killswitchd/sidecar': 'false' }])(
+    'leaves a workload alone that has %j',
+    (annotations) => {
+      const other = workload('Deployment', annotations);
+      expect(renderWithComponent(other)).toEqual([other]);
+    },
+  );
+});
+
+describe('these tests notice', () => {
+  it('a field that is mistyped, and one of another type', { timeout: 60_000 }, async () => {
+    const text = JSON.stringify(manifestsOf('standalone'));
+    const changes = {
+      timeoutSeconds: 'timeoutSecond',
+      '"periodSeconds":5': '"periodSeconds":"5"',
+      '"egress"': '"egres"',
+      '"selector":': '"selectors":',
+    };
+    const changed = Object.entries(changes).map(
+      ([from, to]) => JSON.parse(text.replaceAll(from, to)) as Manifest[],
+    );
+    const found = (await misfits(changed.flat(), directory)).join('\n');
+    for (const name of ['timeoutSecond', 'egres', 'selectors'])
+      expect(found).toContain(`'"${name}"' does not exist`);
+    expect(found).toMatch(/'string' is not assignable to type 'number/);
+  });
+
+  it('a pod that would not be admitted', () => {
+    const pod = podIn('standalone');
+    const refused = (change: object) => {
+      const containers = pod.containers.map((own) => ({
+        ...own,
+        securityContext: { ...own.securityContext, ...change },
+      }));
+      return notRestricted({ ...pod, containers });
+    };
+    expect(refused({ capabilities: { drop: ['NET_RAW'] } })).toEqual(['killswitchd: capabilities']);
+    expect(refused({ runAsUser: 0 })).toEqual(['killswitchd: runAsUser']);
+    const name = 'allowPrivilegeEscalation';
+    expect(refused({ [name]: undefined })).toEqual([`killswitchd: ${name}`]);
+    expect(notRestricted({ ...pod, hostNetwork: true })).toEqual(['hostNetwork']);
+    const onHost = [{ name: 'host', hostPath: { path: '/' } } as never];
+    expect(notRestricted({ ...pod, volumes: onHost })).toEqual(['host']);
+  });
 });

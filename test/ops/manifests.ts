@@ -6,18 +6,15 @@ import { ROOT } from '../process/program.ts';
 
 export const KUBERNETES = join(ROOT, 'deploy/kubernetes');
 
+export type Labels = Readonly<Record<string, string>>;
+type Quantities = Readonly<Record<string, string | number>>;
+
+// Objects of Kubernetes, as far as the tests look into them.
+
 export interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string | number };
-  readonly periodSeconds: number;
   readonly timeoutSeconds: number;
-  readonly failureThreshold?: number;
   readonly initialDelaySeconds?: number;
-}
-
-export interface Variable {
-  readonly name: string;
-  readonly value?: string;
-  readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } };
 }
 
 export interface ContainerSpec {
@@ -26,12 +23,15 @@ export interface ContainerSpec {
   readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly restartPolicy?: string;
-  readonly env?: readonly Variable[];
+  readonly env?: readonly {
+    readonly name: string;
+    readonly value?: string;
+    readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } };
+  }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
   readonly startupProbe?: Probe;
   readonly readinessProbe?: Probe;
   readonly livenessProbe?: Probe;
-  readonly lifecycle?: unknown;
   readonly resources: { readonly requests: Quantities; readonly limits: Quantities };
   readonly securityContext: SecurityContext;
   readonly volumeMounts?: readonly {
@@ -42,9 +42,7 @@ export interface ContainerSpec {
   }[];
 }
 
-type Quantities = Readonly<Record<string, string | number>>;
-
-export interface SecurityContext {
+interface SecurityContext {
   readonly runAsNonRoot?: boolean;
   readonly runAsUser?: number;
   readonly runAsGroup?: number;
@@ -72,12 +70,11 @@ export interface PodSpec {
   readonly automountServiceAccountToken?: boolean;
 }
 
-/** Any object of Kubernetes, as far as the tests look into it. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly labels?: Labels };
-  readonly data?: Readonly<Record<string, string>>;
+  readonly data?: Labels;
   readonly spec: {
     readonly replicas?: number;
     readonly selector?: { readonly matchLabels: Labels };
@@ -90,16 +87,13 @@ export interface Manifest {
   };
 }
 
-export type Labels = Readonly<Record<string, string>>;
+/** The objects of a text of several documents, as Kubernetes reads it. */
+export const manifestsIn = (text: string): Manifest[] =>
+  parseAllDocuments(text, { version: '1.1' }).map((document) => document.toJS() as Manifest);
 
 /** What `kubectl apply -k` would send to the cluster. */
-export function render(directory: string): Manifest[] {
-  const text = execFileSync('kubectl', ['kustomize', directory], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  return parseAllDocuments(text, { version: '1.1' }).map((document) => document.toJS() as Manifest);
-}
+export const render = (directory: string): Manifest[] =>
+  manifestsIn(execFileSync('kubectl', ['kustomize', directory], { encoding: 'utf8', stdio: 'pipe' }));
 
 /** The one object of a kind. */
 export function only(manifests: readonly Manifest[], ...kinds: readonly string[]): Manifest {
@@ -143,26 +137,21 @@ export function environmentOf({ env = [] }: ContainerSpec, podName: string): Rec
 /** What the level `restricted` of the Pod Security Standards has against a pod. */
 export function notRestricted(pod: PodSpec & Readonly<Record<string, unknown>>): string[] {
   const own = pod.securityContext;
-  const problems = ['hostNetwork', 'hostPID', 'hostIPC'].filter((field) => pod[field] === true);
   const kinds = new Set(['configMap', 'secret', 'emptyDir', 'projected', 'downwardAPI', 'csi', 'name']);
-  problems.push(
-    ...pod.volumes
-      .filter((volume) => Object.keys(volume).some((key) => !kinds.has(key)))
-      .map(({ name }) => name),
-  );
+  const problems = [
+    ...['hostNetwork', 'hostPID', 'hostIPC'].filter((field) => pod[field] === true),
+    ...pod.volumes.filter((one) => Object.keys(one).some((key) => !kinds.has(key))).map(({ name }) => name),
+  ];
   for (const { name, securityContext: its } of containersOf(pod)) {
-    const refuse = (what: string, fits: boolean) => {
-      if (!fits) problems.push(`${name}: ${what}`);
+    const isFit = {
+      runAsNonRoot: its.runAsNonRoot ?? own.runAsNonRoot ?? false,
+      runAsUser: (its.runAsUser ?? own.runAsUser) !== 0,
+      allowPrivilegeEscalation: its.allowPrivilegeEscalation === false,
+      privileged: its.privileged !== true,
+      capabilities: its.capabilities?.drop?.includes('ALL') === true && its.capabilities.add === undefined,
+      seccompProfile: (its.seccompProfile ?? own.seccompProfile)?.type === 'RuntimeDefault',
     };
-    refuse('runAsNonRoot', its.runAsNonRoot ?? own.runAsNonRoot ?? false);
-    refuse('runAsUser', (its.runAsUser ?? own.runAsUser) !== 0);
-    refuse('allowPrivilegeEscalation', its.allowPrivilegeEscalation === false);
-    refuse('privileged', its.privileged !== true);
-    refuse(
-      'capabilities',
-      (its.capabilities?.drop ?? []).includes('ALL') && its.capabilities?.add === undefined,
-    );
-    refuse('seccompProfile', (its.seccompProfile ?? own.seccompProfile)?.type === 'RuntimeDefault');
+    for (const [what, fits] of Object.entries(isFit)) if (!fits) problems.push(`${name}: ${what}`);
   }
   return problems;
 }

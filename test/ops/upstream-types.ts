@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../process/program.ts';
@@ -32,33 +32,21 @@ export async function misfits(manifests: readonly Manifest[], directory: string)
 function compile(folder: string): string[] {
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
   const flags = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2024'];
-  try {
-    execFileSync(process.execPath, [tsc, ...flags, '--types', '', 'objects.ts'], {
-      cwd: folder,
-      stdio: 'pipe',
-    });
-    return [];
-  } catch (error) {
-    return String((error as { stdout: Buffer }).stdout)
-      .trim()
-      .split('\n');
-  }
+  const args = [tsc, ...flags, '--types', '', 'objects.ts'];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
+  return `${stdout}${stderr}`.split('\n').filter((line) => line !== '');
 }
 
 async function validate(manifest: Manifest): Promise<string[]> {
-  const { apiVersion, kind } = manifest;
-  const models = (await import(packageOf(apiVersion))) as Record<
-    string,
-    new (
-      from: object,
-    ) => { validate(): void }
-  >;
+  const { apiVersion, kind, metadata } = manifest;
+  type Model = new (from: object) => { validate(): void };
+  const models = (await import(packageOf(apiVersion))) as Readonly<Record<string, Model>>;
   const Model = models[kind];
   if (Model === undefined) return [`${apiVersion} has no ${kind}`];
   try {
     new Model(manifest).validate();
     return [];
   } catch (error) {
-    return [`${kind} ${manifest.metadata.name}: ${String(error)}`];
+    return [`${kind} ${metadata.name}: ${String(error)}`];
   }
 }
