@@ -3,6 +3,7 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -21,6 +22,7 @@ import {
   environmentOf,
   imageDefaults,
   KUBERNETES,
+  type Labels,
   type Manifest,
   only,
   type PodSpec,
@@ -33,15 +35,16 @@ import {
 /** Where the simulated exchange of a pod listens. */
 const EXCHANGE = '127.0.0.1:17480';
 
+const SIMULATED = ['exchange', '--listen', EXCHANGE, '--orders', 'none', '--event-log', '/log/events.jsonl'];
+
 /** A pod that runs what a manifest says: its environment, arguments, files and user, on an exchange of its own. */
 export interface PodStage {
-  readonly manifests: readonly Manifest[];
   readonly spec: PodSpec;
   readonly start: (container: ContainerSpec) => Container;
   /** Runs any other command of the image beside the containers, with more names for this host. */
   readonly startOther: (command: readonly string[]) => Container;
   /** `env` holds the key and secret that it accepts; else they are those of the demo. */
-  readonly startExchange: (env?: Readonly<Record<string, string>>) => Promise<Container>;
+  readonly startExchange: (env?: Labels) => Promise<Container>;
   readonly events: () => ExchangeEvent[];
   /** The files of a volume. */
   readonly filesOf: (volume: string) => readonly string[];
@@ -66,19 +69,13 @@ export function compileInto(directory: string): void {
 export async function stagePod(
   directory: string,
   dist: string,
-  {
-    overlay,
-    podName,
-    secret,
-  }: { overlay: string; podName: string; secret: Readonly<Record<string, string>> },
+  { overlay, podName, secret }: { overlay: string; podName: string; secret: Labels },
 ): Promise<PodStage> {
   const own = mkdtempSync(join(directory, `${podName}-`));
   cpSync(KUBERNETES, join(own, 'kubernetes'), { recursive: true });
   const config = join(own, 'kubernetes/overlays', overlay, 'killswitchd.yaml');
-  writeFileSync(
-    config,
-    readFileSync(config, 'utf8').replace('https://exchange.example', `http://${EXCHANGE}`),
-  );
+  const text = readFileSync(config, 'utf8');
+  writeFileSync(config, text.replace('https://exchange.example', `http://${EXCHANGE}`));
   const manifests = render(join(own, 'kubernetes/overlays', overlay));
   const spec = podOf(manifests);
   const volumes = new Map(
@@ -92,7 +89,6 @@ export async function stagePod(
   chownSync(log, uid, gid);
   const base = () => ({ ...makeRoot(own, dist), uid, gid, groups: [fsGroup], env: image.env });
   return {
-    manifests,
     spec,
     start(container) {
       const { root, mounts, ...rest } = base();
@@ -126,16 +122,7 @@ export async function stagePod(
         env: { ...rest.env, ...env },
         root,
         mounts: [...mounts, { from: log, to: '/log', readOnly: false }],
-        command: [
-          ...image.entrypoint,
-          'exchange',
-          '--listen',
-          EXCHANGE,
-          '--orders',
-          'none',
-          '--event-log',
-          '/log/events.jsonl',
-        ],
+        command: [...image.entrypoint, ...SIMULATED],
       });
       await eventually('the exchange', 20_000, () => (exchange.output().includes(EXCHANGE) ? true : null));
       return exchange;
@@ -196,7 +183,7 @@ function fillVolume(
   volume: Volume,
   spec: PodSpec,
   manifests: readonly Manifest[],
-  secret: Readonly<Record<string, string>>,
+  secret: Labels,
 ): string {
   const place = mkdtempSync(join(own, `volume-${volume.name}-`));
   const group = spec.securityContext.fsGroup ?? 0;
@@ -209,27 +196,21 @@ function fillVolume(
     writeVersion(place, data, 0o644, group);
   }
   if (volume.secret !== undefined) {
-    const files = secretOf(manifests, volume.secret.secretName) ?? secret;
-    writeVersion(place, files, volume.secret.defaultMode ?? 0o644, group);
+    // It is made beforehand, unless it stands among the manifests.
+    const own = manifests.find(({ kind }) => kind === 'Secret');
+    const { secretName, defaultMode = 0o644 } = volume.secret;
+    if (own !== undefined && own.metadata.name !== secretName)
+      throw new Error(`there is no Secret ${secretName}`);
+    const data = Object.entries(own?.data ?? {}).map(([key, value]) => [
+      key,
+      Buffer.from(value, 'base64').toString(),
+    ]);
+    writeVersion(place, own === undefined ? secret : Object.fromEntries(data), defaultMode, group);
   }
   return place;
 }
 
-/** The Secret that stands among the manifests; else it is made beforehand. */
-function secretOf(manifests: readonly Manifest[], name: string): Record<string, string> | null {
-  const secret = manifests.find(({ kind }) => kind === 'Secret');
-  if (secret === undefined) return null;
-  if (secret.metadata.name !== name) throw new Error(`there is no Secret ${name}`);
-  const entries = Object.entries(secret.data ?? {});
-  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
-}
-
-function writeVersion(
-  place: string,
-  files: Readonly<Record<string, string>>,
-  mode: number,
-  group: number,
-): void {
+function writeVersion(place: string, files: Labels, mode: number, group: number): void {
   const version = mkdtempSync(join(place, '..version-'));
   chownSync(version, 0, group);
   chmodSync(version, 0o2755);
@@ -238,11 +219,8 @@ function writeVersion(
     writeFileSync(file, content);
     chownSync(file, 0, group);
     chmodSync(file, mode);
-    try {
-      symlinkSync(join('..data', name), join(place, name));
-    } catch {
-      // The link of an earlier version serves this one as well.
-    }
+    // The link of an earlier version serves this one as well.
+    if (!existsSync(join(place, name))) symlinkSync(join('..data', name), join(place, name));
   }
   symlinkSync(version.slice(place.length + 1), join(place, '..next'));
   renameSync(join(place, '..next'), join(place, '..data'));
