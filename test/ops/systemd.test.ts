@@ -1,17 +1,38 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { eventually, sleep } from '../process/program.ts';
+import { eventually, ROOT, sleep } from '../process/program.ts';
 import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
 import { commandsUnder } from './deploy-guide.ts';
-import { ARMED, CONFIG, DAEMON, type Installed, installed } from './systemd-stage.ts';
+import { cloneTo } from './systemd-host.ts';
+import { ARMED, bring, CONFIG, DAEMON, type Installed, installed } from './systemd-stage.ts';
 
 const MARKETS = ['BTC_USDT', 'ETH_USDT'];
+const FOLDER = join(ROOT, 'deploy/systemd');
+/** Whoever is told by alertmanager.yaml: writes down the path and the body of each message. */
+const RECEIVER = `
+import { createServer } from 'node:http';
+createServer((request, answer) => {
+  console.log(request.url);
+  request.pipe(process.stdout, { end: false });
+  request.on('end', () => answer.end());
+}).listen(9095, '127.0.0.1');
+`;
 
 let host: Installed;
-const { show, journal, events }: Pick<Installed, 'show' | 'journal' | 'events'> = {
-  show: (...asked) => host.show(...asked),
-  journal: (...asked) => host.journal(...asked),
-  events: (...asked) => host.events(...asked),
-};
+const show: Installed['show'] = (...asked) => host.show(...asked);
+const journal: Installed['journal'] = (...asked) => host.journal(...asked);
+const events: Installed['events'] = (...asked) => host.events(...asked);
+const deletedSince = (fromMs: number) =>
+  ofKind(events(fromMs), 'timer-deleted')
+    .map(({ market }) => market)
+    .sort();
+/** Waits until the commands say something. */
+const saysSoon = (commands: string, what: RegExp) =>
+  eventually(`${String(what)} of ${commands}`, 60_000, async () => {
+    const { code, stdout } = await host.run(commands);
+    return (code === 0 && what.test(stdout)) || null;
+  });
 
 beforeAll(async () => {
   host = await installed();
@@ -33,6 +54,23 @@ describe('the units', () => {
     const { code, stdout } = await host.run(`${security} /etc/systemd/system/killswitchd@.service`);
     expect(stdout).toMatch(/Overall exposure level for killswitchd@i\.service: 1\.1 OK/);
     expect(code).toBe(0);
+  });
+
+  test('are installed by the guide, with every file and every unit that they name', async () => {
+    const steps = ['Build', 'Install', 'Start', 'Reload', 'Stop', 'Upgrade', 'Roll back'];
+    const guide = steps.flatMap((step) => commandsUnder(`### ${step}`)).join('\n');
+    const names = readdirSync(FOLDER);
+    expect(names.filter((name) => !guide.includes(name))).toEqual([]);
+    const units = names.filter((name) => name.endsWith('.service'));
+    const text = units.map((name) => readFileSync(join(FOLDER, name), 'utf8')).join('\n');
+    const files = text.match(/\/opt\/killswitchd\/[\w./-]+/g) ?? [];
+    expect(files).toContain('/opt/killswitchd/README.md');
+    expect(files.filter((file) => !existsSync(join(host.root, file)))).toEqual([]);
+    const named = [...text.matchAll(/^(?:Wants|After|Before|WantedBy)=(.*)$/gm)].flatMap(([, line = '']) =>
+      line.split(' '),
+    );
+    expect(named).toContain('network-online.target');
+    for (const name of named) expect([name, await show('LoadState', name)]).toEqual([name, 'loaded']);
   });
 });
 
@@ -62,11 +100,8 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
     await host.must(`printf '[Unit]\nWants=${DAEMON}.service trading-bot.service\n' \
       > /etc/systemd/system/booted.target; systemctl daemon-reload; systemctl start booted.target`);
     expect(Date.now() - fromMs).toBeLessThan(9000);
-    expect([await show('ActiveState'), await show('SubState'), await show('NRestarts')]).toEqual([
-      'active',
-      'running',
-      '0',
-    ]);
+    expect([await show('ActiveState'), await show('SubState')]).toEqual(['active', 'running']);
+    expect(await show('NRestarts')).toBe('0');
     await host.says(
       /^0 of 2 markets armed, bot default waits for BTC_USDT \(HTTP 503 [^\n]*\), no sign of default yet$/,
     );
@@ -104,29 +139,32 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
     expect(await host.must('stat -c %a-%U /etc/killswitchd/main.key /etc/killswitchd/main.secret')).toBe(
       '600-root\n600-root',
     );
-    const shown = await host.must(
-      `tr '\\0' '\\n' < /proc/${pid}/environ; tr '\\0' ' ' < /proc/${pid}/cmdline; journalctl --no-pager -u ${DAEMON}`,
-    );
-    expect(shown).not.toContain('demo-secret');
+    const shown = `cat /proc/${pid}/environ /proc/${pid}/cmdline; journalctl --no-pager -u ${DAEMON}`;
+    expect(await host.must(shown)).not.toContain('demo-secret');
   });
 
   test('opens its socket to its group and to nobody else', async () => {
-    const beat = (groups: string) =>
-      host.run(
-        `setpriv --reuid=65534 --regid=65534 ${groups} killswitchd healthcheck --ready --control unix:/run/killswitchd/main/control.sock`,
-      );
-    expect(await beat('--groups=killswitchd')).toMatchObject({ code: 0 });
-    expect((await beat('--clear-groups')).code).toBe(69);
+    const as = (groups: string, command: string) =>
+      host.run(`setpriv --reuid=65534 --regid=65534 ${groups} killswitchd ${command}`);
+    const asked = 'healthcheck --ready --control unix:/run/killswitchd/main/control.sock';
+    expect(await as('--groups=killswitchd', asked)).toMatchObject({ code: 0 });
+    expect((await as('--clear-groups', asked)).code).toBe(69);
     // As the runbooks have it, for root and for an operator of the group.
-    const status = (groups: string) =>
-      host.must(`setpriv --reuid=65534 --regid=65534 ${groups} killswitchd status`);
-    expect(await host.must('killswitchd status')).toContain('All 2 timers are armed.');
-    expect(await status('--groups=killswitchd')).toContain('All 2 timers are armed.');
+    const all = { code: 0, stdout: expect.stringContaining('All 2 timers are armed.') };
+    expect(await host.run('killswitchd status')).toMatchObject(all);
+    expect(await as('--groups=killswitchd', 'status')).toMatchObject(all);
+  });
+
+  test('has room for its threads, and for those of a reload beside it', async () => {
+    const status = await host.must(`cat /proc/${await show('MainPID')}/status`);
+    const threads = Number(/^Threads:\t(\d+)$/m.exec(status)?.[1]);
+    expect(threads).toBeGreaterThan(64);
+    // Where one thread cannot be made, libuv ends the process without a word.
+    expect(Number(await show('TasksMax'))).toBeGreaterThan(2 * threads);
   });
 
   test('is killed by the watchdog when it hangs and started again, and no timer fires; the bot goes on', async () => {
-    const config = await host.must(`cat ${CONFIG}`);
-    try {
+    await host.withOtherConfig(async () => {
       await host.edit('s/timeoutSeconds: 60/timeoutSeconds: 30/');
       await host.must(`systemctl reload ${DAEMON}`);
       const before = { daemon: await show('MainPID'), bot: await show('MainPID', 'trading-bot') };
@@ -142,19 +180,11 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
       // Until every timer that stood when it hung would have fired.
       await sleep(Math.max(0, fromMs + 35_000 - Date.now()));
       const since = events(fromMs);
-      expect([
-        ofKind(since, 'timer-fired'),
-        ofKind(since, 'timer-deleted'),
-        ofKind(since, 'timer-armed'),
-      ]).toEqual([[], [], []]);
-      for (const market of MARKETS) {
-        const renewed = ofKind(since, 'timer-updated', market);
-        expect(renewed.length).toBeGreaterThan(3);
-      }
+      const others = since.filter(({ kind }) => /^timer-(fired|deleted|armed)$/.test(kind));
+      expect(others).toEqual([]);
+      for (const market of MARKETS) expect(ofKind(since, 'timer-updated', market).length).toBeGreaterThan(3);
       expect(await show('StatusText')).toMatch(/^2 of 2 markets armed/);
-    } finally {
-      await host.must(`cat > ${CONFIG} <<'END'\n${config}\nEND\nsystemctl reload ${DAEMON}`);
-    }
+    });
   });
 
   test('is killed as well when its loop is busy for ever', async () => {
@@ -169,8 +199,7 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
 
   test('reloads and returns when the new market is armed; a wrong file fails and changes nothing', async () => {
     const pid = await show('MainPID');
-    const config = await host.must(`cat ${CONFIG}`);
-    try {
+    await host.withOtherConfig(async () => {
       const fromMs = Date.now();
       await host.edit('s/^  - BTC_USDT/&\\n  - SOL_USDT/');
       await host.must(`systemctl reload ${DAEMON}`);
@@ -186,15 +215,10 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
       await sleep(7000);
       expect(events(settled).filter(({ kind }) => kind !== 'timer-updated')).toEqual([]);
       expect(ofKind(events(settled), 'timer-updated', 'SOL_USDT').length).toBeGreaterThan(0);
-      expect([await show('ActiveState'), await show('SubState'), await show('MainPID')]).toEqual([
-        'active',
-        'running',
-        pid,
-      ]);
+      expect([await show('ActiveState'), await show('SubState')]).toEqual(['active', 'running']);
+      expect(await show('MainPID')).toBe(pid);
       expect(await show('StatusText')).toMatch(/^3 of 3 markets armed/);
-    } finally {
-      await host.must(`cat > ${CONFIG} <<'END'\n${config}\nEND\nsystemctl reload ${DAEMON}`);
-    }
+    });
     await host.says(/^2 of 2 markets armed/);
   });
 
@@ -220,18 +244,16 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
   });
 
   test('fails a reload where the exchange refuses a market, as arm does, and the others are armed', async () => {
-    await host.edit('s/^  - BTC_USDT/&\\n  - SOL_USDT/');
-    try {
+    await host.withOtherConfig(async () => {
+      await host.edit('s/^  - BTC_USDT/&\\n  - SOL_USDT/');
       await host.refuse('SOL_USDT');
       expect((await host.run(`systemctl reload ${DAEMON}`)).code).not.toBe(0);
       // Also once nothing is new.
       expect((await host.run('killswitchd reload')).code).toBe(69);
       expect((await host.run('killswitchd arm SOL_USDT')).code).toBe(69);
       await host.says(/^2 of 3 markets armed, bot default waits for SOL_USDT \(HTTP 4/);
-    } finally {
-      await host.refuse(null);
-      await host.must(`sed -i '/SOL_USDT/d' ${CONFIG}; systemctl reload ${DAEMON}`);
-    }
+    });
+    await host.refuse(null);
   });
 
   test('deletes its timers on stop in less than TimeoutStopSec', async () => {
@@ -239,38 +261,29 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
     const fromMs = Date.now();
     await host.must(`systemctl stop ${DAEMON}`);
     expect(Date.now() - fromMs).toBeLessThan(15_000);
-    expect([await show('ActiveState'), await show('Result'), await show('StatusText')]).toEqual([
-      'inactive',
-      'success',
-      'Stopped: no timer is armed',
-    ]);
-    const deleted = ofKind(events(fromMs), 'timer-deleted').map(({ market }) => market);
-    expect(deleted.sort()).toEqual(MARKETS);
+    expect([await show('ActiveState'), await show('Result')]).toEqual(['inactive', 'success']);
+    expect(await show('StatusText')).toBe('Stopped: no timer is armed');
+    expect(deletedSince(fromMs)).toEqual(MARKETS);
     await sleep(2000);
     const after = events(Math.max(...ofKind(events(fromMs), 'timer-deleted').map(({ atMs }) => atMs)));
     expect(after.filter(({ kind }) => kind.startsWith('timer-') && kind !== 'timer-deleted')).toEqual([]);
   });
 
   test('has as much time to delete as shutdown.budgetSeconds says, and says that it failed', async () => {
-    const config = await host.must(`cat ${CONFIG}`);
-    try {
-      await host.must(`sed -i 's/budgetSeconds: 8/budgetSeconds: 20/' ${CONFIG}; systemctl reload ${DAEMON}`);
+    await host.withOtherConfig(async () => {
+      await host.edit('s/budgetSeconds: 8/budgetSeconds: 20/');
+      await host.must(`systemctl reload ${DAEMON}`);
       await host.signOfTheBot();
       await host.maintenance(60_000);
       const fromMs = Date.now();
       await host.must(`systemctl stop ${DAEMON}`);
       // More than TimeoutStopSec.
       expect(Date.now() - fromMs).toBeGreaterThan(16_000);
-      expect([await show('ActiveState'), await show('Result'), await show('ExecMainStatus')]).toEqual([
-        'failed',
-        'exit-code',
-        '75',
-      ]);
+      expect([await show('ActiveState'), await show('Result')]).toEqual(['failed', 'exit-code']);
+      expect(await show('ExecMainStatus')).toBe('75');
       expect(await show('StatusText')).toBe('Stopped: 2 timers NOT CONFIRMED DELETED, see the journal');
-    } finally {
-      await host.must(`cat > ${CONFIG} <<'END'\n${config}\nEND`);
-      await host.maintenance(0);
-    }
+    });
+    await host.maintenance(0);
   });
 
   test('stops after the bot where both are stopped', async () => {
@@ -302,8 +315,8 @@ describe('the daemon under systemd', { timeout: 180_000 }, () => {
 describe('a daemon that cannot start', () => {
   test('is tried again until its file is mended, and its bot is not started', async () => {
     await host.must(`systemctl stop trading-bot ${DAEMON}`);
-    await host.edit('s/^liveness:/livness:/');
-    try {
+    await host.withOtherConfig(async () => {
+      await host.edit('s/^liveness:/livness:/');
       expect((await host.run(`systemctl start ${DAEMON}`)).code).not.toBe(0);
       expect((await host.run('systemctl start trading-bot')).code).not.toBe(0);
       await eventually('the seventh start', 100_000, async () =>
@@ -311,9 +324,7 @@ describe('a daemon that cannot start', () => {
       );
       expect(await journal()).toMatch(/livness: unknown key; .*did you mean liveness\?/);
       expect(await show('MainPID', 'trading-bot')).toBe('0');
-    } finally {
-      await host.edit('s/^livness:/liveness:/');
-    }
+    });
     await eventually('daemon and bot', 60_000, async () =>
       (await show('ActiveState')) === 'active' && (await show('ActiveState', 'trading-bot')) === 'active'
         ? true
@@ -323,23 +334,20 @@ describe('a daemon that cannot start', () => {
 });
 
 describe('the guide', () => {
+  const follow = async (heading: string) => {
+    for (const commands of commandsUnder(heading)) await host.must(`cd /srv\n${commands}`, 90_000);
+  };
+
   test('has a host from nothing to a bot that is guarded', async () => {
     await host.must(`systemctl stop trading-bot ${DAEMON} killswitchd-exchange`);
-    for (const commands of commandsUnder('### Start').slice(0, 1)) {
-      const shown = await host.must(commands, 90_000);
-      expect(shown).toMatch(/Active: active \(running\)[^]*Active: active \(running\)/);
-      expect(shown).toMatch(/BTC_USDT +armed/);
-      await host.says(/^2 of 2 markets armed/);
-    }
-    expect(await host.must('systemctl is-enabled killswitchd-exchange killswitchd@main trading-bot')).toBe(
-      'enabled\nenabled\nenabled',
-    );
-    for (const commands of commandsUnder('### Start').slice(1)) {
-      expect(await host.must(commands, 90_000)).toContain('accepts the key');
-    }
-    const follow = async (heading: string) => {
-      for (const commands of commandsUnder(heading)) await host.must(`cd /srv\n${commands}`, 90_000);
-    };
+    const [start = '', ...checks] = commandsUnder('### Start');
+    const shown = await host.must(start, 90_000);
+    expect(shown).toMatch(/Active: active \(running\)[^]*Active: active \(running\)/);
+    expect(shown).toMatch(/BTC_USDT +armed/);
+    await host.says(/^2 of 2 markets armed/);
+    const enabled = await host.must('systemctl is-enabled killswitchd-exchange killswitchd@main trading-bot');
+    expect(enabled).toBe('enabled\nenabled\nenabled');
+    for (const commands of checks) expect(await host.must(commands, 90_000)).toContain('accepts the key');
     await follow('### Reload');
     await follow('### Stop');
     expect(await show('StatusText')).toBe('Stopped: no timer is armed');
@@ -355,4 +363,78 @@ describe('the guide', () => {
     await follow('### Roll back');
     expect(await running()).toBe(`/opt/${before}/bin/node`);
   });
+
+  test('has another account as another instance, which comes and goes without the first one', async () => {
+    const name = 'maker-2-of-the-desk';
+    const other = `killswitchd@${name}`;
+    const first = await show('MainPID');
+    const fromMs = Date.now();
+    await host.must(`cd /etc/killswitchd
+      sed 's/17477/17478/; s/BTC_USDT/SOL_USDT/; /ETH_USDT/d; s/mode: beat.*/mode: none }/' main.yaml > ${name}.yaml
+      install -m 600 main.secret ${name}.secret`);
+    // Without its key it is tried again and again.
+    expect((await host.run(`systemctl start ${other}`)).code).not.toBe(0);
+    await eventually(
+      'the seventh start',
+      60_000,
+      async () => Number(await show('NRestarts', other)) > 6 || null,
+    );
+    await host.must(`install -m 600 /etc/killswitchd/main.key /etc/killswitchd/${name}.key`);
+    await saysSoon(`systemctl show -P ActiveState ${other}`, /^active$/m);
+    const control = `--control unix:/run/killswitchd/${name}/control.sock`;
+    await host.must(`${ARMED} ${control}`);
+    expect(await host.must(`killswitchd status ${control}`)).toMatch(/SOL_USDT +armed/);
+    // The journal knows how urgent each line is, and what wrote it.
+    const urgent = await host.must(`journalctl --no-pager -o cat -t killswitchd -p warning -u ${other}`);
+    expect(urgent).toContain('nobody watches the bot');
+    expect(urgent).not.toContain('armed: ');
+    const armed = `journalctl --no-pager -o cat -u ${other} -g '^armed: '`;
+    expect(await host.must(armed)).toMatch(/^armed: SOL_USDT is armed until /);
+    await host.must(`systemctl stop ${other}`);
+    expect(deletedSince(fromMs)).toEqual(['SOL_USDT']);
+    expect(await host.must('ls /run/killswitchd')).toBe('main');
+    expect(await show('MainPID')).toBe(first);
+    expect(await show('StatusText')).toMatch(/^2 of 2 markets armed/);
+  }, 180_000);
+
+  test('has Debian’s Prometheus and Alertmanager watch the daemon, each at its own port', async () => {
+    await bring(host, 'prometheus', 'prometheus-alertmanager');
+    cloneTo(join(host.root, 'srv/repository'), ROOT);
+    await host.must(`useradd --system --user-group --home-dir /var/lib/prometheus prometheus
+      chown -R prometheus:prometheus /var/lib/prometheus
+      systemctl daemon-reload
+      cat > /srv/receiver.mjs <<'END'${RECEIVER}END
+      systemd-run --quiet --unit receiver /opt/killswitchd/bin/node /srv/receiver.mjs`);
+    const [install = '', look = ''] = commandsUnder('## Prometheus and Alertmanager');
+    const [silence = ''] = commandsUnder('### How fast, and how quiet');
+    expect(silence).toMatch(/^amtool silence add /);
+    const [fetch, ...commands] = install.split('\n');
+    expect(fetch).toBe('apt-get install prometheus prometheus-alertmanager');
+    await host.must(`cd /srv/repository\n${commands.join('\n')}`);
+    await saysSoon(look, /killswitch_ready\{account="main", instance="127\.0\.0\.1:17477".*\} => 1 /);
+
+    await host.must(`systemctl stop trading-bot ${DAEMON}`);
+    await eventually(
+      'a page',
+      90_000,
+      async () => /^\/page\n.*KillswitchDown/m.test(await journal('receiver')) || null,
+    );
+    await saysSoon(look, /KillswitchDown/);
+    await host.must(silence);
+    await saysSoon(
+      'amtool alert query --alertmanager.url http://127.0.0.1:9093 --silenced',
+      /KillswitchDown/,
+    );
+  }, 300_000);
+});
+
+test('the host shuts down: the timers are deleted, and none fires', async () => {
+  await host.must(`systemctl start ${DAEMON} trading-bot`);
+  // Deleted is what was guarded for a bot that lives.
+  await host.signOfTheBot();
+  const fromMs = Date.now();
+  await host.run('systemctl poweroff');
+  await eventually('the deletes', 30_000, () => deletedSince(fromMs).length === 2 || null);
+  expect(deletedSince(fromMs)).toEqual(MARKETS);
+  expect(ofKind(events(fromMs), 'timer-fired')).toEqual([]);
 });
