@@ -1,31 +1,16 @@
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, ROOT } from '../process/program.ts';
 import { ofKind, renewalsOf } from '../process/simulated-exchange.ts';
+import { scratch } from './scratch.ts';
 import { bootDebian, cloneTo, type DebianHost, runHere } from './systemd-host.ts';
 import { bring, eventsOf } from './systemd-stage.ts';
 
 /** What Debian's Python needs to run a bot, and no more. */
 const VERSION = basename(realpathSync('/usr/bin/python3'));
-const PYTHON = [
-  'python3-minimal',
-  `${VERSION}-minimal`,
-  `lib${VERSION}-minimal`,
-  `lib${VERSION}-stdlib`,
-  'libexpat1',
-  'zlib1g',
-];
+const LIBRARIES = [`lib${VERSION}-minimal`, `lib${VERSION}-stdlib`, 'libexpat1', 'zlib1g'];
+const PYTHON = ['python3-minimal', `${VERSION}-minimal`, ...LIBRARIES];
 
 const BOT = `import sys, time
 sys.path.append("/usr/lib/killswitchd/clients/python")
@@ -48,12 +33,15 @@ shutdown: { policy: handoff, budgetSeconds: 8 }
 web: { listen: ["127.0.0.1:17477"] }
 `;
 
-const folder = mkdtempSync(join(tmpdir(), 'killswitchd-debian-'));
+const folder = scratch('debian');
 let host: DebianHost;
 let file: string;
 
 const pidOf = (unit: string) => host.must(`systemctl show -P MainPID ${unit}`);
-const state = async () => await host.must('killswitchd status --json');
+const marketsOf = (kind: 'timer-armed' | 'timer-fired', from = 0) =>
+  ofKind(eventsOf(host).slice(from), kind)
+    .map(({ market }) => market)
+    .sort();
 
 beforeAll(async () => {
   const clone = join(folder, 'clone');
@@ -72,7 +60,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await host?.end();
-  rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
 describe('the Debian package', () => {
@@ -95,37 +82,27 @@ describe('the Debian package', () => {
     const tookMs = performance.now() - begunMs;
     console.log(`protected after ${(tookMs / 1000).toFixed(1)} s`);
     expect(tookMs).toBeLessThan(120_000);
-    expect(
-      ofKind(eventsOf(host), 'timer-armed')
-        .map(({ market }) => market)
-        .sort(),
-    ).toEqual(['BTC_USDT', 'ETH_USDT']);
+    expect(marketsOf('timer-armed')).toEqual(['BTC_USDT', 'ETH_USDT']);
     expect(BOT.trimEnd().split('\n')).toHaveLength(10);
   }, 180_000);
 
   it('brings the command, its manual and completions, units that are valid, and keys for root alone', async () => {
     expect(await host.must('killswitchd version')).toMatch(/^killswitchd \d+\.\d+\.\d+ \(Node 24\./);
-    await host.must(
-      'test -s /usr/share/man/man1/killswitchd.1.gz -a -s /usr/share/bash-completion/completions/killswitchd',
-    );
-    expect(await host.must('systemctl show -P Documentation killswitchd@main')).toContain(
-      'man:killswitchd(1)',
-    );
-    const units =
-      '/usr/lib/systemd/system/killswitchd@.service /usr/lib/systemd/system/killswitchd-exchange.service';
-    expect(await host.run(`systemd-analyze verify --man=no ${units}`)).toMatchObject({ code: 0, stderr: '' });
-    expect(await host.must('stat -c "%a %U" /etc/killswitchd/main.key /etc/killswitchd/main.secret')).toBe(
-      '600 root\n600 root',
-    );
-    expect(await state()).toContain('BTC_USDT');
+    const share = '/usr/share';
+    await host.must(`test -s ${share}/man/man1/killswitchd.1.gz
+      test -s ${share}/bash-completion/completions/killswitchd`);
+    const documented = await host.must('systemctl show -P Documentation killswitchd@main');
+    expect(documented).toContain('man:killswitchd(1)');
+    const verify = 'systemd-analyze verify --man=no killswitchd@.service killswitchd-exchange.service';
+    expect(await host.run(`cd /usr/lib/systemd/system\n${verify}`)).toMatchObject({ code: 0, stderr: '' });
+    const keys = 'stat -c "%a %U" /etc/killswitchd/main.key /etc/killswitchd/main.secret';
+    expect(await host.must(keys)).toBe('600 root\n600 root');
+    expect(await host.must('killswitchd status --json')).toContain('BTC_USDT');
   });
 
   it('is upgraded and rolled back while the timers stay armed and the bot goes on', async () => {
-    const before = {
-      daemon: await pidOf('killswitchd@main'),
-      bot: await pidOf('bot'),
-      events: eventsOf(host).length,
-    };
+    const [daemon, bot] = [await pidOf('killswitchd@main'), await pidOf('bot')];
+    const before = eventsOf(host).length;
     const tree = join(folder, 'next');
     const next = join(host.root, 'srv/next.deb');
     const script = `dpkg-deb -R ${file} ${tree}
@@ -137,10 +114,10 @@ describe('the Debian package', () => {
     expect(await host.must('killswitchd version')).toContain('99.0.0');
     await host.must('apt-get install -y --allow-downgrades /srv/killswitchd_*.deb', 120_000);
     expect(await host.must('killswitchd version')).not.toContain('99.0.0');
-    expect(await pidOf('killswitchd@main')).not.toBe(before.daemon);
-    expect(await pidOf('bot')).toBe(before.bot);
+    expect(await pidOf('killswitchd@main')).not.toBe(daemon);
+    expect(await pidOf('bot')).toBe(bot);
     expect(await host.must('cat /etc/killswitchd/main.yaml')).toBe(CONFIG.trimEnd());
-    const since = eventsOf(host).slice(before.events);
+    const since = eventsOf(host).slice(before);
     for (const market of ['BTC_USDT', 'ETH_USDT'])
       expect(renewalsOf(since, market).length).toBeGreaterThan(1);
     expect([...ofKind(since, 'timer-deleted'), ...ofKind(since, 'timer-fired')]).toEqual([]);
@@ -151,25 +128,23 @@ describe('the Debian package', () => {
     const install = 'apt-get install -y --reinstall /srv/killswitchd_*.deb 2>&1';
     expect(await host.must(install, 120_000)).toContain('a daemon does not start, and guards nothing');
     await host.must("sed -i 's/mode: baet/mode: beat/' /etc/killswitchd/main.yaml");
-    await eventually('a daemon that runs again', 20_000, async () =>
-      (await host.run('systemctl is-active killswitchd@main')).code === 0 ? true : null,
-    );
+    const active = async () => (await host.run('systemctl is-active killswitchd@main')).code === 0;
+    await eventually('a daemon that runs again', 20_000, async () => (await active()) || null);
   }, 150_000);
 
   it('guards to the end: the bot is killed, and the exchange cancels its orders', async () => {
     // A bot that was never heard by the new process would be waited for during its startup grace.
-    await eventually('a beat to the new daemon', 20_000, async () =>
-      (await host.must('systemctl show -P StatusText killswitchd@main')).includes('gave a sign')
-        ? true
-        : null,
+    const says = () => host.must('systemctl show -P StatusText killswitchd@main');
+    await eventually(
+      'a beat to the new daemon',
+      20_000,
+      async () => (await says()).includes('gave a sign') || null,
     );
     const before = eventsOf(host).length;
     await host.must('systemctl kill -s KILL bot');
-    const fired = await eventually('the timers to fire', 60_000, () => {
-      const markets = ofKind(eventsOf(host).slice(before), 'timer-fired').map(({ market }) => market);
-      return markets.length === 2 ? markets.sort() : null;
-    });
-    expect(fired).toEqual(['BTC_USDT', 'ETH_USDT']);
+    const fired = () => marketsOf('timer-fired', before);
+    await eventually('the timers to fire', 60_000, () => fired().length === 2 || null);
+    expect(fired()).toEqual(['BTC_USDT', 'ETH_USDT']);
   }, 90_000);
 
   it('goes without a trace when it is purged', async () => {
@@ -178,15 +153,10 @@ describe('the Debian package', () => {
     const daemonEnds = journal.lastIndexOf('Stopped killswitchd@main');
     expect(journal.indexOf('Stopping killswitchd-exchange')).toBeGreaterThan(daemonEnds);
     expect(daemonEnds).toBeGreaterThan(0);
-    expect(
-      await host.must(
-        'find / -xdev -name "*killswitchd*" ! -path "/proc/*" ! -path "/srv/*" ! -path "/var/log/apt/*"',
-      ),
-    ).toBe('');
+    const others = ['/proc', '/srv', '/var/log/apt'].map((path) => `! -path "${path}/*"`).join(' ');
+    expect(await host.must(`find / -xdev -name "*killswitchd*" ${others}`)).toBe('');
     // systemd forgets units a moment after it has read its files anew.
-    await eventually('no unit of it', 20_000, async () => {
-      const units = await host.must('systemctl list-units --all --plain --no-legend "killswitchd*"');
-      return units === '' ? true : null;
-    });
+    const units = () => host.must('systemctl list-units --all --plain --no-legend "killswitchd*"');
+    await eventually('no unit of it', 20_000, async () => (await units()) === '' || null);
   }, 90_000);
 });

@@ -1,34 +1,28 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { scratch } from './scratch.ts';
+
+const folder = scratch('model');
+copyFileSync(join(import.meta.dirname, '../model/killswitch.pml'), join(folder, 'killswitch.pml'));
 
 /** What spin says about the model of one market with these definitions: every state is visited. */
-function check(folder: string, definitions: readonly string[]): string {
+function check(definitions: readonly string[]): string {
   const flags = definitions.map((name) => `-D${name}`);
-  execFileSync('spin', [...flags, '-a', 'killswitch.pml'], { cwd: folder, stdio: 'ignore' });
-  execFileSync('gcc', ['-O1', '-DSAFETY', '-DCOLLAPSE', '-o', 'pan', 'pan.c'], {
-    cwd: folder,
-    stdio: 'ignore',
-  });
-  return spawnSync(join(folder, 'pan'), ['-m500000'], { cwd: folder, encoding: 'utf8', timeout: 110_000 })
-    .stdout;
+  const here = { cwd: folder, stdio: 'ignore' } as const;
+  execFileSync('spin', [...flags, '-a', 'killswitch.pml'], here);
+  execFileSync('gcc', ['-O1', '-DSAFETY', '-DCOLLAPSE', '-o', 'pan', 'pan.c'], here);
+  const options = { cwd: folder, encoding: 'utf8', timeout: 110_000 } as const;
+  return spawnSync(join(folder, 'pan'), ['-m500000'], options).stdout;
 }
-
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'model-'));
-  copyFileSync(join(import.meta.dirname, '../model/killswitch.pml'), join(folder, 'killswitch.pml'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
 
 it.each([
   ['with rising nonces', ['WRITES=3']],
   ['in a nonce window, with a pause', ['WRITES=3', 'WINDOW', 'PAUSE']],
   ['in a nonce window, over two lives', ['WRITES=3', 'WINDOW', 'LIVES=2']],
 ])('the model keeps its promises %s', (_, definitions) => {
-  const said = check(folder, definitions);
+  const said = check(definitions);
   expect(said).toContain('errors: 0');
   expect(said).not.toContain('max search depth too small');
 });
@@ -42,5 +36,5 @@ it.each([
   ['a new life forgets the one before it', ['WINDOW', 'LIVES=2', 'BUG_FORGET']],
   ['a stop deletes without new evidence', ['BUG_DEAD']],
 ])('the model finds that %s', (_, definitions) => {
-  expect(check(folder, ['WRITES=4', ...definitions])).toContain('assertion violated');
+  expect(check(['WRITES=4', ...definitions])).toContain('assertion violated');
 });

@@ -1,14 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { read } from '../docs/documents.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
 import { ROOT } from '../process/program.ts';
+import { scratch } from './scratch.ts';
 import { cloneTo, runHere } from './systemd-host.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'killswitchd-npm-'));
+const folder = scratch('npm');
 const prefix = join(folder, 'prefix');
 const installed = join(prefix, 'lib/node_modules/killswitchd');
 /** The Node that npm of this machine runs on: not the one that the tests run on. */
@@ -34,34 +34,21 @@ beforeAll(async () => {
   const [shown = ''] = codeBlocksOf(read('README.md'), 'sh').filter((text) => text.includes('npm pack'));
   await runHere('bash', ['-euc', shown.replace(' -g ', ` -g --prefix ${prefix} `)], clone);
 }, 300_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the package, installed as the README says', () => {
   it('has a command that guards a sample bot as it lies in node_modules', () => {
     expect(command(process.execPath, 'version')).toMatchObject({ status: 0, stderr: '' });
     const config = join(folder, 'killswitchd.yaml');
-    const sections = [
-      'markets: [BTC_USDT]',
-      'liveness: { mode: beat }',
-      'web: { listen: [] }',
-      `control: { listen: ["unix:${folder}/control.sock"] }`,
-    ];
-    writeFileSync(config, sections.join('\n'));
-    for (const bot of [
+    const control = { listen: [`unix:${folder}/control.sock`] };
+    const content = { markets: ['BTC_USDT'], liveness: { mode: 'beat' }, web: { listen: [] }, control };
+    writeFileSync(config, JSON.stringify(content));
+    for (const [language, name] of [
       [process.execPath, 'bot.js'],
       ['python3', 'bot.py'],
     ] as const) {
-      const [language, name] = bot;
       const timed = ['timeout', '-s', 'TERM', '5', language, join(installed, 'config/clients', name)];
-      const ran = command(
-        process.execPath,
-        'exec',
-        '--embedded-exchange',
-        '--config',
-        config,
-        '--',
-        ...timed,
-      );
+      const args = ['exec', '--embedded-exchange', '--config', config, '--', ...timed];
+      const ran = command(process.execPath, ...args);
       expect(ran.stdout, ran.stderr).toMatch(/^armed: orders may go out$/m);
       expect(ran.stdout).toMatch(/^goodbye$/m);
     }

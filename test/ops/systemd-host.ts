@@ -50,14 +50,9 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** The release of this machine, from where this machine has its own packages as far as that is known. */
 async function makeSystem(): Promise<string> {
   const release = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
-  const targets = execFileSync('apt-get', ['indextargets', '--format', '$(RELEASE) $(COMPONENT) $(SITE)'], {
-    encoding: 'utf8',
-  });
-  const [, , ...mirror] =
-    targets
-      .split('\n')
-      .map((line) => line.split(' '))
-      .find(([of, component]) => of === release && component === 'main') ?? [];
+  const asked = ['indextargets', '--format', '$(RELEASE) $(COMPONENT) $(SITE)'];
+  const targets = execFileSync('apt-get', asked, { encoding: 'utf8' }).split('\n');
+  const mirror = targets.flatMap((line) => line.split(`${release} main `).slice(1)).slice(0, 1);
   if (release === undefined) throw new Error('this is no Debian: /etc/os-release names no VERSION_CODENAME');
   mkdirSync(CACHE, { recursive: true });
   await runHere('flock', [CACHE, 'sh', '-euc', MAKE, 'sh', CACHE, release, ...mirror]);
