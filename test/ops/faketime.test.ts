@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { globSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stageFor } from '../process/harness.ts';
@@ -9,11 +9,9 @@ const HOUR_SECONDS = 3600;
 
 /** Debian's package `faketime` puts it into the library folder of the machine's architecture. */
 function libfaketime(): string {
-  for (const folder of readdirSync('/usr/lib')) {
-    const path = join('/usr/lib', folder, 'faketime', 'libfaketimeMT.so.1');
-    if (existsSync(path)) return path;
-  }
-  throw new Error('libfaketime is missing: install the Debian package faketime');
+  const [path] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1');
+  if (path === undefined) throw new Error('libfaketime is missing: install the Debian package faketime');
+  return path;
 }
 
 test('the wall clock is set by hours under the running daemon, and no renewal is late', async (context) => {

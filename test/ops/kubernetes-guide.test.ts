@@ -62,10 +62,11 @@ const behind = ({ calls }: Pick<Asked, 'calls'>, flag: string): string[] =>
 const callsWith = ({ calls }: Asked, word: string) => calls.filter((call) => call.includes(word));
 
 /** Flags of Docker, which has no package here, that the guide uses. */
-const DOCKER_FLAGS =
-  '--tag --build-arg --rm --detach --name --network --read-only --cap-drop --security-opt --stop-timeout --tmpfs --env --profile --build'.split(
-    ' ',
-  );
+const DOCKER_FLAGS: Readonly<Record<string, RegExp>> = {
+  build: /^--(tag|build-arg)$/,
+  run: /^--(rm|detach|name|network|read-only|cap-drop|security-opt|stop-timeout|tmpfs|env)$/,
+  compose: /^--(profile|build)$/,
+};
 
 it('every flag of the guide is one that Docker or kubectl has', () => {
   const everywhere = run('kubectl', 'options');
@@ -76,7 +77,8 @@ it('every flag of the guide is one that Docker or kubectl has', () => {
     if (program === 'docker') {
       const image = words.findIndex((word) => word.startsWith('killswitchd:'));
       const its = image > 0 && words[0] !== 'build' ? words.slice(0, image) : words;
-      return words[0] === 'exec' ? [] : flagsIn(its).filter((flag) => !DOCKER_FLAGS.includes(flag));
+      if (words[0] === 'exec') return [];
+      return flagsIn(its).filter((flag) => DOCKER_FLAGS[words[0] ?? '']?.test(flag) !== true);
     }
     const [own = ''] = words.join(' ').split(' -- ');
     const [command = ''] = /^(create secret \w+|create \w+|rollout \w+|[\w-]+)/.exec(own) ?? [];

@@ -51,11 +51,9 @@ export async function createNetwork(
   exchangeUrl: string,
 ): Promise<Network> {
   built += 1;
-  const [near, router, far] = ['near', 'router', 'far'].map((side) => `${side}${process.pid}-${built}`) as [
-    string,
-    string,
-    string,
-  ];
+  const [near, router, far] = (['near', 'router', 'far'] as const).map(
+    (side) => `${side}${process.pid}-${built}`,
+  ) as [string, string, string];
   const ends: (() => void)[] = [];
   onTestFinished(() => {
     for (const end of ends.toReversed()) end();
@@ -99,19 +97,10 @@ export async function createNetwork(
     to.on('close', () => from.destroy()).pipe(from);
   }).listen(socket);
   ends.push(() => void relay.close());
+  const how = { address: FAR, silent: SILENT, other: OTHER, exchange: socket, key, certificate };
   const side = spawn('ip', ['netns', 'exec', far, process.execPath, FAR_SIDE], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: {
-      ...process.env,
-      FAR_SIDE: JSON.stringify({
-        address: FAR,
-        silent: SILENT,
-        other: OTHER,
-        exchange: socket,
-        key,
-        certificate,
-      }),
-    },
+    env: { ...process.env, FAR_SIDE: JSON.stringify(how) },
   });
   ends.push(() => void side.kill('SIGKILL'));
   const line = () => new Promise<void>((resolve) => side.stdout.once('data', () => resolve()));

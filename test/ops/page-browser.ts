@@ -3,29 +3,17 @@ import { type Browser, type BrowserContextOptions, chromium, type Locator, type 
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 
 const CHROMIUM = '/usr/bin/chromium';
-const ARGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
+const PLAIN = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
+const SILENT = ['--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
 /** A page that is open in the browser, and what it did that nobody wants. */
 interface OpenPage {
   readonly page: Page;
   /** Errors and warnings on the console, exceptions, and dialogs. */
   readonly complaints: readonly string[];
-  /** Everything that it asked for at another address than its own; none of it was let through. */
-  readonly foreign: readonly string[];
   /** Everything that it asked for, in order. */
   readonly asked: readonly string[];
 }
-
-type Prepare = (page: Page) => Promise<unknown>;
 
 /**
  * Starts Debian's Chromium, without a window, for the tests of a file. Returns what opens an address in a browser context
@@ -34,59 +22,45 @@ type Prepare = (page: Page) => Promise<unknown>;
 export function useBrowser() {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS });
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: [...PLAIN, ...SILENT] });
   }, 60_000);
   afterAll(() => browser.close());
   return async (
     url: string,
     options: BrowserContextOptions = {},
-    prepare: Prepare = async () => undefined,
-  ) => {
-    const opened = await openPage(browser, url, options, prepare);
-    onTestFinished(async () => {
-      await opened.page.context().close();
-      if (opened.foreign.length > 0) throw new Error(`asked elsewhere for ${opened.foreign.join(', ')}`);
+    prepare: (page: Page) => Promise<unknown> = async () => undefined,
+  ): Promise<OpenPage> => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    const complaints: string[] = [];
+    const foreign: string[] = [];
+    const asked: string[] = [];
+    const { origin } = new URL(url);
+    await context.route(
+      (address) => address.origin !== origin,
+      (route) => route.abort(),
+    );
+    context.on('request', (request) => {
+      asked.push(request.url());
+      const isOwn = request.url().startsWith(`${origin}/`) || request.url().startsWith('data:');
+      if (!isOwn) foreign.push(request.url());
     });
-    return opened;
+    const page = await context.newPage();
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('dialog', (dialog) => {
+      complaints.push(dialog.message());
+      void dialog.dismiss();
+    });
+    onTestFinished(async () => {
+      await context.close();
+      if (foreign.length > 0) throw new Error(`asked elsewhere for ${foreign.join(', ')}`);
+    });
+    await prepare(page);
+    await page.goto(url);
+    return { page, complaints, asked };
   };
-}
-
-async function openPage(
-  browser: Browser,
-  url: string,
-  options: BrowserContextOptions,
-  prepare: Prepare,
-): Promise<OpenPage> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  const complaints: string[] = [];
-  const foreign: string[] = [];
-  const asked: string[] = [];
-  const { origin } = new URL(url);
-  await context.route(
-    (address) => address.origin !== origin,
-    (route) => {
-      foreign.push(route.request().url());
-      return route.abort();
-    },
-  );
-  context.on('request', (request) => {
-    asked.push(request.url());
-    if (!request.url().startsWith(`${origin}/`) && !request.url().startsWith('data:')) {
-      foreign.push(request.url());
-    }
-  });
-  const page = await context.newPage();
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
-  });
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('dialog', (dialog) => {
-    complaints.push(dialog.message());
-    void dialog.dismiss();
-  });
-  await prepare(page);
-  await page.goto(url);
-  return { page, complaints, foreign, asked };
 }
 
 /** How long a bar is on the screen now, as a share of its whole length. */

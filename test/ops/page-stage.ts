@@ -7,7 +7,7 @@ import type { RecentEvent } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from '../operator/sample-snapshot.ts';
 
 /** One market of the play. Its timer runs down in real time and is renewed each period while `renews`. */
-export interface Part {
+interface Part {
   readonly timeoutMs: number;
   readonly periodMs: number;
   renews: boolean;
@@ -19,7 +19,7 @@ export interface Part {
 }
 
 /** A daemon that is played: the real web listener with states that a test sets. */
-export interface Stage {
+interface Stage {
   readonly parts: Map<string, Part>;
   bots: (Omit<BotSnapshot, 'evidenceAgeMs'> & { heardAtMs: number | null })[];
   bases: BaseSnapshot[];
@@ -37,15 +37,13 @@ export interface Stage {
   readonly open: () => Promise<string>;
   /** Stops serving, as a daemon that is stopped. */
   readonly shut: () => Promise<void>;
-  /** The same, for good. */
-  readonly close: () => Promise<void>;
 }
 
 const ROUNDING_MS = 1000;
 const clock = createSystemClock();
 
 /** An empty stage until the test is over: no market, no bot, one address that answers. */
-export function createStage(): Stage {
+function createStage(): Stage {
   const parts = new Map<string, Part>();
   let web: Web | null = null;
   let port = 0;
@@ -79,19 +77,19 @@ export function createStage(): Stage {
         version: '0.1.0',
         clock,
       });
-      port = Number(new URL(web.addresses[0] ?? '').port);
-      return web.addresses[0] ?? '';
+      const [address = ''] = web.addresses;
+      port = Number(new URL(address).port);
+      return address;
     },
     async shut() {
       await web?.close();
       web = null;
     },
-    async close() {
-      clearInterval(turn);
-      await stage.shut();
-    },
   };
-  onTestFinished(stage.close);
+  onTestFinished(async () => {
+    clearInterval(turn);
+    await stage.shut();
+  });
   return stage;
 }
 
@@ -141,4 +139,44 @@ function marketOf(market: string, part: Part, nowMs: number): MarketSnapshot {
     ],
     ...part.shows,
   });
+}
+
+/** Two markets that are renewed, one bot that beats, one address. */
+export function playWell(): Stage {
+  const stage = createStage();
+  stage.bots = [{ bot: 'main', mode: 'beat', state: 'alive', ttlMs: 15_000, heardAtMs: performance.now() }];
+  stage.add('BTC_USDT', 60_000, 6000);
+  stage.add('ETH_USDT', 10_000, 2000);
+  return stage;
+}
+
+/** Every state that a market, a bot and an address can be in. */
+export function playTrouble(): Stage {
+  const play = playWell();
+  const idle = { wanted: false, firesByWallMs: null, onStop: 'nothing to do: no timer is armed' };
+  const retrying = { failureStreak: 7, failures: 1200, lastProblem: 'HTTP 503 with 163 bytes of text/html' };
+  const types = ['spot', 'margin', 'futures'] as const;
+  play.add('SOL_USDT', 60_000, 6000, { ...retrying, state: 'retrying', types });
+  play.add('XRP_USDT', 30_000, 3000, { ...retrying, state: 'expired', guaranteedMs: -4000, lapses: 2 });
+  play.add('LTC_USDT', 30_000, 3000, { state: 'rejected', lastProblem: 'code 30: market is not known' });
+  play.add('ADA_USDT', 30_000, 3000, { state: 'suspended', wanted: false });
+  play.add('DOT_USDT', 30_000, 3000, { state: 'arming', guaranteedMs: null, slackHistory: [] });
+  const untilWallMs = Date.now() + 583_000;
+  const paused = { guaranteedMs: null, hold: { why: 'paused', untilWallMs } } as const;
+  play.add('TRX_USDT', 30_000, 3000, { ...idle, ...paused, state: 'paused' });
+  const tripped = { guaranteedMs: null, hold: { why: 'tripped', untilWallMs: null }, leaving: true } as const;
+  play.add('BNB_USDT', 30_000, 3000, { ...idle, ...tripped, state: 'disarmed' });
+  play.bots = [
+    ...play.bots,
+    { bot: 'hedger', mode: 'file', state: 'stale', ttlMs: 15_000, heardAtMs: performance.now() - 40_000 },
+    { bot: 'third', mode: 'none', state: 'starting', ttlMs: null, heardAtMs: null },
+  ];
+  const url = 'https://second-address-of-the-exchange.example';
+  const down = { url, up: false, pingMs: null, lastProblem: 'connection refused', outage: true };
+  play.bases = [...play.bases, down];
+  const lapsed = 'XRP_USDT LAPSED: its timer fired and the exchange cancelled its orders.';
+  play.say('error', 'lapsed', lapsed, 90_000_000);
+  play.say('warn', 'attempt-failed', 'SOL_USDT: a renewal failed after 1.5 s (timeout: no answer).');
+  play.say('info', 'armed', 'BTC_USDT is armed.');
+  return play;
 }

@@ -1,19 +1,30 @@
+import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually, runProgram, said } from '../process/program.ts';
 import { fillOf, openGate, useBrowser } from './page-browser.ts';
-import { colourOf } from './page-checks.ts';
-import { playWell } from './page-plays.ts';
+import { CUT_OFF, colourOf, FAINT, NAMELESS } from './page-checks.ts';
+import { playTrouble, playWell } from './page-stage.ts';
 
 const HOSTILE = `"><script>document.title='hit'</script><img src=x onerror="alert('hit')"><a href=javascript:alert('hit')>x</a>${'W'.repeat(90)}`;
 
 const look = useBrowser();
-/** How long something on the page may take that follows within a second or two. */
-const SOON = { timeout: 8000 };
+/** Waits for something on the page that follows within a second or two. */
+const soon = (probe: () => Promise<unknown>) => expect.poll(probe, { timeout: 8000 });
+/** Waits for what takes the page a few attempts. */
+const late = (probe: () => Promise<unknown>) => expect.poll(probe, { timeout: 15_000 });
+const link = (page: Page) => () => page.locator('header .link').innerText();
+const isLive = (page: Page) => soon(link(page)).toContain('live');
+const market = (page: Page, name: string) => page.locator('.market', { hasText: name });
+const badge = (page: Page, name: string) => () => market(page, name).locator('.badge').first().innerText();
+const headline = (page: Page) => () => page.getByRole('heading', { level: 1 }).innerText();
+const alertOn = (page: Page) => () => page.getByRole('alert').innerText();
+const streams = (asked: readonly string[]) => asked.filter((url) => url.endsWith('/api/v1/events')).length;
+const questions = (asked: readonly string[]) => asked.filter((url) => url.includes('?view=page')).length;
 
 describe('the status page in Chromium', () => {
   test('bars drain by themselves between two renewals, and fill up with each', async () => {
     const { page, complaints, asked } = await look(await playWell().open());
-    const bar = page.locator('.market', { hasText: 'ETH_USDT' }).locator('.time .bar');
+    const bar = market(page, 'ETH_USDT').locator('.time .bar');
     const looks: { share: number; fromMs: number; toMs: number }[] = [];
     const untilMs = performance.now() + 6000;
     while (performance.now() < untilMs) {
@@ -32,17 +43,17 @@ describe('the status page in Chromium', () => {
     expect(steps.filter((step) => step < 0).length).toBeGreaterThan(steps.length / 2);
     expect(Math.min(...jumps)).toBeGreaterThan(-0.05);
     expect(steps.filter((step) => step > 0.02).length).toBeGreaterThan(0);
-    expect(await page.locator('header .link').innerText()).toContain('live');
-    expect(asked.filter((url) => url.endsWith('/api/v1/events'))).toHaveLength(1);
+    expect(await link(page)()).toContain('live');
+    expect(streams(asked)).toBe(1);
     expect(asked.filter((url) => url.includes('/api/v1/status'))).toEqual([]);
     expect(complaints).toEqual([]);
   });
 
   test('who asks for reduced motion gets bars that step and nothing that moves by itself', async () => {
     const { page, complaints } = await look(await playWell().open(), { reducedMotion: 'reduce' });
-    const rect = page.locator('.market', { hasText: 'ETH_USDT' }).locator('.bar rect');
+    const rect = market(page, 'ETH_USDT').locator('.bar rect');
     const before = await rect.getAttribute('transform');
-    await expect.poll(() => rect.getAttribute('transform'), SOON).not.toBe(before);
+    await soon(() => rect.getAttribute('transform')).not.toBe(before);
     expect(await page.evaluate('document.getAnimations().length')).toBe(0);
     expect(complaints).toEqual([]);
   });
@@ -50,40 +61,32 @@ describe('the status page in Chromium', () => {
   test('a timer that ran out turns red, is announced once, and shows in the title', async () => {
     const play = playWell();
     const { page, complaints } = await look(await play.open());
-    const market = page.locator('.market', { hasText: 'ETH_USDT' });
-    await expect.poll(() => market.locator('.badge').first().innerText(), SOON).toContain('armed');
+    const one = market(page, 'ETH_USDT');
+    await soon(badge(page, 'ETH_USDT')).toContain('armed');
     const part = play.parts.get('ETH_USDT');
     if (part === undefined) throw new Error('no such part');
     part.renews = false;
     part.armedAtMs = performance.now() - 9500;
-    await expect.poll(() => market.getAttribute('data-tone'), SOON).toBe('bad');
-    expect(await market.locator('.badge').first().innerText()).toMatch(/×\s*expired/);
+    await soon(() => one.getAttribute('data-tone')).toBe('bad');
+    expect(await badge(page, 'ETH_USDT')()).toMatch(/×\s*expired/);
     const [red = 0, green = 0, blue = 0] = await colourOf(page, '.market[data-tone=bad] .badge', 'color');
     expect(red).toBeGreaterThan(2 * Math.max(green, blue));
     expect(await page.title()).toBe('× Orders of 1 market may be cancelled at any moment · killswitchd');
-    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(
-      'Orders of 1 market may be cancelled at any moment.',
-    );
+    expect(await headline(page)()).toBe('Orders of 1 market may be cancelled at any moment.');
     expect(await page.getByText('ETH_USDT is not confirmed armed (expired)').count()).toBe(1);
     expect(await page.getByRole('status').innerText()).toContain('ETH_USDT is expired');
     part.renews = true;
-    const cancelled = {
-      market: 'ETH_USDT',
-      certainty: 'certain',
-      why: 'unrenewed',
-      byWallMs: Date.now(),
-      count: 1,
-    } as const;
-    play.cancellations = [cancelled];
-    await expect.poll(() => market.locator('.badge').first().innerText(), SOON).toContain('armed');
-    expect(await page.getByRole('heading', { level: 1 }).innerText()).toMatch(
+    const cancelled = { market: 'ETH_USDT', certainty: 'certain', why: 'unrenewed', count: 1 } as const;
+    play.cancellations = [{ ...cancelled, byWallMs: Date.now() }];
+    await soon(badge(page, 'ETH_USDT')).toContain('armed');
+    expect(await headline(page)()).toMatch(
       /^Orders of ETH_USDT were cancelled by \d\d:\d\d:\d\d UTC: no renewal was confirmed in time\.$/,
     );
     expect(await page.getByText('killswitchd ack ETH_USDT').count()).toBe(1);
-    expect(await market.getAttribute('data-tone')).toBe('bad');
+    expect(await one.getAttribute('data-tone')).toBe('bad');
     play.cancellations = [];
-    await expect.poll(() => page.title(), SOON).toBe('✓ 2/2 armed · killswitchd');
-    expect(await market.getAttribute('data-tone')).toBe('ok');
+    await soon(() => page.title()).toBe('✓ 2/2 armed · killswitchd');
+    expect(await one.getAttribute('data-tone')).toBe('ok');
     expect(complaints).toEqual([]);
   });
 
@@ -93,14 +96,14 @@ describe('the status page in Chromium', () => {
     play.add('BAD_USDT', 60_000, 6000, { state: 'rejected', lastProblem: 'code 30' });
     const { page, complaints } = await look(await play.open());
     const names = () => page.locator('.market h3').allInnerTexts();
-    await expect.poll(async () => (await names())[0], SOON).toBe('BAD_USDT');
+    await soon(async () => (await names())[0]).toBe('BAD_USDT');
     expect(await names()).toHaveLength(50);
     expect(await page.evaluate('document.body.scrollHeight')).toBeLessThan(6000);
     await page.getByRole('button', { name: 'Next' }).click();
     expect(await page.getByText('Page 2 of 4').count()).toBe(1);
     // 201 markets: the one that is left out is found all the same.
     await page.getByRole('searchbox').fill('m197');
-    await expect.poll(names, SOON).toEqual(['M197_USDT']);
+    await soon(names).toEqual(['M197_USDT']);
     await page.waitForTimeout(1500);
     expect(await page.getByRole('searchbox').inputValue()).toBe('m197');
     expect(await names()).toEqual(['M197_USDT']);
@@ -113,20 +116,15 @@ describe('the status page in Chromium', () => {
       const gate = await openGate(await playWell().open());
       onTestFinished(() => gate.cut());
       const { page } = await look(gate.url);
-      await expect.poll(() => page.locator('header .link').innerText(), SOON).toContain('live');
+      await isLive(page);
       await (how === 'hold' ? gate.hold() : gate.cut());
-      const alert = page.getByRole('alert');
-      await expect
-        .poll(() => alert.innerText(), { timeout: 15_000 })
-        .toMatch(/^No answer since \d\d:\d\d:\d\d UTC\./);
+      await late(alertOn(page)).toMatch(/^No answer since \d\d:\d\d:\d\d UTC\./);
       expect(await page.title()).toBe('× no connection · killswitchd');
-      expect(await page.getByRole('heading', { level: 1 }).innerText()).toMatch(
+      expect(await headline(page)()).toMatch(
         /^The daemon does not answer: orders are cancelled from \d\d:\d\d:\d\d UTC on unless something else renews the timers\.$/,
       );
-      expect(await page.locator('.market .badge').allInnerTexts()).toEqual([
-        expect.stringContaining('was armed'),
-        expect.stringContaining('was armed'),
-      ]);
+      const badges = await page.locator('.market .badge').allInnerTexts();
+      expect(badges.map((text) => text.includes('was armed'))).toEqual([true, true]);
       const bar = page.locator('.market .bar').first();
       const [red = 0, green = 0, blue = 0] = await colourOf(page, '.market .bar rect', 'fill');
       expect(Math.max(red, green, blue) - Math.min(red, green, blue)).toBeLessThan(40);
@@ -134,12 +132,10 @@ describe('the status page in Chromium', () => {
       await page.waitForTimeout(2000);
       expect(await fillOf(bar)).toBe(before);
       await gate.mend();
-      await expect.poll(() => alert.innerText(), { timeout: 15_000 }).toBe('');
-      await expect
-        .poll(() => page.locator('header .link').innerText(), { timeout: 15_000 })
-        .toContain('live');
+      await late(alertOn(page)).toBe('');
+      await late(link(page)).toContain('live');
       expect(await page.title()).toBe('✓ 2/2 armed · killswitchd');
-      await expect.poll(() => fillOf(bar), SOON).not.toBe(before);
+      await soon(() => fillOf(bar)).not.toBe(before);
     },
     60_000,
   );
@@ -147,19 +143,15 @@ describe('the status page in Chromium', () => {
   test('a daemon that is stopped says so, and one that is started again is found', async () => {
     const play = playWell();
     const { page } = await look(await play.open());
-    await expect.poll(() => page.locator('header .link').innerText(), SOON).toContain('live');
+    await isLive(page);
     play.shows = { phase: 'stopped', ready: false };
     await play.shut();
-    await expect
-      .poll(() => page.getByRole('heading', { level: 1 }).innerText(), SOON)
-      .toMatch(/^The daemon has ended: orders are cancelled from .* UTC on unless/);
-    expect(await page.getByRole('alert').innerText()).toMatch(
-      /^The daemon was stopped at \d\d:\d\d:\d\d UTC /,
-    );
+    await soon(headline(page)).toMatch(/^The daemon has ended: orders are cancelled from .* UTC on unless/);
+    expect(await alertOn(page)()).toMatch(/^The daemon was stopped at \d\d:\d\d:\d\d UTC /);
     play.shows = {};
     await play.open();
-    await expect.poll(() => page.title(), { timeout: 15_000 }).toBe('✓ 2/2 armed · killswitchd');
-    await expect.poll(() => page.locator('header .link').innerText(), { timeout: 15_000 }).toContain('live');
+    await late(() => page.title()).toBe('✓ 2/2 armed · killswitchd');
+    await late(link(page)).toContain('live');
   }, 60_000);
 
   test('where no stream can be had it asks every second instead', async () => {
@@ -167,30 +159,28 @@ describe('the status page in Chromium', () => {
     const { page, asked } = await look(await play.open(), {}, (blank) =>
       blank.route('**/api/v1/events', (route) => route.abort()),
     );
-    await expect.poll(() => page.locator('header .link').innerText(), SOON).toContain('asking every second');
+    await soon(link(page)).toContain('asking every second');
     play.shows = { authorised: false };
-    await expect.poll(() => page.title(), SOON).toContain('× The exchange refuses the API key');
-    expect(asked.filter((url) => url.includes('?view=page')).length).toBeGreaterThan(0);
+    await soon(() => page.title()).toContain('× The exchange refuses the API key');
+    expect(questions(asked)).toBeGreaterThan(0);
   });
 
   test('hidden it gives its stream back and asks now and then; seen again it is live at once', async () => {
     const play = playWell();
     const { page, asked } = await look(await play.open());
-    await expect.poll(() => page.locator('header .link').innerText(), SOON).toContain('live');
+    await isLive(page);
     const hide = (hidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'));`);
     await hide(true);
     play.shows = { authorised: false };
-    await expect
-      .poll(() => page.title(), { timeout: 15_000 })
-      .toContain('× The exchange refuses the API key');
-    expect(asked.filter((url) => url.includes('?view=page')).length).toBeGreaterThan(0);
+    await late(() => page.title()).toContain('× The exchange refuses the API key');
+    expect(questions(asked)).toBeGreaterThan(0);
     await page.waitForTimeout(6000);
-    expect(await page.getByRole('alert').innerText()).toBe('');
+    expect(await alertOn(page)()).toBe('');
     await hide(false);
-    await expect.poll(() => page.locator('header .link').innerText(), SOON).toContain('live');
-    expect(asked.filter((url) => url.endsWith('/api/v1/events'))).toHaveLength(2);
+    await isLive(page);
+    expect(streams(asked)).toBe(2);
   }, 40_000);
 
   test('texts from outside stay texts, at first sight and later on', async () => {
@@ -200,19 +190,14 @@ describe('the status page in Chromium', () => {
       play.bots = [{ bot: HOSTILE, mode: HOSTILE, state: 'stale', ttlMs: 1, heardAtMs: 1 }];
       play.shows = { ready: false, notReady: [HOSTILE] };
       play.say('error', HOSTILE, HOSTILE);
-      play.add(HOSTILE, 60_000, 6000, {
-        bot: HOSTILE,
-        state: 'rejected',
-        lastProblem: HOSTILE,
-        onStop: HOSTILE,
-        promise: [HOSTILE],
-      });
+      const texts = { bot: HOSTILE, lastProblem: HOSTILE, onStop: HOSTILE, promise: [HOSTILE] };
+      play.add(HOSTILE, 60_000, 6000, { ...texts, state: 'rejected' });
     };
     const later = await look(await play.open(), { viewport: { width: 360, height: 740 } });
-    await expect.poll(() => later.page.locator('header .link').innerText(), SOON).toContain('live');
+    await isLive(later.page);
     spoil();
     const name = later.page.getByRole('heading', { level: 3, name: HOSTILE });
-    await expect.poll(() => name.count(), SOON).toBe(1);
+    await soon(() => name.count()).toBe(1);
     const first = await look(later.page.url().replace(/\/$/, ''));
     for (const { page, complaints } of [later, first]) {
       expect(await page.locator('main').innerText()).toContain(`bot ${HOSTILE}`);
@@ -237,27 +222,103 @@ describe('the status page in Chromium', () => {
     };
     const daemon = await start('0');
     const { page, complaints } = await look(daemon.url);
-    await expect.poll(() => page.title(), { timeout: 15_000 }).toBe('✓ 3/3 armed · killswitchd');
-    const bar = page.locator('.market', { hasText: 'ETH_USDT' }).locator('.bar');
+    await late(() => page.title()).toBe('✓ 3/3 armed · killswitchd');
+    const bar = market(page, 'ETH_USDT').locator('.bar');
     const seen = new Set<number>();
     for (let time = 0; time < 20; time += 1) {
       seen.add(await fillOf(bar));
       await page.waitForTimeout(100);
     }
     expect(seen.size).toBeGreaterThan(10);
-    expect(await page.getByRole('region', { name: 'Recent events' }).innerText()).toContain(
-      'ETH_USDT is armed',
-    );
+    const recent = page.getByRole('region', { name: 'Recent events' });
+    expect(await recent.innerText()).toContain('ETH_USDT is armed');
     expect(complaints).toEqual([]);
     daemon.program.signal('SIGTERM');
     await daemon.program.exit();
-    await expect
-      .poll(() => page.getByRole('heading', { level: 1 }).innerText(), SOON)
-      .toBe('The daemon has ended.');
+    await soon(headline(page)).toBe('The daemon has ended.');
     expect(await page.locator('.market .badge').first().innerText()).toMatch(/deleted$/);
     const next = await start(new URL(daemon.url).port);
-    await expect.poll(() => page.title(), { timeout: 15_000 }).toBe('✓ 3/3 armed · killswitchd');
+    await late(() => page.title()).toBe('✓ 3/3 armed · killswitchd');
     next.program.signal('SIGKILL');
-    await expect.poll(() => page.title(), { timeout: 15_000 }).toBe('× no connection · killswitchd');
+    await late(() => page.title()).toBe('× no connection · killswitchd');
   }, 90_000);
+});
+
+describe('the status page for everybody', () => {
+  test('is told to a screen reader when a state changes, and not every second', async () => {
+    const play = playWell();
+    const { page } = await look(await play.open());
+    await page.evaluate(`window.spoken = 0; for (const region of document.querySelectorAll('[aria-live],[role=alert],[role=status]'))
+      new MutationObserver((found) => { window.spoken += found.length; }).observe(region, { childList: true, characterData: true, subtree: true });`);
+    await page.waitForTimeout(4000);
+    expect(await page.evaluate('window.spoken')).toBe(0);
+    play.bots = play.bots.map((bot) => ({ ...bot, state: 'stale' }));
+    await soon(() => page.getByRole('status').innerText()).toContain('bot main is silent');
+  });
+
+  test('can be used with the keyboard alone, and what was opened stays open', async () => {
+    const { page } = await look(await playWell().open());
+    await isLive(page);
+    await page.keyboard.press('Tab');
+    const skip = page.getByRole('link', { name: 'Skip to the timers' });
+    const focused = () => page.evaluate('document.activeElement.textContent');
+    expect(await focused()).toBe('Skip to the timers');
+    expect((await skip.boundingBox())?.x).toBeGreaterThanOrEqual(0);
+    await page.keyboard.press('Enter');
+    expect(page.url()).toContain('#timers');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toContain('Numbers, promise and stop of BTC_USDT');
+    expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
+    await page.keyboard.press('Enter');
+    const promise = page.getByText('An outage of the exchange shorter than 52.55 s cancels nothing.');
+    expect(await promise.isVisible()).toBe(true);
+    await page.waitForTimeout(2500);
+    expect(await promise.isVisible()).toBe(true);
+    const stops = [];
+    for (let press = 0; press < 4; press += 1) {
+      await page.keyboard.press('Tab');
+      stops.push(await focused());
+    }
+    expect(stops).toEqual([expect.stringContaining('ETH_USDT'), 'Metrics', 'Readiness', 'Status as JSON']);
+  });
+
+  test('has landmarks, headings in order, and a name for everything', async () => {
+    const { page } = await look(await playTrouble().open());
+    for (const role of ['banner', 'main', 'contentinfo'] as const) {
+      expect(await page.getByRole(role).count(), role).toBe(1);
+    }
+    const regions = ['Timers', 'Bots', 'Exchange', 'If this daemon were stopped now', 'Recent events'];
+    for (const name of regions) expect(await page.getByRole('region', { name }).count(), name).toBe(1);
+    const levels = (await page.evaluate(
+      `[...document.querySelectorAll('h1,h2,h3,h4')].map((heading) => Number(heading.tagName[1]))`,
+    )) as number[];
+    expect(levels.filter((level) => level === 1)).toHaveLength(1);
+    expect(levels[0]).toBe(1);
+    for (const [index, level] of levels.slice(1).entries())
+      expect(level - (levels[index] ?? 0)).toBeLessThan(2);
+    expect(await page.evaluate(NAMELESS)).toEqual([]);
+    expect(await page.locator('html').getAttribute('lang')).toBe('en');
+  });
+
+  test.each(['light', 'dark'] as const)(
+    'has enough contrast in %s, whatever the state',
+    async (colorScheme) => {
+      const gate = await openGate(await playTrouble().open());
+      onTestFinished(() => gate.cut());
+      const { page } = await look(gate.url, { colorScheme, reducedMotion: 'reduce' });
+      await isLive(page);
+      expect(await page.evaluate(FAINT)).toEqual([]);
+      await gate.cut();
+      await late(alertOn(page)).toContain('No answer since');
+      expect(await page.evaluate(FAINT)).toEqual([]);
+    },
+    40_000,
+  );
+
+  test.each([320, 360, 768, 1280, 1920])('fits on a screen of %i pixels', async (width) => {
+    const { page } = await look(await playTrouble().open(), { viewport: { width, height: 740 } });
+    await isLive(page);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+    expect(await page.evaluate(CUT_OFF)).toEqual([]);
+  });
 });
