@@ -3,45 +3,11 @@
  * CCXT_URL EXCHANGE_URL` does what a bot does and prints what came of it as JSON. Nothing but the base address differs
  * from a bot at the live exchange.
  */
-interface Trader {
-  readonly urls: { readonly api: Record<string, Record<string, string>> };
-  readonly loadMarkets: () => Promise<object>;
-  readonly fetchStatus: () => Promise<{ status: string }>;
-  readonly createOrder: (
-    symbol: string,
-    type: 'market' | 'limit',
-    side: 'buy' | 'sell',
-    amount: number,
-    price?: number,
-    params?: object,
-  ) => Promise<object>;
-  readonly cancelAllOrdersAfter: (timeoutMs: number, params: object) => Promise<unknown>;
-  readonly createMarketBuyOrderWithCost: (symbol: string, cost: number) => Promise<object>;
-  readonly fetchTicker: (symbol: string) => Promise<object>;
-  readonly fetchTickers: () => Promise<Record<string, object>>;
-  readonly fetchBalance: () => Promise<Record<string, object>>;
-  readonly fetchOpenOrders: (symbol?: string) => Promise<readonly { id: string }[]>;
-  readonly fetchClosedOrders: (symbol?: string) => Promise<readonly { id: string }[]>;
-  readonly fetchOrder: (id: string, symbol: string) => Promise<object>;
-  readonly cancelOrder: (id: string, symbol: string) => Promise<object>;
-  readonly cancelAllOrders: (symbol: string) => Promise<unknown>;
-  readonly fetchDepositAddress: (code: string, params?: object) => Promise<object>;
-  readonly withdraw: (
-    code: string,
-    amount: number,
-    address: string,
-    tag?: string,
-    params?: object,
-  ) => Promise<object>;
-  readonly createDepositAddress: (code: string, params: object) => Promise<object>;
-  readonly v4PrivatePostMainAccountWithdrawPay: (params: object) => Promise<unknown>;
-  readonly v4PrivatePostMainAccountCodesMy: (params: object) => Promise<unknown>;
-  readonly v4PrivatePostMiningHashrate: (params: object) => Promise<unknown>;
-  readonly v4PublicGetMiningPool: () => Promise<unknown>;
-}
-
+type Answer = Readonly<Record<string, unknown>>;
+type Trader = Readonly<Record<string, (...given: readonly unknown[]) => Promise<Answer>>>;
+type Urls = Readonly<Record<string, Record<string, string>>>;
 interface Ccxt {
-  readonly default: Readonly<Record<string, new (options: object) => Trader>>;
+  readonly default: Readonly<Record<string, new (options: object) => Trader & { urls: { api: Urls } }>>;
 }
 
 const [, , ccxtUrl = '', exchangeUrl = ''] = process.argv;
@@ -54,6 +20,14 @@ for (const addresses of Object.values(trader.urls.api)) {
     addresses[kind] = address.replace(new URL(address).origin, exchangeUrl);
   }
 }
+/** Calls a method of ccxt by its name. */
+const call = async (name: string, ...given: readonly unknown[]): Promise<Answer> => {
+  const answer = await trader[name]?.(...given);
+  if (answer === undefined) throw new Error(`ccxt has no ${name}`);
+  return answer;
+};
+const ids = async (...asked: readonly [string, string]) =>
+  Object.values(await call(...asked)).map((order) => (order as Answer)['id']);
 
 const refusal = async (call: Promise<unknown>): Promise<string> =>
   call.then(
@@ -61,63 +35,61 @@ const refusal = async (call: Promise<unknown>): Promise<string> =>
     (error: Error) => error.constructor.name,
   );
 const symbol = 'BTC/USDT';
-const markets = Object.keys(await trader.loadMarkets());
-const idOf = (order: object): string => (order as { id: string }).id;
-const ids = async (orders: Promise<readonly { id: string }[]>) => (await orders).map(({ id }) => id);
+const markets = Object.keys(await call('loadMarkets'));
 
 /** What a bot with limit orders does before it is done. */
 async function makeMarkets(): Promise<object> {
-  const low = await trader.createOrder(symbol, 'limit', 'buy', 0.01, 50_000);
-  const high = await trader.createOrder(symbol, 'limit', 'sell', 0.02, 70_000);
-  const held = await trader.fetchBalance();
-  const open = await ids(trader.fetchOpenOrders(symbol));
-  const cancelled = await trader.cancelOrder(idOf(low), symbol);
-  const one = await trader.fetchOrder(idOf(high), symbol);
-  const gone = await refusal(trader.cancelOrder(idOf(low), symbol));
-  await trader.cancelAllOrders(symbol);
+  const low = await call('createOrder', symbol, 'limit', 'buy', 0.01, 50_000);
+  const high = await call('createOrder', symbol, 'limit', 'sell', 0.02, 70_000);
+  const held = await call('fetchBalance');
+  const open = await ids('fetchOpenOrders', symbol);
+  const cancelled = await call('cancelOrder', low['id'], symbol);
+  const one = await call('fetchOrder', high['id'], symbol);
+  const gone = await refusal(call('cancelOrder', low['id'], symbol));
+  await call('cancelAllOrders', symbol);
   return {
     low,
     heldQuote: held['USDT'],
     heldBase: held['BTC'],
-    isOpen: [open.includes(idOf(low)), open.includes(idOf(high))],
+    isOpen: [open.includes(low['id']), open.includes(high['id'])],
     cancelled,
     one,
     gone,
-    openAfter: await ids(trader.fetchOpenOrders(symbol)),
-    closed: (await ids(trader.fetchClosedOrders(symbol))).length,
-    crossing: await trader.createOrder(symbol, 'limit', 'buy', 0.01, 65_000),
-    maker: await trader.createOrder(symbol, 'limit', 'sell', 0.01, 61_000, { postOnly: true }),
-    withCost: await trader.createMarketBuyOrderWithCost(symbol, 120),
-    ticker: await trader.fetchTicker(symbol),
-    tickers: Object.keys(await trader.fetchTickers()),
-    depositAddress: await trader.fetchDepositAddress('XRP'),
-    withdrawal: await trader.withdraw('USDT', 20, 'TXyz', undefined, { network: 'TRC20' }),
-    tooDear: await refusal(trader.createOrder(symbol, 'limit', 'buy', 100, 59_000)),
+    openAfter: await ids('fetchOpenOrders', symbol),
+    closed: (await ids('fetchClosedOrders', symbol)).length,
+    crossing: await call('createOrder', symbol, 'limit', 'buy', 0.01, 65_000),
+    maker: await call('createOrder', symbol, 'limit', 'sell', 0.01, 61_000, { postOnly: true }),
+    withCost: await call('createMarketBuyOrderWithCost', symbol, 120),
+    ticker: await call('fetchTicker', symbol),
+    tickers: Object.keys(await call('fetchTickers')),
+    depositAddress: await call('fetchDepositAddress', 'XRP'),
+    withdrawal: await call('withdraw', 'USDT', 20, 'TXyz', undefined, { network: 'TRC20' }),
+    tooDear: await refusal(call('createOrder', symbol, 'limit', 'buy', 100, 59_000)),
   };
 }
 
 const results = {
   markets,
-  status: await trader.fetchStatus(),
-  buy: await trader.createOrder(symbol, 'market', 'buy', 0.01),
-  sell: await trader.createOrder(symbol, 'market', 'sell', 0.01, undefined, { clientOrderId: 'mine-1' }),
-  armed: await trader.cancelAllOrdersAfter(60_000, { symbol }),
-  deleted: await trader.cancelAllOrdersAfter(0, { symbol }),
-  armedForSome: await trader.cancelAllOrdersAfter(60_000, { symbol, types: ['spot'] }),
-  deletedWithNull: await trader.cancelAllOrdersAfter(0, { symbol, timeout: null }),
-  address: await trader.createDepositAddress('USDT', { network: 'TRC20' }),
-  withdrawn: await trader.v4PrivatePostMainAccountWithdrawPay({
+  status: await call('fetchStatus'),
+  buy: await call('createOrder', symbol, 'market', 'buy', 0.01),
+  sell: await call('createOrder', symbol, 'market', 'sell', 0.01, undefined, { clientOrderId: 'mine-1' }),
+  armed: await call('cancelAllOrdersAfter', 60_000, { symbol }),
+  deleted: await call('cancelAllOrdersAfter', 0, { symbol }),
+  armedForSome: await call('cancelAllOrdersAfter', 60_000, { symbol, types: ['spot'] }),
+  deletedWithNull: await call('cancelAllOrdersAfter', 0, { symbol, timeout: null }),
+  address: await call('createDepositAddress', 'USDT', { network: 'TRC20' }),
+  withdrawn: await call('v4PrivatePostMainAccountWithdrawPay', {
     ticker: 'USDT',
     amount: '10',
     address: 'TXyz',
     uniqueId: 'ccxt-1',
     network: 'TRC20',
   }),
-  codes: await trader.v4PrivatePostMainAccountCodesMy({ limit: 2 }),
-  hashrate: await trader.v4PrivatePostMiningHashrate({ account: 'rig' }),
-  pool: await trader.v4PublicGetMiningPool(),
+  codes: await call('v4PrivatePostMainAccountCodesMy', { limit: 2 }),
+  hashrate: await call('v4PrivatePostMiningHashrate', { account: 'rig' }),
+  pool: await call('v4PublicGetMiningPool'),
   ...(await makeMarkets()),
-  tooMuch: await refusal(trader.createOrder(symbol, 'market', 'sell', 1000)),
-  tooShort: await refusal(trader.cancelAllOrdersAfter(1000, { symbol })),
+  tooMuch: await refusal(call('createOrder', symbol, 'market', 'sell', 1000)),
+  tooShort: await refusal(call('cancelAllOrdersAfter', 1000, { symbol })),
 };
 process.stdout.write(JSON.stringify(results));

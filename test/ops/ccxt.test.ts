@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,30 +7,27 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
 import { read } from '../docs/documents.ts';
 import { codeBlocksOf } from '../docs/markdown.ts';
+import { recipe } from '../docs/recipes.ts';
+import { startProcess } from '../liveness/started.ts';
+import { stageFor } from '../process/harness.ts';
+import { ROOT } from '../process/program.ts';
 import { hostClock } from '../simulator/raw-client.ts';
+import { CCXT, npmInstall } from './npm-install.ts';
+import { scratch } from './scratch.ts';
 
-/** Larger than everything else that is installed here: so it is fetched for this test alone. */
-const CCXT = 'ccxt@4.5.84';
 const MINUTES_MS = 60_000;
-
 const run = promisify(execFile);
-let folder: string;
+const folder = scratch('ccxt');
 let server: SimulatedServer;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'killswitchd-ccxt-'));
-  writeFileSync(join(folder, 'package.json'), '{"private":true}');
-  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
-  await run('npm', ['install', ...quiet, CCXT], { cwd: folder });
+  await npmInstall(folder, CCXT);
+  symlinkSync(ROOT, join(folder, 'node_modules/killswitchd'));
   const listen = { host: '127.0.0.1', port: 0 };
   const exchange = { profile: 'live', newAddresses: true } as const;
   server = await startSimulatedServer({ clock: hostClock, listen, exchange });
 }, 5 * MINUTES_MS);
-
-afterAll(async () => {
-  await server?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => server?.close());
 
 test(
   'a bot on ccxt runs at the simulated exchange with its base address changed and nothing else',
@@ -39,10 +35,12 @@ test(
     const ccxt = pathToFileURL(join(folder, 'node_modules/ccxt/js/ccxt.js')).href;
     const bot = join(import.meta.dirname, 'ccxt-bot.ts');
     const { stdout } = await run(process.execPath, [bot, ccxt, server.url]);
+    const symbol = 'BTC/USDT';
+    const text = expect.any(String) as string;
     expect(JSON.parse(stdout)).toMatchObject({
       markets: expect.arrayContaining(['BTC/USDT', 'BTC/USDT:USDT']),
       status: { status: 'ok' },
-      buy: { id: expect.any(String), symbol: 'BTC/USDT', side: 'buy', amount: 0.01, filled: 0.01, cost: 600 },
+      buy: { id: text, symbol, side: 'buy', amount: 0.01, filled: 0.01, cost: 600 },
       sell: { clientOrderId: 'mine-1', side: 'sell', filled: 0.01, remaining: 0, fee: { cost: 0.6 } },
       armed: { market: 'BTC_USDT', types: null },
       deleted: [],
@@ -53,15 +51,7 @@ test(
       codes: { total: 42, limit: 2 },
       hashrate: { data: { account: 'rig' } },
       pool: { data: { assets: ['BTC'] } },
-      low: {
-        symbol: 'BTC/USDT',
-        type: 'limit',
-        side: 'buy',
-        price: 50_000,
-        amount: 0.01,
-        filled: 0,
-        status: 'open',
-      },
+      low: { symbol, type: 'limit', side: 'buy', price: 50_000, amount: 0.01, filled: 0, status: 'open' },
       heldQuote: { used: 500.5, free: expect.any(Number) },
       heldBase: { used: 0.02 },
       isOpen: [true, true],
@@ -73,14 +63,10 @@ test(
       crossing: { status: 'closed', filled: 0.01, cost: 600 },
       maker: { status: 'open', postOnly: true },
       withCost: { side: 'buy', filled: 0.002, cost: 120 },
-      ticker: { symbol: 'BTC/USDT', last: 60_000, bid: expect.any(Number), ask: expect.any(Number) },
+      ticker: { symbol, last: 60_000, bid: expect.any(Number), ask: expect.any(Number) },
       tickers: expect.arrayContaining(['BTC/USDT', 'ETH/USDT']),
-      depositAddress: {
-        currency: 'XRP',
-        address: expect.stringMatching(/^rsimulated/),
-        tag: expect.any(String),
-      },
-      withdrawal: { id: expect.any(String) },
+      depositAddress: { currency: 'XRP', address: expect.stringMatching(/^rsimulated/), tag: text },
+      withdrawal: { id: text },
       tooDear: 'InsufficientFunds',
       tooMuch: 'InsufficientFunds',
       tooShort: 'ExchangeError',
@@ -114,3 +100,45 @@ test(
   },
   MINUTES_MS,
 );
+
+test('the ccxt bot in Node quotes at the simulated exchange while it is armed, and loses its orders when it is killed', {
+  timeout: 3 * MINUTES_MS,
+}, async (context) => {
+  const stage = stageFor(context);
+  const control = `unix:${join(stage.directory, 'control.sock')}`;
+  const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', '--profile', 'live']);
+  const answer = await fetch(`${exchange.url}/simulator/keys`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify([{ key: 'bot-key', secret: 'bot-secret', permissions: ['trade'] }]),
+  });
+  expect(answer.status).toBe(201);
+  await stage.daemon({
+    exchange: exchange.url,
+    markets: [{ market: 'BTC_USDT', timeoutSeconds: 5 }],
+    config: { liveness: { mode: 'beat', ttlSeconds: 5 }, control: { listen: [control] } },
+  });
+  const [program = ''] = recipe('ccxt in Node', 'js');
+  const made = /^const exchange = .*$/m;
+  const redirect = [
+    'for (const addresses of Object.values(exchange.urls.api))',
+    '  for (const [kind, address] of Object.entries(addresses))',
+    `    addresses[kind] = address.replace(new URL(address).origin, '${exchange.url}');`,
+  ].join('\n');
+  expect(program).toMatch(made);
+  const file = join(folder, 'bot.mjs');
+  writeFileSync(
+    file,
+    program.replace(made, (line) => `${line}\n${redirect}`),
+  );
+  const bot = startProcess(context, process.execPath, [file], {
+    KILLSWITCHD_CONTROL: control,
+    BOT_API_KEY: 'bot-key',
+    BOT_API_SECRET: 'bot-secret',
+  });
+  await exchange.event('order-placed', 60_000).catch((error: Error) => {
+    throw new Error(`${error.message}: ${bot.output()}`);
+  });
+  bot.signal('SIGKILL');
+  await exchange.event('timer-fired', 30_000);
+});

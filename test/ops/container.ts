@@ -5,20 +5,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eventually, sleep } from '../process/program.ts';
 
-/** Containers that share a loopback interface of their own, as those of a pod do: nothing else can reach it. */
-export interface Pod {
-  readonly start: (container: ContainerOptions) => Container;
-  /** Asks over http inside the pod; `why` is there where nothing answered. */
-  readonly ask: (address: string, withinMs?: number) => Promise<Answer>;
-  /** Kills what still runs. */
-  readonly end: () => Promise<void>;
-}
-
-export interface Answer {
-  readonly status: number;
-  readonly body: string;
-}
-
 export interface Mount {
   /** A directory or file of this host. */
   readonly from: string;
@@ -40,18 +26,14 @@ export interface ContainerOptions {
   readonly command: readonly string[];
 }
 
-/** A process that sees itself as number 1, without capabilities and with no way to more rights. */
-export interface Container {
-  readonly output: () => string;
-  readonly hasExited: () => boolean;
-  /** Sends a signal to process 1 of the container. */
-  readonly signal: (signal: NodeJS.Signals) => Promise<void>;
-  /** The exit code; rejects after `withinMs`. */
-  readonly exit: (withinMs?: number) => Promise<number | null>;
-}
+export type Pod = Awaited<ReturnType<typeof startPod>>;
+export type Container = ReturnType<typeof containerOf>;
 
-/** Starts what holds the network of a pod. Needs root, and the Debian packages iproute2 and util-linux. */
-export async function startPod(): Promise<Pod> {
+/**
+ * Containers that share a loopback interface of their own, as those of a pod do: nothing else can reach it. Needs root,
+ * and the Debian packages iproute2 and util-linux.
+ */
+export async function startPod() {
   const hold = 'ip link set lo up && echo up && exec sleep infinity';
   const holder = spawn('/usr/bin/unshare', ['--net', 'sh', '-c', hold]);
   running.add(holder);
@@ -59,7 +41,7 @@ export async function startPod(): Promise<Pod> {
   const inside = `--net=/proc/${holder.pid}/ns/net`;
   const containers: { readonly child: ChildProcess; readonly closed: Promise<unknown> }[] = [];
   return {
-    start(options) {
+    start(options: ContainerOptions) {
       const child = spawn('/usr/bin/nsenter', [inside, ...isolated(options)], {
         env: options.env,
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -69,11 +51,13 @@ export async function startPod(): Promise<Pod> {
       containers.push({ child, closed });
       return containerOf(child, closed, options.command);
     },
-    async ask(address, withinMs = 2000) {
+    /** Asks over http inside the pod; the status is 0, and the body says why, where nothing answered. */
+    async ask(address: string, withinMs = 2000) {
       const node = [inside, process.execPath, '-e', ASK, address, `${withinMs}`];
       const { stdout } = await promisify(execFile)('/usr/bin/nsenter', node);
-      return JSON.parse(stdout) as Answer;
+      return JSON.parse(stdout) as { status: number; body: string };
     },
+    /** Kills what still runs. */
     async end() {
       for (const { child } of containers) kill(child);
       await Promise.all(containers.map(({ closed }) => closed));
@@ -127,7 +111,8 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function containerOf(child: ChildProcess, closed: Promise<unknown>, command: readonly string[]): Container {
+/** A process that sees itself as number 1, without capabilities and with no way to more rights. */
+function containerOf(child: ChildProcess, closed: Promise<unknown>, command: readonly string[]) {
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {
@@ -138,11 +123,13 @@ function containerOf(child: ChildProcess, closed: Promise<unknown>, command: rea
   return {
     output: () => output,
     hasExited,
-    async signal(signal) {
+    /** Sends a signal to process 1 of the container. */
+    async signal(signal: NodeJS.Signals) {
       const pid = await eventually('process 1', 10_000, () => firstProcess(child.pid, command[0] ?? ''));
       process.kill(pid, signal);
     },
-    exit: (withinMs = 20_000) =>
+    /** The exit code; rejects after `withinMs`. */
+    exit: (withinMs = 20_000): Promise<number | null> =>
       Promise.race([
         closed.then(() => child.exitCode),
         sleep(withinMs).then(() => {

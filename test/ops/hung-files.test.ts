@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, type TestContext, test } from 'vitest';
 import { stageFor } from '../process/harness.ts';
@@ -21,19 +21,27 @@ async function mountHung({ onTestFinished }: TestContext, folder: string): Promi
   await once(server.stdout, 'data');
 }
 
+/** A file that somebody touches until the test is over. */
+function keepTouched({ onTestFinished }: TestContext, file: string): string {
+  const touch = () => writeFileSync(file, '');
+  touch();
+  const touching = setInterval(touch, 500);
+  onTestFinished(() => clearInterval(touching));
+  return file;
+}
+
 /** A daemon of a bot that touches a file, and a way to have its files lie on a file system that hangs. */
 async function play(context: TestContext) {
   const stage = stageFor(context);
   const folder = join(stage.directory, 'hung');
   await mountHung(context, folder);
-  const alive = join(stage.directory, 'alive');
-  const urlFile = join(stage.directory, 'url');
-  writeFileSync(urlFile, 'http://127.0.0.1:9/');
-  const tokenFile = join(stage.directory, 'token');
-  writeFileSync(tokenFile, 'a-token-of-24-characters');
-  writeFileSync(alive, '');
-  const touching = setInterval(() => utimesSync(alive, new Date(), new Date()), 500);
-  context.onTestFinished(() => clearInterval(touching));
+  const file = (name: string, text: string) => {
+    writeFileSync(join(stage.directory, name), text);
+    return join(stage.directory, name);
+  };
+  const urlFile = file('url', 'http://127.0.0.1:9/');
+  const tokenFile = file('token', 'a-token-of-24-characters');
+  const alive = keepTouched(context, join(stage.directory, 'alive'));
   const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({
     exchange: exchange.url,
@@ -62,10 +70,7 @@ test.concurrent('files of bots on a file system that hangs cost no other bot its
   const hung = Array.from({ length: 8 }, (_, index) => `hung${index}`);
   const fileOf = (bot: string) => join(stage.directory, `${bot}.alive`);
   for (const bot of hung) symlinkSync(join(folder, bot), fileOf(bot));
-  const touch = () => writeFileSync(fileOf('well'), 'x');
-  touch();
-  const touching = setInterval(touch, 500);
-  context.onTestFinished(() => clearInterval(touching));
+  keepTouched(context, fileOf('well'));
   const exchange = await stage.exchangeProcess();
   const daemon = await stage.daemon({
     exchange: exchange.url,
@@ -103,27 +108,18 @@ test.concurrent('a file system that begins to hang while a reload is under way h
   expect(longestGapMs(await exchange.events(), 'AAA_USDT', fromMs, toMs)).toBeLessThan(3000);
 });
 
-type Play = Awaited<ReturnType<typeof play>>;
-
-test.concurrent.for<readonly [string, (play: Play) => readonly string[]]>([
-  ['the configuration', ({ daemon }) => [daemon.configFile]],
-  ['a file with an address', ({ urlFile }) => [urlFile]],
-  [
-    'every file that a reload reads',
-    ({ daemon, urlFile, tokenFile }) => [
-      join(dirname(daemon.secretFile), 'api-key'),
-      daemon.secretFile,
-      tokenFile,
-      urlFile,
-      daemon.configFile,
-    ],
-  ],
-])(
+test.concurrent.for([
+  ['the configuration', ['configFile']],
+  ['a file with an address', ['urlFile']],
+  ['every file that a reload reads', ['keyFile', 'secretFile', 'tokenFile', 'urlFile', 'configFile']],
+] as const)(
   'a file system that hangs under %s holds up no renewal, no sign of life and no stop',
-  async ([, files], context) => {
-    const scene = await play(context);
-    const { daemon, exchange, hang } = scene;
-    hang(...files(scene));
+  async ([, names], context) => {
+    const { daemon, exchange, hang, urlFile, tokenFile } = await play(context);
+    const { configFile, secretFile } = daemon;
+    const keyFile = join(dirname(secretFile), 'api-key');
+    const files = { configFile, urlFile, keyFile, secretFile, tokenFile };
+    hang(...names.map((name) => files[name]));
     const fromMs = await exchange.nowMs();
     daemon.signal('SIGHUP');
     await eventually('the refusal of the reload', 20_000, () =>

@@ -16,7 +16,7 @@ import {
 import { dirname, join } from 'node:path';
 import type { ExchangeEvent } from '../../src/simulator/event-log.ts';
 import { eventually, ROOT } from '../process/program.ts';
-import { type Answer, type Container, type Mount, startPod } from './container.ts';
+import { type Mount, startPod } from './container.ts';
 import {
   type ContainerSpec,
   environmentOf,
@@ -37,25 +37,7 @@ const EXCHANGE = '127.0.0.1:17480';
 
 const SIMULATED = ['exchange', '--listen', EXCHANGE, '--orders', 'none', '--event-log', '/log/events.jsonl'];
 
-/** A pod that runs what a manifest says: its environment, arguments, files and user, on an exchange of its own. */
-export interface PodStage {
-  readonly spec: PodSpec;
-  readonly start: (container: ContainerSpec) => Container;
-  /** Runs any other command of the image beside the containers, with more names for this host. */
-  readonly startOther: (command: readonly string[]) => Container;
-  /** `env` holds the key and secret that it accepts; else they are those of the demo. */
-  readonly startExchange: (env?: Labels) => Promise<Container>;
-  readonly events: () => ExchangeEvent[];
-  /** The files of a volume. */
-  readonly filesOf: (volume: string) => readonly string[];
-  /** As the kubelet asks. */
-  readonly probe: (container: ContainerSpec, probe: Probe | undefined) => Promise<number>;
-  /** Asks the status page, or another port. */
-  readonly ask: (path: string, port?: number) => Promise<Answer>;
-  /** Replaces a file of the ConfigMap as the kubelet does: all at once, by a link. */
-  readonly changeConfig: (change: (text: string) => string) => void;
-  readonly end: () => Promise<void>;
-}
+export type PodStage = Awaited<ReturnType<typeof stagePod>>;
 
 /** Compiles the program as the image does. */
 export function compileInto(directory: string): void {
@@ -65,12 +47,15 @@ export function compileInto(directory: string): void {
   });
 }
 
-/** Renders an overlay with the address of the simulated exchange, the one line that everybody has to edit. */
+/**
+ * A pod that runs what an overlay says: its environment, arguments, files and user, on an exchange of its own. It is
+ * rendered with the address of the simulated exchange, the one line that everybody has to edit.
+ */
 export async function stagePod(
   directory: string,
   dist: string,
   { overlay, podName, secret }: { overlay: string; podName: string; secret: Labels },
-): Promise<PodStage> {
+) {
   const own = mkdtempSync(join(directory, `${podName}-`));
   cpSync(KUBERNETES, join(own, 'kubernetes'), { recursive: true });
   const config = join(own, 'kubernetes/overlays', overlay, 'killswitchd.yaml');
@@ -90,7 +75,7 @@ export async function stagePod(
   const base = () => ({ ...makeRoot(own, dist), uid, gid, groups: [fsGroup], env: image.env });
   return {
     spec,
-    start(container) {
+    start(container: ContainerSpec) {
       const { root, mounts, ...rest } = base();
       const env = environmentOf(container, podName);
       const { readOnlyRootFilesystem = false, runAsUser = uid, runAsGroup = gid } = container.securityContext;
@@ -113,8 +98,10 @@ export async function stagePod(
         command,
       });
     },
-    startOther: (command) => pod.start({ ...base(), command }),
-    async startExchange(env = {}) {
+    /** Runs any other command of the image beside the containers. */
+    startOther: (command: readonly string[]) => pod.start({ ...base(), command }),
+    /** `env` holds the key and secret that it accepts; else they are those of the demo. */
+    async startExchange(env: Labels = {}) {
       const { root, mounts, ...rest } = base();
       mkdirSync(join(root, 'log'));
       const exchange = pod.start({
@@ -128,15 +115,18 @@ export async function stagePod(
       return exchange;
     },
     events: () => readEvents(join(log, 'events.jsonl')),
-    filesOf: (volume) => readdirSync(volumes.get(volume) ?? '').sort(),
-    async probe(container, probe) {
+    filesOf: (volume: string) => readdirSync(volumes.get(volume) ?? '').sort(),
+    /** As the kubelet asks: the status of the answer. */
+    async probe(container: ContainerSpec, probe: Probe | undefined) {
       if (probe === undefined) throw new Error(`${container.name} has no such probe`);
       const { path, port } = probe.httpGet;
       const number = container.ports?.find(({ name }) => name === port)?.containerPort ?? port;
       return (await pod.ask(`http://127.0.0.1:${number}${path}`, probe.timeoutSeconds * 1000)).status;
     },
-    ask: (path, port = 17477) => pod.ask(`http://127.0.0.1:${port}${path}`),
-    changeConfig(change) {
+    /** Asks the status page, or another port. */
+    ask: (path: string, port = 17477) => pod.ask(`http://127.0.0.1:${port}${path}`),
+    /** Replaces a file of the ConfigMap as the kubelet does: all at once, by a link. */
+    changeConfig(change: (text: string) => string) {
       const volume = spec.volumes.find(({ configMap }) => configMap !== undefined);
       const place = volumes.get(volume?.name ?? '') ?? '';
       const text = readFileSync(join(place, 'killswitchd.yaml'), 'utf8');

@@ -36,22 +36,10 @@ interface Alert {
   readonly annotations: Labels;
 }
 
-export interface Prometheus {
-  /** The series of an expression over a time, in Unix seconds; throws where Prometheus does not understand it. */
-  readonly range: (query: string, from: number, to: number, step: number) => Promise<readonly Result[]>;
-  /** The values of a label, as Grafana asks for those of a variable. */
-  readonly labelValues: (label: string, selector: string) => Promise<readonly string[]>;
-  /** The labels of the series of an expression now. */
-  readonly query: (query: string) => Promise<readonly Labels[]>;
-  readonly alerts: () => Promise<readonly Alert[]>;
-}
+export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
 /** Debian's Prometheus with our own configuration and rules. `change` edits the text of the configuration. */
-export async function startPrometheus(
-  context: Ending,
-  directory: string,
-  change: (text: string) => string,
-): Promise<Prometheus> {
+export async function startPrometheus(context: Ending, directory: string, change: (text: string) => string) {
   const folder = join(directory, 'prometheus');
   mkdirSync(folder);
   const file = join(folder, 'prometheus.yaml');
@@ -72,12 +60,16 @@ export async function startPrometheus(
     return body.data;
   };
   return {
-    async range(query, from, to, step) {
+    /** The series of an expression over a time, in Unix seconds; throws where Prometheus does not understand it. */
+    async range(query: string, from: number, to: number, step: number) {
       const asked = { query, start: String(from), end: String(to), step: String(step) };
       return (await get<{ result: Result[] }>('query_range', asked)).result;
     },
-    labelValues: (label, selector) => get(`label/${label}/values`, { 'match[]': selector }),
-    async query(query) {
+    /** The values of a label, as Grafana asks for those of a variable. */
+    labelValues: (label: string, selector: string) =>
+      get<string[]>(`label/${label}/values`, { 'match[]': selector }),
+    /** The labels of the series of an expression now. */
+    async query(query: string) {
       const { result } = await get<{ result: Result[] }>('query', { query });
       return result.map(({ metric }) => metric);
     },

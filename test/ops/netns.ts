@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TestContext } from 'vitest';
 import { selfSigned } from '../exchange/servers.ts';
-import type { RunOptions } from '../process/program.ts';
 
 const FAR = '10.231.2.2';
 const SILENT = '10.231.2.3';
@@ -28,28 +27,19 @@ export type Manner =
   | 'fails'
   | 'knows no name';
 
-/** A daemon's network of its own, and an exchange, bots and a server of names behind a router. */
-export interface Network {
-  /** Where the exchange is, by its name. */
-  readonly exchange: string;
-  /** Starts a program on the near side. */
-  readonly near: Pick<RunOptions, 'prefix' | 'env'>;
-  /** While true, the router drops every packet to the far side, or to this address of it, without a word. */
-  readonly drop: (drops: boolean, address?: string) => void;
-  /** From here on the server of names behaves like this. */
-  readonly names: (manner: Manner) => Promise<void>;
-}
-
 function ip(...args: readonly string[]): void {
   execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
 }
 
-/** Three network namespaces: near, router, far. They end with the test. `exchangeUrl` is what stands behind the far side. */
+/**
+ * A daemon's network of its own, and an exchange, bots and a server of names behind a router: three network namespaces
+ * (near, router, far), which end with the test. `exchangeUrl` is what stands behind the far side.
+ */
 export async function createNetwork(
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
   directory: string,
   exchangeUrl: string,
-): Promise<Network> {
+) {
   built += 1;
   const [near, router, far] = (['near', 'router', 'far'] as const).map(
     (side) => `${side}${process.pid}-${built}`,
@@ -107,12 +97,16 @@ export async function createNetwork(
   await line();
   const hole = ['-n', router, 'route'];
   return {
+    /** Where the exchange is, by its name. */
     exchange: 'https://exchange.test',
+    /** Starts a program on the near side. */
     near: { prefix: ['ip', 'netns', 'exec', near], env: { NODE_EXTRA_CA_CERTS: ca } },
-    names(manner) {
+    /** From here on the server of names behaves like this. */
+    names(manner: Manner) {
       side.stdin.write(`${manner}\n`);
       return line();
     },
-    drop: (drops, address = FAR) => ip(...hole, drops ? 'add' : 'del', 'blackhole', `${address}/32`),
+    /** While true, the router drops every packet to the far side, or to this address of it, without a word. */
+    drop: (drops: boolean, address = FAR) => ip(...hole, drops ? 'add' : 'del', 'blackhole', `${address}/32`),
   };
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
@@ -5,15 +6,6 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 const CHROMIUM = '/usr/bin/chromium';
 const PLAIN = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
 const SILENT = ['--disable-background-networking', '--disable-component-update', '--disable-sync'];
-
-/** A page that is open in the browser, and what it did that nobody wants. */
-interface OpenPage {
-  readonly page: Page;
-  /** Errors and warnings on the console, exceptions, and dialogs. */
-  readonly complaints: readonly string[];
-  /** Everything that it asked for, in order. */
-  readonly asked: readonly string[];
-}
 
 /**
  * Starts Debian's Chromium, without a window, for the tests of a file. Returns what opens an address in a browser context
@@ -29,10 +21,12 @@ export function useBrowser() {
     url: string,
     options: BrowserContextOptions = {},
     prepare: (page: Page) => Promise<unknown> = async () => undefined,
-  ): Promise<OpenPage> => {
+  ) => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    /** Errors and warnings on the console, exceptions, and dialogs. */
     const complaints: string[] = [];
     const foreign: string[] = [];
+    /** Everything that it asked for, in order. */
     const asked: string[] = [];
     const { origin } = new URL(url);
     await context.route(
@@ -70,17 +64,7 @@ export async function fillOf(bar: Locator): Promise<number> {
 }
 
 /** Between a browser and a daemon: a connection that a test can hold up or cut. */
-export interface Gate {
-  readonly url: string;
-  /** What is said is neither passed on nor refused, as with a daemon that hangs. */
-  hold(): void;
-  /** Nobody listens any more, as after a crash. */
-  cut(): Promise<void>;
-  /** Lets everything through again, on the same port. */
-  mend(): Promise<void>;
-}
-
-export async function openGate(target: string): Promise<Gate> {
+export async function openGate(target: string) {
   const sockets = new Set<Socket>();
   let held = false;
   const server = createServer((inner) => {
@@ -100,25 +84,25 @@ export async function openGate(target: string): Promise<Gate> {
       });
     }
   });
-  const listen = (port: number): Promise<number> =>
-    new Promise((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(port, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
-    });
-  const port = await listen(0);
+  const listen = (at: number) => once(server.listen(at, '127.0.0.1'), 'listening');
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
   const dropAll = (): void => {
     for (const socket of sockets) socket.destroy();
   };
   return {
     url: `http://127.0.0.1:${port}`,
+    /** What is said is neither passed on nor refused, as with a daemon that hangs. */
     hold() {
       held = true;
     },
+    /** Nobody listens any more, as after a crash. */
     cut: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve());
         dropAll();
       }),
+    /** Lets everything through again, on the same port. */
     async mend() {
       held = false;
       dropAll();

@@ -1,26 +1,17 @@
 import { type ExecFileException, execFile } from 'node:child_process';
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, type TestContext, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { recipe } from '../docs/recipes.ts';
 import { startProcess } from '../liveness/started.ts';
 import { type Stage, stageFor } from '../process/harness.ts';
 import { eventually, ROOT } from '../process/program.ts';
 import { DEMO, type RunningExchange } from '../process/simulated-exchange.ts';
+import { npmInstall } from './npm-install.ts';
 
 const run = promisify(execFile);
-/** Larger than everything else that is installed here: so they are fetched for this test alone. */
 const PM2 = 'pm2@7.0.4';
-const CCXT = 'ccxt@4.5.84';
 const MINUTES_MS = 60_000;
 
 /** A folder as the user of a recipe has it: configuration, key, the example bot, and the command. */
@@ -39,9 +30,8 @@ function homeFor(stage: Stage, exchange: RunningExchange, control: string) {
   for (const folder of [config, home]) writeFileSync(join(folder, 'killswitchd.yaml'), text);
   writeFileSync(join(config, 'api-key'), `${DEMO.key}\n`, { mode: 0o600 });
   writeFileSync(join(config, 'api-secret'), `${DEMO.secret}\n`, { mode: 0o600 });
-  const command = join(bin, 'killswitchd');
-  writeFileSync(command, `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/src/main.ts" "$@"\n`);
-  chmodSync(command, 0o755);
+  const program = `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/src/main.ts" "$@"\n`;
+  writeFileSync(join(bin, 'killswitchd'), program, { mode: 0o755 });
   for (const folder of [home, join(home, 'bot')]) {
     copyFileSync(join(ROOT, 'config/clients/bot.py'), join(folder, 'bot.py'));
     copyFileSync(join(ROOT, 'clients/python/killswitchd.py'), join(folder, 'killswitchd.py'));
@@ -53,66 +43,11 @@ function homeFor(stage: Stage, exchange: RunningExchange, control: string) {
   return { home, bin, key };
 }
 
-async function npmInstall(folder: string, name: string): Promise<void> {
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'package.json'), '{"private":true}');
-  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
-  await run('npm', ['install', ...quiet, name], { cwd: folder });
-}
-
-function play(context: TestContext) {
-  const stage = stageFor(context);
-  return { stage, control: `unix:${join(stage.directory, 'control.sock')}` };
-}
-
-test('the ccxt bot in Node quotes at the simulated exchange while it is armed, and loses its orders when it is killed', {
-  timeout: 5 * MINUTES_MS,
-}, async (context) => {
-  const { stage, control } = play(context);
-  const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', '--profile', 'live']);
-  const folder = join(stage.directory, 'bot');
-  await npmInstall(folder, CCXT);
-  symlinkSync(ROOT, join(folder, 'node_modules/killswitchd'));
-  const answer = await fetch(`${exchange.url}/simulator/keys`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify([{ key: 'bot-key', secret: 'bot-secret', permissions: ['trade'] }]),
-  });
-  expect(answer.status).toBe(201);
-  await stage.daemon({
-    exchange: exchange.url,
-    markets: [{ market: 'BTC_USDT', timeoutSeconds: 5 }],
-    config: { liveness: { mode: 'beat', ttlSeconds: 5 }, control: { listen: [control] } },
-  });
-  const [program = ''] = recipe('ccxt in Node', 'js');
-  const made = /^const exchange = .*$/m;
-  const redirect = [
-    'for (const addresses of Object.values(exchange.urls.api))',
-    '  for (const [kind, address] of Object.entries(addresses))',
-    `    addresses[kind] = address.replace(new URL(address).origin, '${exchange.url}');`,
-  ].join('\n');
-  expect(program).toMatch(made);
-  writeFileSync(
-    join(folder, 'bot.mjs'),
-    program.replace(made, (line) => `${line}\n${redirect}`),
-  );
-  const bot = startProcess(context, process.execPath, [join(folder, 'bot.mjs')], {
-    KILLSWITCHD_CONTROL: control,
-    BOT_API_KEY: 'bot-key',
-    BOT_API_SECRET: 'bot-secret',
-  });
-  const placed = exchange.event('order-placed', 60_000).catch((error: Error) => {
-    throw new Error(`${error.message}: ${bot.output()}`);
-  });
-  await placed;
-  bot.signal('SIGKILL');
-  await exchange.event('timer-fired', 30_000);
-});
-
 test('pm2 runs daemon and bot by the recipe: stopping the bot deletes the timers, a killed one is started again', {
   timeout: 5 * MINUTES_MS,
 }, async (context) => {
-  const { stage, control } = play(context);
+  const stage = stageFor(context);
+  const control = `unix:${join(stage.directory, 'control.sock')}`;
   const exchange = await stage.exchangeProcess();
   const { home, bin, key } = homeFor(stage, exchange, control);
   await npmInstall(join(stage.directory, 'pm2'), PM2);
@@ -163,7 +98,7 @@ test('pm2 runs daemon and bot by the recipe: stopping the bot deletes the timers
 test('the units of systemd --user pass systemd-analyze, and what they start guards the bot and ends in order', {
   timeout: 3 * MINUTES_MS,
 }, async (context) => {
-  const { stage } = play(context);
+  const stage = stageFor(context);
   const exchange = await stage.exchangeProcess();
   const runtime = join(stage.directory, 'runtime');
   mkdirSync(join(runtime, 'killswitchd'), { recursive: true });

@@ -6,23 +6,13 @@ import { promisify } from 'node:util';
 import { eventually } from '../process/program.ts';
 
 /** What a command on the host came to. */
-export interface Ran {
+interface Ran {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A Debian with systemd as its first process, loopback as its only network, and nothing installed. */
-export interface DebianHost {
-  /** Its root directory, seen from here. */
-  readonly root: string;
-  /** Runs a shell script as root there. Rejects only where it does not end within `withinMs`. */
-  readonly run: (script: string, withinMs?: number) => Promise<Ran>;
-  /** The same, and throws where it fails. The standard output, without the last line break. */
-  readonly must: (script: string, withinMs?: number) => Promise<string>;
-  /** Shuts it down and removes it. */
-  readonly end: () => Promise<void>;
-}
+export type DebianHost = Awaited<ReturnType<typeof bootDebian>>;
 
 /**
  * The environment of somebody at a shell: what npm and vitest tell those that they start is not theirs. Packages come
@@ -69,8 +59,11 @@ debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus "$release" "$h
 chmod 755 "$half"
 mv "$half" "$release"`;
 
-/** Boots a fresh Debian in a container. Needs root, and the Debian packages debootstrap and systemd-container. */
-export async function bootDebian(): Promise<DebianHost> {
+/**
+ * Boots a fresh Debian in a container, with systemd as its first process, loopback as its only network, and nothing
+ * installed. Needs root, and the Debian packages debootstrap and systemd-container.
+ */
+export async function bootDebian() {
   const folder = mkdtempSync(join(tmpdir(), 'killswitchd-host-'));
   const root = join(folder, 'root');
   await runHere('cp', ['-a', await makeSystem(), root]);
@@ -101,6 +94,7 @@ export async function bootDebian(): Promise<DebianHost> {
   // The container dies with it.
   const kill = () => container.kill('SIGKILL');
   process.on('exit', kill);
+  /** Shuts it down and removes it. */
   const end = async () => {
     container.kill('SIGTERM');
     const late = setTimeout(kill, 30_000);
@@ -116,15 +110,18 @@ export async function bootDebian(): Promise<DebianHost> {
       if (over) throw new Error(`the container ended:\n${console}`);
       return findLeader(container.pid ?? 0);
     });
+    /** Runs a shell script as root there. Rejects only where it does not end within `withinMs`. */
     const run = (script: string, withinMs = 60_000) => runInside(leader, script, withinMs);
     await eventually('a system that runs', 180_000, async () => {
       if (over) throw new Error(`the container ended:\n${console}`);
       return (await run('systemctl is-system-running')).stdout.trim() === 'running' ? true : null;
     });
     return {
+      /** Its root directory, seen from here. */
       root,
       run,
-      async must(script, withinMs) {
+      /** The same, and throws where it fails. The standard output, without the last line break. */
+      async must(script: string, withinMs?: number) {
         const { code, stdout, stderr } = await run(script, withinMs);
         if (code !== 0) throw new Error(`${script}\nended with ${code}:\n${stdout}${stderr}`);
         return stdout.trimEnd();
@@ -159,17 +156,13 @@ function findLeader(pid: number): number | null {
 
 function runInside(leader: number, script: string, withinMs: number): Promise<Ran> {
   const command = ['-t', String(leader), '-a', 'env', '-i', `PATH=${PATH}`, 'sh', '-ec', script];
+  const options = { timeout: withinMs, killSignal: 'SIGKILL', maxBuffer: 64 * 1024 * 1024 } as const;
   return new Promise((resolve, reject) => {
-    execFile(
-      'nsenter',
-      command,
-      { timeout: withinMs, killSignal: 'SIGKILL', maxBuffer: 64 * 1024 * 1024 },
-      (error, stdout, stderr) => {
-        const code = error === null ? 0 : error.code;
-        if (typeof code === 'number') resolve({ code, stdout, stderr });
-        else reject(new Error(`${script}\ndid not end within ${withinMs} ms:\n${stdout}${stderr}`));
-      },
-    );
+    execFile('nsenter', command, options, (error, stdout, stderr) => {
+      const code = error === null ? 0 : error.code;
+      if (typeof code === 'number') resolve({ code, stdout, stderr });
+      else reject(new Error(`${script}\ndid not end within ${withinMs} ms:\n${stdout}${stderr}`));
+    });
   });
 }
 
