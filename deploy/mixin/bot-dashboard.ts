@@ -182,6 +182,7 @@ function botTimers(config: MixinConfig, q: Queries, market: string): Panel[] {
       queries: [{ expr: `(${expiry} > 0) - time()`, legend: '{{market}}' }],
       legend: ['lastNotNull', 'min'],
       redBelow: 0,
+      min: null,
     }),
     firingAlerts(config, [15, 5, 9, 9], ['instance', 'bot', 'market']),
     table({
@@ -233,7 +234,6 @@ function botTimers(config: MixinConfig, q: Queries, market: string): Panel[] {
       unit: 'percentunit',
       queries: [{ expr: s('killswitch_renewal_last_slack_ratio', market), legend: '{{market}}' }],
       legend: ['lastNotNull', 'min'],
-      min: 0,
       max: 1,
       redBelow: 0.5,
     }),
@@ -251,7 +251,6 @@ function botItself({ s, quantile }: Queries): Panel[] {
         'watches the bot.',
       at: [0, 31, 8, 8],
       unit: 's',
-      min: 0,
       queries: [
         {
           expr: `time() - (${s('killswitch_bot_last_evidence_timestamp_seconds', bot)} > 0)`,
@@ -272,7 +271,6 @@ function botItself({ s, quantile }: Queries): Panel[] {
       description: 'Beats that counted, and beats that did not: copies of older ones.',
       at: [8, 31, 8, 8],
       unit: 'reqps',
-      min: 0,
       queries: [
         { expr: rate(s('killswitch_bot_beats_total', bot)), legend: '{{bot}}' },
         { expr: rate(s('killswitch_bot_beats_refused_total', bot)), legend: '{{bot}}: refused' },
@@ -284,7 +282,6 @@ function botItself({ s, quantile }: Queries): Panel[] {
         'Of all bots of the daemon. A gap near liveness.ttlSeconds is a bot that nearly lost its timers.',
       at: [16, 31, 8, 8],
       unit: 's',
-      min: 0,
       queries: medianAnd99(quantile, 'killswitch_bot_beat_gap_seconds'),
     }),
   ];
@@ -300,7 +297,6 @@ function botWay({ s, quantile }: Queries, market: string): Panel[] {
       description: 'Renewals per second, of all markets. The two lie on each other in good times.',
       at: [8, 40, 8, 8],
       unit: 'reqps',
-      min: 0,
       queries: [
         { expr: `sum(${rate(s('killswitch_requests_total', 'purpose="renew"'))})`, legend: 'attempts' },
         { expr: `sum(${rate(s('killswitch_renewals_total', market))})`, legend: 'confirmed, chosen markets' },
@@ -311,7 +307,6 @@ function botWay({ s, quantile }: Queries, market: string): Panel[] {
       description: 'Confirmed renewals of the daemon, from writing the request to its reply.',
       at: [16, 40, 8, 8],
       unit: 's',
-      min: 0,
       queries: medianAnd99(quantile, 'killswitch_renewal_duration_seconds'),
     }),
     graph({
@@ -320,7 +315,6 @@ function botWay({ s, quantile }: Queries, market: string): Panel[] {
       at: [0, 48, 8, 8],
       unit: 'bool',
       legend: ['lastNotNull'],
-      min: 0,
       max: 1,
       queries: [
         { expr: `max by (base) (${s('killswitch_outage_active')})`, legend: '{{base}}: outage' },
@@ -332,7 +326,6 @@ function botWay({ s, quantile }: Queries, market: string): Panel[] {
       description: 'Answered pings of the public endpoint.',
       at: [8, 48, 8, 8],
       unit: 's',
-      min: 0,
       queries: [
         { expr: quantile(0.5, pings, 'le, base'), legend: '{{base}}: median' },
         { expr: quantile(0.99, pings, 'le, base'), legend: '{{base}}: 99 %' },
@@ -345,7 +338,6 @@ function botWay({ s, quantile }: Queries, market: string): Panel[] {
         'retries (cycle). A long delay is this host or the rate limit, a long cycle is the exchange.',
       at: [16, 48, 8, 8],
       unit: 's',
-      min: 0,
       queries: [
         { expr: quantile(0.99, 'killswitch_schedule_delay_seconds'), legend: 'delay, 99 %' },
         { expr: quantile(0.99, 'killswitch_renewal_cycle_duration_seconds'), legend: 'cycle, 99 %' },
@@ -369,7 +361,6 @@ function botEvents({ s }: Queries, market: string): Panel[] {
       unit: 'short',
       as: 'bars',
       legend: ['sum'],
-      min: 0,
       queries: [
         counted('lapsed', 'killswitch_lapses_total', market),
         counted('guarantee ran out', 'killswitch_overdue_total'),
@@ -388,7 +379,6 @@ function botEvents({ s }: Queries, market: string): Panel[] {
       at: [12, 57, 6, 8],
       unit: 'cps',
       as: 'bars',
-      min: 0,
       queries: [
         {
           expr: `sum by (level) (${rate(s('killswitch_log_messages_total', 'level!="debug"'))})`,
@@ -402,7 +392,6 @@ function botEvents({ s }: Queries, market: string): Panel[] {
       at: [18, 57, 6, 8],
       unit: 'reqps',
       as: 'stack',
-      min: 0,
       queries: [
         {
           expr: `sum by (reason) (${rate(s('killswitch_control_refused_total'))}) > 0`,
@@ -423,7 +412,6 @@ function botHost(q: Queries): Panel[] {
       description: 'How late the process gets to its work. Above 0.25 s the daemon counts a stall.',
       at: [0, 66, 6, 8],
       unit: 's',
-      min: 0,
       queries: [
         {
           expr: quantile(0.99, 'killswitch_wake_delay_seconds', 'instance, le'),
@@ -443,7 +431,6 @@ function botHost(q: Queries): Panel[] {
       at: [16, 66, 4, 8],
       unit: 'percentunit',
       legend: ['lastNotNull'],
-      min: 0,
       queries: [{ expr: own(rate(s('process_cpu_seconds_total'))), legend: '{{instance}}' }],
     }),
     clocks(q, [20, 66, 4, 8], '{{instance}}'),

@@ -189,6 +189,7 @@ function fleetTimers(q: Queries): Panel[] {
       max: 1,
       redBelow: 0.5,
       queries: [{ expr: `min by (instance, account) (${slackShare(q)})`, legend: EACH }],
+      min: null,
     }),
     graph({
       title: 'Markets by state',
@@ -198,7 +199,6 @@ function fleetTimers(q: Queries): Panel[] {
       unit: 'none',
       as: 'stack',
       legend: ['lastNotNull'],
-      min: 0,
       queries: [{ expr: `sum by (state) (${s('killswitch_market_state')}) > 0`, legend: '{{state}}' }],
       overrides: STATES.map(([, name, color]) => override('byName', name, fixed(color))),
     }),
@@ -222,7 +222,6 @@ function fleetTimers(q: Queries): Panel[] {
       description: 'Of each bot. Bots that nobody watches (liveness mode none) have none.',
       at: [12, 23, 12, 8],
       unit: 's',
-      min: 0,
       queries: [
         {
           expr: `time() - (${s('killswitch_bot_last_evidence_timestamp_seconds')} > 0)`,
@@ -244,7 +243,6 @@ function fleetCauses({ s, quantile }: Queries): Panel[] {
       description: 'Of each daemon. One alone: its host, key or way. All together: the exchange.',
       at: [8, 32, 8, 8],
       unit: 'percentunit',
-      min: 0,
       max: 1,
       queries: [
         {
@@ -260,7 +258,6 @@ function fleetCauses({ s, quantile }: Queries): Panel[] {
       description: '99 % of the confirmed renewals of each daemon took less.',
       at: [16, 32, 8, 8],
       unit: 's',
-      min: 0,
       queries: [{ expr: quantile(0.99, 'killswitch_renewal_duration_seconds', each), legend: EACH }],
     }),
     graph({
@@ -269,7 +266,6 @@ function fleetCauses({ s, quantile }: Queries): Panel[] {
       at: [0, 40, 8, 8],
       unit: 'percentunit',
       legend: ['lastNotNull', 'min'],
-      min: 0,
       max: 1,
       redBelow: 0.5,
       queries: [
@@ -282,7 +278,6 @@ function fleetCauses({ s, quantile }: Queries): Panel[] {
       description: '99 % of the attempts of each daemon were written sooner after they were due.',
       at: [8, 40, 8, 8],
       unit: 's',
-      min: 0,
       queries: [{ expr: quantile(0.99, 'killswitch_schedule_delay_seconds', each), legend: EACH }],
     }),
     graph({
@@ -290,7 +285,6 @@ function fleetCauses({ s, quantile }: Queries): Panel[] {
       description: 'Renewals per second, and how many the rate limit and the connection can carry.',
       at: [16, 40, 8, 8],
       unit: 'reqps',
-      min: 0,
       queries: [
         { expr: `sum(${rate(s('killswitch_renewals_total'))})`, legend: 'renewals' },
         { expr: `sum(${s('killswitch_capacity_requests_per_second')})`, legend: 'room' },
@@ -301,7 +295,7 @@ function fleetCauses({ s, quantile }: Queries): Panel[] {
 
 function fleetEvents(q: Queries): Panel[] {
   const { s, own } = q;
-  const bar = { unit: 'short', as: 'bars', legend: ['sum'], min: 0 } as const;
+  const bar = { unit: 'short', as: 'bars', legend: ['sum'] } as const;
   return [
     row('What happened', 48),
     graph({
@@ -345,7 +339,6 @@ function fleetEvents(q: Queries): Panel[] {
       unit: 'none',
       as: 'stack',
       legend: ['lastNotNull'],
-      min: 0,
       queries: [{ expr: `count by (version) (${s('killswitch_build_info')})`, legend: '{{version}}' }],
     }),
     memory(q, [8, 57, 8, 8], EACH),

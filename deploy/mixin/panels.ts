@@ -132,7 +132,8 @@ export interface GraphOptions extends Described {
   /** Stacked areas, bars of what was counted, or lines unless given. */
   readonly as?: 'stack' | 'bars' | 'lines';
   readonly legend?: readonly string[];
-  readonly min?: number;
+  /** 0 unless given; null for none. */
+  readonly min?: null;
   readonly max?: number;
   /** Below this value the ground is red. */
   readonly redBelow?: number;
@@ -141,7 +142,7 @@ export interface GraphOptions extends Described {
 
 /** Values over time. */
 export function graph(options: GraphOptions): Panel {
-  const { queries, unit, as = 'lines', legend = ['lastNotNull', 'max'], min, max, redBelow } = options;
+  const { queries, unit, as = 'lines', legend = ['lastNotNull', 'max'], min = 0, max, redBelow } = options;
   const custom = {
     drawStyle: as === 'bars' ? 'bars' : 'line',
     lineWidth: 1,
@@ -164,7 +165,7 @@ export function graph(options: GraphOptions): Panel {
               ['red', null],
               ['transparent', redBelow],
             ])),
-        ...(min === undefined ? {} : { min }),
+        ...(min === null ? {} : { min }),
         ...(max === undefined ? {} : { max }),
       },
       overrides: options.overrides ?? [],

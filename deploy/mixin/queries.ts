@@ -188,7 +188,6 @@ export function failuresByReason(s: Queries['s'], at: Place): Panel {
     at,
     unit: 'reqps',
     as: 'stack',
-    min: 0,
     queries: [
       {
         expr: `sum by (reason) (${rate(s('killswitch_request_failures_total'))}) > 0`,
@@ -206,7 +205,6 @@ export function memory({ s, own }: Queries, at: Place, legend: string): Panel {
     at,
     unit: 'bytes',
     legend: ['lastNotNull'],
-    min: 0,
     queries: [{ expr: own(s('process_resident_memory_bytes')), legend }],
   });
 }
@@ -219,6 +217,7 @@ export function clocks({ s }: Queries, at: Place, legend: string): Panel {
     unit: 's',
     legend: ['lastNotNull'],
     queries: [{ expr: s('killswitch_clock_skew_seconds'), legend }],
+    min: null,
   });
 }
 
@@ -231,7 +230,6 @@ export function standstills(s: Queries['s'], at: Place): Panel {
     unit: 'short',
     as: 'bars',
     legend: ['sum'],
-    min: 0,
     queries: [{ expr: `sum by (kind) (${increase(s('killswitch_stalls_total'))})`, legend: '{{kind}}' }],
   });
 }

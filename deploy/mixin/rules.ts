@@ -1,16 +1,12 @@
 import { stringify } from 'yaml';
 import type { MixinConfig } from './config.ts';
 
-type Severity = keyof MixinConfig['severities'];
-
 interface Recording {
   readonly record: string;
   readonly expr: string;
 }
 
 interface Alert {
-  readonly name: string;
-  readonly severity: Severity;
   readonly expr: string;
   /** How long it must last; none for at once. */
   readonly lasting?: string;
@@ -19,6 +15,7 @@ interface Alert {
   /** The dashboard that shows more. */
   readonly dashboard?: 'fleet' | 'bot';
 }
+type Alerts = Readonly<Record<string, Alert>>;
 
 export const WATCHDOG = 'KillswitchWatchdog';
 
@@ -52,29 +49,27 @@ export function rulesObject(config: MixinConfig): string {
 }
 
 function groupsOf(config: MixinConfig): unknown[] {
-  const alerts = (severities: readonly Severity[]) =>
-    alertsOf(config)
-      .filter(({ severity }) => severities.includes(severity))
-      .map((alert) => ruleOf(config, alert));
+  const s = selectorOf(config);
+  const volatile = config.volatileLabels.join(', ');
+  const rules = (severity: keyof MixinConfig['severities'], alerts: Alerts) =>
+    Object.entries(alerts).map(([name, alert]) => ruleOf(config, name, config.severities[severity], alert));
+  const critical = rules('critical', { ...timerAlerts(s, volatile), ...daemonAlerts(s, volatile) });
+  const others = [...rules('warning', warnings(s, volatile)), ...rules('info', infos(s))];
   return [
     // Quick enough to page in time. One group, so that no alert goes by what was recorded seconds before.
-    {
-      name: 'killswitchd-critical',
-      interval: '5s',
-      rules: [...recordingsOf(config), ...alerts(['critical'])],
-    },
-    { name: 'killswitchd-warning', interval: '15s', rules: alerts(['warning', 'info']) },
+    { name: 'killswitchd-critical', interval: '5s', rules: [...recordingsOf(s), ...critical] },
+    { name: 'killswitchd-warning', interval: '15s', rules: others },
   ];
 }
 
-function ruleOf(config: MixinConfig, { name, severity, expr, lasting, ...said }: Alert): unknown {
+function ruleOf(config: MixinConfig, name: string, severity: string, { expr, lasting, ...said }: Alert) {
   const { summary, description, dashboard = 'fleet' } = said;
   const query = dashboard === 'bot' ? '?var-instance={{ $labels.instance }}' : '';
   return {
     alert: name,
     expr,
     ...(lasting === undefined ? {} : { for: lasting }),
-    labels: { severity: config.severities[severity], ...config.alertLabels },
+    labels: { severity, ...config.alertLabels },
     annotations: {
       summary,
       description,
@@ -96,8 +91,7 @@ const WANTED = 'instance_market:killswitch_wanted_expiry_timestamp_seconds:last'
 const FAILING = 'instance:killswitch_renewal_failures:ratio_rate5m';
 const SLACK_P05 = 'instance:killswitch_renewal_slack_ratio:p05_10m';
 
-function recordingsOf(config: MixinConfig): Recording[] {
-  const s = selectorOf(config);
+function recordingsOf(s: Select): Recording[] {
   const expiry = s('killswitch_timer_expiry_timestamp_seconds');
   return [
     {
@@ -128,21 +122,13 @@ sum without (purpose) (rate(${s('killswitch_requests_total', 'purpose="renew"')}
   ];
 }
 
-function alertsOf(config: MixinConfig): Alert[] {
-  const s = selectorOf(config);
-  const volatile = config.volatileLabels.join(', ');
-  return [...timerAlerts(s, volatile), ...daemonAlerts(s, volatile), ...warnings(s), ...infos(s, volatile)];
-}
-
 /** Critical: a market. */
-function timerAlerts(s: Select, volatile: string): Alert[] {
+function timerAlerts(s: Select, volatile: string): Alerts {
   const desired = s('killswitch_market_armed_desired');
   const expiry = s('killswitch_timer_expiry_timestamp_seconds');
   const timeout = s('killswitch_timer_timeout_seconds');
-  return [
-    {
-      name: 'KillswitchUnarmed',
-      severity: 'critical',
+  return {
+    KillswitchUnarmed: {
       expr: `(max without (${volatile}) (${WANTED}) < time())
 unless
 (max without (${volatile}) (${desired}) == 0)`,
@@ -154,9 +140,7 @@ unless
         'time was up at {{ $value | humanizeTimestamp }}{{ end }}. Its orders were cancelled or may be at any moment; ' +
         'new orders are not guarded.',
     },
-    {
-      name: 'KillswitchTimerRunningOut',
-      severity: 'critical',
+    KillswitchTimerRunningOut: {
       // It is told by the clock, without waiting for another scrape: at half of the timeout, so that the page is out
       // while a third of it is left. The slack at the scrape keeps short timeouts quiet, of which a scrape is always late.
       // A timer that is wanted, or was given another timeout, a moment ago has a moment to be renewed.
@@ -170,9 +154,7 @@ unless (changes(${timeout}[15s]) > 0)`,
         'the orders of {{ $labels.market }} when no slack is left.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchLapsed',
-      severity: 'critical',
+    KillswitchLapsed: {
       expr: `increase(${s('killswitch_lapses_total')}[10m]) > 0`,
       summary: 'The timer of {{ $labels.market }} fired although its bot lives.',
       description:
@@ -180,9 +162,7 @@ unless (changes(${timeout}[15s]) > 0)`,
         'which. The bot may not know that its orders are gone.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchHeldAfterLapse',
-      severity: 'critical',
+    KillswitchHeldAfterLapse: {
       expr: `${s('killswitch_market_held', 'reason="lapsed"')} == 1`,
       summary: '{{ $labels.market }} lapsed and stays unguarded until somebody arms it.',
       description:
@@ -190,9 +170,7 @@ unless (changes(${timeout}[15s]) > 0)`,
         'orders of the bot are not guarded.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchMarketRejected',
-      severity: 'critical',
+    KillswitchMarketRejected: {
       expr: `${s('killswitch_market_state', 'state="rejected"')} == 1`,
       lasting: '30s',
       summary: 'The exchange refuses the timer of {{ $labels.market }}.',
@@ -200,15 +178,13 @@ unless (changes(${timeout}[15s]) > 0)`,
         'No new timer guards {{ $labels.market }}; an armed one fires when its time is up. Other markets go on.',
       dashboard: 'bot',
     },
-  ];
+  };
 }
 
 /** Critical: a daemon or a bot. */
-function daemonAlerts(s: Select, volatile: string): Alert[] {
-  return [
-    {
-      name: 'KillswitchKeyRefused',
-      severity: 'critical',
+function daemonAlerts(s: Select, volatile: string): Alerts {
+  return {
+    KillswitchKeyRefused: {
       expr: `${s('killswitch_authorised')} == 0`,
       lasting: '15s',
       summary: 'The exchange refuses the API key of {{ $labels.instance }}.',
@@ -216,9 +192,7 @@ function daemonAlerts(s: Select, volatile: string): Alert[] {
         'No timer of this daemon can be renewed. Each fires when its time is up, and its orders are cancelled.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchBotSilent',
-      severity: 'critical',
+    KillswitchBotSilent: {
       expr: `${s('killswitch_bot_state', 'state=~"stale|failed"')} == 1`,
       lasting: '15s',
       summary: 'Bot {{ $labels.bot }} is {{ $labels.state }}: its timers are no longer renewed.',
@@ -227,9 +201,7 @@ function daemonAlerts(s: Select, volatile: string): Alert[] {
         'exchange cancels its orders when its timers fire.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchTripFailing',
-      severity: 'critical',
+    KillswitchTripFailing: {
       expr: `sum without (purpose, reason) (increase(${s('killswitch_request_failures_total', 'purpose="trip"')}[2m])) > 2`,
       summary: 'Orders should be cancelled now at {{ $labels.instance }}, and are not.',
       description:
@@ -237,18 +209,14 @@ function daemonAlerts(s: Select, volatile: string): Alert[] {
         'timers fire.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchStuck',
-      severity: 'critical',
+    KillswitchStuck: {
       expr: `${s('killswitch_live')} == 0`,
       lasting: '15s',
       summary: 'The loop of {{ $labels.instance }} makes no progress.',
       description: 'The daemon answers, and renews nothing. Its timers fire when their time is up.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchDown',
-      severity: 'critical',
+    KillswitchDown: {
       expr: `${s('up')} == 0`,
       // A restart takes a second or two, and a pod that ends is a target for a moment longer.
       lasting: '30s',
@@ -256,9 +224,7 @@ function daemonAlerts(s: Select, volatile: string): Alert[] {
       description:
         'If it is dead, nothing is renewed: the exchange cancels the orders of its markets within their timeouts.',
     },
-    {
-      name: 'KillswitchGone',
-      severity: 'critical',
+    KillswitchGone: {
       expr: `max without (${volatile}, version, revision, node_version) (last_over_time(${s('killswitch_build_info')}[6h]))
 unless
 max without (${volatile}) (${s('up')})`,
@@ -268,98 +234,76 @@ max without (${volatile}) (${s('up')})`,
         'A daemon of {{ $labels.job }}{{ with $labels.namespace }} in {{ . }}{{ end }}{{ with $labels.account }} for ' +
         'account {{ . }}{{ end }} was scraped in the last 6 h, and no target is left.',
     },
-    {
-      name: 'KillswitchAbsent',
-      severity: 'critical',
+    KillswitchAbsent: {
       expr: `absent(${s('up')})`,
       lasting: '2m',
       summary: 'Prometheus knows no killswitchd at all.',
       description: 'No target is selected as killswitchd, so that no other alert of these can fire.',
     },
-  ];
+  };
 }
 
-function warnings(s: Select): Alert[] {
-  return [
-    {
-      name: 'KillswitchOutage',
-      severity: 'warning',
+function warnings(s: Select, volatile: string): Alerts {
+  return {
+    KillswitchOutage: {
       expr: `${s('killswitch_outage_active')} == 1`,
       lasting: '30s',
       summary: 'No renewal gets through to {{ $labels.base }}.',
       description:
         'One renewal at a time is tried as a probe. The timers run on and fire if the outage lasts longer.',
     },
-    {
-      name: 'KillswitchNearMiss',
-      severity: 'warning',
+    KillswitchNearMiss: {
       expr: `increase(${s('killswitch_overdue_total')}[15m]) > 0`,
       summary: 'A timer of {{ $labels.instance }} was not surely armed for a while.',
       description:
         'It was not known then whether it fired; KillswitchLapsed says so if it did. The log line "overdue" names it.',
     },
-    {
-      name: 'KillswitchRenewalsFailing',
-      severity: 'warning',
+    KillswitchRenewalsFailing: {
       expr: `${FAILING} > 0.2`,
       lasting: '5m',
       summary: '{{ $value | humanizePercentage }} of the renewals of {{ $labels.instance }} fail.',
       description:
         'They are retried and get through so far. The reasons are in killswitch_request_failures_total.',
     },
-    {
-      name: 'KillswitchSlackLow',
-      severity: 'warning',
+    KillswitchSlackLow: {
       expr: `${SLACK_P05} < 0.5`,
       lasting: '5m',
       summary: 'Renewals of {{ $labels.instance }} come late.',
       description:
         'One in twenty was confirmed when slack was below {{ $value | humanizePercentage }} of the timeout.',
     },
-    {
-      name: 'KillswitchLittleRoom',
-      severity: 'warning',
+    KillswitchLittleRoom: {
       expr: `${s('killswitch_survivable_outage_ratio')} < 1 / 3`,
       lasting: '10m',
       summary: 'A market of {{ $labels.instance }} survives only short outages.',
       description:
         'An outage of {{ $value | humanizePercentage }} of the timeout cancels orders: timers are renewed too rarely.',
     },
-    {
-      name: 'KillswitchClockSkewed',
-      severity: 'warning',
+    KillswitchClockSkewed: {
       expr: `abs(${s('killswitch_clock_skew_seconds')}) > 2`,
       lasting: '5m',
       summary: 'The clock of {{ $labels.instance }} is wrong.',
       description:
         'It differs from the exchange\'s by {{ $value | humanize }} s. With nonce "window", 5 s are too many.',
     },
-    {
-      name: 'KillswitchHostStalls',
-      severity: 'warning',
+    KillswitchHostStalls: {
       expr: `increase(${s('killswitch_stalls_total')}[1h]) > 5`,
       summary: '{{ $labels.instance }} stands still now and then ({{ $labels.kind }}).',
       description: '{{ $value | humanize }} times in the last hour. Nothing is renewed meanwhile.',
     },
-    {
-      name: 'KillswitchRestarting',
-      severity: 'warning',
+    KillswitchRestarting: {
       expr: `changes(${s('process_start_time_seconds')}[30m]) > 3`,
       summary: 'killswitchd at {{ $labels.instance }} starts again and again.',
       description:
         '{{ $value | humanize }} starts in 30 minutes. Each gives a silent bot a new start-up grace.',
     },
-    {
-      name: 'KillswitchReloadRejected',
-      severity: 'warning',
+    KillswitchReloadRejected: {
       expr: `${s('killswitch_config_last_reload_successful')} == 0`,
       lasting: '1m',
       summary: 'The new configuration of {{ $labels.instance }} is rejected.',
       description: 'The old one stays in force. A restart with the new one would fail.',
     },
-    {
-      name: 'KillswitchOutOfGuard',
-      severity: 'warning',
+    KillswitchOutOfGuard: {
       expr: `${s('killswitch_market_held', 'reason=~"disarmed|paused|tripped"')} == 1`,
       lasting: '1h',
       summary: '{{ $labels.market }} has been on hold for an hour.',
@@ -367,84 +311,66 @@ function warnings(s: Select): Alert[] {
         'An operator put it on hold ({{ $labels.reason }}). New orders of its bot are not guarded.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchDeleteFailing',
-      severity: 'warning',
+    KillswitchDeleteFailing: {
       expr: `sum without (purpose, reason) (increase(${s('killswitch_request_failures_total', 'purpose="delete"')}[10m])) > 3`,
       summary: 'Timers of {{ $labels.instance }} cannot be deleted.',
       description:
         '{{ $value | humanize }} deletes failed in ten minutes. A timer that is not deleted fires, and its orders are cancelled.',
       dashboard: 'bot',
     },
-    {
-      name: 'KillswitchReplyAltered',
-      severity: 'warning',
+    KillswitchReplyAltered: {
       expr: `increase(${s('killswitch_altered_replies_total')}[15m]) > 0`,
       summary: 'The exchange set another timer than {{ $labels.instance }} asked for.',
       description:
         'Another timeout or other order types; the daemon goes by the shorter timeout. The log line "altered" names it.',
     },
-    {
-      name: 'KillswitchStrangerKnocks',
-      severity: 'warning',
+    KillswitchStrangerKnocks: {
       expr: `increase(${s('killswitch_control_refused_total', 'reason=~"unauthorised|foreign_origin|wrong_host"')}[15m]) > 3`,
       summary: 'Somebody without permission asks the control listener of {{ $labels.instance }}.',
       description: '{{ $value | humanize }} requests were refused in 15 minutes ({{ $labels.reason }}).',
     },
-    {
-      name: 'KillswitchLogLost',
-      severity: 'warning',
+    KillswitchLogLost: {
       expr: `increase(${s('killswitch_log_dropped_total')}[15m]) > 0`,
       summary: 'Log lines of {{ $labels.instance }} are lost.',
       description: '{{ $value | humanize }} lines were dropped in 15 minutes because nobody read them.',
     },
-    {
-      name: 'KillswitchNotifyFailing',
-      severity: 'warning',
+    KillswitchNotifyFailing: {
       expr: `increase(${s('killswitch_notify_failures_total')}[15m]) > 3`,
       summary: 'What {{ $labels.instance }} has to say does not arrive.',
       description:
         '{{ $value | humanize }} attempts to deliver a {{ $labels.what }} of the section notify failed in 15 minutes.',
     },
-  ];
-}
-
-function infos(s: Select, volatile: string): Alert[] {
-  return [
-    {
-      name: 'KillswitchGuardedTwice',
-      severity: 'warning',
+    KillswitchGuardedTwice: {
       expr: `count without (${volatile}) (${s('killswitch_market_armed_desired')} == 1) > 1`,
       lasting: '10m',
       summary: '{{ $value }} daemons seem to guard {{ $labels.market }}.',
       description:
         'Either they do, and the death of one goes unnoticed here, or their targets lack the label "account".',
     },
-    {
-      name: 'KillswitchSlowedDown',
-      severity: 'info',
+  };
+}
+
+function infos(s: Select): Alerts {
+  return {
+    KillswitchSlowedDown: {
       expr: `${s('killswitch_cadence_factor')} > 1`,
       lasting: '10m',
       summary: 'The exchange slows {{ $labels.instance }} down.',
       description:
         'Renewals are {{ $value | humanize }} times as far apart as planned, because of its rate limit.',
     },
-    {
-      name: 'KillswitchPingsFailing',
-      severity: 'info',
+    KillswitchPingsFailing: {
       expr: `${s('killswitch_api_up')} == 0`,
       lasting: '5m',
       summary: '{{ $labels.base }} answers no pings.',
       description: 'Renewals are tried all the same. If they fail as well, other alerts say so.',
     },
-    {
-      name: WATCHDOG,
-      severity: 'info',
+    [WATCHDOG]: {
       expr: 'vector(1)',
       summary: 'The alerts of killswitchd reach you.',
       description:
         'This alert always fires. Send it to a service outside that calls you when it stops: then nobody would be told ' +
         'of any other alert either.',
     },
-  ];
+  };
 }

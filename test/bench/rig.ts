@@ -1,8 +1,9 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { CCXT, npmInstall } from '../ops/npm-install.ts';
 import { eventually } from '../process/program.ts';
 import { type Cores, pinCores } from './machine.ts';
 import { endAll, kill, messageOf, startNode } from './processes.ts';
@@ -30,7 +31,6 @@ export interface Exchange {
 }
 
 const ANSWER_MS = 20;
-const CCXT = 'ccxt@4.5.84';
 const ARMED_WITHIN_MS = 120_000;
 const EXCHANGE = join(import.meta.dirname, 'exchange.ts');
 const ROOT = join(import.meta.dirname, '../..');
@@ -75,12 +75,6 @@ async function createRig(directory: string, signal: AbortSignal): Promise<Rig> {
   const bundler = join(ROOT, 'deploy/package/bundle.ts');
   await promisify(execFile)(process.execPath, [bundler], { cwd: ROOT, signal });
   let installed: Promise<unknown> | undefined;
-  const install = async (cwd: string): Promise<void> => {
-    mkdirSync(cwd);
-    writeFileSync(join(cwd, 'package.json'), '{"private":true}');
-    const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
-    await promisify(execFile)('npm', ['install', ...quiet, CCXT], { cwd, signal });
-  };
   const secret = 'bench-secret-0123456789abcdef0123456789abcdef';
   const key = { KILLSWITCHD_API_KEY: 'bench-key', KILLSWITCHD_API_SECRET: secret };
   return {
@@ -91,29 +85,22 @@ async function createRig(directory: string, signal: AbortSignal): Promise<Rig> {
     file,
     async ccxt() {
       const folder = join(directory, 'ccxt');
-      await (installed ??= install(folder));
+      await (installed ??= npmInstall(folder, CCXT, signal));
       return folder;
     },
     async exchange({ answerMs = ANSWER_MS, sick = 0 } = {}) {
       const options: ExchangeOptions = { answerMs, sick, certFile, keyFile, secret };
       const logFile = file('exchange.log');
-      const running = startNode([EXCHANGE, JSON.stringify(options)], {
-        cores,
-        on: 'others',
-        logFile,
-        channel: true,
-      });
+      const how = { cores, on: 'others', logFile, channel: true } as const;
+      const running = startNode([EXCHANGE, JSON.stringify(options)], how);
       const url = `https://127.0.0.1:${await messageOf<number>(running)}`;
       const ask = (about: Ask) => {
         running.child.send(about);
         return messageOf<Seen>(running);
       };
+      const isArmed = async (markets: number) => (await ask('read')).armed >= markets || null;
       const allArmed = (markets: number) =>
-        eventually(
-          `${markets} timers armed`,
-          ARMED_WITHIN_MS,
-          async () => (await ask('read')).armed >= markets || null,
-        );
+        eventually(`${markets} timers armed`, ARMED_WITHIN_MS, () => isArmed(markets));
       return { url, ask, allArmed, end: () => kill(running) };
     },
   };

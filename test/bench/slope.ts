@@ -29,7 +29,7 @@ const FEW = 16;
 const UNDER_WAY = 80;
 
 /** Growth per minute: the median of the slopes between all pairs, so that one odd sample decides nothing. */
-export function slopeOf(points: readonly { readonly minute: number; readonly value: number }[]): number {
+function slopeOf(points: readonly { readonly minute: number; readonly value: number }[]): number {
   const slopes = points.flatMap((from, place) =>
     points.slice(place + 1).map((to) => (to.value - from.value) / (to.minute - from.minute)),
   );
@@ -41,36 +41,25 @@ export function judgeFlat(samples: readonly Sample[]): Judged[] {
   const judge = (
     what: string,
     unit: string,
-    read: (sample: Sample) => number,
+    held: Exclude<keyof Sample, 'minute'>,
     may: (level: number) => number,
-  ): Judged => {
-    const points = samples.map((sample) => ({ minute: sample.minute, value: read(sample) }));
+  ) => {
+    const points = samples.map((sample) => ({ minute: sample.minute, value: sample[held] }));
     const perMinute = slopeOf(points);
     const level = median(points.map(({ value }) => value));
     const lasted = (points.at(-1)?.minute ?? 0) - (points[0]?.minute ?? 0);
-    const measured = `${level.toFixed(1)}${unit}, slope ${perMinute.toFixed(3)}${unit} a minute over ${lasted.toFixed(1)} min`;
+    const slope = `slope ${perMinute.toFixed(3)}${unit} a minute over ${lasted.toFixed(1)} min`;
     if (samples.length < LEAST_SAMPLES)
       return { what, passed: false, measured: `only ${samples.length} samples` };
-    return { what, passed: perMinute * lasted <= may(level), measured };
+    return {
+      what,
+      passed: perMinute * lasted <= may(level),
+      measured: `${level.toFixed(1)}${unit}, ${slope}`,
+    };
   };
   return [
-    judge(
-      'the heap is flat',
-      ' MB',
-      ({ heapMb }) => heapMb,
-      (level) => HEAP_MB + level * HEAP_SHARE,
-    ),
-    judge(
-      'descriptors are flat',
-      '',
-      ({ descriptors }) => descriptors,
-      () => FEW,
-    ),
-    judge(
-      'handles are flat',
-      '',
-      ({ resources }) => resources,
-      () => UNDER_WAY,
-    ),
+    judge('the heap is flat', ' MB', 'heapMb', (level) => HEAP_MB + level * HEAP_SHARE),
+    judge('descriptors are flat', '', 'descriptors', () => FEW),
+    judge('handles are flat', '', 'resources', () => UNDER_WAY),
   ];
 }

@@ -1,10 +1,20 @@
-import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import type { Fault } from '../../src/simulator/faults.ts';
 import { eventually } from '../process/program.ts';
-import { positive, writable } from './flags.ts';
+import { exchangeAt } from '../process/simulated-exchange.ts';
 import type { ProbeAnswer } from './probe.ts';
-import { messageOf, type Running, startNode } from './processes.ts';
+import { kill, messageOf, startNode } from './processes.ts';
 import { type Rig, withRig } from './rig.ts';
 import { type Judged, judgeFlat, LEAST_SAMPLES, type Sample } from './slope.ts';
 import { configOf, startDaemon } from './subject.ts';
@@ -14,7 +24,7 @@ type Daemon = Awaited<ReturnType<typeof startDaemon>>;
 const MARKETS = 2000;
 const PROBE = new URL('./probe.ts', import.meta.url).href;
 /** One after the other, each followed by as much quiet as the daemon needs to look as it did before. */
-const FAULTS: readonly object[] = [
+const FAULTS: readonly Fault[] = [
   { kind: 'hang', mode: 'hold', forMs: 6000 },
   { kind: 'reset', when: 'after', probability: 0.3, forMs: 6000 },
   { kind: 'status', status: 500, body: 'html', forMs: 6000 },
@@ -47,39 +57,18 @@ and heap, descriptors and whatever else keeps the process alive stayed flat.
 --report FILE   how many checks passed and failed, as JSON
 `;
 
-interface Exchange {
-  readonly running: Running;
-  readonly url: string;
-  readonly fail: (fault: object) => Promise<void>;
-  /** How many timers fired. */
-  readonly fired: () => number;
-}
-
-async function startSimulated(rig: Rig): Promise<Exchange> {
+async function startSimulated(rig: Rig) {
   const events = rig.file('events');
   const args = ['exchange', '--listen', '127.0.0.1:0', '--orders', 'none', '--event-log', events];
-  const running = startNode([rig.bundle('dist/main.js'), ...args], {
-    cores: rig.cores,
-    on: 'others',
-    logFile: rig.file('exchange.log'),
-    env: rig.env,
-  });
+  const how = { cores: rig.cores, on: 'others', logFile: rig.file('exchange.log'), env: rig.env } as const;
+  const running = startNode([rig.bundle('dist/main.js'), ...args], how);
   const url = await eventually('the address of the exchange', 20_000, () => {
     const [line, rest] = running.log().split('\n', 2);
     return line === undefined || rest === undefined ? null : line;
   });
   return {
-    running,
-    url,
-    async fail(fault) {
-      const headers = { 'content-type': 'application/json' };
-      const answer = await fetch(`${url}/simulator/faults`, {
-        method: 'POST',
-        headers,
-        body: JSON.stringify(fault),
-      });
-      if (!answer.ok) throw new Error(`the exchange takes no such fault: ${await answer.text()}`);
-    },
+    ...exchangeAt(url, () => kill(running)),
+    /** How many timers fired. */
     fired: () => readFileSync(events, 'utf8').split('"kind":"timer-fired"').length - 1,
   };
 }
@@ -109,22 +98,19 @@ async function sample(daemon: Daemon, startMs: number): Promise<Sample> {
     const descriptors = readdirSync(`/proc/${daemon.running.pid}/fd`).length;
     looks.push({ heapMb: heapBytes / 2 ** 20, descriptors, resources });
   }
-  const least = (read: (look: Omit<Sample, 'minute'>) => number) => Math.min(...looks.map(read));
+  const least = (what: keyof (typeof looks)[0]) => Math.min(...looks.map((look) => look[what]));
   return {
     minute: (performance.now() - startMs) / 60_000,
-    heapMb: least(({ heapMb }) => heapMb),
-    descriptors: least(({ descriptors }) => descriptors),
-    resources: least(({ resources }) => resources),
+    heapMb: least('heapMb'),
+    descriptors: least('descriptors'),
+    resources: least('resources'),
   };
 }
 
 async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
   const exchange = await startSimulated(rig);
-  const daemon = await startDaemon(rig, {
-    url: exchange.url,
-    markets: MARKETS,
-    flags: ['--expose-gc', '--import', PROBE],
-  });
+  const flags = ['--expose-gc', '--import', PROBE];
+  const daemon = await startDaemon(rig, { url: exchange.url, markets: MARKETS, flags });
   await eventually('all timers armed', 120_000, async () =>
     (await daemon.get('/readyz').catch(() => '')).startsWith('ok') ? true : null,
   );
@@ -134,15 +120,14 @@ async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
   for (let round = 0; performance.now() < untilMs; round += 1) {
     const roundMs = startMs + round * ROUND_MS;
     await sleep(Math.max(0, roundMs + FAULT_AT_MS - performance.now()));
-    await exchange.fail(FAULTS[round % FAULTS.length] ?? {});
+    await exchange.addFaults(...FAULTS.slice(round % FAULTS.length, (round % FAULTS.length) + 1));
     await sleep(Math.max(0, roundMs + RELOAD_AT_MS - performance.now()));
     reload(daemon, MARKETS - (round % 2 === 0 ? COMING_AND_GOING : 0));
     await sleep(Math.max(0, roundMs + ROUND_MS - LOOKS * LOOK_EVERY_MS - performance.now()));
     const taken = await sample(daemon, startMs);
     if (round % 2 === 1 && taken.minute >= minutes * WARM_SHARE) samples.push(taken);
-    say(
-      `${taken.minute.toFixed(1)} min: heap ${taken.heapMb.toFixed(1)} MB, ${taken.descriptors} descriptors, ${taken.resources} handles, ${exchange.fired()} timers fired`,
-    );
+    const held = `heap ${taken.heapMb.toFixed(1)} MB, ${taken.descriptors} descriptors, ${taken.resources} handles`;
+    say(`${taken.minute.toFixed(1)} min: ${held}, ${exchange.fired()} timers fired`);
   }
   const page = await daemon.get('/metrics');
   const lapses = sumOf(page, 'killswitch_lapses_total');
@@ -159,6 +144,18 @@ async function soak(rig: Rig, minutes: number): Promise<Judged[]> {
   ];
 }
 
+/** Whoever measures for an hour learns before and not after it that the result has no place to go. */
+function writable(file: string): string {
+  try {
+    const isNew = lstatSync(file, { throwIfNoEntry: false }) === undefined;
+    closeSync(openSync(file, 'a'));
+    if (isNew) rmSync(file);
+    return file;
+  } catch (error) {
+    throw new Error(`--report cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}
+
 function say(line: string): void {
   process.stderr.write(`soak: ${line}\n`);
 }
@@ -173,12 +170,14 @@ async function main(args: readonly string[]): Promise<void> {
     },
   });
   if (values.help) return void process.stdout.write(HELP);
-  const minutes = positive('minutes', values.minutes);
+  const minutes = Number(values.minutes);
+  if (!(Number.isFinite(minutes) && minutes > 0))
+    throw new Error(`--minutes is ${values.minutes}; allowed: finite numbers greater than 0`);
   if (minutes < LEAST_MINUTES)
     throw new Error(
       `--minutes is ${minutes}; allowed: ${LEAST_MINUTES} and more, for ${LEAST_SAMPLES} samples that are ${SAMPLE_EVERY_MS / 1000} s apart`,
     );
-  const file = values.report === undefined ? null : writable('report', values.report);
+  const file = values.report === undefined ? null : writable(values.report);
   const judged = await withRig((rig) => soak(rig, minutes));
   for (const { what, passed, measured } of judged)
     process.stdout.write(`${passed ? 'passed' : 'FAILED'}: ${what} (${measured})\n`);

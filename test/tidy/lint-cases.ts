@@ -64,18 +64,9 @@ const DETOURS_OF_FILE: readonly string[] = ['./core/../daemon/b.ts', '../src/dae
 /** These know everything below them, however it is written. */
 const KNOW_ALL = new Set(['src/daemon/a.ts', 'src/cli/a.ts', 'src/main.ts']);
 
-const MODULES_OF_TIME_AND_PROCESS = [
-  'node:timers',
-  'node:timers/promises',
-  'node:perf_hooks',
-  'node:os',
-  'node:process',
-  'timers',
-  'timers/promises',
-  'perf_hooks',
-  'os',
-  'process',
-] as const;
+const MODULES_OF_TIME_AND_PROCESS = ['timers', 'timers/promises', 'perf_hooks', 'os', 'process'].flatMap(
+  (name) => [`node:${name}`, name],
+);
 
 const EXEMPT_MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/clock.ts': ['node:os', 'os'],
@@ -155,109 +146,74 @@ export function ambientCase(path: string): LintCase {
   );
 }
 
-type SingleCase = readonly [title: string, path: string, rule: string, source: string];
+type Source = readonly [title: string, path: string, text: string];
 
-/** One violation each of the rules that hold for more than one ring: what it is, where it stands, the rule, the text. */
-export const SINGLE_CASES: readonly SingleCase[] = [
-  ['randomness', 'src/core/b.ts', 'eslint(no-restricted-properties)', 'export const a = Math.random();'],
-  [
-    'randomness taken out of Math',
-    'src/simulator/b.ts',
-    'eslint(no-restricted-properties)',
-    'export const { random } = Math;',
+/** One violation each of the rules that hold for more than one ring: what it is, where it stands, the text. */
+const BY_RULE: Readonly<Record<string, readonly Source[]>> = {
+  'eslint(no-restricted-properties)': [
+    ['randomness', 'src/core/b.ts', 'export const a = Math.random();'],
+    ['randomness taken out of Math', 'src/simulator/b.ts', 'export const { random } = Math;'],
+    ['a time-out made by AbortSignal', 'src/exchange/b.ts', 'export const a = AbortSignal.timeout(1);'],
+    ['a signal made of several', 'src/exchange/c.ts', 'export const a = AbortSignal.any([]);'],
   ],
-  [
-    'a time-out made by AbortSignal',
-    'src/exchange/b.ts',
-    'eslint(no-restricted-properties)',
-    'export const a = AbortSignal.timeout(1);',
+  'oxc(no-async-await)': [['waiting in the core', 'src/core/c.ts', 'export async function a() {}']],
+  'eslint(no-restricted-globals)': [
+    ['a promise in the core', 'src/core/d.ts', 'export const a = Promise.resolve();'],
+    ['a microtask in the core', 'src/core/i.ts', 'queueMicrotask(() => {});'],
   ],
-  [
-    'a signal made of several',
-    'src/exchange/c.ts',
-    'eslint(no-restricted-properties)',
-    'export const a = AbortSignal.any([]);',
+  'eslint(no-restricted-imports)': [
+    ['a type from an outer ring', 'src/core/e.ts', "import type {} from '../ports.ts';"],
+    ['an outer ring exported again', 'src/core/f.ts', "export * from '../ports.ts';"],
+    ['an outer ring loaded later', 'src/core/g.ts', "export const a = import('../ports.ts');"],
   ],
-  ['waiting in the core', 'src/core/c.ts', 'oxc(no-async-await)', 'export async function a() {}'],
-  [
-    'a promise in the core',
-    'src/core/d.ts',
-    'eslint(no-restricted-globals)',
-    'export const a = Promise.resolve();',
+  'typescript(consistent-type-imports)': [
+    ['a type written as an import', 'src/core/h.ts', "export type A = import('../ports.ts').Clock;"],
+    [
+      'a value import of a type',
+      'src/cli/c.ts',
+      "import { Buffer } from 'node:buffer'; export const a = (b: Buffer) => b;",
+    ],
   ],
-  ['a microtask in the core', 'src/core/i.ts', 'eslint(no-restricted-globals)', 'queueMicrotask(() => {});'],
-  [
-    'a type from an outer ring',
-    'src/core/e.ts',
-    'eslint(no-restricted-imports)',
-    "import type {} from '../ports.ts';",
+  'unicorn(prefer-node-protocol)': [
+    [
+      'a module of Node without its prefix',
+      'src/cli/h.ts',
+      "import { connect } from 'net'; export const a = connect;",
+    ],
   ],
-  [
-    'an outer ring exported again',
-    'src/core/f.ts',
-    'eslint(no-restricted-imports)',
-    "export * from '../ports.ts';",
+  'import(no-default-export)': [['a default export', 'src/cli/d.ts', 'export default 1;']],
+  'eslint(no-console)': [['printing past the log', 'src/cli/e.ts', "console.log('armed');"]],
+  'eslint(eqeqeq)': [['a loose comparison', 'src/cli/f.ts', 'export const a = (b: unknown) => b == 1;']],
+  'typescript(no-explicit-any)': [
+    ['a type that is any', 'src/cli/g.ts', 'export const a = (b: any): unknown => b;'],
   ],
-  [
-    'an outer ring loaded later',
-    'src/core/g.ts',
-    'eslint(no-restricted-imports)',
-    "export const a = import('../ports.ts');",
+  'typescript(ban-ts-comment)': [
+    ['a line hidden from the compiler', 'test/c.test.ts', '// @ts-ignore\nexport {};'],
   ],
-  [
-    'a type written as an import',
-    'src/core/h.ts',
-    'typescript(consistent-type-imports)',
-    "export type A = import('../ports.ts').Clock;",
+  'typescript(no-floating-promises)': [
+    [
+      'a promise nobody waits for',
+      'src/exchange/e.ts',
+      "import Bottleneck from 'bottleneck'; new Bottleneck().schedule(async () => 1);",
+    ],
   ],
-  [
-    'a value import of a type',
-    'src/cli/c.ts',
-    'typescript(consistent-type-imports)',
-    "import { Buffer } from 'node:buffer'; export const a = (b: Buffer) => b;",
+  'typescript(no-misused-promises)': [
+    ['a promise where nobody looks', 'src/exchange/f.ts', '[1].forEach(async () => {});'],
   ],
-  [
-    'a module of Node without its prefix',
-    'src/cli/h.ts',
-    'unicorn(prefer-node-protocol)',
-    "import { connect } from 'net'; export const a = connect;",
+  'typescript(switch-exhaustiveness-check)': [
+    [
+      'a forgotten kind of outcome',
+      'src/telemetry/b.ts',
+      "export const a = (kind: 'applied' | 'refused') => { switch (kind) { case 'applied': return 1; } return 2; };",
+    ],
   ],
-  ['a default export', 'src/cli/d.ts', 'import(no-default-export)', 'export default 1;'],
-  ['printing past the log', 'src/cli/e.ts', 'eslint(no-console)', "console.log('armed');"],
-  ['a loose comparison', 'src/cli/f.ts', 'eslint(eqeqeq)', 'export const a = (b: unknown) => b == 1;'],
-  [
-    'a type that is any',
-    'src/cli/g.ts',
-    'typescript(no-explicit-any)',
-    'export const a = (b: any): unknown => b;',
-  ],
-  [
-    'a line hidden from the compiler',
-    'test/c.test.ts',
-    'typescript(ban-ts-comment)',
-    '// @ts-ignore\nexport {};',
-  ],
-  [
-    'a promise nobody waits for',
-    'src/exchange/e.ts',
-    'typescript(no-floating-promises)',
-    "import Bottleneck from 'bottleneck'; new Bottleneck().schedule(async () => 1);",
-  ],
-  [
-    'a promise where nobody looks',
-    'src/exchange/f.ts',
-    'typescript(no-misused-promises)',
-    '[1].forEach(async () => {});',
-  ],
-  [
-    'a forgotten kind of outcome',
-    'src/telemetry/b.ts',
-    'typescript(switch-exhaustiveness-check)',
-    "export const a = (kind: 'applied' | 'refused') => { switch (kind) { case 'applied': return 1; } return 2; };",
-  ],
-  ['a test that is skipped', 'test/a.test.ts', 'vitest(no-disabled-tests)', "it.skip('a', () => {});"],
-  ['a test that runs alone', 'test/b.test.ts', 'vitest(no-focused-tests)', "it.only('a', () => {});"],
-];
+  'vitest(no-disabled-tests)': [['a test that is skipped', 'test/a.test.ts', "it.skip('a', () => {});"]],
+  'vitest(no-focused-tests)': [['a test that runs alone', 'test/b.test.ts', "it.only('a', () => {});"]],
+};
+
+export const SINGLE_CASES = Object.entries(BY_RULE).flatMap(([rule, sources]) =>
+  sources.map(([title, path, text]) => [title, path, rule, text] as const),
+);
 
 /** A file of `lines` lines. */
 export const longFile = (lines: number): string => 'export {};\n'.repeat(lines);
