@@ -9,7 +9,7 @@ import {
   override,
   type Panel,
   type Query,
-  row,
+  type Row,
   stat,
   stepped,
   table,
@@ -58,12 +58,12 @@ export function botDashboard(config: MixinConfig) {
     ],
     links: links(config, 'Fleet', 'killswitchd-fleet', 'All daemons'),
     annotations: annotations(q, market),
-    panels: [
-      ...botFirstRow(q),
+    rows: [
+      { height: 5, panels: botFirstRow(q) },
       ...botTimers(config, q, market),
-      ...botItself(q),
+      { title: 'The bot', height: 8, panels: botItself(q) },
       ...botWay(q, market),
-      ...botEvents(q, market),
+      { title: 'What happened', height: 8, widths: [12, 6, 6], panels: botEvents(q, market) },
       ...botHost(q),
     ],
   });
@@ -80,8 +80,6 @@ function botFirstRow(q: Queries): Panel[] {
         'What the daemon says on /readyz: every configured market of a living bot is surely armed, and no bot is dead. ' +
         'NOTHING IS GUARDED: no timer should be armed. DOWN: a daemon does not answer Prometheus; its timers run on ' +
         'and fire.',
-      at: [0, 0, 4, 5],
-      unit: 'none',
       expr: armedNumber(q),
       steps: ARMED_STEPS,
       names: ARMED,
@@ -93,7 +91,6 @@ function botFirstRow(q: Queries): Panel[] {
         'The least slack of a timer that should be armed: so long from now the exchange cancels the first orders if ' +
         'nothing more is renewed. It goes on falling when the daemon is dead. Below 0 they are gone, or may be at any ' +
         'moment. Markets that were never armed have no slack.',
-      at: [4, 0, 4, 5],
       unit: 's',
       expr: `min(${q.wanted}) - time()`,
       steps: LEFT,
@@ -105,7 +102,6 @@ function botFirstRow(q: Queries): Panel[] {
       description:
         'The same as a share of the timeout. In good times it stays above 80 %; KillswitchTimerRunningOut pages below ' +
         'a third.',
-      at: [8, 0, 4, 5],
       unit: 'percentunit',
       expr: `min((${q.wanted} - time()) / ${timeout})`,
       steps: SHARE,
@@ -117,7 +113,6 @@ function botFirstRow(q: Queries): Panel[] {
       description:
         'How long ago the bot gave the last evidence that counted. Older than liveness.ttlSeconds (15 s where nothing ' +
         'else is configured) its timers are no longer renewed.',
-      at: [12, 0, 4, 5],
       unit: 's',
       expr: `time() - min(max by (bot) (last_over_time(${s('killswitch_bot_last_evidence_timestamp_seconds', bot)}[${MEMORY}]) > 0))`,
       steps: [
@@ -133,8 +128,6 @@ function botFirstRow(q: Queries): Panel[] {
       description:
         'What the daemon knows of the bot. starting: no evidence yet, within the start-up grace. stale, failed: its ' +
         'timers are left to fire. goodbye: it ended well, and its timers end as shutdown.policy says.',
-      at: [16, 0, 4, 5],
-      unit: 'none',
       expr: `${s('killswitch_bot_state', bot)} == 1`,
       legend: '{{bot}}: {{state}}',
       steps: [['blue', null]],
@@ -148,8 +141,6 @@ function botFirstRow(q: Queries): Panel[] {
     stat({
       title: 'Exchange',
       description: 'Whether renewals get through to the exchange, and whether it answers pings.',
-      at: [20, 0, 4, 5],
-      unit: 'none',
       expr: `2 * max(${s('killswitch_outage_active')}) + (1 - min(${s('killswitch_api_up')}))`,
       steps: [
         ['green', null],
@@ -167,96 +158,88 @@ function botFirstRow(q: Queries): Panel[] {
   ];
 }
 
-function botTimers(config: MixinConfig, q: Queries, market: string): Panel[] {
+function botTimers(config: MixinConfig, q: Queries, market: string): Row[] {
   const { s } = q;
   const counted = (metric: string) => `sum by (market) (increase(${s(metric, market)}[$__range]))`;
   const expiry = s('killswitch_timer_expiry_timestamp_seconds', market);
+  const slack = graph({
+    title: 'Slack of each timer',
+    description:
+      'A saw: each renewal fills it up, and at 0 the orders of that market are cancelled. A line that only falls ' +
+      'is not renewed.',
+    unit: 's',
+    queries: [[`(${expiry} > 0) - time()`, '{{market}}']],
+    legend: ['lastNotNull', 'min'],
+    redBelow: 0,
+    min: null,
+  });
+  const markets = table({
+    title: 'Markets',
+    description:
+      'Every market of the bot as it stands now. Slack: what is left of the timeout. Last slack: what was left when ' +
+      'the last renewal was confirmed.',
+    none: '-',
+    queries: [
+      stateNumber(s, market),
+      `max by (market) ((${expiry} > 0) - time())`,
+      `max by (market) (${s('killswitch_timer_timeout_seconds', market)})`,
+      `min by (market) (${s('killswitch_renewal_last_slack_ratio', market)})`,
+      counted('killswitch_renewal_failures_total'),
+      counted('killswitch_lapses_total'),
+    ],
+    labels: ['market'],
+    joinBy: 'market',
+    columns: [
+      { name: 'state', shows: { mappings: mappings(STATES), ...filled } },
+      { name: 'slack', shows: { unit: 's', ...stepped(LEFT), ...coloured, decimals: 0 } },
+      { name: 'timeout', shows: { unit: 's' } },
+      { name: 'last slack', shows: { unit: 'percentunit', ...stepped(SHARE), ...coloured, decimals: 0 } },
+      { name: 'failures', shows: { decimals: 0 } },
+      {
+        name: 'lapses',
+        shows: { ...warned('red', 0.5), ...filled, decimals: 0 },
+      },
+    ],
+    sortBy: 'slack',
+  });
+  const states = timeline({
+    title: 'State of each timer',
+    description:
+      'As in /api/v1/status. expired: it may have fired. retrying: surely armed, and the last attempt failed.',
+    query: [stateNumber(s, market), '{{market}}'],
+    names: STATES,
+  });
+  const confirmed = graph({
+    title: 'Slack at the last confirmation',
+    description:
+      'How near it was: the share of the timeout that was left when a renewal was confirmed. A drop that recovers ' +
+      'was an outage that cancelled nothing.',
+    unit: 'percentunit',
+    queries: [[s('killswitch_renewal_last_slack_ratio', market), '{{market}}']],
+    legend: ['lastNotNull', 'min'],
+    max: 1,
+    redBelow: 0.5,
+  });
+  const firing = firingAlerts(config, ['instance', 'bot', 'market']);
   return [
-    graph({
-      title: 'Slack of each timer',
-      description:
-        'A saw: each renewal fills it up, and at 0 the orders of that market are cancelled. A line that only falls ' +
-        'is not renewed.',
-      at: [0, 5, 15, 9],
-      unit: 's',
-      queries: [{ expr: `(${expiry} > 0) - time()`, legend: '{{market}}' }],
-      legend: ['lastNotNull', 'min'],
-      redBelow: 0,
-      min: null,
-    }),
-    firingAlerts(config, [15, 5, 9, 9], ['instance', 'bot', 'market']),
-    table({
-      title: 'Markets',
-      description:
-        'Every market of the bot as it stands now. Slack: what is left of the timeout. Last slack: what was left when ' +
-        'the last renewal was confirmed.',
-      at: [0, 14, 24, 8],
-      unit: 'none',
-      none: '-',
-      queries: [
-        stateNumber(s, market),
-        `max by (market) ((${expiry} > 0) - time())`,
-        `max by (market) (${s('killswitch_timer_timeout_seconds', market)})`,
-        `min by (market) (${s('killswitch_renewal_last_slack_ratio', market)})`,
-        counted('killswitch_renewal_failures_total'),
-        counted('killswitch_lapses_total'),
-      ],
-      labels: ['market'],
-      joinBy: 'market',
-      columns: [
-        { name: 'state', shows: { mappings: mappings(STATES), ...filled } },
-        { name: 'slack', shows: { unit: 's', ...stepped(LEFT), ...coloured, decimals: 0 } },
-        { name: 'timeout', shows: { unit: 's' } },
-        { name: 'last slack', shows: { unit: 'percentunit', ...stepped(SHARE), ...coloured, decimals: 0 } },
-        { name: 'failures', shows: { decimals: 0 } },
-        {
-          name: 'lapses',
-          shows: { ...warned('red', 0.5), ...filled, decimals: 0 },
-        },
-      ],
-      sortBy: 'slack',
-    }),
-    timeline({
-      title: 'State of each timer',
-      description:
-        'As in /api/v1/status. expired: it may have fired. retrying: surely armed, and the last attempt failed.',
-      at: [0, 22, 12, 8],
-      unit: 'none',
-      query: { expr: stateNumber(s, market), legend: '{{market}}' },
-      names: STATES,
-    }),
-    graph({
-      title: 'Slack at the last confirmation',
-      description:
-        'How near it was: the share of the timeout that was left when a renewal was confirmed. A drop that recovers ' +
-        'was an outage that cancelled nothing.',
-      at: [12, 22, 12, 8],
-      unit: 'percentunit',
-      queries: [{ expr: s('killswitch_renewal_last_slack_ratio', market), legend: '{{market}}' }],
-      legend: ['lastNotNull', 'min'],
-      max: 1,
-      redBelow: 0.5,
-    }),
+    { height: 9, widths: [15, 9], panels: [slack, firing] },
+    { height: 8, panels: [markets] },
+    { height: 8, panels: [states, confirmed] },
   ];
 }
 
 function botItself({ s, quantile }: Queries): Panel[] {
   const bot = 'bot=~"$bot"';
   return [
-    row('The bot', 30),
     graph({
       title: 'Age of the evidence over time',
       description:
         'Below the dashed line the bot counts as alive. With liveness mode none there is no evidence, and nobody ' +
         'watches the bot.',
-      at: [0, 31, 8, 8],
       unit: 's',
       queries: [
-        {
-          expr: `time() - (${s('killswitch_bot_last_evidence_timestamp_seconds', bot)} > 0)`,
-          legend: '{{bot}}',
-        },
-        { expr: `${s('killswitch_bot_evidence_ttl_seconds', bot)} > 0`, legend: '{{bot}}: limit' },
+        [`time() - (${s('killswitch_bot_last_evidence_timestamp_seconds', bot)} > 0)`, '{{bot}}'],
+        [`${s('killswitch_bot_evidence_ttl_seconds', bot)} > 0`, '{{bot}}: limit'],
       ],
       overrides: [
         override('byRegexp', '.*: limit', {
@@ -269,66 +252,59 @@ function botItself({ s, quantile }: Queries): Panel[] {
     graph({
       title: 'Beats',
       description: 'Beats that counted, and beats that did not: copies of older ones.',
-      at: [8, 31, 8, 8],
       unit: 'reqps',
       queries: [
-        { expr: rate(s('killswitch_bot_beats_total', bot)), legend: '{{bot}}' },
-        { expr: rate(s('killswitch_bot_beats_refused_total', bot)), legend: '{{bot}}: refused' },
+        [rate(s('killswitch_bot_beats_total', bot)), '{{bot}}'],
+        [rate(s('killswitch_bot_beats_refused_total', bot)), '{{bot}}: refused'],
       ],
     }),
     graph({
       title: 'Gap between two beats',
       description:
         'Of all bots of the daemon. A gap near liveness.ttlSeconds is a bot that nearly lost its timers.',
-      at: [16, 31, 8, 8],
       unit: 's',
       queries: medianAnd99(quantile, 'killswitch_bot_beat_gap_seconds'),
     }),
   ];
 }
 
-function botWay({ s, quantile }: Queries, market: string): Panel[] {
+function botWay({ s, quantile }: Queries, market: string): Row[] {
   const pings = 'killswitch_ping_duration_seconds';
-  return [
-    row('The way to the exchange', 39),
-    failuresByReason(s, [0, 40, 8, 8]),
+  const panels = [
+    failuresByReason(s),
     graph({
       title: 'Attempts and confirmations',
       description: 'Renewals per second, of all markets. The two lie on each other in good times.',
-      at: [8, 40, 8, 8],
       unit: 'reqps',
       queries: [
-        { expr: `sum(${rate(s('killswitch_requests_total', 'purpose="renew"'))})`, legend: 'attempts' },
-        { expr: `sum(${rate(s('killswitch_renewals_total', market))})`, legend: 'confirmed, chosen markets' },
+        [`sum(${rate(s('killswitch_requests_total', 'purpose="renew"'))})`, 'attempts'],
+        [`sum(${rate(s('killswitch_renewals_total', market))})`, 'confirmed, chosen markets'],
       ],
     }),
     graph({
       title: 'Time of a request',
       description: 'Confirmed renewals of the daemon, from writing the request to its reply.',
-      at: [16, 40, 8, 8],
       unit: 's',
       queries: medianAnd99(quantile, 'killswitch_renewal_duration_seconds'),
     }),
     graph({
       title: 'Outages and pings',
       description: '1 while no renewal gets through (outage), and 1 while pings are answered (pings).',
-      at: [0, 48, 8, 8],
       unit: 'bool',
       legend: ['lastNotNull'],
       max: 1,
       queries: [
-        { expr: `max by (base) (${s('killswitch_outage_active')})`, legend: '{{base}}: outage' },
-        { expr: `min by (base) (${s('killswitch_api_up')})`, legend: '{{base}}: pings' },
+        [`max by (base) (${s('killswitch_outage_active')})`, '{{base}}: outage'],
+        [`min by (base) (${s('killswitch_api_up')})`, '{{base}}: pings'],
       ],
     }),
     graph({
       title: 'Time of a ping',
       description: 'Answered pings of the public endpoint.',
-      at: [8, 48, 8, 8],
       unit: 's',
       queries: [
-        { expr: quantile(0.5, pings, 'le, base'), legend: '{{base}}: median' },
-        { expr: quantile(0.99, pings, 'le, base'), legend: '{{base}}: 99 %' },
+        [quantile(0.5, pings, 'le, base'), '{{base}}: median'],
+        [quantile(0.99, pings, 'le, base'), '{{base}}: 99 %'],
       ],
     }),
     graph({
@@ -336,28 +312,30 @@ function botWay({ s, quantile }: Queries, market: string): Panel[] {
       description:
         'From when an attempt was due to when it was written (delay), and until it was confirmed, with waiting and ' +
         'retries (cycle). A long delay is this host or the rate limit, a long cycle is the exchange.',
-      at: [16, 48, 8, 8],
       unit: 's',
       queries: [
-        { expr: quantile(0.99, 'killswitch_schedule_delay_seconds'), legend: 'delay, 99 %' },
-        { expr: quantile(0.99, 'killswitch_renewal_cycle_duration_seconds'), legend: 'cycle, 99 %' },
+        [quantile(0.99, 'killswitch_schedule_delay_seconds'), 'delay, 99 %'],
+        [quantile(0.99, 'killswitch_renewal_cycle_duration_seconds'), 'cycle, 99 %'],
       ],
     }),
+  ];
+  const title = 'The way to the exchange';
+  return [
+    { title, height: 8, panels: panels.slice(0, 3) },
+    { height: 8, panels: panels.slice(3) },
   ];
 }
 
 function botEvents({ s }: Queries, market: string): Panel[] {
-  const counted = (legend: string, metric: string, more = ''): Query => ({
-    expr: `sum(${increase(s(metric, more))}) > 0`,
+  const counted = (legend: string, metric: string, more = ''): Query => [
+    `sum(${increase(s(metric, more))}) > 0`,
     legend,
-  });
+  ];
   return [
-    row('What happened', 56),
     graph({
       title: 'Events of the timers',
       description:
         'Of the whole daemon, but for lapses. suspended: the bot is silent or gone. held: put on hold.',
-      at: [0, 57, 12, 8],
       unit: 'short',
       as: 'bars',
       legend: ['sum'],
@@ -376,98 +354,81 @@ function botEvents({ s }: Queries, market: string): Panel[] {
       title: 'Log lines',
       description:
         'Per second and level. An error line says that orders were cancelled, may be, or will be unless somebody acts.',
-      at: [12, 57, 6, 8],
       unit: 'cps',
       as: 'bars',
       queries: [
-        {
-          expr: `sum by (level) (${rate(s('killswitch_log_messages_total', 'level!="debug"'))})`,
-          legend: '{{level}}',
-        },
+        [`sum by (level) (${rate(s('killswitch_log_messages_total', 'level!="debug"'))})`, '{{level}}'],
       ],
     }),
     graph({
       title: 'Refused requests to the control listener',
       description: 'By reason, per second.',
-      at: [18, 57, 6, 8],
       unit: 'reqps',
       as: 'stack',
-      queries: [
-        {
-          expr: `sum by (reason) (${rate(s('killswitch_control_refused_total'))}) > 0`,
-          legend: '{{reason}}',
-        },
-      ],
+      queries: [[`sum by (reason) (${rate(s('killswitch_control_refused_total'))}) > 0`, '{{reason}}']],
     }),
   ];
 }
 
-function botHost(q: Queries): Panel[] {
+function botHost(q: Queries): Row[] {
   const { s, own, quantile } = q;
   const byInstance = (metric: string) => `max by (instance) (${s(metric)})`;
-  return [
-    row('Host and process', 65),
+  const panels = [
     graph({
       title: 'Event loop',
       description: 'How late the process gets to its work. Above 0.25 s the daemon counts a stall.',
-      at: [0, 66, 6, 8],
       unit: 's',
       queries: [
-        {
-          expr: quantile(0.99, 'killswitch_wake_delay_seconds', 'instance, le'),
-          legend: '{{instance}}: 99 %',
-        },
-        {
-          expr: quantile(0.5, 'killswitch_wake_delay_seconds', 'instance, le'),
-          legend: '{{instance}}: 50 %',
-        },
+        [quantile(0.99, 'killswitch_wake_delay_seconds', 'instance, le'), '{{instance}}: 99 %'],
+        [quantile(0.5, 'killswitch_wake_delay_seconds', 'instance, le'), '{{instance}}: 50 %'],
       ],
     }),
-    standstills(s, [6, 66, 6, 8]),
-    memory(q, [12, 66, 4, 8], '{{instance}}'),
+    standstills(s),
+    memory(q, '{{instance}}'),
     graph({
       title: 'Computing time',
       description: 'Share of one core that the process uses.',
-      at: [16, 66, 4, 8],
       unit: 'percentunit',
       legend: ['lastNotNull'],
-      queries: [{ expr: own(rate(s('process_cpu_seconds_total'))), legend: '{{instance}}' }],
+      queries: [[own(rate(s('process_cpu_seconds_total'))), '{{instance}}']],
     }),
-    clocks(q, [20, 66, 4, 8], '{{instance}}'),
-    table({
-      title: 'Daemon',
-      description: 'What runs, and whether its last configuration was taken.',
-      at: [0, 74, 24, 6],
-      unit: 'none',
-      queries: [
-        `max by (instance, account, version, revision, node_version) (${s('killswitch_build_info')})`,
-        byInstance('killswitch_config_last_reload_successful'),
-        `max by (instance) (1000 * ${s('killswitch_config_last_reload_success_timestamp_seconds')})`,
-        byInstance('killswitch_config_hash'),
-        byInstance('killswitch_survivable_outage_seconds'),
-        byInstance('killswitch_cadence_factor'),
-        byInstance('killswitch_capacity_requests_per_second'),
-      ],
-      labels: ['instance', 'account', 'version', 'revision', 'node_version'],
-      joinBy: 'instance',
-      columns: [
-        null,
-        {
-          name: 'configuration taken',
-          shows: {
-            mappings: mappings([
-              [0, 'REJECTED', 'red'],
-              [1, 'yes', 'green'],
-            ]),
-            ...coloured,
-          },
+    clocks(q, '{{instance}}'),
+  ];
+  const daemon = table({
+    title: 'Daemon',
+    description: 'What runs, and whether its last configuration was taken.',
+    queries: [
+      `max by (instance, account, version, revision, node_version) (${s('killswitch_build_info')})`,
+      byInstance('killswitch_config_last_reload_successful'),
+      `max by (instance) (1000 * ${s('killswitch_config_last_reload_success_timestamp_seconds')})`,
+      byInstance('killswitch_config_hash'),
+      byInstance('killswitch_survivable_outage_seconds'),
+      byInstance('killswitch_cadence_factor'),
+      byInstance('killswitch_capacity_requests_per_second'),
+    ],
+    labels: ['instance', 'account', 'version', 'revision', 'node_version'],
+    joinBy: 'instance',
+    columns: [
+      null,
+      {
+        name: 'configuration taken',
+        shows: {
+          mappings: mappings([
+            [0, 'REJECTED', 'red'],
+            [1, 'yes', 'green'],
+          ]),
+          ...coloured,
         },
-        { name: 'since', shows: { unit: 'dateTimeFromNow' } },
-        { name: 'configuration' },
-        { name: 'survives', shows: { unit: 's' } },
-        { name: 'cadence', shows: { unit: 'none', decimals: 2 } },
-        { name: 'capacity', shows: { unit: 'reqps' } },
-      ],
-    }),
+      },
+      { name: 'since', shows: { unit: 'dateTimeFromNow' } },
+      { name: 'configuration' },
+      { name: 'survives', shows: { unit: 's' } },
+      { name: 'cadence', shows: { unit: 'none', decimals: 2 } },
+      { name: 'capacity', shows: { unit: 'reqps' } },
+    ],
+  });
+  return [
+    { title: 'Host and process', height: 8, widths: [6, 6, 4, 4, 4], panels },
+    { height: 6, panels: [daemon] },
   ];
 }

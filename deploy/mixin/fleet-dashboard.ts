@@ -8,7 +8,6 @@ import {
   mappings,
   override,
   type Panel,
-  row,
   stat,
   stepped,
   table,
@@ -40,6 +39,7 @@ import {
 /** All daemons, the worst first. */
 export function fleetDashboard(config: MixinConfig) {
   const q = queriesOf(config, 'job=~"$job", instance=~"$instance", account=~"$account"');
+  const [timers, causes, events] = [fleetTimers(q), fleetCauses(q), fleetEvents(q)];
   return dashboard({
     uid: 'killswitchd-fleet',
     title: 'killswitchd: the fleet',
@@ -51,13 +51,15 @@ export function fleetDashboard(config: MixinConfig) {
     ],
     links: links(config, 'One bot', 'killswitchd-bot', 'One bot in detail'),
     annotations: annotations(q, ''),
-    panels: [
-      ...fleetFirstRow(q),
-      fleetTable(q),
-      firingAlerts(config, [15, 5, 9, 9], ['instance', 'account']),
-      ...fleetTimers(q),
-      ...fleetCauses(q),
-      ...fleetEvents(q),
+    rows: [
+      { height: 5, panels: fleetFirstRow(q) },
+      { height: 9, widths: [15, 9], panels: [fleetTable(q), firingAlerts(config, ['instance', 'account'])] },
+      { height: 9, panels: timers.slice(0, 2) },
+      { height: 8, panels: timers.slice(2) },
+      { title: 'Causes', height: 8, panels: causes.slice(0, 3) },
+      { height: 8, panels: causes.slice(3) },
+      { title: 'What happened', height: 8, panels: events.slice(0, 4) },
+      { height: 8, panels: events.slice(4) },
     ],
   });
 }
@@ -91,8 +93,6 @@ function fleetFirstRow({ s, up, wanted, wantedOrNever }: Queries): Panel[] {
       description:
         'Markets that should be guarded and whose time is up, or that were never armed. Includes those of daemons that ' +
         'have died.',
-      at: [0, 0, 4, 5],
-      unit: 'none',
       expr: `count((${wantedOrNever}) < time()) or vector(0)`,
       steps: ALARM,
     }),
@@ -101,19 +101,16 @@ function fleetFirstRow({ s, up, wanted, wantedOrNever }: Queries): Panel[] {
       description:
         'The least slack of any timer that should be armed, if nothing more is renewed. Markets that were never armed ' +
         'have no slack.',
-      at: [4, 0, 4, 5],
       unit: 's',
       expr: `min(${wanted}) - time()`,
       steps: LEFT,
       none: NONE,
       decimals: 0,
     }),
-    ...counts.map(([title, description, expr], index) =>
+    ...counts.map(([title, description, expr]) =>
       stat({
         title,
         description,
-        at: [8 + 4 * index, 0, 4, 5],
-        unit: 'none',
         expr: `${expr} or vector(0)`,
         steps: ALARM,
       }),
@@ -132,8 +129,6 @@ function fleetTable(q: Queries): Panel {
   return table({
     title: 'Daemons, worst first',
     description: 'One line per daemon, the one with the least slack on top. The name leads to its dashboard.',
-    at: [0, 5, 15, 9],
-    unit: 'none',
     none: '-',
     queries: [
       `min${by} (${slackShare(q)})`,
@@ -183,29 +178,25 @@ function fleetTimers(q: Queries): Panel[] {
       description:
         'Of each daemon, over its markets that should be armed, as a share of the timeout. The line that falls is the ' +
         'one to look at.',
-      at: [0, 14, 12, 9],
       unit: 'percentunit',
       legend: ['lastNotNull', 'min'],
       max: 1,
       redBelow: 0.5,
-      queries: [{ expr: `min by (instance, account) (${slackShare(q)})`, legend: EACH }],
+      queries: [[`min by (instance, account) (${slackShare(q)})`, EACH]],
       min: null,
     }),
     graph({
       title: 'Markets by state',
       description:
         'armed in good times. suspended: the bot is silent or has said goodbye. expired: the time was up.',
-      at: [12, 14, 12, 9],
-      unit: 'none',
       as: 'stack',
       legend: ['lastNotNull'],
-      queries: [{ expr: `sum by (state) (${s('killswitch_market_state')}) > 0`, legend: '{{state}}' }],
+      queries: [[`sum by (state) (${s('killswitch_market_state')}) > 0`, '{{state}}']],
       overrides: STATES.map(([, name, color]) => override('byName', name, fixed(color))),
     }),
     bars({
       title: 'The ten markets with the least slack',
       description: 'As a share of their timeouts.',
-      at: [0, 23, 12, 8],
       unit: 'percentunit',
       expr: `bottomk(10, ${slackShare(q)})`,
       legend: '{{market}} {{account}} {{instance}}',
@@ -220,13 +211,12 @@ function fleetTimers(q: Queries): Panel[] {
     graph({
       title: 'Age of the evidence',
       description: 'Of each bot. Bots that nobody watches (liveness mode none) have none.',
-      at: [12, 23, 12, 8],
       unit: 's',
       queries: [
-        {
-          expr: `time() - (${s('killswitch_bot_last_evidence_timestamp_seconds')} > 0)`,
-          legend: '{{bot}} {{account}} {{instance}}',
-        },
+        [
+          `time() - (${s('killswitch_bot_last_evidence_timestamp_seconds')} > 0)`,
+          '{{bot}} {{account}} {{instance}}',
+        ],
       ],
     }),
   ];
@@ -236,58 +226,51 @@ function fleetCauses({ s, quantile }: Queries): Panel[] {
   const renew = 'purpose="renew"';
   const each = 'le, instance, account';
   return [
-    row('Causes', 31),
-    failuresByReason(s, [0, 32, 8, 8]),
+    failuresByReason(s),
     graph({
       title: 'Share of renewals that fail',
       description: 'Of each daemon. One alone: its host, key or way. All together: the exchange.',
-      at: [8, 32, 8, 8],
       unit: 'percentunit',
       max: 1,
       queries: [
-        {
-          expr:
-            `sum by (instance, account) (${rate(s('killswitch_request_failures_total', renew))}) / ` +
+        [
+          `sum by (instance, account) (${rate(s('killswitch_request_failures_total', renew))}) / ` +
             `sum by (instance, account) (${rate(s('killswitch_requests_total', renew))})`,
-          legend: EACH,
-        },
+          EACH,
+        ],
       ],
     }),
     graph({
       title: 'Time of a request',
       description: '99 % of the confirmed renewals of each daemon took less.',
-      at: [16, 32, 8, 8],
       unit: 's',
-      queries: [{ expr: quantile(0.99, 'killswitch_renewal_duration_seconds', each), legend: EACH }],
+      queries: [[quantile(0.99, 'killswitch_renewal_duration_seconds', each), EACH]],
     }),
     graph({
       title: 'Slack of all renewals',
       description: 'One renewal in twenty, and one in two, was confirmed with less of its timeout left.',
-      at: [0, 40, 8, 8],
       unit: 'percentunit',
       legend: ['lastNotNull', 'min'],
       max: 1,
       redBelow: 0.5,
       queries: [
-        { expr: quantile(0.05, 'killswitch_renewal_slack_ratio'), legend: '5 %' },
-        { expr: quantile(0.5, 'killswitch_renewal_slack_ratio'), legend: 'median' },
+        [quantile(0.05, 'killswitch_renewal_slack_ratio'), '5 %'],
+        [quantile(0.5, 'killswitch_renewal_slack_ratio'), 'median'],
       ],
     }),
     graph({
       title: 'Delay of attempts',
       description: '99 % of the attempts of each daemon were written sooner after they were due.',
-      at: [8, 40, 8, 8],
       unit: 's',
-      queries: [{ expr: quantile(0.99, 'killswitch_schedule_delay_seconds', each), legend: EACH }],
+      queries: [[quantile(0.99, 'killswitch_schedule_delay_seconds', each), EACH]],
     }),
     graph({
       title: 'Renewals and room',
       description: 'Renewals per second, and how many the rate limit and the connection can carry.',
-      at: [16, 40, 8, 8],
       unit: 'reqps',
       queries: [
-        { expr: `sum(${rate(s('killswitch_renewals_total'))})`, legend: 'renewals' },
-        { expr: `sum(${s('killswitch_capacity_requests_per_second')})`, legend: 'room' },
+        [`sum(${rate(s('killswitch_renewals_total'))})`, 'renewals'],
+        [`sum(${s('killswitch_capacity_requests_per_second')})`, 'room'],
       ],
     }),
   ];
@@ -297,51 +280,45 @@ function fleetEvents(q: Queries): Panel[] {
   const { s, own } = q;
   const bar = { unit: 'short', as: 'bars', legend: ['sum'] } as const;
   return [
-    row('What happened', 48),
     graph({
       title: 'Lapses',
       description: 'Timers that fired although they should not have, by how sure that is.',
-      at: [0, 49, 6, 8],
       ...bar,
       queries: [
-        {
-          expr: `sum by (account, certainty) (${increase(s('killswitch_lapses_by_certainty_total'))})`,
-          legend: '{{account}} {{certainty}}',
-        },
+        [
+          `sum by (account, certainty) (${increase(s('killswitch_lapses_by_certainty_total'))})`,
+          '{{account}} {{certainty}}',
+        ],
       ],
     }),
     graph({
       title: 'Suspensions and trips',
       description:
         'Bots that fell silent, failed or said goodbye, by market; and timers that were cut short.',
-      at: [6, 49, 6, 8],
       ...bar,
       queries: [
-        { expr: `sum by (reason) (${increase(s('killswitch_suspensions_total'))})`, legend: '{{reason}}' },
-        { expr: `sum(${increase(s('killswitch_trips_total'))})`, legend: 'tripped' },
+        [`sum by (reason) (${increase(s('killswitch_suspensions_total'))})`, '{{reason}}'],
+        [`sum(${increase(s('killswitch_trips_total'))})`, 'tripped'],
       ],
     }),
     graph({
       title: 'Starts and reloads',
       description: 'Starts of each process, and reloads that were rejected.',
-      at: [12, 49, 6, 8],
       ...bar,
       queries: [
-        { expr: own(`changes(${s('process_start_time_seconds')}[${RATE}])`), legend: `${EACH}: starts` },
-        { expr: increase(s('killswitch_config_reload_failures_total')), legend: `${EACH}: rejected` },
+        [own(`changes(${s('process_start_time_seconds')}[${RATE}])`), `${EACH}: starts`],
+        [increase(s('killswitch_config_reload_failures_total')), `${EACH}: rejected`],
       ],
     }),
-    standstills(s, [18, 49, 6, 8]),
+    standstills(s),
     graph({
       title: 'Versions',
       description: 'Daemons by the version that they run.',
-      at: [0, 57, 8, 8],
-      unit: 'none',
       as: 'stack',
       legend: ['lastNotNull'],
-      queries: [{ expr: `count by (version) (${s('killswitch_build_info')})`, legend: '{{version}}' }],
+      queries: [[`count by (version) (${s('killswitch_build_info')})`, '{{version}}']],
     }),
-    memory(q, [8, 57, 8, 8], EACH),
-    clocks(q, [16, 57, 8, 8], EACH),
+    memory(q, EACH),
+    clocks(q, EACH),
   ];
 }

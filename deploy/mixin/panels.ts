@@ -8,20 +8,14 @@ export type Steps = readonly (readonly [color: string, from: number | null])[];
 /** What is shown for a value: text and colour. */
 export type Names = readonly (readonly [value: number | string, text: string, color: string])[];
 
-/** `x`, `y`, `w`, `h` in cells of a grid of 24 columns. */
-export type Place = readonly [x: number, y: number, w: number, h: number];
-
 export interface Described {
   readonly title: string;
   readonly description: string;
-  readonly at: Place;
-  readonly unit: string;
+  /** By Grafana's names; `none` unless given. */
+  readonly unit?: string;
 }
 
-export interface Query {
-  readonly expr: string;
-  readonly legend?: string;
-}
+export type Query = readonly [expr: string, legend: string];
 
 export interface Column {
   readonly name: string;
@@ -64,7 +58,7 @@ export const filled = { 'custom.cellOptions': { type: 'color-background', mode: 
 export const coloured = { 'custom.cellOptions': { type: 'color-text' } };
 
 function targets(queries: readonly Query[], more: Json = {}): Json[] {
-  return queries.map(({ expr, legend = '' }, index) => ({
+  return queries.map(([expr, legend], index) => ({
     refId: LETTERS[index],
     datasource: DATASOURCE,
     expr,
@@ -73,11 +67,11 @@ function targets(queries: readonly Query[], more: Json = {}): Json[] {
   }));
 }
 
-const place = ([x, y, w, h]: Place): Json => ({ x, y, w, h });
 const NOW = { instant: true, range: false };
 
-function panel(type: string, { title, description, at }: Omit<Described, 'unit'>, rest: Json): Panel {
-  return { type, title, description, datasource: DATASOURCE, gridPos: place(at), ...rest };
+/** A panel whose place is not known yet. */
+function panel(type: string, { title, description }: Described, rest: Json): Panel {
+  return { type, title, description, datasource: DATASOURCE, gridPos: {}, ...rest };
 }
 
 export interface StatOptions extends Described {
@@ -96,7 +90,7 @@ export function stat(options: StatOptions): Panel {
   const {
     expr,
     legend = '',
-    unit,
+    unit = 'none',
     steps,
     names,
     none,
@@ -105,7 +99,7 @@ export function stat(options: StatOptions): Panel {
     overrides = [],
   } = options;
   return panel('stat', options, {
-    targets: targets([{ expr, legend }], NOW),
+    targets: targets([[expr, legend]], NOW),
     fieldConfig: {
       defaults: {
         unit,
@@ -142,7 +136,15 @@ export interface GraphOptions extends Described {
 
 /** Values over time. */
 export function graph(options: GraphOptions): Panel {
-  const { queries, unit, as = 'lines', legend = ['lastNotNull', 'max'], min = 0, max, redBelow } = options;
+  const {
+    queries,
+    unit = 'none',
+    as = 'lines',
+    legend = ['lastNotNull', 'max'],
+    min = 0,
+    max,
+    redBelow,
+  } = options;
   const custom = {
     drawStyle: as === 'bars' ? 'bars' : 'line',
     lineWidth: 1,
@@ -193,7 +195,7 @@ export interface TableOptions extends Described {
 
 /** Labels and values as they stand now. */
 export function table(options: TableOptions): Panel {
-  const { queries, labels, columns, joinBy, sortBy, none, unit, overrides = [] } = options;
+  const { queries, labels, columns, joinBy, sortBy, none, unit = 'none', overrides = [] } = options;
   const valueNames = columns.map((_, index) => (queries.length === 1 ? 'Value' : `Value #${LETTERS[index]}`));
   const shown = columns.flatMap((column, index) =>
     column === null ? [] : [{ column, name: valueNames[index] ?? '' }],
@@ -207,7 +209,7 @@ export function table(options: TableOptions): Panel {
         : [{ id: 'joinByField', options: { byField: joinBy, mode: 'outer' } }];
   return panel('table', options, {
     targets: targets(
-      queries.map((expr) => ({ expr })),
+      queries.map((expr) => [expr, '']),
       { ...NOW, format: 'table' },
     ),
     fieldConfig: {
@@ -248,9 +250,9 @@ export interface BarOptions extends Described {
 
 /** Shares from 0 to 1 as bars, now. */
 export function bars(options: BarOptions): Panel {
-  const { expr, legend, unit, steps, none } = options;
+  const { expr, legend, unit = 'none', steps, none } = options;
   return panel('bargauge', options, {
-    targets: targets([{ expr, legend }], NOW),
+    targets: targets([[expr, legend]], NOW),
     fieldConfig: {
       defaults: {
         unit,
@@ -274,7 +276,7 @@ export function bars(options: BarOptions): Panel {
 
 /** States over time, one row for each series. */
 export function timeline(options: Described & { query: Query; names: Names }): Panel {
-  const { query, names, unit } = options;
+  const { query, names, unit = 'none' } = options;
   return panel('state-timeline', options, {
     targets: targets([query]),
     fieldConfig: {
@@ -298,8 +300,31 @@ export function timeline(options: Described & { query: Query; names: Names }): P
   });
 }
 
-export function row(title: string, y: number): Panel {
-  return { type: 'row', title, gridPos: place([0, y, 24, 1]), collapsed: false, panels: [] };
+/** Panels side by side. */
+export interface Row {
+  /** Stands above them, on a line of its own. */
+  readonly title?: string;
+  readonly height: number;
+  /** In cells of a grid of 24 columns; all the same unless given. */
+  readonly widths?: readonly number[];
+  readonly panels: readonly Panel[];
+}
+
+/** The panels of all rows, each in its place. */
+function laidOut(rows: readonly Row[]): Panel[] {
+  let y = 0;
+  return rows.flatMap(({ title, height: h, panels, widths }) => {
+    const head = { type: 'row', title, gridPos: { x: 0, y, w: 24, h: 1 }, collapsed: false, panels: [] };
+    if (title !== undefined) y += 1;
+    let right = 0;
+    const placed = panels.map((one, index) => {
+      const w = widths?.[index] ?? 24 / panels.length;
+      right += w;
+      return { ...one, gridPos: { x: right - w, y, w, h } };
+    });
+    y += h;
+    return title === undefined ? placed : [head, ...placed];
+  });
 }
 
 export interface Variable {
@@ -316,19 +341,11 @@ export interface Dashboard {
   readonly variables: readonly Variable[];
   readonly links: readonly Json[];
   readonly annotations: readonly Json[];
-  readonly panels: readonly Panel[];
+  readonly rows: readonly Row[];
 }
 
 /** A dashboard that cannot be edited by accident, and needs nothing but a data source. */
-export function dashboard({
-  uid,
-  title,
-  description,
-  variables,
-  links,
-  annotations,
-  panels,
-}: Dashboard): Json {
+export function dashboard({ uid, title, description, variables, links, annotations, rows }: Dashboard): Json {
   return {
     uid,
     title,
@@ -346,7 +363,7 @@ export function dashboard({
     links,
     annotations: { list: annotations },
     templating: { list: [sourceVariable(), ...variables.map(queryVariable)] },
-    panels: panels.map((one, index) => ({ id: index + 1, ...one })),
+    panels: laidOut(rows).map((one, index) => ({ id: index + 1, ...one })),
   };
 }
 

@@ -8,7 +8,6 @@ import {
   type Names,
   override,
   type Panel,
-  type Place,
   type Query,
   type Steps,
   table,
@@ -139,11 +138,7 @@ export function annotations({ s, own }: Queries, market: string) {
 }
 
 /** Labels that an alert may lack are matched with what is chosen, or with nothing. */
-export function firingAlerts(
-  { runbookUrl, severities }: MixinConfig,
-  at: Place,
-  labels: readonly string[],
-): Panel {
+export function firingAlerts({ runbookUrl, severities }: MixinConfig, labels: readonly string[]): Panel {
   const chosen = ['job', ...labels].map((label) => `${label}=~"$${label}|"`).join(', ');
   const severity: Names = [
     [severities.critical, severities.critical, 'red'],
@@ -158,8 +153,6 @@ export function firingAlerts(
       description:
         'What Prometheus has found wrong with what is chosen above, by the rules of deploy/prometheus. Each has a ' +
         'section in the runbooks.',
-      at,
-      unit: 'none',
       queries: [`max by (alertname, severity, market, bot, instance, account) (${alerts})`],
       labels: ['severity', 'alertname', 'market', 'bot', 'account', 'instance'],
       columns: [null],
@@ -175,61 +168,52 @@ export function firingAlerts(
 }
 
 export const medianAnd99 = (quantile: Queries['quantile'], metric: string): Query[] => [
-  { expr: quantile(0.5, metric), legend: 'median' },
-  { expr: quantile(0.99, metric), legend: '99 %' },
+  [quantile(0.5, metric), 'median'],
+  [quantile(0.99, metric), '99 %'],
 ];
 
-export function failuresByReason(s: Queries['s'], at: Place): Panel {
+export function failuresByReason(s: Queries['s']): Panel {
   return graph({
     title: 'Failures by reason',
     description:
       'Requests about timers that failed, per second. timeout, network, dns, tls: the way. http_5xx, rate_limited: ' +
       'the exchange. auth, nonce: the key.',
-    at,
     unit: 'reqps',
     as: 'stack',
-    queries: [
-      {
-        expr: `sum by (reason) (${rate(s('killswitch_request_failures_total'))}) > 0`,
-        legend: '{{reason}}',
-      },
-    ],
+    queries: [[`sum by (reason) (${rate(s('killswitch_request_failures_total'))}) > 0`, '{{reason}}']],
   });
 }
 
 /** Of the daemons alone, whatever else is scraped. */
-export function memory({ s, own }: Queries, at: Place, legend: string): Panel {
+export function memory({ s, own }: Queries, legend: string): Panel {
   return graph({
     title: 'Memory',
     description: 'Resident memory of each process.',
-    at,
     unit: 'bytes',
     legend: ['lastNotNull'],
-    queries: [{ expr: own(s('process_resident_memory_bytes')), legend }],
+    queries: [[own(s('process_resident_memory_bytes')), legend]],
   });
 }
 
-export function clocks({ s }: Queries, at: Place, legend: string): Panel {
+export function clocks({ s }: Queries, legend: string): Panel {
   return graph({
     title: 'Clock against the exchange',
     description: "The exchange's clock minus that of each host, in whole seconds of the exchange.",
-    at,
     unit: 's',
     legend: ['lastNotNull'],
-    queries: [{ expr: s('killswitch_clock_skew_seconds'), legend }],
+    queries: [[s('killswitch_clock_skew_seconds'), legend]],
     min: null,
   });
 }
 
-export function standstills(s: Queries['s'], at: Place): Panel {
+export function standstills(s: Queries['s']): Panel {
   return graph({
     title: 'Standstills',
     description:
       'stall: the process stood still. suspend: the host slept. clock_step: somebody set the clock.',
-    at,
     unit: 'short',
     as: 'bars',
     legend: ['sum'],
-    queries: [{ expr: `sum by (kind) (${increase(s('killswitch_stalls_total'))})`, legend: '{{kind}}' }],
+    queries: [[`sum by (kind) (${increase(s('killswitch_stalls_total'))})`, '{{kind}}']],
   });
 }
