@@ -265,7 +265,7 @@ describe('the status page for everybody', () => {
     expect(await focused()).toBe('Skip to the timers');
     expect((await skip.boundingBox())?.x).toBeGreaterThanOrEqual(0);
     await page.keyboard.press('Enter');
-    expect(page.url()).toContain('#timers');
+    await soon(async () => page.url()).toContain('#timers');
     await page.keyboard.press('Tab');
     expect(await focused()).toContain('Numbers, promise and stop of BTC_USDT');
     expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
