@@ -15,12 +15,8 @@ interface Route {
   readonly query: Schema | undefined;
 }
 
-interface Notes {
-  readonly summary: string;
-  /** Schema of the reply by its status, or the type of a reply that is no JSON. */
-  readonly replies: Readonly<Record<number, Schema | string>>;
-  readonly query?: Readonly<Record<string, string>>;
-}
+/** By its status the schema of a reply, or the type of one that is no JSON. */
+type Replies = Readonly<Record<number, Schema | string>>;
 
 const object = (properties: Readonly<Record<string, Schema>>, optional: readonly string[] = []): Schema => ({
   type: 'object',
@@ -54,7 +50,6 @@ const progress = {
     ),
   },
 };
-const DONE = { 200: ref('Progress'), 202: ref('Progress'), 409: ref('Progress') };
 const omitted = { marketsOmitted: { type: 'integer' } };
 const failed = object(
   {
@@ -80,88 +75,64 @@ const READY_QUERY = {
   bot: 'of this bot and its markets alone',
 };
 
-const NOTES: Readonly<Record<string, Notes>> = {
-  '/': { summary: 'The status page.', replies: { 200: 'text/html' } },
-  '/metrics': { summary: 'The metrics.', replies: { 200: TEXT } },
-  '/livez': { summary: "Whether the daemon's loop makes progress.", replies: HEALTH, query: HEALTH_QUERY },
-  '/-/healthy': { summary: 'The same as /livez.', replies: HEALTH, query: HEALTH_QUERY },
-  '/readyz': {
-    summary: 'Whether every configured market of a living bot is armed.',
-    replies: READY,
-    query: READY_QUERY,
+const beat = object(
+  {
+    armed: flag,
+    ...heard,
+    ttlSeconds: number,
+    markets: byMarket({
+      state: text,
+      armed: flag,
+      expiresInSeconds: orNull('number'),
+      expiresAt: orNull('number'),
+    }),
+    ...omitted,
   },
-  '/-/ready': { summary: 'The same as /readyz.', replies: READY, query: READY_QUERY },
-  '/api/v1/status': {
-    summary: 'The status document.',
-    replies: { 200: ref('Status') },
-    query: { view: 'page: at most 200 markets', find: 'a part of the name of a market or bot' },
+  ['why', 'marketsOmitted'],
+);
+const health = object(
+  {
+    live: flag,
+    ready: flag,
+    notReady: texts,
+    notReadyOmitted: { type: 'integer' },
+    nothingGuarded: orNull('string'),
+    withoutBots: object({ ready: flag, notReady: texts }),
   },
-  '/api/v1/events': {
-    summary: 'The status each second, as server-sent events.',
-    replies: { 200: 'text/event-stream' },
-  },
-  '/v1/beat': {
-    summary: 'The bot lives.',
-    replies: {
-      200: object(
-        {
-          armed: flag,
-          ...heard,
-          ttlSeconds: number,
-          markets: byMarket({
-            state: text,
-            armed: flag,
-            expiresInSeconds: orNull('number'),
-            expiresAt: orNull('number'),
-          }),
-          ...omitted,
-        },
-        ['why', 'marketsOmitted'],
-      ),
-    },
-  },
-  '/v1/goodbye': {
-    summary: 'The bot ends on purpose: its markets follow shutdown.policy.',
-    replies: { 200: ref('Goodbye'), 202: ref('Goodbye'), 409: ref('Goodbye') },
-  },
-  '/v1/fail': {
-    summary: 'The bot is broken: nothing is renewed for it from now on.',
-    replies: { 200: ref('Failed'), 409: ref('Failed') },
-  },
-  '/v1/arm': { summary: 'Guards markets again, whatever took them out of guard.', replies: DONE },
-  '/v1/disarm': { summary: 'Deletes the timers, and leaves the markets alone until arm.', replies: DONE },
-  '/v1/pause': { summary: 'The same as disarm, and ends by itself.', replies: DONE },
-  '/v1/resume': { summary: 'Ends a pause before its time.', replies: DONE },
-  '/v1/trip': { summary: 'Sets the timers to 5 s now, and leaves the markets until arm.', replies: DONE },
-  '/v1/ack': {
-    summary: 'Somebody has seen that orders were cancelled.',
-    replies: { 200: object({ acknowledged: texts }) },
-  },
-  '/v1/reload': {
-    summary: 'Reads configuration and secret files again.',
-    replies: { 200: ref('Reloaded'), 202: ref('Reloaded'), 409: ref('Reloaded'), 422: ref('Error') },
-  },
-  '/v1/log-level': {
-    summary: 'Sets the level of the log, or tells it.',
-    replies: { 200: object({ level: text, before: text, forSeconds: orNull('number') }) },
-  },
-  '/v1/status': { summary: 'The status document.', replies: { 200: ref('Status') } },
-  '/v1/health': {
-    summary: 'Whether the daemon is live and ready.',
-    replies: {
-      200: object(
-        {
-          live: flag,
-          ready: flag,
-          notReady: texts,
-          notReadyOmitted: { type: 'integer' },
-          nothingGuarded: orNull('string'),
-          withoutBots: object({ ready: flag, notReady: texts }),
-        },
-        ['notReadyOmitted'],
-      ),
-    },
-  },
+  ['notReadyOmitted'],
+);
+const level = object({ level: text, before: text, forSeconds: orNull('number') });
+const PAGE_QUERY = { view: 'page: at most 200 markets', find: 'a part of the name of a market or bot' };
+const either = (name: string): Replies => ({ 200: ref(name), 202: ref(name), 409: ref(name) });
+
+/** By path: what it is for, its replies, and what may be asked for. */
+const NOTES: Readonly<
+  Record<string, readonly [summary: string, Replies, query?: Readonly<Record<string, string>>]>
+> = {
+  '/': ['The status page.', { 200: 'text/html' }],
+  '/metrics': ['The metrics.', { 200: TEXT }],
+  '/livez': ["Whether the daemon's loop makes progress.", HEALTH, HEALTH_QUERY],
+  '/-/healthy': ['The same as /livez.', HEALTH, HEALTH_QUERY],
+  '/readyz': ['Whether every configured market of a living bot is armed.', READY, READY_QUERY],
+  '/-/ready': ['The same as /readyz.', READY, READY_QUERY],
+  '/api/v1/status': ['The status document.', { 200: ref('Status') }, PAGE_QUERY],
+  '/api/v1/events': ['The status each second, as server-sent events.', { 200: 'text/event-stream' }],
+  '/v1/beat': ['The bot lives.', { 200: beat }],
+  '/v1/goodbye': ['The bot ends on purpose: its markets follow shutdown.policy.', either('Goodbye')],
+  '/v1/fail': [
+    'The bot is broken: nothing is renewed for it from now on.',
+    { 200: ref('Failed'), 409: ref('Failed') },
+  ],
+  '/v1/arm': ['Guards markets again, whatever took them out of guard.', either('Progress')],
+  '/v1/disarm': ['Deletes the timers, and leaves the markets alone until arm.', either('Progress')],
+  '/v1/pause': ['The same as disarm, and ends by itself.', either('Progress')],
+  '/v1/resume': ['Ends a pause before its time.', either('Progress')],
+  '/v1/trip': ['Sets the timers to 5 s now, and leaves the markets until arm.', either('Progress')],
+  '/v1/ack': ['Somebody has seen that orders were cancelled.', { 200: object({ acknowledged: texts }) }],
+  '/v1/reload': ['Reads configuration and secret files again.', { ...either('Reloaded'), 422: ref('Error') }],
+  '/v1/log-level': ['Sets the level of the log, or tells it.', { 200: level }],
+  '/v1/status': ['The status document.', { 200: ref('Status') }],
+  '/v1/health': ['Whether the daemon is live and ready.', { 200: health }],
 };
 
 /** The HTTP surface of the daemon as OpenAPI 3.1, from the routes that its listeners register. */
@@ -224,18 +195,18 @@ async function routesOf(add: (app: FastifyInstance) => void): Promise<Route[]> {
 }
 
 function pathOf({ method, path, body, query }: Route, isControl: boolean) {
-  const notes = NOTES[path];
-  if (notes === undefined) throw new Error(`${path} is not described`);
+  const [summary, described, asked] = NOTES[path] ?? [];
+  if (described === undefined) throw new Error(`${path} is not described`);
   const content = (schema: Schema | string) =>
     typeof schema === 'string' ? { [schema]: { schema: text } } : { 'application/json': { schema } };
-  const replies = Object.entries(notes.replies).map(([status, schema]) => [
+  const replies = Object.entries(described).map(([status, schema]) => [
     status,
     { description: WORDS[status] ?? status, content: content(schema) },
   ]);
-  const queried = { ...query?.properties, ...notes.query };
+  const queried = { ...query?.properties, ...asked };
   const operation = {
     operationId: `${method.toLowerCase()}${path.replaceAll(/[^a-z0-9]+(\w?)/g, (_, letter: string) => letter.toUpperCase())}`,
-    summary: notes.summary,
+    summary,
     ...(Object.keys(queried).length > 0 && { parameters: Object.entries(queried).map(parameterOf) }),
     ...(body !== undefined && { requestBody: { content: content(body) } }),
     responses: {
