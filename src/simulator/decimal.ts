@@ -1,19 +1,24 @@
-/** A decimal number, exactly: so many units of 1e-100. Money is never a binary fraction. */
+/** A decimal number, exactly: so many units of 1e-40. Money is never a binary fraction. */
 export type Decimal = bigint;
 
-const DIGITS = 100;
-const ONE: Decimal = 10n ** BigInt(DIGITS);
-const FORM = /^(-?)(\d+)(?:\.(\d+))?$/;
+const DIGITS = 40;
+const STEPS: readonly Decimal[] = Array.from(
+  { length: DIGITS + 1 },
+  (_, digits) => 10n ** BigInt(DIGITS - digits),
+);
+const ONE = stepOf(0);
+const FORM = /^-?\d+(\.\d+)?$/;
 const SCIENTIFIC = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
 
 /** Reads a plain decimal such as `0.5`; null for anything else, also for one with an exponent. */
 export function parseDecimal(text: string): Decimal | null {
-  const [, sign, whole, fraction = ''] = FORM.exec(text) ?? [];
-  if (whole === undefined) return null;
-  const units = BigInt(whole + fraction.slice(0, DIGITS).padEnd(DIGITS, '0'));
+  if (!FORM.test(text)) return null;
+  const [whole = '', fraction = ''] = text.split('.');
+  const kept = fraction.slice(0, DIGITS);
+  const units = BigInt(whole + kept) * stepOf(kept.length);
+  if (fraction.length === kept.length || !/[1-9]/.test(fraction.slice(DIGITS))) return units;
   // What is finer than a unit is no step of any market: rounded up it is still none.
-  const value = /[1-9]/.test(fraction.slice(DIGITS)) ? units + 1n : units;
-  return sign === '-' ? -value : value;
+  return text.startsWith('-') ? units - 1n : units + 1n;
 }
 
 /** The number as JavaScript writes it: 0.1 is a tenth. Null where it is not finite. */
@@ -41,7 +46,7 @@ export function formatDecimal(value: Decimal): string {
   return `${value < 0n ? '-' : ''}${digits.slice(0, -DIGITS)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 
-/** Exact where the factors have no more than 100 digits after the point together. */
+/** Exact where the factors have no more than 40 digits after the point together. */
 export function multiply(a: Decimal, b: Decimal): Decimal {
   return (a * b) / ONE;
 }
@@ -59,5 +64,5 @@ export function fitsDigits(value: Decimal, digits: number): boolean {
 
 /** One unit of the last of so many `digits` after the point. */
 export function stepOf(digits: number): Decimal {
-  return 10n ** BigInt(DIGITS - digits);
+  return STEPS[Math.min(digits, DIGITS)] ?? 1n;
 }

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import Type, { type Static, type TProperties } from 'typebox';
 import { hashText } from '../util/text.ts';
-import { gatewayPage, jsonReply, renderAnswer } from './answer.ts';
+import { gatewayPage, jsonReply, type Reply, renderAnswer } from './answer.ts';
 import { EXTRAS, MAX_BODY_BYTES, OPERATIONS, type RequestTarget } from './operations.ts';
 import { createRandom } from './random.ts';
 import { FORBIDDEN, STALE, UNAUTHORISED } from './signed-request.ts';
@@ -143,16 +143,6 @@ export interface CannedReply {
   readonly body: string | Buffer;
 }
 
-/** What the client sees of the answer. */
-export type ReplyFate =
-  | { readonly kind: 'own' }
-  | { readonly kind: 'canned'; readonly reply: CannedReply }
-  | { readonly kind: 'reset' }
-  | { readonly kind: 'cut-off' }
-  | { readonly kind: 'padded'; readonly bytes: number }
-  /** The first good reply under this fault, repeated. */
-  | { readonly kind: 'cached'; readonly faultId: number };
-
 /** What is to be done with one request. Whoever transports requests carries it out, from top to bottom. */
 export interface Treatment {
   readonly hang: {
@@ -170,7 +160,12 @@ export interface Treatment {
   readonly grantSeconds: number | null;
   /** The body is spread over this long. */
   readonly bodyMs: number;
-  readonly fate: ReplyFate;
+  /** What the client is told in place of the exchange's own answer; null: its connection is reset. */
+  readonly tell: ((own: Reply) => CannedReply | null) | null;
+  /** Half of the answer is sent. */
+  readonly isCutOff: boolean;
+  /** The fault under which the first good answer is repeated. */
+  readonly cachedBy: number | null;
   /** The faults that took part, for the log. */
   readonly hits: readonly { readonly faultId: number; readonly kind: FaultKind }[];
 }
@@ -183,7 +178,9 @@ export const UNTOUCHED: Treatment = {
   replyWaitMs: 0,
   grantSeconds: null,
   bodyMs: 0,
-  fate: { kind: 'own' },
+  tell: null,
+  isCutOff: false,
+  cachedBy: null,
   hits: [],
 };
 
@@ -321,12 +318,13 @@ function applyFault(
     const ms = endsWithFault ? leftMs : (fault.ms ?? null);
     return { ...treatment, hits, hang: { faultId: id, ms, endsWithFault, mode: fault.mode } };
   }
-  const decided = treatment.apply !== 'yes' || treatment.fate.kind !== 'own';
+  const { apply, tell, isCutOff, cachedBy } = treatment;
+  const decided = apply !== 'yes' || tell !== null || isCutOff || cachedBy !== null;
   return decided ? null : { ...treatment, hits, ...verdictOf(fault, id) };
 }
 
 type Deciding = Exclude<Fault, { kind: 'latency' | 'slow-body' | 'hang' | 'grant' }>;
-type Verdict = Pick<Treatment, 'apply' | 'fate'>;
+type Verdict = Partial<Pick<Treatment, 'apply' | 'tell' | 'isCutOff' | 'cachedBy'>>;
 
 /** What faults without fields of their own do. */
 const VERDICTS: Record<
@@ -345,15 +343,15 @@ const VERDICTS: Record<
   }),
   'wrong-shape': afterwards(jsonReply(200, { code: 0 })),
   unacknowledged: afterwards(statusReply(500, 'json')),
-  'cut-off': { apply: 'yes', fate: { kind: 'cut-off' } },
-  oversize: { apply: 'yes', fate: { kind: 'padded', bytes: MAX_BODY_BYTES + 1 } },
-  lie: { apply: 'pretend', fate: { kind: 'own' } },
+  'cut-off': { isCutOff: true },
+  oversize: { tell: (own) => ({ ...own, body: `${own.body}${' '.repeat(MAX_BODY_BYTES + 1)}` }) },
+  lie: { apply: 'pretend' },
 };
 
 function verdictOf(fault: Deciding, id: number): Verdict {
   switch (fault.kind) {
     case 'reset':
-      return { apply: fault.when === 'after' ? 'yes' : 'no', fate: { kind: 'reset' } };
+      return { apply: fault.when === 'after' ? 'yes' : 'no', tell: () => null };
     case 'status':
       return instead(statusReply(fault.status, fault.body ?? 'json'));
     case 'refusal': {
@@ -361,7 +359,7 @@ function verdictOf(fault: Deciding, id: number): Verdict {
       return instead(jsonReply(status, { code, message, errors }));
     }
     case 'cache':
-      return { apply: 'yes', fate: { kind: 'cached', faultId: id } };
+      return { cachedBy: id };
     case 'redirect': {
       const { location = '/api/v4/public/ping' } = fault;
       return instead({ status: 302, headers: { location }, body: '' });
@@ -373,11 +371,11 @@ function verdictOf(fault: Deciding, id: number): Verdict {
 
 /** Answered in the exchange's place: not carried out. */
 function instead(reply: CannedReply): Verdict {
-  return { apply: 'no', fate: { kind: 'canned', reply } };
+  return { apply: 'no', tell: () => reply };
 }
 
 function afterwards(reply: CannedReply): Verdict {
-  return { apply: 'yes', fate: { kind: 'canned', reply } };
+  return { tell: () => reply };
 }
 
 /** The JSON from 500 on is what the live exchange sends with a 500. */

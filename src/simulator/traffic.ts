@@ -3,14 +3,7 @@ import type { Cancel, Clock } from '../ports.ts';
 import { httpDate } from '../util/text.ts';
 import type { Reply } from './answer.ts';
 import type { Journal } from './event-log.ts';
-import {
-  type CannedReply,
-  type FaultKind,
-  type FaultPlan,
-  type ReplyFate,
-  type Treatment,
-  UNTOUCHED,
-} from './faults.ts';
+import { type CannedReply, type FaultKind, type FaultPlan, type Treatment, UNTOUCHED } from './faults.ts';
 import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
 import type { SimulatedExchange } from './simulated-exchange.ts';
 import type { ExchangeRequest } from './state.ts';
@@ -78,9 +71,9 @@ export function createTraffic(parts: TrafficParts): Traffic {
 
   /** What the exchange answers, or what a cache before it repeats. */
   function ownReply({ request, target, treatment }: Visit): Reply {
-    const { apply, fate, grantSeconds } = treatment;
+    const { apply, cachedBy, grantSeconds } = treatment;
     if (apply === 'no') return NOTHING;
-    const name = fate.kind === 'cached' ? JSON.stringify([fate.faultId, target]) : null;
+    const name = cachedBy === null ? null : JSON.stringify([cachedBy, target]);
     const known = name === null ? undefined : cached.get(name);
     if (known !== undefined) return known;
     const own = exchange.handle(request, nowMs(), apply === 'pretend' ? apply : undefined, grantSeconds);
@@ -95,12 +88,13 @@ export function createTraffic(parts: TrafficParts): Traffic {
   }
 
   function answer(visit: Visit): void {
-    const { fate, bodyMs, replyWaitMs } = visit.treatment;
-    const told = replyFor(ownReply(visit), fate);
+    const { tell, isCutOff, bodyMs, replyWaitMs } = visit.treatment;
+    const own = ownReply(visit);
+    const told = tell === null ? own : tell(own);
     note(visit, told);
     later(replyWaitMs, () => {
       visit.response.setHeader('date', httpDate(nowMs()));
-      deliver(visit.response, told, fate.kind === 'cut-off', bodyMs, later);
+      deliver(visit.response, told, isCutOff, bodyMs, later);
     });
   }
 
@@ -222,22 +216,6 @@ function createWaitingRoom(clock: Clock): Pick<Traffic, 'releaseHeld' | 'stop'> 
       held.clear();
     },
   };
-}
-
-/** What the client is told; null where its connection is reset. */
-function replyFor(own: Reply, fate: ReplyFate): CannedReply | null {
-  switch (fate.kind) {
-    case 'reset':
-      return null;
-    case 'canned':
-      return fate.reply;
-    case 'padded':
-      return { ...own, body: `${own.body}${' '.repeat(fate.bytes)}` };
-    case 'cut-off':
-    case 'cached':
-    case 'own':
-      return own;
-  }
 }
 
 /** Sends a reply, half of it where it is cut off. Does nothing where the client has gone. */

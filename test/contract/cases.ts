@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
-import { createSystemClock } from '../../src/clock.ts';
 import type { OperationName } from '../../src/exchange/operations.ts';
-import { startSimulatedServer } from '../../src/simulator/server.ts';
+import { startExchange } from '../../src/library/simulator.ts';
 import type { ExchangeOptions } from '../../src/simulator/simulated-exchange.ts';
 import { send } from '../simulator/raw-client.ts';
 import { WIRE_CASES } from './cases-wire.ts';
@@ -111,8 +110,7 @@ const ORDERS: readonly Case[] = [
   }),
   does(ORDER, ['an exchange that is unavailable answers an order with 503', 'status 503'], async () => {
     // The exchange itself never is: its server says so for it.
-    const listen = { host: '127.0.0.1', port: 0 };
-    const server = await startSimulatedServer({ clock: createSystemClock(), listen });
+    const server = await startExchange();
     try {
       server.addFaults([{ kind: 'maintenance' }]);
       expect(await send(server.url, requestOf(ORDER, but(ORDER, {})))).toMatchObject({ status: 503 });

@@ -5,10 +5,10 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Ajv } from 'ajv';
 import { generateSource } from 'oazapfts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSystemClock } from '../../src/clock.ts';
 import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts';
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
-import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { startExchange } from '../../src/library/simulator.ts';
+import type { SimulatedServer } from '../../src/simulator/server.ts';
 import { DOCUMENT, schemaOf } from './document.ts';
 import { but, SAMPLES } from './sides.ts';
 
@@ -39,11 +39,7 @@ const signing: typeof fetch = (input, init) => {
 };
 
 beforeAll(async () => {
-  exchange = await startSimulatedServer({
-    clock: createSystemClock(),
-    listen: { host: '127.0.0.1', port: 0 },
-    exchange: { newAddresses: true },
-  });
+  exchange = await startExchange({ exchange: { newAddresses: true } });
   const source = await generateSource(
     fileURLToPath(new URL('../../docs/openapi/exchange.yaml', import.meta.url)),
   );

@@ -5,7 +5,7 @@ import { ApiError, ArgumentError, RefusedError } from '../../src/exchange/errors
 import { OPERATIONS, type OperationName } from '../../src/exchange/operations.ts';
 import { createTransport } from '../../src/exchange/transport.ts';
 import type { WireContent, WireRequest } from '../../src/exchange/wire.ts';
-import { startSimulatedServer } from '../../src/simulator/server.ts';
+import { startExchange } from '../../src/library/simulator.ts';
 import {
   createSimulatedExchange,
   type ExchangeOptions,
@@ -88,12 +88,10 @@ function outcomeOf(error: unknown): Outcome {
   return { kind: 'refused', status, code, message, errors };
 }
 
-const LISTEN = { host: '127.0.0.1', port: 0 };
-
 /** The client over real HTTP. */
 export async function openClientSide(options: ExchangeOptions): Promise<ClientSide> {
   const clock = createSystemClock();
-  const server = await startSimulatedServer({ clock, listen: LISTEN, exchange: options });
+  const server = await startExchange({ exchange: options });
   const wire = createTransport({ clock, bases: [server.url], connections: 4 });
   const sent: (WireRequest & WireContent)[] = [];
   let key = 'demo-key';
@@ -169,7 +167,7 @@ export function requestOf(operation: OperationName, fields: Fields = {}, key = '
 /** Asks one client with two base addresses, of which the first one is `url`, for a timer at each. */
 export async function twoBases(url: string): Promise<void> {
   const clock = createSystemClock();
-  const eu = await startSimulatedServer({ clock, listen: LISTEN });
+  const eu = await startExchange();
   const credentials = () => ({ key: 'demo-key', secret: 'demo-secret' });
   const client = createClient({ bases: [url, eu.url], credentials, nonce: 'increasing', clock });
   try {

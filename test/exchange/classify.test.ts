@@ -89,85 +89,54 @@ const AHEAD = {
   errors: [],
 };
 const REFUSED = { code: 31, message: 'Validation failed', errors: { market: ['Market is not available.'] } };
+const REFUSED_TEXT = 'HTTP 422: Validation failed (market: Market is not available.)';
 
-test.each<[number, unknown, Partial<Outcome>]>([
+const limited = (message: string) => ({ code: 0, message, errors: {} });
+const lost = (reason: string) => ({ kind: 'transient', reason, maybeApplied: true });
+const UNDONE = { kind: 'transient', reason: 'validation', maybeApplied: false };
+const EMPTY_404 = 'HTTP 404 with 0 bytes of no content type';
+
+test.each<[number, unknown, object]>([
   [429, STALE, { kind: 'nonce', detail: 'HTTP 429: Too many requests.' }],
   [429, { code: 0, message: 'Nonce is over the limit.' }, { kind: 'nonce' }],
   [429, { code: 0, message: { toString: 1 } }, { kind: 'nonce' }],
-  [
-    429,
-    { code: 0, message: 'Rate limit exceeded: 1000 requests per 10 seconds.', errors: {} },
-    { kind: 'throttled', detail: 'HTTP 429: Rate limit exceeded: 1000 requests per 10 seconds.' },
-  ],
-  [429, { code: 0, message: 'You are being throttled', errors: [] }, { kind: 'throttled' }],
+  [429, limited('Rate limit exceeded.'), { kind: 'throttled', detail: 'HTTP 429: Rate limit exceeded.' }],
+  [429, limited('You are being throttled'), { kind: 'throttled' }],
   [429, '<html>slow down</html>', { kind: 'throttled' }],
   [429, '', { kind: 'throttled' }],
   [429, ['code'], { kind: 'throttled' }],
   [400, AHEAD, { kind: 'nonce' }],
   [422, AHEAD, { kind: 'nonce' }],
-  [500, { error: ['Internal server error.'] }, { kind: 'transient', reason: 'http_5xx', maybeApplied: true }],
-  [503, '<html>maintenance</html>', { kind: 'transient', reason: 'http_5xx', maybeApplied: true }],
-  [
-    503,
-    { response: null, status: 503, errors: { message: [''] } },
-    { kind: 'transient', reason: 'http_5xx' },
-  ],
-  [502, REFUSED, { kind: 'transient', reason: 'http_5xx', maybeApplied: true }],
-  [
-    401,
-    { code: 10, message: 'Unauthorized request.' },
-    { kind: 'unauthorised', status: 401, detail: 'HTTP 401: Unauthorized request.' },
-  ],
-  [
-    403,
-    { code: 4, message: 'This API Key is not authorized to perform this action.', errors: {} },
-    { kind: 'unauthorised', status: 403 },
-  ],
-  [403, '<html>blocked</html>', { kind: 'transient', reason: 'auth', maybeApplied: true }],
-  [403, { message: 'blocked' }, { kind: 'transient', reason: 'auth', maybeApplied: true }],
-  [401, '', { kind: 'transient', reason: 'auth', maybeApplied: true }],
-  [
-    422,
-    REFUSED,
-    { kind: 'refused', code: 31, detail: 'HTTP 422: Validation failed (market: Market is not available.)' },
-  ],
+  [500, { error: ['Internal server error.'] }, lost('http_5xx')],
+  [503, '<html>maintenance</html>', lost('http_5xx')],
+  [503, { response: null, status: 503, errors: { message: [''] } }, lost('http_5xx')],
+  [502, REFUSED, lost('http_5xx')],
+  [401, { code: 10, message: 'No.' }, { kind: 'unauthorised', status: 401, detail: 'HTTP 401: No.' }],
+  [403, { code: 4, message: 'Not authorized.', errors: {} }, { kind: 'unauthorised', status: 403 }],
+  [403, '<html>blocked</html>', lost('auth')],
+  [403, { message: 'blocked' }, lost('auth')],
+  [401, '', lost('auth')],
+  [422, REFUSED, { kind: 'refused', code: 31, detail: REFUSED_TEXT, fields: REFUSED.errors }],
   [400, { ...REFUSED, code: 30 }, { kind: 'refused', code: 30 }],
-  [
-    400,
-    { code: 9, message: 'Invalid payload.', errors: {} },
-    { kind: 'transient', reason: 'validation', maybeApplied: false, detail: 'HTTP 400: Invalid payload.' },
-  ],
-  [400, { code: 9, message: 'Invalid nonceWindow.', errors: {} }, { kind: 'transient', maybeApplied: false }],
-  [400, { code: 0, message: 'Something else.' }, { kind: 'transient', maybeApplied: false }],
-  [404, { code: 30, message: 'Not here.', errors: {} }, { kind: 'transient', maybeApplied: true }],
-  [
-    404,
-    '',
-    {
-      kind: 'transient',
-      reason: 'parse',
-      maybeApplied: true,
-      detail: 'HTTP 404 with 0 bytes of no content type',
-    },
-  ],
-  [405, { message: 'Method not allowed' }, { kind: 'transient', reason: 'parse', maybeApplied: true }],
-  [400, '<html>bad request</html>', { kind: 'transient', reason: 'parse', maybeApplied: true }],
+  [400, { code: 9, message: 'Invalid payload.' }, { ...UNDONE, detail: 'HTTP 400: Invalid payload.' }],
+  [400, { code: 9, message: 'Invalid nonceWindow.', errors: {} }, UNDONE],
+  [400, { code: 0, message: 'Something else.' }, UNDONE],
+  [404, { code: 30, message: 'Not here.', errors: {} }, lost('validation')],
+  [404, '', { ...lost('parse'), detail: EMPTY_404 }],
+  [405, { message: 'Method not allowed' }, lost('parse')],
+  [400, '<html>bad request</html>', lost('parse')],
 ])('HTTP %i with %j is judged as the table of failures says', (status, body, expected) => {
   expect(arm(answer(status, body))).toMatchObject(expected);
 });
 
-test('a refusal carries its messages by parameter', () => {
-  expect(arm(answer(422, REFUSED))).toMatchObject({ fields: { market: ['Market is not available.'] } });
-});
-
-test.each<[number | undefined, Partial<Outcome>]>([
+test.each<[number | undefined, object]>([
   [undefined, { kind: 'protocol' }],
   [200, { kind: 'protocol' }],
   [302, { kind: 'protocol' }],
-  [401, { kind: 'transient', reason: 'auth', maybeApplied: true }],
-  [404, { kind: 'transient', reason: 'parse', maybeApplied: true }],
+  [401, lost('auth')],
+  [404, lost('parse')],
   [429, { kind: 'throttled' }],
-  [503, { kind: 'transient', reason: 'http_5xx', maybeApplied: true }],
+  [503, lost('http_5xx')],
 ])('an answer with status %s whose body broke off is judged by its status', (status, expected) => {
   const failed = { kind: 'failed', reason: 'parse', detail: 'cut', maybeApplied: true } as const;
   expect(arm(status === undefined ? failed : { ...failed, status })).toMatchObject(expected);

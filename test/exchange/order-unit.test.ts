@@ -1,18 +1,15 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createSystemClock } from '../../src/clock.ts';
 import { OrderMismatchError } from '../../src/exchange/errors.ts';
 import type { StockMarketOrderRequest } from '../../src/exchange/schemas.ts';
-import { startSimulatedServer } from '../../src/simulator/server.ts';
+import { startExchange } from '../../src/library/simulator.ts';
 import type { ExchangeOptions } from '../../src/simulator/simulated-exchange.ts';
 import { errorOf, openClient } from './open.ts';
 import { ORDER } from './samples.ts';
 import { serveHttp } from './servers.ts';
 
 async function exchangeOf(exchange: ExchangeOptions) {
-  const clock = createSystemClock();
-  const listen = { host: '127.0.0.1', port: 0 };
   const balances = { main: { USDT: '1000000', BTC: '10', EUR: '1000' } };
-  const server = await startSimulatedServer({ clock, listen, exchange: { balances, ...exchange } });
+  const server = await startExchange({ exchange: { balances, ...exchange } });
   onTestFinished(() => server.close());
   const credentials = () => ({ key: 'demo-key', secret: 'demo-secret' });
   return { client: openClient(server.url, { credentials }), exchange: server.exchange };
@@ -58,38 +55,29 @@ test.each([
   },
 );
 
-type Deal = Partial<Record<'side' | 'deal_money' | 'deal_stock' | 'left', string>>;
 const asked = {
   quote: { amount: '60', amountIn: 'quote' },
   base: { amount: '60', amountIn: 'base' },
 } as const;
 
-test.each<[string, keyof typeof asked, Deal, boolean]>([
-  ['the whole amount', 'quote', { deal_money: '60', deal_stock: '0.001', left: '0' }, true],
-  ['all but a part of a step', 'quote', { deal_money: '59.2', deal_stock: '0.00098', left: '0.8' }, true],
-  ['a half, with the rest left', 'quote', { deal_money: '30', deal_stock: '0.0005', left: '30' }, true],
-  ['a half, with nothing left', 'quote', { deal_money: '30', deal_stock: '0.0005', left: '0' }, true],
-  ['nothing', 'quote', { deal_money: '0', deal_stock: '0', left: '60' }, true],
-  ['in the base currency', 'quote', { deal_money: '3600000', deal_stock: '60', left: '0' }, false],
-  [
-    'a cheap coin in the base currency',
-    'quote',
-    { deal_money: '0.0012', deal_stock: '60', left: '0' },
-    false,
-  ],
-  [
-    'a coin of 1.08 in the base currency',
-    'quote',
-    { deal_money: '64.8', deal_stock: '60', left: '0' },
-    false,
-  ],
-  ['a half in the base currency', 'quote', { deal_money: '1800000', deal_stock: '30', left: '30' }, false],
-  ['the whole amount', 'base', { deal_money: '3600000', deal_stock: '60', left: '0' }, true],
-  ['a half, with the rest left', 'base', { deal_money: '1800000', deal_stock: '30', left: '30' }, true],
-  ['in the quote currency', 'base', { deal_money: '59.9', deal_stock: '0.001', left: '0.1' }, false],
-  ['a sell', 'quote', { side: 'sell', deal_money: '60', deal_stock: '0.001', left: '0' }, false],
-])('a buy that filled %s, asked for in %s', async (_what, unit, deal, fits) => {
-  const reply = { ...ORDER, client_order_id: 'u-1', amount: '60', ...deal };
+/** What was filled | the unit that was asked for | side, deal_money, deal_stock, left | whether that is what was asked for */
+test.each<[string, keyof typeof asked, string, boolean]>([
+  ['the whole amount', 'quote', 'buy 60 0.001 0', true],
+  ['all but a part of a step', 'quote', 'buy 59.2 0.00098 0.8', true],
+  ['a half, with the rest left', 'quote', 'buy 30 0.0005 30', true],
+  ['a half, with nothing left', 'quote', 'buy 30 0.0005 0', true],
+  ['nothing', 'quote', 'buy 0 0 60', true],
+  ['in the base currency', 'quote', 'buy 3600000 60 0', false],
+  ['a cheap coin in the base currency', 'quote', 'buy 0.0012 60 0', false],
+  ['a coin of 1.08 in the base currency', 'quote', 'buy 64.8 60 0', false],
+  ['a half in the base currency', 'quote', 'buy 1800000 30 30', false],
+  ['the whole amount', 'base', 'buy 3600000 60 0', true],
+  ['a half, with the rest left', 'base', 'buy 1800000 30 30', true],
+  ['in the quote currency', 'base', 'buy 59.9 0.001 0.1', false],
+  ['a sell', 'quote', 'sell 60 0.001 0', false],
+])('a buy that filled %s, asked for in %s: %s', async (_what, unit, deal, fits) => {
+  const [side, deal_money, deal_stock, left] = deal.split(' ');
+  const reply = { ...ORDER, client_order_id: 'u-1', amount: '60', side, deal_money, deal_stock, left };
   const { base } = await serveHttp((_request, response) => response.end(JSON.stringify(reply)));
   const request: StockMarketOrderRequest = { ...BUY, ...asked[unit] };
   const call = openClient(base).createStockMarketOrder(request);

@@ -1,40 +1,31 @@
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { type SimulatorOptions, startExchange } from '../../src/library/simulator.ts';
 import type { Profile } from '../../src/simulator/answer.ts';
-import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { hostClock, type Sent, send } from './raw-client.ts';
+import type { SimulatedServer } from '../../src/simulator/server.ts';
+import { type Sent, send } from './raw-client.ts';
 
-interface Answered {
-  readonly status: number;
-  readonly value: unknown;
-}
-
-interface BothProfiles {
-  readonly server: (profile: Profile) => SimulatedServer;
-  readonly ask: (sent: Sent, profile?: Profile) => Promise<Answered>;
+/** Runs a server for the tests of a file. */
+export function runServer(options: SimulatorOptions = {}): () => SimulatedServer {
+  let running: SimulatedServer | undefined;
+  beforeAll(async () => {
+    running = await startExchange(options);
+  });
+  afterAll(() => running?.close());
+  return () => running ?? expect.fail('the server runs only inside tests');
 }
 
 /** Runs a server of each profile for the tests of a file. */
-export function runBothProfiles(): BothProfiles {
-  const servers = new Map<Profile, SimulatedServer>();
-  beforeAll(async () => {
-    for (const profile of ['documented', 'live'] as const) {
-      const listen = { host: '127.0.0.1', port: 0 };
-      servers.set(profile, await startSimulatedServer({ clock: hostClock, listen, exchange: { profile } }));
-    }
-  });
-  afterAll(async () => {
-    for (const server of servers.values()) await server.close();
-  });
-  const server = (profile: Profile): SimulatedServer => {
-    const found = servers.get(profile);
-    if (found === undefined) throw new Error('the servers run only inside tests');
-    return found;
+export function runBothProfiles(exchange: SimulatorOptions['exchange'] = {}) {
+  const servers = {
+    documented: runServer({ exchange: { ...exchange, profile: 'documented' } }),
+    live: runServer({ exchange: { ...exchange, profile: 'live' } }),
   };
+  const server = (profile: Profile) => servers[profile]();
   return {
     server,
-    async ask(sent, profile = 'documented') {
+    ask: async (sent: Sent, profile: Profile = 'documented') => {
       const { status, body } = await send(server(profile).url, sent);
-      return { status, value: JSON.parse(body) };
+      return { status, value: JSON.parse(body) as unknown };
     },
   };
 }

@@ -1,25 +1,18 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { control, hostClock, ping, send, signed } from './raw-client.ts';
+import { afterEach, expect, test } from 'vitest';
+import { runServer } from './both-profiles.ts';
+import { control, ping, send, signed } from './raw-client.ts';
 import { PATHS } from './trader.ts';
 
-let server: SimulatedServer;
-
-beforeAll(async () => {
-  const exchange = { newAddresses: true, balances: { main: { BTC: '1' } } };
-  const listen = { host: '127.0.0.1', port: 0 };
-  server = await startSimulatedServer({ clock: hostClock, listen, exchange });
-});
+const server = runServer({ exchange: { newAddresses: true, balances: { main: { BTC: '1' } } } });
 afterEach(() => {
-  server.reset();
+  server().reset();
 });
-afterAll(() => server.close());
 
 const ask = (method: string, path: string, value?: unknown, headers?: Record<string, string>) =>
-  control(server.url, method, `/simulator${path}`, value, headers);
+  control(server().url, method, `/simulator${path}`, value, headers);
 
 test('the front page says what this is and lists the endpoints', async () => {
-  const { status, body, headers } = await send(server.url, {
+  const { status, body, headers } = await send(server().url, {
     method: 'GET',
     path: '/',
     headers: {},
@@ -57,7 +50,7 @@ test('placed orders and armed timers are in the state', async () => {
     status: 201,
     value: [{ ...order, amount: '0.5' }, { market: 'STATE_USDT' }],
   });
-  await send(server.url, signed({ market: 'STATE_USDT', timeout: '60', types: ['margin'] }));
+  await send(server().url, signed({ market: 'STATE_USDT', timeout: '60', types: ['margin'] }));
   const { value } = await ask('GET', '/state');
   expect(value).toMatchObject({ profile: 'documented', markets: 'any', faults: [], orders: placed.value });
   const { timers } = value as { timers: { secondsLeft: number }[] };
@@ -67,11 +60,11 @@ test('placed orders and armed timers are in the state', async () => {
 });
 
 test('events after a number can be read, and waited for', async () => {
-  const since = server.exchange.log.lastSeq();
+  const since = server().exchange.log.lastSeq();
   expect(await ask('GET', `/events?since=${since}`)).toEqual({ status: 200, value: [] });
   expect(await ask('GET', `/events?since=${since}&wait=20`)).toEqual({ status: 200, value: [] });
   const waiting = ask('GET', `/events?since=${since}&wait=5000`);
-  await send(server.url, signed({ market: 'WAIT_USDT', timeout: '60' }));
+  await send(server().url, signed({ market: 'WAIT_USDT', timeout: '60' }));
   expect((await waiting).value).toMatchObject([{ seq: since + 1, kind: 'timer-armed', market: 'WAIT_USDT' }]);
 });
 
@@ -82,10 +75,10 @@ test('faults are added and cleared', async () => {
   ];
   const added = await ask('POST', '/faults', faults);
   expect(added).toMatchObject({ status: 201, value: faults.map((fault) => ({ fault, hits: 0 })) });
-  expect((await send(server.url, ping)).status).toBe(429);
+  expect((await send(server().url, ping)).status).toBe(429);
   expect((await ask('GET', '/state')).value).toMatchObject({ faults: [{ hits: 1 }, { hits: 0 }] });
   expect(await ask('DELETE', '/faults')).toEqual({ status: 200, value: { cleared: 2 } });
-  expect((await send(server.url, ping)).status).toBe(200);
+  expect((await send(server().url, ping)).status).toBe(200);
 });
 
 /** Where to | what | the answer; three dots stand for a part of it. */
@@ -136,7 +129,7 @@ test.each(REFUSED)('%s refuses %s and says what is allowed', async (path, body =
 
 test('what is no JSON, no number or no endpoint is refused in words', async () => {
   const headers = { 'content-type': 'application/json' };
-  const broken = await send(server.url, { method: 'POST', path: '/simulator/faults', headers, body: '{' });
+  const broken = await send(server().url, { method: 'POST', path: '/simulator/faults', headers, body: '{' });
   expect(broken.status).toBe(400);
   expect(JSON.parse(broken.body)).toHaveProperty('error');
   expect(await ask('GET', '/events?since=-1')).toMatchObject({ status: 400 });
@@ -155,7 +148,7 @@ test('a script of a web page cannot control the exchange', async () => {
   expect((await ask('GET', '/state')).value).toMatchObject({ faults: [] });
 });
 
-const trade = (path: string, fields: object) => send(server.url, signed({ ...fields }, { path }));
+const trade = (path: string, fields: object) => send(server().url, signed({ ...fields }, { path }));
 
 test('balances are seen and set, and all money is accounted for', async () => {
   const set = await ask('POST', '/balances', [

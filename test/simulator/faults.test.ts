@@ -1,17 +1,13 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { startExchange } from '../../src/library/simulator.ts';
 import type { Fault } from '../../src/simulator/faults.ts';
-import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { hostClock, ping, type Received, send, signed } from './raw-client.ts';
+import { runServer } from './both-profiles.ts';
+import { ping, type Received, send, signed } from './raw-client.ts';
 
-let server: SimulatedServer;
-
-beforeAll(async () => {
-  server = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 } });
-});
+const server = runServer();
 afterEach(() => {
-  server.clearFaults();
+  server().clearFaults();
 });
-afterAll(() => server.close());
 
 let markets = 0;
 
@@ -23,11 +19,11 @@ interface Seen {
 
 /** Arms a timer of a new market under the faults, from a plain client. */
 async function arm(...faults: readonly Fault[]): Promise<Seen> {
-  server.addFaults(faults);
+  server().addFaults(faults);
   markets += 1;
   const market = `F${markets}_USDT`;
   const startedMs = performance.now();
-  const outcome = await send(server.url, signed({ market, timeout: '60' })).catch(
+  const outcome = await send(server().url, signed({ market, timeout: '60' })).catch(
     (error: NodeJS.ErrnoException) => error.code ?? 'unknown',
   );
   const tookMs = performance.now() - startedMs;
@@ -35,7 +31,9 @@ async function arm(...faults: readonly Fault[]): Promise<Seen> {
 }
 
 function isArmed(market: string): boolean {
-  return server.exchange.timers().some((timer) => timer.market === market);
+  return server()
+    .exchange.timers()
+    .some((timer) => timer.market === market);
 }
 
 function pause(ms: number): Promise<void> {
@@ -113,35 +111,41 @@ test('latency delays the request, or only its reply', async () => {
   const before = await arm({ kind: 'latency', ms: 120 });
   expect(before).toMatchObject({ outcome: { status: 200 } });
   expect(before.tookMs).toBeGreaterThan(115);
-  server.clearFaults();
+  server().clearFaults();
 
-  server.addFaults([{ kind: 'latency', ms: 200, when: 'after' }]);
-  const since = server.exchange.log.lastSeq();
-  expect((await send(server.url, signed({ market: 'LATE_USDT', timeout: '60' }))).status).toBe(200);
-  const armed = server.exchange.log.since(since).find(({ kind }) => kind === 'timer-armed');
-  expect(server.nowMs() - (armed?.atMs ?? Number.POSITIVE_INFINITY)).toBeGreaterThan(195);
+  server().addFaults([{ kind: 'latency', ms: 200, when: 'after' }]);
+  const since = server().exchange.log.lastSeq();
+  expect((await send(server().url, signed({ market: 'LATE_USDT', timeout: '60' }))).status).toBe(200);
+  const armed = server()
+    .exchange.log.since(since)
+    .find(({ kind }) => kind === 'timer-armed');
+  expect(server().nowMs() - (armed?.atMs ?? Number.POSITIVE_INFINITY)).toBeGreaterThan(195);
 });
 
 test('a grant arms for another time than asked for, and says so', async () => {
   const { outcome } = await arm({ kind: 'grant', seconds: 7 });
   const { startTime, cancellationTime } = JSON.parse((outcome as Received).body) as Record<string, number>;
   expect(Number(cancellationTime) - Number(startTime)).toBe(7);
-  const [timer] = server.exchange.timers().filter(({ market }) => market === `F${markets}_USDT`);
+  const [timer] = server()
+    .exchange.timers()
+    .filter(({ market }) => market === `F${markets}_USDT`);
   expect(timer).toMatchObject({ startTime, cancellationTime });
 });
 
 test('a cache repeats its first good reply per market, and carries out nothing but the first', async () => {
-  const since = server.exchange.log.lastSeq();
-  server.addFaults([{ kind: 'cache', match: { operation: 'kill-switch' } }]);
+  const since = server().exchange.log.lastSeq();
+  server().addFaults([{ kind: 'cache', match: { operation: 'kill-switch' } }]);
   const ask = async (market: string, timeout: string | null) =>
-    (await send(server.url, signed({ market, timeout }))).body;
+    (await send(server().url, signed({ market, timeout }))).body;
   const first = await ask('CACHED_USDT', '60');
   expect(await ask('CACHED_USDT', '30')).toBe(first);
   expect(await ask('CACHED_USDT', null)).toBe(first);
   expect(await ask('OTHER_USDT', '60')).toContain('OTHER_USDT');
-  const events = server.exchange.log.since(since).map(({ kind }) => kind);
+  const events = server()
+    .exchange.log.since(since)
+    .map(({ kind }) => kind);
   expect(events.filter((kind) => kind.startsWith('timer'))).toEqual(['timer-armed', 'timer-armed']);
-  server.clearFaults();
+  server().clearFaults();
   expect(await ask('CACHED_USDT', null)).not.toBe('');
   expect(isArmed('CACHED_USDT')).toBe(false);
 });
@@ -154,25 +158,28 @@ test('a slow body arrives whole, late', async () => {
 });
 
 test('a hang that holds carries the requests out in order when it ends, even of clients that gave up', async () => {
-  server.addFaults([{ kind: 'hang', mode: 'hold' }]);
-  const since = server.exchange.log.lastSeq();
-  const held = () => server.exchange.log.since(since).filter(({ kind }) => kind === 'fault-applied').length;
+  server().addFaults([{ kind: 'hang', mode: 'hold' }]);
+  const since = server().exchange.log.lastSeq();
+  const held = () =>
+    server()
+      .exchange.log.since(since)
+      .filter(({ kind }) => kind === 'fault-applied').length;
   const controller = new AbortController();
-  const gaveUp = send(server.url, signed({ market: 'GONE_USDT', timeout: '60' }), controller.signal).catch(
+  const gaveUp = send(server().url, signed({ market: 'GONE_USDT', timeout: '60' }), controller.signal).catch(
     () => 'gave up',
   );
   await expect.poll(held).toBe(1);
-  const waited = send(server.url, signed({ market: 'HELD_USDT', timeout: '60' }));
+  const waited = send(server().url, signed({ market: 'HELD_USDT', timeout: '60' }));
   await expect.poll(held).toBe(2);
   controller.abort();
   expect(await gaveUp).toBe('gave up');
   expect([isArmed('GONE_USDT'), isArmed('HELD_USDT')]).toEqual([false, false]);
-  server.clearFaults();
+  server().clearFaults();
   expect((await waited).status).toBe(200);
   expect([isArmed('GONE_USDT'), isArmed('HELD_USDT')]).toEqual([true, true]);
 
-  server.addFaults([{ kind: 'hang', mode: 'hold', forMs: 300 }]);
-  expect((await send(server.url, signed({ market: 'ENDED_USDT', timeout: '60' }))).status).toBe(200);
+  server().addFaults([{ kind: 'hang', mode: 'hold', forMs: 300 }]);
+  expect((await send(server().url, signed({ market: 'ENDED_USDT', timeout: '60' }))).status).toBe(200);
   expect(isArmed('ENDED_USDT')).toBe(true);
 });
 
@@ -183,39 +190,41 @@ test('a hang that drops closes the connection when it ends and carries nothing o
 });
 
 test('a hang without an end lasts until the faults are cleared', async () => {
-  server.addFaults([{ kind: 'hang', mode: 'hold' }]);
+  server().addFaults([{ kind: 'hang', mode: 'hold' }]);
   let isAnswered = false;
-  const reply = send(server.url, ping).then((received) => {
+  const reply = send(server().url, ping).then((received) => {
     isAnswered = true;
     return received.status;
   });
   await pause(100);
   expect(isAnswered).toBe(false);
-  expect(server.clearFaults()).toBe(1);
+  expect(server().clearFaults()).toBe(1);
   expect(await reply).toBe(200);
 });
 
 test('a fault of one market leaves the others and the ping alone', async () => {
-  server.addFaults([{ kind: 'maintenance', match: { operation: 'kill-switch', market: 'SICK_USDT' } }]);
+  server().addFaults([{ kind: 'maintenance', match: { operation: 'kill-switch', market: 'SICK_USDT' } }]);
   const statuses = await Promise.all([
-    send(server.url, signed({ market: 'SICK_USDT', timeout: '60' })),
-    send(server.url, ping),
+    send(server().url, signed({ market: 'SICK_USDT', timeout: '60' })),
+    send(server().url, ping),
   ]);
-  const well = await send(server.url, signed({ market: 'WELL_USDT', timeout: '60' }));
+  const well = await send(server().url, signed({ market: 'WELL_USDT', timeout: '60' }));
   expect([...statuses, well].map(({ status }) => status)).toEqual([503, 200, 200]);
 });
 
 test('every request that a fault hits is in the event log', async () => {
-  const since = server.exchange.log.lastSeq();
+  const since = server().exchange.log.lastSeq();
   await arm({ kind: 'throttle', count: 1 });
   await arm();
-  const events = server.exchange.log.since(since).map(({ kind }) => kind);
+  const events = server()
+    .exchange.log.since(since)
+    .map(({ kind }) => kind);
   expect(events).toEqual(['fault-added', 'fault-applied', 'timer-armed']);
 });
 
 /** How many of 60 pings a plan of faults hits, and which. */
 async function hitsOf(seed: number, faults: readonly Fault[]): Promise<string> {
-  const own = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 }, seed });
+  const own = await startExchange({ seed });
   own.addFaults(faults);
   const statuses: number[] = [];
   for (let sent = 0; sent < 60; sent += 1) statuses.push((await send(own.url, ping)).status);
@@ -251,10 +260,10 @@ test.each<[string, readonly Fault[], string]>([
 });
 
 test('a fault of one key hits its requests, and ends after its time', async () => {
-  server.addFaults([{ kind: 'maintenance', match: { key: 'demo-key' }, forMs: 3_600_000 }]);
-  const ask = async () => (await send(server.url, signed({ market: 'KEY_USDT', timeout: '60' }))).status;
-  expect([await ask(), (await send(server.url, ping)).status]).toEqual([503, 200]);
-  server.advance(3_600_000);
+  server().addFaults([{ kind: 'maintenance', match: { key: 'demo-key' }, forMs: 3_600_000 }]);
+  const ask = async () => (await send(server().url, signed({ market: 'KEY_USDT', timeout: '60' }))).status;
+  expect([await ask(), (await send(server().url, ping)).status]).toEqual([503, 200]);
+  server().advance(3_600_000);
   expect(await ask()).toBe(200);
 });
 

@@ -1,17 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { encodePayload, signPayload } from '../../src/exchange/sign.ts';
-import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
+import { runServer } from './both-profiles.ts';
 import { RECORDED, type Recorded } from './foreign-requests.ts';
-import { hostClock, send } from './raw-client.ts';
+import { send } from './raw-client.ts';
 
-let server: SimulatedServer;
-
-beforeAll(async () => {
-  const listen = { host: '127.0.0.1', port: 0 };
-  const exchange = { profile: 'live', newAddresses: true } as const;
-  server = await startSimulatedServer({ clock: hostClock, listen, exchange });
-});
-afterAll(() => server.close());
+const server = runServer({ exchange: { profile: 'live', newAddresses: true } });
 
 let lastNonce = 0;
 
@@ -21,7 +14,7 @@ async function replay({ path, headers, payload, body = payload }: Recorded) {
   lastNonce = Math.max(lastNonce + 1, Date.now());
   const nonce = String(lastNonce);
   const encoded = encodePayload(payload.replace('NONCE', nonce));
-  const received = await send(server.url, {
+  const received = await send(server().url, {
     method: 'POST',
     path,
     headers: {

@@ -1,18 +1,11 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { EXTRAS, OPERATIONS } from '../../src/simulator/operations.ts';
-import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { control, hostClock, nextNonce, type Sent, send, signedText } from './raw-client.ts';
+import { runServer } from './both-profiles.ts';
+import { control, nextNonce, type Sent, send, signedText } from './raw-client.ts';
 import { createTrader, PATHS, START_MS } from './trader.ts';
 
-let server: SimulatedServer;
-
-beforeAll(async () => {
-  const listen = { host: '127.0.0.1', port: 0 };
-  const exchange = { newAddresses: true };
-  server = await startSimulatedServer({ clock: hostClock, listen, exchange });
-});
-afterAll(() => server.close());
+const server = runServer({ exchange: { newAddresses: true } });
 
 const anyPath = fc.constantFrom(
   ...[...OPERATIONS, ...EXTRAS].map(({ path }) => path),
@@ -95,7 +88,7 @@ test.each(PRIVATE)('%s takes fields nested as deep as a body allows', (path) => 
 });
 
 test('any method, headers and bytes over HTTP get a documented answer and change nothing', async () => {
-  const before = server.exchange.books();
+  const before = server().exchange.books();
   const headerText = fc.stringMatching(/^[ -~]{0,80}$/);
   const names = ['content-type', 'x-txc-apikey', 'x-txc-payload', 'x-txc-signature', 'authorization'];
   await fc.assert(
@@ -105,27 +98,27 @@ test('any method, headers and bytes over HTTP get a documented answer and change
       fc.dictionary(fc.constantFrom(...names), headerText),
       fc.oneof(fc.uint8Array({ maxLength: 2000 }), fc.uint8Array({ minLength: 66_000, maxLength: 70_000 })),
       async (method, path, headers, bytes) => {
-        const received = await send(server.url, { method, path, headers, body: Buffer.from(bytes) });
+        const received = await send(server().url, { method, path, headers, body: Buffer.from(bytes) });
         expect(complaint(path, received.status, received.body)).toBeNull();
       },
     ),
     { numRuns: 150 },
   );
-  expect(server.exchange.books()).toEqual(before);
+  expect(server().exchange.books()).toEqual(before);
 });
 
 test('any JSON that is rightly signed or comes with a token gets a documented answer over HTTP', async () => {
-  const before = server.exchange.books();
+  const before = server().exchange.books();
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...PRIVATE), fc.json({ maxDepth: 4 }), async (path, text) => {
       const sent = signedText(text, { path });
       const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
-      const { status, body } = await send(server.url, { ...sent, headers });
+      const { status, body } = await send(server().url, { ...sent, headers });
       expect(complaint(path, status, body)).toBeNull();
     }),
     { numRuns: 150 },
   );
-  expect(server.exchange.books()).toEqual(before);
+  expect(server().exchange.books()).toEqual(before);
 });
 
 test('a request that is signed for one operation is refused by every other', async () => {
@@ -133,7 +126,7 @@ test('a request that is signed for one operation is refused by every other', asy
     const others = SIGNED.filter((other) => other !== path);
     const sent: Sent = signedText(JSON.stringify({ request: path, nonce: nextNonce() }), { path });
     for (const other of others) {
-      const { status, body } = await send(server.url, { ...sent, path: other });
+      const { status, body } = await send(server().url, { ...sent, path: other });
       expect([status, JSON.parse(body)]).toMatchObject([400, { code: 9, message: 'Invalid request.' }]);
     }
   }
@@ -145,12 +138,12 @@ test('anything posted to a control endpoint is carried out or refused with a sen
     fc.asyncProperty(fc.jsonValue(), kinds, async (value, kind) => {
       const wrapped = typeof value === 'object' && !Array.isArray(value) ? { ...value, kind } : value;
       for (const path of ['faults', 'orders', 'balances', 'prices', 'keys', 'reset']) {
-        const answer = await control(server.url, 'POST', `/simulator/${path}`, wrapped);
+        const answer = await control(server().url, 'POST', `/simulator/${path}`, wrapped);
         const { error } = answer.value as { error?: string };
         expect(answer.status < 300 || (answer.status === 400 && (error ?? '').length > 0)).toBe(true);
       }
     }),
     { numRuns: 50 },
   );
-  server.clearFaults();
+  server().clearFaults();
 });

@@ -1,16 +1,11 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
-import { hostClock, nextNonce, ping, send, signed, signedText } from './raw-client.ts';
+import { expect, test } from 'vitest';
+import { runServer } from './both-profiles.ts';
+import { nextNonce, ping, send, signed, signedText } from './raw-client.ts';
 
 const ORDER = '/api/v4/order/stock_market';
 
-let server: SimulatedServer;
-
-beforeAll(async () => {
-  server = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 } });
-});
-afterAll(() => server.close());
+const server = runServer();
 
 /** An order that would be filled, with its head as text, to be spoilt. */
 function order(): { readonly head: string; readonly body: string } {
@@ -22,7 +17,7 @@ function order(): { readonly head: string; readonly body: string } {
 /** Sends the bytes, ends, and collects what comes back until the server closes. */
 function sendBytes(bytes: string): Promise<string> {
   return new Promise((resolve) => {
-    const socket = connect(Number(new URL(server.url).port), '127.0.0.1', () => socket.end(bytes));
+    const socket = connect(Number(new URL(server().url).port), '127.0.0.1', () => socket.end(bytes));
     let received = '';
     socket.on('data', (chunk) => {
       received += chunk.toString('utf8');
@@ -61,12 +56,12 @@ test.each<[string, (head: string, body: string) => string]>([
   ],
   ['has no body', (head) => `${head}content-length: 0\r\n\r\n`],
 ])('an order that %s is refused and changes nothing', async (_what, spoil) => {
-  const before = server.exchange.books();
+  const before = server().exchange.books();
   const { head, body } = order();
   const answered = await sendBytes(spoil(head, body));
   expect(answered).toMatch(/^(HTTP\/1\.1 40[01] |$)/);
-  expect(server.exchange.books()).toEqual(before);
-  expect((await send(server.url, ping)).status).toBe(200);
+  expect(server().exchange.books()).toEqual(before);
+  expect((await send(server().url, ping)).status).toBe(200);
 });
 
 test('an order in many small chunks is an order', async () => {
@@ -90,8 +85,8 @@ test('requests that do not wait for the reply to the one before are all answered
 });
 
 test('a path with the address before it, as proxies are sent, is the path', async () => {
-  const path = `${server.url}${ping.path}?x=1`;
-  expect((await send(server.url, { ...ping, path })).body).toBe('["pong"]');
+  const path = `${server().url}${ping.path}?x=1`;
+  expect((await send(server().url, { ...ping, path })).body).toBe('["pong"]');
 });
 
 test.each([
@@ -105,7 +100,7 @@ test.each([
   '/__proto__',
   '/constructor',
 ])('the path %s is none', async (path) => {
-  expect((await send(server.url, { ...ping, path })).status).toBe(404);
+  expect((await send(server().url, { ...ping, path })).status).toBe(404);
 });
 
 test.each([
@@ -123,12 +118,12 @@ test.each([
   ['stp', '"toString"'],
   ['client_order_id', '"\\n"'],
 ])('an order whose %s is %s is refused and changes nothing', (field, value) => {
-  const before = server.exchange.books();
+  const before = server().exchange.books();
   const fields = { market: '"BTC_USDT"', side: '"sell"', amount: '"0.01"', [field]: value };
   const inside = Object.entries(fields).map(([name, json]) => `,"${name}":${json}`);
   const body = `{"request":"${ORDER}","nonce":"${nextNonce()}"${inside.join('')}}`;
-  const reply = server.exchange.handle(signedText(body, { path: ORDER }), Date.now());
+  const reply = server().exchange.handle(signedText(body, { path: ORDER }), Date.now());
   expect(reply.status).toBeGreaterThanOrEqual(400);
   expect(reply.status).toBeLessThan(500);
-  expect(server.exchange.books()).toEqual(before);
+  expect(server().exchange.books()).toEqual(before);
 });

@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startExchange } from '../../src/library/simulator.ts';
-import type { SimulatedServer } from '../../src/simulator/server.ts';
+import { expect, test } from 'vitest';
+import { runBothProfiles } from './both-profiles.ts';
 import { send, signed } from './raw-client.ts';
 import { PATHS } from './trader.ts';
 
@@ -152,25 +151,13 @@ function rowsOf(table: string): readonly [base: string, changes: string, codes: 
     });
 }
 
-let servers: Readonly<Record<'documented' | 'live', SimulatedServer>>;
-beforeAll(async () => {
-  const [documented, live] = await Promise.all(
-    (['documented', 'live'] as const).map((profile) =>
-      startExchange({ exchange: { profile, newAddresses: true } }),
-    ),
-  );
-  if (documented === undefined || live === undefined) throw new Error('no servers');
-  servers = { documented, live };
-});
-afterAll(async () => {
-  for (const server of Object.values(servers)) await server.close();
-});
+const { server } = runBothProfiles({ newAddresses: true });
 
 test.each([
   ...rowsOf(DOCUMENTED).map((row) => ['documented', ...row] as const),
   ...rowsOf(LIVE).map((row) => ['live', ...row] as const),
 ])('%s %s with %s is refused with %s, and nothing changes', async (profile, base, changes, codes, errors) => {
-  const { url, exchange } = servers[profile];
+  const { url, exchange } = server(profile);
   const [status, code] = codes.split(/ +/).map(Number);
   const fields = { ...BASES[base], ...(JSON.parse(changes) as object) };
   const sent = signed(fields, { path: PATH_OF[base] ?? '' });

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import { startExchange } from '../../src/library/simulator.ts';
 import type { Clock } from '../../src/ports.ts';
-import { startSimulatedServer } from '../../src/simulator/server.ts';
 import { refusal, runBothProfiles } from './both-profiles.ts';
 import { control, hostClock, ping, send, signed } from './raw-client.ts';
 
@@ -71,8 +71,7 @@ test('a timer fires by the clock, within a fraction of a second of its moment', 
     after: (delayMs, run) => hostClock.after(delayMs / speed, run),
   };
   const order = { market: 'FIRE_USDT', type: 'spot', side: 'buy', amount: '1', price: '1' } as const;
-  const listen = { host: '127.0.0.1', port: 0 };
-  const own = await startSimulatedServer({ clock, listen, orders: [order] });
+  const own = await startExchange({ clock, orders: [order] });
   const { body } = await send(own.url, signed({ market: 'FIRE_USDT', timeout: '5' }));
   const dueMs = (JSON.parse(body) as { cancellationTime: number }).cancellationTime * 1000;
   const since = own.exchange.log.lastSeq();
@@ -85,7 +84,7 @@ test('a timer fires by the clock, within a fraction of a second of its moment', 
 });
 
 test('closing the server breaks open connections at once', async () => {
-  const own = await startSimulatedServer({ clock: hostClock, listen: { host: '127.0.0.1', port: 0 } });
+  const own = await startExchange();
   own.addFaults([{ kind: 'hang', mode: 'drop' }]);
   const hanging = send(own.url, ping).catch((error: NodeJS.ErrnoException) => error.code);
   await control(own.url, 'GET', '/simulator/events?since=1&wait=5000');
@@ -101,8 +100,7 @@ test('the clock of the exchange does not follow a step of the wall clock of its 
     ...hostClock,
     now: () => ({ ...hostClock.now(), wallMs: hostClock.now().wallMs + stepMs }),
   };
-  const listen = { host: '127.0.0.1', port: 0 };
-  const own = await startSimulatedServer({ clock, listen, clockOffsetMs: 2000 });
+  const own = await startExchange({ clock, clockOffsetMs: 2000 });
   const before = own.nowMs();
   stepMs = 3_600_000;
   const { headers } = await send(own.url, ping);
