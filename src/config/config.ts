@@ -164,7 +164,7 @@ export function toMarketSettings(config: MarketConfig): CoreSettings['markets'][
 /** What the core must know. `bases`: the addresses in use, `config.exchange.baseUrls` or that of the embedded exchange. */
 export function toCoreSettings(config: Config, bases: readonly string[]): CoreSettings {
   const { exchange, shard, liveness, shutdown, ping } = config;
-  const own = new Set(config.markets.map(({ market }) => market));
+  const own = namesOf(config.markets);
   return {
     markets: config.markets.map(toMarketSettings),
     nonce: exchange.nonce,
@@ -186,7 +186,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     },
     cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
-    movedAway: config.fleet.map(({ market }) => market).filter((market) => !own.has(market)),
+    movedAway: [...namesOf(config.fleet)].filter((market) => !own.has(market)),
   };
 }
 
@@ -251,17 +251,14 @@ export interface ConfigDiff {
  * format cannot change.
  */
 export function diffConfig(running: Config, next: Config): ConfigDiff {
-  const before = new Map(running.markets.map((market) => [market.market, market]));
-  const after = new Set(next.markets.map(({ market }) => market));
-  const added: string[] = [];
-  const changed: string[] = [];
-  for (const market of next.markets) {
-    const known = before.get(market.market);
-    if (known === undefined) added.push(market.market);
-    else if (shapeOf(known) !== shapeOf(market)) changed.push(market.market);
-  }
-  const elsewhere = new Set(next.fleet.map(({ market }) => market));
-  const gone = running.markets.map(({ market }) => market).filter((market) => !after.has(market));
+  const before = new Map(running.markets.map((market) => [market.market, shapeOf(market)]));
+  const after = namesOf(next.markets);
+  const elsewhere = namesOf(next.fleet);
+  const added = [...after].filter((market) => !before.has(market));
+  const changed = next.markets
+    .filter((market) => (before.get(market.market) ?? shapeOf(market)) !== shapeOf(market))
+    .map(({ market }) => market);
+  const gone = [...before.keys()].filter((market) => !after.has(market));
   const removed = gone.filter((market) => !elsewhere.has(market));
   const moved = gone.filter((market) => elsewhere.has(market));
   const refusals = [...findUnchangeable(running, next), ...findRemoval(running, next, removed)];
@@ -269,6 +266,10 @@ export function diffConfig(running: Config, next: Config): ConfigDiff {
     [refusals, added, removed, moved, changed].every(({ length }) => length === 0) &&
     isDeepStrictEqual(restOf(running), restOf(next));
   return { refusals, added, removed, moved, changed, same };
+}
+
+function namesOf(markets: readonly MarketConfig[]): ReadonlySet<string> {
+  return new Set(markets.map(({ market }) => market));
 }
 
 /** A file that lost most of its markets is rather cut off than meant: their timers would be deleted. */
@@ -289,7 +290,7 @@ function shapeOf({ timeoutSeconds, types, renewEverySeconds, bot }: MarketConfig
 /** All that has an effect but the markets of this daemon. The order of markets and order types has none. */
 function restOf({ file: _file, defaults: _defaults, markets, fleet, ...rest }: Config) {
   const { secrets, control, notify } = rest;
-  const own = new Set(markets.map(({ market }) => market));
+  const own = namesOf(markets);
   return {
     ...rest,
     secrets: [secrets.apiKey.reveal(), secrets.apiSecret.reveal()],

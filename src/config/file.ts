@@ -161,12 +161,13 @@ function findAliases(document: Document.Parsed) {
   return aliases;
 }
 
+const OWN_LINE =
+  'write each entry of a list on a line of its own, with a dash and a space in front: "- BTC_USDT"';
+
 /** What somebody who does not know the parser's terms can do about a mistake, by a part of the parser's message. */
 const HINTS: Readonly<Record<string, string>> = {
-  'Sequence item without - indicator':
-    'write each entry of a list on a line of its own, with a dash and a space in front: "- BTC_USDT"',
-  'Unexpected block-seq-ind':
-    'write each entry of a list on a line of its own, with a dash and a space in front: "- BTC_USDT"',
+  'Sequence item without - indicator': OWN_LINE,
+  'Unexpected block-seq-ind': OWN_LINE,
   'All mapping items must start at the same column':
     'write all keys of a section in the same column, and a dash in front of each entry of a list',
   'Nested mappings are not allowed in compact':

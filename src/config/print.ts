@@ -13,7 +13,6 @@ interface Shown {
   /** What stands before the key. */
   readonly lead: string;
   readonly path: Path;
-  readonly key: string;
   readonly value: unknown;
 }
 
@@ -24,42 +23,37 @@ function linesOf(config: Config): (Shown | string)[] {
   return Object.entries(sections).flatMap(([section, node]): (Shown | string)[] => {
     const value = all.get(section);
     if (section === 'markets') return ['markets:', ...config.fleet.flatMap(linesOfMarket)];
-    if (node.properties === undefined) {
-      return value === undefined ? [] : [{ lead: '', path: [section], key: section, value }];
-    }
+    if (node.properties === undefined)
+      return value === undefined ? [] : [{ lead: '', path: [section], value }];
     const inner = new Map<string, unknown>(Object.entries(value ?? {}));
-    const lines = Object.keys(node.properties).map((key) => ({
-      lead: '  ',
-      path: [section, key],
-      key,
-      value: inner.get(key),
-    }));
+    const lines = Object.keys(node.properties).map((key) => {
+      return { lead: '  ', path: [section, key], value: inner.get(key) };
+    });
     return [`${section}:`, ...lines];
   });
 }
 
 function linesOfMarket(market: Config['fleet'][number], index: number): Shown[] {
-  return Object.entries(market).map(([key, value], position) => ({
-    lead: position === 0 ? '  - ' : '    ',
-    path: ['markets', index, key],
-    key,
-    value,
-  }));
+  return Object.entries(market).map(([key, value], position) => {
+    return { lead: position === 0 ? '  - ' : '    ', path: ['markets', index, key], value };
+  });
 }
+
+const keyOf = ({ path }: Shown) => String(path.at(-1));
 
 /** Which source each value came from. A market's inherited value has the source that its default has. */
 export function findSources({ config, said }: Pick<LoadedConfig, 'config' | 'said'>): Sources {
   const sourceOf = (path: Path): Source => layerOf(said, path)?.source ?? 'default';
   const markets = layerOf(said, ['markets']);
-  const sourceOfMarket = (path: Path, key: string): Source =>
-    markets !== undefined && (key === 'market' || layerOf([markets], path) !== undefined)
+  const sourceOfMarket = (line: Shown): Source =>
+    markets !== undefined && (keyOf(line) === 'market' || layerOf([markets], line.path) !== undefined)
       ? markets.source
-      : sourceOf(['defaults', key]);
+      : sourceOf(['defaults', keyOf(line)]);
   return new Map(
     linesOf(config).flatMap((line) => {
       if (typeof line === 'string') return [];
-      const { path, key } = line;
-      return [[formatPath(path), path[0] === 'markets' ? sourceOfMarket(path, key) : sourceOf(path)]];
+      const { path } = line;
+      return [[formatPath(path), path[0] === 'markets' ? sourceOfMarket(line) : sourceOf(path)]];
     }),
   );
 }
@@ -82,7 +76,9 @@ const ABSENT: Readonly<Record<string, string>> = {
  */
 export function printConfig(config: Config, sources: Sources): string[] {
   const idle: readonly string[] = MEANINGLESS_KEYS[config.liveness.mode];
-  const print = ({ lead, path, key, value }: Shown): string => {
+  const print = (line: Shown): string => {
+    const { lead, path, value } = line;
+    const key = keyOf(line);
     const source = sources.get(formatPath(path)) ?? 'default';
     if (value === null || (key === 'baseUrls' && config.exchange.baseUrls.length === 0)) {
       return `${lead}# ${key}: ${ABSENT[key]} (${source})`;

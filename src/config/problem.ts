@@ -44,23 +44,21 @@ export function formatPath(path: Path): string {
   }, '');
 }
 
-function inOrder(problems: readonly Problem[]): Problem[] {
-  return [...problems].sort(
-    (one, other) => one.place.rank - other.place.rank || one.place.offset - other.place.offset,
-  );
-}
-
 /** The messages, one line each, in the order of their places; the same message only once. */
 export function listProblems(problems: readonly Problem[]): string[] {
-  return [...new Set(inOrder(problems).map(({ place, text }) => `${place.label}: ${text}`))];
+  return tell(problems, () => []);
 }
 
 /** The same for a terminal: under each message the line of the file that it is about. */
 export function showProblems(problems: readonly Problem[]): string[] {
-  const shown = inOrder(problems).map(({ place, text, keyOnly = false }) =>
-    [`${place.label}: ${text}`, ...(place.excerpt?.(keyOnly) ?? [])].join('\n'),
-  );
-  return [...new Set(shown)];
+  return tell(problems, ({ place, keyOnly = false }) => place.excerpt?.(keyOnly) ?? []);
+}
+
+function tell(problems: readonly Problem[], below: (problem: Problem) => readonly string[]): string[] {
+  const told = problems
+    .toSorted(({ place: one }, { place: other }) => one.rank - other.rank || one.offset - other.offset)
+    .map((problem) => [`${problem.place.label}: ${problem.text}`, ...below(problem)].join('\n'));
+  return [...new Set(told)];
 }
 
 /** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */

@@ -16,12 +16,6 @@ import {
 } from './problem.ts';
 import { FileSchema, type SchemaNode } from './schema.ts';
 
-export interface Validated {
-  /** What is left when every mistake is taken out: keys deleted, list entries undefined. Coerced where asked for. */
-  readonly values: Tree;
-  readonly mistakes: readonly Mistake[];
-}
-
 /** What is checked. Numbers may be written as text in variables, and not in a file, where `"60"` is a mistake. */
 export interface Rules {
   readonly schema: object;
@@ -41,10 +35,11 @@ interface Violation {
 }
 
 /**
- * Checks values against a schema, the environment's by env-schema, and says everything that is wrong. Violations of `pattern` are left to
- * the checks of meaning, which know what to write instead.
+ * Checks values against a schema, the environment's by env-schema, and says everything that is wrong. Violations of
+ * `pattern` are left to the checks of meaning, which know what to write instead. The values come back with numbers for
+ * text where that is allowed, and without what is wrong: keys deleted, list entries undefined.
  */
-export function validate(values: Tree, rules: Rules): Validated {
+export function validate(values: Tree, rules: Rules): { values: Tree; mistakes: readonly Mistake[] } {
   const first = check(values, rules);
   if (first.violations.length === 0) return { values: first.values, mistakes: [] };
   const left = structuredClone(values);
@@ -240,12 +235,11 @@ function defaultsOf(node: SchemaNode): Tree {
 /** One tree out of several, the first of which wins key by key. Lists are replaced whole. */
 export function mergeLayers(layers: readonly Layer[]): Tree {
   const merge = (lower: Tree, upper: Tree): Tree => {
-    const merged = { ...lower };
-    for (const [key, value] of Object.entries(upper)) {
-      const below = merged[key];
-      merged[key] = isRecord(value) && isRecord(below) ? merge(below, value) : value;
-    }
-    return merged;
+    const merged = Object.entries(upper).map(([key, value]) => {
+      const below = lower[key];
+      return [key, isRecord(value) && isRecord(below) ? merge(below, value) : value];
+    });
+    return { ...lower, ...Object.fromEntries(merged) };
   };
   return layers.map(({ values }) => values).reduceRight((lower, upper) => merge(lower, upper), {});
 }
