@@ -12,7 +12,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { CoreSettings } from '../core/events.ts';
 import { describePromise, planCadence } from '../core/promise.ts';
 import { createCancellations } from '../operator/cancellations.ts';
-import { REFUSALS } from '../operator/control-sources.ts';
+import { REFUSALS, type Refusal } from '../operator/control-sources.ts';
 import type { Cancel, Clock, Commanded, EventLevel, LogLevel, Observer } from '../ports.ts';
 import { boundLists, momentText } from '../telemetry/events.ts';
 import {
@@ -263,8 +263,8 @@ export function createOperations({ log, metrics, recent, clock }: OperationsOpti
     /** An operator's command begins. */
     commanded: (command: Commanded) => say('operator-command', { ...command }, describeCommand(command)),
     /** Counts every refusal; the first of a reason in a minute is a line. */
-    controlRefused(said: string): void {
-      const reason = metrics.controlRefused(said);
+    controlRefused(reason: Refusal): void {
+      metrics.controlRefused(reason);
       const { monoMs } = clock.now();
       const before = refusals.get(reason);
       if (before !== undefined && monoMs - before.saidMs < REFUSALS_QUIET_MS) {

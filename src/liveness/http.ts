@@ -9,7 +9,7 @@ export type ProbeAnswer =
 export interface Prober {
   /** Asks once. Calls `done` exactly once, never synchronously, at the latest after `timeoutMs`. */
   probe(timeoutMs: number, done: (answer: ProbeAnswer) => void): void;
-  /** Ends its connection and what is under way; `done` may then stay away. */
+  /** Ends its connection and what is under way; `done` may then stay away, or be called once more. */
   close(): void;
 }
 

@@ -84,7 +84,7 @@ export function createCancellations() {
         break;
       }
       case 'renewed':
-        takeBack(notice.market, wallMs);
+        if (expected.size > 0) takeBack(notice.market, wallMs);
         break;
       case 'tripped': {
         const { market, durationMs, firesByWallMs: byWallMs } = notice;

@@ -51,7 +51,7 @@ export interface ControlSources {
   /** Told of every command that changes something, before it begins. */
   readonly onCommand: (command: Commanded) => void;
   /** Counts refused requests by reason, for the metric. */
-  readonly onRefused: (reason: string) => void;
+  readonly onRefused: (reason: Refusal) => void;
 }
 
 /** Markets that the exchange refuses, changed by a reload or not. Where it refuses the key, nothing is known of a market. */

@@ -16,8 +16,6 @@ import type { NotifyWhat } from './notifications.ts';
 const SLICE_MS = 3;
 const PIECE_LINES = 500;
 
-/** Requests that were refused for a reason that was not announced. */
-const OTHER_REASON = 'other';
 /** A double holds 53 bits exactly; Alertmanager shows the first 48 of its hash, too. */
 const HASH_DIGITS = 48 / 4;
 
@@ -98,12 +96,7 @@ export function createMetrics(options: MetricsOptions) {
       families.reloadFailures.inc();
       families.reloadOk.set(0);
     },
-    /** Counts a refused request. Returns the reason that it is counted under: `other` for one that was not announced. */
-    controlRefused: (said: string): string => {
-      const reason = controlReasons.includes(said) ? said : OTHER_REASON;
-      families.controlRefused.inc({ reason });
-      return reason;
-    },
+    controlRefused: (reason: string) => families.controlRefused.inc({ reason }),
     /** Counts a beat that counted, or one that did not. Names that no configured bot has are ignored. */
     beatHeard: bots.heard,
     beatRefused: bots.refused,

@@ -130,23 +130,6 @@ describe('one probe', () => {
     const { port } = server.address() as AddressInfo;
     expect((await probing(`http://127.0.0.1:${port}/`).ask()).kind).toBe('failed');
   });
-
-  test('that is under way when the prober is closed tells nothing any more', async () => {
-    const { url, open } = await serve(() => undefined);
-    const { prober } = probing(url);
-    let told = false;
-    prober.probe(300, () => {
-      told = true;
-    });
-    await until('the probe to arrive', () => open() === 1);
-    prober.close();
-    await until('the connection to close', () => open() === 0);
-    const { clock } = createReal({ onTestFinished });
-    await new Promise<void>((resolve) => {
-      clock.after(500, resolve);
-    });
-    expect(told).toBe(false);
-  });
 });
 
 /** A bot of its own process, which answers what its URL asks for. */

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 
 from killswitchd import AsyncKillSwitch, KillSwitch, KillSwitchError
@@ -17,6 +18,8 @@ async def do(client, line):
         )
         await asyncio.sleep(*map(float, values))
         return [client.armed(), await beating]
+    if word == "at":
+        return at(type(client), " ".join(values))
     if word == "leave":
         return await leave(client, values == ["broken"])
     try:
@@ -24,6 +27,14 @@ async def do(client, line):
         return await result if asyncio.iscoroutine(result) else result
     except KillSwitchError as error:
         return f"KillSwitchError: {error}"
+
+
+def at(kind, address):
+    os.environ["KILLSWITCHD_CONTROL"] = address
+    try:
+        return kind().armed()
+    except Exception as error:
+        return f"raised: {error}"
 
 
 async def leave(client, is_broken):

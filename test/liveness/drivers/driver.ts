@@ -22,6 +22,9 @@ async function act(word: string | undefined, value: string | undefined): Promise
       await sleep((seconds ?? 0) * 1000);
       return [client.armed(), await beating];
     }
+    case 'at':
+      process.env['KILLSWITCHD_CONTROL'] = value;
+      return new KillSwitch().armed();
     case 'fail':
       return client.fail();
     case 'goodbye':
@@ -37,10 +40,12 @@ async function act(word: string | undefined, value: string | undefined): Promise
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const [word, value] = line.split(' ');
-  const result = await act(word, value).catch((error: unknown) => {
-    if (error instanceof KillSwitchError) return `KillSwitchError: ${error.message}`;
-    return `raised: ${error instanceof Error ? error.message : String(error)}`;
-  });
+  const [word, ...values] = line.split(' ');
+  const result = await act(word, values.length === 0 ? undefined : values.join(' ')).catch(
+    (error: unknown) => {
+      if (error instanceof KillSwitchError) return `KillSwitchError: ${error.message}`;
+      return `raised: ${error instanceof Error ? error.message : String(error)}`;
+    },
+  );
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }
