@@ -190,30 +190,25 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
   return new ControlRefusal('invalid_value', text);
 }
 
-const WORD = ['bot', 'session', 'seq'] as const;
-
 function listRoutes(sources: ControlSources, views: Views): readonly Route[] {
-  const post = (path: string, keys: Route['keys'], answer: Route['answer']): Route => {
-    return { path, method: 'POST', keys, answer };
+  const word = (path: string, answer: Route['answer'], ...keys: readonly Key[]): Route => {
+    return { path, method: 'POST', keys: ['bot', 'session', 'seq', ...keys], answer, ofBot: true };
   };
-  const command = (...[path, keys, answer]: Parameters<typeof post>): Route => {
-    return post(path, [...keys, 'reason'], answer);
+  const command = (path: string, answer: Route['answer'], ...keys: readonly Key[]): Route => {
+    return { path, method: 'POST', keys: [...keys, 'reason'], answer };
   };
   return [
-    { ...post('/v1/beat', WORD, (call) => beat(sources, views, call)), ofBot: true },
-    {
-      ...post('/v1/goodbye', [...WORD, 'waitSeconds'], (call) => goodbye(sources, views, call)),
-      ofBot: true,
-    },
-    { ...post('/v1/fail', WORD, (call) => fail(sources, views, call)), ofBot: true },
+    word('/v1/beat', (call) => beat(sources, views, call)),
+    word('/v1/goodbye', (call) => goodbye(sources, views, call), 'waitSeconds'),
+    word('/v1/fail', (call) => fail(sources, views, call)),
     ...COMMANDS.map((does): Route => {
       const needs: readonly Key[] = does === 'pause' ? ['forSeconds'] : [];
-      const keys: readonly Key[] = ['markets', ...needs, 'waitSeconds'];
-      return { ...command(`/v1/${does}`, keys, (call) => operate(sources, views, does, call)), needs };
+      const answer = (call: Call) => operate(sources, views, does, call);
+      return { ...command(`/v1/${does}`, answer, 'markets', ...needs, 'waitSeconds'), needs };
     }),
-    command('/v1/ack', ['markets'], (call) => acknowledge(sources, call)),
-    command('/v1/reload', ['waitSeconds'], (call) => reload(sources, views, call)),
-    command('/v1/log-level', ['level', 'forSeconds'], (call) => setLogLevel(sources, call)),
+    command('/v1/ack', (call) => acknowledge(sources, call), 'markets'),
+    command('/v1/reload', (call) => reload(sources, views, call), 'waitSeconds'),
+    command('/v1/log-level', (call) => setLogLevel(sources, call), 'level', 'forSeconds'),
     { path: '/v1/status', method: 'GET', keys: [], answer: async () => [200, await sources.status()] },
     {
       path: '/v1/health',

@@ -55,19 +55,14 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
     ...(withBots ? bots.map(checkBot) : []),
     ...[...failing, ...passing].slice(0, LISTED_MARKETS),
   ];
-  if (!withBots) {
-    if (nothingGuarded !== null)
-      checks.push({ name: 'exchange', failed: away ? 'it does not answer' : null });
-    return { name: 'readyz', ok: checks.every(({ failed }) => failed === null), checks };
+  const isPassed = checks.every(({ failed }) => failed === null);
+  if (withBots) {
+    if (isPassed) checks.push(...snapshot.notReady.map((failed) => ({ name: 'guarded', failed })));
+    return { name: 'readyz', ok: snapshot.ready, checks };
   }
-  const unsaid = !snapshot.ready && checks.every(({ failed }) => failed === null);
-  return {
-    name: 'readyz',
-    ok: snapshot.ready,
-    checks: unsaid
-      ? [...checks, ...snapshot.notReady.map((failed) => ({ name: 'guarded', failed }))]
-      : checks,
-  };
+  if (nothingGuarded === null) return { name: 'readyz', ok: isPassed, checks };
+  checks.push({ name: 'exchange', failed: away ? 'it does not answer' : null });
+  return { name: 'readyz', ok: isPassed && !away, checks };
 }
 
 /** Ready, and no outage and no refusal is under way that would end that once the timers run out. */
