@@ -4,9 +4,9 @@ import type { Load, LoadedConfig } from '../config/load.ts';
 import { type Environment, readSecrets, SECRET_VARIABLES } from '../config/secrets.ts';
 import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
-import { type Beats, createBeats } from '../liveness/beats.ts';
+import { createBeats } from '../liveness/beats.ts';
 import { type LookAtProcess, lastWord } from '../liveness/process.ts';
-import { startControl } from '../operator/control.ts';
+import { type ControlOptions, startControl } from '../operator/control.ts';
 import type { ControlSources, ReloadReport } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
 import { startWeb, type WebOptions } from '../operator/web.ts';
@@ -100,16 +100,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     rereadSecrets: files.rereadSecrets,
   });
   const { keeper } = guard;
-  const { snapshot } = keeper;
   const service = createService(options, { files, telling, guard, hide: secrets.hide });
   const { supervision } = service;
-  const closeExchange = async () => {
-    await guard.close();
-    await embedded?.close();
-  };
+  const closeExchange = () => guard.close().then(() => embedded?.close());
+  const control = { ...controlOf(clock, keeper, telling, service), hide: secrets.hide };
   const lists = { recentEvents: recent.list, cancellations: cancellations.list };
-  const pages = { ...lists, snapshot, metrics, version: VERSION, clock };
-  const listeners = await openListeners(config, pages, service.control, log).catch(async (error: unknown) => {
+  const pages = { ...lists, snapshot: keeper.snapshot, metrics, version: VERSION, clock };
+  const listeners = await openListeners(config, pages, control, log).catch(async (error: unknown) => {
     await closeExchange();
     await log.flush(FLUSH_MS);
     throw error;
@@ -158,9 +155,8 @@ async function embed(clock: Clock, pair: { readonly key: string; readonly secret
 /** The files that configuration and secrets are read from. */
 function filesOf({ clock, loaded: { config }, env }: DaemonOptions) {
   const answer = createFilesAnswer(clock);
-  const secretFiles = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable)).map(
-    (variable) => env[variable],
-  );
+  const variables = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
+  const secretFiles = variables.map((variable) => env[variable]);
   return {
     /** Whether the file systems of what `load` reads answer, by the configuration in force: reading holds up the loop. */
     answer: ({ file, control, notify }: Config) => {
@@ -210,12 +206,8 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
     },
   });
   const beats = createBeats({ mode: inForce.liveness.mode, bots: () => bots });
-  const evidence = createBotEvidence({
-    clock,
-    config: handover.config,
-    lookAtProcess,
-    onProblem: telling.onEvidenceProblem,
-  });
+  const onProblem = telling.onEvidenceProblem;
+  const evidence = createBotEvidence({ clock, config: handover.config, lookAtProcess, onProblem });
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
   const child: Child =
     evidence !== null && 'began' in evidence
@@ -226,16 +218,16 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
             for (const bot of botsOf(guarded())) keeper.hear(bot, lastWord(code), 0);
           },
         };
-  const controlled = { config, guarded, bots: () => bots, beats, reloading };
-  /** The bearer token of the control listener; null where none is configured. */
-  const token = () => inForce.control.token?.reveal() ?? null;
   return {
     config,
+    /** The markets in force with those that went to another shard and are still guarded here. */
+    guarded,
+    bots: () => bots,
+    beats,
     supervision,
     reloading,
     handover,
     child,
-    control: { token, hide, sources: controlOf(clock, keeper, telling, controlled) },
     start() {
       telling.notifying.start(() => isWell(keeper.snapshot()));
       const stops = [beats.start(keeper.hear), evidence?.start(keeper.hear)];
@@ -248,27 +240,18 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
   };
 }
 
-interface Controlled {
-  readonly config: () => Config;
-  /** The markets in force with those that went to another shard and are still guarded here. */
-  readonly guarded: () => Config['markets'];
-  readonly bots: () => readonly string[];
-  readonly beats: Beats;
-  readonly reloading: ReturnType<typeof createReloading>;
-}
-
 /** What the control listener can bring about, tied to the parts that do it. */
 function controlOf(
   clock: Clock,
   keeper: Keeper,
   { cancellations, levels, metrics, operations }: Telling,
-  { config, guarded, bots, beats, reloading }: Controlled,
-): Omit<ControlSources, 'status'> {
+  { config, guarded, bots, beats, reloading }: ReturnType<typeof createService>,
+) {
   const marketsOf = (bot: string) =>
     guarded()
       .filter((market) => market.bot === bot)
       .map(({ market }) => market);
-  return {
+  const sources: Omit<ControlSources, 'status'> = {
     clock,
     snapshot: keeper.snapshot,
     revision: keeper.revision,
@@ -300,6 +283,9 @@ function controlOf(
     onCommand: (command) => operations.commanded(command),
     onRefused: (reason) => operations.controlRefused(reason),
   };
+  /** The bearer token of the control listener; null where none is configured. */
+  const token = () => config().control.token?.reveal() ?? null;
+  return { sources, token };
 }
 
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
@@ -330,7 +316,7 @@ function connectionsPerListener(limit: number | null, { web, control, fleet }: C
 async function openListeners(
   config: Config,
   pages: Omit<WebOptions, 'listen'>,
-  commands: ReturnType<typeof createService>['control'],
+  commands: ReturnType<typeof controlOf> & Pick<ControlOptions, 'hide'>,
   { logger }: Log,
 ) {
   const limit = descriptorLimit();

@@ -150,9 +150,7 @@ async function findObstacle(
 }
 
 /** What the configuration file is now: a digest, or why it cannot be read; null without a file. */
-function look({ file }: Config): string | null {
-  return file === null ? null : lookAtConfigFile(file);
-}
+const look = ({ file }: Config) => (file === null ? null : lookAtConfigFile(file));
 
 /**
  * Looks at the file every `reload.pollSeconds`, and reloads when its bytes have changed and were the same at two looks.
@@ -225,17 +223,18 @@ export function createHandover(clock: Clock, initial: Config, onOver: () => void
   function keep(stays: (market: MarketConfig) => number | null): void {
     cancel();
     const own = new Set(inForce.markets.map(({ market }) => market));
+    const nowMs = clock.now().monoMs;
     const until = new Map<string, number>();
     for (const market of inForce.fleet) {
       const untilMs = own.has(market.market) ? null : stays(market);
-      if (untilMs !== null && untilMs > clock.now().monoMs) until.set(market.market, untilMs);
+      if (untilMs !== null && untilMs > nowMs) until.set(market.market, untilMs);
     }
     staying = until;
     const others = inForce.fleet.filter(({ market }) => until.has(market));
     guarded = others.length === 0 ? inForce : { ...inForce, markets: [...inForce.markets, ...others] };
     if (until.size === 0) return;
     const nextMs = [...until.values()].reduce((least, untilMs) => Math.min(least, untilMs));
-    cancel = clock.after(nextMs - clock.now().monoMs, () => {
+    cancel = clock.after(nextMs - nowMs, () => {
       keep(({ market }) => staying.get(market) ?? null);
       onOver();
     });

@@ -92,11 +92,9 @@ export function createTelling(
       levels.configured(levelOf(next));
     },
     onEvidenceProblem: (bot: string, problem: string | null): void => {
-      if (problem === null) {
+      if (problem === null)
         log.logger.info({ event: 'evidence-found', bot }, `Bot ${bot}: its signs of life can be seen again.`);
-      } else {
-        log.logger.warn({ event: 'evidence-problem', bot }, `Bot ${bot}: no sign of life, ${problem}.`);
-      }
+      else log.logger.warn({ event: 'evidence-problem', bot }, `Bot ${bot}: no sign of life, ${problem}.`);
     },
   };
 }
@@ -207,7 +205,7 @@ function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): s
 /** What made the daemon read its configuration again: SIGHUP, an operator's command, or a look that found it changed. */
 export type ReloadTrigger = 'signal' | 'command' | 'poll';
 
-export interface OperationsOptions {
+interface OperationsParts {
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'reloadSucceeded' | 'reloadFailed' | 'controlRefused'>;
   readonly recent: Pick<RecentEvents, 'add'>;
@@ -223,7 +221,7 @@ const SAID_PROBLEMS = 5;
 const TRIGGER = { signal: 'SIGHUP', command: 'an operator asked', poll: 'it has changed' } as const;
 
 /** Tells log, metrics and recent events of what operators do: what comes from outside and is no notice of the core. */
-export function createOperations({ log, metrics, recent, clock }: OperationsOptions) {
+export function createOperations({ log, metrics, recent, clock }: OperationsParts) {
   const { logger } = log;
   let rejected: string | null = null;
   const refusals = new Map<string, { readonly saidMs: number; more: number }>();
@@ -301,17 +299,9 @@ function describeCommand({ command, markets, reason, sender, via }: Commanded): 
 
 function describeRejection(trigger: ReloadTrigger, problems: readonly string[]): string {
   const { length } = problems;
-  const said =
-    length === 1
-      ? `1 mistake: ${problems[0]}`
-      : `${length} mistakes: ${problems
-          .slice(0, SAID_PROBLEMS)
-          .map((problem, index) => `(${index + 1}) ${problem}`)
-          .join(' ')}`;
+  const numbered = problems.slice(0, SAID_PROBLEMS).map((problem, index) => `(${index + 1}) ${problem}`);
   const others = length > SAID_PROBLEMS ? ` and ${length - SAID_PROBLEMS} more` : '';
-  return (
-    `THE NEW CONFIGURATION IS REJECTED (${TRIGGER[trigger]}): the old one stays in force, nothing has changed. ` +
-    said +
-    others
-  );
+  const said =
+    length === 1 ? `1 mistake: ${problems[0]}` : `${length} mistakes: ${numbered.join(' ')}${others}`;
+  return `THE NEW CONFIGURATION IS REJECTED (${TRIGGER[trigger]}): the old one stays in force, nothing has changed. ${said}`;
 }
