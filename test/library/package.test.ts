@@ -42,7 +42,8 @@ let packed: readonly string[];
 /** Runs a program with the Node of this test first in the PATH. Rejects with what it wrote where it fails. */
 async function run(file: string, args: readonly string[], cwd: string, env: object = {}): Promise<string> {
   const path = [dirname(process.execPath), join(MODULES, '.bin'), process.env['PATH']].join(delimiter);
-  const options = { cwd, timeout: 60_000, env: { ...process.env, ...env, PATH: path } };
+  const given = { NODE_COMPILE_CACHE: join(folder, 'compiled'), ...env, PATH: path };
+  const options = { cwd, timeout: 60_000, env: { ...process.env, ...given } };
   try {
     return (await runFile(file, args, options)).stdout;
   } catch (error) {

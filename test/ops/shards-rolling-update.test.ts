@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { sleep } from '../process/program.ts';
-import { rollShards, stageFleet } from '../process/shard-play.ts';
-import { byMarket, takeoverOf } from '../process/shard-takeover.ts';
+import { byMarket, rollShards, stageFleet, takeoverOf } from '../process/shard-play.ts';
 import { longestGapMs, ofKind } from '../process/simulated-exchange.ts';
 
 /** How often a market is renewed: what each of three shards makes of its part of the limit. */

@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { type Started, startProcess } from '../liveness/started.ts';
-import { eventually, MAIN, ROOT, sleep } from './program.ts';
+import { eventually, MAIN, sleep } from './program.ts';
+import { onTerminal } from './terminal.ts';
 
 const DEMO = [MAIN, 'demo'];
 /** One after the other; each of them must come. */
@@ -67,26 +67,17 @@ describe.concurrent('demo', { timeout: 120_000 }, () => {
   });
 
   test('draws on a terminal in place, and Ctrl-C ends it while its bot stands still', async (context) => {
-    const command = JSON.stringify([process.execPath, ...DEMO]);
-    const python = `import os, pty, sys\nsys.exit(os.waitstatus_to_exitcode(pty.spawn(${command})))`;
-    const child = spawn('python3', ['-c', python], { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] });
-    context.onTestFinished(() => void child.kill('SIGKILL'));
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-    const ended = new Promise((resolve) => {
-      child.once('close', resolve);
-    });
-    await eventually('a bot that stands still', 80_000, () => (output.includes('(SIGSTOP)') ? true : null));
+    const terminal = onTerminal(context, [process.execPath, ...DEMO]);
+    await eventually('a bot that stands still', 60_000, () =>
+      terminal.shown().includes('(SIGSTOP)') ? true : null,
+    );
     await sleep(1000);
-    const pid = Number(/Process (\d+) starts/.exec(output)?.[1]);
+    const pid = Number(/Process (\d+) starts/.exec(terminal.shown())?.[1]);
     expect(isRunning(pid)).toBe(true);
-    expect(
-      output.split('\r\u001b[K').filter((drawn) => /beat \d\.\d s ago/.test(drawn)).length,
-    ).toBeGreaterThan(5);
-    child.stdin.write('\u0003');
-    expect(await ended).toBe(130);
+    const drawn = terminal.shown().split('\r\u001b[K');
+    expect(drawn.filter((text) => /beat \d\.\d s ago/.test(text)).length).toBeGreaterThan(5);
+    terminal.type('\u0003');
+    expect(await terminal.ended).toBe(130);
     expect(isRunning(pid)).toBe(false);
   });
 

@@ -1,12 +1,13 @@
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { controlsOf } from './control.ts';
-import { stageFor } from './harness.ts';
-import { eventually, MAIN, ROOT, sleep } from './program.ts';
+import { writeFiles } from './daemon.ts';
+import { PROCESS } from './exec-play.ts';
+import { guard, stageFor } from './harness.ts';
+import { eventually, MAIN, sleep } from './program.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
+import { onTerminal } from './terminal.ts';
 
 /** It is sent the signal for the sabotage as well, and ends well when it is asked to. It says when it is ready for both. */
 const BOT =
@@ -14,45 +15,31 @@ const BOT =
 const MARKETS = ['AAA_USDT', 'BBB_USDT'];
 
 describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, () => {
-  test.concurrent.for(['run', 'exec'] as const)(
-    'when every thread hangs in the kernel: %s',
-    async (command, context) => {
-      const stage = stageFor(context);
-      const exchange = await stage.exchange();
-      const daemon = await stage.daemon({
-        exchange: exchange.url,
-        markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
-        canSabotage: true,
-        ...(command === 'exec'
-          ? { bot: [process.execPath, '-e', BOT], config: { liveness: { mode: 'process', ttlSeconds: 2 } } }
-          : {}),
-      });
-      await daemon.ready();
-      if (command === 'exec')
-        await eventually('the bot', 10_000, () => (daemon.stdout().includes('listens') ? true : null));
-      daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
-      const fromMs = await exchange.nowMs();
-      await sleep(5000);
-      const toMs = await exchange.nowMs();
-      const events = await exchange.events();
-      expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 3000)).toEqual([]);
-      daemon.signal('SIGTERM');
-      expect(await daemon.exit(10_000)).toMatchObject({ code: 0 });
-      const deleted = ofKind(await exchange.events(), 'timer-deleted').map(({ market }) => market);
-      expect(deleted.sort()).toEqual(MARKETS);
-    },
-  );
+  test.concurrent('when every thread hangs in the kernel', async (context) => {
+    const bot = [process.execPath, '-e', BOT];
+    const config = { liveness: PROCESS };
+    const { stage, exchange, daemon } = await guard(context, {
+      timeoutSeconds: 5,
+      canSabotage: true,
+      bot,
+      config,
+    });
+    await eventually('the bot', 10_000, () => (daemon.stdout().includes('listens') ? true : null));
+    daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
+    const fromMs = await exchange.nowMs();
+    await sleep(5000);
+    const toMs = await exchange.nowMs();
+    const events = await exchange.events();
+    expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 3000)).toEqual([]);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit(10_000)).toMatchObject({ code: 0 });
+    const deleted = ofKind(await exchange.events(), 'timer-deleted').map(({ market }) => market);
+    expect(deleted.toSorted()).toEqual(MARKETS);
+  });
 
   test.concurrent('at once at a second signal, when every thread hangs and the exchange as well', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: MARKETS,
-      canSabotage: true,
-      config: { shutdown: { budgetSeconds: 60 } },
-    });
-    await daemon.ready();
+    const config = { shutdown: { budgetSeconds: 60 } };
+    const { stage, exchange, daemon } = await guard(context, { canSabotage: true, config });
     daemon.sabotage({ kind: 'hang-threads', pipe: join(stage.directory, 'pipe') });
     await exchange.addFaults({ kind: 'hang', mode: 'drop' });
     daemon.signal('SIGTERM');
@@ -65,39 +52,21 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
   test.concurrent('when the terminal that it writes to is stopped', async (context) => {
     const stage = stageFor(context);
     const exchange = await stage.exchange();
-    const { configFile, ...parked } = await stage.daemon({
+    const { configFile, env } = writeFiles(stage.directory, {
       exchange: exchange.url,
       markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
       config: { log: { level: 'debug' }, shutdown: { budgetSeconds: 3 } },
     });
-    await parked.ready();
-    parked.signal('SIGTERM');
-    await parked.exit();
-    const program = `exec "${process.execPath}" "${MAIN}" run --config "${configFile}"`;
-    const folder = join(configFile, '..');
-    const terminal = spawn('script', ['-qfc', program, '/dev/null'], {
-      cwd: ROOT,
-      stdio: ['pipe', 'pipe', 'ignore'],
-      env: {
-        ...process.env,
-        KILLSWITCHD_API_KEY_FILE: join(folder, 'api-key'),
-        KILLSWITCHD_API_SECRET_FILE: join(folder, 'api-secret'),
-      },
-    });
-    context.onTestFinished(() => void terminal.kill('SIGKILL'));
-    let output = '';
-    terminal.stdout.on('data', (text) => {
-      output += String(text);
-    });
-    await eventually('the timers', 15_000, () => (output.includes('is armed') ? true : null));
+    const terminal = onTerminal(context, [process.execPath, MAIN, 'run', '--config', configFile], env);
+    await eventually('the timers', 15_000, () => (terminal.shown().includes('is armed') ? true : null));
     const children = readFileSync(`/proc/${terminal.pid}/task/${terminal.pid}/children`, 'utf8').trim();
     expect(children).toMatch(/^\d+$/);
-    terminal.stdin.write('\x13');
+    terminal.type('\u0013');
     const fromMs = await exchange.nowMs();
     await sleep(3000);
-    const said = output.length;
+    const { length } = terminal.shown();
     await sleep(1500);
-    expect(output.length).toBe(said);
+    expect(terminal.shown().length).toBe(length);
     const toMs = await exchange.nowMs();
     const events = await exchange.events();
     expect(MARKETS.filter((market) => longestGapMs(events, market, fromMs, toMs) > 3000)).toEqual([]);
@@ -115,20 +84,15 @@ describe('renewals go on, and a stop ends the process,', { timeout: 60_000 }, ()
   });
 });
 
-test.concurrent('clients that fill every listener do not take the descriptors of renewals', async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
+test.concurrent('clients that fill every listener do not take the descriptors of renewals', {
+  timeout: 60_000,
+}, async (context) => {
+  const { exchange, daemon } = await guard(context, {
     prefix: ['prlimit', '--nofile=512:512'],
-    markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
-    config: {
-      control: { listen: [`unix:${join(stage.directory, 'control.sock')}`] },
-    },
+    timeoutSeconds: 5,
+    control: true,
   });
-  await daemon.ready();
   expect(daemon.logged('few-descriptors')).toHaveLength(1);
-  const [unix = ''] = await controlsOf(daemon, 1);
   const web = new URL(await daemon.web());
   const sockets: Socket[] = [];
   let over = false;
@@ -147,13 +111,13 @@ test.concurrent('clients that fill every listener do not take the descriptors of
   };
   for (let client = 0; client < 600; client += 1) {
     keepOpen(() => connect(Number(web.port), web.hostname));
-    keepOpen(() => connect(unix.replace('unix:', '')));
+    keepOpen(() => connect(daemon.socket.replace('unix:', '')));
   }
   const fromMs = await exchange.nowMs();
   await sleep(2000);
   // New connections are needed.
   await exchange.addFaults({ kind: 'reset', when: 'before', count: 6 });
-  await sleep(6000);
+  await sleep(4500);
   const toMs = await exchange.nowMs();
   const events = await exchange.events();
   expect(ofKind(events, 'timer-fired')).toEqual([]);

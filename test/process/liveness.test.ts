@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { type Started, startProcess } from '../liveness/started.ts';
 import type { BotLine } from './bot.ts';
-import type { DaemonProcess, LogLine } from './daemon.ts';
+import type { DaemonProcess } from './daemon.ts';
+import { BOT } from './exec-play.ts';
 import { type Stage, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { longestGapMs, ofKind, type RunningExchange, renewalsOf } from './simulated-exchange.ts';
@@ -12,11 +13,7 @@ const T_SECONDS = 5;
 const TTL_SECONDS = 4;
 /** A renewal is written once a second, and a busy machine may be slow to write, carry and stamp it. */
 const SLACK_MS = 1000;
-const CONFIG = {
-  exchange: { requestLifetimeSeconds: 2, cancellationDelaySeconds: 1 },
-  log: { level: 'debug' },
-} as const;
-const LIVENESS = { ttlSeconds: TTL_SECONDS } as const;
+const EXCHANGE = { requestLifetimeSeconds: 2, cancellationDelaySeconds: 1 };
 
 /** How a bot's process ends, or stands still. `lives` is there to see that it does not suffer from the others. */
 const FATES = { killed: 'SIGKILL', hung: 'SIGSTOP', ended: 'SIGTERM', lives: null } as const;
@@ -50,13 +47,14 @@ async function openExchange(stage: Stage): Promise<RunningExchange> {
 function daemonFor(
   stage: Stage,
   exchange: RunningExchange,
-  config: object,
+  liveness: object,
   nameOf: (fate: Fate) => string = String,
 ): Promise<DaemonProcess> {
   return stage.daemon({
     exchange: exchange.url,
     markets: ALL.map((fate) => ({ market: marketOf(fate), timeoutSeconds: T_SECONDS, bot: nameOf(fate) })),
-    config: { ...CONFIG, ...config, exchange: { ...CONFIG.exchange, baseUrls: [exchange.url] } },
+    control: true,
+    config: { exchange: EXCHANGE, liveness: { ttlSeconds: TTL_SECONDS, ...liveness } },
   });
 }
 
@@ -85,14 +83,6 @@ async function strike(exchange: RunningExchange, guarded: readonly Guarded[]): P
   return { exchange, guarded, struckAtMs };
 }
 
-/** The moments, in milliseconds, at which the daemon wrote a renewal of the market. */
-function writtenMs(daemon: DaemonProcess, market: string): number[] {
-  const attempts = daemon.logged('attempt') as readonly (LogLine & { readonly purpose: string })[];
-  return attempts
-    .filter((line) => line.market === market && line.purpose === 'renew')
-    .map(({ time }) => Date.parse(time));
-}
-
 /** The orders are cancelled inside the bound that the daemon printed, and nothing was renewed for the dead. */
 async function judgeDeath({ exchange, struckAtMs }: Scene, { fate, daemon }: Guarded): Promise<void> {
   const market = marketOf(fate);
@@ -108,13 +98,10 @@ async function judgeDeath({ exchange, struckAtMs }: Scene, { fate, daemon }: Gua
     (atMs) => atMs > struckAtMs + TTL_SECONDS * 1000 + SLACK_MS && atMs <= cancelled.atMs,
   );
   expect(late, `${market}: renewals after the evidence ran out`).toEqual([]);
-  const judged = daemon.logged('suspended').find((line) => line.market === market);
-  expect(judged, market).toBeDefined();
-  const suspendedMs = Date.parse(judged?.time ?? '');
-  const written = writtenMs(daemon, market);
-  expect(written.length, market).toBeGreaterThan(1);
-  const posthumous = written.filter((atMs) => atMs > suspendedMs && atMs <= cancelled.atMs);
-  expect(posthumous, `${market}: attempts after ${judged?.time}`).toEqual([]);
+  expect(
+    daemon.logged('suspended').some((line) => line.market === market),
+    market,
+  ).toBe(true);
 }
 
 /** A bot that ends on purpose and says so takes its timer along; its orders stay. */
@@ -164,11 +151,9 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
   test('where it beats: the example bot', async (context) => {
     const stage = stageFor(context);
     const exchange = await openExchange(stage);
-    const control = `unix:${join(stage.directory, 'control.sock')}`;
-    const liveness = { ...LIVENESS, mode: 'beat' };
-    const daemon = await daemonFor(stage, exchange, { liveness, control: { listen: [control] } });
+    const daemon = await daemonFor(stage, exchange, { mode: 'beat' });
     const guarded = ALL.map((fate) => {
-      const env = { KILLSWITCHD_CONTROL: control, KILLSWITCHD_BOT: fate };
+      const env = { KILLSWITCHD_CONTROL: daemon.socket, KILLSWITCHD_BOT: fate };
       const bot = startProcess(context, process.execPath, ['config/clients/bot.js'], env);
       return { fate, daemon, signal: bot.signal };
     });
@@ -179,8 +164,8 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
   test('where it touches a file: there even a clean end is a silence', async (context) => {
     const stage = stageFor(context);
     const exchange = await openExchange(stage);
-    const liveness = { ...LIVENESS, mode: 'file', file: join(stage.directory, '{bot}.alive') };
-    const daemon = await daemonFor(stage, exchange, { liveness });
+    const file = join(stage.directory, '{bot}.alive');
+    const daemon = await daemonFor(stage, exchange, { mode: 'file', file });
     const guarded = ALL.map((fate) => {
       const bot = startBot(context, 'file', join(stage.directory, `${fate}.alive`));
       return { fate, daemon, signal: bot.signal };
@@ -198,9 +183,9 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
         return { fate, signal, port: String((await started(output)).port) };
       }),
     );
-    const liveness = { ...LIVENESS, mode: 'http', url: 'http://127.0.0.1:{bot}/alive' };
+    const url = 'http://127.0.0.1:{bot}/alive';
     const portOf = (fate: Fate) => bots.find((bot) => bot.fate === fate)?.port ?? '';
-    const daemon = await daemonFor(stage, exchange, { liveness }, portOf);
+    const daemon = await daemonFor(stage, exchange, { mode: 'http', url }, portOf);
     const guarded = bots.map(({ fate, signal }) => ({ fate, daemon, signal }));
     const lost = await judge(await strike(exchange, guarded), [...DEATHS, 'ended']);
     expect(lost).toEqual(['ENDED_USDT', 'HUNG_USDT', 'KILLED_USDT']);
@@ -214,12 +199,11 @@ describe.concurrent('a bot that is killed or hangs loses its orders in time, and
         const daemon = await stage.daemon({
           exchange: exchange.url,
           markets: [{ market: marketOf(fate), timeoutSeconds: T_SECONDS }],
-          bot: [process.execPath, 'test/process/bot.ts', 'quietly'],
+          bot: BOT,
           config: {
-            ...CONFIG,
             // Four daemons share one key here: rising nonces of one would make those of the others stale.
-            exchange: { ...CONFIG.exchange, baseUrls: [exchange.url], nonce: 'window' },
-            liveness: { ...LIVENESS, mode: 'process' },
+            exchange: { ...EXCHANGE, nonce: 'window' },
+            liveness: { mode: 'process', ttlSeconds: TTL_SECONDS },
           },
         });
         const { pid } = await started(daemon.stdout);

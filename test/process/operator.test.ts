@@ -13,6 +13,12 @@ const T_SECONDS = 10;
 const timed = (...markets: readonly string[]) =>
   markets.map((market) => ({ market, timeoutSeconds: T_SECONDS }));
 
+/** What a command ends with and says. */
+async function type(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const { code, out, err } = await run(args, { env });
+  return { code, out: out.join('\n'), err: err.join('\n') };
+}
+
 /** A daemon, and the commands as its operator types them. */
 async function play(context: TestContext, config: Content = {}) {
   const stage = stageFor(context);
@@ -20,10 +26,6 @@ async function play(context: TestContext, config: Content = {}) {
   const markets = timed('AAA_USDT', 'BBB_USDT');
   const daemon = await stage.daemon({ exchange: exchange.url, markets, control: true, config });
   await controlsOf(daemon);
-  const type = async (args: readonly string[], env: Readonly<Record<string, string>>) => {
-    const { code, out, err } = await run(args, { env });
-    return { code, out: out.join('\n'), err: err.join('\n') };
-  };
   /** How often it happened at the exchange until now. */
   const count = async (kind: EventKind, market: string) =>
     ofKind(await exchange.events(), kind, market).length;
@@ -31,7 +33,6 @@ async function play(context: TestContext, config: Content = {}) {
     stage,
     exchange,
     daemon,
-    type,
     count,
     operate: (...args: readonly string[]) => type(args, { KILLSWITCHD_CONTROL: daemon.socket }),
     content: JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content,
@@ -161,10 +162,10 @@ describe.concurrent('an operator command', { timeout: 60_000 }, () => {
   });
 
   test('reload returns when new markets are armed and old ones have no timer, and status shows them', async (context) => {
-    const { daemon, type, operate, count, content } = await play(context);
+    const { daemon, operate, count, content } = await play(context);
     await daemon.ready();
     writeConfig(daemon, JSON.stringify({ ...content, markets: timed('BBB_USDT', 'CCC_USDT') }));
-    const reload = await type(['reload', '--config', daemon.configFile], {});
+    const reload = await type(['reload', '--config', daemon.configFile]);
     expect(await count('timer-armed', 'CCC_USDT')).toBe(1);
     expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
     expect(reload).toMatchObject({ code: 0, err: '' });
@@ -190,3 +191,63 @@ describe.concurrent('an operator command', { timeout: 60_000 }, () => {
     expect((await operate('healthcheck', '--ready')).out).toBe('The daemon is ready.');
   });
 });
+
+const OF_TWO_BOTS = [
+  { market: 'AAA_USDT', bot: 'maker' },
+  { market: 'GONE_USDT', bot: 'taker' },
+];
+
+test('a market that the exchange refuses holds back the bot that trades it and no other, and makes a reload end as arm does', async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange({ markets: ['AAA_USDT', 'BBB_USDT'] });
+  const config = { liveness: { mode: 'beat' } };
+  const daemon = await stage.daemon({ exchange: exchange.url, markets: OF_TWO_BOTS, control: true, config });
+  await eventually('the refusal', 15_000, () => daemon.logged('refused')[0] ?? null);
+  const ask = (...args: readonly string[]) => type(args);
+
+  const ready = ['healthcheck', '--ready', '--exclude', 'bots', '--control', daemon.socket];
+  expect(await ask(...ready, '--bot', 'maker', '--wait', '5')).toMatchObject({
+    code: 0,
+    out: 'The daemon is ready for the bot maker.',
+  });
+  const taker = await ask(...ready, '--bot', 'taker', '--wait', '1');
+  expect(taker).toMatchObject({ code: 69, out: '' });
+  expect(taker.err).toMatch(/waits: .*\n.*is not ready for the bot taker: timer\/GONE_USDT: rejected/);
+  expect(taker.err).not.toContain('AAA_USDT');
+  expect((await ask(...ready)).code).toBe(69);
+  const unknown = await ask(...ready, '--bot', 'makr');
+  expect([unknown.code, unknown.err]).toEqual([64, expect.stringContaining('did you mean maker')]);
+  const byWeb = ['healthcheck', '--ready', '--exclude', 'bots', '--web', new URL(await daemon.web()).host];
+  for (const [bot, exitCode, status] of [
+    ['maker', 0, 200],
+    ['taker', 69, 503],
+    ['makr', 64, 404],
+  ] as const) {
+    expect([bot, (await ask(...byWeb, '--bot', bot)).code]).toEqual([bot, exitCode]);
+    expect((await daemon.get(`/readyz?exclude=bots&bot=${bot}`)).status).toBe(status);
+  }
+  expect((await daemon.get('/readyz?bot=maker')).status).toBe(200);
+  expect((await daemon.get('/readyz?exclude=bots')).status).toBe(503);
+
+  // Asked about no more than once a minute.
+  expect(ofKind(await exchange.events(), 'request-refused')).toMatchObject([
+    { market: 'GONE_USDT', code: 31 },
+  ]);
+  const { body } = await daemon.get('/readyz?verbose');
+  expect(body).toContain('[+]timer/AAA_USDT ok');
+  expect(body).toMatch(/\[-\]timer\/GONE_USDT failed: .*Market is not available/);
+
+  const control = ['--control', daemon.socket];
+  const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
+  const reloadWith = (...markets: readonly object[]) => {
+    writeConfig(daemon, JSON.stringify({ ...content, markets }));
+    return ask('reload', ...control);
+  };
+  const reload = await reloadWith(...OF_TWO_BOTS, { market: 'LOST_USDT', bot: 'maker' });
+  expect(reload.code).toBe((await ask('arm', 'LOST_USDT', ...control)).code);
+  expect(reload.code).toBe(69);
+  expect(reload.err).toMatch(/LOST_USDT is refused by the exchange.*\n.*the configuration is in force/);
+  const still = await reloadWith(...OF_TWO_BOTS, { market: 'BBB_USDT', bot: 'maker' });
+  expect([still.code, still.err]).toEqual([69, expect.stringContaining('refuses GONE_USDT')]);
+  expect((await reloadWith(OF_TWO_BOTS[0] ?? {}, { market: 'BBB_USDT', bot: 'maker' })).code).toBe(0);
+}, 60_000);

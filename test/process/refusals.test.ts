@@ -1,114 +1,188 @@
 import { writeFileSync } from 'node:fs';
-import { describe, expect, type TestContext, test } from 'vitest';
-import type { DaemonProcess } from './daemon.ts';
-import { type Gateway, type GatewayAnswer, openGateway, REFUSALS } from './gateway.ts';
-import { type Stage, stageFor } from './harness.ts';
+import { type AddressInfo, createServer } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import type { Fault } from '../../src/simulator/faults.ts';
+import { send, signed } from '../simulator/raw-client.ts';
+import { guard, type Scope, stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
-import { ofKind, type RunningExchange, renewalsOf } from './simulated-exchange.ts';
+import { DEMO, ofKind, renewalsOf } from './simulated-exchange.ts';
 
-interface Play {
-  readonly exchange: RunningExchange;
-  readonly gateways: readonly Gateway[];
-  readonly daemon: DaemonProcess;
-  readonly markets: readonly string[];
-}
+const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
+const HOUR_MS = 3_600_000;
+const UNAUTHORISED = { kind: 'unauthorised' } as const;
 
-interface Setting {
-  readonly addresses?: 1 | 2;
-  readonly timeouts?: readonly number[];
-  readonly config?: Readonly<Record<string, unknown>>;
-}
+/** What a gateway, or an exchange that has lost its key store for a moment, answers everything with. */
+const REFUSALS: Readonly<Record<string, Fault>> = {
+  'a page with 403': { kind: 'status', status: 403, body: 'html' },
+  'the refusal of a key': UNAUTHORISED,
+  'the refusal of a market': {
+    kind: 'refusal',
+    status: 422,
+    code: 31,
+    errors: { market: ['Market is not available.'] },
+  },
+};
 
-/** An armed daemon before an exchange that is reached through one gateway for each address. */
-async function play(context: TestContext, stage: Stage, setting: Setting = {}): Promise<Play> {
-  const { addresses = 1, timeouts = [15, 30, 60], config = {} } = setting;
-  const exchange = await stage.exchange();
-  const gateways = await Promise.all(
-    Array.from({ length: addresses }, () => openGateway(context, exchange.url)),
-  );
-  const configured = timeouts.flatMap((timeoutSeconds) =>
-    ['AAA', 'BBB'].map((base) => ({ market: `${base}${timeoutSeconds}_USDT`, timeoutSeconds })),
-  );
-  const baseUrls = gateways.map(({ url }) => url);
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: configured,
-    config: {
-      exchange: { baseUrls, ...(addresses > 1 ? { sameAccount: true } : {}) },
-      ...config,
-    },
-  });
-  await daemon.ready(30_000);
-  return { exchange, gateways, daemon, markets: configured.map(({ market }) => market) };
-}
-
-/** Answers everything with a refusal for `forMs`, and waits until every timer was renewed after that. */
-async function refuseFor(
-  { exchange, gateways, daemon, markets }: Play,
-  answer: GatewayAnswer,
-  forMs: number,
-) {
-  for (const gateway of gateways) gateway.answerWith(answer);
-  await sleep(forMs);
-  for (const gateway of gateways) gateway.answerWith(null);
-  const sinceMs = await exchange.nowMs();
-  await eventually(`every timer renewed\n${said(daemon)}`, 15_000, async () => {
-    const events = await exchange.events();
-    return markets.every((market) => renewalsOf(events, market).some((atMs) => atMs > sinceMs)) ? true : null;
-  });
-}
-
-async function firedOf({ exchange }: Play): Promise<string[]> {
-  return ofKind(await exchange.events(), 'timer-fired').map(({ market }) => market);
-}
-
-const REFUSED = ['a page with 403', 'the refusal of a key', 'the refusal of a market'] as const;
-
-describe.concurrent('a gateway that refuses everything and is well again', { timeout: 60_000 }, () => {
-  test('for 5 s, in any words, fires nothing', async (context) => {
+describe.concurrent('an exchange that refuses everything and is well again', { timeout: 60_000 }, () => {
+  test('after 5 s, in any words, fires nothing', async (context) => {
     const stage = stageFor(context);
-    const running = await play(context, stage, { timeouts: [15, 30] });
-    for (const words of REFUSED) {
-      await refuseFor(running, REFUSALS[words], 5000);
-      expect(await firedOf(running), words).toEqual([]);
+    const exchange = await stage.exchange();
+    const markets = ['A15', 'B15', 'A30', 'B30'].map((name) => ({
+      market: `${name}_USDT`,
+      timeoutSeconds: Number(name.slice(1)),
+    }));
+    const daemon = await stage.daemon({ exchange: exchange.url, markets });
+    await daemon.ready(30_000);
+    for (const [words, fault] of Object.entries(REFUSALS)) {
+      await exchange.addFaults(fault);
+      await sleep(5000);
+      await exchange.clearFaults();
+      const sinceMs = await exchange.nowMs();
+      await eventually(`every timer renewed\n${said(daemon)}`, 15_000, async () => {
+        const events = await exchange.events();
+        const isRenewed = (market: string) => renewalsOf(events, market).some((atMs) => atMs > sinceMs);
+        return markets.every(({ market }) => isRenewed(market)) ? true : null;
+      });
+      expect(ofKind(await exchange.events(), 'timer-fired'), words).toEqual([]);
     }
   });
 
+  // The two addresses are those of two exchanges here, which the daemon cannot know.
   test('costs nothing at all where another address of the account is well', async (context) => {
     const stage = stageFor(context);
-    const running = await play(context, stage, { addresses: 2, timeouts: [5, 10] });
-    running.gateways[0]?.answerWith(REFUSALS['the refusal of a key']);
-    await sleep(12_000);
-    expect(await firedOf(running)).toEqual([]);
+    const [first, other] = [await stage.exchange(), await stage.exchange()];
+    const daemon = await stage.daemon({
+      exchange: first.url,
+      markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
+      config: { exchange: { baseUrls: [first.url, other.url], sameAccount: true } },
+    });
+    await daemon.ready();
+    await first.addFaults(UNAUTHORISED);
+    const fired = await first.event('timer-fired', 10_000);
+    const armed = ofKind(await other.events(), 'timer-armed');
+    expect(armed.map(({ market }) => market).toSorted()).toEqual(MARKETS);
+    expect(Math.max(...armed.map(({ atMs }) => atMs))).toBeLessThan(fired.atMs);
+    await sleep(7000);
+    expect(ofKind(await other.events(), 'timer-fired')).toEqual([]);
   });
 
-  test('for 1 s at a stop does not end it: every timer is deleted within the budget', async (context) => {
-    const stage = stageFor(context);
-    const running = await play(context, stage, { config: { shutdown: { budgetSeconds: 8 } } });
-    const { exchange, gateways, daemon, markets } = running;
-    gateways[0]?.answerWith(REFUSALS['the refusal of a key']);
+  test('after 1 s at a stop does not end it: every timer is deleted within the budget', async (context) => {
+    const config = { shutdown: { budgetSeconds: 8 } };
+    const { exchange, daemon } = await guard(context, { markets: MARKETS, timeoutSeconds: 15, config });
+    await exchange.addFaults(UNAUTHORISED);
     daemon.signal('SIGTERM');
     await sleep(1000);
-    gateways[0]?.answerWith(null);
+    await exchange.clearFaults();
     expect(await daemon.exit(), said(daemon)).toMatchObject({ code: 0 });
     const events = await exchange.events();
     const deleted = ofKind(events, 'timer-deleted').map(({ market }) => market);
-    expect(deleted.toSorted()).toEqual(markets.toSorted());
+    expect(deleted.toSorted()).toEqual(MARKETS);
     expect(ofKind(events, 'timer-fired')).toEqual([]);
   });
 });
 
-describe.concurrent('a key that is refused', { timeout: 60_000 }, () => {
-  test('while its file holds another one is read again every second, in time for the timers', async (context) => {
+/** An address for one exchange after the other: nobody gets its port by chance while it is in use elsewhere. */
+async function keptAddress({ onTestFinished }: Scope): Promise<string> {
+  const holder = createServer();
+  await new Promise<void>((resolve) => {
+    holder.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => void holder.close());
+  return `127.0.0.2:${(holder.address() as AddressInfo).port}`;
+}
+
+describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () => {
+  test('leaves the daemon up and not ready, and is shown once a minute at most, with either kind of nonce', async (context) => {
     const stage = stageFor(context);
-    const running = await play(context, stage, { timeouts: [30] });
-    const { daemon, gateways } = running;
-    gateways[0]?.answerWith(REFUSALS['the refusal of a key']);
+    const exchange = await stage.exchange();
+    const start = async (nonce: 'increasing' | 'window') => {
+      const markets = ['AAA', 'BBB', 'CCC'].map((base) => `${base}_${nonce.toUpperCase()}`);
+      const config = { exchange: { nonce } };
+      const daemon = await stage.daemon({
+        exchange: exchange.url,
+        markets,
+        config,
+        secret: 'not-the-secret',
+      });
+      return { daemon, markets };
+    };
+    const started = [await start('increasing'), await start('window')];
+    for (const { daemon } of started)
+      await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0] ?? null);
+    await sleep(5000);
+    const events = await exchange.events();
+    for (const { daemon, markets } of started) {
+      expect(markets.flatMap((market) => ofKind(events, 'request-refused', market))).toHaveLength(1);
+      expect((await daemon.get('/readyz')).status).toBe(503);
+      expect((await daemon.get('/livez')).status).toBe(200);
+      expect(await daemon.metric('killswitch_authorised')).toBe(0);
+      expect(daemon.logged('unauthorised')).toMatchObject([{ level: 'error' }]);
+      daemon.signal('SIGTERM');
+      expect(await daemon.exit()).toMatchObject({ code: 0 });
+    }
+  });
+
+  test('because it was changed is read again from its file within seconds, and everything is armed without a restart', async (context) => {
+    const stage = stageFor(context);
+    const listen = await keptAddress(context);
+    const exchange = await stage.exchange({ listen });
+    const daemon = await stage.daemon({ exchange: exchange.url, markets: MARKETS });
+    await daemon.ready();
+    await exchange.addFaults(UNAUTHORISED);
     await eventually('a refused key', 15_000, () => daemon.logged('unauthorised')[0] ?? null);
-    await sleep(2000);
+    await sleep(1000);
+    await exchange.end();
+    const changed = await stage.exchange({ listen, secret: 'the-next-secret' });
     const writtenMs = Date.now();
     writeFileSync(daemon.secretFile, 'the-next-secret\n');
-    await eventually('the new secret', 5000, () => daemon.logged('secrets-changed')[0] ?? null);
-    expect(Date.now() - writtenMs).toBeLessThan(2500);
+    const [read] = await eventually('the new secret', 5000, () =>
+      daemon.logged('secrets-changed').length > 0 ? daemon.logged('secrets-changed') : null,
+    );
+    expect(Date.parse(read?.time ?? '') - writtenMs).toBeLessThan(2500);
+    await eventually('every market armed again', 20_000, async () =>
+      ofKind(await changed.events(), 'timer-armed').length < MARKETS.length ? null : true,
+    );
+    expect(daemon.logged('secrets-changed')).toHaveLength(1);
+    expect(daemon.stdout()).not.toContain('the-next-secret');
+  });
+});
+
+/** What a daemon with the same key did while the clock of its host was ahead. */
+async function acceptNonce(url: string, aheadMs: number): Promise<void> {
+  const nonce = String(Date.now() + aheadMs);
+  const { status } = await send(url, signed({ market: 'ZZZ_USDT', timeout: null, types: null, nonce }));
+  expect(status).toBe(200);
+}
+
+describe.concurrent('a key whose last nonce comes from a clock that was far ahead', {
+  timeout: 60_000,
+}, () => {
+  test('arms its markets, 30 days ahead, and so does a restart', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await acceptNonce(exchange.url, 30 * 24 * HOUR_MS);
+    for (let life = 0; life < 2; life += 1) {
+      const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT', 'BBB_USDT'] });
+      await daemon.ready();
+      expect(daemon.logged('attempt-failed').length).toBeLessThan(20);
+      daemon.signal('SIGTERM');
+      expect((await daemon.exit()).code).toBe(0);
+      const env = { KILLSWITCHD_API_KEY: DEMO.key, KILLSWITCHD_API_SECRET: DEMO.secret };
+      const check = await stage.run(['check-config', '--live', '--config', daemon.configFile], { env });
+      expect([(await check.exit()).code, check.stderr()]).toEqual([0, '']);
+    }
+    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+  });
+
+  test('says what helps where it is further ahead than it looks', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await acceptNonce(exchange.url, 365 * 24 * HOUR_MS);
+    const daemon = await stage.daemon({ exchange: exchange.url, markets: ['AAA_USDT'] });
+    const advice = await eventually('the advice', 15_000, async () => {
+      const { body } = await daemon.get('/readyz');
+      return /^.*make a new API key.*$/m.exec(body)?.[0] ?? null;
+    });
+    expect(advice).toMatch(/^\[-\]timer\/AAA_USDT failed: .*more than 64 days ahead/);
   });
 });

@@ -1,14 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
-import { type Ask, asker, controlsOf } from './control.ts';
+import { type Ask, asker } from './control.ts';
 import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { reloadBySignal, writeConfig } from './reloading.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
-const RELOADS = 100;
+const RELOADS = 60;
 /** By then everything is loaded and compiled that a reload needs. */
 const WARM_UP = 20;
 const EVERY_MS = 100;
@@ -71,16 +70,13 @@ async function play(context: TestContext) {
   const daemon = await stage.daemon({
     exchange: exchange.url,
     markets: marketsOf(0),
-    config: {
-      liveness: { mode: 'beat', ttlSeconds: 15 },
-      control: { listen: [`unix:${join(stage.directory, 'control.sock')}`] },
-    },
+    control: true,
+    config: { liveness: { mode: 'beat', ttlSeconds: 15 } },
     // Else V8 makes room for the young by how busy the process is, and hides with it what grows for other reasons.
     env: { NODE_OPTIONS: `--max-semi-space-size=8 --expose-gc --import=${COLLECTING}` },
   });
-  const [address = ''] = await controlsOf(daemon);
-  const ask = asker(context, address, 4);
   await daemon.ready();
+  const ask = asker(context, daemon.socket, 4);
   const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as Content;
   return { exchange, daemon, ask, content, rest: keepBusy(context, daemon, ask) };
 }
@@ -128,7 +124,7 @@ async function heldBy(daemon: DaemonProcess): Promise<Held> {
 }
 
 describe('reloads', () => {
-  test('a hundred of them under load, good and bad in turns, lose no timer, no handle and no memory', {
+  test('sixty of them under load, good and bad in turns, lose no timer, no handle and no memory', {
     timeout: 120_000,
   }, async (context) => {
     const { exchange, daemon, ask, content, rest } = await play(context);
@@ -195,7 +191,9 @@ describe('reloads', () => {
       expect(longestGapMs(events, market, fromMs, toMs), market).toBeLessThan((timeoutSeconds * 1000) / 3);
     }
     for (const index of [0, 1, 2]) {
-      expect(ofKind(events, 'timer-deleted', named('PASS', index)).length).toBeGreaterThan(5);
+      // The last one comes and goes once in eight good files.
+      const deleted = ofKind(events, 'timer-deleted', named('PASS', index)).length;
+      expect(deleted).toBeGreaterThanOrEqual(Math.floor(RELOADS / 2 / 8));
       expect(ofKind(events, 'timer-deleted', named('TURN', index)).length).toBe(1);
     }
     expect(daemon.stderr()).toBe('');

@@ -6,8 +6,6 @@ import { readFile, readFileSync } from 'node:fs';
  * SIGUSR2 it does what stands in the file that the variable SABOTAGE names.
  */
 export type Sabotage =
-  /** Somebody sets the wall clock of the host. */
-  | { readonly kind: 'step-clock'; readonly byMs: number }
   /** Something keeps the event loop for so long. */
   | { readonly kind: 'block'; readonly ms: number }
   /** Every thread of libuv waits for a pipe that nobody writes, as for a file system that is dead. */
@@ -15,19 +13,8 @@ export type Sabotage =
   /** A fault of the program itself: an error that nobody catches, or a promise that nobody handles. */
   | { readonly kind: 'throw' | 'reject' };
 
-const realNow = Date.now.bind(Date);
-let steppedByMs = 0;
-Date.now = () => realNow() + steppedByMs;
-globalThis.Date = new Proxy(Date, {
-  construct: (target, given: unknown[], newTarget) =>
-    Reflect.construct(target, given.length === 0 ? [Date.now()] : given, newTarget),
-});
-
 function carryOut(sabotage: Sabotage): void {
   switch (sabotage.kind) {
-    case 'step-clock':
-      steppedByMs += sabotage.byMs;
-      return;
     case 'block':
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, sabotage.ms);
       return;

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { stageFor } from './harness.ts';
+import { guard } from './harness.ts';
 import { sleep } from './program.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
@@ -22,15 +22,12 @@ function neverRead(port: number, path: string): Socket {
 test('200 readers of metrics and status page at a time, and 40 that never read, move no renewal', {
   timeout: 60_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchangeProcess();
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: MARKETS.map((market) => ({ market, timeoutSeconds: 10 })),
+  const { exchange, daemon } = await guard(context, {
+    apart: true,
+    markets: MARKETS,
     // One after the other, they would ask more of the round trip than of the readers.
-    config: { exchange: { baseUrls: [exchange.url], nonce: 'window' } },
+    config: { exchange: { nonce: 'window' } },
   });
-  await daemon.ready();
   const web = new URL(await daemon.web());
   const silent = Array.from({ length: SILENT }, (_, index) =>
     neverRead(Number(web.port), index % 2 === 0 ? '/metrics' : '/'),

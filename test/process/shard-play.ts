@@ -1,12 +1,65 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'vitest';
 import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
-import { linesOf } from './reloading.ts';
-import { byMarket, type Departure, type Takeover, takeoverOf } from './shard-takeover.ts';
+import { reloadBySignal, writeConfig } from './reloading.ts';
 import { type Events, longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+
+/** A shard that was killed or told to stop. Times by the exchange, Unix milliseconds. */
+export interface Departure {
+  /** The markets that it guarded. */
+  readonly own: ReadonlySet<string>;
+  readonly leftMs: number;
+  readonly endedMs: number;
+}
+
+/** What its markets met with, by the renewals that the exchange saw; milliseconds. */
+export interface Takeover {
+  /** The longest time since a market's renewal, when the shard was killed or told to stop. */
+  readonly oldestMs: number;
+  /** Markets that it renewed once more before it ended. */
+  readonly renewedAtStop: number;
+  /** From its last renewal, of whichever market, to the first of its successor: so long nobody guarded them. */
+  readonly ownerlessMs: number;
+  /** From that first renewal until each of the markets had one. */
+  readonly untilAllMs: number;
+  /** The longest time between the last renewal of the one and the first of the other. */
+  readonly longestGapMs: number;
+}
+
+/** The events of each market. */
+export function byMarket(events: Events): (market: string) => Events {
+  const of = Map.groupBy(events, (event) => ('market' in event ? event.market : ''));
+  return (market) => of.get(market) ?? [];
+}
+
+/** How the markets of a shard came to its successor. */
+export function takeoverOf(
+  eventsOf: (market: string) => Events,
+  { own, leftMs, endedMs }: Departure,
+): Takeover {
+  const markets = [...own].map((market) => {
+    const all = renewalsOf(eventsOf(market), market);
+    const lastBefore = (ms: number) => all.findLast((atMs) => atMs <= ms) ?? Number.NEGATIVE_INFINITY;
+    return {
+      beforeMs: lastBefore(leftMs),
+      lastMs: lastBefore(endedMs),
+      nextMs: all.find((atMs) => atMs > endedMs) ?? Number.POSITIVE_INFINITY,
+    };
+  });
+  const most = (of: (market: (typeof markets)[number]) => number) =>
+    markets.reduce((longest, market) => Math.max(longest, of(market)), 0);
+  const firstMs = markets.reduce((least, { nextMs }) => Math.min(least, nextMs), Number.POSITIVE_INFINITY);
+  return {
+    oldestMs: most(({ beforeMs }) => leftMs - beforeMs),
+    renewedAtStop: markets.filter(({ lastMs }) => lastMs > leftMs).length,
+    ownerlessMs: firstMs - most(({ lastMs }) => lastMs),
+    untilAllMs: most(({ nextMs }) => nextMs - firstMs),
+    longestGapMs: most(({ lastMs, nextMs }) => nextMs - lastMs),
+  };
+}
 
 export interface ShardPlay {
   readonly markets: number;
@@ -93,14 +146,9 @@ export async function playShards(context: TestContext, play: ShardPlay): Promise
   const fleet = await stageFleet(context, { ...play, policy: 'delete' });
   const { exchange, names, configOf, start } = fleet;
   const resize = async (daemon: DaemonProcess, index: number, count: number) => {
-    const before = linesOf(daemon, 'reloaded');
     const text = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
-    writeFileSync(`${daemon.configFile}.new`, JSON.stringify({ ...text, ...configOf(index, count) }));
-    renameSync(`${daemon.configFile}.new`, daemon.configFile);
-    daemon.signal('SIGHUP');
-    await eventually(`reloaded\n${said(daemon)}`, 30_000, () =>
-      linesOf(daemon, 'reloaded') > before ? true : null,
-    );
+    writeConfig(daemon, JSON.stringify({ ...text, ...configOf(index, count) }));
+    await reloadBySignal(daemon, 'reload-applied');
   };
 
   const shards = await Promise.all([0, 1, 2].map((index) => start(index, 3)));

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { asker, controlsOf } from './control.ts';
-import { stageFor } from './harness.ts';
+import { asker } from './control.ts';
+import { guard } from './harness.ts';
 import { writeConfig } from './reloading.ts';
 import { ownedBy, playShards } from './shard-play.ts';
 import { ofKind, renewalsOf } from './simulated-exchange.ts';
@@ -10,42 +9,37 @@ import { ofKind, renewalsOf } from './simulated-exchange.ts';
 /** Renewed every 2 s. */
 const TIMEOUT_SECONDS = 20;
 
-test('a fleet grows, loses a shard, and shrinks: no timer fires, and no market is without an owner', {
+test.concurrent('a fleet grows, loses a shard, and shrinks: no timer fires, and no market is without an owner', {
   timeout: 90_000,
 }, async (context) => {
   const played = await playShards(context, {
-    markets: 120,
+    markets: 60,
     timeoutSeconds: TIMEOUT_SECONDS,
     handoverSeconds: 3,
     budgetShare: 0.75,
-    restMs: 4000,
+    restMs: 3000,
   });
   const { log, ...seen } = played;
   const { moved } = seen;
-  expect(seen, log).toMatchObject({ fired: 0, deleted: 0, owned: 120, leftBy: { handed_off: moved } });
-  expect(moved, 'what the fourth shard had').toBeGreaterThan(120 / 4 / 2);
+  expect(seen, log).toMatchObject({ fired: 0, deleted: 0, owned: 60, leftBy: { handed_off: moved } });
+  expect(moved, 'what the fourth shard had').toBeGreaterThan(60 / 4 / 2);
   // A market that nobody owns waits for its timer; the room is for a loaded machine.
   expect(seen.longestGapMs, log).toBeLessThan((TIMEOUT_SECONDS * 1000 * 2) / 3);
   expect(seen.takeover.longestGapMs, log).toBeLessThan(15_000);
 });
 
-test('a shard that is stopped right after it gave markets away renews those once more and deletes none of them', {
-  timeout: 90_000,
+test.concurrent('a shard that is stopped right after it gave markets away renews those once more and deletes none of them', {
+  timeout: 60_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
   const names = Array.from({ length: 8 }, (_, index) => `M${index}_USDT`);
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
+  const { exchange, daemon } = await guard(context, {
     markets: names,
     keyName: 'shard-0.api-key',
-    config: { control: { listen: [`unix:${join(stage.directory, 's')}`] } },
+    control: true,
   });
-  const [address = ''] = await controlsOf(daemon);
-  await daemon.ready();
   const content = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;
   writeConfig(daemon, JSON.stringify({ ...content, shard: { count: 2, handoverSeconds: 60 } }));
-  const { body } = await asker(context, address)('/v1/reload');
+  const { body } = await asker(context, daemon.socket)('/v1/reload');
   const { moved } = body as { moved: string[] };
   expect(moved.length).toBeGreaterThan(0);
   // Until the time is over it guards them as before.

@@ -1,25 +1,16 @@
 import { describe, expect, type TestContext, test } from 'vitest';
 import type { DaemonProcess } from './daemon.ts';
-import { type Stage, stageFor } from './harness.ts';
+import { guard } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { ofKind, type RunningExchange, renewalsOf } from './simulated-exchange.ts';
 
 const MARKETS = ['AAA_USDT', 'BBB_USDT', 'CCC_USDT'];
 
-/** A daemon that guards the markets at an exchange where each has a resting order. */
-async function guard(context: TestContext, timeoutSeconds: number, config = {}) {
-  const stage: Stage = stageFor(context);
-  const exchange = await stage.exchange();
-  await exchange.placeOrders(...MARKETS.map((market) => ({ market, type: 'spot' as const })));
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: MARKETS.map((market) => ({ market, timeoutSeconds })),
-    canSabotage: true,
-    config,
-  });
-  await daemon.ready();
+/** A daemon that has guarded the markets for a while. */
+async function guardFor(context: TestContext, timeoutSeconds: number, config = {}) {
+  const guarded = await guard(context, { markets: MARKETS, timeoutSeconds, canSabotage: true, config });
   await sleep(1000);
-  return { exchange, daemon };
+  return guarded;
 }
 
 /** When each market was renewed first after a moment, Unix milliseconds. */
@@ -44,7 +35,7 @@ async function waitsForNothing(exchange: RunningExchange, daemon: DaemonProcess)
 /** A daemon that was stopped between two renewals: with an answer outstanding nobody could be certain of a lapse. */
 async function guardAndStop(context: TestContext, timeoutSeconds: number) {
   for (let tries = 1; tries <= 5; tries += 1) {
-    const { exchange, daemon } = await guard(context, timeoutSeconds, { log: { level: 'debug' } });
+    const { exchange, daemon } = await guardFor(context, timeoutSeconds, { log: { level: 'debug' } });
     await exchange.nextEvent();
     await sleep(100);
     daemon.signal('SIGSTOP');
@@ -57,7 +48,7 @@ async function guardAndStop(context: TestContext, timeoutSeconds: number) {
 
 describe.concurrent('a hang of the exchange at T = 10', { timeout: 60_000 }, () => {
   test('of 5 s lapses nothing; one of 14 s lapses, which is said once per market, and all is armed again within 2 s', async (context) => {
-    const { exchange, daemon } = await guard(context, 10);
+    const { exchange, daemon } = await guardFor(context, 10);
     await exchange.addFaults({ kind: 'hang', mode: 'drop', forMs: 5000 });
     await sleep(6500);
     await daemon.ready();
@@ -86,7 +77,7 @@ describe.concurrent('a hang of the exchange at T = 10', { timeout: 60_000 }, () 
 
 describe.concurrent('a daemon that stands still', { timeout: 60_000 }, () => {
   test('for 3 s at T = 10, stopped or with its event loop blocked, lapses nothing and renews all as soon as it goes on', async (context) => {
-    const { exchange, daemon } = await guard(context, 10);
+    const { exchange, daemon } = await guardFor(context, 10);
     daemon.signal('SIGSTOP');
     await sleep(3000);
     const continuedMs = await exchange.nowMs();

@@ -1,0 +1,199 @@
+import { describe, expect, test } from 'vitest';
+import type { Fault } from '../../src/simulator/faults.ts';
+import type { DaemonProcess } from './daemon.ts';
+import { stageFor } from './harness.ts';
+import { eventually, said, sleep } from './program.ts';
+import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
+
+const slow = (ms: number) =>
+  ({ kind: 'latency', ms, when: 'after', match: { operation: 'kill-switch' } }) as const;
+
+const marketsOf = (count: number, timeoutSeconds: number) =>
+  Array.from({ length: count }, (_, index) => ({ market: `M${index}_USDT`, timeoutSeconds }));
+
+describe.concurrent('an exchange that carries everything out and answers late', { timeout: 60_000 }, () => {
+  test('after 1.7 s, from the start: no timer of 5 s fires', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await exchange.addFaults(slow(1700));
+    const daemon = await stage.daemon({
+      exchange: exchange.url,
+      markets: marketsOf(20, 5),
+      config: { exchange: { nonce: 'window' } },
+    });
+    await daemon.ready(30_000);
+    await sleep(10_000);
+    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
+    expect(daemon.logged('lapsed')).toEqual([]);
+  });
+
+  test('after 3.5 s, from the start: 200 timers are armed by one request each, or little more', async (context) => {
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await exchange.addFaults(slow(3500));
+    const markets = marketsOf(200, 60);
+    const config = { exchange: { nonce: 'window' } };
+    await stage.daemon({ exchange: exchange.url, markets, config });
+    const events = await eventually('all armed', 60_000, async () => {
+      const known = await exchange.events();
+      return ofKind(known, 'timer-armed').length === markets.length ? known : null;
+    });
+    expect(ofKind(events, 'timer-updated').length).toBeLessThan(100);
+  });
+
+  test('after 2 s, from the start: armed within three round trips, and a stop deletes', async (context) => {
+    const ms = 2000;
+    const stage = stageFor(context);
+    const exchange = await stage.exchange();
+    await exchange.addFaults(slow(ms));
+    const markets = marketsOf(2, 30);
+    const config = { shutdown: { budgetSeconds: 15 } };
+    const daemon = await stage.daemon({ exchange: exchange.url, markets, config });
+    const first = await exchange.event('timer-armed', 20_000);
+    const armed = await eventually(`both armed\n${said(daemon)}`, 4 * ms, () => {
+      const lines = daemon.logged('armed');
+      return lines.length === markets.length ? lines : null;
+    });
+    const lastMs = Math.max(...armed.map(({ time }) => Date.parse(time)));
+    expect(lastMs - first.atMs).toBeLessThanOrEqual(3 * ms);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit(20_000), said(daemon)).toMatchObject({ code: 0 });
+    const events = await exchange.events();
+    const deleted = ofKind(events, 'timer-deleted').map(({ market }) => market);
+    expect(new Set(deleted)).toEqual(new Set(markets.map(({ market }) => market)));
+    expect(ofKind(events, 'timer-fired')).toEqual([]);
+  });
+});
+
+test.concurrent('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
+  timeout: 60_000,
+}, async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: marketsOf(2, 5),
+  });
+  await daemon.ready();
+  await exchange.addFaults({ kind: 'cache', match: { operation: 'kill-switch' } });
+  await eventually('both timers fired', 20_000, async () =>
+    ofKind(await exchange.events(), 'timer-fired').length === 2 ? true : null,
+  );
+  await sleep(1000);
+  for (let look = 0; look < 6; look += 1) {
+    const { status, body } = await daemon.get('/readyz?verbose');
+    expect(status, body).toBe(503);
+    await sleep(500);
+  }
+  expect(daemon.marketsLogged('overdue')).toEqual(['M0_USDT', 'M1_USDT']);
+  expect(daemon.logged('attempt-failed')[0]?.msg).toContain('the exchange repeats an earlier answer');
+  await exchange.clearFaults();
+  await daemon.ready();
+  expect(daemon.marketsLogged('lapsed')).toEqual(['M0_USDT', 'M1_USDT']);
+});
+
+const SICK = Array.from({ length: 15 }, (_, index) => `SICK${index}_USDT`);
+type Trouble = Fault extends infer F ? (F extends Fault ? Omit<F, 'match'> : never) : never;
+const TROUBLES: readonly Trouble[] = [
+  { kind: 'hang', mode: 'drop' },
+  { kind: 'latency', ms: 1000 },
+  { kind: 'stale-nonce' },
+  { kind: 'forbidden' },
+  { kind: 'status', status: 500 },
+  { kind: 'reset', when: 'before' },
+  { kind: 'garbage' },
+  { kind: 'cut-off' },
+  { kind: 'unacknowledged' },
+];
+
+// Nonces rise: requests go one after the other, and each sick one may hold up the rest.
+test('fifteen sick markets that fail in many ways leave a healthy timer of 5 s its cadence', {
+  timeout: 60_000,
+}, async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: [...SICK, 'WELL_USDT'].map((market) => ({ market, timeoutSeconds: 5 })),
+  });
+  await daemon.ready(30_000);
+  const faults = SICK.map((market, index) => ({
+    ...TROUBLES[index % TROUBLES.length],
+    match: { operation: 'kill-switch', market },
+  }));
+  await exchange.addFaults(...(faults as Fault[]));
+  const fromMs = await exchange.nowMs();
+  await sleep(12_000);
+  const events = await exchange.events();
+  expect(longestGapMs(events, 'WELL_USDT', fromMs, await exchange.nowMs())).toBeLessThanOrEqual(2500);
+  expect(ofKind(events, 'timer-fired', 'WELL_USDT')).toEqual([]);
+  expect(await daemon.metric('killswitch_renewal_failures_total', { market: 'WELL_USDT' })).toBe(0);
+
+  await exchange.clearFaults();
+  const sinceMs = await exchange.nowMs();
+  await eventually('the market that hung renewed', 5000, async () =>
+    renewalsOf(await exchange.events(), 'SICK0_USDT').some((atMs) => atMs > sinceMs) ? true : null,
+  );
+});
+
+/** What the status says of a market. */
+interface Seen {
+  readonly market: string;
+  readonly survivesSeconds: number;
+  readonly renewEverySeconds: number;
+}
+
+const seenAt = async (daemon: DaemonProcess): Promise<readonly Seen[]> =>
+  (JSON.parse((await daemon.get('/api/v1/status')).body) as { markets: readonly Seen[] }).markets;
+
+/** The last bound that the log promised since `from` lines of it, in seconds. */
+const saidSince = (daemon: DaemonProcess, from: number) =>
+  daemon
+    .logged('promise')
+    .slice(from)
+    .map(({ msg }) => /^From now on an outage of the exchange shorter than ([\d.]+) s/.exec(msg)?.[1])
+    .findLast((found) => found !== undefined);
+
+test('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
+  timeout: 90_000,
+}, async (context) => {
+  const stage = stageFor(context);
+  const exchange = await stage.exchange();
+  await exchange.addFaults({ kind: 'latency', ms: 10 });
+  const daemon = await stage.daemon({
+    exchange: exchange.url,
+    markets: marketsOf(60, 20),
+    config: { shutdown: { policy: 'delete', budgetSeconds: 5 } },
+  });
+  await daemon.ready(30_000);
+  const atStart = daemon.logged('promise').length;
+  // Sixty markets one after the other, at the 100 ms that are assumed.
+  const stopWarnings = () =>
+    daemon.logged('config-warning').filter(({ msg }) => msg.includes('shutdown.budgetSeconds'));
+  expect(stopWarnings().map(({ msg }) => msg)).toEqual([
+    expect.stringContaining('takes 6 s; 5 s leave timers armed'),
+  ]);
+  const inForce = async (fits: (least: number) => boolean) => {
+    const least = Math.min(...(await seenAt(daemon)).map(({ survivesSeconds }) => survivesSeconds));
+    const said = Number(saidSince(daemon, 0));
+    return fits(said) && Math.abs(said - least) < 0.01 * least ? said : null;
+  };
+  const quick = await eventually('the bound of quick answers', 20_000, () => inForce((said) => said > 0));
+
+  const from = daemon.logged('promise').length;
+  expect(from).toBeGreaterThanOrEqual(atStart);
+  await exchange.clearFaults();
+  await exchange.addFaults({ kind: 'latency', ms: 90 });
+  const slow = await eventually('the bound of slow answers', 40_000, () =>
+    saidSince(daemon, from) === undefined ? null : inForce((said) => said < quick - 1),
+  );
+  expect(slow).toBeGreaterThan(20 * 0.5);
+  expect(stopWarnings().length).toBeGreaterThan(1);
+
+  // What is promised is what is done: no market waits longer for its renewal than the period that the bound holds for.
+  const [first] = await seenAt(daemon);
+  const fromMs = await exchange.nowMs();
+  await sleep(7000);
+  const gap = longestGapMs(await exchange.events(), 'M0_USDT', fromMs, await exchange.nowMs());
+  expect(gap).toBeLessThan((first?.renewEverySeconds ?? 0) * 1000 * 1.3);
+});
