@@ -65,7 +65,7 @@ describe.concurrent('an exchange that carries everything out and answers late', 
   });
 });
 
-test.concurrent('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
+test('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
   timeout: 60_000,
 }, async (context) => {
   const stage = stageFor(context);
