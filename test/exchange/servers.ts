@@ -50,10 +50,16 @@ export function createHandClock(wallMs: number): HandClock {
   };
 }
 
-function listening(server: Server | TcpServer): Promise<AddressInfo> {
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve(server.address() as AddressInfo));
+/** Listens on the loopback until the test ends. */
+async function listening(server: Server | TcpServer, end: () => void): Promise<number> {
+  onTestFinished(() => {
+    server.close();
+    end();
   });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return (server.address() as AddressInfo).port;
 }
 
 /** Answers a request whose body has been read. */
@@ -89,11 +95,7 @@ export async function serveHttp(handler: Handler): Promise<TestServer> {
   server.on('connection', () => {
     connections += 1;
   });
-  const { port } = await listening(server);
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const port = await listening(server, () => server.closeAllConnections());
   return {
     base: `http://127.0.0.1:${port}`,
     port,
@@ -134,11 +136,7 @@ export async function serveTls(
     connections += 1;
   });
   server.on('tlsClientError', () => undefined);
-  const { port } = await listening(server);
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const port = await listening(server, () => server.closeAllConnections());
   const base = `https://127.0.0.1:${port}`;
   return {
     base,
@@ -173,9 +171,7 @@ export async function serveBytes(answer: (socket: Socket) => unknown): Promise<T
       answer(socket);
     });
   });
-  const { port } = await listening(server);
-  onTestFinished(() => {
-    server.close();
+  const port = await listening(server, () => {
     for (const socket of sockets) socket.destroy();
   });
   const base = `http://127.0.0.1:${port}`;
@@ -203,9 +199,7 @@ export async function serveGate({ port: behind }: TestServer): Promise<{
     if (held === null) pass(socket);
     else held.push(socket);
   });
-  const { port } = await listening(server);
-  onTestFinished(() => {
-    server.close();
+  const port = await listening(server, () => {
     for (const socket of sockets) socket.destroy();
   });
   return {

@@ -4,15 +4,6 @@ import { expect, test } from 'vitest';
 import { openTransport } from './open.ts';
 import { serveBytes, serveHttp, serveTls } from './servers.ts';
 
-test('requests one after the other share one connection', async () => {
-  const server = await serveHttp((_request, response) => response.end('[]'));
-  const { send } = openTransport(server.base);
-  for (let round = 0; round < 5; round += 1) {
-    expect(await send()).toMatchObject({ kind: 'response', status: 200, body: Buffer.from('[]') });
-  }
-  expect(server.connections()).toBe(1);
-});
-
 test('requests at the same time have a connection each, up to the limit', async () => {
   const server = await serveHttp((_request, response) => setTimeout(() => response.end('[]'), 40));
   const { send } = openTransport(server.base, { connections: 3 });
@@ -100,23 +91,6 @@ test('a request whose connection closes in the moment of sending takes a new one
   expect([server.connections(), signed]).toEqual([2, 3]);
   expect(server.received()).toContain('{"signed":3}');
   expect(server.received()).not.toContain('{"signed":2}');
-});
-
-test('evidence that ran out while the connection was being opened stops the request before its first byte', async () => {
-  const server = await serveBytes(() => undefined);
-  const { send } = openTransport(server.base);
-  let asked = 0;
-  const result = await send({
-    mayWrite: () => {
-      asked += 1;
-      return false;
-    },
-  });
-  expect(result).toMatchObject({ kind: 'failed', reason: 'aborted', maybeApplied: false });
-  expect(asked).toBe(1);
-  await sleep(50);
-  expect(server.connections()).toBe(1);
-  expect(server.received()).toBe('');
 });
 
 test('evidence is asked for in the very step of the write, on new connections and on used ones', async () => {

@@ -62,14 +62,10 @@ test('the first line is the address, and the exchange answers there', async () =
   expect(lines[0]).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   expect(lines.slice(1).join('\n')).toContain('the key demo-key with the secret demo-secret');
   expect(lines.slice(1).join('\n')).toContain('the access token demo-token');
+  const advice = 'A library for the live exchange, such as ccxt, wants --profile live.';
+  expect(lines).toContain(advice);
+  expect((await run([...FREE, '--profile', 'live'])).lines).not.toContain(advice);
   expect(await send(url, ping)).toMatchObject({ status: 200, body: '["pong"]' });
-});
-
-test('a newcomer finds resting orders of every type', async () => {
-  const { url } = await run(FREE);
-  const { value } = await control(url, 'GET', '/simulator/state');
-  const types = (value as { orders: { type: string }[] }).orders.map((order) => order.type);
-  expect(new Set(types)).toEqual(new Set(['spot', 'margin', 'futures']));
 });
 
 test('the key and secret of the environment are accepted, and the secret is not shown', async () => {
@@ -116,12 +112,6 @@ test('a token file opens /simulator, and a short token is refused without being 
   expect(refused.errors).toEqual([expect.stringContaining('found 5 characters; allowed: at least 16')]);
 });
 
-test('who starts it with the answers of the document is told which profile libraries need', async () => {
-  const documented = (await run(FREE)).lines.join('\n');
-  expect(documented).toContain('A library for the live exchange, such as ccxt, wants --profile live.');
-  expect((await run([...FREE, '--profile', 'live'])).lines.join('\n')).not.toContain('ccxt');
-});
-
 test('arming and deleting are told in plain words, renewals are not', async () => {
   const { url, lines } = await run(FREE);
   const before = lines.length;
@@ -161,11 +151,12 @@ test('new addresses are created where the flag allows it, and follow from the se
   expect(third?.body).not.toBe(first?.body);
 });
 
-test('the orders that a newcomer finds rest around the price at which market orders are filled', async () => {
+test('a newcomer finds orders of every type, which rest around the price at which market orders are filled', async () => {
   const { url } = await run(FREE);
   const { orders } = (await control(url, 'GET', '/simulator/state')).value as {
-    orders: { market: string; side: string; price: string }[];
+    orders: { market: string; type: string; side: string; price: string }[];
   };
+  expect(new Set(orders.map(({ type }) => type))).toEqual(new Set(['spot', 'margin', 'futures']));
   const prices = (await control(url, 'GET', '/simulator/prices')).value as Record<string, string>;
   for (const { market, side, price } of orders.filter(({ market: name }) => name in prices)) {
     const distance = Number(price) / Number(prices[market]);
