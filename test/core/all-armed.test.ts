@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { coreSettings } from './core-settings.ts';
 import { createDriver, type Driver, NO_MARKET, NOT_SENT, type Write } from './driver.ts';
 
 const isSaid = (driver: Driver) => driver.notices('all-armed').length > 0;
@@ -16,13 +15,6 @@ function askedFor(...markets: string[]) {
   };
   return { driver, confirm };
 }
-
-test('one market alone has to be confirmed before all are armed', () => {
-  const { driver, confirm } = askedFor('AAA');
-  expect(isSaid(driver)).toBe(false);
-  confirm('AAA');
-  expect(isSaid(driver)).toBe(true);
-});
 
 test.each([
   [['AAA', 'BBB']],
@@ -48,7 +40,7 @@ test('not all are armed when the last one is confirmed after the guarantee of th
   driver.live(20_000, 20, (write) =>
     write.market === 'SHORT' ? driver.settle(write, NOT_SENT) : late(write),
   );
-  driver.feed({ kind: 'operate', command: { does: 'arm', markets: ['LATE'], forMs: 0 } });
+  driver.operate('arm', ['LATE']);
   driver.live(1000, 20, (write) =>
     write.market === 'SHORT' ? driver.settle(write, NOT_SENT) : driver.apply(write),
   );
@@ -61,20 +53,7 @@ test('a market that leaves before it was ever armed keeps nobody waiting', () =>
   const { driver, confirm } = askedFor('AAA', 'BBB');
   confirm('AAA');
   expect(isSaid(driver)).toBe(false);
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['AAA'], nonce: 'window' }) });
+  driver.reload({ markets: ['AAA'], nonce: 'window' });
   expect(driver.state.markets).toHaveLength(2);
   expect(isSaid(driver)).toBe(true);
-});
-
-test('a market that comes back with the timer it left behind is overdue when that one runs out', () => {
-  const settings = (...markets: string[]) => coreSettings({ markets, shutdown: { policy: 'keep' } });
-  const driver = createDriver({ markets: ['AAA:60', 'BBB:20'], shutdown: { policy: 'keep' } });
-  driver.live(5000);
-  driver.feed({ kind: 'reload', settings: settings('AAA:60') });
-  driver.live(15_000);
-  driver.feed({ kind: 'reload', settings: settings('AAA:60', 'BBB:20') });
-  driver.live(10_000, 20, (write) =>
-    write.market === 'BBB' ? driver.settle(write, NOT_SENT) : driver.apply(write),
-  );
-  expect(driver.notices('overdue').map(({ market }) => market)).toEqual(['BBB']);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { slackMs } from '../../src/core/state.ts';
-import { coreSettings, type SettingsOptions } from './core-settings.ts';
+import { type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, LOST, NOT_SENT, SERVER_EPOCH, type Write } from './driver.ts';
 
 const LIFETIME_MS = 10_000;
@@ -17,13 +17,13 @@ function twoLengths(nonce: 'increasing' | 'window', first: number, second: numbe
   driver.tick();
   const one = driver.takeOne();
   driver.move({ monoMs: 600 });
-  driver.feed({ kind: 'reload', settings: coreSettings(options(second)) });
+  driver.reload(options(second));
   driver.tick();
   const two = driver.takeOne();
   expect([one.timeoutSeconds, two.timeoutSeconds]).toEqual([first, second]);
   const reload = (seconds: number): Write => {
     driver.move({ monoMs: 600 });
-    driver.feed({ kind: 'reload', settings: coreSettings(options(seconds)) });
+    driver.reload(options(seconds));
     driver.tick();
     return driver.takeOne();
   };
@@ -143,9 +143,9 @@ describe('what is remembered', () => {
   test('of a lost delete ends with the next renewal, where nonces rise', () => {
     const driver = createDriver();
     driver.arm();
-    driver.feed({ kind: 'operate', command: { does: 'disarm', markets: null, forMs: 0 } });
+    driver.operate('disarm');
     driver.settle(driver.takeOne(), LOST);
-    driver.feed({ kind: 'operate', command: { does: 'arm', markets: null, forMs: 0 } });
+    driver.operate('arm');
     driver.wait(300);
     driver.apply(driver.takeOne());
     expect(leastMs(driver)).toBeGreaterThan(58_000);
@@ -153,22 +153,22 @@ describe('what is remembered', () => {
 
   test('of a timer that was deleted makes no trip: a dead bot gets no new timer', () => {
     const driver = createDriver({ liveness: { mode: 'beat', onStale: 'trip' } });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.say('beat');
     driver.apply(driver.takeOne());
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
+    driver.say('goodbye');
     driver.settle(driver.takeOne(), { kind: 'deleted' });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    driver.say('fail');
     driver.live(20_000);
     expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toEqual([]);
   });
 
   test('of a lost renewal keeps a trip going that would otherwise find nothing to cut', () => {
     const driver = createDriver({ liveness: { mode: 'beat', onStale: 'trip', ttlMs: 100_000 } });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.say('beat');
     driver.apply(driver.takeOne());
     driver.live(50_000, 20, (write) => driver.settle(write, NOT_SENT));
     driver.live(7000, 20, (write) => driver.settle(write, LOST));
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    driver.say('fail');
     driver.live(3000, 20, (write) => driver.settle(write, LOST));
     expect(driver.writes.some(({ timeoutSeconds }) => timeoutSeconds === 5)).toBe(true);
   });
@@ -196,14 +196,4 @@ test('a lapse within the cancellation delay and a second is never certain, howev
   driver.wait(6000);
   driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 61 });
   expect(driver.notices('lapsed').map(({ certainty }) => certainty)).toEqual(['possible']);
-});
-
-test('other order types than asked for are told even where there are as many of them', () => {
-  const market = { market: 'AAA', timeoutMs: 60_000, renewEveryMs: null, bot: 'bot' };
-  const driver = createDriver({ markets: [{ ...market, types: ['spot', 'margin'] }] });
-  driver.tick();
-  driver.apply(driver.takeOne(), { types: ['spot', 'futures'] });
-  expect(driver.notices('altered').map(({ detail }) => detail)).toEqual([
-    'the exchange answered with order types spot, futures instead of spot, margin',
-  ]);
 });

@@ -48,7 +48,7 @@ describe('a confirmed renewal', () => {
   test('is guaranteed on every clock that may have run: after a sleep hardly anything of it is left', () => {
     const driver = createDriver({ liveness: { mode: 'beat' } });
     driver.arm();
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    driver.say('fail');
     driver.move({ monoMs: 10, bootMs: 58_000, wallMs: 58_000 });
     driver.tick();
     expect(ends(driver).leastMs).toBe(1000 - DRIFT_MS);

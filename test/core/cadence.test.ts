@@ -1,20 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { describe as describeState } from '../../src/core/view.ts';
 import { marketOf } from './core-settings.ts';
-import { createDriver, type Driver, THROTTLED } from './driver.ts';
+import { createDriver, THROTTLED } from './driver.ts';
 
-const statusOf = (driver: Driver) => describeState(driver.state, driver.now());
 const many = (count: number) => Array.from({ length: count }, (_, index) => `M${index}:60`);
 
 describe('the cadence of requests one after the other', () => {
   test('stays as it is while the round trip changes only a little', () => {
     const driver = createDriver({ markets: many(20) });
     driver.live(30_000, 100);
-    const { capacityPerSecond } = statusOf(driver);
+    const { capacityPerSecond } = driver.look();
     driver.live(60_000, 102);
-    expect(statusOf(driver).capacityPerSecond).toBe(capacityPerSecond);
+    expect(driver.look().capacityPerSecond).toBe(capacityPerSecond);
     driver.live(60_000, 130);
-    expect(statusOf(driver).capacityPerSecond).toBeLessThan(capacityPerSecond * 0.9);
+    expect(driver.look().capacityPerSecond).toBeLessThan(capacityPerSecond * 0.9);
   });
 
   test('says that it follows, slower and quicker, also where the last market has a pace of its own', () => {
@@ -47,7 +45,7 @@ test('after throttling the cadence recovers by a quarter every 5 s, beginning 10
         driver.settle(write, THROTTLED);
       }
     });
-    const factor = statusOf(driver).cadenceFactor;
+    const factor = driver.look().cadenceFactor;
     if (factor !== (steps.at(-1)?.factor ?? 1)) steps.push({ factor, atMs: driver.sinceStartMs() });
   }
   expect(steps.map(({ factor }) => factor)).toEqual([1.5, 1.25, 1]);

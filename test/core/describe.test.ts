@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { believeEarlierLife } from '../../src/core/belief.ts';
-import { describe as snapshotOf } from '../../src/core/view.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { BAD_KEY, createDriver, type Driver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
 
-const look = (driver: Driver) => snapshotOf(driver.state, driver.now());
 const first = (driver: Driver) => {
-  const market = look(driver).markets[0];
+  const market = driver.look().markets[0];
   if (market === undefined) throw new Error('no market');
   return market;
 };
@@ -115,12 +113,6 @@ describe('a market', () => {
     expect(first(driver).state).toBe('rejected');
   });
 
-  test('is suspended while its bot gives no evidence, and not wanted', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
-    expect(first(driver)).toMatchObject({ state: 'suspended', wanted: false });
-  });
-
   test('is disarmed after a lapse that it is held after', () => {
     const driver = armed({ markets: ['AAA:10'], onLapse: 'hold' });
     driver.wait(1000);
@@ -130,7 +122,7 @@ describe('a market', () => {
 
   test('is deleted once the delete is confirmed', () => {
     const driver = armed();
-    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
+    driver.stop();
     driver.settle(driver.takeOne(), { kind: 'deleted' });
     expect(first(driver)).toMatchObject({
       state: 'deleted',
@@ -141,38 +133,11 @@ describe('a market', () => {
     });
   });
 
-  test('whose timer must have fired may fire no more', () => {
-    const driver = armed({ markets: ['AAA:5'], liveness: { mode: 'beat', startupGraceMs: 1 } });
-    driver.live(30_000);
-    expect(first(driver).firesByWallMs).toBeNull();
-  });
-
   test('whose timer was altered says how', () => {
     const driver = createDriver();
     driver.tick();
     driver.apply(driver.takeOne(), { timeout: 30 });
     expect(first(driver).lastProblem).toBe('the exchange answered with a timer of 30 s instead of 60 s');
-  });
-
-  test('has the cadence that is in force after throttling', () => {
-    const driver = armed();
-    driver.state.cadenceFactor = 1.5;
-    expect(first(driver).periodMs).toBe(9000);
-    driver.state.cadenceFactor = 10;
-    expect(first(driver).periodMs).toBe(20_000);
-  });
-});
-
-describe('a snapshot that is read later', () => {
-  test('counts from its moment: what is left of a timer and when a pause ends', () => {
-    const driver = armed({ markets: ['AAA', 'BBB'] });
-    driver.feed({ kind: 'operate', command: { does: 'pause', markets: ['BBB'], forMs: 60_000 } });
-    const [running, paused] = look(driver).markets;
-    const before = [running?.guaranteedMs, paused?.hold?.untilWallMs];
-    driver.wait(700);
-    driver.tick();
-    expect(running?.guaranteedMs).toBeCloseTo(before[0] ?? 0, 6);
-    expect(paused?.hold?.untilWallMs).toBeCloseTo(before[1] ?? 0, 6);
   });
 });
 
@@ -201,7 +166,7 @@ describe('what a stop would do', () => {
   test('is to leave the timer of a bot that does not live', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
     expect(first(driver).onStop).toBe('leaves the timer: the exchange cancels the orders when it fires');
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.say('beat');
     expect(first(driver).onStop).toBe('deletes the timer: the orders stay');
   });
 
@@ -217,36 +182,36 @@ describe('the daemon', () => {
     const driver = createDriver({ markets: ['AAA', 'BBB'] });
     driver.tick();
     driver.apply(driver.takeOne());
-    expect(look(driver)).toMatchObject({
+    expect(driver.look()).toMatchObject({
       phase: 'running',
       ready: false,
       notReady: ['BBB is not confirmed armed (arming)'],
     });
     driver.apply(driver.takeOne());
-    expect(look(driver)).toMatchObject({ ready: true, notReady: [], authorised: true });
+    expect(driver.look()).toMatchObject({ ready: true, notReady: [], authorised: true });
   });
 
   test('is ready without the markets of a bot that said goodbye, and not while a bot is dead', () => {
     const driver = armed({ markets: ['AAA:10:maker', 'BBB:10:taker'], liveness: { mode: 'beat' } });
-    driver.feed({ kind: 'evidence', bot: 'maker', says: 'beat', agoMs: 0 });
-    driver.feed({ kind: 'evidence', bot: 'taker', says: 'goodbye', agoMs: 0 });
+    driver.say('beat', 'maker');
+    driver.say('goodbye', 'taker');
     driver.live(14_000);
-    expect(look(driver)).toMatchObject({ ready: true });
-    driver.feed({ kind: 'evidence', bot: 'taker', says: 'fail', agoMs: 0 });
+    expect(driver.look()).toMatchObject({ ready: true });
+    driver.say('fail', 'taker');
     const failed = 'the bot taker has failed: its timers are not renewed';
-    expect(look(driver)).toMatchObject({ ready: false, notReady: [failed] });
+    expect(driver.look()).toMatchObject({ ready: false, notReady: [failed] });
     driver.live(10_000);
     const silent = 'the bot maker is silent: its timers are not renewed';
-    expect(look(driver).notReady).toEqual([silent, failed]);
+    expect(driver.look().notReady).toEqual([silent, failed]);
   });
 
   test('is not ready while a market of a living bot is out of guard, or nothing is guarded', () => {
     const driver = armed({ markets: ['AAA', 'BBB'], liveness: { mode: 'beat' } });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
-    driver.feed({ kind: 'operate', command: { does: 'pause', markets: ['AAA'], forMs: 60_000 } });
-    expect(look(driver).notReady).toEqual(['AAA is paused']);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
-    expect(look(driver).notReady).toEqual([
+    driver.say('beat');
+    driver.operate('pause', ['AAA'], 60_000);
+    expect(driver.look().notReady).toEqual(['AAA is paused']);
+    driver.say('goodbye');
+    expect(driver.look().notReady).toEqual([
       'nothing is guarded: of 2 markets 1 is paused, 1 has a bot that said goodbye',
     ]);
   });
@@ -254,13 +219,13 @@ describe('the daemon', () => {
   test('is not ready once a guarantee has run out', () => {
     const driver = armed({ markets: ['AAA:5'] });
     driver.live(6000, 20, (write) => driver.settle(write, LOST));
-    expect(look(driver).notReady).toEqual(['AAA is not confirmed armed (expired)']);
+    expect(driver.look().notReady).toEqual(['AAA is not confirmed armed (expired)']);
   });
 
   test('is not ready while the key is refused, even before any guarantee has run out', () => {
     const driver = armed({ markets: ['AAA:60', 'BBB:60'] });
     driver.live(7000, 20, (write) => driver.settle(write, BAD_KEY));
-    expect(look(driver)).toMatchObject({
+    expect(driver.look()).toMatchObject({
       ready: false,
       authorised: false,
       notReady: ['the exchange refuses the API key: Unauthorized request.'],
@@ -269,26 +234,26 @@ describe('the daemon', () => {
 
   test('is not ready on its way out', () => {
     const driver = armed({ shutdown: { policy: 'keep' } });
-    driver.feed({ kind: 'stop', policy: 'delete', why: 'SIGTERM' });
-    expect(look(driver)).toMatchObject({
+    driver.stop();
+    expect(driver.look()).toMatchObject({
       phase: 'stopping',
       notReady: ['the daemon is stopping'],
       shutdownPolicy: 'keep',
     });
     driver.settle(driver.takeOne(), { kind: 'deleted' });
-    expect(look(driver)).toMatchObject({ phase: 'stopped', notReady: ['the daemon is stopped'] });
+    expect(driver.look()).toMatchObject({ phase: 'stopped', notReady: ['the daemon is stopped'] });
   });
 
   test('knows its bots, how old their evidence is and how old it may be', () => {
     const driver = createDriver({ liveness: { mode: 'beat', ttlMs: 9000 } });
-    expect(look(driver).bots).toEqual([
+    expect(driver.look().bots).toEqual([
       { bot: 'bot', mode: 'beat', state: 'starting', evidenceAgeMs: null, ttlMs: 9000 },
     ]);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.say('beat');
     driver.wait(1000);
     driver.move({ monoMs: 30 });
-    expect(look(driver).bots[0]).toMatchObject({ state: 'alive', evidenceAgeMs: 1030 });
-    expect(look(createDriver()).bots).toEqual([
+    expect(driver.look().bots[0]).toMatchObject({ state: 'alive', evidenceAgeMs: 1030 });
+    expect(createDriver().look().bots).toEqual([
       { bot: 'bot', mode: 'none', state: 'alive', evidenceAgeMs: null, ttlMs: null },
     ]);
   });
@@ -305,7 +270,7 @@ describe('the daemon', () => {
       reason: 'timeout',
       detail: 'no pong',
     });
-    expect(look(driver).bases).toEqual([
+    expect(driver.look().bases).toEqual([
       { url: 'https://one.example', up: true, pingMs: 12, lastProblem: null, outage: false },
       { url: 'https://two.example', up: false, pingMs: null, lastProblem: 'no pong', outage: false },
     ]);
@@ -314,8 +279,8 @@ describe('the daemon', () => {
   test('knows when an address is out, and what it plans with', () => {
     const driver = armed({ markets: ['AAA:10', 'BBB:10', 'CCC:10'] });
     driver.live(5000, 20, (write) => driver.settle(write, HTTP_500));
-    expect(look(driver).bases[0]?.outage).toBe(true);
-    expect(look(driver)).toMatchObject({
+    expect(driver.look().bases[0]?.outage).toBe(true);
+    expect(driver.look()).toMatchObject({
       capacityPerSecond: expect.closeTo(490 / 1.0502, 6),
       cadenceFactor: 1,
     });

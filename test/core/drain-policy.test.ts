@@ -1,49 +1,24 @@
 import { describe, expect, test } from 'vitest';
 import { createDriver, HTTP_500, LOST, NO_MARKET, NOT_SENT, SERVER_EPOCH } from './driver.ts';
-import { armed, deletes, obey, stop, wallAt } from './stopping.ts';
+import { armed, deletes, wallAt } from './stopping.ts';
 
 describe('a stop that keeps', () => {
-  test('writes nothing, and lists every timer as left on purpose', () => {
-    const driver = armed();
-    driver.take();
-    stop(driver, 'keep');
-    expect(driver.take()).toEqual([]);
-    expect(driver.finished()?.map(({ market, why }) => [market, why])).toEqual([
-      ['AAA', 'policy'],
-      ['BBB', 'policy'],
-    ]);
-  });
-
   test('gives up what is in flight, and covers it in what it says', () => {
     const driver = armed({ markets: ['AAA:10'] });
     driver.wait(900);
     const hung = driver.takeOne();
-    stop(driver, 'keep');
+    driver.stop('keep');
     expect(driver.effects).toContainEqual({ kind: 'abort', attempt: hung.attempt });
     expect(driver.finished()?.[0]?.firesByWallMs).toBeGreaterThanOrEqual(wallAt(hung.atMs + 10_000 + 11_000));
   });
 });
 
 describe('a stop that hands over', () => {
-  test('renews every timer once more, in full, and leaves it', () => {
-    const driver = armed();
-    driver.take();
-    stop(driver, 'handoff');
-    driver.live(100, 20, obey(driver));
-    const last = driver.writes.slice(-2);
-    expect(last.map(({ market, timeoutSeconds }) => [market, timeoutSeconds])).toEqual([
-      ['AAA', 60],
-      ['BBB', 60],
-    ]);
-    expect(driver.finished()?.map(({ why }) => why)).toEqual(['policy', 'policy']);
-    expect(deletes(driver)).toEqual([]);
-  });
-
   test('begins with the timers that have the least left, and names those that it had no time for', () => {
     const driver = createDriver({ markets: ['LONG:600', 'SHORT:60', 'OTHER:300'], nonce: 'increasing' });
-    driver.live(2000, 20, obey(driver));
+    driver.live(2000);
     driver.take();
-    stop(driver, 'handoff');
+    driver.stop('handoff');
     driver.live(20_000, 20, (write) => {
       // Nobody answers but for the first one.
       if (write.market === 'SHORT') driver.apply(write);
@@ -59,9 +34,9 @@ describe('a stop that hands over', () => {
 
   test('tries the last renewal again inside the budget', () => {
     const driver = armed({ markets: ['AAA:60'] });
-    stop(driver, 'handoff');
+    driver.stop('handoff');
     driver.settle(driver.takeOne(), HTTP_500);
-    driver.live(7000, 20, obey(driver));
+    driver.live(7000);
     expect(driver.notices('renewed')).toHaveLength(2);
     expect(driver.finished()).toHaveLength(1);
   });
@@ -69,12 +44,12 @@ describe('a stop that hands over', () => {
   test('reports a lapse once where no last renewal came in time', () => {
     const driver = armed({ markets: ['AAA:5'] });
     driver.take();
-    stop(driver, 'handoff');
+    driver.stop('handoff');
     driver.live(7000, 20, (write) => driver.settle(write, NOT_SENT));
     expect(driver.notices('lapsed')).toEqual([
       expect.objectContaining({ market: 'AAA', certainty: 'certain', unresolved: 0 }),
     ]);
-    driver.live(600, 20, obey(driver));
+    driver.live(600);
     expect(driver.finished()?.map(({ why }) => why)).toEqual(['policy']);
     expect(driver.notices('lapsed')).toHaveLength(1);
     expect(driver.notices('fired')).toEqual([]);
@@ -83,7 +58,7 @@ describe('a stop that hands over', () => {
   test('makes no new timer after a lapse under `onLapse: hold`', () => {
     const driver = armed({ markets: ['AAA:5'], onLapse: 'hold' });
     driver.take();
-    stop(driver, 'handoff');
+    driver.stop('handoff');
     driver.live(7000, 20, (write) => driver.settle(write, NOT_SENT));
     expect(driver.notices('held')).toEqual([expect.objectContaining({ market: 'AAA', why: 'lapsed' })]);
     expect(driver.finished()).toEqual([]);
@@ -92,7 +67,7 @@ describe('a stop that hands over', () => {
   test('leaves its timer to fire on purpose once it was renewed', () => {
     const driver = armed({ markets: ['AAA:5', 'BBB:60'] });
     driver.take();
-    stop(driver, 'handoff');
+    driver.stop('handoff');
     driver.live(7500, 20, (write) =>
       write.market === 'AAA' ? driver.apply(write) : driver.settle(write, NOT_SENT),
     );
@@ -108,7 +83,7 @@ describe('a stop that hands over', () => {
     driver.wait(3000);
     const [renewal] = driver.take();
     if (renewal !== undefined) driver.apply(renewal, { startTime: SERVER_EPOCH + 100 });
-    stop(driver, 'handoff');
+    driver.stop('handoff');
     expect(driver.take()).toEqual([]);
     expect(driver.finished()).toHaveLength(1);
   });
@@ -119,7 +94,7 @@ describe('the timers of a bot that does not live', () => {
     const driver = createDriver({ liveness: { mode: 'beat' } });
     driver.tick();
     driver.apply(driver.takeOne());
-    if (says !== null) driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    if (says !== null) driver.say('beat');
     if (says !== null && says !== 'beat') driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
     driver.take();
     return driver;
@@ -130,29 +105,20 @@ describe('the timers of a bot that does not live', () => {
     ['said that it failed', 'fail', 'policy'],
   ] as const)('stay where it %s', (_what, says, why) => {
     const driver = watched(says);
-    stop(driver);
+    driver.stop();
     driver.live(8000);
     expect(deletes(driver)).toEqual([]);
     expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why })]);
   });
 
-  test('stay where its evidence ran out', () => {
-    const driver = watched('beat');
-    driver.live(16_000);
-    driver.take();
-    stop(driver);
-    expect(driver.take()).toEqual([]);
-    expect(driver.finished()?.[0]?.why).toBe('policy');
-  });
-
   test('are deleted where it beats after the stop was asked for, and guarded until then', () => {
     const driver = watched('beat');
     driver.take();
-    stop(driver);
+    driver.stop();
     driver.live(4000);
     const renewed = driver.writes.length;
     expect(driver.writes.at(-1)?.timeoutSeconds).not.toBeNull();
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.say('beat');
     driver.live(100);
     expect(driver.writes.slice(renewed).map(({ timeoutSeconds }) => timeoutSeconds)).toEqual([null]);
     expect(driver.finished()).toEqual([]);
@@ -160,7 +126,7 @@ describe('the timers of a bot that does not live', () => {
 
   test('stay where the last beat was before the stop: by two thirds of the budget they are left, and named', () => {
     const driver = watched('beat');
-    stop(driver);
+    driver.stop();
     const askedMs = driver.sinceStartMs();
     while (driver.finished() === null) driver.live(50);
     expect(driver.sinceStartMs() - askedMs).toBeLessThan(7000);
@@ -170,8 +136,8 @@ describe('the timers of a bot that does not live', () => {
 
   test('stay where it was heard only after the stop, and then fails', () => {
     const driver = watched('beat');
-    stop(driver);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    driver.stop();
+    driver.say('fail');
     expect(deletes(driver)).toEqual([]);
     expect(driver.finished()).toMatchObject([{ why: 'policy' }]);
   });
@@ -180,11 +146,11 @@ describe('the timers of a bot that does not live', () => {
     const driver = createDriver({ liveness: { mode: 'beat' } });
     driver.tick();
     driver.apply(driver.takeOne());
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
+    driver.say('goodbye');
     const first = driver.takeOne();
     expect(first.timeoutSeconds).toBeNull();
     driver.settle(first, LOST);
-    stop(driver);
+    driver.stop();
     driver.wait(600);
     expect(driver.take().at(-1)?.timeoutSeconds).toBeNull();
   });
@@ -193,14 +159,14 @@ describe('the timers of a bot that does not live', () => {
     const driver = watched('beat');
     driver.live(1000);
     driver.move({ monoMs: 16_000 });
-    stop(driver);
+    driver.stop();
     expect(deletes(driver)).toEqual([]);
     expect(driver.finished()?.[0]?.why).toBe('policy');
   });
 
   test('are not handed over either', () => {
     const driver = watched('fail');
-    stop(driver, 'handoff');
+    driver.stop('handoff');
     expect(driver.take()).toEqual([]);
     expect(driver.finished()).toHaveLength(1);
   });

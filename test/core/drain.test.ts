@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { onTheirWay } from '../../src/core/state.ts';
 import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
-import { armed, deletes, obey, stop, wallAt } from './stopping.ts';
+import { armed, deletes } from './stopping.ts';
 
 describe('a stop that deletes', () => {
   test('asks for the deletion of every timer at once, and ends when all are confirmed', () => {
     const driver = armed({ nonce: 'window' });
-    stop(driver);
+    driver.stop();
     expect(driver.notices('stopping')).toEqual([
       { kind: 'stopping', policy: 'delete', budgetMs: 8000, why: 'SIGTERM' },
     ]);
@@ -14,7 +14,7 @@ describe('a stop that deletes', () => {
       ['AAA', 1000],
       ['BBB', 1000],
     ]);
-    driver.live(30, 20, obey(driver));
+    driver.live(30);
     expect(driver.finished()).toEqual([]);
     expect(driver.notices('deleted').map(({ market, durationMs }) => [market, durationMs])).toEqual([
       ['AAA', 20],
@@ -28,8 +28,8 @@ describe('a stop that deletes', () => {
     driver.tick();
     driver.settle(driver.takeOne(), NO_MARKET);
     driver.apply(driver.takeOne());
-    stop(driver);
-    driver.live(100, 20, obey(driver));
+    driver.stop();
+    driver.live(100);
     expect(deletes(driver).map(({ market }) => market)).toEqual(['BBB']);
     expect(driver.finished()).toEqual([]);
   });
@@ -40,7 +40,7 @@ describe('a stop that deletes', () => {
     driver.wait(1000);
     driver.apply(driver.takeOne(), { startTime: SERVER_EPOCH + 60 });
     driver.live(20_000);
-    stop(driver);
+    driver.stop();
     expect(deletes(driver)).toEqual([]);
     expect(driver.finished()).toEqual([]);
   });
@@ -49,7 +49,7 @@ describe('a stop that deletes', () => {
     const driver = armed({ markets: ['AAA:10'] });
     driver.wait(900);
     const hung = driver.takeOne();
-    stop(driver);
+    driver.stop();
     driver.wait(1500);
     expect(driver.take()).toEqual([]);
     driver.settle(hung, LOST);
@@ -61,7 +61,7 @@ describe('a stop that deletes', () => {
     driver.live(8990);
     driver.wait(20);
     const last = driver.takeOne();
-    stop(driver);
+    driver.stop();
     driver.wait(30);
     driver.apply(last);
     driver.wait(30);
@@ -72,7 +72,7 @@ describe('a stop that deletes', () => {
     const driver = armed({ markets: ['AAA:60'], shutdown: { budgetMs: 4000 } });
     driver.wait(5000);
     const hung = driver.takeOne();
-    stop(driver);
+    driver.stop();
     const beganMs = driver.sinceStartMs();
     driver.wait(990);
     expect(driver.effects).not.toContainEqual({ kind: 'abort', attempt: hung.attempt });
@@ -83,7 +83,7 @@ describe('a stop that deletes', () => {
 
   test('tries an unconfirmed delete again and again, up to the end of the budget', () => {
     const driver = armed({ markets: ['AAA:60'] });
-    stop(driver);
+    driver.stop();
     driver.live(7700, 20, (write) => driver.settle(write, HTTP_500));
     expect(deletes(driver).length).toBeGreaterThanOrEqual(14);
     expect(deletes(driver).length).toBeLessThanOrEqual(18);
@@ -94,81 +94,57 @@ describe('a stop that deletes', () => {
 
   test('names a timer that has fired while every delete was refused', () => {
     const driver = armed({ markets: ['AAA:5'] });
-    stop(driver);
+    driver.stop();
     driver.live(8000, 20, (write) => driver.settle(write, BAD_KEY));
     expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'unconfirmed' })]);
   });
 
   test('keeps at most three deletes of a market in flight', () => {
     const driver = armed({ markets: ['AAA:60'], nonce: 'window' });
-    stop(driver);
+    driver.stop();
     driver.live(1400, 100_000);
     expect(onTheirWay(driver.market('AAA'))).toHaveLength(3);
   });
 
-  test('lists what it could not confirm with the latest moment of its firing', () => {
-    const driver = armed({ markets: ['AAA:60', 'BBB:30'], cancellationDelayMs: 2000, nonce: 'window' });
-    stop(driver);
-    driver.live(8000, 20, (write) => {
-      if (write.market === 'AAA') driver.settle(write, { kind: 'deleted' });
-    });
-    const left = driver.finished() ?? [];
-    expect(left).toEqual([{ market: 'BBB', why: 'unconfirmed', firesByWallMs: expect.any(Number) }]);
-    // Armed at the start, and renewed on its first grid point.
-    const latestMs = wallAt(1000 + 30_000 + 1000 + 2000 + 100);
-    expect(left[0]?.firesByWallMs).toBeLessThanOrEqual(latestMs + 1500);
-    expect(left[0]?.firesByWallMs).toBeGreaterThanOrEqual(wallAt(30_000));
-  });
-
   test('a delete that was answered with a renewed timer is no confirmation of a delete', () => {
     const driver = armed({ markets: ['AAA:60'] });
-    stop(driver);
+    driver.stop();
     const write = driver.takeOne();
     driver.settle(write, { kind: 'protocol', detail: 'a timer instead of none' });
     expect(driver.finished()).toBeNull();
-    driver.live(1000, 20, obey(driver));
+    driver.live(1000);
     expect(driver.finished()).toEqual([]);
   });
 
   test('shows a refused key every 0.5 s within its budget, by one request, and goes on when it is good', () => {
     const driver = armed({ markets: ['AAA:60', 'BBB:60', 'CCC:60'] });
     driver.live(9000, 20, (write) => driver.settle(write, BAD_KEY));
-    stop(driver);
+    driver.stop();
     driver.live(3000, 20, (write) => driver.settle(write, BAD_KEY));
     expect(deletes(driver).length).toBeGreaterThanOrEqual(4);
     expect(deletes(driver).length).toBeLessThanOrEqual(7);
     expect(driver.notices('stopped')).toEqual([]);
-    driver.live(1000, 20, obey(driver));
+    driver.live(1000);
     expect(driver.finished()).toEqual([]);
   });
 
   test('ends at once where nothing was ever armed', () => {
     const driver = createDriver();
-    stop(driver);
+    driver.stop();
     expect(driver.finished()).toEqual([]);
     expect(driver.writes).toEqual([]);
   });
 
   test('writes nothing after it has ended, and sends no more pings while it lasts', () => {
     const driver = armed();
-    stop(driver);
+    driver.stop();
     const pings = () => driver.effects.filter(({ kind }) => kind === 'ping').length;
     const before = pings();
-    driver.live(100, 20, obey(driver));
+    driver.live(100);
     const { length } = driver.writes;
     driver.live(60_000);
     expect(driver.writes).toHaveLength(length);
     expect(pings()).toBe(before);
-  });
-
-  test('that is asked for again goes on as it began', () => {
-    const driver = armed();
-    stop(driver);
-    driver.take();
-    stop(driver, 'keep');
-    expect(driver.finished()).toBeNull();
-    expect(driver.take()).toEqual([]);
-    expect(driver.notices('stopping')).toHaveLength(1);
   });
 });
 
@@ -180,8 +156,8 @@ describe('in a nonce window', () => {
     driver.live(4990);
     driver.live(500, 20, (write) => driver.settle(write, LOST));
     const lostMs = driver.writes.at(-1)?.atMs ?? 0;
-    stop(driver);
-    driver.live(5000, 20, obey(driver));
+    driver.stop();
+    driver.live(5000);
     expect(deletes(driver)[0]?.atMs).toBeGreaterThanOrEqual(lostMs + 3000);
     expect(deletes(driver)[0]?.atMs).toBeLessThan(lostMs + 3030);
     expect(driver.finished()).toEqual([]);
@@ -192,10 +168,10 @@ describe('in a nonce window', () => {
     driver.live(4990);
     driver.live(500, 20, (write) => driver.settle(write, LOST));
     const lostMs = driver.writes.at(-1)?.atMs ?? 0;
-    stop(driver);
+    driver.stop();
     driver.wait(lostMs + 2999.5 - driver.sinceStartMs());
     driver.tick();
-    driver.live(2000, 20, obey(driver));
+    driver.live(2000);
     expect(deletes(driver)).toHaveLength(1);
     expect(driver.finished()).toEqual([]);
   });
@@ -204,23 +180,17 @@ describe('in a nonce window', () => {
     const driver = armed({ ...window, requestLifetimeMs: 9000 });
     driver.live(4990);
     driver.live(500, 20, (write) => driver.settle(write, LOST));
-    stop(driver);
-    driver.live(5000, 20, obey(driver));
+    driver.stop();
+    driver.live(5000);
     expect(deletes(driver)).toHaveLength(1);
     expect(driver.finished()).toEqual([expect.objectContaining({ why: 'unconfirmed' })]);
-  });
-
-  test('a delete goes at once where nothing was lost', () => {
-    const driver = armed(window);
-    stop(driver);
-    expect(deletes(driver)).toHaveLength(1);
   });
 
   test('with rising nonces instead, a delete never waits for strays: its nonce fences them', () => {
     const driver = armed({ ...window, nonce: 'increasing' });
     driver.live(4990);
     driver.live(500, 20, (write) => driver.settle(write, LOST));
-    stop(driver);
+    driver.stop();
     expect(deletes(driver)).toHaveLength(1);
   });
 });

@@ -1,10 +1,11 @@
 import { bounds } from '../../src/core/belief.ts';
 import { createState } from '../../src/core/create.ts';
-import type { CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
+import type { BotWord, CommandName, CoreEvent, Effect, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
 import type { CoreState, MarketState } from '../../src/core/state.ts';
 import { mayWrite, noteSigned, step } from '../../src/core/step.ts';
 import type { Instant } from '../../src/core/time.ts';
+import { describe } from '../../src/core/view.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
 
 type EffectOf<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>;
@@ -65,6 +66,17 @@ export function createDriver(options: SettingsOptions = {}) {
     now: () => now,
     sinceStartMs,
     tick: () => feed({ kind: 'tick' }),
+    /** A word of the bot, said now. */
+    say: (says: BotWord, bot = 'bot') => feed({ kind: 'evidence', bot, says, agoMs: 0 }),
+    /** Gives an operator's command; null for all markets. */
+    operate: (does: CommandName, markets: readonly string[] | null = null, forMs = 0) =>
+      feed({ kind: 'operate', command: { does, markets, forMs } }),
+    reload: (changed: SettingsOptions) => feed({ kind: 'reload', settings: coreSettings(changed) }),
+    stop: (policy: 'delete' | 'keep' | 'handoff' = 'delete') =>
+      feed({ kind: 'stop', policy, why: 'SIGTERM' }),
+    /** What an operator sees. */
+    look: () => describe(state, now),
+    statusOf: (name = 'AAA') => describe(state, now).markets.find(({ market }) => market === name),
     /** From here on no first byte leaves by itself, as while a connection is opened. */
     holdBack(): void {
       leavesAtOnce = false;

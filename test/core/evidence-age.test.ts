@@ -62,7 +62,7 @@ describe('after a stall', () => {
     const driver = watched();
     beat(driver);
     driver.live(1000, 20);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
+    driver.say('goodbye');
     driver.settle(driver.takeOne(), LOST);
     driver.move({ monoMs: 30_000 });
     beat(driver);

@@ -10,10 +10,6 @@ function watched(liveness: Liveness = {}, options: SettingsOptions = {}) {
   driver.tick();
   return driver;
 }
-const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail', bot = 'bot') =>
-  driver.feed({ kind: 'evidence', bot, says, agoMs: 0 });
-const operate = (driver: Driver, does: 'trip') =>
-  driver.feed({ kind: 'operate', command: { does, markets: null, forMs: 0 } });
 const states = (driver: Driver) => driver.notices('bot').map(({ state }) => state);
 /** Renewals while the bot is silent, from now on, answered at once. */
 const renewalsIn = (driver: Driver, forMs: number) => {
@@ -39,7 +35,7 @@ describe('a bot that has not been heard of yet', () => {
   test('and is heard of within its grace goes by its evidence from then on', () => {
     const driver = watched({ startupGraceMs: 60_000, ttlMs: 10_000 });
     driver.live(5000);
-    say(driver, 'beat');
+    driver.say('beat');
     const writes = renewalsIn(driver, 60_000);
     expect(Math.max(...writes.map(({ atMs }) => atMs))).toBeLessThanOrEqual(15_000);
     expect(states(driver)).toEqual(['alive', 'stale']);
@@ -69,7 +65,7 @@ test.each(['window', 'increasing'] as const)(
     const driver = watched({ ttlMs: 5000 }, { markets: ['AAA:10'], nonce });
     driver.live(4000);
     for (let ms = 0; ms < 15_000; ms += 1000) {
-      say(driver, 'beat');
+      driver.say('beat');
       driver.live(1000, 20, () => {});
     }
     driver.live(60_000, 20, () => {});
@@ -80,9 +76,9 @@ test.each(['window', 'increasing'] as const)(
 describe('evidence', () => {
   test('carries renewals for its lifetime to the millisecond, on the word of the last beat', () => {
     const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:10'] });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(7000);
-    say(driver, 'beat');
+    driver.say('beat');
     const writes = renewalsIn(driver, 60_000);
     const lastMs = Math.max(...writes.map(({ atMs }) => atMs));
     expect(lastMs).toBeLessThanOrEqual(22_000);
@@ -91,11 +87,11 @@ describe('evidence', () => {
 
   test('of one bot says nothing about another', () => {
     const driver = watched({}, { markets: ['AAA:60:maker', 'BBB:60:taker'] });
-    say(driver, 'beat', 'maker');
-    say(driver, 'beat', 'taker');
+    driver.say('beat', 'maker');
+    driver.say('beat', 'taker');
     for (let beat = 0; beat < 20; beat += 1) {
       driver.live(3000);
-      say(driver, 'beat', 'maker');
+      driver.say('beat', 'maker');
     }
     const late = driver.writes.filter(({ atMs }) => atMs > 16_000).map(({ market }) => market);
     expect(new Set(late)).toEqual(new Set(['AAA']));
@@ -105,7 +101,7 @@ describe('evidence', () => {
   test('of a bot that no market names is nothing', () => {
     const driver = watched();
     driver.live(100);
-    expect(say(driver, 'beat', 'nobody')).toEqual([]);
+    expect(driver.say('beat', 'nobody')).toEqual([]);
   });
 
   test.each([
@@ -113,7 +109,7 @@ describe('evidence', () => {
     ['a step of the wall clock', { bootMs: 10, wallMs: 16_000 }],
   ])('ages through %s too', (_what, clocks) => {
     const driver = watched({ ttlMs: 15_000 });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(1000);
     driver.move({ monoMs: 10, ...clocks });
     driver.tick();
@@ -123,10 +119,10 @@ describe('evidence', () => {
 
   test('makes everything due at once when it comes back', () => {
     const driver = watched({}, { markets: ['AAA', 'BBB'] });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(40_000);
     driver.take();
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(100);
     expect(driver.writes.slice(-2).map(({ market }) => market)).toEqual(['AAA', 'BBB']);
     expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
@@ -134,25 +130,14 @@ describe('evidence', () => {
 
   test('that comes back begins a new cycle: what was being tried before it went does not count', () => {
     const driver = watched({}, { markets: ['AAA:60'] });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(11_000);
     driver.live(3000, 20, (write) => driver.settle(write, HTTP_500));
-    say(driver, 'goodbye');
+    driver.say('goodbye');
     driver.live(60_000);
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(100);
     expect(driver.notices('renewed').at(-1)?.cycleMs).toBeLessThanOrEqual(30);
-  });
-
-  test('that comes back after the timer fired tells of no lapse: it fired on purpose', () => {
-    const driver = watched({}, { markets: ['AAA:10'] });
-    say(driver, 'beat');
-    driver.live(120_000);
-    say(driver, 'beat');
-    driver.live(5000);
-    expect(driver.notices('lapsed')).toEqual([]);
-    expect(driver.notices('overdue')).toEqual([]);
-    expect(driver.notices('renewed').at(-1)?.cancellationTime).toBeGreaterThan(0);
   });
 });
 
@@ -162,13 +147,13 @@ describe('a bot that speaks for itself', () => {
     ['fail', 'failed', 'bot_failed'],
   ] as const)('with %s stops its renewals at once, until its next beat', (says, state, why) => {
     const driver = watched({}, { markets: ['AAA:10'] });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(5000);
-    say(driver, says);
+    driver.say(says);
     expect(renewalsIn(driver, 60_000)).toEqual([]);
     expect(states(driver)).toEqual(['alive', state]);
     expect(driver.notices('suspended')).toMatchObject([{ market: 'AAA', why }]);
-    say(driver, 'beat');
+    driver.say('beat');
     expect(renewalsIn(driver, 5000).length).toBeGreaterThan(3);
   });
 });
@@ -177,7 +162,7 @@ describe('the last question before the first byte', () => {
   /** A renewal that was allowed, and whose connection is still being opened. */
   function waiting(liveness: Liveness = {}) {
     const driver = watched(liveness);
-    say(driver, 'beat');
+    driver.say('beat');
     const { attempt } = driver.takeOne();
     return { driver, allowed: () => mayWrite(driver.state, attempt, driver.now()) };
   }
@@ -218,13 +203,13 @@ describe('the last question before the first byte', () => {
 
   test.each(['goodbye', 'fail'] as const)('says no after %s', (says) => {
     const { driver, allowed } = waiting();
-    say(driver, says);
+    driver.say(says);
     expect(allowed()).toBe(false);
   });
 
   test('says no once a stop has begun', () => {
     const { driver, allowed } = waiting();
-    driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
+    driver.stop('keep');
     expect(allowed()).toBe(false);
   });
 
@@ -237,24 +222,16 @@ describe('the last question before the first byte', () => {
     expect(allowed()).toBe(false);
     expect(mayWrite(driver.state, 999, driver.now())).toBe(false);
   });
-
-  test('says yes for ever where nobody watches the bot', () => {
-    const driver = createDriver();
-    driver.tick();
-    const { attempt } = driver.takeOne();
-    driver.move({ monoMs: 200 });
-    expect(mayWrite(driver.state, attempt, driver.now())).toBe(true);
-  });
 });
 
 describe('a timer that nobody renews any more', () => {
   test.each([
     ['bot_stale', (driver: Driver) => [driver]],
-    ['bot_failed', (driver: Driver) => say(driver, 'fail')],
-    ['tripped', (driver: Driver) => operate(driver, 'trip')],
+    ['bot_failed', (driver: Driver) => driver.say('fail')],
+    ['tripped', (driver: Driver) => driver.operate('trip')],
   ] as const)('is said to have fired, once, when it surely has: %s', (why, happen) => {
     const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(5000);
     happen(driver);
     driver.live(120_000);
@@ -269,9 +246,9 @@ describe('a timer that nobody renews any more', () => {
 
   test('is not said to have fired after a goodbye that deleted it, nor where it is wanted', () => {
     const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(5000);
-    say(driver, 'goodbye');
+    driver.say('goodbye');
     driver.live(60_000);
     expect(driver.notices('deleted')).toHaveLength(1);
     expect(driver.notices('fired')).toEqual([]);
@@ -280,7 +257,7 @@ describe('a timer that nobody renews any more', () => {
   test('says it again for the next timer', () => {
     const driver = watched({ ttlMs: 15_000 }, { markets: ['AAA:30'] });
     for (let life = 0; life < 2; life += 1) {
-      say(driver, 'beat');
+      driver.say('beat');
       driver.live(90_000);
     }
     expect(driver.notices('fired')).toHaveLength(2);

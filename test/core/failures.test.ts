@@ -226,16 +226,6 @@ describe('a real 429', () => {
     expect(driver.state.cadenceFactor).toBe(1.5);
   });
 
-  test('is forgotten step by step, ten seconds after the last one', () => {
-    const driver = throttledOnce();
-    driver.live(9000);
-    expect(driver.state.cadenceFactor).toBe(1.5);
-    driver.live(5000);
-    expect(driver.state.cadenceFactor).toBe(1.25);
-    driver.live(5000);
-    expect(driver.state.cadenceFactor).toBe(1);
-  });
-
   test('of many requests at the same time counts as one', () => {
     const driver = createDriver({
       markets: Array.from({ length: 10 }, (_, index) => `M${index}`),

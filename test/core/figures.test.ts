@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { summarise } from '../../src/core/view.ts';
-import { coreSettings, type SettingsOptions } from './core-settings.ts';
+import { type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, NOT_SENT } from './driver.ts';
 
 const beat = (driver: Driver, ...bots: string[]) => {
-  for (const bot of bots) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
+  for (const bot of bots) driver.say('beat', bot);
 };
 const figuresOf = (driver: Driver) => summarise(driver.state, driver.now());
 
@@ -38,7 +38,7 @@ describe('a market that leaves', () => {
     beat(driver, 'one');
     driver.live(1000);
     expect(figuresOf(driver)).toMatchObject({ configured: 2, quietest: { bot: 'two' } });
-    driver.feed({ kind: 'reload', settings: coreSettings({ ...options, markets: ['AAA:60:one'] }) });
+    driver.reload({ ...options, markets: ['AAA:60:one'] });
     expect(driver.state.markets).toHaveLength(2);
     expect(figuresOf(driver)).toMatchObject({ configured: 1, wanted: 1, quietest: { bot: 'one' } });
     driver.live(1000);
@@ -60,7 +60,7 @@ describe('the quietest bot', () => {
     const driver = createDriver(two);
     beat(driver, 'one', 'two');
     driver.live(1000);
-    driver.feed({ kind: 'evidence', bot: 'one', says: 'goodbye', agoMs: 0 });
+    driver.say('goodbye', 'one');
     driver.live(1000);
     beat(driver, 'two');
     expect(figuresOf(driver).quietest).toMatchObject({ bot: 'two', state: 'alive' });

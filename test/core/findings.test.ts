@@ -7,11 +7,11 @@ test('a stray delete that could still land when the renewal was written leaves n
   driver.arm();
   driver.wait(1000);
   for (const write of driver.take()) driver.apply(write);
-  driver.feed({ kind: 'operate', command: { does: 'pause', markets: null, forMs: 60_000 } });
+  driver.operate('pause', null, 60_000);
   const gone = driver.takeOne();
   expect(gone.timeoutSeconds).toBeNull();
   driver.settle(gone, LOST);
-  driver.feed({ kind: 'operate', command: { does: 'arm', markets: null, forMs: 0 } });
+  driver.operate('arm');
   let last = gone;
   // Renewals go unanswered. The last one is written before the delete has surely died out.
   while (driver.sinceStartMs() < gone.atMs + 9900) {

@@ -173,16 +173,4 @@ describe('orders are not said to stay', () => {
     operate(driver, 'disarm');
     expect(progress(driver, 'disarm').says).toBe(FIRED);
   });
-
-  test('of one that has surely fired after an earlier one was deleted late', () => {
-    const { driver, write } = deleting();
-    driver.wait(59_000);
-    driver.settle(write, DELETED);
-    operate(driver, 'arm');
-    driver.live(3000);
-    operate(driver, 'trip');
-    driver.live(30_000);
-    operate(driver, 'disarm');
-    expect(progress(driver, 'disarm').says).toBe(FIRED);
-  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BAD_KEY, createDriver, LOST } from './driver.ts';
+import { BAD_KEY, LOST } from './driver.ts';
 import { armed, operate, progress, say, written } from './operating.ts';
 
 describe('trip', () => {
@@ -10,18 +10,6 @@ describe('trip', () => {
     expect(driver.notices('tripped')).toHaveLength(1);
     expect(driver.notices('lapsed')).toEqual([]);
     expect(progress(driver, 'trip').state).toBe('done');
-  });
-
-  test('waits for the renewal in flight, which would lengthen the timer again', () => {
-    const driver = createDriver();
-    driver.tick();
-    const renewal = driver.takeOne();
-    driver.wait(100);
-    operate(driver, 'trip');
-    driver.wait(300);
-    expect(driver.take()).toEqual([]);
-    driver.apply(renewal);
-    expect(driver.takeOne().timeoutSeconds).toBe(5);
   });
 
   test('makes a timer where none is, for the orders shall go', () => {
@@ -44,7 +32,7 @@ describe('trip', () => {
     operate(driver, 'trip');
     driver.live(500);
     driver.take();
-    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+    driver.stop();
     expect(driver.take()).toEqual([]);
     expect(driver.finished()).toEqual([expect.objectContaining({ market: 'AAA', why: 'policy' })]);
   });
@@ -54,17 +42,6 @@ describe('trip', () => {
     operate(driver, 'trip');
     expect(written(driver, 10_000)).toEqual([]);
     expect(progress(driver, 'trip').state).toBe('done');
-  });
-
-  test('that has not left yet is taken back by arm, for a dead bot too', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'fail');
-    driver.live(1000, 20, (write) => driver.settle(write, LOST));
-    operate(driver, 'trip');
-    driver.take();
-    operate(driver, 'arm');
-    driver.live(5000);
-    expect(driver.notices('tripped')).toEqual([]);
   });
 
   test('leaves no low slack behind when the market is armed again before it fires', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { mayWrite } from '../../src/core/step.ts';
-import { coreSettings } from './core-settings.ts';
 import { BAD_KEY, createDriver, LOST, NO_MARKET } from './driver.ts';
 import { armed, operate, progress, say, written } from './operating.ts';
 
@@ -25,18 +24,6 @@ describe('disarm', () => {
     ]);
   });
 
-  test('waits for the renewal in flight, and writes no other behind it', () => {
-    const driver = createDriver();
-    driver.tick();
-    const renewal = driver.takeOne();
-    driver.wait(100);
-    operate(driver, 'disarm');
-    driver.wait(300);
-    expect(driver.take()).toEqual([]);
-    driver.apply(renewal);
-    expect(driver.takeOne().timeoutSeconds).toBeNull();
-  });
-
   test('is repeated until the exchange confirms it', () => {
     const driver = armed();
     driver.take();
@@ -50,16 +37,6 @@ describe('disarm', () => {
     expect(progress(driver, 'disarm').state).toBe('done');
     written(driver, 0);
     expect(written(driver, 20_000)).toEqual([]);
-  });
-
-  test('of a bot that has died deletes nothing: its timer fires', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'beat');
-    driver.live(16_000);
-    operate(driver, 'disarm');
-    expect(written(driver, 5000)).toEqual([]);
-    expect(progress(driver, 'disarm')).toMatchObject({ state: 'impossible' });
-    expect(progress(driver, 'disarm').says).toMatch(/gives no sign of life; it fires within \d+/);
   });
 
   test('outlives a beat: the market is not renewed again, and its delete goes on', () => {
@@ -133,14 +110,6 @@ describe('arm', () => {
     expect(progress(driver, 'arm').state).toBe('done');
   });
 
-  test('makes no timer for a dead bot, and says so', () => {
-    const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'fail');
-    operate(driver, 'arm');
-    expect(written(driver, 5000)).toEqual([]);
-    expect(progress(driver, 'arm')).toMatchObject({ state: 'impossible' });
-  });
-
   test('asks the exchange at once about a market that it refused', () => {
     const driver = createDriver();
     driver.tick();
@@ -163,14 +132,6 @@ describe('arm', () => {
 });
 
 describe('pause', () => {
-  test('deletes the timer and ends by itself', () => {
-    const driver = armed();
-    operate(driver, 'pause', null, 60_000);
-    expect(written(driver, 55_000)).toEqual([null]);
-    expect(written(driver, 10_000)[0]).toBe(60);
-    expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'pause-over' }]);
-  });
-
   test('ends for each market at its own time, whichever was paused first', () => {
     const driver = armed({ markets: ['AAA', 'BBB', 'CCC'] });
     operate(driver, 'pause', ['AAA'], 60_000);
@@ -197,7 +158,7 @@ describe('pause', () => {
   test('of a market that a reload takes out does not end with an arming', () => {
     const driver = armed({ markets: ['AAA', 'BBB'] });
     operate(driver, 'pause', ['AAA'], 4000);
-    driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+    driver.reload({ markets: ['BBB'] });
     driver.wait(10_000);
     expect(driver.notices('released')).toEqual([]);
     driver.live(10_000);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { believeEarlierLife } from '../../src/core/belief.ts';
 import { createDriver, HTTP_500, LOST, type Write } from './driver.ts';
-import { armed, obey, stop } from './stopping.ts';
+import { armed } from './stopping.ts';
 
 const names = (count: number, prefix: string, seconds: number) =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}:${seconds}`);
@@ -29,8 +29,8 @@ describe('in a nonce window', () => {
     const driver = armed({ markets: ['AAA:5'], nonce: 'window', shutdown: { budgetMs: 20_000 } });
     driver.live(3000);
     driver.live(1000, 20, (write) => driver.settle(write, LOST));
-    stop(driver);
-    driver.live(20_000, 20, obey(driver));
+    driver.stop();
+    driver.live(20_000);
     expect(driver.finished()).toEqual([]);
     const renewals = driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds !== null);
     expect(renewals.at(-1)?.atMs).toBeGreaterThan(8000);

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { describe } from '../../src/core/view.ts';
 import { createDriver, type Driver, NO_MARKET, NOT_SENT, ping } from './driver.ts';
 
 const pings = (driver: Driver) => driver.effects.filter(({ kind }) => kind === 'ping').length;
@@ -93,13 +92,13 @@ test('pings say when the address goes and comes', () => {
   driver.tick();
   for (const ok of [true, true, false, false, true]) ping(driver, ok);
   expect(driver.notices('pinged').map(({ changed }) => changed)).toEqual([true, false, true, false, true]);
-  expect(describe(driver.state, driver.now()).bases[0]).toMatchObject({
+  expect(driver.look().bases[0]).toMatchObject({
     up: true,
     pingMs: 5,
     lastProblem: null,
   });
   ping(driver, false);
-  expect(describe(driver.state, driver.now()).bases[0]).toMatchObject({
+  expect(driver.look().bases[0]).toMatchObject({
     up: false,
     pingMs: null,
     lastProblem: 'no pong',

@@ -1,30 +1,18 @@
 import { expect, test } from 'vitest';
 import { type Awaited, progressOf } from '../../src/core/commands.ts';
-import type { CommandName } from '../../src/core/events.ts';
-import { describe as snapshotOf } from '../../src/core/view.ts';
 import { coreSettings, type SettingsOptions } from './core-settings.ts';
-import { BAD_KEY, createDriver, type Driver, LOST, NO_MARKET, SERVER_EPOCH } from './driver.ts';
+import { BAD_KEY, createDriver, type Driver, LOST, SERVER_EPOCH } from './driver.ts';
 
 const WATCHED: SettingsOptions = { liveness: { mode: 'beat', ttlMs: 15_000 } };
 
-function operate(driver: Driver, does: CommandName, forMs = 0) {
-  return driver.feed({ kind: 'operate', command: { does, markets: null, forMs } });
-}
 const says = (driver: Driver, awaited: Awaited) => {
   const progress = progressOf(driver.state, awaited, driver.market('AAA'));
   return `${progress.state}: ${progress.says}`;
 };
-const bot = (driver: Driver, word: 'beat' | 'goodbye' | 'fail') =>
-  driver.feed({ kind: 'evidence', bot: 'bot', says: word, agoMs: 0 });
-const shown = (driver: Driver) => {
-  const [market] = snapshotOf(driver.state, driver.now()).markets;
-  if (market === undefined) throw new Error('no market');
-  return market;
-};
 
 function armed(options: SettingsOptions = {}): Driver {
   const driver = createDriver(options);
-  if (options.liveness !== undefined) bot(driver, 'beat');
+  if (options.liveness !== undefined) driver.say('beat');
   driver.live(1000);
   return driver;
 }
@@ -41,23 +29,23 @@ test('a market that no answer has come for is waited for, and no time is claimed
 
 test('while a stop goes on nothing else is promised, whatever is asked for', () => {
   const driver = armed();
-  driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
+  driver.stop('keep');
   for (const awaited of ['arm', 'trip', 'remove', 'disarm'] as const)
     expect(says(driver, awaited)).toBe('impossible: AAA is left alone: the daemon is stopping.');
 });
 
 test('a market that leaves is waited for until its timer is gone, and cannot be armed', () => {
   const driver = armed({ markets: ['AAA', 'BBB'] });
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+  driver.reload({ markets: ['BBB'] });
   expect(says(driver, 'remove')).toBe('waiting: AAA leaves: its timer is not confirmed deleted yet.');
   expect(says(driver, 'arm')).toBe('impossible: AAA is no longer configured.');
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['AAA', 'BBB'] }) });
+  driver.reload({ markets: ['AAA', 'BBB'] });
   expect(says(driver, 'remove')).toBe('done: AAA is configured again.');
 });
 
 test('a trip is done when it is confirmed, with the moment by which the orders are cancelled', () => {
   const driver = armed();
-  operate(driver, 'trip');
+  driver.operate('trip');
   expect(says(driver, 'trip')).toBe('waiting: AAA is not confirmed cut short yet.');
   const [, cut] = driver.writes.slice(-2);
   if (cut === undefined) throw new Error('no trip');
@@ -80,7 +68,7 @@ test('a refused key makes a trip and a delete impossible until it is good again'
   for (const does of ['trip', 'disarm'] as const) {
     const driver = armed();
     driver.live(12_000, 20, (write) => driver.settle(write, BAD_KEY));
-    operate(driver, does);
+    driver.operate(does);
     expect(says(driver, does)).toBe(
       'impossible: AAA cannot be changed: the exchange refuses the API key (Unauthorized request.).',
     );
@@ -93,9 +81,9 @@ test('a market that somebody armed meanwhile is not deleted', () => {
 
 test("a dead bot's timer is kept, for as long as it says", () => {
   const driver = armed(WATCHED);
-  bot(driver, 'fail');
+  driver.say('fail');
   expect(says(driver, 'goodbye')).toMatch(/^impossible: AAA keeps its timer: its bot gives no sign of life/);
-  operate(driver, 'disarm');
+  driver.operate('disarm');
   expect(says(driver, 'disarm')).toMatch(
     /^impossible: AAA keeps its timer: its bot gives no sign of life; it fires within 6\d(\.\d)? s\.$/,
   );
@@ -103,7 +91,7 @@ test("a dead bot's timer is kept, for as long as it says", () => {
 
 test('a goodbye under another policy keeps the timer, and that is what was asked for', () => {
   const driver = armed({ ...WATCHED, shutdown: { policy: 'keep' } });
-  bot(driver, 'goodbye');
+  driver.say('goodbye');
   expect(says(driver, 'goodbye')).toMatch(
     /^done: AAA keeps its timer, as the policy says; it fires within 6\d(\.\d)? s\.$/,
   );
@@ -112,35 +100,25 @@ test('a goodbye under another policy keeps the timer, and that is what was asked
 test('a pause is shown with the moment of its end, and ends then', () => {
   const driver = armed();
   const endWallMs = driver.now().wallMs + 60_000;
-  operate(driver, 'pause', 60_000);
+  driver.operate('pause', null, 60_000);
   expect(driver.notices('held')).toEqual([
     { kind: 'held', market: 'AAA', why: 'paused', untilWallMs: endWallMs },
   ]);
   driver.move({ monoMs: 20_000 });
-  expect(shown(driver).hold).toEqual({ why: 'paused', untilWallMs: endWallMs });
+  expect(driver.statusOf()?.hold).toEqual({ why: 'paused', untilWallMs: endWallMs });
   driver.move({ monoMs: 41_000 });
-  expect(shown(driver).hold).toEqual({ why: 'paused', untilWallMs: driver.now().wallMs });
+  expect(driver.statusOf()?.hold).toEqual({ why: 'paused', untilWallMs: driver.now().wallMs });
   driver.tick();
   expect(driver.notices('released')).toEqual([{ kind: 'released', market: 'AAA', why: 'pause-over' }]);
-  operate(driver, 'disarm');
-  expect(shown(driver).hold).toEqual({ why: 'disarmed', untilWallMs: null });
+  driver.operate('disarm');
+  expect(driver.statusOf()?.hold).toEqual({ why: 'disarmed', untilWallMs: null });
 });
 
 test('a command during a stop changes nothing', () => {
   const driver = armed();
-  driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
-  operate(driver, 'disarm');
+  driver.stop('keep');
+  driver.operate('disarm');
   expect(driver.notices('held')).toEqual([]);
-});
-
-test('who arms a refused market does not wait for its slow probe', () => {
-  const driver = createDriver();
-  driver.live(2000, 20, (write) => driver.settle(write, NO_MARKET));
-  expect(shown(driver).state).toBe('rejected');
-  driver.take();
-  operate(driver, 'arm');
-  expect(driver.take()).toHaveLength(1);
-  expect(shown(driver).state).toBe('arming');
 });
 
 test('a new key is tried at once, and an answer to the old one says nothing about it', () => {
@@ -157,20 +135,11 @@ test('a new key is tried at once, and an answer to the old one says nothing abou
 test('a timer that fired while nobody wanted it, after its guarantee had run out in an outage, is a lapse', () => {
   const driver = armed({ markets: ['AAA:10'] });
   driver.live(9500, 20, (write) => driver.settle(write, LOST));
-  operate(driver, 'disarm');
+  driver.operate('disarm');
   driver.live(30_000, 20, (write) => driver.settle(write, LOST));
-  operate(driver, 'arm');
+  driver.operate('arm');
   driver.live(1000, 20, (write) => driver.apply(write, { startTime: SERVER_EPOCH + 60 }));
   expect(driver.notices('lapsed')).toHaveLength(1);
-});
-
-test('one that fired in peace while nobody wanted it is none', () => {
-  const driver = armed({ markets: ['AAA:10'] });
-  operate(driver, 'disarm');
-  driver.live(30_000, 20, (write) => driver.settle(write, LOST));
-  operate(driver, 'arm');
-  driver.live(1000, 20, (write) => driver.apply(write, { startTime: SERVER_EPOCH + 60 }));
-  expect(driver.notices('lapsed')).toEqual([]);
 });
 
 test('a reload says what came, what went and what changed, once', () => {
@@ -186,7 +155,7 @@ test('a reload says what came, what went and what changed, once', () => {
 
 test('the grid of a reload spreads all markets again, in the new order', () => {
   const driver = armed({ markets: ['AAA', 'BBB'] });
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['CCC', 'BBB', 'AAA'] }) });
+  driver.reload({ markets: ['CCC', 'BBB', 'AAA'] });
   expect(driver.state.markets.map(({ settings, phaseMs }) => [settings.market, phaseMs])).toEqual([
     ['CCC', 0],
     ['BBB', 2000],
@@ -196,17 +165,17 @@ test('the grid of a reload spreads all markets again, in the new order', () => {
 
 test('a reload during a stop changes nothing', () => {
   const driver = armed();
-  driver.feed({ kind: 'stop', policy: 'keep', why: 'SIGTERM' });
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
+  driver.stop('keep');
+  driver.reload({ markets: ['BBB'] });
   expect(driver.notices('reloaded')).toEqual([]);
 });
 
 test('a market that comes back after it was disarmed is armed as if it were new', () => {
   const driver = armed({ markets: ['AAA', 'BBB'] });
-  operate(driver, 'disarm');
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['BBB'] }) });
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['AAA', 'BBB'] }) });
+  driver.operate('disarm');
+  driver.reload({ markets: ['BBB'] });
+  driver.reload({ markets: ['AAA', 'BBB'] });
   expect(driver.market('AAA').hold).toBeNull();
   driver.live(2000);
-  expect(shown(driver).state).toBe('armed');
+  expect(driver.statusOf()?.state).toBe('armed');
 });

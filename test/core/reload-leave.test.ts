@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { onTheirWay } from '../../src/core/state.ts';
-import { describe as describeState } from '../../src/core/view.ts';
 import { createDriver, type Driver, LOST, NO_MARKET } from './driver.ts';
-import { armed, idsInFlight, KEEP, reload, removed } from './reloading.ts';
+import { armed, idsInFlight, KEEP, removed } from './reloading.ts';
 
 describe('a market that leaves', () => {
   test('comes last in the status, without a promise, for as long as its timer is there', () => {
     const driver = armed({ markets: ['AAA', 'CCC', 'BBB', 'DDD'] });
-    reload(driver, { markets: ['BBB', 'DDD'] });
-    const { markets } = describeState(driver.state, driver.now());
+    driver.reload({ markets: ['BBB', 'DDD'] });
+    const { markets } = driver.look();
     expect(markets.map(({ market, leaving, promise }) => [market, leaving, promise.length])).toEqual([
       ['BBB', false, 4],
       ['DDD', false, 4],
@@ -19,8 +18,8 @@ describe('a market that leaves', () => {
 
   test('goes with the daemon when that stops: the stop tells what became of it', () => {
     const driver = armed();
-    reload(driver, { markets: ['BBB'] });
-    driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
+    driver.reload({ markets: ['BBB'] });
+    driver.stop();
     driver.live(2000);
     expect(driver.finished()).toEqual([]);
     expect(driver.notices('deleted').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
@@ -33,7 +32,7 @@ describe('a market that leaves', () => {
         write.market === 'BBB' ? driver.apply(write) : driver.settle(write, LOST),
       );
     const taken = armed();
-    reload(taken, { markets: ['BBB'] });
+    taken.reload({ markets: ['BBB'] });
     lost(taken);
     expect(removed(taken)).toEqual([['AAA', 'fired']]);
 
@@ -43,7 +42,7 @@ describe('a market that leaves', () => {
     disarm();
     lost(disarmed);
     disarm();
-    reload(disarmed, { markets: ['BBB'] });
+    disarmed.reload({ markets: ['BBB'] });
     disarmed.live(1000);
     expect(removed(disarmed)).toEqual([['AAA', 'fired']]);
   });
@@ -55,7 +54,7 @@ describe('a market that leaves', () => {
     driver.live(2000, 20, (write) =>
       write.market === 'BBB' ? driver.apply(write) : driver.settle(write, NO_MARKET),
     );
-    reload(driver, { ...KEEP, markets: ['BBB'] });
+    driver.reload({ ...KEEP, markets: ['BBB'] });
     driver.live(1000);
     expect(removed(driver)).toEqual([['AAA', 'kept']]);
   });
@@ -64,7 +63,7 @@ describe('a market that leaves', () => {
     const driver = armed(KEEP);
     driver.live(5000, 20, () => {});
     expect(onTheirWay(driver.market('AAA')).length).toBeGreaterThan(0);
-    reload(driver, { ...KEEP, markets: ['BBB'] });
+    driver.reload({ ...KEEP, markets: ['BBB'] });
     expect(removed(driver)).toEqual([]);
     for (const id of idsInFlight(driver)) driver.feed({ kind: 'settled', attempt: id, outcome: LOST });
     driver.live(1000);
@@ -73,11 +72,11 @@ describe('a market that leaves', () => {
 
   test('is not renewed where another shard takes it over while its timer is being deleted', () => {
     const driver = armed();
-    reload(driver, { markets: ['BBB'] });
+    driver.reload({ markets: ['BBB'] });
     driver.settle(driver.takeOne(), LOST);
     const { length } = driver.writes;
     for (const movedAway of [['AAA'], [], ['AAA']]) {
-      reload(driver, { markets: ['BBB'], movedAway });
+      driver.reload({ markets: ['BBB'], movedAway });
       driver.live(1000);
     }
     expect(driver.writes.slice(length).filter(({ market }) => market === 'AAA')).toEqual([]);
@@ -89,18 +88,18 @@ describe('a market that leaves', () => {
     driver.tick();
     driver.apply(driver.takeOne());
     driver.settle(driver.takeOne(), NO_MARKET);
-    reload(driver, { markets: ['AAA'] });
+    driver.reload({ markets: ['AAA'] });
     expect(removed(driver)).toEqual([['BBB', 'deleted']]);
   });
 
   test('is told of by a stop for as long as its timer can fire, through any number of reloads, and no longer', () => {
     const left = (afterMs: number) => {
       const driver = armed(KEEP);
-      reload(driver, { ...KEEP, markets: ['BBB'] });
+      driver.reload({ ...KEEP, markets: ['BBB'] });
       driver.live(5000);
-      reload(driver, { ...KEEP, markets: ['BBB'] });
+      driver.reload({ ...KEEP, markets: ['BBB'] });
       driver.live(afterMs);
-      driver.feed({ kind: 'stop', policy: 'keep', why: 'test' });
+      driver.stop('keep');
       return driver.finished()?.map(({ market }) => market);
     };
     expect(left(1000)).toEqual(['BBB', 'AAA']);
@@ -110,7 +109,7 @@ describe('a market that leaves', () => {
   test('is not remembered for ever: a hundred that came and went leave nothing behind', () => {
     const driver = armed(KEEP);
     for (let round = 0; round < 20; round += 1) {
-      reload(driver, { ...KEEP, markets: ['BBB', `M${round}:5`] });
+      driver.reload({ ...KEEP, markets: ['BBB', `M${round}:5`] });
       driver.live(20_000);
     }
     expect(driver.state.leftBehind.size).toBeLessThanOrEqual(1);
@@ -119,10 +118,10 @@ describe('a market that leaves', () => {
   test('has its timer fire when the daemon sees that of a dead bot, and nothing is said of a lapse', () => {
     const watched = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
     const driver = createDriver({ ...watched, markets: ['AAA:10:maker', 'BBB'] });
-    for (const bot of ['maker', 'bot']) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
+    for (const bot of ['maker', 'bot']) driver.say('beat', bot);
     driver.live(2000);
-    driver.feed({ kind: 'evidence', bot: 'maker', says: 'fail', agoMs: 0 });
-    reload(driver, { ...watched, markets: ['BBB'] });
+    driver.say('fail', 'maker');
+    driver.reload({ ...watched, markets: ['BBB'] });
     driver.live(30_000);
     expect(removed(driver)).toEqual([['AAA', 'kept']]);
     expect(driver.notices('lapsed')).toEqual([]);
@@ -136,7 +135,7 @@ describe('a market that changes', () => {
     driver.settle(driver.takeOne(), NO_MARKET);
     driver.live(1000);
     driver.take();
-    reload(driver, { markets: ['AAA:30', 'BBB'] });
+    driver.reload({ markets: ['AAA:30', 'BBB'] });
     driver.live(20_000);
     expect(driver.writes.filter(({ market }) => market === 'AAA')).toHaveLength(1);
   });
@@ -144,10 +143,10 @@ describe('a market that changes', () => {
   test('to a new bot keeps its full timer for as long as that one has its start-up grace', () => {
     const watched = { liveness: { mode: 'beat', onStale: 'trip' } } as const;
     const driver = createDriver({ ...watched, markets: ['AAA:60:old'] });
-    driver.feed({ kind: 'evidence', bot: 'old', says: 'beat', agoMs: 0 });
+    driver.say('beat', 'old');
     driver.live(2000);
     const { length } = driver.writes;
-    reload(driver, { ...watched, markets: ['AAA:60:new'] });
+    driver.reload({ ...watched, markets: ['AAA:60:new'] });
     driver.live(10_000);
     const asked = driver.writes.slice(length).map(({ timeoutSeconds }) => timeoutSeconds);
     expect(asked.length).toBeGreaterThan(1);
@@ -157,10 +156,10 @@ describe('a market that changes', () => {
   test('in its timeout alone is not taken for one that has a new bot', () => {
     const watched = { liveness: { mode: 'beat', onStale: 'trip', ttlMs: 5000 } } as const;
     const driver = armed({ ...watched, markets: ['AAA:60'] });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    driver.say('fail');
     driver.live(2000);
     expect(driver.notices('tripped')).toHaveLength(1);
-    reload(driver, { ...watched, markets: ['AAA:90'] });
+    driver.reload({ ...watched, markets: ['AAA:90'] });
     driver.live(5000);
     expect(driver.notices('tripped')).toHaveLength(1);
   });

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { onTheirWay } from '../../src/core/state.ts';
 import { type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT } from './driver.ts';
-import { armed, away, idsInFlight, reload, statusOf } from './reloading.ts';
+import { armed, away, idsInFlight } from './reloading.ts';
 
 describe('a market that comes back', () => {
   test('is known to have the timer that it left behind, before anything is answered', () => {
     const driver = away(5000);
-    const status = statusOf(driver, 'AAA');
+    const status = driver.statusOf('AAA');
     expect(status?.state).toBe('armed');
     expect(status?.guaranteedMs).toBeGreaterThan(50_000);
     expect(driver.takeOne()).toMatchObject({ market: 'AAA', timeoutSeconds: 60 });
@@ -15,9 +15,9 @@ describe('a market that comes back', () => {
 
   test('is armed anew where the timer that it left behind has fired meanwhile, which is no lapse', () => {
     const driver = away(60_000);
-    expect(statusOf(driver, 'AAA')).toMatchObject({ state: 'arming', guaranteedMs: null });
+    expect(driver.statusOf('AAA')).toMatchObject({ state: 'arming', guaranteedMs: null });
     driver.live(1000);
-    expect(statusOf(driver, 'AAA')?.state).toBe('armed');
+    expect(driver.statusOf('AAA')?.state).toBe('armed');
     expect(driver.notices('lapsed')).toEqual([]);
     expect(driver.notices('overdue')).toEqual([]);
   });
@@ -44,34 +44,34 @@ describe('a market that comes back', () => {
   test('reckons with a renewal of before that may still land', () => {
     const window = { nonce: 'window', requestLifetimeMs: 60_000, shutdown: { policy: 'keep' } } as const;
     const driver = armed({ ...window, markets: ['AAA:600', 'BBB'] });
-    reload(driver, { ...window, markets: ['AAA:10', 'BBB'] });
+    driver.reload({ ...window, markets: ['AAA:10', 'BBB'] });
     for (const write of driver.take()) driver.settle(write, LOST);
-    reload(driver, { ...window, markets: ['BBB'] });
+    driver.reload({ ...window, markets: ['BBB'] });
     driver.live(25_000);
     expect(driver.state.byName.has('AAA')).toBe(false);
-    reload(driver, { ...window, markets: ['AAA:600', 'BBB'] });
+    driver.reload({ ...window, markets: ['AAA:600', 'BBB'] });
     driver.live(1000);
-    expect(statusOf(driver, 'AAA')?.guaranteedMs).toBeLessThan(10_000);
+    expect(driver.statusOf('AAA')?.guaranteedMs).toBeLessThan(10_000);
   });
 
   test('before it has left is not cut short any more by the trip of before', () => {
     const driver = armed();
-    driver.feed({ kind: 'operate', command: { does: 'trip', markets: ['AAA'], forMs: 0 } });
+    driver.operate('trip', ['AAA']);
     driver.settle(driver.takeOne(), NOT_SENT);
-    reload(driver, { markets: ['BBB'] });
+    driver.reload({ markets: ['BBB'] });
     const { length } = driver.writes;
-    reload(driver, { markets: ['AAA', 'BBB'] });
+    driver.reload({ markets: ['AAA', 'BBB'] });
     driver.live(10_000);
     const asked = driver.writes.slice(length).filter(({ market }) => market === 'AAA');
     expect(asked.every(({ timeoutSeconds }) => timeoutSeconds === 60)).toBe(true);
-    expect(statusOf(driver, 'AAA')).toMatchObject({ state: 'armed', wanted: true });
+    expect(driver.statusOf('AAA')).toMatchObject({ state: 'armed', wanted: true });
   });
 
   /** A market of 10 s whose delete hangs until its timer has fired comes back; its next renewal is confirmed. */
   function outlived(driver: Driver, options: SettingsOptions = {}): Driver {
-    reload(driver, { ...options, markets: ['BBB'] });
+    driver.reload({ ...options, markets: ['BBB'] });
     hang(driver, 15_000);
-    reload(driver, { ...options, markets: ['AAA:10', 'BBB'] });
+    driver.reload({ ...options, markets: ['AAA:10', 'BBB'] });
     for (const id of idsInFlight(driver)) driver.feed({ kind: 'settled', attempt: id, outcome: NOT_SENT });
     driver.live(2000);
     return driver;
@@ -83,16 +83,16 @@ describe('a market that comes back', () => {
 
   test('before it has left has had no lapse, although its timer fired while it was leaving', () => {
     const driver = outlived(armed({ markets: ['AAA:10', 'BBB'] }));
-    expect(statusOf(driver, 'AAA')).toMatchObject({ state: 'armed', lapses: 0 });
+    expect(driver.statusOf('AAA')).toMatchObject({ state: 'armed', lapses: 0 });
     expect(driver.notices('lapsed')).toEqual([]);
   });
 
   test('before it has left has had no lapse where it was disarmed when its timer fired', () => {
     const driver = armed({ markets: ['AAA:10', 'BBB'] });
-    driver.feed({ kind: 'operate', command: { does: 'disarm', markets: ['AAA'], forMs: 0 } });
+    driver.operate('disarm', ['AAA']);
     hang(driver, 15_000);
     outlived(driver);
-    expect(statusOf(driver, 'AAA')).toMatchObject({ state: 'armed', lapses: 0 });
+    expect(driver.statusOf('AAA')).toMatchObject({ state: 'armed', lapses: 0 });
   });
 
   test('before it has left tells of the lapse that it had while it was guarded', () => {
@@ -109,13 +109,13 @@ describe('a market that comes back', () => {
   test('to a bot that died while it was leaving is cut short, as those that stayed were', () => {
     const watched = { liveness: { mode: 'beat', ttlMs: 600_000, onStale: 'trip' } } as const;
     const driver = armed(watched);
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+    driver.say('beat');
     driver.live(2000);
-    reload(driver, { ...watched, markets: ['BBB'] });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    driver.reload({ ...watched, markets: ['BBB'] });
+    driver.say('fail');
     driver.tick();
     expect(onTheirWay(driver.market('AAA'))).toHaveLength(1);
-    reload(driver, { ...watched, markets: ['AAA', 'BBB'] });
+    driver.reload({ ...watched, markets: ['AAA', 'BBB'] });
     driver.live(5000, 20, (write) => {
       if (write.timeoutSeconds === null) driver.settle(write, NOT_SENT);
       else driver.apply(write);
@@ -131,11 +131,11 @@ describe('a market that comes back', () => {
   test('to a bot that has failed is not cut short by the operator’s word of before', () => {
     const watched = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
     const driver = armed(watched);
-    driver.feed({ kind: 'operate', command: { does: 'trip', markets: ['AAA'], forMs: 0 } });
-    driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
+    driver.operate('trip', ['AAA']);
+    driver.say('fail');
     const hung = driver.takeOne();
-    reload(driver, { ...watched, markets: ['BBB'] });
-    reload(driver, { ...watched, markets: ['AAA', 'BBB'] });
+    driver.reload({ ...watched, markets: ['BBB'] });
+    driver.reload({ ...watched, markets: ['AAA', 'BBB'] });
     driver.settle(hung, NOT_SENT);
     driver.live(5000);
     expect(driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5)).toHaveLength(1);
@@ -144,7 +144,7 @@ describe('a market that comes back', () => {
   test('is named once by a stop, and not for the time before as well', () => {
     const driver = away(5000);
     driver.live(1000);
-    driver.feed({ kind: 'stop', policy: 'keep', why: 'test' });
+    driver.stop('keep');
     driver.live(1000);
     expect(driver.finished()?.map(({ market }) => market)).toEqual(['AAA', 'BBB']);
   });
@@ -153,15 +153,15 @@ describe('a market that comes back', () => {
     const watched = { liveness: { mode: 'beat', ttlMs: 600_000 } } as const;
     const markets = ['AAA:60:maker', 'BBB'];
     const driver = createDriver({ ...watched, markets });
-    for (const bot of ['maker', 'bot']) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
+    for (const bot of ['maker', 'bot']) driver.say('beat', bot);
     driver.live(2000);
-    reload(driver, { ...watched, markets: ['BBB'] });
+    driver.reload({ ...watched, markets: ['BBB'] });
     for (const write of driver.take()) driver.settle(write, LOST);
-    driver.feed({ kind: 'evidence', bot: 'maker', says: 'fail', agoMs: 0 });
+    driver.say('fail', 'maker');
     const { length } = driver.writes;
-    reload(driver, { ...watched, markets });
+    driver.reload({ ...watched, markets });
     driver.live(10_000);
     expect(driver.writes.slice(length).filter(({ market }) => market === 'AAA')).toEqual([]);
-    expect(statusOf(driver, 'AAA')?.state).toBe('suspended');
+    expect(driver.statusOf('AAA')?.state).toBe('suspended');
   });
 });

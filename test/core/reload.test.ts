@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { progressOf } from '../../src/core/commands.ts';
-import { describe as describeState } from '../../src/core/view.ts';
-import { coreSettings, type SettingsOptions } from './core-settings.ts';
+import { type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, LOST } from './driver.ts';
 
 function armed(options: SettingsOptions = {}): Driver {
@@ -14,7 +13,7 @@ function armed(options: SettingsOptions = {}): Driver {
 let seen = 0;
 function reload(driver: Driver, options: SettingsOptions) {
   seen = driver.writes.length;
-  return driver.feed({ kind: 'reload', settings: coreSettings(options) });
+  return driver.reload(options);
 }
 const names = (driver: Driver) => driver.state.markets.map(({ settings }) => settings.market);
 /** What is written for the market from the last reload, or the last look, on. */
@@ -56,27 +55,10 @@ test('a market that is gone has its timer deleted, and is forgotten when that is
   expect(driver.notices('removed')).toEqual([{ kind: 'removed', market: 'AAA', how: 'deleted' }]);
 });
 
-test('a market that is gone keeps its timer under the policy keep, and is forgotten', () => {
-  const driver = armed({ markets: ['AAA', 'BBB'], shutdown: { policy: 'keep' } });
-  reload(driver, { markets: ['BBB'], shutdown: { policy: 'keep' } });
-  expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
-  expect(driver.notices('removed')).toEqual([{ kind: 'removed', market: 'AAA', how: 'kept' }]);
-});
-
 test('a market that is gone is renewed once more in full under the policy handoff', () => {
   const driver = armed({ markets: ['AAA', 'BBB'], shutdown: { policy: 'handoff' } });
   reload(driver, { markets: ['BBB'], shutdown: { policy: 'handoff' } });
   expect(writtenOf(driver, 'AAA', 20_000)).toEqual([60]);
-  expect(names(driver)).toEqual(['BBB']);
-});
-
-test('a delete that is never confirmed goes on until the timer has surely fired', () => {
-  const driver = armed({ markets: ['AAA:10', 'BBB'] });
-  reload(driver, { markets: ['BBB'] });
-  driver.live(30_000, 20, (write) =>
-    write.market === 'AAA' ? driver.settle(write, LOST) : driver.apply(write),
-  );
-  expect(driver.notices('removed')).toEqual([{ kind: 'removed', market: 'AAA', how: 'fired' }]);
   expect(names(driver)).toEqual(['BBB']);
 });
 
@@ -111,60 +93,12 @@ describe('another timeout', () => {
     driver.live(1000);
     expect(left()).toBeGreaterThan(290_000);
   });
-
-  test('that is shorter and on its way outweighs the confirmation of the longer one before it', () => {
-    const driver = createDriver({ markets: ['AAA:600'] });
-    driver.tick();
-    const long = driver.takeOne();
-    driver.wait(600);
-    reload(driver, { markets: ['AAA:10'] });
-    driver.wait(600);
-    expect(driver.take().some(({ timeoutSeconds }) => timeoutSeconds === 10)).toBe(true);
-    driver.apply(long);
-    const leftMs = (driver.market('AAA').belief.notBefore?.lifeMs ?? 0) - driver.state.lifeMs;
-    expect(leftMs).toBeLessThan(9001);
-  });
-
-  test('that overlaps with the old one is believed to be carried out in either order where nonces do not rise', () => {
-    const window = { nonce: 'window' } as const;
-    const driver = armed({ ...window, markets: ['AAA:600', 'BBB'] });
-    reload(driver, { ...window, markets: ['AAA:590', 'BBB'] });
-    const long = driver.takeOne();
-    reload(driver, { ...window, markets: ['AAA:10', 'BBB'] });
-    driver.wait(300);
-    const short = driver.take().find(({ market }) => market === 'AAA');
-    driver.apply(long);
-    if (short !== undefined) driver.apply(short);
-    const { notAfterMs, notBefore } = driver.market('AAA').belief;
-    expect((notAfterMs ?? 0) - driver.now().monoMs).toBeGreaterThan(580_000);
-    expect((notBefore?.lifeMs ?? 0) - driver.state.lifeMs).toBeLessThan(9001);
-  });
-
-  test('of a stray renewal is reckoned with where nonces do not rise', () => {
-    const window = { nonce: 'window', requestLifetimeMs: 10_000 } as const;
-    const driver = armed({ ...window, markets: ['AAA:10'] });
-    reload(driver, { ...window, markets: ['AAA:12'] });
-    driver.settle(driver.takeOne(), LOST);
-    reload(driver, { ...window, markets: ['AAA:600'] });
-    driver.live(1000);
-    const left = () => (driver.market('AAA').belief.notBefore?.lifeMs ?? 0) - driver.state.lifeMs;
-    expect(left()).toBeLessThan(12_000);
-    driver.live(20_000);
-    expect(left()).toBeGreaterThan(500_000);
-  });
-
-  test('changes the latest moment of firing by the longest that is still on its way', () => {
-    const driver = armed({ markets: ['AAA:600'], requestLifetimeMs: 10_000 });
-    driver.live(60_000, 20, (write) => driver.settle(write, LOST));
-    reload(driver, { markets: ['AAA:10'] });
-    expect((driver.market('AAA').belief.notAfterMs ?? 0) - driver.now().monoMs).toBeGreaterThan(590_000);
-  });
 });
 
 test('a market that moves to a dead bot is not renewed, and to a living one is', () => {
   const watched = { liveness: { mode: 'beat', startupGraceMs: 1000 } } as const;
   const driver = armed({ ...watched, markets: ['AAA:60:dead', 'BBB:60:live'] });
-  driver.feed({ kind: 'evidence', bot: 'live', says: 'beat', agoMs: 0 });
+  driver.say('beat', 'live');
   reload(driver, { ...watched, markets: ['AAA:60:live', 'BBB:60:dead'] });
   driver.take();
   expect(writtenOf(driver, 'BBB', 10_000)).toEqual([]);
@@ -178,24 +112,13 @@ test('a bot that is new has its start-up grace from the reload on, and one witho
   reload(driver, { ...watched, markets: ['BBB:60:new'] });
   expect(writtenOf(driver, 'BBB', 20_000).length).toBeGreaterThan(2);
   driver.live(80_000);
-  expect(describeState(driver.state, driver.now()).bots.map(({ bot }) => bot)).toEqual(['new']);
-});
-
-test('a bot that failed and has no markets for a while gets no new start-up grace', () => {
-  const watched = { liveness: { mode: 'beat', startupGraceMs: 30_000 } } as const;
-  const driver = armed({ ...watched, markets: ['AAA:60:maker', 'BBB:60:other'] });
-  driver.feed({ kind: 'evidence', bot: 'maker', says: 'beat', agoMs: 0 });
-  reload(driver, { ...watched, markets: ['BBB:60:other'] });
-  driver.live(1000);
-  driver.feed({ kind: 'evidence', bot: 'maker', says: 'fail', agoMs: 0 });
-  reload(driver, { ...watched, markets: ['AAA:60:maker', 'BBB:60:other'] });
-  expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
+  expect(driver.look().bots.map(({ bot }) => bot)).toEqual(['new']);
 });
 
 test('a bot that has no markets any more is not told of: that it says nothing is what was asked of it', () => {
   const watched = { liveness: { mode: 'beat' } } as const;
   const driver = armed({ ...watched, markets: ['AAA:60:maker', 'BBB:60:other'] });
-  for (const bot of ['maker', 'other']) driver.feed({ kind: 'evidence', bot, says: 'beat', agoMs: 0 });
+  for (const bot of ['maker', 'other']) driver.say('beat', bot);
   reload(driver, { ...watched, markets: ['BBB:60:other'] });
   driver.live(120_000);
   expect(driver.notices('bot').map(({ bot, state }) => [bot, state])).toEqual([
@@ -204,29 +127,6 @@ test('a bot that has no markets any more is not told of: that it says nothing is
     ['other', 'stale'],
   ]);
 });
-
-test('a market that comes back is not tripped any more', () => {
-  const driver = armed({ liveness: { mode: 'beat' }, markets: ['AAA', 'BBB'] });
-  driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
-  driver.feed({ kind: 'operate', command: { does: 'trip', markets: ['AAA'], forMs: 0 } });
-  driver.settle(driver.takeOne(), LOST);
-  reload(driver, { liveness: { mode: 'beat' }, markets: ['BBB'] });
-  reload(driver, { liveness: { mode: 'beat' }, markets: ['AAA', 'BBB'] });
-  expect(writtenOf(driver, 'AAA', 5000)).toEqual([]);
-});
-
-test('a stop names the timers that reloads left behind', () => {
-  const keep = { shutdown: { policy: 'keep' } } as const;
-  const driver = armed({ ...keep, markets: ['AAA', 'BBB'] });
-  reload(driver, { ...keep, markets: ['BBB'] });
-  driver.live(5000);
-  driver.feed({ kind: 'stop', policy: 'keep', why: 'test' });
-  expect(driver.finished()?.map(({ market, why }) => [market, why])).toEqual([
-    ['BBB', 'policy'],
-    ['AAA', 'policy'],
-  ]);
-});
-
 test('the cadence follows the number of markets', () => {
   const few = { budget: { requests: 10, windowMs: 10_000 } };
   const driver = armed({ ...few, markets: ['AAA'] });
@@ -237,19 +137,10 @@ test('the cadence follows the number of markets', () => {
 
 test('a shorter lifetime of evidence counts at once', () => {
   const driver = armed({ liveness: { mode: 'beat' } });
-  driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+  driver.say('beat');
   driver.live(5000);
   reload(driver, { liveness: { mode: 'beat', ttlMs: 4000 } });
   expect(writtenOf(driver, 'AAA', 20_000)).toEqual([]);
-});
-
-test('a stop in the middle of a reload ends the timers of the leaving markets too', () => {
-  const driver = armed({ markets: ['AAA', 'BBB'] });
-  reload(driver, { markets: ['BBB'] });
-  driver.settle(driver.takeOne(), LOST);
-  driver.feed({ kind: 'stop', policy: 'delete', why: 'test' });
-  driver.live(2000);
-  expect(driver.finished()).toEqual([]);
 });
 
 test('after a stall, with a budget that is nearly used up, what leaves and what is new does not wait for the rest', () => {
@@ -260,7 +151,7 @@ test('after a stall, with a budget that is nearly used up, what leaves and what 
   driver.move({ monoMs: 600 });
   driver.tick();
   const fromMs = driver.sinceStartMs();
-  driver.feed({ kind: 'operate', command: { does: 'disarm', markets: ['M5'], forMs: 0 } });
+  driver.operate('disarm', ['M5']);
   reload(driver, { ...options, markets: [...names.slice(0, -1), 'NEW:120'] });
   driver.live(30_000);
   const after = driver.writes.filter(({ atMs }) => atMs >= fromMs);
@@ -273,7 +164,7 @@ test('a market with a new timeout is waited for until the new one is confirmed',
   const driver = createDriver({ markets: ['AAA:60'] });
   driver.tick();
   driver.live(2000);
-  driver.feed({ kind: 'reload', settings: coreSettings({ markets: ['AAA:30'] }) });
+  driver.reload({ markets: ['AAA:30'] });
   expect(progressOf(driver.state, 'arm', driver.market('AAA')).state).toBe('waiting');
   driver.live(1000);
   expect(progressOf(driver.state, 'arm', driver.market('AAA'))).toMatchObject({

@@ -1,6 +1,5 @@
 import { onTheirWay } from '../../src/core/state.ts';
-import { describe } from '../../src/core/view.ts';
-import { coreSettings, type SettingsOptions } from './core-settings.ts';
+import { type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver } from './driver.ts';
 
 /** A stop, and a reload that takes a market out, leave its timer armed. */
@@ -14,20 +13,14 @@ export function armed(options: SettingsOptions = {}): Driver {
   driver.take();
   return driver;
 }
-/** Reloads with these settings. */
-export const reload = (driver: Driver, options: SettingsOptions) =>
-  driver.feed({ kind: 'reload', settings: coreSettings(options) });
-/** What an operator sees of a market. */
-export const statusOf = (driver: Driver, name: string) =>
-  describe(driver.state, driver.now()).markets.find(({ market }) => market === name);
 /** The markets that were removed, and what became of their timers. */
 export const removed = (driver: Driver) => driver.notices('removed').map(({ market, how }) => [market, how]);
 /** Takes AAA out with its timer left armed, and in again after `awayMs`. */
 export function away(awayMs: number, options: SettingsOptions = KEEP): Driver {
   const driver = armed(options);
-  reload(driver, { ...options, markets: ['BBB'] });
+  driver.reload({ ...options, markets: ['BBB'] });
   driver.live(awayMs);
-  reload(driver, { ...options, markets: ['AAA', 'BBB'] });
+  driver.reload({ ...options, markets: ['AAA', 'BBB'] });
   return driver;
 }
 /** The attempts of AAA that nobody has answered; a copy, since answers change the list. */

@@ -28,13 +28,6 @@ describe('a confirmation', () => {
     });
   });
 
-  test('of a first arming has no time left before it', () => {
-    const driver = createDriver();
-    driver.tick();
-    driver.apply(driver.takeOne());
-    expect(driver.notices('renewed')[0]).toMatchObject({ first: true, slackRatio: null });
-  });
-
   test('after the guarantee ran out is a first one again', () => {
     const driver = createDriver({ markets: ['AAA:5'] });
     driver.arm();

@@ -82,14 +82,6 @@ describe('a clock that NTP slews', () => {
     expect(jumps.flat()).toEqual([]);
     expect(host.agedMs()).toBe(3 * HOUR_MS);
   });
-
-  test('faster than NTP slews is not a slewed clock', () => {
-    const host = clocks();
-    let jumps = 0;
-    for (let second = 0; second < 3600; second += 1)
-      jumps += host.read({ monoMs: 1000, wallMs: 1001 }).length;
-    expect(jumps).toBeGreaterThan(0);
-  });
 });
 
 test('whatever the clocks do, no age ever shrinks or falls more than the noise behind any of them', () => {

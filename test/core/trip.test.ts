@@ -1,19 +1,16 @@
 import { expect, test } from 'vitest';
-import { slackMs } from '../../src/core/state.ts';
 import { mayWrite } from '../../src/core/step.ts';
 import type { SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, HTTP_500, LOST, NOT_SENT, type Write } from './driver.ts';
 
 const trip = { ttlMs: 15_000, onStale: 'trip' } as const;
-const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail', bot = 'bot') =>
-  driver.feed({ kind: 'evidence', bot, says, agoMs: 0 });
 const cuts = (driver: Driver) => driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === 5);
 
 /** Armed by a bot that is heard of once, at the start. */
 function silent(markets: readonly string[] = ['AAA'], options: SettingsOptions = {}) {
   const driver = createDriver({ markets, ...options, liveness: { mode: 'beat', ...trip } });
   driver.tick();
-  say(driver, 'beat');
+  driver.say('beat');
   return driver;
 }
 
@@ -60,7 +57,7 @@ test('it waits for what is in flight, which would make the timer long again, and
   const hung: Write[] = [];
   driver.live(1000, 20, (write) => hung.push(write));
   expect(hung).toHaveLength(1);
-  say(driver, 'fail');
+  driver.say('fail');
   driver.live(500);
   expect(cuts(driver)).toEqual([]);
   for (const write of hung) driver.apply(write);
@@ -76,22 +73,6 @@ test('it in a nonce window waits for lost renewals too, for as long as they may 
   expect(lostMs).toBe(12_000);
   driver.live(30_000);
   expect(cuts(driver).at(-1)?.atMs).toBeGreaterThanOrEqual(lostMs + 8000);
-});
-
-test('it cuts at once when the bot says that it failed', () => {
-  const driver = silent();
-  driver.live(3000);
-  say(driver, 'fail');
-  driver.live(600);
-  expect(cuts(driver)).toHaveLength(1);
-});
-
-test('it does not cut for a goodbye: the bot has put its orders in order', () => {
-  const driver = silent();
-  driver.live(3000);
-  say(driver, 'goodbye');
-  driver.live(60_000);
-  expect(cuts(driver)).toEqual([]);
 });
 
 test('it does not cut for a clock that somebody set: only for silence on one that nobody can set', () => {
@@ -113,34 +94,23 @@ test('it counts a sleep of the host as silence', () => {
   expect(cuts(driver)).toHaveLength(1);
 });
 
-test('it is over when the bot comes back, and the whole timer is armed again', () => {
-  const driver = silent();
-  driver.live(16_000);
-  say(driver, 'beat');
-  driver.live(2000);
-  expect(driver.writes.at(-1)?.timeoutSeconds).toBe(60);
-  expect(slackMs(driver.state, driver.market('AAA'))).toBeGreaterThan(57_000);
-  driver.live(20_000);
-  expect(cuts(driver)).toHaveLength(2);
-});
-
 test('it is not written any more once the bot is back, however long its connection takes to open', () => {
   const driver = silent();
   driver.apply(driver.takeOne());
-  say(driver, 'fail');
+  driver.say('fail');
   driver.tick();
   const cut = driver.takeOne();
   expect(cut.timeoutSeconds).toBe(5);
   driver.move({ monoMs: 50 });
   expect(mayWrite(driver.state, cut.attempt, driver.now())).toBe(true);
-  say(driver, 'beat');
+  driver.say('beat');
   expect(mayWrite(driver.state, cut.attempt, driver.now())).toBe(false);
 });
 
 test('it leaves the timers of other bots alone', () => {
   const driver = silent(['AAA:60:bot', 'BBB:60:other']);
   for (let beat = 0; beat < 10; beat += 1) {
-    say(driver, 'beat', 'other');
+    driver.say('beat', 'other');
     driver.live(3000);
   }
   expect(cuts(driver).map(({ market }) => market)).toEqual(['AAA']);

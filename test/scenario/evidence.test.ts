@@ -139,18 +139,6 @@ describe('a bot that takes its leave', () => {
     expect(bench.book.timers.size).toBe(0);
   });
 
-  test('by a goodbye has its timers run out by themselves where the policy is to keep them', () => {
-    const bench = watched(20_000, {
-      markets: ['AAA:60'],
-      liveness: { mode: 'beat', onStale: 'trip' },
-      shutdown: { policy: 'keep' },
-    });
-    bench.keeper.hear('bot', 'goodbye', 0);
-    bench.run(100_000);
-    expect(renewals(bench, 20_000)).toEqual([]);
-    expect(bench.book.fired[0]?.atMs).toBeGreaterThan(70_000);
-  });
-
   test('by a failure has its orders cancelled within 7 s where timers are tripped', () => {
     const bench = watched(20_000, {
       markets: ['AAA:60', 'BBB:600'],

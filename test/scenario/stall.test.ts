@@ -89,19 +89,6 @@ describe('a wall clock that is set', () => {
     expect(bench.noticesOf('stall')).toHaveLength(1);
   });
 
-  test('ahead renews everything once, at once; back renews nothing out of turn', () => {
-    const ahead = createBench({ markets });
-    ahead.start(30_500);
-    ahead.clock.stepWall(HOUR_MS);
-    ahead.run(700);
-    expect(written(ahead, 30_500, 31_200).toSorted()).toEqual(names);
-    const back = createBench({ markets });
-    back.start(30_400);
-    back.clock.stepWall(-HOUR_MS);
-    back.run(700);
-    expect(written(back, 30_400, 31_100).length).toBeLessThanOrEqual(1);
-  });
-
   test('ahead while the exchange is silent claims no lapse, nor that anything is overdue', () => {
     const bench = createBench({ markets });
     bench.start(30_500);

@@ -44,23 +44,6 @@ describe('a stop', () => {
     );
   });
 
-  test('deletes a market only after everything of it has settled, and writes nothing after the delete', () => {
-    const bench = running({ markets: many(5, 10), nonce: 'window' });
-    bench.strike({ kind: 'slow', byMs: 900 }, 1000);
-    bench.run(1000);
-    const { left } = stopped(bench);
-    expect(left).toEqual([]);
-    for (let index = 0; index < 5; index += 1) {
-      const writes = bench.writesOf(`M${index}`);
-      expect(writes.findIndex(({ timeoutSeconds }) => timeoutSeconds === null)).toBe(writes.length - 1);
-    }
-    for (let index = 0; index < 5; index += 1) {
-      const carriedOut = bench.book.applied.filter(({ market }) => market === `M${index}`);
-      expect(carriedOut.at(-1)?.timeoutSeconds).toBeNull();
-    }
-    expect(bench.book.timers.size).toBe(0);
-  });
-
   test('in the middle of a hang deletes what it can when the exchange is back, inside the budget', () => {
     const bench = running();
     bench.strike({ kind: 'lost' }, 5000);
