@@ -9,17 +9,6 @@ import type { Judge } from './judge.ts';
 import { botName, type Plan } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
 
-/** The simulated bots: each gives signs of life to every daemon, unless it is silent. */
-export interface Bots {
-  say(bot: number, says: BotWord): void;
-  /** No signs of life before the moment; with `turnMs` they come again in every second stretch of this length. */
-  silence(bot: number, untilMs: number, turnMs: number | null): void;
-  /** Everybody lives from now on. */
-  wake(): void;
-  /** The daemon's own way to find out begins to look, where it does not wait for beats. */
-  watch(host: Incarnation): void;
-}
-
 interface Silence {
   readonly fromMs: number;
   readonly untilMs: number;
@@ -28,7 +17,10 @@ interface Silence {
 
 const BEAT_MS = 3_000;
 
-export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: Judge): Bots {
+export type Bots = ReturnType<typeof createBots>;
+
+/** The simulated bots: each gives signs of life to every daemon, unless it is silent. */
+export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: Judge) {
   const { evidence: mode = 'beat' } = plan;
   const silences = createSilences(plan.bots, timeline.nowMs);
   /** How often each bot has touched its file. */
@@ -70,14 +62,17 @@ export function createBots(plan: Plan, timeline: Timeline, fleet: Fleet, judge: 
 
   for (let bot = 0; bot < plan.bots; bot += 1) timeline.at(500 + 100 * bot, () => live(bot));
   return {
-    say(bot, says) {
+    say(bot: number, says: BotWord): void {
       // A file or a URL cannot say more than that the bot lives.
       if (mode === 'beat') say(bot, says);
       else if (mode === 'process' && says !== 'beat' && plan.watched) end(says);
     },
+    /** No signs of life before the moment; with `turnMs` they come again in every second stretch of this length. */
     silence: silences.add,
+    /** Everybody lives from now on. */
     wake: silences.clear,
-    watch(host) {
+    /** The daemon's own way to find out begins to look, where it does not wait for beats. */
+    watch(host: Incarnation): void {
       if (!plan.watched) return;
       const bots = Array.from({ length: plan.bots }, (_, bot) => bot);
       const source = createEvidence({
@@ -123,7 +118,7 @@ function createSilences(bots: number, nowMs: () => number) {
   };
 }
 
-export interface EvidenceWorld {
+interface EvidenceWorld {
   readonly plan: Plan;
   readonly timeline: Timeline;
   readonly host: Incarnation;
@@ -135,7 +130,7 @@ export interface EvidenceWorld {
 }
 
 /** Evidence, and the end of a child process where that is where it comes from. */
-export interface SimulatedEvidence extends Evidence {
+interface SimulatedEvidence extends Evidence {
   /** Is there a process that could end? */
   runs(): boolean;
   end(says: 'goodbye' | 'fail'): void;
@@ -148,7 +143,7 @@ const LOOK_MS = 2;
 const CHILD = 4711;
 
 /** The production sources of evidence over a simulated file system, network and process table; null for beats. */
-export function createEvidence(world: EvidenceWorld): SimulatedEvidence | null {
+function createEvidence(world: EvidenceWorld): SimulatedEvidence | null {
   switch (world.plan.evidence ?? 'beat') {
     case 'beat':
       return null;

@@ -111,27 +111,6 @@ function marketSettings({
   return { market, timeoutMs: timeoutSeconds * 1000, types, renewEveryMs, bot: botName(bot) };
 }
 
-/** The daemons of a run: at most one life of each at a time. */
-export interface Fleet {
-  readonly running: ReadonlyMap<number, Incarnation>;
-  /** Starts the daemon with this index; does nothing where it runs. */
-  start(daemon: number): void;
-  /** Ends it without a word. */
-  kill(host: Incarnation): void;
-  /** SIGTERM. */
-  terminate(host: Incarnation): void;
-  /** SIGTERM, and a new life so long after the end of this one. */
-  readonly restart: (host: Incarnation, inMs: number) => void;
-  /** Its key file holds another key from now on. */
-  renewKey(daemon: number): void;
-  /** A reload gives it another budget, in requests per 10 s. */
-  rebudget(host: Incarnation, requests: number): void;
-  /** Until then the next request of this daemon opens a connection, and its host stands still meanwhile. */
-  readonly halt: (daemon: number, untilMs: number, halt: Halt) => void;
-  /** Requests written by all of them. */
-  readonly requests: () => number;
-}
-
 export interface FleetOptions {
   readonly plan: Plan;
   /** The markets as they are configured now, as this daemon sees them. */
@@ -147,7 +126,10 @@ export interface FleetOptions {
   readonly observe: (daemon: number, ...said: Parameters<Observer>) => void;
 }
 
-export function createFleet(options: FleetOptions): Fleet {
+export type Fleet = ReturnType<typeof createFleet>;
+
+/** The daemons of a run: at most one life of each at a time. */
+export function createFleet(options: FleetOptions) {
   const { plan, timeline, server, judge, running, observe } = options;
   const faults = createWireFaults(plan, timeline.nowMs);
   const lives = plan.daemons.map(() => 0);
@@ -157,43 +139,32 @@ export function createFleet(options: FleetOptions): Fleet {
   const restartsInMs = new Map<number, number>();
   const halts = createHalts(timeline);
   let requests = 0;
-  const onWrite = (sent: Sent) => {
-    requests += 1;
-    judge.onWrite(sent);
+  const wire = {
+    onWrite(sent: Sent): void {
+      requests += 1;
+      judge.onWrite(sent);
+    },
+    onSettled: judge.onSettled,
+    onArrival: judge.onArrival,
+    onCut: ({ market }: Sent) => judge.onCut(market ?? ''),
+    onLie: ({ market }: Sent) => judge.onTruthBroken(market),
   };
-  const onSettled = (sent: Sent) => judge.onSettled(sent);
-  const onArrival = (sent: Sent) => judge.onArrival(sent);
-  const onCut = ({ market }: Sent) => judge.onCut(market ?? '');
-  const onLie = ({ market }: Sent) => judge.onTruthBroken(market);
 
-  const fleet: Fleet = {
-    running,
-    start(daemon) {
+  const fleet = {
+    running: running as ReadonlyMap<number, Incarnation>,
+    /** Starts the daemon with this index; does nothing where it runs. */
+    start(daemon: number): void {
       const planned = plan.daemons[daemon];
       if (planned === undefined || running.has(daemon)) return;
       const life = (lives[daemon] ?? 0) + 1;
       lives[daemon] = life;
       const markets = options.markets(daemon);
-      const parts = {
-        plan,
-        markets,
-        planned,
-        timeline,
-        server,
-        faults,
-        daemon,
-        life,
+      const host = createHost({
+        ...{ plan, markets, planned, timeline, server, faults, daemon, life },
         key: () => keys[daemon] ?? '',
         budgetRequests: () => budgets[daemon] ?? plan.budgetRequests,
-      };
-      const host = createHost({
-        ...parts,
         takeHalt: () => halts.take(daemon),
-        onWrite,
-        onSettled,
-        onArrival,
-        onLie,
-        onCut,
+        ...wire,
         observe(notice, now) {
           observe(daemon, notice, now);
           judge.onNotice(incarnation, notice);
@@ -213,30 +184,37 @@ export function createFleet(options: FleetOptions): Fleet {
       host.keeper.start();
       options.onStarted(incarnation);
     },
-    kill({ clock, daemon }) {
+    /** Ends it without a word. */
+    kill({ clock, daemon }: Incarnation): void {
       clock.kill();
       running.delete(daemon);
     },
-    terminate(host) {
+    /** SIGTERM. */
+    terminate(host: Incarnation): void {
       host.stoppingMs ??= timeline.nowMs();
       void host.keeper.stop(plan.daemons[host.daemon]?.policy ?? 'delete', 'SIGTERM');
     },
-    restart(host, inMs) {
+    /** SIGTERM, and a new life so long after the end of this one. */
+    restart(host: Incarnation, inMs: number): void {
       restartsInMs.set(host.daemon, inMs);
       fleet.terminate(host);
     },
-    renewKey(daemon) {
+    /** Its key file holds another key from now on. */
+    renewKey(daemon: number): void {
       const host = running.get(daemon);
       keys[daemon] = newKeyOf(daemon);
       host?.clock.whenRunning(() => host.keeper.credentialsChanged());
     },
-    rebudget(host, requests) {
+    /** A reload gives it another budget, in requests per 10 s. */
+    rebudget(host: Incarnation, perWindow: number): void {
       host.clock.whenRunning(() => {
-        budgets[host.daemon] = requests;
+        budgets[host.daemon] = perWindow;
         options.reload(host.daemon);
       });
     },
+    /** Until then the next request of this daemon opens a connection, and its host stands still meanwhile. */
     halt: halts.plan,
+    /** Requests written by all of them. */
     requests: () => requests,
   };
   return fleet;

@@ -31,57 +31,23 @@ import {
 } from './judge-of-lapses.ts';
 import type { Plan } from './plan.ts';
 
-/** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
-export interface Judge {
-  readonly violations: readonly Violation[];
-  onStart(incarnation: Incarnation): void;
-  onTurn(incarnation: Incarnation): void;
-  onNotice(incarnation: Incarnation, notice: Notice): void;
-  /** A daemon hears a beat of the bot, maybe long after it was sent. */
-  onBack(incarnation: Incarnation, bot: number): void;
-  /** A reload made the bot known to the daemon. */
-  onIntroduced(incarnation: Incarnation, bot: number): void;
-  /** A bot's word reaches the daemon; it was said at `saidMs`. */
-  onEvidence(incarnation: Incarnation, bot: number, says: BotWord, saidMs: number): void;
-  /** An operator, or a reload, asked the daemon for something. */
-  onIntent(incarnation: Incarnation, market: string, intent: Intent): void;
-  /** A reload made the market another daemon's, `away`, or left it, or gave it back, to this one. */
-  onMove(incarnation: Incarnation, market: string, away: boolean): void;
-  /** The market is configured with another timeout from now on. */
-  onTimeout(market: string, timeoutMs: number): void;
-  /** A request's first byte leaves. */
-  onWrite(sent: Sent): void;
-  /** The daemon is told what became of it, or has given it up. */
-  onSettled(sent: Sent): void;
-  /** It has reached the exchange, or what stands before it. */
-  onArrival(sent: Sent): void;
-  /** `arriving` is the request that brought it about; null for time, or somebody else. */
-  onExchange(event: ExchangeEvent, arriving: Sent | null): void;
-  /** The same event, once it is taken in: what is believed of the timer must fit at this very moment. */
-  onChanged(event: ExchangeEvent): void;
-  /** What is believed of the market's timer is too much until the answer is there. */
-  onCut(market: string): void;
-  /** From here on no belief about the market's timer can be sound for a while. Null for all markets. */
-  onTruthBroken(market: string | null): void;
-  onEnd(): void;
-}
-
-export interface JudgedWorld {
-  readonly plan: Plan;
-  readonly nowMs: () => number;
-  /** The exchange's clock, Unix milliseconds. */
-  readonly serverNowMs: () => number;
+export interface JudgedWorld extends Pick<Court, 'plan' | 'nowMs' | 'serverNowMs' | 'running'> {
   readonly toTrueMs: (serverMs: number) => number;
-  readonly running: ReadonlyMap<number, Incarnation>;
 }
 
 const MOST_VIOLATIONS = 20;
 
-export function createJudge(world: JudgedWorld): Judge {
+type NoteIntent = (incarnation: Incarnation, market: string, intent: Intent) => void;
+
+export type Judge = ReturnType<typeof createJudge>;
+
+/** Watches one run and writes down what breaks an invariant. Knows the truth on both sides; changes nothing. */
+export function createJudge(world: JudgedWorld) {
   const { plan, nowMs } = world;
   const violations: Violation[] = [];
   const truths = createTruths(plan);
-  const truthOf = finderOf(truths);
+  const byName = new Map(truths.map((truth) => [truth.market, truth]));
+  const truthOf = (market: string) => byName.get(market);
   const evidence = createEvidenceBook(plan.bots, plan.watched, nowMs);
   const intents = createIntentBook(nowMs, ({ daemon }) => plan.daemons[daemon]?.policy === 'delete');
   const blame: Court['blame'] = (invariant, text) => {
@@ -91,44 +57,52 @@ export function createJudge(world: JudgedWorld): Judge {
   const court: Court = { ...world, truths, truthOf, evidence, intents, log, blame };
   const judges = appoint(court);
   const { senderOf, isForeign, ...lives } = createLives(plan);
-  const noteIntent: Judge['onIntent'] = (incarnation, market, intent) => {
+  const noteIntent: NoteIntent = (incarnation, market, intent) => {
     intents.note(incarnation, market, intent);
     if (intent === 'guard' || intent === 'trip') judges.deletes.onWanted(market, incarnation);
   };
 
   return {
-    violations,
-    onStart(incarnation) {
+    violations: violations as readonly Violation[],
+    onStart(incarnation: Incarnation): void {
       lives.add(incarnation);
       evidence.begin(incarnation);
     },
-    onTurn(incarnation) {
+    onTurn(incarnation: Incarnation): void {
       judges.belief.onTurn(incarnation);
       judges.evidence.onTurn(incarnation);
       judges.recoveries.onTurn(incarnation);
     },
     onNotice: createListener(court, judges, noteIntent),
+    /** A daemon hears a beat of the bot, maybe long after it was sent. */
     onBack: evidence.takeBackGoodbye,
+    /** A reload made the bot known to the daemon. */
     onIntroduced: evidence.introduce,
-    onEvidence(incarnation, bot, says, saidMs) {
+    /** A bot's word reaches the daemon; it was said at `saidMs`. */
+    onEvidence(incarnation: Incarnation, bot: number, says: BotWord, saidMs: number): void {
       // Back after a goodbye, whatever it said since: its timers are wanted again.
       const back = evidence.hear(incarnation, bot, says, saidMs);
       for (const truth of truths)
         if (back && truth.bot === bot) judges.deletes.onWanted(truth.market, incarnation);
     },
+    /** An operator, or a reload, asked the daemon for something. */
     onIntent: noteIntent,
+    /** A reload made the market another daemon's, `away`, or left it, or gave it back, to this one. */
     onMove: intents.move,
-    onTimeout(market, timeoutMs) {
+    /** The market is configured with another timeout from now on. */
+    onTimeout(market: string, timeoutMs: number): void {
       const truth = truthOf(market);
       if (truth !== undefined) changeTimeout(truth, timeoutMs, nowMs());
     },
     ...createWireListener(court, judges, createRecorder(world, judges, isForeign), senderOf),
-    onCut(market) {
+    /** What is believed of the market's timer is too much until the answer is there. */
+    onCut(market: string): void {
       const truth = truthOf(market);
       if (truth !== undefined)
         truth.brokenUntilMs = Math.max(truth.brokenUntilMs, nowMs() + 2 * plan.roundTripMs + 100);
     },
-    onTruthBroken(market) {
+    /** From here on no belief about the market's timer can be sound for a while. Null for all markets. */
+    onTruthBroken(market: string | null): void {
       for (const truth of truths) {
         if (market === null || truth.market === market) breakTruth(truth, nowMs());
       }
@@ -140,14 +114,15 @@ export function createJudge(world: JudgedWorld): Judge {
 /** Tells the judges what happens on the wire, and at the exchange. */
 function createWireListener(
   { truthOf, log, nowMs }: Court,
-  judges: ReturnType<typeof appoint>,
+  judges: Judges,
   record: (truth: Truth, event: ExchangeEvent, by: Incarnation | null, arriving: Sent | null) => void,
   senderOf: (sent: Sent | null) => Incarnation | null,
-): Pick<Judge, 'onWrite' | 'onSettled' | 'onArrival' | 'onExchange' | 'onChanged'> {
+) {
   const truthIn = (event: ExchangeEvent) =>
     'market' in event && event.market !== null ? truthOf(event.market) : undefined;
   return {
-    onWrite(sent) {
+    /** A request's first byte leaves. */
+    onWrite(sent: Sent): void {
       const { number, market, order } = sent;
       const by = senderOf(sent);
       if (by === null || market === null || order === null) return;
@@ -166,19 +141,23 @@ function createWireListener(
       }
       log.onWrite(by, market, renews, number);
     },
-    onSettled(sent) {
+    /** The daemon is told what became of it, or has given it up. */
+    onSettled(sent: Sent): void {
       const by = senderOf(sent);
       if (by !== null && sent.market !== null) log.onSettled(by, sent.market, sent.number);
     },
-    onArrival(sent) {
+    /** It has reached the exchange, or what stands before it. */
+    onArrival(sent: Sent): void {
       const by = senderOf(sent);
       if (by !== null && sent.market !== null) judges.strays.onArrival(by, sent.market, sent);
     },
-    onExchange(event, arriving) {
+    /** `arriving` is the request that brought it about; null for time, or somebody else. */
+    onExchange(event: ExchangeEvent, arriving: Sent | null): void {
       const truth = truthIn(event);
       if (truth !== undefined) record(truth, event, senderOf(arriving), arriving);
     },
-    onChanged(event) {
+    /** The same event, once it is taken in: what is believed of the timer must fit at this very moment. */
+    onChanged(event: ExchangeEvent): void {
       const truth = truthIn(event);
       if (truth !== undefined) judges.belief.onChanged(truth);
     },
@@ -188,9 +167,9 @@ function createWireListener(
 /** Tells the judges what the daemons say. */
 function createListener(
   court: Court,
-  judges: ReturnType<typeof appoint>,
-  noteIntent: Judge['onIntent'],
-): Judge['onNotice'] {
+  judges: Judges,
+  noteIntent: NoteIntent,
+): (incarnation: Incarnation, notice: Notice) => void {
   const { intents } = court;
   return (incarnation, notice) => {
     if (endsPause(intents, incarnation, notice)) noteIntent(incarnation, notice.market, 'guard');
@@ -217,11 +196,6 @@ function endsPause(
   return intents.isPaused(incarnation, notice.market);
 }
 
-function finderOf(truths: readonly Truth[]): Court['truthOf'] {
-  const byName = new Map(truths.map((truth) => [truth.market, truth]));
-  return (market) => byName.get(market);
-}
-
 /** All lives of all daemons, in the order of their beginnings. */
 function createLives({ daemons, wider }: Plan) {
   const lives = new Map<number, Incarnation[]>();
@@ -239,6 +213,8 @@ function createLives({ daemons, wider }: Plan) {
       by === null || daemons.length > 1 || (wider !== true && lives.get(by.daemon)?.at(-1) !== by),
   };
 }
+
+type Judges = ReturnType<typeof appoint>;
 
 /** One judge for each kind of promise. */
 function appoint(court: Court) {
@@ -259,17 +235,10 @@ function appoint(court: Court) {
   };
 }
 
-interface Bench {
-  readonly evidence: ReturnType<typeof createEvidenceJudge>;
-  readonly deletes: ReturnType<typeof createDeleteJudge>;
-  readonly strays: ReturnType<typeof createStrayJudge>;
-  readonly falseLapses: ReturnType<typeof createFalseLapseJudge>;
-}
-
 /** Keeps the truth of a market up to date with what happens at the exchange, and lets the judges see it. */
 function createRecorder(
   { plan, nowMs, toTrueMs }: JudgedWorld,
-  { evidence, deletes, strays, falseLapses }: Bench,
+  { evidence, deletes, strays, falseLapses }: Judges,
   isForeign: (by: Incarnation | null) => boolean,
 ): Parameters<typeof createWireListener>[2] {
   return (truth, event, by, arriving) => {

@@ -4,28 +4,6 @@ import type { Judge } from './judge.ts';
 import type { Plan, PlannedMarket } from './plan.ts';
 import type { Timeline } from './virtual-clock.ts';
 
-/** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
-export interface Operators {
-  /** As this daemon sees them. */
-  readonly markets: (daemon: number) => Shared;
-  /** Tells a daemon, or all of them, that its configuration has changed. */
-  readonly reload: (daemon?: number) => void;
-  changeTimeout(market: number, timeoutSeconds: number): void;
-  /** Takes the market out of the configuration, and brings it back after `forMs`. */
-  remove(market: number, forMs: number): void;
-  /**
-   * Gives the market to one daemon alone, and back to all after `forMs`. The others learn of either one after the other,
-   * the last one after `lagMs`.
-   */
-  move(market: number, keeper: number, forMs: number, lagMs: number): void;
-  /** Takes the market out of guard, and arms it again after `forMs`; a pause ends by itself. */
-  hold(market: number, does: 'pause' | 'disarm' | 'trip', forMs: number): void;
-  /** Everything is configured, and what is held is armed, from now on. */
-  restore(): void;
-  /** A lapse took the market out of guard: once everything is restored, somebody arms it again. */
-  onLapsed(market: string): void;
-}
-
 interface Wish {
   readonly planned: PlannedMarket;
   timeoutSeconds: number;
@@ -37,7 +15,10 @@ interface Wish {
 
 const ARMS_AFTER_MS = 1000;
 
-export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fleet: () => Fleet): Operators {
+export type Operators = ReturnType<typeof createOperators>;
+
+/** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
+export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fleet: () => Fleet) {
   const wishes = plan.markets.map(wishFor);
   const { nowMs } = timeline;
   const tell = createTelling(fleet);
@@ -61,23 +42,30 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
   }
 
   return {
+    /** As this daemon sees them. */
     markets,
+    /** Tells a daemon, or all of them, that its configuration has changed. */
     reload,
-    changeTimeout(index, timeoutSeconds) {
+    changeTimeout(index: number, timeoutSeconds: number): void {
       const wish = wishes[index];
       if (wish === undefined) return;
       wish.timeoutSeconds = timeoutSeconds;
       judge.onTimeout(wish.planned.market, timeoutSeconds * 1000);
       reload();
     },
-    remove(index, forMs) {
+    /** Takes the market out of the configuration, and brings it back after `forMs`. */
+    remove(index: number, forMs: number): void {
       const wish = wishes[index];
       if (wish === undefined) return;
       wish.outUntilMs = Math.max(wish.outUntilMs, nowMs() + forMs);
       reload();
       timeline.at(nowMs() + forMs, () => reload());
     },
-    move(index, keeper, forMs, lagMs) {
+    /**
+     * Gives the market to one daemon alone, and back to all after `forMs`. The others learn of either one after the other,
+     * the last one after `lagMs`.
+     */
+    move(index: number, keeper: number, forMs: number, lagMs: number): void {
       const wish = wishes[index];
       if (wish === undefined) return;
       for (const { daemon, learnsMs } of learning(plan, keeper, nowMs(), lagMs)) {
@@ -88,7 +76,8 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
         timeline.at(learnsMs + forMs, () => reload(daemon));
       }
     },
-    hold(index, does, forMs) {
+    /** Takes the market out of guard, and arms it again after `forMs`; a pause ends by itself. */
+    hold(index: number, does: 'pause' | 'disarm' | 'trip', forMs: number): void {
       const wish = wishes[index];
       if (wish === undefined) return;
       wish.heldUntilMs = Math.max(wish.heldUntilMs, nowMs() + forMs);
@@ -97,11 +86,13 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
         if (nowMs() >= wish.heldUntilMs) command(wish, 'arm', 0);
       });
     },
-    onLapsed(market) {
+    /** A lapse took the market out of guard: once everything is restored, somebody arms it again. */
+    onLapsed(market: string): void {
       const wish = wishes.find(({ planned }) => planned.market === market);
       if (restored && wish !== undefined) timeline.at(nowMs() + ARMS_AFTER_MS, () => command(wish, 'arm', 0));
     },
-    restore() {
+    /** Everything is configured, and what is held is armed, from now on. */
+    restore(): void {
       // A market that waits for its slow probe is not helped along: it has to come right by itself.
       const held = wishes.filter(({ heldUntilMs }) => heldUntilMs > nowMs());
       for (const wish of wishes) fulfil(wish);

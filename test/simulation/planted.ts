@@ -26,269 +26,171 @@ interface PlantedBug extends Planting {
   readonly wider?: true;
 }
 
-const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
+/** Each edit is a file, what stands there, and what takes its place. */
+const bug = (
+  name: string,
+  seed: number,
+  says: string,
+  edits: readonly (readonly [file: string, find: string, replace: string])[],
+): PlantedBug => ({
+  name,
+  seed,
+  says,
+  edits: edits.map(([file, find, replace]) => ({ file, find, replace })),
+});
 
 /** What the simulation must find. A refactoring that moves the text of a rule moves it here as well. */
+const IN_FIRST_SWARM: readonly PlantedBug[] = [
+  bug('retries follow each other without a pause', 4, 'requests within a second', [
+    [
+      'src/core/next.ts',
+      'return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);',
+      'return 20 + 0 * slackMs;',
+    ],
+    ['src/core/promise.ts', 'export const SHORTEST_GAP_MS = 250;', 'export const SHORTEST_GAP_MS = 20;'],
+  ]),
+  bug('the pause between retries is longer than the timer', 4, 'fired although', [
+    ['src/core/next.ts', 'clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);', '30_000;'],
+    ['src/core/next.ts', '? lastMs : gapMs;', '? gapMs : gapMs;'],
+  ]),
+  bug('the timer counts from the reply', 19, 'longer than it is', [
+    [
+      'src/core/belief.ts',
+      'let lifeMs = write.at.lifeMs +',
+      'let lifeMs = write.at.lifeMs + (write.untilMs - write.at.monoMs) +',
+    ],
+  ]),
+  bug('a delete leaves beside a renewal', 5, 'wrote a delete beside a renewal in flight', [
+    ['src/core/dispatch.ts', 'if (before.length > 0) {', "if (before.length > 0 && purpose !== 'delete') {"],
+  ]),
+  bug('renewals need no evidence', 2, 'after the evidence ran out', [
+    [
+      'src/core/goal.ts',
+      "if (settings.liveness.mode === 'none') return true;",
+      'if (atLifeMs > 0) return true;',
+    ],
+  ]),
+  bug('a time-out counts as not carried out', 3, 'says within', [
+    [
+      'src/core/settle.ts',
+      'return outcome.maybeApplied;',
+      "return outcome.maybeApplied && outcome.reason !== 'timeout';",
+    ],
+  ]),
+  bug('a confirmation counts for twice the timeout', 1, 'longer than it is', [
+    [
+      'src/core/belief.ts',
+      'write.at.lifeMs + leastMs(write.shortestMs);',
+      'write.at.lifeMs + leastMs(2 * write.shortestMs);',
+    ],
+  ]),
+  bug('nonces are the time of day', 1, '9 nonces', [
+    [
+      'src/exchange/sign.ts',
+      'last = Math.max(Math.floor(now.wallMs), last + 1);',
+      'last = Math.floor(now.wallMs);',
+    ],
+  ]),
+  bug('a retry waits for an attempt that hangs', 3, 'did not renew it within', [
+    [
+      'src/core/dispatch.ts',
+      'const givesWay = open.length',
+      'if (open.length > 0) return true;\n  const givesWay = open.length',
+    ],
+  ]),
+  bug("another market's success ends a streak of failures", 1, 'failures in a row', [
+    [
+      'src/core/settle.ts',
+      'market.overdueSaid = false;',
+      'market.overdueSaid = false;\n  for (const other of state.markets) other.streak = 0;',
+    ],
+  ]),
+  bug('a lapse is not reported', 13, 'after a lapse and said nothing', [
+    [
+      'src/core/settle.ts',
+      "lapse !== null && attempt.purpose !== 'trip'",
+      "lapse === undefined && attempt.purpose !== 'trip'",
+    ],
+    [
+      'src/core/step.ts',
+      'const isLapse = (mustNotFire(market) || !market.firesOnPurpose) &&',
+      'const isLapse = market.streak < 0 &&',
+    ],
+  ]),
+  bug('every lapse is called possible', 26, 'calls a lapse possible that is certain', [
+    [
+      'src/core/belief.ts',
+      "return surely && unresolved === 0 ? 'certain' : 'possible';",
+      "return 'possible';",
+    ],
+    ['src/core/step.ts', 'noteLapse(state, market, certainty,', "noteLapse(state, market, 'possible',"],
+  ]),
+  bug('every tenth lapse is called possible', 97, 'calls a lapse possible that is certain', [
+    [
+      'src/core/belief.ts',
+      'return surely && unresolved === 0 ?',
+      'return surely && unresolved === 0 && timer.startTime % 10 !== 0 ?',
+    ],
+    [
+      'src/core/step.ts',
+      'noteLapse(state, market, certainty,',
+      "noteLapse(state, market, Math.floor(firedByWallMs / 1000) % 10 !== 0 ? 'certain' : 'possible',",
+    ],
+  ]),
+  bug('timers are renewed every third of their timeout', 3, 'after it was due', [
+    ['src/core/promise.ts', 'const SHARE = 0.1;', 'const SHARE = 1 / 3;'],
+    ['src/core/promise.ts', 'const LOST_AT_MOST = 0.15;', 'const LOST_AT_MOST = 2;'],
+    ['src/core/promise.ts', 'const LONGEST_PERIOD_MS = 10_000;', 'const LONGEST_PERIOD_MS = 200_000;'],
+  ]),
+  bug('a request leaves without being asked again', 2, 'after it had decided on it', [
+    [
+      'src/keeper.ts',
+      'mayWrite: () => mayWrite(state, attempt, clock.now())',
+      'mayWrite: () => mayWrite !== undefined',
+    ],
+  ]),
+  bug('a suspend does not age a timer', 36, 'and it is not', [
+    ['src/core/time.ts', 'timebase.lifeOffsetMs += Math.max(slept, stepped, 0);', ''],
+  ]),
+  bug('the second that the exchange rounds off is not given away', 1, 'says within', [
+    ['src/core/promise.ts', 'export const ROUNDING_MS = 1000;', 'export const ROUNDING_MS = 0;'],
+  ]),
+  bug('a beat counts for twice its time', 2, 'after the evidence ran out', [
+    ['src/core/goal.ts', 'atLifeMs - bot.lastLifeMs <=', 'atLifeMs - bot.lastLifeMs <= 2 *'],
+  ]),
+];
+
+/** The same, which only the wider swarm can show. */
+const IN_WIDER_SWARM: readonly PlantedBug[] = [
+  bug('a 401 counts as an accepted nonce', 73, 'says within', [
+    [
+      'src/core/settle.ts',
+      'else believeNotApplied(state, attempt);',
+      "else {\n    if (outcome.kind === 'unauthorised')\n      market.belief.writes = market.belief.writes.filter(\n        ({ id, status }) => id >= attempt.id || status === 'confirmed',\n      );\n    believeNotApplied(state, attempt);\n  }",
+    ],
+  ]),
+  bug('the rate is counted on the wall clock', 16, 'requests within 10 s', [
+    ['src/core/state.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'],
+    ['src/core/state.ts', 'state.spentAtMs = now.monoMs;', 'state.spentAtMs = now.wallMs;'],
+  ]),
+  bug('the timeout that the exchange granted is not looked at', 24, 'longer than it is', [
+    ['src/core/belief.ts', 'Math.max(0, Math.min(askedMs, grantedMs))', 'askedMs'],
+  ]),
+  bug('`renewEverySeconds` is not looked at', 19, 'after it was due', [
+    ['src/core/promise.ts', 'market.renewEveryMs ??', ''],
+  ]),
+  bug('a lapse under `onLapse: hold` is armed again', 39, 'keeps guarding it after a lapse', [
+    [
+      'src/core/settle.ts',
+      "if (state.settings.onLapse !== 'hold' || market.hold !== null) return;",
+      'if (market.streak >= 0) return;',
+    ],
+  ]),
+];
+
 export const PLANTED: readonly PlantedBug[] = [
-  {
-    name: 'retries follow each other without a pause',
-    seed: 4,
-    says: 'requests within a second',
-    edits: [
-      edit(
-        'src/core/next.ts',
-        'return slackMs <= 0 ? UNPROTECTED_GAP_MS : clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);',
-        'return 20 + 0 * slackMs;',
-      ),
-      edit(
-        'src/core/promise.ts',
-        'export const SHORTEST_GAP_MS = 250;',
-        'export const SHORTEST_GAP_MS = 20;',
-      ),
-    ],
-  },
-  {
-    name: 'the pause between retries is longer than the timer',
-    seed: 4,
-    says: 'fired although',
-    edits: [
-      edit('src/core/next.ts', 'clamp(slackMs / 4, SHORTEST_GAP_MS, 5000);', '30_000;'),
-      edit('src/core/next.ts', '? lastMs : gapMs;', '? gapMs : gapMs;'),
-    ],
-  },
-  {
-    name: 'the timer counts from the reply',
-    seed: 19,
-    says: 'longer than it is',
-    edits: [
-      edit(
-        'src/core/belief.ts',
-        'let lifeMs = write.at.lifeMs +',
-        'let lifeMs = write.at.lifeMs + (write.untilMs - write.at.monoMs) +',
-      ),
-    ],
-  },
-  {
-    name: 'a delete leaves beside a renewal',
-    seed: 5,
-    says: 'wrote a delete beside a renewal in flight',
-    edits: [
-      edit(
-        'src/core/dispatch.ts',
-        'if (before.length > 0) {',
-        "if (before.length > 0 && purpose !== 'delete') {",
-      ),
-    ],
-  },
-  {
-    name: 'renewals need no evidence',
-    seed: 2,
-    says: 'after the evidence ran out',
-    edits: [
-      edit(
-        'src/core/goal.ts',
-        "if (settings.liveness.mode === 'none') return true;",
-        'if (atLifeMs > 0) return true;',
-      ),
-    ],
-  },
-  {
-    name: 'a time-out counts as not carried out',
-    seed: 3,
-    says: 'says within',
-    edits: [
-      edit(
-        'src/core/settle.ts',
-        'return outcome.maybeApplied;',
-        "return outcome.maybeApplied && outcome.reason !== 'timeout';",
-      ),
-    ],
-  },
-  {
-    name: 'a 401 counts as an accepted nonce',
-    seed: 73,
-    says: 'says within',
-    wider: true,
-    edits: [
-      edit(
-        'src/core/settle.ts',
-        'else believeNotApplied(state, attempt);',
-        "else {\n    if (outcome.kind === 'unauthorised')\n      market.belief.writes = market.belief.writes.filter(\n        ({ id, status }) => id >= attempt.id || status === 'confirmed',\n      );\n    believeNotApplied(state, attempt);\n  }",
-      ),
-    ],
-  },
-  {
-    name: 'a confirmation counts for twice the timeout',
-    seed: 1,
-    says: 'longer than it is',
-    edits: [
-      edit(
-        'src/core/belief.ts',
-        'write.at.lifeMs + leastMs(write.shortestMs);',
-        'write.at.lifeMs + leastMs(2 * write.shortestMs);',
-      ),
-    ],
-  },
-  {
-    name: 'nonces are the time of day',
-    seed: 1,
-    says: '9 nonces',
-    edits: [
-      edit(
-        'src/exchange/sign.ts',
-        'last = Math.max(Math.floor(now.wallMs), last + 1);',
-        'last = Math.floor(now.wallMs);',
-      ),
-    ],
-  },
-  {
-    name: 'the rate is counted on the wall clock',
-    seed: 16,
-    says: 'requests within 10 s',
-    wider: true,
-    edits: [
-      edit('src/core/state.ts', '(now.monoMs - state.spentAtMs)', '(now.wallMs - state.spentAtMs)'),
-      edit('src/core/state.ts', 'state.spentAtMs = now.monoMs;', 'state.spentAtMs = now.wallMs;'),
-    ],
-  },
-  {
-    name: 'a retry waits for an attempt that hangs',
-    seed: 3,
-    says: 'did not renew it within',
-    edits: [
-      edit(
-        'src/core/dispatch.ts',
-        'const givesWay = open.length',
-        'if (open.length > 0) return true;\n  const givesWay = open.length',
-      ),
-    ],
-  },
-  {
-    name: "another market's success ends a streak of failures",
-    seed: 1,
-    says: 'failures in a row',
-    edits: [
-      edit(
-        'src/core/settle.ts',
-        'market.overdueSaid = false;',
-        'market.overdueSaid = false;\n  for (const other of state.markets) other.streak = 0;',
-      ),
-    ],
-  },
-  {
-    name: 'a lapse is not reported',
-    seed: 13,
-    says: 'after a lapse and said nothing',
-    edits: [
-      edit(
-        'src/core/settle.ts',
-        "lapse !== null && attempt.purpose !== 'trip'",
-        "lapse === undefined && attempt.purpose !== 'trip'",
-      ),
-      edit(
-        'src/core/step.ts',
-        'const isLapse = (mustNotFire(market) || !market.firesOnPurpose) &&',
-        'const isLapse = market.streak < 0 &&',
-      ),
-    ],
-  },
-  {
-    name: 'every lapse is called possible',
-    seed: 26,
-    says: 'calls a lapse possible that is certain',
-    edits: [
-      edit(
-        'src/core/belief.ts',
-        "return surely && unresolved === 0 ? 'certain' : 'possible';",
-        "return 'possible';",
-      ),
-      edit('src/core/step.ts', 'noteLapse(state, market, certainty,', "noteLapse(state, market, 'possible',"),
-    ],
-  },
-  {
-    name: 'every tenth lapse is called possible',
-    seed: 97,
-    says: 'calls a lapse possible that is certain',
-    edits: [
-      edit(
-        'src/core/belief.ts',
-        'return surely && unresolved === 0 ?',
-        'return surely && unresolved === 0 && timer.startTime % 10 !== 0 ?',
-      ),
-      edit(
-        'src/core/step.ts',
-        'noteLapse(state, market, certainty,',
-        "noteLapse(state, market, Math.floor(firedByWallMs / 1000) % 10 !== 0 ? 'certain' : 'possible',",
-      ),
-    ],
-  },
-  {
-    name: 'timers are renewed every third of their timeout',
-    seed: 3,
-    says: 'after it was due',
-    edits: [
-      edit('src/core/promise.ts', 'const SHARE = 0.1;', 'const SHARE = 1 / 3;'),
-      edit('src/core/promise.ts', 'const LOST_AT_MOST = 0.15;', 'const LOST_AT_MOST = 2;'),
-      edit('src/core/promise.ts', 'const LONGEST_PERIOD_MS = 10_000;', 'const LONGEST_PERIOD_MS = 200_000;'),
-    ],
-  },
-  {
-    name: 'a request leaves without being asked again',
-    seed: 2,
-    says: 'after it had decided on it',
-    edits: [
-      edit(
-        'src/keeper.ts',
-        'mayWrite: () => mayWrite(state, attempt, clock.now())',
-        'mayWrite: () => mayWrite !== undefined',
-      ),
-    ],
-  },
-  {
-    name: 'a suspend does not age a timer',
-    seed: 36,
-    says: 'and it is not',
-    edits: [edit('src/core/time.ts', 'timebase.lifeOffsetMs += Math.max(slept, stepped, 0);', '')],
-  },
-  {
-    name: 'the second that the exchange rounds off is not given away',
-    seed: 1,
-    says: 'says within',
-    edits: [edit('src/core/promise.ts', 'export const ROUNDING_MS = 1000;', 'export const ROUNDING_MS = 0;')],
-  },
-  {
-    name: 'a beat counts for twice its time',
-    seed: 2,
-    says: 'after the evidence ran out',
-    edits: [edit('src/core/goal.ts', 'atLifeMs - bot.lastLifeMs <=', 'atLifeMs - bot.lastLifeMs <= 2 *')],
-  },
-  {
-    name: 'the timeout that the exchange granted is not looked at',
-    seed: 24,
-    says: 'longer than it is',
-    wider: true,
-    edits: [edit('src/core/belief.ts', 'Math.max(0, Math.min(askedMs, grantedMs))', 'askedMs')],
-  },
-  {
-    name: '`renewEverySeconds` is not looked at',
-    seed: 19,
-    says: 'after it was due',
-    wider: true,
-    edits: [edit('src/core/promise.ts', 'market.renewEveryMs ??', '')],
-  },
-  {
-    name: 'a lapse under `onLapse: hold` is armed again',
-    seed: 39,
-    says: 'keeps guarding it after a lapse',
-    wider: true,
-    edits: [
-      edit(
-        'src/core/settle.ts',
-        "if (state.settings.onLapse !== 'hold' || market.hold !== null) return;",
-        'if (market.streak >= 0) return;',
-      ),
-    ],
-  },
+  ...IN_FIRST_SWARM,
+  ...IN_WIDER_SWARM.map((one) => ({ ...one, wider: true as const })),
 ];
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

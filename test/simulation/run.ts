@@ -118,10 +118,10 @@ function longestAftermathMs({ faults, faultyMs }: Plan): number {
 }
 
 /** How long after a SIGTERM the daemon is started again, beside the length of the fault. */
-export const RESTART_AFTER_MS = 10_000;
+const RESTART_AFTER_MS = 10_000;
 const MEDDLED_SECONDS = 30;
 
-export interface Struck {
+interface Struck {
   readonly plan: Plan;
   readonly timeline: Timeline;
   readonly judge: Judge;
@@ -132,7 +132,7 @@ export interface Struck {
 }
 
 /** Carries out a fault at its moment. Those of the wire are conditions: requests ask for them. */
-export function strike(world: Struck, fault: Fault): void {
+function strike(world: Struck, fault: Fault): void {
   switch (FAULTS[fault.kind]) {
     case 'daemon':
       strikeDaemon(world, fault);
@@ -243,7 +243,6 @@ function strikeMarket({ plan, operators }: Struck, { kind, target, forMs, share,
       operators.hold(target, 'trip', forMs);
       break;
     default:
-      break;
   }
 }
 

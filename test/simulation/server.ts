@@ -13,40 +13,21 @@ export const EPOCH_MS = 1_700_000_000_000;
 /** The exchange counts requests against its limit over this. */
 export const LIMIT_WINDOW_MS = 10_000;
 
-/** The simulated exchange on the timeline of a run, with a clock of its own. */
-export interface SimulatedServer {
-  /** The exchange's clock, Unix milliseconds. */
-  readonly nowMs: () => number;
-  readonly toTrueMs: (serverMs: number) => number;
-  stepClock(byMs: number): void;
-  /** A moment of the exchange's clock as its `Date` header shows it. */
-  dateOf(serverMs: number): string;
-  /** `timeoutSeconds`: carries it out as if it had asked for so much. */
-  handle(sent: Sent, timeoutSeconds?: number): Reply;
-  /** The key of this request is taken no more from now on. */
-  revoke(key: string): void;
-  /** Answers as if the request were carried out. */
-  pretend(sent: Sent): Reply;
-  /** Somebody else with a key of the same account sets a timer, or deletes it with null. */
-  meddle(market: string, timeoutSeconds: number | null): void;
-  /** Somebody else makes a request that changes nothing and counts against the limit. */
-  knock(): void;
-  /** Gets every event together with the request that brought it about, if one did. */
-  onEvent(listener: (event: ExchangeEvent, arriving: Sent | null) => void): void;
-}
-
 /** The key that a daemon gets when its first one is revoked. */
 export function newKeyOf(daemon: number): string {
   return `new-${daemon}`;
 }
 
-export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
+export type SimulatedServer = ReturnType<typeof createServer>;
+
+/** The simulated exchange on the timeline of a run, with a clock of its own. */
+export function createServer(plan: Plan, timeline: Timeline) {
   const rate = 1 + plan.serverDriftPpm * 1e-6;
   let steppedMs = 0;
   const nowMs = () => EPOCH_MS + steppedMs + timeline.nowMs() * rate;
   const toTrueMs = (serverMs: number) => (serverMs - EPOCH_MS - steppedMs) / rate;
   const exchange = createExchange(plan);
-  const actor = createActor(exchange);
+  const sync = createActor(exchange);
   const planFiring = createFiring(exchange, timeline, nowMs, toTrueMs);
   let arriving: Sent | null = null;
 
@@ -62,23 +43,31 @@ export function createServer(plan: Plan, timeline: Timeline): SimulatedServer {
     return reply;
   }
   return {
+    /** The exchange's clock, Unix milliseconds. */
     nowMs,
     toTrueMs,
-    stepClock(byMs) {
+    stepClock(byMs: number): void {
       steppedMs += byMs;
       planFiring();
     },
+    /** A moment of the exchange's clock as its `Date` header shows it. */
     dateOf: httpDate,
-    handle: (sent, seconds) =>
+    /** `seconds`: carries it out as if it had asked for so much. */
+    handle: (sent: Sent, seconds?: number) =>
       arrive(sent, seconds === undefined ? sent.request : asking(sent.request, seconds)),
-    pretend: (sent) => arrive(sent, sent.request, 'pretend'),
-    revoke: (key) => revoked.add(key),
-    meddle(market, timeoutSeconds) {
-      actor.sync(market, timeoutSeconds, nowMs());
+    /** Answers as if the request were carried out. */
+    pretend: (sent: Sent) => arrive(sent, sent.request, 'pretend'),
+    /** The key of this request is taken no more from now on. */
+    revoke: (key: string) => revoked.add(key),
+    /** Somebody else with a key of the same account sets a timer, or deletes it with null. */
+    meddle(market: string, timeoutSeconds: number | null): void {
+      sync(market, timeoutSeconds, nowMs());
       planFiring();
     },
-    knock: () => actor.knock(nowMs()),
-    onEvent(listener) {
+    /** Somebody else makes a request that changes nothing and counts against the limit. */
+    knock: () => sync('', null, nowMs()),
+    /** Gets every event together with the request that brought it about, if one did. */
+    onEvent(listener: (event: ExchangeEvent, arriving: Sent | null) => void): void {
       exchange.log.subscribe((event) => listener(event, arriving));
     },
   };
@@ -136,16 +125,15 @@ function createFiring(
 }
 
 /** Somebody else with a key of the same account. */
-export const ACTOR_KEY: ApiKey = { key: 'key-actor', secret: 'secret-actor', account: 'main' };
+const ACTOR_KEY: ApiKey = { key: 'key-actor', secret: 'secret-actor', account: 'main' };
 
 const PATH = '/api/v4/order/kill-switch';
 
 /** Changes timers behind the daemons' backs, by the same API that they use. */
-export function createActor(exchange: SimulatedExchange) {
+function createActor(exchange: SimulatedExchange) {
   let nonce = 1;
-
   /** `timeoutSeconds` null deletes. `nowMs` is the exchange's clock, Unix milliseconds. */
-  function sync(market: string, timeoutSeconds: number | null, nowMs: number): void {
+  return (market: string, timeoutSeconds: number | null, nowMs: number): void => {
     nonce += 1;
     const timeout = timeoutSeconds === null ? null : String(timeoutSeconds);
     const body = JSON.stringify({ request: PATH, nonce: String(nonce), market, timeout, types: null });
@@ -157,11 +145,5 @@ export function createActor(exchange: SimulatedExchange) {
       'x-txc-signature': signPayload(payload, ACTOR_KEY.secret),
     };
     exchange.handle({ method: 'POST', path: PATH, headers, body }, nowMs);
-  }
-
-  return {
-    sync,
-    /** A request that changes nothing and counts against the limit. */
-    knock: (nowMs: number): void => sync('', null, nowMs),
   };
 }

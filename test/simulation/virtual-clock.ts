@@ -1,29 +1,22 @@
 import type { Instant } from '../../src/core/time.ts';
-import type { Cancel, Clock } from '../../src/ports.ts';
+import type { Cancel } from '../../src/ports.ts';
 
 interface Entry extends Due {
   run: (() => void) | null;
 }
 
+export type Timeline = ReturnType<typeof createTimeline>;
+
 /**
  * The one timeline of a simulated world, in true milliseconds. Things happen in the order of their time, and at the
  * same time in the order in which they were planned; nothing else moves time.
  */
-export interface Timeline {
-  readonly nowMs: () => number;
-  /** Plans `run` for a true moment, not before the present. */
-  at(trueMs: number, run: () => void): Cancel;
-  /** Lets the next thing happen; false where none is planned. */
-  next(): boolean;
-  /** Lets everything up to and including `trueMs` happen, and then is there. */
-  runUntil(trueMs: number): void;
-}
-
-export function createTimeline(startMs = 0): Timeline {
+export function createTimeline(startMs = 0) {
   const agenda = createAgenda<Entry>();
   let nowMs = startMs;
   let planned = 0;
 
+  /** Lets the next thing happen; false where none is planned. */
   function next(): boolean {
     const entry = agenda.take();
     if (entry === undefined) return false;
@@ -33,7 +26,8 @@ export function createTimeline(startMs = 0): Timeline {
   }
   return {
     nowMs: () => nowMs,
-    at(trueMs, run) {
+    /** Plans `run` for a true moment, not before the present. */
+    at(trueMs: number, run: () => void): Cancel {
       const entry: Entry = { atMs: Math.max(trueMs, nowMs), order: planned, run };
       planned += 1;
       agenda.add(entry);
@@ -42,36 +36,27 @@ export function createTimeline(startMs = 0): Timeline {
       };
     },
     next,
-    runUntil(trueMs) {
+    /** Lets everything up to and including `trueMs` happen, and then is there. */
+    runUntil(trueMs: number): void {
       for (let due = agenda.first(); due !== undefined && due.atMs <= trueMs; due = agenda.first()) next();
       nowMs = Math.max(nowMs, trueMs);
     },
   };
 }
 
-/** A host's clocks on the timeline, with everything that can go wrong with them. */
-export interface HostClock extends Clock {
-  /** Sets the wall clock ahead (or back, if negative), as NTP or an operator does. */
-  stepWall(byMs: number): void;
-  /** Nothing of this host runs for `forMs`; its clocks go on. What came due meanwhile runs afterwards. */
-  stall(forMs: number): void;
-  /** Like a stall, but the monotonic clock stands still: the host slept. */
-  suspend(forMs: number): void;
-  /** Nothing of this host ever runs again. */
-  kill(): void;
-  isStalled(): boolean;
-  /** Runs when the host does: at once, or after the stall that it is in. */
-  whenRunning(run: () => void): void;
-}
-
 /** What the monotonic clock of a host shows when it is made. */
 export const BOOT_MS = 1000;
 
-/** `driftPpm`: how much faster than true time the host's clocks run. `wallMs`: what its wall clock shows at first. */
+export type HostClock = ReturnType<typeof createHostClock>;
+
+/**
+ * A host's clocks on the timeline, with everything that can go wrong with them. `driftPpm`: how much faster than true
+ * time they run. `wallMs`: what its wall clock shows at first.
+ */
 export function createHostClock(
   timeline: Timeline,
   options: { readonly driftPpm?: number; readonly wallMs?: number; readonly bootMs?: number } = {},
-): HostClock {
+) {
   const rate = 1 + (options.driftPpm ?? 0) * 1e-6;
   const originMs = timeline.nowMs();
   const bootMs = options.bootMs ?? BOOT_MS;
@@ -91,7 +76,7 @@ export function createHostClock(
   const whenRunning = createQueue(timeline, () => (dead ? Number.POSITIVE_INFINITY : stalledUntilMs));
   return {
     now,
-    after(delayMs, run) {
+    after(delayMs: number, run: () => void): Cancel {
       let cancelled = false;
       // As the timers of Node do: whole milliseconds, rounded down, at least one.
       const cancel = timeline.at(timeline.nowMs() + Math.max(1, Math.floor(delayMs)) / rate, () => {
@@ -104,13 +89,16 @@ export function createHostClock(
         cancel();
       };
     },
-    stepWall(byMs) {
+    /** Sets the wall clock ahead (or back, if negative), as NTP or an operator does. */
+    stepWall(byMs: number): void {
       wallMs += byMs;
     },
-    stall(forMs) {
+    /** Nothing of this host runs for `forMs`; its clocks go on. What came due meanwhile runs afterwards. */
+    stall(forMs: number): void {
       stalledUntilMs = Math.max(stalledUntilMs, timeline.nowMs() + forMs);
     },
-    suspend(forMs) {
+    /** Like a stall, but the monotonic clock stands still: the host slept. */
+    suspend(forMs: number): void {
       const fromMs = Math.max(timeline.nowMs(), asleepUntilMs);
       const untilMs = timeline.nowMs() + forMs;
       if (untilMs <= fromMs) return;
@@ -120,16 +108,18 @@ export function createHostClock(
         sleptMs += (untilMs - fromMs) * rate;
       });
     },
-    kill() {
+    /** Nothing of this host ever runs again. */
+    kill(): void {
       dead = true;
     },
     isStalled: () => timeline.nowMs() < stalledUntilMs,
+    /** Runs when the host does: at once, or after the stall that it is in. */
     whenRunning,
   };
 }
 
 /** Runs what is asked of a host in the order of asking, however often its stall grows longer. */
-function createQueue(timeline: Timeline, runsFromMs: () => number): HostClock['whenRunning'] {
+function createQueue(timeline: Timeline, runsFromMs: () => number) {
   const waiting: (() => void)[] = [];
   function catchUp(): void {
     while (waiting.length > 0 && timeline.nowMs() >= runsFromMs()) {
@@ -139,7 +129,7 @@ function createQueue(timeline: Timeline, runsFromMs: () => number): HostClock['w
     }
     if (waiting.length > 0 && runsFromMs() < Number.POSITIVE_INFINITY) timeline.at(runsFromMs(), catchUp);
   }
-  return (run) => {
+  return (run: () => void): void => {
     const fromMs = runsFromMs();
     if (fromMs === Number.POSITIVE_INFINITY) return;
     if (timeline.nowMs() >= fromMs && waiting.length === 0) run();
@@ -153,16 +143,8 @@ interface Due {
   readonly order: number;
 }
 
-/** What is due, the earliest first. */
-interface Agenda<Entry extends Due> {
-  first(): Entry | undefined;
-  add(entry: Entry): void;
-  /** Takes the first one out. */
-  take(): Entry | undefined;
-}
-
-/** A binary heap: adding and taking cost the logarithm of what is in it. */
-function createAgenda<Entry extends Due>(): Agenda<Entry> {
+/** What is due, the earliest first, in a binary heap: adding and taking cost the logarithm of what is in it. */
+function createAgenda<Entry extends Due>() {
   const heap: Entry[] = [];
 
   /** Moves the hole at the root down to where `last` belongs. */
@@ -184,7 +166,7 @@ function createAgenda<Entry extends Due>(): Agenda<Entry> {
 
   return {
     first: () => heap[0],
-    add(entry) {
+    add(entry: Entry): void {
       let place = heap.length;
       heap.push(entry);
       while (place > 0) {
@@ -196,7 +178,8 @@ function createAgenda<Entry extends Due>(): Agenda<Entry> {
       }
       heap[place] = entry;
     },
-    take() {
+    /** Takes the first one out. */
+    take(): Entry | undefined {
       const first = heap[0];
       const last = heap.pop();
       if (last !== undefined && heap.length > 0) sink(last);
