@@ -12,35 +12,23 @@ function armed(options: SettingsOptions = {}) {
 }
 
 describe('a renewal that starts after the end of the timer before it', () => {
-  test('certainly made a new timer: the old one had fired', () => {
-    const { driver, write } = armed();
-    driver.apply(write, { startTime: SERVER_EPOCH + 11 });
-    expect(driver.notices('lapsed')).toEqual([
-      expect.objectContaining({ market: 'AAA', certainty: 'certain', unresolved: 0, rearms: true }),
-    ]);
-    expect(driver.market('AAA').stats.lapses).toBe(1);
-  });
-
-  test('in the very second of that end possibly did', () => {
-    const { driver, write } = armed();
-    driver.apply(write, { startTime: SERVER_EPOCH + 10 });
-    expect(driver.notices('lapsed')[0]?.certainty).toBe('possible');
-  });
-
-  test('in the second before it came in time', () => {
-    const { driver, write } = armed();
-    driver.apply(write, { startTime: SERVER_EPOCH + 9 });
-    expect(driver.notices('lapsed')).toEqual([]);
-  });
-
   test.each([
-    [12, 'possible'],
-    [13, 'certain'],
-  ] as const)('at second %i of an exchange that may take 2 s to fire is %s', (second, certainty) => {
-    const { driver, write } = armed({ cancellationDelayMs: 2000 });
-    driver.apply(write, { startTime: SERVER_EPOCH + second });
-    expect(driver.notices('lapsed')[0]?.certainty).toBe(certainty);
-  });
+    [9, 0, null],
+    // The very second of that end.
+    [10, 0, 'possible'],
+    [11, 0, 'certain'],
+    [12, 2000, 'possible'],
+    [13, 2000, 'certain'],
+  ] as const)(
+    'at second %i of an exchange that may take %i ms to fire is %s',
+    (second, delayMs, certainty) => {
+      const { driver, write } = armed({ cancellationDelayMs: delayMs });
+      driver.apply(write, { startTime: SERVER_EPOCH + second });
+      const lapse = { kind: 'lapsed', market: 'AAA', certainty, gapMs: 1000, unresolved: 0, rearms: true };
+      expect(driver.notices('lapsed')).toEqual(certainty === null ? [] : [lapse]);
+      expect(driver.market('AAA').stats.lapses).toBe(certainty === null ? 0 : 1);
+    },
+  );
 
   test('says how long nothing had been confirmed', () => {
     const { driver, write } = armed();

@@ -45,7 +45,7 @@ describe('a bot that has not been heard of yet', () => {
     const driver = watched({ startupGraceMs: 60_000, ttlMs: 10_000 });
     driver.live(500);
     driver.move({ monoMs: 12_000 });
-    say(driver, 'beat');
+    driver.say('beat');
     expect(states(driver)).toEqual(['stale']);
     expect(renewalsIn(driver, 30_000)).toEqual([]);
   });

@@ -37,6 +37,16 @@ export interface BenchOptions extends SettingsOptions {
   readonly exchangeAheadMs?: number;
 }
 
+/** So many markets of the same timeout. */
+export const many = (count: number, timeoutSeconds: number) =>
+  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
+
+/** The times between the requests of a market from then on, milliseconds. */
+export function gapsOf(bench: Bench, market: string, fromMs: number): number[] {
+  const moments = bench.writesOf(market, fromMs).map(({ atMs }) => atMs);
+  return moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
+}
+
 /** What is true at the exchange: Unix milliseconds at the start of every bench. */
 export const EPOCH_MS = 1_700_000_000_000;
 const GIVEN_UP = { kind: 'transient', reason: 'timeout', detail: 'given up', maybeApplied: true } as const;

@@ -1,13 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/events.ts';
 import { boundsOf } from '../../src/core/promise.ts';
+import { HTTP_500, NOT_SENT } from '../core/driver.ts';
 import { type Bench, type BenchOptions, createBench, type Fate } from './bench.ts';
 
 const TTL_MS = 15_000;
 const beat = { mode: 'beat', ttlMs: TTL_MS, startupGraceMs: 20_000 } as const;
-const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
-const NOT_LEFT: Outcome = { kind: 'transient', reason: 'network', detail: 'refused', maybeApplied: false };
 
 /** A bot that beats from the start until `untilMs` and is silent then. */
 function watched(untilMs: number, options: BenchOptions = {}) {
@@ -33,7 +31,7 @@ describe('after the last evidence', () => {
           { kind: 'lost' },
           { kind: 'lost', applied: true },
           { kind: 'fails', outcome: HTTP_500 },
-          { kind: 'fails', outcome: NOT_LEFT },
+          { kind: 'fails', outcome: NOT_SENT },
           { kind: 'slow', byMs: 1800 },
         ),
         fc.integer({ min: 0, max: 20_000 }),

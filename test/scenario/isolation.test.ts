@@ -1,13 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/events.ts';
 import { openWrites } from '../../src/core/state.ts';
-import { type Bench, createBench, type Fate } from './bench.ts';
+import { BAD_KEY, HTTP_500, NO_MARKET, STALE_NONCE } from '../core/driver.ts';
+import { type Bench, createBench, type Fate, gapsOf } from './bench.ts';
 
 const HOUR_MS = 3_600_000;
-const NO_MARKET: Outcome = { kind: 'refused', code: 31, detail: 'Market is not available.' };
-const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
-const STALE: Outcome = { kind: 'nonce', detail: 'stale' };
-const FORBIDDEN: Outcome = { kind: 'unauthorised', status: 403, detail: 'forbidden' };
 const markets = ['SICK:10', 'AAA:10', 'BBB:10', 'CCC:10', 'DDD:10'];
 const well = ['AAA', 'BBB', 'CCC', 'DDD'];
 /** Longest that a request waits for the answer to the one before it, and a wake-up or two. */
@@ -16,11 +12,6 @@ const PATIENCE_MS = 130 + 26 + 100;
 const inFlight = (bench: Bench, name: string): number => {
   const market = bench.keeper.state.byName.get(name);
   return market === undefined ? 0 : openWrites(market).length;
-};
-
-const gapsOf = (bench: Bench, market: string, fromMs: number) => {
-  const moments = bench.writesOf(market, fromMs).map(({ atMs }) => atMs);
-  return moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0));
 };
 
 describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
@@ -49,8 +40,8 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
   const WORDS = [
     ['that are never answered', [{ kind: 'lost' }]],
     ['that answer after 1 s', [{ kind: 'late', byMs: 1000 }]],
-    ['whose nonces are called stale', [{ kind: 'fails', outcome: STALE }]],
-    ['for which the key is refused', [{ kind: 'fails', outcome: FORBIDDEN }]],
+    ['whose nonces are called stale', [{ kind: 'fails', outcome: STALE_NONCE }]],
+    ['for which the key is refused', [{ kind: 'fails', outcome: BAD_KEY }]],
     ['that fail in many ways', [{ kind: 'lost', applied: true }, ...fates.map(([, fate]) => fate)]],
   ] as const satisfies readonly (readonly [string, readonly Fate[]])[];
   test.each(WORDS)('fifteen sick markets %s leave a healthy timer of 5 s its cadence', (_what, troubles) => {

@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/events.ts';
 import { carriedPerSecond, planCadence } from '../../src/core/promise.ts';
-import { type Bench, createBench } from './bench.ts';
+import { THROTTLED } from '../core/driver.ts';
+import { type Bench, createBench, many } from './bench.ts';
 
-const THROTTLED: Outcome = { kind: 'throttled', detail: 'status 429' };
-const many = (count: number, timeoutSeconds: number) =>
-  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
 const busiest = (bench: Bench, windowMs: number) => {
   let most = 0;
   let first = 0;

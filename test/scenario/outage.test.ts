@@ -2,27 +2,19 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/core/events.ts';
 import { boundsOf } from '../../src/core/promise.ts';
-import { type Bench, createBench, type Fate } from './bench.ts';
+import { HTTP_500, NOT_SENT } from '../core/driver.ts';
+import { type Bench, createBench, type Fate, many } from './bench.ts';
 
-const REFUSED_CONNECTION: Outcome = {
-  kind: 'transient',
-  reason: 'network',
-  detail: 'connection refused',
-  maybeApplied: false,
-};
-const HTTP_503: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 503', maybeApplied: true };
 const BLACK_HOLE: Fate = { kind: 'lost' };
 const SILENT_SUCCESS: Fate = { kind: 'lost', applied: true };
-const AT_ONCE: Fate = { kind: 'fails', outcome: REFUSED_CONNECTION };
-const GATEWAY: Fate = { kind: 'fails', outcome: HTTP_503 };
+const AT_ONCE: Fate = { kind: 'fails', outcome: NOT_SENT };
+const GATEWAY: Fate = { kind: 'fails', outcome: HTTP_500 };
 const fates: readonly [string, Fate][] = [
   ['black hole', BLACK_HOLE],
   ['refused connections', AT_ONCE],
   ['gateway pages', GATEWAY],
 ];
 
-const many = (count: number, timeoutSeconds: number) =>
-  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
 const firstAfter = (bench: Bench, fromMs: number) => {
   const seen = new Map<string, number>();
   for (const { market, atMs } of bench.book.applied) {

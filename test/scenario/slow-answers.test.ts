@@ -1,19 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { type Bench, createBench } from './bench.ts';
+import { type Bench, createBench, gapsOf, many } from './bench.ts';
 
 const HOUR_MS = 3_600_000;
-const many = (count: number, timeoutSeconds: number) =>
-  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
 
 /** From now on the exchange carries out at once and answers this much later. */
 function answerLate(bench: Bench, byMs: number): void {
   bench.strike({ kind: 'late', byMs }, HOUR_MS);
 }
-
-const longestGapMs = (bench: Bench, market: string, fromMs: number) => {
-  const moments = bench.writesOf(market, fromMs).map(({ atMs }) => atMs);
-  return Math.max(...moments.slice(1).map((atMs, place) => atMs - (moments[place] ?? 0)));
-};
 
 describe('an exchange that carries everything out and answers late', () => {
   test.each([
@@ -36,7 +29,7 @@ describe('an exchange that carries everything out and answers late', () => {
     answerLate(bench, 3500);
     bench.run(60_000);
     for (const name of ['M0', 'M1', 'M99', 'M50'])
-      expect(longestGapMs(bench, name, 15_000)).toBeLessThanOrEqual(30_000);
+      expect(Math.max(...gapsOf(bench, name, 15_000))).toBeLessThanOrEqual(30_000);
     expect(bench.book.fired).toEqual([]);
     expect(bench.noticesOf('lapsed')).toEqual([]);
   });

@@ -1,14 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/events.ts';
-import { type Bench, type BenchOptions, createBench, EPOCH_MS, type Fate } from './bench.ts';
-
-const HTTP_500: Outcome = { kind: 'transient', reason: 'http_5xx', detail: 'status 500', maybeApplied: true };
-const many = (count: number, timeoutSeconds = 60) =>
-  Array.from({ length: count }, (_, index) => `M${index}:${timeoutSeconds}`);
+import { HTTP_500 } from '../core/driver.ts';
+import { type Bench, type BenchOptions, createBench, EPOCH_MS, type Fate, many } from './bench.ts';
 
 function running(options: BenchOptions = {}, forMs = 10_000) {
-  const bench = createBench({ markets: many(5), ...options });
+  const bench = createBench({ markets: many(5, 60), ...options });
   bench.start(forMs);
   return bench;
 }
@@ -24,7 +20,7 @@ function stopped(bench: Bench, policy: 'delete' | 'keep' | 'handoff' = 'delete')
 
 describe('a stop', () => {
   test.each(['increasing', 'window'] as const)('(%s) deletes every timer within moments', (nonce) => {
-    const bench = running({ nonce, markets: many(20) });
+    const bench = running({ nonce, markets: many(20, 60) });
     const { left, tookMs } = stopped(bench);
     expect(left).toEqual([]);
     expect(bench.book.timers.size).toBe(0);
@@ -72,7 +68,7 @@ describe('a stop', () => {
   });
 
   test('at once after the start leaves nothing behind', () => {
-    const bench = createBench({ markets: many(5) });
+    const bench = createBench({ markets: many(5, 60) });
     bench.keeper.start();
     bench.run(15);
     const { left } = stopped(bench);

@@ -144,8 +144,8 @@ export function createFleet(options: FleetOptions) {
       requests += 1;
       judge.onWrite(sent);
     },
-    onSettled: judge.onSettled,
-    onArrival: judge.onArrival,
+    onSettled: (sent: Sent) => judge.onSettled(sent),
+    onArrival: (sent: Sent) => judge.onArrival(sent),
     onCut: ({ market }: Sent) => judge.onCut(market ?? ''),
     onLie: ({ market }: Sent) => judge.onTruthBroken(market),
   };
@@ -159,8 +159,9 @@ export function createFleet(options: FleetOptions) {
       const life = (lives[daemon] ?? 0) + 1;
       lives[daemon] = life;
       const markets = options.markets(daemon);
+      const parts = { plan, markets, planned, timeline, server, faults, daemon, life };
       const host = createHost({
-        ...{ plan, markets, planned, timeline, server, faults, daemon, life },
+        ...parts,
         key: () => keys[daemon] ?? '',
         budgetRequests: () => budgets[daemon] ?? plan.budgetRequests,
         takeHalt: () => halts.take(daemon),
