@@ -211,7 +211,8 @@ const CLOSE_MS = 2000;
 /** Tells people over HTTP what happens, and a dead man's switch that all is well. */
 export function createNotifying(options: NotifyingOptions) {
   const { clock, log, pings, onFailure } = options;
-  let { notify } = options;
+  /** The settings in force. */
+  const current = { notify: options.notify };
   const problems = { notification: '', ping: '' };
   /** Says a problem once, and that it is over. */
   const tell = (what: keyof typeof problems, problem: string | null): void => {
@@ -222,21 +223,18 @@ export function createNotifying(options: NotifyingOptions) {
     if (problem === null && before !== '')
       log.logger.info({ event: `${what}-delivered` }, `A ${what} was delivered again.`);
   };
-  const messages = createMessages(
-    options,
-    () => notify,
-    (problem) => tell('notification', problem),
-  );
+  const messages = createMessages(options, current, (problem) => tell('notification', problem));
   let isWell: (() => boolean) | null = null;
   let cancelPing: Cancel | null = null;
   /** Only where somebody is to be pinged: a timer wakes the process. */
   const pingAfter = (delayMs: number): void => {
     cancelPing = clock.after(delayMs, () => {
       cancelPing = null;
-      if (notify.pingUrl === null) return;
-      pingAfter(notify.pingEverySeconds * 1000);
+      const { pingUrl, pingEverySeconds } = current.notify;
+      if (pingUrl === null) return;
+      pingAfter(pingEverySeconds * 1000);
       if (isWell?.() !== true) return;
-      void pings.post(notify.pingUrl, null, PING_MS).then((posted) => {
+      void pings.post(pingUrl, null, PING_MS).then((posted) => {
         if (isWell === null) return;
         if (!wasTaken(posted)) onFailure('ping');
         tell('ping', wasTaken(posted) ? null : sayPosted(posted));
@@ -245,8 +243,8 @@ export function createNotifying(options: NotifyingOptions) {
   };
   /** Puts the section of a new configuration in force. */
   const follow = (next: NotifySettings): void => {
-    notify = next;
-    if (notify.pingUrl !== null && isWell !== null && cancelPing === null) pingAfter(FIRST_PING_MS);
+    current.notify = next;
+    if (next.pingUrl !== null && isWell !== null && cancelPing === null) pingAfter(FIRST_PING_MS);
   };
   return {
     observe: messages.observe,
@@ -254,7 +252,7 @@ export function createNotifying(options: NotifyingOptions) {
     /** Pings while `well` says so. */
     start(well: () => boolean): void {
       isWell = well;
-      follow(notify);
+      follow(current.notify);
     },
     /** Posts what waits, and ends; within 2 s. */
     async close(): Promise<void> {
@@ -273,7 +271,7 @@ export function createNotifying(options: NotifyingOptions) {
  */
 function createMessages(
   { clock, bases, messages, onFailure }: NotifyingOptions,
-  settings: () => NotifySettings,
+  current: { readonly notify: NotifySettings },
   tell: (problem: string | null) => void,
 ) {
   const waiting = createWaiting({ bases });
@@ -284,7 +282,7 @@ function createMessages(
 
   /** Posts a message once: why it was not taken, and whether trying again is of no use; null where it was. */
   async function post(message: Message, withinMs: number, signal?: AbortSignal) {
-    const { url, format, name } = settings();
+    const { url, format, name } = current.notify;
     if (url === null) return null;
     const posted = await messages.post(url, formatMessage(message, format, name), withinMs, signal);
     if (wasTaken(posted)) return null;
@@ -314,7 +312,7 @@ function createMessages(
   }
   return {
     observe: (notice: Notice, now: Instant): void => {
-      if (settings().url === null || !isWorthTelling(notice)) return;
+      if (current.notify.url === null || !isWorthTelling(notice)) return;
       waiting.add(notice, now);
       if (sending !== null || closing.signal.aborted) return;
       cancelGather ??= clock.after(GATHER_MS, () => {
