@@ -71,7 +71,7 @@ export function registerCheckConfig(program: Command, edge: Edge): void {
 interface Found {
   /** As it was measured; null where it was not. */
   readonly roundTripMs: number | null;
-  readonly host: HostFound;
+  readonly host: Awaited<ReturnType<typeof checkHost>>;
   /** Neither this host nor the exchange has something against it. */
   readonly isRight: boolean;
 }
@@ -169,20 +169,14 @@ function toText(loaded: LoadedConfig, found: Found, print: boolean): string[] {
   ];
 }
 
-/** What was found on this host, one sentence each. */
-interface HostFound {
-  /** What `run` would refuse as things are, in its own words. */
-  readonly problems: readonly string[];
-  /** Where a daemon runs already: the checked configuration is for its restart, or for another one. */
-  readonly warnings: readonly string[];
-}
-
 /** How long whoever listens at an address has to show that it is a killswitchd. */
 const ANSWER_WITHIN_MS = 500;
 
 /** Looks at every address that `run` would open on this host as it is now: each port is bound for a moment. */
-async function checkHost(config: Config): Promise<HostFound> {
+async function checkHost(config: Config) {
+  /** What `run` would refuse as things are, in its own words. */
   const problems: string[] = [];
+  /** Where a daemon runs already: the checked configuration is for its restart, or for another one. */
   const warnings: string[] = [];
   for (const listener of ['web', 'control'] as const) {
     for (const address of config[listener].listen) {
