@@ -17,38 +17,28 @@ test.each([
   ['live', null, null],
   ['live', undefined, null],
   ['live', ['futures'], ['futures']],
+  // As a library sends it that means all.
+  ['live', [], null],
 ] as const)('profile %s answers types %j with %j', async (profile, types, answered) => {
   const { value } = await ask(signed({ market: 'TYPES_USDT', timeout: '60', types }), profile);
   expect(value).toMatchObject({ types: answered });
 });
 
-test('a delete answers the removed timer as the document says, and [] as the live exchange does', async () => {
-  for (const profile of ['documented', 'live'] as const) {
+// Libraries for the live exchange send the text null as well.
+test.each([
+  ['documented', null],
+  ['live', null],
+  ['live', 'null'],
+] as const)(
+  'profile %s answers a delete, sent as %j, with the removed timer as the document says, live with []',
+  async (profile, timeout) => {
     const armed = await ask(signed({ market: 'DEL_USDT', timeout: '60' }), profile);
-    const deleted = await ask(signed({ market: 'DEL_USDT', timeout: null }), profile);
+    const deleted = await ask(signed({ market: 'DEL_USDT', timeout }), profile);
     expect(deleted).toEqual({ status: 200, value: profile === 'live' ? [] : armed.value });
-    const markets = server(profile)
-      .exchange.timers()
-      .map((timer) => timer.market);
-    expect(markets).not.toContain('DEL_USDT');
-  }
-});
-
-test('the live profile takes the text null, which libraries send, as the null that deletes a timer', async () => {
-  const armed = await ask(signed({ market: 'TEXT_USDT', timeout: '60' }), 'live');
-  expect(armed.status).toBe(200);
-  const deleted = await ask(signed({ market: 'TEXT_USDT', timeout: 'null' }), 'live');
-  expect(deleted).toEqual({ status: 200, value: [] });
-  const markets = server('live')
-    .exchange.timers()
-    .map((timer) => timer.market);
-  expect(markets).not.toContain('TEXT_USDT');
-});
-
-test('the live profile takes an empty list of types, which libraries send, as all types', async () => {
-  const { status, value } = await ask(signed({ market: 'EMPTY_USDT', timeout: '60', types: [] }), 'live');
-  expect({ status, value }).toMatchObject({ status: 200, value: { market: 'EMPTY_USDT', types: null } });
-});
+    const timers = server(profile).exchange.timers();
+    expect(timers.map(({ market }) => market)).not.toContain('DEL_USDT');
+  },
+);
 
 function sync(
   exchange: SimulatedExchange,
