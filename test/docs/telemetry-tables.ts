@@ -26,41 +26,30 @@ interface Family {
   readonly labels: readonly string[];
 }
 
-interface Declared {
-  readonly daemon: Family[];
-  readonly bot: Family[];
-  readonly market: Family[];
-  readonly runtime: Family[];
-}
-
-/** The metrics of the program itself, in the order of the page, and those of the runtime. */
-async function declaredFamilies(): Promise<Declared> {
+/** Every metric of a page, in its order. */
+async function declaredFamilies(): Promise<Family[]> {
   const { registry } = declareFamilies(() => null);
-  const all = (await registry.getMetricsAsJSON()).map(({ name, help, type }): Family => {
+  return (await registry.getMetricsAsJSON()).map(({ name, help, type }) => {
     const { labelNames = [] } = registry.getSingleMetric(name) as unknown as { labelNames?: string[] };
     return { name, help, type: String(type), labels: labelNames };
   });
-  const isOwn = ({ name }: Family) => name.startsWith('killswitch_');
-  const own = all.filter(isOwn);
-  const of = (label: string) => own.filter(({ labels }) => labels.includes(label));
-  const market = of('market');
-  const bot = of('bot').filter((family) => !market.includes(family));
-  return {
-    market,
-    bot,
-    daemon: own.filter((family) => !market.includes(family) && !bot.includes(family)),
-    runtime: all.filter((family) => !isOwn(family)),
-  };
 }
 
-const metricsTable = (families: readonly Family[]) =>
-  table(
-    ['Metric', 'Type', 'Labels', 'Meaning'],
-    families.map((family) => {
-      const labels = family.labels.map((label) => describeLabel(label, family.name));
-      return [code(family.name), family.type, labels.join('; '), family.help];
-    }),
-  );
+/** The metrics of the program itself: those of a market, of a bot, and of the daemon. */
+function metricsTable(families: readonly Family[]): string {
+  const own = families.filter(({ name }) => name.startsWith('killswitch_'));
+  const [ofMarkets, others] = split(own, 'market');
+  const rows = [ofMarkets, ...split(others, 'bot')].flat().map(({ name, type, labels, help }) => {
+    const described = labels.map((label) => describeLabel(label, name));
+    return [code(name), type, described.join('; '), help];
+  });
+  return table(['Metric', 'Type', 'Labels', 'Meaning'], rows);
+}
+
+const split = (families: readonly Family[], label: string): [Family[], Family[]] => [
+  families.filter(({ labels }) => labels.includes(label)),
+  families.filter(({ labels }) => !labels.includes(label)),
+];
 
 /** Every label of this program whose values are a closed set, with the metrics that have it. */
 export const CLOSED_LABELS: readonly {
@@ -89,11 +78,7 @@ export const CLOSED_LABELS: readonly {
   { label: 'how', of: ['killswitch_markets_removed_total'], values: REMOVALS },
   { label: 'state', of: ['killswitch_bot_state', 'killswitch_bot_changes_total'], values: BOT_STATES },
   { label: 'certainty', of: ['killswitch_lapses_by_certainty_total'], values: CERTAINTIES },
-  {
-    label: 'kind',
-    of: ['killswitch_stalls_total'],
-    values: Object.values(STALL_KINDS),
-  },
+  { label: 'kind', of: ['killswitch_stalls_total'], values: Object.values(STALL_KINDS) },
   { label: 'kind', of: ['killswitch_stall_seconds'], values: [STALL_KINDS.stall, STALL_KINDS.suspend] },
   {
     label: 'reason',
@@ -120,10 +105,10 @@ export interface TelemetryTables {
 }
 
 export async function telemetryTables(): Promise<TelemetryTables> {
-  const { daemon, bot, market, runtime } = await declaredFamilies();
+  const families = await declaredFamilies();
   const suffixes = ['_bucket', '_sum', '_count'];
   const labelsOf = new Map(
-    [...daemon, ...bot, ...market, ...runtime].flatMap(({ name, type, labels }) =>
+    families.flatMap(({ name, type, labels }) =>
       (type === 'histogram' ? ['', ...suffixes] : ['']).map((suffix): [string, readonly string[]] => [
         name + suffix,
         suffix === '_bucket' ? [...labels, 'le'] : labels,
@@ -131,7 +116,7 @@ export async function telemetryTables(): Promise<TelemetryTables> {
     ),
   );
   const blocks = new Map([
-    ['metrics', metricsTable([...market, ...bot, ...daemon])],
+    ['metrics', metricsTable(families)],
     ['log events', eventTable()],
   ]);
   return { blocks, metricNames: new Set(labelsOf.keys()), labelsOf };
