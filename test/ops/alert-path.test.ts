@@ -13,10 +13,8 @@ test('a daemon whose metrics promtool likes is killed, and somebody is paged wit
 }, async (context) => {
   const stage = stageFor(context);
   const exchange = await stage.exchangeProcess();
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: [{ market: 'AAA_USDT', timeoutSeconds: 20 }],
-  });
+  const markets = [{ market: 'AAA_USDT', timeoutSeconds: 20 }];
+  const daemon = await stage.daemon({ exchange: exchange.url, markets });
   await daemon.ready();
   const { body } = await daemon.get('/metrics');
   expect(execFileSync('promtool', ['check', 'metrics'], { input: body, encoding: 'utf8' })).toBe('');
@@ -38,15 +36,8 @@ test('a daemon whose metrics promtool likes is killed, and somebody is paged wit
   const page = await eventually('a page', 120_000, () => pages()[0] ?? null);
   expect(page.atMs - killedMs).toBeLessThan(PAGED_WITHIN_MS);
   expect(page).toMatchObject({ path: '/page', status: 'firing' });
-  expect(page.alerts.map(({ labels }) => labels)).toEqual([
-    {
-      alertname: 'KillswitchDown',
-      severity: 'critical',
-      job: 'killswitchd',
-      account: 'main',
-      instance: host,
-    },
-  ]);
+  const labels = { severity: 'critical', job: 'killswitchd', account: 'main', instance: host };
+  expect(page.alerts.map((one) => one.labels)).toEqual([{ alertname: 'KillswitchDown', ...labels }]);
   const [alert] = page.alerts;
   expect(alert?.annotations).toEqual({
     summary: `killswitchd at ${host} does not answer.`,

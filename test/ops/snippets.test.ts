@@ -18,7 +18,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'apt install ./build/killswitchd_*_amd64.deb': 'test/ops/debian-package.test.ts',
   'docker compose --profile simulated up --build': 'test/ops/image.test.ts',
   'npm run check    # format, types, lint, dead code': '.ci/run',
-  'npm run killswitchd -- exec --embedded-exchange --markets BTC_USDT \\': 'test/process/first-steps.test.ts',
+  'npm run killswitchd -- exec --embedded-exchange --markets BTC_USDT \\':
+    'test/process/command-line.test.ts',
   "import ccxt from 'ccxt';": 'test/ops/ccxt.test.ts',
   'const { BOT_API_KEY, BOT_API_SECRET } = process.env;': 'test/ops/recipes.test.ts',
   "import { createClient, ERROR_CODES, isClientError } from 'killswitchd';": 'test/library/package.test.ts',
@@ -68,12 +69,10 @@ const HERE = BLOCKS.filter(({ language, text }) => language === 'sh' && coveredB
 
 test.for(HERE.map(({ path, text }) => [`${path}: ${text.split('\n')[0]}`, text] as const))(
   '%s',
-  {
-    timeout: 120_000,
-  },
+  { timeout: 120_000 },
   async ([, text], context) => {
     const stage = stageFor(context);
-    const exchange = await stage.exchangeProcess();
+    const exchange = await stage.exchange();
     const socket = join(stage.directory, 'control.sock');
     const daemon = await stage.daemon({
       exchange: exchange.url,
