@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../src/core/events.ts';
 import { createKeeper } from '../src/keeper.ts';
 import { coreSettings } from './core/core-settings.ts';
+import { LOST } from './core/driver.ts';
 import { createStage } from './keeper-stage.ts';
+import { createHostClock, createTimeline } from './simulation/virtual-clock.ts';
 
 test('nothing is asked of the exchange before the start, and everything configured from then on', () => {
   const { keeper, calls, pings, run, apply } = createStage({ markets: ['AAA:60', 'BBB:30'] });
@@ -292,4 +294,74 @@ describe('a command', () => {
     disarmAll(0);
     expect(disarmAll(60)).toBeLessThan(3 * disarmAll(0) + 200);
   });
+});
+
+test('how late the loop wakes up is told, and an answer in between is no waking', () => {
+  const { keeper, clock, calls, run, apply } = createStage();
+  const late: number[] = [];
+  keeper.onWake((lateMs) => late.push(lateMs));
+  keeper.start();
+  apply(calls[0]);
+  expect(late).toEqual([]);
+  run(1000);
+  expect(late.length).toBeGreaterThanOrEqual(2);
+  expect(Math.max(...late)).toBe(0);
+  clock.stall(900);
+  run(1500);
+  expect(Math.max(...late)).toBeGreaterThan(140);
+});
+
+test('an error in a step ends the process, and is not left to whoever told the keeper something', () => {
+  const timeline = createTimeline(0);
+  const clock = createHostClock(timeline);
+  const settings = coreSettings({ markets: ['AAA'] });
+  const exchange = { sync: () => () => {}, ping: () => () => {}, acquire: () => () => {} };
+  const keeper = createKeeper({
+    settings,
+    clock,
+    exchange,
+    observe: (notice) => {
+      if (notice.kind === 'held') throw new Error('broken');
+    },
+  });
+  keeper.start();
+  expect(() => keeper.operate({ does: 'disarm', markets: null, forMs: 0 }, 0)).not.toThrow();
+  expect(() => timeline.runUntil(100)).toThrow('broken');
+  keeper.hear('bot', 'beat', 0);
+  const { monoMs } = keeper.state.now;
+  timeline.runUntil(10_000);
+  expect(keeper.state.now.monoMs).toBe(monoMs);
+});
+
+test('an exchange that answers in the call itself ends no process', () => {
+  const timeline = createTimeline(0);
+  const clock = createHostClock(timeline);
+  let asked = 0;
+  const keeper = createKeeper({
+    settings: coreSettings({ markets: ['AAA'] }),
+    clock,
+    exchange: {
+      sync(_, settled) {
+        asked += 1;
+        settled(LOST);
+        return () => {};
+      },
+      ping: () => () => {},
+    },
+    observe: () => {},
+  });
+  keeper.start();
+  timeline.runUntil(5000);
+  expect(asked).toBeGreaterThan(3);
+});
+
+test('a second answer to one request keeps no other from being given up', () => {
+  const { keeper, calls, apply, run } = createStage({ markets: ['AAA:60', 'BBB:60'], nonce: 'window' });
+  keeper.start();
+  const [first] = calls;
+  apply(first);
+  expect(calls).toHaveLength(2);
+  apply(first);
+  run(11_000);
+  expect(calls[1]?.aborted).toBe(true);
 });
