@@ -23,6 +23,7 @@ import {
   type KeyState,
   type MarketState,
   type Moment,
+  mustNotFire,
   wallAt,
 } from './state.ts';
 
@@ -113,8 +114,9 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
   if (altered !== null && altered !== market.altered)
     say(out, { kind: 'altered', market: name, detail: altered });
   market.altered = altered;
-  // What fired before a trip fired on purpose: nobody wanted the timer any more.
-  if (lapse !== null && attempt.purpose !== 'trip') noteLapse(state, market, lapse, unresolved, out);
+  // What fired before a trip, or after it became unwanted, fired on purpose.
+  const wasWanted = attempt.purpose !== 'trip' && (mustNotFire(market) || !market.firesOnPurpose);
+  if (lapse !== null && wasWanted) noteLapse(state, market, lapse, unresolved, out);
   if (!belief.writes.includes(attempt)) return;
   if (market.streak > 0) say(out, { kind: 'recovered', market: name, failures: market.streak });
   if (slackRatio !== null) {

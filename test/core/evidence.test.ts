@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { mayWrite } from '../../src/core/step.ts';
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, HTTP_500 } from './driver.ts';
+import { createDriver, type Driver, HTTP_500, SERVER_EPOCH } from './driver.ts';
 
 type Liveness = NonNullable<SettingsOptions['liveness']>;
 
@@ -17,6 +17,19 @@ const renewalsIn = (driver: Driver, forMs: number) => {
   driver.live(forMs);
   return driver.writes.slice(before);
 };
+
+test('a renewal that arrives after the timer of a silent bot has fired tells of no lapse', () => {
+  const driver = watched({ ttlMs: 8000 }, { markets: ['AAA:10'], nonce: 'increasing' });
+  driver.apply(driver.takeOne());
+  driver.say('beat');
+  driver.wait(1500);
+  const [late] = driver.take();
+  if (late === undefined) throw new Error('no renewal was written');
+  driver.wait(11_000);
+  expect(states(driver)).toEqual(['alive', 'stale']);
+  driver.apply(late, { startTime: SERVER_EPOCH + 12 });
+  expect(driver.notices('lapsed')).toEqual([]);
+});
 
 describe('a bot that has not been heard of yet', () => {
   test('has its timers armed at once, and renewed for the start-up grace and no longer', () => {
