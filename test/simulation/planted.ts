@@ -106,11 +106,7 @@ const IN_FIRST_SWARM: readonly PlantedBug[] = [
     ],
   ]),
   bug('a lapse is not reported', 13, 'after a lapse and said nothing', [
-    [
-      'src/core/settle.ts',
-      "lapse !== null && attempt.purpose !== 'trip'",
-      "lapse === undefined && attempt.purpose !== 'trip'",
-    ],
+    ['src/core/settle.ts', 'if (lapse !== null && wasWanted)', 'if (lapse === undefined && wasWanted)'],
     [
       'src/core/step.ts',
       'const isLapse = (mustNotFire(market) || !market.firesOnPurpose) &&',
