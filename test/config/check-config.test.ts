@@ -11,6 +11,7 @@ import { describe as describeState } from '../../src/core/view.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
 import { ask } from '../docs/program.ts';
 import { start as startWeb } from '../operator/web-fixture.ts';
+import { send, signed } from '../simulator/raw-client.ts';
 import { ENVIRONMENT, loadWell, SECRETS } from './fixture.ts';
 
 const EXAMPLE = 'config/killswitchd.example.yaml';
@@ -200,6 +201,19 @@ describe('check-config --live', () => {
     expect(out).not.toContain('is right');
     expect(exitCode).toBe(code);
     expect(err).toMatch(says);
+  });
+
+  it('accepts a key whose last nonce is 30 days ahead, and accepts it again within the same second', async () => {
+    const { KILLSWITCHD_API_KEY: key, KILLSWITCHD_API_SECRET: secret } = SECRETS;
+    const nonce = String(Date.now() + 30 * 86_400_000);
+    await send(
+      exchange.url,
+      signed({ market: 'BTC_USDT', timeout: null, types: null, nonce }, { key, secret }),
+    );
+    for (let turn = 0; turn < 3; turn += 1) {
+      const { err, exitCode } = await live();
+      expect([exitCode, err]).toEqual([EXIT.ok, '']);
+    }
   });
 
   it('ends with 78 where run would refuse an address of this host, and says why in the words of run', async () => {
