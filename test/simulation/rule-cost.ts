@@ -92,9 +92,12 @@ if (flags.doc) {
   const [withAll = [], ...without] = rows;
   const changes = ([, broken, , , ...survives]: readonly string[]) =>
     broken !== '0' || survives.some((cell, place) => cell !== withAll[place + 4]);
-  const quiet = without.filter((cells) => !changes(cells)).map(([name, , , share]) => `${name} (${share})`);
+  const isNoticed = (share = '') => Math.abs(Number(share) - 100) >= 1;
+  const quiet = without
+    .filter((cells) => !changes(cells))
+    .map(([name = '', , , share]) => (isNoticed(share) ? `${name} (${share})` : name));
   const measured = `Measured with ${flags.seeds} seeds from ${flags.seed} on.`;
-  const others = `Without one of these no seed breaks and each outage is survived as before; the requests are in brackets:`;
+  const others = `Without one of these no seed breaks and each outage is survived as before; the requests are in brackets\nwhere they differ by 1 % or more:`;
   const parts = [measured, table(head, [withAll, ...without.filter(changes)]), others, paragraph(quiet)];
   const text = readFileSync(DOC, 'utf8');
   writeFileSync(DOC, text.replace(BLOCK, `$1\n\n${parts.join('\n\n')}\n\n$2`));
