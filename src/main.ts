@@ -1,5 +1,5 @@
 import './node-version.ts';
-import { stat, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';
@@ -12,15 +12,11 @@ process.title = 'killswitchd';
 // For whoever starts Node without --disable-sigusr1: its debugger gives the secret to every user of the host.
 process.on('SIGUSR1', () => {});
 
-/**
- * Threads that look at files: each of a dead file system holds one. libuv has four, and reads another number when it makes
- * them, at their first work. Nobody else is told of it: a bot under `exec` has the environment that it was given.
- */
-if (process.env['UV_THREADPOOL_SIZE'] === undefined) {
-  process.env['UV_THREADPOOL_SIZE'] = '64';
-  stat('/', () => {});
-  delete process.env['UV_THREADPOOL_SIZE'];
-}
+/** As it was given: what this process sets for itself concerns neither a command nor a bot under `exec`. */
+const env = { ...process.env };
+// Threads that look at files: each of a dead file system holds one. libuv has four, and reads another number when it makes
+// them, at their first work.
+process.env['UV_THREADPOOL_SIZE'] ??= '64';
 
 /**
  * How many times 10 ms a slow reader is waited for: long for what a command was asked for, short for last words, which
@@ -120,7 +116,7 @@ const screen: Screen = {
 // Asking the stream instead would make the descriptor non-blocking.
 const terminal = isatty(1);
 const edge: Edge = {
-  env: process.env,
+  env,
   out: (line) => write(1, `${line}\n`, 'out'),
   err: (line) => write(stderr, `${line}\n`, 'err'),
   terminal,
@@ -131,7 +127,7 @@ const edge: Edge = {
   readerGone: () => outIsGone,
   serviceManager: () =>
     findServiceManager({
-      env: process.env,
+      env,
       pid: process.pid,
       monotonicUs: () => process.hrtime.bigint() / 1000n,
     }),
