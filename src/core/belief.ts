@@ -46,16 +46,17 @@ export function bounds(state: CoreState, market: MarketState): void {
   if (heldUntilMs > Number.NEGATIVE_INFINITY) market.heldUntilAwakeMs = heldUntilMs;
 }
 
-/** With rising nonces an accepted request fences every earlier one: it is refused as stale when it arrives. */
-function isFenced({ settings }: CoreState, { writes }: Belief, { order }: Write): boolean {
+/** With rising nonces an accepted request fences every earlier one of its key: it is refused as stale when it arrives. */
+function isFenced({ settings }: CoreState, { writes }: Belief, { order, key }: Write): boolean {
   if (settings.nonce !== 'increasing') return false;
-  return writes.some((other) => other.status === 'confirmed' && other.order > order);
+  return writes.some((other) => other.status === 'confirmed' && other.order > order && other.key === key);
 }
 
-/** Could `other` be carried out behind `write`? What is newer always can, what is older in a nonce window alone. */
+/** Could `other` be carried out behind `write`? What is newer always can, what is older where its nonce does not matter. */
 function mayFollow({ settings }: CoreState, other: Write, write: Write): boolean {
   if (other === write) return false;
-  return other.order > write.order || (settings.nonce === 'window' && other.untilMs > write.at.monoMs);
+  const isFree = settings.nonce === 'window' || other.key !== write.key;
+  return other.order > write.order || (isFree && other.untilMs > write.at.monoMs);
 }
 
 /** Until when a confirmed renewal surely keeps the timer armed; null where a delete may have ended it. */
@@ -90,6 +91,7 @@ export function believeEarlierLife(state: CoreState, market: MarketState): void 
   const stray: Omit<Write, 'purpose'> = {
     id: 0,
     order: 0,
+    key: state.key.changes,
     at: momentOf(state),
     status: 'unknown',
     left: true,
@@ -206,7 +208,7 @@ function mayHaveBridged(state: CoreState, write: Write, confirmed: Attempt): boo
   if (write === confirmed || write.status === 'confirmed' || write.purpose === 'delete') return false;
   if (isFenced(state, confirmed.market.belief, write)) return false;
   if (latestFiring(state, write) <= confirmed.at.monoMs) return false;
-  return write.order < confirmed.order || state.settings.nonce === 'window';
+  return write.order < confirmed.order || state.settings.nonce === 'window' || write.key !== confirmed.key;
 }
 
 /**
@@ -274,10 +276,16 @@ export function lastsUntilAwakeMs(state: CoreState, { belief }: MarketState): nu
   return untilMs;
 }
 
-/** Until when a renewal or a cut of unknown outcome may still be carried out, monotonic milliseconds; 0 where none can. */
-export function straysUntilMs({ belief }: MarketState): number {
+/**
+ * Until when a renewal or a cut of unknown outcome may still be carried out behind what is written now, monotonic
+ * milliseconds; 0 where none can: the next nonce of its key fences it.
+ */
+export function straysUntilMs({ settings, key }: CoreState, { belief }: MarketState): number {
   let untilMs = 0;
-  for (const { status, purpose, untilMs: until } of belief.writes)
-    if (status === 'unknown' && purpose !== 'delete') untilMs = Math.max(untilMs, until);
+  for (const write of belief.writes) {
+    const isFree = settings.nonce === 'window' || write.key !== key.changes;
+    if (isFree && write.status === 'unknown' && write.purpose !== 'delete')
+      untilMs = Math.max(untilMs, write.untilMs);
+  }
   return untilMs;
 }

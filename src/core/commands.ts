@@ -362,7 +362,9 @@ function isWhole({ belief: { server }, altered, settings }: MarketState): boolea
 }
 
 function tripped(state: CoreState, market: MarketState): Said {
-  if (market.goal !== 'trip' || market.reached) {
+  if (market.goal !== 'trip')
+    return ['impossible', 'is not cut short: another command or a reload came after the trip'];
+  if (market.reached) {
     const leftMs = firesInMs(state, market.belief);
     return [
       'done',
@@ -389,6 +391,9 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
     return ['waiting', 'still has a timer: the delete is not confirmed yet'];
   }
   if (leftMs === null) return ['done', 'has no timer any more: it has fired'];
+  if (hold?.why === 'tripped' || hold?.why === 'lapsed') {
+    return ['impossible', `${NOT_GUARDED[hold.why][0]} and keeps its timer; it fires within ${left(leftMs)}`];
+  }
   const isAsked = awaited === 'goodbye' && suspensionOf(state, market) === 'bot_goodbye';
   const why = isAsked
     ? 'keeps its timer, as the policy says'

@@ -23,6 +23,7 @@ export function createState(settings: CoreSettings, now: Instant): CoreState {
     bases: settings.bases.map((url, index) => createBase(url, index, now)),
     bots: new Map(),
     key: {
+      changes: 0,
       refused: null,
       refusals: 0,
       refusedAtMs: Number.NEGATIVE_INFINITY,

@@ -406,6 +406,7 @@ function write(
   const attempt: Attempt = {
     id: state.nextAttemptId,
     order: Number.POSITIVE_INFINITY,
+    key: state.key.changes,
     market,
     purpose,
     base,

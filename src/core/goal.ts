@@ -49,11 +49,11 @@ function goalAtEnd(state: CoreState, market: MarketState, bot: BotState, policy:
   return deletes ? 'delete' : 'leave';
 }
 
-/** In a nonce window a stop's delete waits for strays: a timer that would run out meanwhile is guarded until then. */
+/** Where no nonce fences strays a stop's delete waits for them: a timer that would run out meanwhile is guarded until then. */
 function runsOutBeforeDelete(state: CoreState, market: MarketState): boolean {
-  const { phase, now, settings } = state;
-  if (phase.kind !== 'stopping' || settings.nonce !== 'window' || market.goal === 'delete') return false;
-  const untilMs = straysUntilMs(market);
+  const { phase, now } = state;
+  if (phase.kind !== 'stopping' || market.goal === 'delete') return false;
+  const untilMs = straysUntilMs(state, market);
   if (untilMs <= now.monoMs || untilMs >= phase.budgetEndMs - 1000) return false;
   return market.heldUntilAwakeMs - awakeMs(state) < untilMs - now.monoMs + 1000;
 }
@@ -204,6 +204,6 @@ function changeBot(state: CoreState, bot: BotState, to: BotPhase, out: Effect[])
       const firesByWallMs = firesBy(state, market);
       say(out, { kind: 'suspended', market: name, why, firesByWallMs });
     }
-    if (why === null && wasAway) say(out, { kind: 'resumed', market: name });
+    if (wasAway && market.goal === 'guard') say(out, { kind: 'resumed', market: name });
   }
 }

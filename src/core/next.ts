@@ -153,13 +153,14 @@ function gapOnGridMs(state: CoreState, market: MarketState): number {
 }
 
 /**
- * Without rising nonces a renewal of unknown outcome may land behind a delete or a cut and undo it: both wait until none
- * can. A stop whose budget ends before that deletes at once, and reports the timer as unconfirmed.
+ * In a nonce window, and after a change of the key, a renewal of unknown outcome may land behind a delete or a cut and
+ * undo it: both wait until none can. A stop whose budget ends before that deletes at once, and reports the timer as unconfirmed.
  */
 function noStraysFromMs(state: CoreState, market: MarketState): number {
-  if (state.settings.nonce === 'increasing' || market.goal === 'renew-once') return 0;
+  const straysMs = straysUntilMs(state, market);
+  if (straysMs === 0 || market.goal === 'renew-once') return 0;
   // What is due may be written this much early.
-  const untilMs = straysUntilMs(market) + EARLY_MS;
+  const untilMs = straysMs + EARLY_MS;
   const hasTime = state.phase.kind !== 'stopping' || untilMs < state.phase.budgetEndMs - 1000;
   return hasTime || market.goal === 'trip' ? untilMs : 0;
 }

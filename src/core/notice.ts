@@ -73,7 +73,9 @@ type MarketNotice = { readonly market: string } & (
       readonly certainty: Certainty;
       readonly gapMs: number;
       readonly unresolved: number;
+      /** It is armed again as soon as that can be; else `onLapse: hold` keeps it out, or something did before. */
       readonly rearms: boolean;
+      readonly held: boolean;
     }
   | (Refusal & { readonly kind: 'refused'; readonly code: number })
   | { readonly kind: 'accepted-again' }

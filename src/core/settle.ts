@@ -199,10 +199,10 @@ export function noteLapse(
   const { stats } = market;
   stats.lapses += 1;
   const gapMs = state.now.monoMs - stats.lastConfirmedMs;
-  const rearms = state.settings.onLapse === 'rearm';
-  say(out, { kind: 'lapsed', market: market.settings.market, certainty, gapMs, unresolved, rearms });
-  if (state.settings.onLapse !== 'hold' || market.hold !== null) return;
-  hold(state, market, 'lapsed', null, out);
+  const held = state.settings.onLapse === 'hold' && market.hold === null;
+  const rearms = !held && mustNotFire(market);
+  say(out, { kind: 'lapsed', market: market.settings.market, certainty, gapMs, unresolved, rearms, held });
+  if (held) hold(state, market, 'lapsed', null, out);
 }
 
 /** An attempt came to nothing: what that means for belief, market, address and key. */

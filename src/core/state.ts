@@ -20,6 +20,8 @@ export interface Write {
   readonly id: number;
   /** Its place in the order of signing, which is that of the nonces; infinite where it is not signed yet. */
   order: number;
+  /** How often the key had changed by then: no nonce of one key fences a request of another one. */
+  readonly key: number;
   readonly purpose: Purpose;
   readonly at: Moment;
   /**
@@ -159,6 +161,8 @@ export interface BotState {
 }
 
 export interface KeyState {
+  /** How often it was replaced. */
+  changes: number;
   /** The exchange refuses the key; null while it does not. */
   refused: { readonly status: number; readonly detail: string; readonly sinceMs: number } | null;
   refusals: number;

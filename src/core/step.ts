@@ -69,6 +69,7 @@ function applyFact(state: CoreState, event: CoreEvent, out: Effect[]): void {
       reload(state, event.settings, out);
       break;
     case 'credentials-changed':
+      state.key.changes += 1;
       state.key.accepted = false;
       state.key.sinceMs = state.now.monoMs;
       state.key.nextProbeMs = state.now.monoMs;
@@ -220,7 +221,9 @@ function easeCadence(state: CoreState, out: Effect[]): void {
 
 function sayAllArmed(state: CoreState, out: Effect[]): void {
   if (state.allArmedSaid || state.phase.kind !== 'running') return;
-  const { markets } = state;
+  const { markets, settings } = state;
+  // A shard without markets arms none.
+  if (settings.markets.length === 0) return;
   // From the end: what is armed last stands there.
   for (let place = markets.length - 1; place >= 0; place -= 1) {
     const market = markets[place];
@@ -228,7 +231,7 @@ function sayAllArmed(state: CoreState, out: Effect[]): void {
   }
   state.allArmedSaid = true;
   const sinceStartMs = state.now.monoMs - state.startedMs;
-  say(out, { kind: 'all-armed', markets: markets.length, sinceStartMs });
+  say(out, { kind: 'all-armed', markets: settings.markets.length, sinceStartMs });
 }
 
 function setWake(state: CoreState): void {

@@ -274,7 +274,7 @@ const SUSPENDED: { readonly [S in Suspension]: string } = {
 
 /** What a trader who is woken up has to know: what happened to the orders, since when, and what stands now. */
 function describeLapse(notice: Of<'lapsed'>): string {
-  const { market, certainty, gapMs, unresolved, rearms } = notice;
+  const { market, certainty, gapMs, unresolved, rearms, held } = notice;
   const what =
     certainty === 'certain'
       ? `${market} LAPSED: its timer fired and the exchange cancelled its orders.`
@@ -284,7 +284,9 @@ function describeLapse(notice: Of<'lapsed'>): string {
     unresolved > 0 ? ` Whether the exchange carried out ${count(unresolved, 'renewal')} is not known.` : '';
   const next = rearms
     ? ' The daemon arms it again as soon as the exchange lets it. Check which orders the bot has now.'
-    : ' It is NOT armed again (onLapse: hold): arm it when the bot has been checked.';
+    : held
+      ? ' It is NOT armed again (onLapse: hold): arm it when the bot has been checked.'
+      : ' It is NOT armed again as things stand: its bot is not alive, or somebody took it out of guard.';
   return what + gap + lost + next;
 }
 

@@ -55,5 +55,14 @@ test('a market that leaves before it was ever armed keeps nobody waiting', () =>
   expect(isSaid(driver)).toBe(false);
   driver.reload({ markets: ['AAA'], nonce: 'window' });
   expect(driver.state.markets).toHaveLength(2);
-  expect(isSaid(driver)).toBe(true);
+  expect(driver.notices('all-armed')).toMatchObject([{ markets: 1 }]);
+});
+
+test('a shard without markets says of none that they are armed', () => {
+  const driver = createDriver({ markets: [] });
+  driver.live(2000);
+  expect(isSaid(driver)).toBe(false);
+  driver.reload({ markets: ['AAA'] });
+  driver.live(1000);
+  expect(driver.notices('all-armed')).toMatchObject([{ markets: 1 }]);
 });

@@ -24,7 +24,15 @@ describe('a renewal that starts after the end of the timer before it', () => {
     (second, delayMs, certainty) => {
       const { driver, write } = armed({ cancellationDelayMs: delayMs });
       driver.apply(write, { startTime: SERVER_EPOCH + second });
-      const lapse = { kind: 'lapsed', market: 'AAA', certainty, gapMs: 1000, unresolved: 0, rearms: true };
+      const lapse = {
+        kind: 'lapsed',
+        market: 'AAA',
+        certainty,
+        gapMs: 1000,
+        unresolved: 0,
+        rearms: true,
+        held: false,
+      };
       expect(driver.notices('lapsed')).toEqual(certainty === null ? [] : [lapse]);
       expect(driver.market('AAA').stats.lapses).toBe(certainty === null ? 0 : 1);
     },
@@ -127,11 +135,20 @@ describe('the guarantee', () => {
   });
 });
 
+test('a lapse that is found after the bot has died is not said to be armed again', () => {
+  const { driver, write } = armed({ liveness: { mode: 'beat', ttlMs: 60_000 } });
+  driver.settle(write, NOT_SENT);
+  driver.live(9000, 5, (one) => driver.settle(one, NOT_SENT));
+  driver.say('fail');
+  driver.live(30_000, 5, (one) => driver.settle(one, NOT_SENT));
+  expect(driver.notices('lapsed')).toMatchObject([{ rearms: false, held: false }]);
+});
+
 describe('onLapse: hold', () => {
   test('renews no more after a lapse, and says that it does not', () => {
     const { driver, write } = armed({ onLapse: 'hold' });
     driver.apply(write, { startTime: SERVER_EPOCH + 60 });
-    expect(driver.notices('lapsed')[0]).toMatchObject({ certainty: 'certain', rearms: false });
+    expect(driver.notices('lapsed')[0]).toMatchObject({ certainty: 'certain', rearms: false, held: true });
     driver.live(60_000);
     expect(driver.writes).toHaveLength(2);
   });

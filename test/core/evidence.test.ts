@@ -141,6 +141,16 @@ describe('evidence', () => {
     expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['AAA', 'BBB']);
   });
 
+  test('is not said to bring back what an operator has paused', () => {
+    const driver = watched({}, { markets: ['AAA', 'BBB'] });
+    driver.say('beat');
+    driver.live(1000);
+    driver.operate('pause', ['AAA'], 600_000);
+    driver.live(40_000);
+    driver.say('beat');
+    expect(driver.notices('resumed').map(({ market }) => market)).toEqual(['BBB']);
+  });
+
   test('that comes back begins a new cycle: what was being tried before it went does not count', () => {
     const driver = watched({}, { markets: ['AAA:60'] });
     driver.say('beat');

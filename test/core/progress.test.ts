@@ -79,6 +79,27 @@ test('a market that somebody armed meanwhile is not deleted', () => {
   expect(says(armed(), 'disarm')).toBe('impossible: AAA is guarded: somebody armed it again.');
 });
 
+test('a trip that another command undid is no success, whatever becomes of the timer', () => {
+  for (const does of ['arm', 'disarm'] as const) {
+    const driver = armed();
+    driver.operate('trip');
+    driver.operate(does);
+    driver.live(2000);
+    expect(says(driver, 'trip')).toBe(
+      'impossible: AAA is not cut short: another command or a reload came after the trip.',
+    );
+  }
+});
+
+test('a delete that a trip overtook says that the market is tripped, and blames no bot', () => {
+  const driver = armed();
+  driver.operate('disarm');
+  driver.operate('trip');
+  expect(says(driver, 'disarm')).toBe(
+    'impossible: AAA is tripped and keeps its timer; it fires within 60.1 s.',
+  );
+});
+
 test("a dead bot's timer is kept, for as long as it says", () => {
   const driver = armed(WATCHED);
   driver.say('fail');

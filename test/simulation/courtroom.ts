@@ -175,6 +175,7 @@ export function createCourtroom(plan: Plan) {
         gapMs: 0,
         unresolved: 0,
         rearms: true,
+        held: false,
       }),
     stopped: (left: NoticeOf<'stopped'>['left'] = []) => judge.onNotice(first(), { kind: 'stopped', left }),
     notice: (notice: Notice) => judge.onNotice(first(), notice),

@@ -178,7 +178,7 @@ const IN_WIDER_SWARM: readonly PlantedBug[] = [
   bug('a lapse under `onLapse: hold` is armed again', 39, 'keeps guarding it after a lapse', [
     [
       'src/core/settle.ts',
-      "if (state.settings.onLapse !== 'hold' || market.hold !== null) return;",
+      "if (held) hold(state, market, 'lapsed', null, out);",
       'if (market.streak >= 0) return;',
     ],
   ]),

@@ -30,7 +30,15 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
   },
   recovered: { kind: 'recovered', market, failures: 12 },
   overdue: { kind: 'overdue', market, expiryWallMs: 1_795_000_000_000 },
-  lapsed: { kind: 'lapsed', market, certainty: 'certain', gapMs: 12_300, unresolved: 0, rearms: true },
+  lapsed: {
+    kind: 'lapsed',
+    market,
+    certainty: 'certain',
+    gapMs: 12_300,
+    unresolved: 0,
+    rearms: true,
+    held: false,
+  },
   fired: { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 1_794_999_999_700 },
   refused: {
     kind: 'refused',

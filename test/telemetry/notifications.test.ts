@@ -19,6 +19,7 @@ const lapsed = (market: string): Notice => ({
   gapMs: 0,
   unresolved: 0,
   rearms: true,
+  held: false,
 });
 const STOPPED: Notice = {
   kind: 'stopped',
