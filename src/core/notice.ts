@@ -90,7 +90,13 @@ type MarketNotice = { readonly market: string } & (
   /** A timer that was left to fire, or cut short, has surely fired: the market's orders were cancelled by then. */
   | { readonly kind: 'fired'; readonly why: Firing; readonly firedByWallMs: number }
   /** The timer was cut to its shortest: the orders are cancelled by `firesByWallMs`, Unix milliseconds. */
-  | { readonly kind: 'tripped'; readonly durationMs: number; readonly firesByWallMs: number }
+  | {
+      readonly kind: 'tripped';
+      /** An operator asked for it, or the bot died under `onStale: trip`. */
+      readonly why: Extract<Firing, 'tripped' | 'bot_stale' | 'bot_failed'>;
+      readonly durationMs: number;
+      readonly firesByWallMs: number;
+    }
   /**
    * A market that a reload took out is gone: its timer was deleted, left on purpose, renewed once more for another shard,
    * or had surely fired.

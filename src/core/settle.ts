@@ -128,7 +128,9 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     belief.server = null;
     if (market.goal === 'trip') market.reached = true;
     const firesByWallMs = wallAt(state, belief.notAfterMs ?? monoMs);
-    say(out, { kind: 'tripped', market: name, durationMs, firesByWallMs });
+    const ofBot = state.bots.get(market.settings.bot)?.state === 'failed' ? 'bot_failed' : 'bot_stale';
+    const why = market.hold?.why === 'tripped' ? 'tripped' : ofBot;
+    say(out, { kind: 'tripped', market: name, why, durationMs, firesByWallMs });
   } else {
     if (market.goal === 'renew-once') market.reached = true;
     const first = !wasArmed && belief.notBefore !== null;

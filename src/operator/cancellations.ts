@@ -87,10 +87,10 @@ export function createCancellations() {
         if (expected.size > 0) takeBack(notice.market, wallMs);
         break;
       case 'tripped': {
-        const { market, durationMs, firesByWallMs: byWallMs } = notice;
+        const { market, why, durationMs, firesByWallMs: byWallMs } = notice;
         // The exchange counts whole seconds: the timer may fire a second sooner.
         const safeUntilMs = wallMs - durationMs + TRIP_MS - 1000;
-        expect({ market, certainty: 'certain', why: 'tripped', byWallMs }, safeUntilMs);
+        expect({ market, certainty: 'certain', why, byWallMs }, safeUntilMs);
         break;
       }
       case 'fired': {

@@ -56,6 +56,7 @@ test('a trip is done when it is confirmed, with the moment by which the orders a
     {
       kind: 'tripped',
       market: 'AAA',
+      why: 'tripped',
       durationMs: 100,
       firesByWallMs: driver.now().wallMs + 5000 * (1 + 200e-6) + 1000,
     },

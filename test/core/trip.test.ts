@@ -21,6 +21,7 @@ test('onStale: trip cuts the timer to 5 s, once, when the bot has been silent fo
   expect(cuts(driver)[0]?.atMs).toBeGreaterThan(15_000);
   expect(cuts(driver)[0]?.atMs).toBeLessThan(15_600);
   expect(driver.notices('attempt').at(-1)).toMatchObject({ purpose: 'trip' });
+  expect(driver.notices('tripped')).toMatchObject([{ why: 'bot_stale' }]);
 });
 
 test('it cuts nothing that is as short already', () => {

@@ -7,7 +7,7 @@ const market = 'BTC_USDT';
 const overdue = { ...EVERY_NOTICE.overdue, expiryWallMs: 1000 };
 const { lapsed, renewed, deleted } = EVERY_NOTICE;
 const fired = { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 4000 } as const;
-const tripped = { kind: 'tripped', market, durationMs: 1, firesByWallMs: 6000 } as const;
+const tripped = { kind: 'tripped', market, why: 'tripped', durationMs: 1, firesByWallMs: 6000 } as const;
 
 test.each<[string, readonly Notice[], object | null]>([
   [
@@ -32,6 +32,12 @@ test.each<[string, readonly Notice[], object | null]>([
     [tripped, { ...fired, why: 'tripped', firedByWallMs: 6100 }],
     { why: 'tripped', byWallMs: 6100, count: 1 },
   ],
+  [
+    "the trip of a dead bot that has fired is no operator's",
+    [{ ...tripped, why: 'bot_stale' }, fired],
+    { why: 'bot_stale', byWallMs: 4000, count: 1 },
+  ],
+  ['the trip of a dead bot that came back', [{ ...tripped, why: 'bot_failed' }], { why: 'bot_failed' }],
   ['a trip that somebody took back before it fired', [tripped, renewed], null],
   [
     'a trip that was taken back when it may have fired',

@@ -72,7 +72,7 @@ export const EVERY_NOTICE: { readonly [K in Kind]: Extract<Notice, { kind: K }> 
   resumed: { kind: 'resumed', market },
   held: { kind: 'held', market, why: 'paused', untilWallMs: 1_795_000_600_000 },
   released: { kind: 'released', market, why: 'pause-over' },
-  tripped: { kind: 'tripped', market, durationMs: 18, firesByWallMs: 1_795_000_006_000 },
+  tripped: { kind: 'tripped', market, why: 'tripped', durationMs: 18, firesByWallMs: 1_795_000_006_000 },
   reloaded: {
     kind: 'reloaded',
     added: ['SOL_USDT'],
