@@ -4,9 +4,9 @@ import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import type { Edge, ExitCode, Screen } from './cli/edge.ts';
 import { runProgram } from './cli/program.ts';
+import { createSystemClock } from './clock.ts';
 import { findServiceManager } from './telemetry/notify-socket.ts';
 import { openNonBlocking } from './telemetry/output.ts';
-import { isoTime } from './util/text.ts';
 
 process.title = 'killswitchd';
 // For whoever starts Node without --disable-sigusr1: its debugger gives the secret to every user of the host.
@@ -114,15 +114,15 @@ const screen: Screen = {
 };
 
 // Asking the stream instead would make the descriptor non-blocking.
-const terminal = isatty(1);
+const [isInput, isOutput, isError] = [isatty(0), isatty(1), isatty(2)];
 const edge: Edge = {
   env,
+  clock: createSystemClock(),
   out: (line) => write(1, `${line}\n`, 'out'),
   err: (line) => write(stderr, `${line}\n`, 'err'),
-  terminal,
-  errorTerminal: isatty(2),
-  ...(terminal ? { screen } : {}),
-  ...(isatty(0) && isatty(2) ? { ask } : {}),
+  errorTerminal: isError,
+  ...(isOutput && { screen }),
+  ...(isInput && isError && { ask }),
   input,
   readerGone: () => outIsGone,
   serviceManager: () =>
@@ -132,16 +132,12 @@ const edge: Edge = {
       monotonicUs: () => process.hrtime.bigint() / 1000n,
     }),
   isInit: process.pid === 1,
-  sharesTerminal: [0, 1, 2].some((descriptor) => isatty(descriptor)),
+  sharesTerminal: isInput || isOutput || isError,
   sender: sender(),
   nodeVersion: process.versions.node,
   nodePath: process.execPath,
-  isoTime,
-  onSignal(signal, run) {
-    process.on(signal, run);
-    return () => process.off(signal, run);
-  },
   signalNumbers: constants.signals,
+  onSignal: (signal, run) => void process.on(signal, run),
   signalGroup(leader, signal) {
     try {
       return process.kill(-leader, signal);
@@ -152,10 +148,6 @@ const edge: Edge = {
   onCrash(run) {
     process.on('uncaughtException', run);
     process.on('unhandledRejection', run);
-    return () => {
-      process.off('uncaughtException', run);
-      process.off('unhandledRejection', run);
-    };
   },
   finish(code: ExitCode) {
     process.exitCode = code;

@@ -1,5 +1,4 @@
 import { Argument, type Command, Option } from 'commander';
-import { createSystemClock } from '../clock.ts';
 import { checkBaseUrl, isPlainAndRemote, warningOfPlainHttp } from '../config/meaning.ts';
 import { listProblems, type Path, type Place, type Tree } from '../config/problem.ts';
 import { readAccessTokenFile, readSecrets } from '../config/secrets.ts';
@@ -11,16 +10,7 @@ import { AMOUNT_UNITS } from '../exchange/schemas.ts';
 import { checkArguments, checkUnit } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { tidy } from '../util/text.ts';
-import {
-  CommandError,
-  conclude,
-  type Edge,
-  EXIT,
-  type ExitCode,
-  messageOf,
-  misconfigured,
-  misuse,
-} from './edge.ts';
+import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, misuse } from './edge.ts';
 import { offer, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
 
@@ -73,7 +63,7 @@ export function registerApi(program: Command, edge: Edge): void {
     .option('--json', 'errors as JSON on standard output, too; with --list the list as JSON')
     .option('--config <file>', 'configuration file; of it only exchange is read (KILLSWITCHD_CONFIG)')
     .action((name: string | undefined, json: string | undefined, flags: Flags) =>
-      conclude('api', edge, () => (flags.list === true ? list(flags, edge) : call(name, json, flags, edge))),
+      flags.list === true ? list(flags, edge) : call(name, json, flags, edge),
     );
 }
 
@@ -82,13 +72,13 @@ async function call(
   json: string | undefined,
   flags: Flags,
   edge: Edge,
-): Promise<ExitCode> {
+): Promise<void> {
   const name = readName(named);
   const operation: Operation<never> = OPERATIONS[name];
   const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
   const access = await findAccess(operation.authentication, flags, edge.env);
   for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
-  const client = createClient({ ...access, clock: createSystemClock() });
+  const client = createClient({ ...access, clock: edge.clock });
   try {
     if (operation.effect === 'moves-money' && flags.yes !== true) {
       throw misuse(
@@ -96,10 +86,8 @@ async function call(
       );
     }
     edge.out(JSON.stringify(await replyOf(client, name, given), null, 2));
-    if (edge.readerGone?.() === true) {
+    if (edge.readerGone())
       throw new CommandError(EXIT.internal, `${name} was carried out, but its reply could not be written`);
-    }
-    return EXIT.ok;
   } catch (error) {
     if (error instanceof CommandError) throw error;
     const failure = describeFailure(error);
@@ -144,7 +132,7 @@ function withUnit(name: OperationName, given: unknown, amountIn: string | undefi
 }
 
 async function readInput(edge: Edge): Promise<string> {
-  const bytes = (await edge.input?.(MOST_BYTES)) ?? null;
+  const bytes = await edge.input(MOST_BYTES);
   if (bytes !== null) return bytes.toString('utf8');
   const allowed = `allowed: a JSON object of at most ${MOST_BYTES / 1024} KiB`;
   throw misuse(`standard input is longer, or cannot be read; ${allowed}`);
@@ -179,15 +167,12 @@ function describeMove(name: OperationName, given: unknown): string {
 
 const EFFECTS = { reads: 'reads', changes: 'changes', 'moves-money': 'moves money' } as const;
 
-function list(flags: Flags, edge: Edge): ExitCode {
+function list(flags: Flags, edge: Edge): void {
   const operations: Operation<never>[] = Object.values(OPERATIONS);
   const rows = operations.map(({ name, method, path, authentication, effect, limit }) => {
     return { name, method, path, authentication, limit, effect, movesMoney: effect === 'moves-money' };
   });
-  if (flags.json === true) {
-    edge.out(JSON.stringify(rows, null, 2));
-    return EXIT.ok;
-  }
+  if (flags.json === true) return edge.out(JSON.stringify(rows, null, 2));
   const column = (title: string, textOf: (row: (typeof rows)[number]) => string): Column => {
     return { title, texts: rows.map(textOf) };
   };
@@ -200,7 +185,6 @@ function list(flags: Flags, edge: Edge): ExitCode {
     column('effect', ({ effect }) => EFFECTS[effect]),
   ];
   for (const line of layOut(columns, Number.POSITIVE_INFINITY)) edge.out(paint(line, false));
-  return EXIT.ok;
 }
 
 const REFUSED = 'the exchange refused what was asked, nothing was changed';

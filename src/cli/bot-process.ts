@@ -24,8 +24,8 @@ export interface BotEnd {
 }
 
 /** The bot's own exit code; 128 and the number of the signal that ended it, as shells have it. */
-export function exitCodeOf({ code, signal }: BotEnd, { signalNumbers }: Pick<Edge, 'signalNumbers'>): number {
-  return code ?? 128 + (signalNumbers?.[signal ?? ''] ?? 0);
+export function exitCodeOf({ code, signal }: BotEnd, { signalNumbers }: Edge): number {
+  return code ?? 128 + (signalNumbers[signal ?? ''] ?? 0);
 }
 
 /** `with exit code 3`, `by SIGKILL`. */
@@ -122,7 +122,7 @@ export type Started =
 export function startBot(
   command: readonly string[],
   env: Record<string, string>,
-  signalGroup: Edge['signalGroup'],
+  signalGroup: Edge['signalGroup'] | undefined,
 ): Promise<Started> {
   const [program = '', ...args] = command;
   let child: ChildProcess;

@@ -1,6 +1,5 @@
 import { createServer } from 'node:net';
 import { type Command, Option } from 'commander';
-import { createSystemClock } from '../clock.ts';
 import {
   ASSUMED_ROUND_TRIP_MS,
   type Config,
@@ -21,7 +20,7 @@ import type { Clock, Exchange, ListenAddress } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
 import { addConfigFlags, flagsFrom, tellWrong } from './config-flags.ts';
 import { createControlClient } from './control-client.ts';
-import { type Edge, EXIT, type ExitCode, messageOf } from './edge.ts';
+import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, pause } from './edge.ts';
 
 /**
  * `check-config`: says what is wrong with the configuration (on standard error, exit 78), or what it means. Without
@@ -42,29 +41,31 @@ export function registerCheckConfig(program: Command, edge: Edge): void {
     .addOption(
       new Option('--format <format>', 'how to show the result').choices(['text', 'json']).default('text'),
     )
-    .action(async (options: Record<string, unknown>) => {
-      const flags = flagsFrom(options);
-      const loaded = loadConfig({ env: edge.env, flags });
-      const asJson = options['format'] === 'json';
-      if (loaded.kind === 'invalid') {
-        if (asJson) edge.out(JSON.stringify({ ok: false, problems: loaded.problems }, null, 2));
-        tellWrong(edge, flags, loaded.shown);
-        edge.finish(EXIT.config);
-        return;
-      }
-      const print = options['print'] === true;
-      // With --format json the answers of the exchange go to standard error. Errors come last.
-      const wrong: string[] = [];
-      const asking = { out: asJson ? edge.err : edge.out, err: (line: string) => void wrong.push(line) };
-      const asked = options['live'] === true ? await checkLive(loaded.config, asking) : null;
-      const host = await checkHost(loaded.config);
-      const isRight = wrong.length === 0 && host.problems.length === 0;
-      const found: Found = { roundTripMs: asked?.roundTripMs ?? null, host, isRight };
-      if (asJson) edge.out(JSON.stringify(toJson(loaded, found, print), null, 2));
-      else for (const line of toText(loaded, found, print)) edge.out(line);
-      for (const line of wrong) edge.err(line);
-      edge.finish(exitCodeOf(asked, found));
-    });
+    .action((options: Record<string, unknown>) => checkConfig(options, edge));
+}
+
+async function checkConfig(options: Readonly<Record<string, unknown>>, edge: Edge): Promise<void> {
+  const flags = flagsFrom(options);
+  const loaded = loadConfig({ env: edge.env, flags });
+  const asJson = options['format'] === 'json';
+  if (loaded.kind === 'invalid') {
+    if (asJson) edge.out(JSON.stringify({ ok: false, problems: loaded.problems }, null, 2));
+    tellWrong(edge, flags, loaded.shown);
+    throw new CommandError(EXIT.config);
+  }
+  // With --format json the answers of the exchange go to standard error. Errors come last.
+  const live =
+    options['live'] === true ? await checkLive(loaded.config, asJson ? edge.err : edge.out, edge) : null;
+  const host = await checkHost(loaded.config, edge);
+  const { code = EXIT.ok, wrong = [], roundTripMs = null } = live ?? {};
+  const found: Found = { roundTripMs, host, isRight: wrong.length === 0 && host.problems.length === 0 };
+  const print = options['print'] === true;
+  if (asJson) edge.out(JSON.stringify(toJson(loaded, found, print), null, 2));
+  else for (const line of toText(loaded, found, print)) edge.out(line);
+  for (const line of wrong) edge.err(line);
+  // Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs.
+  const isHostWrong = live !== null && host.problems.length > 0;
+  edge.finish(code === EXIT.ok && isHostWrong ? EXIT.config : code);
 }
 
 /** What was found out beside the configuration itself. */
@@ -74,12 +75,6 @@ interface Found {
   readonly host: Awaited<ReturnType<typeof checkHost>>;
   /** Neither this host nor the exchange has something against it. */
   readonly isRight: boolean;
-}
-
-/** Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs. */
-function exitCodeOf(asked: LiveResult | null, { host }: Found): ExitCode {
-  if (asked === null) return EXIT.ok;
-  return asked.code === EXIT.ok && host.problems.length > 0 ? EXIT.config : asked.code;
 }
 
 function reportMarkets(config: Config, { roundTripMs }: Found) {
@@ -173,7 +168,7 @@ function toText(loaded: LoadedConfig, found: Found, print: boolean): string[] {
 const ANSWER_WITHIN_MS = 500;
 
 /** Looks at every address that `run` would open on this host as it is now: each port is bound for a moment. */
-async function checkHost(config: Config) {
+async function checkHost(config: Config, edge: Edge) {
   /** What `run` would refuse as things are, in its own words. */
   const problems: string[] = [];
   /** Where a daemon runs already: the checked configuration is for its restart, or for another one. */
@@ -185,7 +180,8 @@ async function checkHost(config: Config) {
         else await bind(address);
       } catch (cause) {
         const error = cause instanceof ListenError ? cause : listenError(listener, address.text, cause);
-        if (error.code !== 'EADDRINUSE' || !(await isDaemon(listener, address))) problems.push(error.message);
+        if (error.code !== 'EADDRINUSE' || !(await isDaemon(listener, address, edge)))
+          problems.push(error.message);
         else
           warnings.push(
             `${listener} listener ${address.text}: a killswitchd runs there; restart it with this configuration, or give this one an address of its own`,
@@ -204,12 +200,12 @@ function bind({ host, port }: Extract<ListenAddress, { kind: 'tcp' }>): Promise<
   });
 }
 
-async function isDaemon(listener: 'web' | 'control', address: ListenAddress): Promise<boolean> {
-  const client = createControlClient({ address, token: null }, createSystemClock());
-  const path = listener === 'web' ? '/livez?verbose' : '/v1/health';
+async function isDaemon(kind: 'web' | 'control', address: ListenAddress, edge: Edge): Promise<boolean> {
+  const client = createControlClient({ kind, address, token: null }, edge);
+  const path = kind === 'web' ? '/livez?verbose' : '/v1/health';
   try {
     const { text, json } = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
-    if (listener === 'web') return text.includes('livez check ');
+    if (kind === 'web') return text.includes('livez check ');
     return isRecord(json) && ('live' in json || isRecord(json['error']));
   } catch {
     return false;
@@ -218,6 +214,7 @@ async function isDaemon(listener: 'web' | 'control', address: ListenAddress): Pr
 
 interface LiveResult {
   readonly code: ExitCode;
+  readonly wrong: readonly string[];
   /** Of the first base address, as pings found it; null where nothing was asked. */
   readonly roundTripMs: number | null;
 }
@@ -239,50 +236,53 @@ const NEXT_SECOND_MS = 1000;
  * it sends is refused by the API document whatever the market is, a timer of 1 s of an order type that there is not: no
  * timer is touched. 69 where an address cannot be reached, 77 where the key is refused, 78 for an unknown market.
  */
-async function checkLive(config: Config, edge: Pick<Edge, 'out' | 'err'>): Promise<LiveResult> {
+async function checkLive(config: Config, out: Edge['out'], { clock }: Edge): Promise<LiveResult> {
   let roundTripMs: number | null = null;
   if (config.embeddedExchange) {
-    edge.out('Live: nothing to ask, the exchange is embedded.');
-    return { code: EXIT.ok, roundTripMs };
+    out('Live: nothing to ask, the exchange is embedded.');
+    return { code: EXIT.ok, wrong: [], roundTripMs };
   }
   const { baseUrls: bases, allowPlainHttp, nonce } = config.exchange;
   const { apiKey, apiSecret } = config.secrets;
   const credentials = () => ({ key: apiKey.reveal(), secret: apiSecret.reveal() });
-  const clock = createSystemClock();
   const exchange = createExchange({ bases, allowPlainHttp, credentials, nonce, clock });
-  const refuse = (code: ExitCode, why: string): LiveResult => {
-    edge.err(`Live: ${why}`);
-    return { code, roundTripMs };
-  };
   try {
     for (const [base, url] of bases.entries()) {
       const latencyMs = await measure(exchange, base);
       if (base === 0) roundTripMs = latencyMs;
-      edge.out(`Live: ${url} answers a ping in ${latencyMs.toFixed(0)} ms.`);
+      out(`Live: ${url} answers a ping in ${latencyMs.toFixed(0)} ms.`);
     }
-    const told = await ask(exchange, clock, NO_MARKET);
-    if (told.kind === 'unauthorised')
-      return refuse(EXIT.refused, `the exchange refuses the key: ${told.detail}`);
-    if (told.kind !== 'refused') return refuse(EXIT.unreachable, detailOf(told));
-    edge.out('Live: the exchange accepts the key.');
-    if (!tellsOfMarket(told)) {
-      edge.out('Live: the exchange does not say whether it knows a market.');
-      return { code: EXIT.ok, roundTripMs };
-    }
-    const unknown: string[] = [];
-    const markets = config.markets.map(({ market }) => market);
-    for (const market of markets) if (tellsOfMarket(await ask(exchange, clock, market))) unknown.push(market);
-    for (const market of unknown) edge.err(`Live: the exchange does not know the market ${market}.`);
-    if (unknown.length > 0) return { code: EXIT.config, roundTripMs };
-    const all = markets.length === 1 ? 'the market' : `all ${markets.length} markets`;
-    edge.out(`Live: the exchange knows ${all}.`);
-    return { code: EXIT.ok, roundTripMs };
+    await checkKeyAndMarkets(config.markets, exchange, clock, out);
+    return { code: EXIT.ok, wrong: [], roundTripMs };
   } catch (error) {
-    roundTripMs = null;
-    return refuse(EXIT.unreachable, messageOf(error));
+    const wrong = messageOf(error)
+      .split('\n')
+      .map((line) => `Live: ${line}`);
+    if (error instanceof CommandError) return { code: error.exitCode, wrong, roundTripMs };
+    return { code: EXIT.unreachable, wrong, roundTripMs: null };
   } finally {
     await exchange.close();
   }
+}
+
+async function checkKeyAndMarkets(
+  markets: Config['markets'],
+  exchange: Exchange,
+  clock: Clock,
+  out: Edge['out'],
+): Promise<void> {
+  const told = await ask(exchange, clock, NO_MARKET);
+  if (told.kind === 'unauthorised')
+    throw new CommandError(EXIT.refused, `the exchange refuses the key: ${told.detail}`);
+  if (told.kind !== 'refused') throw new CommandError(EXIT.unreachable, detailOf(told));
+  out('Live: the exchange accepts the key.');
+  if (!tellsOfMarket(told)) return out('Live: the exchange does not say whether it knows a market.');
+  const unknown: string[] = [];
+  for (const { market } of markets)
+    if (tellsOfMarket(await ask(exchange, clock, market)))
+      unknown.push(`the exchange does not know the market ${market}.`);
+  if (unknown.length > 0) throw misconfigured(unknown.join('\n'));
+  out(`Live: the exchange knows ${markets.length === 1 ? 'the market' : `all ${markets.length} markets`}.`);
 }
 
 /** The median of some pings, in milliseconds. Rejects where one is not answered. */
@@ -303,14 +303,13 @@ async function measure(exchange: Exchange, base: number): Promise<number> {
 /** Resolves with the refusal of what is refused for every market. A stale nonce is followed by others further ahead. */
 async function ask(exchange: Exchange, clock: Clock, market: string): Promise<Verdict> {
   for (let tries = 1; ; tries += 1) {
-    const told = await askOnce(exchange, market);
+    const told = await askOnce(exchange, clock, market);
     if (told.kind !== 'nonce' || tries === MOST_TRIES) return told;
-    if (tries === SEARCH_TRIES)
-      await new Promise<void>((resolve) => void clock.after(NEXT_SECOND_MS, resolve));
+    if (tries === SEARCH_TRIES) await pause(clock, NEXT_SECOND_MS);
   }
 }
 
-function askOnce(exchange: Exchange, market: string): Promise<Verdict> {
+function askOnce(exchange: Exchange, clock: Clock, market: string): Promise<Verdict> {
   const types = ['none'] as unknown as readonly OrderType[];
   const always = { base: 0, fresh: false, signed: () => undefined, mayWrite: () => true };
   return new Promise((resolve) => {
@@ -318,7 +317,7 @@ function askOnce(exchange: Exchange, market: string): Promise<Verdict> {
       end();
       resolve(outcome);
     });
-    const end = createSystemClock().after(REFUSED_WITHIN_MS, giveUp);
+    const end = clock.after(REFUSED_WITHIN_MS, giveUp);
   });
 }
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type Flags, SETTINGS } from '../config/environment.ts';
 import { createLoad, type Load, type LoadedConfig } from '../config/load.ts';
-import { type Edge, EXIT } from './edge.ts';
+import { CommandError, type Edge, EXIT } from './edge.ts';
 import { offer } from './flags.ts';
 
 type FlagName = Exclude<keyof Flags, 'embeddedExchange'>;
@@ -51,20 +51,19 @@ export interface LoadedFor {
   readonly env: Edge['env'];
 }
 
-/** Reads the configuration of a command. Where it cannot be used, says why, ends with 78 and returns null. */
+/** Reads the configuration of a command. Where it cannot be used, says why and throws what ends it with 78. */
 export function loadFor(
   edge: Edge,
   given: Readonly<Record<string, unknown>>,
   command?: 'run' | 'exec',
-): LoadedFor | null {
+): LoadedFor {
   const flags = flagsFrom(given);
   const { env } = edge;
-  const load = createLoad({ env, flags, ...(command === undefined ? {} : { command }) });
+  const load = createLoad({ env, flags, ...(command && { command }) });
   const loaded = load();
   if (loaded.kind === 'ok') return { loaded, load, env };
   tellWrong(edge, flags, loaded.shown);
-  edge.finish(EXIT.config);
-  return null;
+  throw new CommandError(EXIT.config);
 }
 
 const USUAL_FILE = './killswitchd.yaml';

@@ -16,10 +16,11 @@ export interface ControlFlags {
   readonly config?: string;
 }
 
-/** Where a daemon takes commands. */
-export interface ControlPlace {
+/** Where a daemon is asked: at its control listener, or at the read-only one. */
+export interface Place {
+  readonly kind: 'control' | 'web';
   readonly address: ListenAddress;
-  /** The token for a daemon at HOST:PORT; null where none is named, and at a socket. */
+  /** The token for a control listener at HOST:PORT; null where none is named, and elsewhere. */
   readonly token: string | null;
 }
 
@@ -60,12 +61,12 @@ export async function findControl(
   flags: ControlFlags,
   env: Edge['env'],
   sockets = USUAL_SOCKETS,
-): Promise<ControlPlace> {
-  const listeners = readListeners(flags, env);
-  const address = namedControl(flags, env) ?? (await listeners.first('control'));
+): Promise<Place> {
+  const said = readSaid(flags, env);
+  const address = namedControl(flags, env) ?? (await said.first('control'));
   if (address === null) {
     throw misconfigured(
-      `${listeners.file}: control.listen is missing or empty, so that the daemon takes no commands; write control: { listen: [unix:${USUAL_SOCKET}] } and restart it, or write --control with the address of another one`,
+      `${said.file}: control.listen is missing or empty, so that the daemon takes no commands; write control: { listen: [unix:${USUAL_SOCKET}] } and restart it, or write --control with the address of another one`,
     );
   }
   const found = address ?? usualAddress(sockets);
@@ -74,11 +75,8 @@ export async function findControl(
       `no daemon is named, and there is none at unix:${join(sockets, SOCKET_NAME)}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG; a daemon without control.listen takes no commands`,
     );
   }
-  return { address: found, token: await readToken(found, flags, env, listeners) };
+  return { kind: 'control', address: found, token: await readToken(found, flags, env, said) };
 }
-
-/** Where to read from a daemon. */
-export type ReadablePlace = { readonly kind: 'control' | 'web' } & ControlPlace;
 
 /**
  * Where to ask a daemon what it does: at `web` where it is given, else over the control listener where one is named or
@@ -88,31 +86,39 @@ export async function findReadable(
   flags: ControlFlags & { readonly web?: string },
   env: Edge['env'],
   sockets = USUAL_SOCKETS,
-): Promise<ReadablePlace> {
-  const web = (address: ListenAddress): ReadablePlace => ({ kind: 'web', address, token: null });
-  if (flags.web !== undefined) return web(check('--web', checkWebListen(flags.web.trim()), EXIT.usage));
-  const listeners = readListeners(flags, env);
-  const control = namedControl(flags, env) ?? (await listeners.first('control'));
+): Promise<Place> {
+  const web = (address: ListenAddress): Place => ({ kind: 'web', address, token: null });
+  if (flags.web !== undefined) return web(check('--web', CHECKS.web(flags.web), EXIT.usage));
+  const said = readSaid(flags, env);
+  const control = namedControl(flags, env) ?? (await said.first('control'));
   if (control != null)
-    return { kind: 'control', address: control, token: await readToken(control, flags, env, listeners) };
-  const configured = await listeners.first('web');
+    return { kind: 'control', address: control, token: await readToken(control, flags, env, said) };
+  const configured = await said.first('web');
   if (configured === null) {
     throw misconfigured(
-      `${listeners.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`,
+      `${said.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`,
     );
   }
   if (configured !== undefined) return web(configured);
-  const socket = listeners.file === null ? usualAddress(sockets) : null;
-  if (socket !== null) return { kind: 'control', address: socket, token: null };
-  return web(check('web.listen', checkWebListen(USUAL_WEB), EXIT.config));
+  const socket = usualAddress(sockets);
+  return socket === null ? web(usualWeb()) : { kind: 'control', address: socket, token: null };
 }
 
+/** The daemon decides at which addresses it may listen; here any will do. */
+const CHECKS = {
+  control: (text: string) => checkControlListen(text.trim(), true),
+  web: (text: string) => checkWebListen(text.trim()),
+} as const;
+
 function namedControl(flags: ControlFlags, env: Edge['env']): ListenAddress | undefined {
-  if (flags.control !== undefined) return check('--control', checkControl(flags.control), EXIT.usage);
+  if (flags.control !== undefined) return check('--control', CHECKS.control(flags.control), EXIT.usage);
   const variable = env['KILLSWITCHD_CONTROL'];
-  if (variable === undefined) return undefined;
-  return check('KILLSWITCHD_CONTROL', checkControl(variable), EXIT.config);
+  return variable === undefined
+    ? undefined
+    : check('KILLSWITCHD_CONTROL', CHECKS.control(variable), EXIT.config);
 }
+
+const usualWeb = () => check('web.listen', CHECKS.web(USUAL_WEB), EXIT.config);
 
 function check(label: string, checked: Checked<ListenAddress>, exitCode: ExitCode): ListenAddress {
   const address = valid(label, checked, exitCode);
@@ -142,9 +148,8 @@ function usualAddress(folder: string): ListenAddress | null {
   const instances = namesIn(folder)
     .map((name) => join(folder, name, SOCKET_NAME))
     .filter(isThere);
-  const [only, ...others] = instances;
-  if (only === undefined) return null;
-  if (others.length === 0) return socketIn(only);
+  const [only] = instances;
+  if (only === undefined || instances.length === 1) return only === undefined ? null : socketIn(only);
   const named = instances.map((path) => `--control unix:${path}`).join(', ');
   throw misconfigured(`several daemons run here; say which: ${named}`);
 }
@@ -168,13 +173,8 @@ function isThere(path: string): boolean {
   }
 }
 
-/** The daemon decides at which addresses it may listen; here any will do. */
-const checkControl = (text: string) => checkControlListen(text.trim(), true);
-const CHECKERS = { control: checkControl, web: (text: string) => checkWebListen(text.trim()) } as const;
-const VARIABLES = { control: 'KILLSWITCHD_CONTROL_LISTEN', web: 'KILLSWITCHD_WEB_LISTEN' } as const;
-
 /** What environment and configuration file say about the listeners of the daemon. */
-function readListeners(flags: ControlFlags, env: Edge['env']) {
+function readSaid(flags: ControlFlags, env: Edge['env']) {
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
   let reading: ReturnType<typeof readUnchecked> | null = null;
   /** A value of the file with its place; undefined where it is not there. */
@@ -190,15 +190,12 @@ function readListeners(flags: ControlFlags, env: Edge['env']) {
     file,
     /** Null where the file has none; undefined where neither a variable nor a file says anything. */
     async first(section: 'control' | 'web'): Promise<ListenAddress | null | undefined> {
-      const variable = env[VARIABLES[section]];
-      if (variable !== undefined) {
-        const [text = ''] = variable.split(',');
-        return check(VARIABLES[section], CHECKERS[section](text), EXIT.config);
-      }
+      const name = `KILLSWITCHD_${section.toUpperCase()}_LISTEN`;
+      const [variable] = env[name]?.split(',') ?? [];
+      if (variable !== undefined) return check(name, CHECKS[section](variable), EXIT.config);
       if (file === null) return undefined;
       const written = await valueAt(section, 'listen');
-      if (written === undefined)
-        return section === 'control' ? null : check('web.listen', checkWebListen(USUAL_WEB), EXIT.config);
+      if (written === undefined) return section === 'control' ? null : usualWeb();
       const { value, label } = written;
       if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) {
         throw misconfigured(
@@ -206,7 +203,7 @@ function readListeners(flags: ControlFlags, env: Edge['env']) {
         );
       }
       const [text] = value;
-      return text === undefined ? null : check(label, CHECKERS[section](text), EXIT.config);
+      return text === undefined ? null : check(label, CHECKS[section](text), EXIT.config);
     },
     async tokenFile(): Promise<string | null> {
       const written = await valueAt('control', 'tokenFile');
@@ -220,12 +217,13 @@ async function readToken(
   address: ListenAddress,
   flags: ControlFlags,
   env: Edge['env'],
-  listeners: ReturnType<typeof readListeners>,
+  said: ReturnType<typeof readSaid>,
 ): Promise<string | null> {
   if (address.kind === 'unix') return null;
-  const name = 'KILLSWITCHD_CONTROL_TOKEN_FILE';
   if (flags.tokenFile !== undefined) return revealed('--token-file', readTokenFile(flags.tokenFile));
-  const [label, file] =
-    env[name] === undefined ? ['control.tokenFile', await listeners.tokenFile()] : [name, env[name]];
-  return file === null ? null : revealed(label, readTokenFile(file), EXIT.config);
+  const name = 'KILLSWITCHD_CONTROL_TOKEN_FILE';
+  const variable = env[name];
+  if (variable !== undefined) return revealed(name, readTokenFile(variable), EXIT.config);
+  const file = await said.tokenFile();
+  return file === null ? null : revealed('control.tokenFile', readTokenFile(file), EXIT.config);
 }

@@ -1,9 +1,9 @@
+import { once } from 'node:events';
 import { statSync } from 'node:fs';
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import type { Clock } from '../ports.ts';
+import { type IncomingMessage, request } from 'node:http';
 import { isRecord, plain } from '../util/text.ts';
-import type { ControlPlace } from './control-address.ts';
-import { CommandError, EXIT, misuse } from './edge.ts';
+import type { Place } from './control-address.ts';
+import { CommandError, type Edge, EXIT, misuse } from './edge.ts';
 
 /** What a daemon answered. Its texts come from outside: show them through `plain`. */
 export interface Answer {
@@ -26,64 +26,45 @@ export type ControlClient = ReturnType<typeof createControlClient>;
 /** The status of ten thousand markets has 15 MB. */
 const MOST_BYTES = 128 * 1024 * 1024;
 
-/** `sender` is sent along: the daemon writes it into its log with a command. */
-export function createControlClient({ address, token }: ControlPlace, clock: Clock, sender?: string) {
-  /** Where it is, for sentences. */
-  const at = address.text;
-  const underWay = new Set<ClientRequest>();
+/** The sender is sent along: the daemon writes it into its log with a command. */
+export function createControlClient(
+  { kind, address, token }: Place,
+  { clock, sender }: Pick<Edge, 'clock' | 'sender'>,
+) {
   const where =
-    address.kind === 'unix'
-      ? { socketPath: address.path, headers: { host: 'localhost' } }
-      : { host: address.host, port: address.port, headers: {} };
-
+    address.kind === 'unix' ? { socketPath: address.path } : { host: address.host, port: address.port };
+  const headers = {
+    ...(address.kind === 'unix' ? { host: 'localhost' } : {}),
+    accept: 'application/json',
+    'user-agent': `killswitchd (${sender})`,
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+  };
   /**
    * One request on a connection of its own. Rejects with a `CommandError` where nobody answers; any status is an
    * answer.
    */
-  const ask = ({ method, path, body, withinMs }: Question): Promise<Answer> => {
-    const content = body === undefined ? null : JSON.stringify(body);
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const outgoing = request({
-      ...where,
-      path,
-      method,
-      agent: false,
-      headers: {
-        ...where.headers,
-        accept: 'application/json',
-        ...(sender === undefined ? {} : { 'user-agent': `killswitchd (${sender})` }),
-        ...(content === null
-          ? {}
-          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) }),
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-      },
-    });
-    underWay.add(outgoing);
+  const ask = async ({ method, path, body, withinMs }: Question): Promise<Answer> => {
+    const content = body === undefined ? undefined : JSON.stringify(body);
+    const json = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content ?? '') };
+    const more = content === undefined ? {} : json;
+    const outgoing = request({ ...where, path, method, agent: false, headers: { ...headers, ...more } });
+    // After the response its body says what has gone wrong.
+    outgoing.on('error', () => {});
     const cancel = clock.after(withinMs, () => outgoing.destroy(new TimedOut()));
-    const settle = () => {
+    try {
+      const answered = once(outgoing, 'response');
+      outgoing.end(content);
+      const [incoming] = (await answered) as [IncomingMessage];
+      const text = await read(incoming);
+      return { status: incoming.statusCode ?? 0, text, json: parse(text) };
+    } catch (error) {
+      throw new CommandError(EXIT.unreachable, explain(error, address, method, withinMs), { cause: error });
+    } finally {
       cancel();
-      underWay.delete(outgoing);
-    };
-    const fail = (error: unknown) => {
-      settle();
-      const why = explain(error, address, method, withinMs);
-      reject(new CommandError(EXIT.unreachable, why, { cause: error }));
-    };
-    outgoing.on('error', fail);
-    outgoing.on('response', (incoming) => {
-      read(incoming).then((text) => {
-        settle();
-        resolve({ status: incoming.statusCode ?? 0, text, json: parse(text) });
-      }, fail);
-    });
-    outgoing.end(content ?? undefined);
-    return promise;
+    }
   };
-  /** Ends what is under way, which then rejects. */
-  const close = () => {
-    for (const outgoing of underWay) outgoing.destroy();
-  };
-  return { at, ask, close };
+  /** `at`: where it is, for sentences. */
+  return { kind, at: address.text, ask };
 }
 
 class TimedOut extends Error {
@@ -112,7 +93,7 @@ function parse(text: string): unknown {
 /** Why nobody answered, as one sentence. */
 function explain(
   error: unknown,
-  address: ControlPlace['address'],
+  address: Place['address'],
   method: Question['method'],
   withinMs: number,
 ): string {

@@ -2,13 +2,11 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { createSystemClock } from '../clock.ts';
 import { toCoreSettings } from '../config/config.ts';
 import { createLoad } from '../config/load.ts';
 import { boundsOf } from '../core/promise.ts';
 import { startDaemon } from '../daemon/daemon.ts';
 import { lookAtProc } from '../liveness/process.ts';
-import type { Clock } from '../ports.ts';
 import type { ExchangeEvent } from '../simulator/event-log.ts';
 import { startSimulatedServer } from '../simulator/server.ts';
 import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
@@ -40,10 +38,10 @@ export function registerDemo(program: Command, edge: Edge): void {
     .description(
       'see in a minute what it is for: a bot trades, hangs, comes back and ends; nothing leaves this machine',
     )
-    .action(() => demonstrate(edge, createSystemClock()));
+    .action(() => demonstrate(edge));
 }
 
-async function demonstrate(edge: Edge, clock: Clock): Promise<void> {
+async function demonstrate(edge: Edge): Promise<void> {
   let interruptedBy: 'SIGINT' | 'SIGTERM' | null = null;
   let stage: DemoStage | null = null;
   const fail = (error: unknown) => {
@@ -58,19 +56,13 @@ async function demonstrate(edge: Edge, clock: Clock): Promise<void> {
       interruptedBy ??= signal;
     });
   }
-  const timeline = createTimeline(edge, clock);
+  const timeline = createTimeline(edge);
   timeline.title(
     'killswitchd demo: what a kill switch does for the orders of a trading bot, in about 45 s. All of it happens on this machine: no account, no key, no money. Ctrl-C ends it.',
   );
   try {
-    stage = await setStage(edge, clock);
-    await tellStory({
-      stage,
-      timeline,
-      clock,
-      bar: edge.screen === undefined ? null : barFor(edge.env),
-      isInterrupted: () => interruptedBy !== null || edge.readerGone?.() === true,
-    });
+    stage = await setStage(edge, timeline);
+    await tellStory(stage, () => interruptedBy !== null || edge.readerGone());
     await stage.end();
     timeline.title(
       'That was all. Next, your own bot: the clients for Python, Node and shell are in clients and config/clients; start it with',
@@ -78,11 +70,8 @@ async function demonstrate(edge: Edge, clock: Clock): Promise<void> {
     );
     edge.exitNow(EXIT.ok);
   } catch (error) {
-    if (!(error instanceof Interrupted)) {
-      fail(error);
-      return;
-    }
-    timeline.say('Demo', 'Interrupted: ends the bot, deletes the timers.');
+    if (!(error instanceof Interrupted)) return fail(error);
+    timeline.demo('Interrupted: ends the bot, deletes the timers.');
     await stage?.end();
     edge.exitNow(exitCodeOf({ code: null, signal: interruptedBy ?? 'SIGPIPE' }, edge));
   }
@@ -93,214 +82,166 @@ class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-interface Telling {
-  readonly stage: DemoStage;
-  readonly timeline: Timeline;
-  readonly clock: Clock;
-  /** What bars are drawn with; null where none are. */
-  readonly bar: ReturnType<typeof barFor> | null;
-  readonly isInterrupted: () => boolean;
-}
-
 const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(1))} s`;
-const both = (markets: readonly string[]): string => markets.join(' and ');
+
+/** Waits for something to happen, and shows how things stand meanwhile. */
+type Until = (what: string, hasHappened: () => boolean, withinMs?: number) => Promise<void>;
 
 /** Tells the whole story; throws `Interrupted`, or an error where something does not happen that should. */
-async function tellStory(telling: Telling): Promise<void> {
-  const { stage } = telling;
+async function tellStory(stage: DemoStage, isInterrupted: () => boolean): Promise<void> {
+  const { clock, timeline } = stage;
+  const until: Until = async (what, hasHappened, withinMs = PATIENCE_MS) => {
+    const untilMs = clock.now().monoMs + withinMs;
+    while (!hasHappened()) {
+      if (isInterrupted()) throw new Interrupted();
+      if (clock.now().monoMs > untilMs) throw new Error(`${what}: not within ${seconds(withinMs)}`);
+      timeline.meter('Timers', () => describeNow(stage));
+      await pause(clock, LOOK_MS);
+    }
+    if (isInterrupted()) throw new Interrupted();
+  };
+  /** Shows how things stand for a while. */
+  const watch = (forMs: number) => {
+    const untilMs = clock.now().monoMs + forMs;
+    return until('the end of a pause', () => clock.now().monoMs >= untilMs, forMs + PATIENCE_MS);
+  };
   const fired = new Set<string>();
-  const forget = stage.exchange.exchange.log.subscribe((event) => narrate(event, telling, fired));
+  const forget = stage.exchange.exchange.log.subscribe((event) => narrate(event, stage, fired));
   try {
-    const bot = await trade(telling);
-    await hang(telling, bot);
-    await cancel(telling, fired);
-    await comeBack(telling, bot);
-    await sayGoodbye(telling, bot);
+    const { child } = await trade(stage, until);
+    await watch(TRADE_MS);
+    await hang(stage, until, child);
+    await cancel(stage, until, fired);
+    await watch(READ_MS);
+    await comeBack(stage, until, child);
+    await watch(TRADE_MS);
+    await sayGoodbye(stage, until, child);
   } finally {
     forget();
   }
 }
 
-async function trade(telling: Telling): Promise<DemoBot> {
-  const { stage, timeline } = telling;
-  const { markets, timeoutMs } = stage;
+async function trade(stage: DemoStage, until: Until): Promise<DemoBot> {
+  const { timeline, markets, timeoutMs, exchange, daemon } = stage;
   timeline.title('1. The timers are armed, and the bot trades');
-  timeline.say('Exchange', `A simulated exchange answers at ${stage.exchange.url}.`);
-  timeline.say(
-    'Daemon',
-    `Guards ${both(markets)} with timers of ${seconds(timeoutMs)}, and shows it at ${stage.daemon.addresses[0]}.`,
+  timeline.exchange(`A simulated exchange answers at ${exchange.url}.`);
+  timeline.daemon(
+    `Guards ${markets.join(' and ')} with timers of ${seconds(timeoutMs)}, and shows it at ${daemon.addresses[0]}.`,
   );
-  await until(telling, 'armed timers', () => stage.daemon.keeper.snapshot().ready);
-  timeline.say('Daemon', 'Confirmed. Now the bot may start.', 'ok');
-  const bot = stage.startBot((line) => hearBot(telling, line));
-  timeline.say(
-    'Bot',
+  await until('armed timers', () => daemon.keeper.snapshot().ready);
+  timeline.daemon('Confirmed. Now the bot may start.', 'ok');
+  const bot = stage.startBot();
+  timeline.bot(
     `Process ${bot.child.pid} starts: config/clients/bot.js, which says at every round of its loop that it lives.`,
   );
-  await until(telling, 'orders of the bot', () => ordersOf(stage).length > 0);
-  await watch(telling, TRADE_MS);
+  await until('orders of the bot', () => stage.orders().length > 0);
   return bot;
 }
 
-async function hang(telling: Telling, { child }: DemoBot): Promise<void> {
-  const { stage, timeline } = telling;
+async function hang(stage: DemoStage, until: Until, child: DemoBot['child']): Promise<void> {
+  const { timeline, silentMs, ttlMs } = stage;
   timeline.title('2. The bot hangs');
   // Between two rounds: a beat that is cut off in the middle would be another story.
-  await until(telling, 'a beat', () => silentMs(stage) > 200 && silentMs(stage) < 600);
+  await until('a beat', () => silentMs() > 200 && silentMs() < 600);
   child.kill('SIGSTOP');
-  timeline.say(
-    'Demo',
-    `Process ${child.pid} stands still (SIGSTOP). Its ${ordersOf(stage).length} orders still rest.`,
+  timeline.demo(
+    `Process ${child.pid} stands still (SIGSTOP). Its ${stage.orders().length} orders still rest.`,
     'bad',
   );
-  timeline.say(
-    'Daemon',
+  timeline.daemon(
     `Promised: they are cancelled at most ${seconds(stage.promisedMs)} after its last sign of life.`,
   );
   const botState = () => stage.daemon.keeper.snapshot().bots[0]?.state;
-  await until(telling, 'evidence that ran out', () => botState() === 'stale', stage.ttlMs + PATIENCE_MS);
-  timeline.say(
-    'Daemon',
-    `No sign of life for ${seconds(stage.ttlMs)}. Nothing is renewed any more: the timers run out.`,
+  await until('evidence that ran out', () => botState() === 'stale', ttlMs + PATIENCE_MS);
+  timeline.daemon(
+    `No sign of life for ${seconds(ttlMs)}. Nothing is renewed any more: the timers run out.`,
     'warn',
   );
 }
 
-async function cancel(telling: Telling, fired: ReadonlySet<string>): Promise<void> {
-  const { stage, timeline } = telling;
-  const { markets, timeoutMs, promisedMs } = stage;
+async function cancel(stage: DemoStage, until: Until, fired: ReadonlySet<string>): Promise<void> {
+  const { timeline, markets, timeoutMs, promisedMs } = stage;
   timeline.title('3. The exchange cancels the orders by itself');
-  await until(telling, 'cancelled orders', () => fired.size === markets.length, timeoutMs + PATIENCE_MS);
-  timeline.say(
-    'Demo',
-    `Measured: ${seconds(silentMs(stage))} after the last sign of life; promised were at most ${seconds(promisedMs)}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
+  await until('cancelled orders', () => fired.size === markets.length, timeoutMs + PATIENCE_MS);
+  timeline.demo(
+    `Measured: ${seconds(stage.silentMs())} after the last sign of life; promised were at most ${seconds(promisedMs)}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
     'ok',
   );
-  await watch(telling, READ_MS);
 }
 
-async function comeBack(telling: Telling, { child }: DemoBot): Promise<void> {
-  const { stage, timeline } = telling;
-  timeline.title('4. The bot comes back');
+async function comeBack(stage: DemoStage, until: Until, child: DemoBot['child']): Promise<void> {
+  stage.timeline.title('4. The bot comes back');
   child.kill('SIGCONT');
-  timeline.say(
-    'Demo',
+  stage.timeline.demo(
     `Process ${child.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`,
   );
-  await until(telling, 'timers armed again', () => statesOf(stage).every((state) => state === 'armed'));
-  await until(telling, 'new orders', () => ordersOf(stage).length > 0);
-  await watch(telling, TRADE_MS);
+  await until('timers armed again', () => stage.states().every((state) => state === 'armed'));
+  await until('new orders', () => stage.orders().length > 0);
 }
 
-async function sayGoodbye(telling: Telling, { child }: DemoBot): Promise<void> {
-  const { stage, timeline } = telling;
+async function sayGoodbye(stage: DemoStage, until: Until, child: DemoBot['child']): Promise<void> {
+  const { timeline } = stage;
   timeline.title('5. The bot ends on purpose');
-  timeline.say('Demo', `Process ${child.pid} is asked to end (SIGTERM): it says goodbye to the daemon.`);
+  timeline.demo(`Process ${child.pid} is asked to end (SIGTERM): it says goodbye to the daemon.`);
   child.kill('SIGTERM');
-  await until(telling, 'deleted timers', () => statesOf(stage).every((state) => state === 'deleted'));
-  timeline.say('Daemon', 'Confirmed: nothing is left that could cancel an order.', 'ok');
-  await until(telling, 'the end of the bot', () => child.exitCode !== null || child.signalCode !== null);
-  timeline.say('Bot', `Process ${child.pid} has ended with exit code ${child.exitCode}.`);
+  await until('deleted timers', () => stage.states().every((state) => state === 'deleted'));
+  timeline.daemon('Confirmed: nothing is left that could cancel an order.', 'ok');
+  await until('the end of the bot', () => child.exitCode !== null || child.signalCode !== null);
+  timeline.bot(`Process ${child.pid} has ended with exit code ${child.exitCode}.`);
 }
 
 /** The example bot decides nothing: when it says that orders may go out, they are placed for it. */
-function hearBot({ stage, timeline }: Telling, line: string): void {
-  timeline.say('Bot', `"${line}"`);
-  if (!line.startsWith('armed') || ordersOf(stage).length > 0) return;
-  const { exchange, nowMs } = stage.exchange;
-  for (const market of stage.markets) {
+function hearBot(
+  { exchange: { exchange, nowMs }, markets, orders, timeline }: DemoStage,
+  line: string,
+): void {
+  timeline.bot(`"${line}"`);
+  if (!line.startsWith('armed') || orders().length > 0) return;
+  for (const market of markets) {
     const order = { market, type: 'spot', amount: '0.5' } as const;
     exchange.placeOrder({ ...order, side: 'buy', price: '90' }, nowMs());
     exchange.placeOrder({ ...order, side: 'sell', price: '110' }, nowMs());
   }
-  timeline.say(
-    'Exchange',
-    `${ordersOf(stage).length} orders of the bot rest in the books of ${both(stage.markets)}.`,
-  );
+  timeline.exchange(`${orders().length} orders of the bot rest in the books of ${markets.join(' and ')}.`);
 }
 
-function narrate(event: ExchangeEvent, { stage, timeline }: Telling, fired: Set<string>): void {
-  switch (event.kind) {
-    case 'timer-armed':
-      timeline.say(
-        'Exchange',
-        `${event.market}: timer armed. Unless it is renewed within ${event.timeoutSeconds} s, every order of the market is cancelled.`,
-      );
-      break;
-    case 'timer-fired':
-      fired.add(event.market);
-      timeline.say(
-        'Exchange',
-        `${event.market}: THE TIMER RAN OUT, ${event.cancelledOrders} orders cancelled.`,
-        'bad',
-      );
-      break;
-    case 'timer-deleted': {
-      const left = ordersOf(stage).filter(({ market }) => market === event.market).length;
-      timeline.say('Exchange', `${event.market}: timer deleted, its ${left} orders stay.`);
-      break;
-    }
-    default:
-      break;
+function narrate(event: ExchangeEvent, { orders, timeline }: DemoStage, fired: Set<string>): void {
+  if (event.kind === 'timer-armed')
+    timeline.exchange(
+      `${event.market}: timer armed. Unless it is renewed within ${event.timeoutSeconds} s, every order of the market is cancelled.`,
+    );
+  if (event.kind === 'timer-fired') {
+    fired.add(event.market);
+    timeline.exchange(
+      `${event.market}: THE TIMER RAN OUT, ${event.cancelledOrders} orders cancelled.`,
+      'bad',
+    );
   }
-}
-
-function ordersOf({ exchange }: DemoStage) {
-  return exchange.exchange.orders();
-}
-
-function statesOf({ daemon }: DemoStage): string[] {
-  return daemon.keeper.snapshot().markets.map(({ state }) => state);
-}
-
-function silentMs({ daemon }: DemoStage): number {
-  return daemon.keeper.snapshot().bots[0]?.evidenceAgeMs ?? 0;
+  if (event.kind === 'timer-deleted') {
+    const left = orders().filter(({ market }) => market === event.market).length;
+    timeline.exchange(`${event.market}: timer deleted, its ${left} orders stay.`);
+  }
 }
 
 /** How the timers stand at the exchange, and how the bot stands. */
-function describeNow({ stage, bar }: Telling): string {
-  const { exchange, nowMs } = stage.exchange;
-  const timers = stage.markets.map((market) => {
+function describeNow({
+  markets,
+  timeoutMs,
+  bar,
+  daemon,
+  silentMs,
+  exchange: { exchange, nowMs },
+}: DemoStage) {
+  const timers = markets.map((market) => {
     const timer = exchange.timers().find((one) => one.market === market);
     if (timer === undefined) return `${market} no timer`;
     const leftMs = Math.max(0, timer.dueMs - nowMs());
-    const full = Math.min(BAR_WIDTH, Math.ceil((leftMs / stage.timeoutMs) * BAR_WIDTH));
+    const full = Math.min(BAR_WIDTH, Math.ceil((leftMs / timeoutMs) * BAR_WIDTH));
     const drawn = bar === null ? '' : `${bar.full.repeat(full)}${bar.empty.repeat(BAR_WIDTH - full)} `;
     return `${market} ${drawn}${(leftMs / 1000).toFixed(1)} s`;
   });
-  const { markets } = stage.daemon.keeper.snapshot();
-  const renewals = markets.reduce((sum, market) => sum + market.renewals, 0);
-  const beat = `beat ${(silentMs(stage) / 1000).toFixed(1)} s ago`;
-  return [...timers, beat, `renewals ${renewals}`].join('  ');
-}
-
-/** Shows how things stand for a while. */
-async function watch(telling: Telling, forMs: number): Promise<void> {
-  const untilMs = telling.clock.now().monoMs + forMs;
-  await until(
-    telling,
-    'the end of a pause',
-    () => telling.clock.now().monoMs >= untilMs,
-    forMs + PATIENCE_MS,
-  );
-}
-
-/** Waits for something to happen, and shows how things stand meanwhile. */
-async function until(
-  telling: Telling,
-  what: string,
-  hasHappened: () => boolean,
-  withinMs = PATIENCE_MS,
-): Promise<void> {
-  const { clock, timeline, isInterrupted } = telling;
-  const untilMs = clock.now().monoMs + withinMs;
-  while (!hasHappened()) {
-    if (isInterrupted()) throw new Interrupted();
-    if (clock.now().monoMs > untilMs) throw new Error(`${what}: not within ${seconds(withinMs)}`);
-    timeline.meter('Timers', () => describeNow(telling));
-    await pause(clock, LOOK_MS);
-  }
-  if (isInterrupted()) throw new Interrupted();
+  const renewals = daemon.keeper.snapshot().markets.reduce((sum, market) => sum + market.renewals, 0);
+  return [...timers, `beat ${(silentMs() / 1000).toFixed(1)} s ago`, `renewals ${renewals}`].join('  ');
 }
 
 /** The exchange and the daemon of the demonstration, in this process. */
@@ -308,7 +249,8 @@ type DemoStage = Awaited<ReturnType<typeof setStage>>;
 type DemoBot = ReturnType<typeof startDemoBot>;
 
 /** Listens at free ports of the loopback and looks at nothing of the environment: no exchange of the user's is touched. */
-async function setStage(edge: Edge, clock: Clock) {
+async function setStage(edge: Edge, timeline: Timeline) {
+  const { clock, nodeVersion } = edge;
   const exchange = await startSimulatedServer({ clock, listen: { host: '127.0.0.1', port: 0 } });
   const env = {
     KILLSWITCHD_BASE_URL: exchange.url,
@@ -319,17 +261,12 @@ async function setStage(edge: Edge, clock: Clock) {
   const loaded = load();
   if (loaded.kind === 'invalid') throw new Error(loaded.problems.join('\n'));
   const { config } = loaded;
-  const daemon = await startDaemon({
-    loaded,
-    load,
-    env,
-    clock,
-    nodeVersion: edge.nodeVersion,
-    manager: null,
-    lookAtProcess: lookAtProc,
-    // The timeline says it in its own words.
-    write: (bytes, done) => queueMicrotask(() => done(null, bytes.length)),
-  });
+  // The timeline says what the log would.
+  const write = (bytes: Uint8Array, done: (error: null, written: number) => void) =>
+    queueMicrotask(() => done(null, bytes.length));
+  const lookAtProcess = lookAtProc;
+  const options = { loaded, load, env, clock, nodeVersion, manager: null, lookAtProcess, write };
+  const daemon = await startDaemon(options);
   let bot: DemoBot | null = null;
   let ending: Promise<unknown> | null = null;
   const endAll = async () => {
@@ -340,18 +277,25 @@ async function setStage(edge: Edge, clock: Clock) {
   };
   const settings = toCoreSettings(config, [exchange.url]);
   const timeoutMs = config.defaults.timeoutSeconds * 1000;
-  return {
+  const markets = config.markets.map(({ market }) => market);
+  const stage = {
+    timeline,
+    clock,
     exchange,
     daemon,
-    markets: config.markets.map(({ market }) => market),
+    markets,
     timeoutMs,
     ttlMs: config.liveness.ttlSeconds * 1000,
     /** After the bot's last sign of life its orders are cancelled within this. */
     promisedMs: boundsOf(settings, timeoutMs, 0).botDeathMs ?? 0,
-    /** Starts the example bot in a process of its own; `onLine` is told what it prints. */
-    startBot(onLine: (line: string) => void): DemoBot {
+    orders: () => exchange.exchange.orders(),
+    states: () => daemon.keeper.snapshot().markets.map(({ state }) => state),
+    silentMs: () => daemon.keeper.snapshot().bots[0]?.evidenceAgeMs ?? 0,
+    bar: edge.screen === undefined ? null : barFor(edge.env),
+    /** Starts the example bot in a process of its own. */
+    startBot(): DemoBot {
       const [control = ''] = daemon.controls;
-      bot = startDemoBot(edge.nodePath ?? 'node', control.replace('http://', ''), onLine);
+      bot = startDemoBot(edge.nodePath, control.replace('http://', ''), (line) => hearBot(stage, line));
       return bot;
     },
     /** Ends the bot, whatever it does, and then everything else. Asking again joins the first end. */
@@ -360,6 +304,7 @@ async function setStage(edge: Edge, clock: Clock) {
       return ending;
     },
   };
+  return stage;
 }
 
 function startDemoBot(nodePath: string, control: string, onLine: (line: string) => void) {

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../ports.ts';
+import type { Clock } from '../ports.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
 
 /** Exit codes of the program; the table in `docs/commands.md`. */
@@ -38,15 +38,14 @@ export interface Screen {
 /** What a command may see of the process. Built by `main.ts`, the only file that names `process`. */
 export interface Edge {
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
   /** Writes one line to standard output. */
   readonly out: (line: string) => void;
   /** Writes one line to standard error. */
   readonly err: (line: string) => void;
-  /** Standard output is a terminal: colours and progress are welcome. */
-  readonly terminal: boolean;
   /** Standard error is a terminal, which is where the log of `exec` goes. */
-  readonly errorTerminal?: boolean;
-  /** There where standard output is a terminal. */
+  readonly errorTerminal: boolean;
+  /** There where standard output is a terminal: colours and progress are welcome. */
   readonly screen?: Screen;
   /**
    * There where somebody sits at standard input and reads standard error: shows the question and resolves with the
@@ -56,33 +55,31 @@ export interface Edge {
   /**
    * Standard input to its end; null where it is longer than `mostBytes` or cannot be read. Waits for whoever writes it.
    */
-  readonly input?: (mostBytes: number) => Promise<Buffer | null>;
+  readonly input: (mostBytes: number) => Promise<Buffer | null>;
   /** Whether the reader of standard output has gone away. */
-  readonly readerGone?: () => boolean;
+  readonly readerGone: () => boolean;
   /** Whoever supervises this process and wants to be told how it is; null where nobody does. */
-  readonly serviceManager?: () => ServiceManager | null;
+  readonly serviceManager: () => ServiceManager | null;
   /** This is process 1 of a container: orphans come to it, and it does not reap them. */
-  readonly isInit?: boolean;
+  readonly isInit: boolean;
   /** A terminal's Ctrl-C reaches the children of this process as well. */
-  readonly sharesTerminal?: boolean;
+  readonly sharesTerminal: boolean;
   /** Who runs this, as a daemon is told: `uid 1000, pid 42`. */
-  readonly sender?: string;
+  readonly sender: string;
   readonly nodeVersion: string;
-  /** The file of the Node that runs this; the one in PATH where it is not given. */
-  readonly nodePath?: string;
-  /** A moment in Unix milliseconds as ISO 8601, UTC. */
-  readonly isoTime: (wallMs: number) => string;
+  /** The file of the Node that runs this. */
+  readonly nodePath: string;
   /** The number of each signal of this system, by its name. */
-  readonly signalNumbers?: Readonly<Record<string, number>>;
+  readonly signalNumbers: Readonly<Record<string, number>>;
   /** Sends a signal to every process of the group that `leader` began; false where there is none left. */
-  readonly signalGroup?: (leader: number, signal: Signal | 'SIGKILL') => boolean;
-  readonly onSignal: (signal: Signal, run: () => void) => Cancel;
+  readonly signalGroup: (leader: number, signal: Signal | 'SIGKILL') => boolean;
+  readonly onSignal: (signal: Signal, run: () => void) => void;
   /** Told of uncaught errors and unhandled rejections, once. */
-  readonly onCrash: (run: (error: unknown) => void) => Cancel;
+  readonly onCrash: (run: (error: unknown) => void) => void;
   /** Sets the exit code and lets the event loop run empty. */
   readonly finish: (code: ExitCode) => void;
   /** Called once right before the process ends by `exitNow` or by itself. A signal that kills comes without it. */
-  readonly onExit?: (run: () => void) => void;
+  readonly onExit: (run: () => void) => void;
   /**
    * Ends the process now, whatever is still open, also where a thread hangs in the kernel. The code may be another
    * program's: `exec` passes its bot's on.
@@ -90,12 +87,15 @@ export interface Edge {
   readonly exitNow: (code: number) => void;
 }
 
-/** Why a command could not do what it was asked for. Every line of the message is a sentence for standard error. */
+/**
+ * Why a command could not do what it was asked for: it ends with the exit code, and `runProgram` writes every line of
+ * the message to standard error, after the command's name. The message is empty where all has been said.
+ */
 export class CommandError extends Error {
   override readonly name: string = 'CommandError';
   readonly exitCode: ExitCode;
 
-  constructor(exitCode: ExitCode, message: string, options?: ErrorOptions) {
+  constructor(exitCode: ExitCode, message = '', options?: ErrorOptions) {
     super(message, options);
     this.exitCode = exitCode;
   }
@@ -109,25 +109,6 @@ export function misuse(message: string): CommandError {
 /** What configuration or environment say cannot be used. */
 export function misconfigured(message: string): CommandError {
   return new CommandError(EXIT.config, message);
-}
-
-/**
- * Runs a command and ends it with the code that it gives, or with that of the `CommandError` that it throws. Null: it
- * goes on, and ends later by itself.
- */
-export async function conclude(
-  name: string,
-  edge: Edge,
-  act: () => Promise<ExitCode | null> | ExitCode,
-): Promise<void> {
-  try {
-    const code = await act();
-    if (code !== null) edge.finish(code);
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
-    for (const line of error.message.split('\n')) edge.err(`killswitchd ${name}: ${line}`);
-    edge.finish(error.exitCode);
-  }
 }
 
 export function messageOf(error: unknown): string {

@@ -1,9 +1,9 @@
 import { openSync, readFileSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { createSystemClock } from '../clock.ts';
 import { checkWebListen } from '../config/meaning.ts';
 import { readTokenFile } from '../config/secrets.ts';
 import { codeOf } from '../operator/listen.ts';
+import type { Clock } from '../ports.ts';
 import { PROFILES, type Profile } from '../simulator/answer.ts';
 import { createNarrator, type ExchangeEvent } from '../simulator/event-log.ts';
 import { isMarketName } from '../simulator/markets.ts';
@@ -18,7 +18,7 @@ import {
 import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
-import { CommandError, conclude, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
+import { CommandError, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
 import { revealed, valid } from './flags.ts';
 
 type Plan = ReturnType<typeof readPlan>;
@@ -72,29 +72,24 @@ export function registerExchange(program: Command, edge: Edge): void {
     .option('--manual-time', 'let the clock stand still but for POST /simulator/advance')
     .option('--enable-new-addresses', 'enable create-new-address for the account')
     .option('--event-log <file>', 'append every event to this file as a line of JSON')
-    .action((flags: Flags) => conclude('exchange', edge, () => runExchange(readPlan(flags, edge), edge)));
+    .action((flags: Flags) => runExchange(readPlan(flags, edge), edge));
 }
 
-async function runExchange(plan: Plan, edge: Edge): Promise<null> {
-  const server = await listen(plan);
+async function runExchange(plan: Plan, edge: Edge): Promise<void> {
+  const server = await listen(plan, edge.clock);
   const { log } = server.exchange;
   for (const event of log.since(0)) plan.append(event);
   log.subscribe(plan.append);
-  const stop = () => {
-    const exit = () => edge.exitNow(EXIT.ok);
-    server.close().then(exit, exit);
-  };
-  edge.onSignal('SIGTERM', stop);
-  edge.onSignal('SIGINT', stop);
-  edge.out(server.url);
-  for (const line of introduce(plan, server)) edge.out(line);
+  const exit = () => edge.exitNow(EXIT.ok);
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    edge.onSignal(signal, () => void server.close().then(exit, exit));
+  for (const line of [server.url, ...introduce(plan, server)]) edge.out(line);
   log.subscribe(createNarrator(edge.out));
-  return null;
 }
 
-async function listen({ server, files }: Plan): Promise<SimulatedServer> {
+async function listen({ server, files }: Plan, clock: Clock): Promise<SimulatedServer> {
   try {
-    return await startSimulatedServer({ clock: createSystemClock(), ...server });
+    return await startSimulatedServer({ clock, ...server });
   } catch (error) {
     if (error instanceof SetupError) {
       const { path, message } = error;

@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import { createSystemClock } from '../clock.ts';
 import { isFailedDelete, type LeftArmed } from '../core/notice.ts';
 import type { Daemon } from '../daemon/daemon.ts';
 import { createSignalLook, lookAtProc } from '../liveness/process.ts';
-import type { Clock } from '../ports.ts';
 import { writerTo } from '../telemetry/log.ts';
 import { openNonBlocking } from '../telemetry/output.ts';
 import { listed } from '../util/text.ts';
@@ -20,7 +18,7 @@ import {
 } from './bot-process.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
 import { type Edge, EXIT, pause, type Signal } from './edge.ts';
-import { type Around, onStopSignals, startFor, watchForCrash } from './run.ts';
+import { createLife, type Life, onStopSignals } from './run.ts';
 
 /**
  * `exec`: the daemon with the bot as its child. The bot is started when every market is armed, is sent every signal, and
@@ -37,30 +35,23 @@ export function registerExec(program: Command, edge: Edge): void {
     .option('--embedded-exchange', 'bring a simulated exchange along: to try the daemon without an account')
     .action(async (command: string[], given: Record<string, unknown>) => {
       const loaded = loadFor(edge, given, 'exec');
-      if (loaded === null) return;
       const obstacle = findObstacle(command[0] ?? '', edge.env['PATH']);
       if (obstacle !== null) {
         edge.err(`killswitchd exec: cannot start the bot: ${obstacle.why}; no timer was armed`);
-        edge.exitNow(obstacle.code);
-        return;
+        return edge.exitNow(obstacle.code);
       }
       const run: Run = { bot: null, stopsAsked: 0, over: false, codeOf: null };
-      const { daemon, crash } = watchForCrash(edge, () => describeOrphan(run.bot));
-      // Before anything is started: a process that is PID 1 loses every signal that it has no handler for.
-      const clock = createSystemClock();
-      passSignalsOn(run, daemon.promise, { edge, clock, crash });
-      const started = await startFor(edge, 'exec', {
+      const life = createLife('exec', edge, () => describeOrphan(run.bot));
+      passSignalsOn(run, life, edge);
+      life.daemon.then((daemon) => guardBot(run, { daemon, command, edge })).catch(life.crash);
+      await life.start({
         ...loaded,
-        clock,
         ownsBot: true,
         lookAtProcess: lookFor(run),
         // Standard output is the bot's.
         write: writerTo(openNonBlocking(2)),
-        terminal: edge.errorTerminal === true,
+        terminal: edge.errorTerminal,
       });
-      if (started === null) return;
-      daemon.resolve(started);
-      guardBot(run, { daemon: started, clock, command, edge }).catch(crash);
     });
 }
 
@@ -92,7 +83,7 @@ const LAST_WORDS_MS = 100;
  * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second one kills it, and
  * the third ends this process at once. Other signals are the bot's alone.
  */
-function passSignalsOn(run: Run, daemon: Promise<Daemon>, { edge, clock, crash }: Around): void {
+function passSignalsOn(run: Run, { daemon, crash }: Life, edge: Edge): void {
   let started: Daemon | null = null;
   void daemon.then((running) => {
     started = running;
@@ -100,18 +91,20 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, { edge, clock, crash }
   const exitAtOnce = (signal: Signal) => {
     const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
     const exit = () => edge.exitNow(EXIT.unconfirmed);
-    const left = started?.left() ?? null;
-    if (started === null) edge.err(`killswitchd exec: ${text}`);
-    else if (left !== null && run.codeOf !== null) return edge.exitNow(run.codeOf(left));
-    else started.log.logger.error({ event: 'exit-at-once' }, text);
-    if (started === null) return exit();
-    return void started.log.flush(LAST_WORDS_MS).then(exit, exit);
+    if (started === null) {
+      edge.err(`killswitchd exec: ${text}`);
+      return exit();
+    }
+    const left = started.left();
+    if (left !== null && run.codeOf !== null) return edge.exitNow(run.codeOf(left));
+    started.log.logger.error({ event: 'exit-at-once' }, text);
+    void started.log.flush(LAST_WORDS_MS).then(exit, exit);
   };
   const stopWithoutBot = async (signal: Signal) => {
     run.over = true;
     await finish(run, await daemon, edge, { why: signal, policy: 'keep', codeOf: () => EXIT.ok });
   };
-  onStopSignals({ edge, clock }, (signal) => {
+  onStopSignals(edge, (signal) => {
     run.stopsAsked += 1;
     const { bot, over, stopsAsked } = run;
     if (bot === null && !over) stopWithoutBot(signal).catch(crash);
@@ -119,7 +112,7 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, { edge, clock, crash }
       if (stopsAsked > 1) exitAtOnce(signal);
     } else if (stopsAsked === 2) bot.signal('SIGKILL');
     else {
-      if (signal === 'SIGTERM' || edge.sharesTerminal !== true) bot.signal(signal);
+      if (signal === 'SIGTERM' || !edge.sharesTerminal) bot.signal(signal);
       const text = `${signal}: the bot (process ${bot.pid}) is asked to end, and guarded until it has. Another one kills it.`;
       void daemon.then(({ log }) => log.logger.info({ event: 'process-asked-to-end' }, text));
     }
@@ -130,7 +123,6 @@ function passSignalsOn(run: Run, daemon: Promise<Daemon>, { edge, clock, crash }
 
 interface Guarded {
   readonly daemon: Daemon;
-  readonly clock: Clock;
   readonly command: readonly string[];
   readonly edge: Edge;
 }
@@ -139,27 +131,23 @@ interface Guarded {
 async function guardBot(run: Run, guarded: Guarded): Promise<void> {
   const { daemon, command, edge } = guarded;
   const { logger } = daemon.log;
+  /** The bot was not started. */
+  const giveUp = (text: string, why: string, code: number) => {
+    logger.error({ event: 'process-not-started' }, text);
+    return finish(run, daemon, edge, { why, policy: 'keep', codeOf: () => code });
+  };
   const missing = await waitUntilArmed(run, guarded);
   if (run.over) return;
   if (missing !== null) {
-    logger.error({ event: 'process-not-started' }, `THE BOT WAS NOT STARTED: ${missing}.`);
     const why = 'not every market could be armed';
-    await finish(run, daemon, edge, { why, policy: 'keep', codeOf: () => EXIT.unreachable });
-    return;
+    return giveUp(`THE BOT WAS NOT STARTED: ${missing}.`, why, EXIT.unreachable);
   }
   // With a terminal the keyboard's signals are for both: there the bot stays in the group of this process.
-  const signalGroup = edge.sharesTerminal === true ? undefined : edge.signalGroup;
-  const started = await startBot(
-    command,
-    environmentFor(edge.env, daemon.config(), daemon.controls),
-    signalGroup,
-  );
-  if (started.kind === 'failed') {
-    logger.error({ event: 'process-not-started' }, `THE BOT CANNOT BE STARTED: ${started.why}.`);
-    const why = 'the bot cannot be started';
-    await finish(run, daemon, edge, { why, policy: 'keep', codeOf: () => started.code });
-    return;
-  }
+  const signalGroup = edge.sharesTerminal ? undefined : edge.signalGroup;
+  const env = environmentFor(edge.env, daemon.config(), daemon.controls);
+  const started = await startBot(command, env, signalGroup);
+  if (started.kind === 'failed')
+    return giveUp(`THE BOT CANNOT BE STARTED: ${started.why}.`, 'the bot cannot be started', started.code);
   const { bot } = started;
   run.bot = bot;
   daemon.child.began(bot.pid);
@@ -169,7 +157,7 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
     `The bot runs as process ${bot.pid}: ${command[0]}.`,
   );
   warnOfWrapper(guarded);
-  if (edge.isInit === true) {
+  if (edge.isInit) {
     logger.warn(
       { event: 'process-without-init' },
       'killswitchd is process 1 here, and does not reap what the bot leaves behind: start it with an init (docker run --init, or shareProcessNamespace in a pod).',
@@ -179,7 +167,7 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
   // A bad end counts at once. A good one counts only once nothing of the bot is left.
   if (end.code !== 0) daemon.child.ended(end.code);
   const withinMs = daemon.config().shutdown.budgetSeconds * 1000;
-  const leftBehind = await endRest(bot, guarded.clock, logger, withinMs);
+  const leftBehind = await endRest(bot, edge.clock, logger, withinMs);
   run.bot = null;
   const well = end.code === 0 && !leftBehind;
   if (end.code === 0) daemon.child.ended(leftBehind ? null : 0);
@@ -222,7 +210,7 @@ const ASK_AGAIN_MS = 250;
 const NAMED_MARKETS = 5;
 
 /** Waits for the first confirmation of every market; what is missing at the end of the grace, or null where nothing is. */
-async function waitUntilArmed(run: Run, { daemon, clock }: Guarded): Promise<string | null> {
+async function waitUntilArmed(run: Run, { daemon, edge: { clock } }: Guarded): Promise<string | null> {
   const graceMs = daemon.config().liveness.startupGraceSeconds * 1000;
   const untilMs = clock.now().monoMs + graceMs;
   for (;;) {

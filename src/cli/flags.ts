@@ -38,23 +38,19 @@ export function readWait(flag: string, text: string, most = 60): number {
 
 /** What somebody probably meant by `10 min`, `600`, `PT10M`, `2d` or `1h30m`; null where nothing suggests itself. */
 function meantDuration(text: string): string | null {
-  const plain = text.trim().toLowerCase().replace(/^pt/, '');
-  const bare =
-    /^(\d{1,6}(?:\.\d{1,3})?)\s*(|s|sec|secs|seconds?|m|min|mins|minutes?|h|hrs?|hours?|d|days?)$/.exec(
-      plain,
-    );
-  if (bare !== null) {
-    const [, number = '', unit = ''] = bare;
-    const letter = (unit[0] ?? 's') as 's' | 'm' | 'h' | 'd';
-    const seconds = Number(number) * { ...UNIT_SECONDS, d: 86_400 }[letter];
-    if (seconds > LONGEST_SECONDS) return '24h';
-    if (seconds < 1) return '1s';
-    return letter === 'd' ? `${seconds / 3600}h` : `${number}${letter}`;
-  }
-  const parts = /^(?:(\d{1,3})h)?\s*(?:(\d{1,4})m(?:in)?)?\s*(?:(\d{1,5})s)?$/.exec(plain);
-  if (parts === null || plain === '') return null;
-  const seconds = Number(parts[1] ?? 0) * 3600 + Number(parts[2] ?? 0) * 60 + Number(parts[3] ?? 0);
-  if (seconds < 1 || seconds > LONGEST_SECONDS) return null;
+  const plain = text
+    .trim()
+    .toLowerCase()
+    .replace(/^pt/, '')
+    .replace(/^[\d.]+$/, '$&s');
+  const part =
+    /(\d{1,6}(?:\.\d{1,3})?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?:\s+|(?=\d)|$)/g;
+  if (plain === '' || plain.replace(part, '') !== '') return null;
+  const total = [...plain.matchAll(part)].reduce((sum, [, number, unit = '']) => {
+    return sum + Number(number) * { ...UNIT_SECONDS, d: 86_400 }[unit[0] as 's' | 'm' | 'h' | 'd'];
+  }, 0);
+  const seconds = Math.min(Math.max(Number(total.toFixed(3)), 1), LONGEST_SECONDS);
+  if (seconds % 3600 === 0) return `${seconds / 3600}h`;
   return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
 }
 

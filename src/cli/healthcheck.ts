@@ -1,10 +1,8 @@
 import { type Command, Option } from 'commander';
-import { createSystemClock } from '../clock.ts';
-import type { Clock } from '../ports.ts';
 import { isRecord, plain } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type Answer, createControlClient, notOurs, refusal, textsOf } from './control-client.ts';
-import { CommandError, conclude, type Edge, EXIT, type ExitCode, misuse, pause } from './edge.ts';
+import { CommandError, type Edge, EXIT, misuse, pause } from './edge.ts';
 import { readWait } from './flags.ts';
 
 interface Flags extends ControlFlags {
@@ -28,7 +26,7 @@ const REASONS_SHOWN = 5;
  * `healthcheck`: whether the running daemon is live, or ready. Ends with 0 where it is, and with 69 and a sentence where
  * it is not or does not answer within 2 s. For containers, which have no curl.
  */
-export function registerHealthcheck(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
+export function registerHealthcheck(program: Command, edge: Edge): void {
   addReadingFlags(
     program
       .command('healthcheck')
@@ -48,44 +46,41 @@ export function registerHealthcheck(program: Command, edge: Edge, clock: Clock =
       )
       .option('--bot <name>', 'with --ready: this bot and its markets alone')
       .option('--wait <seconds>', 'how long to wait until it is so, 0 to 86400', '0'),
-  ).action((flags: Flags) => conclude('healthcheck', edge, () => waitForHealth(flags, edge, clock)));
+  ).action((flags: Flags) => waitForHealth(flags, edge));
 }
 
-async function waitForHealth(flags: Flags, edge: Edge, clock: Clock): Promise<ExitCode> {
+async function waitForHealth(flags: Flags, edge: Edge): Promise<void> {
   for (const flag of ['exclude', 'bot'] as const)
     if (flags[flag] !== undefined && flags.ready !== true)
       throw misuse(`--${flag}: found without --ready; write both, or neither`);
+  const { clock } = edge;
   const untilMs = clock.now().monoMs + readWait('--wait', flags.wait, LONGEST_WAIT_SECONDS) * 1000;
-  let hasSaid = false;
-  for (;;) {
+  for (let tries = 0; ; tries += 1) {
     try {
-      edge.out(await checkHealth(flags, edge, clock));
-      return EXIT.ok;
+      return edge.out(await checkHealth(flags, edge));
     } catch (error) {
       const mayPass = error instanceof CommandError && error.exitCode === EXIT.unreachable;
       if (!mayPass || clock.now().monoMs >= untilMs) throw error;
-      if (!hasSaid) edge.err(`killswitchd healthcheck: waits: ${error.message}`);
-      hasSaid = true;
+      if (tries === 0) edge.err(`killswitchd healthcheck: waits: ${error.message}`);
     }
     await pause(clock, ASK_EVERY_MS);
   }
 }
 
 /** Returns the sentence that says that all is well; throws where it is not. */
-async function checkHealth(flags: Flags, edge: Edge, clock: Clock): Promise<string> {
+async function checkHealth(flags: Flags, edge: Edge): Promise<string> {
   const wanted = flags.ready === true ? 'ready' : 'live';
   const withoutBots = flags.exclude === 'bots';
-  const { kind, ...place } = await findReadable(flags, edge.env);
-  const client = createControlClient(place, clock);
+  const client = createControlClient(await findReadable(flags, edge.env), edge);
+  const isWeb = client.kind === 'web';
   const query = new URLSearchParams({
     ...(flags.bot === undefined ? {} : { bot: flags.bot }),
-    ...(withoutBots && kind === 'web' ? { exclude: 'bots' } : {}),
+    ...(withoutBots && isWeb ? { exclude: 'bots' } : {}),
   }).toString();
-  const page = kind === 'control' ? '/v1/health' : wanted === 'ready' ? '/readyz' : '/livez';
+  const page = isWeb ? { ready: '/readyz', live: '/livez' }[wanted] : '/v1/health';
   const path = query === '' ? page : `${page}?${query}`;
   const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
-  const why =
-    kind === 'control' ? whyNot(answer, wanted, withoutBots, client.at) : whyNotByWeb(answer, client.at);
+  const why = isWeb ? whyNotByWeb(answer, client.at) : whyNot(answer, wanted, withoutBots, client.at);
   const what = flags.bot === undefined ? wanted : `${wanted} for the bot ${flags.bot}`;
   if (why !== null)
     throw new CommandError(EXIT.unreachable, `the daemon at ${client.at} is not ${what}: ${why}`);

@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander';
 import { publishedEnvironmentSchema, SETTINGS } from '../config/environment.ts';
 import { FileSchema, publishedSchema, type SchemaNode } from '../config/schema.ts';
 import { VERSION } from '../version.ts';
-import { type Edge, EXIT, MEANINGS } from './edge.ts';
+import { type Edge, MEANINGS } from './edge.ts';
 
 /** What may be written in a place: a file's name, a program and its arguments, one of some words, or anything. */
 type Expected = 'file' | 'program' | 'anything' | readonly string[];
@@ -60,7 +60,6 @@ export const registerCompletion = (whole: Whole) => (program: Command, edge: Edg
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SHELLS)))
     .action(async (shell: keyof typeof SHELLS) => {
       edge.out(SHELLS[shell](tableOf(await whole(edge))).trimEnd());
-      edge.finish(EXIT.ok);
     });
 };
 
@@ -235,7 +234,6 @@ export const registerMan = (whole: Whole) => (program: Command, edge: Edge) => {
     .action(async (page: string) => {
       const lines = page === PAGES[0] ? programPage(tableOf(await whole(edge))) : filePage();
       edge.out(lines.join('\n'));
-      edge.finish(EXIT.ok);
     });
 };
 
@@ -315,6 +313,5 @@ export function registerSchema(program: Command, edge: Edge): void {
     .action((what: string) => {
       const schema = what === 'env' ? publishedEnvironmentSchema() : publishedSchema();
       edge.out(JSON.stringify(schema, null, 2));
-      edge.finish(EXIT.ok);
     });
 }

@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
-import { createSystemClock } from '../clock.ts';
 import type { Secret } from '../config/secrets.ts';
 import { createPoster } from '../daemon/asking.ts';
 import { formatMessage, sayPosted, wasTaken } from '../telemetry/notifications.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
-import { type Edge, EXIT } from './edge.ts';
+import { CommandError, type Edge, EXIT } from './edge.ts';
 
 const WITHIN_MS = 10_000;
 
@@ -14,15 +13,12 @@ export function registerNotify(program: Command, edge: Edge): void {
     .description('try the addresses of the section notify')
     .requiredOption('--test', 'post a test message, and ping')
     .action(async (options: Record<string, unknown>) => {
-      const found = loadFor(edge, options);
-      if (found === null) return;
-      const { url, pingUrl, format, name } = found.loaded.config.notify;
+      const { url, pingUrl, format, name } = loadFor(edge, options).loaded.config.notify;
       if (url === null && pingUrl === null) {
         edge.err('notify: no address; write notify: { urlFile: /run/secrets/notify-url }');
-        edge.finish(EXIT.config);
-        return;
+        throw new CommandError(EXIT.config);
       }
-      const clock = createSystemClock();
+      const { clock } = edge;
       const message = {
         event: 'test',
         level: 'info',
@@ -43,6 +39,6 @@ export function registerNotify(program: Command, edge: Edge): void {
       const isPosted = await attempt('Message', url, formatMessage(message, format, name));
       const isPinged = await attempt('Ping', pingUrl, null);
       await poster.close();
-      edge.finish(isPosted && isPinged ? EXIT.ok : EXIT.unreachable);
+      if (!isPosted || !isPinged) throw new CommandError(EXIT.unreachable);
     });
 }

@@ -1,14 +1,13 @@
 import { Argument, type Command, Option } from 'commander';
-import { createSystemClock } from '../clock.ts';
 import { describe } from '../config/problem.ts';
 import type { CommandName } from '../core/events.ts';
 import { sayCount } from '../operator/page-words.ts';
-import { type Clock, LOG_LEVELS } from '../ports.ts';
+import { LOG_LEVELS } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isRecord, plain } from '../util/text.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
 import { type Answer, type ControlClient, createControlClient, refusal, textsOf } from './control-client.ts';
-import { CommandError, conclude, type Edge, EXIT, type ExitCode, misconfigured, misuse } from './edge.ts';
+import { CommandError, type Edge, EXIT, type ExitCode, misconfigured, misuse } from './edge.ts';
 import { offer, readDuration, readWait } from './flags.ts';
 import { lookAt, nameMarkets } from './status.ts';
 import { CLEAR_LINE } from './terminal.ts';
@@ -62,8 +61,8 @@ function bodyOf(flags: Flags, markets: readonly string[] = []) {
  * with 0 where it has in every market, with 75 where the exchange has not confirmed all of it in time, with 69 where
  * it is impossible as things stand, or no daemon answers, and with 64 for an unknown market or without a yes.
  */
-export function registerOperation(does: CommandName): (program: Command, edge: Edge, clock?: Clock) => void {
-  return (program, edge, clock = createSystemClock()) => {
+export function registerOperation(does: CommandName): (program: Command, edge: Edge) => void {
+  return (program, edge) => {
     const command = program
       .command(does)
       .description(PURPOSES[does])
@@ -73,40 +72,45 @@ export function registerOperation(does: CommandName): (program: Command, edge: E
     if (DANGERS[does] !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
     command.addOption(waitOption()).addOption(reasonOption()).option('--json', 'the reply as JSON');
     addControlFlags(command).action((markets: readonly string[], flags: Flags) =>
-      conclude(does, edge, () => operate(does, [...new Set(markets)], flags, { edge, clock })),
+      operate(does, [...new Set(markets)], flags, edge),
     );
   };
 }
 
-interface Tools {
-  readonly edge: Edge;
-  readonly clock: Clock;
-}
-
-async function connect(flags: Flags, { edge, clock }: Tools): Promise<ControlClient> {
-  return createControlClient(await findControl(flags, edge.env), clock, edge.sender);
-}
+const connect = async (flags: Flags, edge: Edge) =>
+  createControlClient(await findControl(flags, edge.env), edge);
 
 async function operate(
   does: CommandName,
   markets: readonly string[],
   flags: Flags,
-  { edge, clock }: Tools,
-): Promise<ExitCode> {
+  edge: Edge,
+): Promise<void> {
   const waitSeconds = readWait('--wait', flags.wait);
   const body = { ...bodyOf(flags, markets), waitSeconds };
-  const client = await connect(flags, { edge, clock });
+  const client = await connect(flags, edge);
   if (Buffer.byteLength(JSON.stringify(body)) > MOST_BYTES) {
     throw misuse(
       `found ${markets.length} markets, more than fit into one request; name fewer at a time, or none for all of them`,
     );
   }
   if (flags.yes !== true) await confirm(does, markets, client, edge);
-  const answer = await carryOut(client, `/v1/${does}`, body, waitSeconds, { edge, clock });
+  const answer = await carryOut(client, `/v1/${does}`, body, edge);
   const progress = readProgress(answer, client.at);
   if (flags.json === true) edge.out(answer.text.trimEnd());
   else if (progress.length === 0) edge.out('No market is guarded by this daemon: there was nothing to do.');
-  return reportProgress(does, progress, { edge, waitSeconds, silent: flags.json === true });
+  reportProgress(does, progress, flags, edge, 'not done: see why above');
+  edge.finish(
+    exitCodeOf(
+      progress,
+      progress.some(({ state }) => state === 'impossible'),
+    ),
+  );
+}
+
+function exitCodeOf(progress: readonly MarketProgress[], isImpossible: boolean): ExitCode {
+  if (isImpossible) return EXIT.unreachable;
+  return progress.some(({ state }) => state === 'waiting') ? EXIT.unconfirmed : EXIT.ok;
 }
 
 /** Asks whoever sits at the terminal. Throws where there is nobody, or no yes. */
@@ -134,28 +138,25 @@ async function confirm(
 async function carryOut(
   client: ControlClient,
   path: string,
-  body: object,
-  waitSeconds: number,
-  { edge: { screen }, clock }: Tools,
+  body: { readonly waitSeconds: number },
+  { screen, clock }: Edge,
 ): Promise<Answer> {
-  let waited = 0;
+  const { waitSeconds } = body;
   let cancel = () => {};
-  const count = () => {
-    cancel = clock.after(1000, () => {
-      waited += 1;
+  const count = (waited: number) => {
+    if (waited > 0)
       screen?.write(
         `${CLEAR_LINE}Waiting for the exchange to confirm it: ${waited} s of at most ${waitSeconds} s`,
       );
-      count();
-    });
+    cancel = clock.after(1000, () => count(waited + 1));
   };
-  count();
+  count(0);
   try {
     // The daemon answers when its wait is over; a little later it is given up.
     return await client.ask({ method: 'POST', path, body, withinMs: waitSeconds * 1000 + ANSWER_WITHIN_MS });
   } finally {
     cancel();
-    if (waited > 0) screen?.write(CLEAR_LINE);
+    screen?.write(CLEAR_LINE);
   }
 }
 
@@ -188,57 +189,52 @@ function unknownAnswer(at: string): CommandError {
 }
 
 /**
- * Prints a sentence per market, those that are not done last and on standard error; where it is silent, only why the
- * exit code is not 0. `otherwise` is said of markets for which it is impossible. Returns the exit code.
+ * Prints a sentence per market, those that are not done last and on standard error, with `--json` none; and how many
+ * are waited for, and of how many it is impossible, for which `otherwise` is said.
  */
 function reportProgress(
   what: string,
   progress: readonly MarketProgress[],
-  {
-    edge,
-    waitSeconds,
-    silent,
-  }: { readonly edge: Edge; readonly waitSeconds: number; readonly silent: boolean },
-  otherwise = 'not done: see why above',
-): ExitCode {
+  { json, wait }: Flags,
+  edge: Edge,
+  otherwise: string,
+): void {
   const { done = [], waiting = [], impossible = [] } = Object.groupBy(progress, ({ state }) => state);
-  if (!silent) for (const { says } of done) edge.out(says);
-  if (!silent) for (const { says } of [...waiting, ...impossible]) edge.err(says);
-  const say = (count: number, words: string) => {
-    if (count > 0)
-      edge.err(`killswitchd ${what}: ${count} of ${sayCount(progress.length, 'market')} ${words}`);
+  if (json !== true) {
+    for (const { says } of done) edge.out(says);
+    for (const { says } of [...waiting, ...impossible]) edge.err(says);
+  }
+  const say = ({ length }: readonly MarketProgress[], words: string) => {
+    if (length > 0)
+      edge.err(`killswitchd ${what}: ${length} of ${sayCount(progress.length, 'market')} ${words}`);
   };
-  say(waiting.length, `not confirmed within ${waitSeconds} s; the daemon goes on trying`);
-  say(impossible.length, otherwise);
-  if (impossible.length > 0) return EXIT.unreachable;
-  return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
+  say(waiting, `not confirmed within ${Number(wait)} s; the daemon goes on trying`);
+  say(impossible, otherwise);
+}
+
+/** Sends an order that is carried out at once; what the reply says under the key. */
+async function order(path: string, body: object, key: string, flags: Flags, edge: Edge): Promise<unknown> {
+  const client = await connect(flags, edge);
+  const answer = await client.ask({ method: 'POST', path, body, withinMs: ANSWER_WITHIN_MS });
+  if (!isRecord(answer.json) || !Object.hasOwn(answer.json, key)) throw refusal(answer, client.at);
+  return answer.json[key];
 }
 
 /**
  * `ack [MARKET...]`: says that somebody has seen that orders were cancelled, and takes it off status and page. Ends with
  * 0, also where nothing was left to acknowledge.
  */
-export function registerAck(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
+export function registerAck(program: Command, edge: Edge): void {
   addControlFlags(
     program
       .command('ack')
       .description('say that you have seen whose orders were cancelled; takes it off status and status page')
       .argument('[markets...]', 'which markets; all of them where none is named')
       .addOption(reasonOption()),
-  ).action((markets: readonly string[], flags: Flags) =>
-    conclude('ack', edge, async () => {
-      const client = await connect(flags, { edge, clock });
-      const body = bodyOf(flags, markets);
-      const answer = await client.ask({ method: 'POST', path: '/v1/ack', body, withinMs: ANSWER_WITHIN_MS });
-      if (!isRecord(answer.json) || !Array.isArray(answer.json['acknowledged']))
-        throw refusal(answer, client.at);
-      const seen = textsOf(answer.json['acknowledged']);
-      edge.out(
-        seen.length === 0 ? 'There was nothing to acknowledge.' : `Acknowledged: ${nameMarkets(seen)}.`,
-      );
-      return EXIT.ok;
-    }),
-  );
+  ).action(async (markets: readonly string[], flags: Flags) => {
+    const seen = textsOf(await order('/v1/ack', bodyOf(flags, markets), 'acknowledged', flags, edge));
+    edge.out(seen.length === 0 ? 'There was nothing to acknowledge.' : `Acknowledged: ${nameMarkets(seen)}.`);
+  });
 }
 
 /**
@@ -246,7 +242,7 @@ export function registerAck(program: Command, edge: Edge, clock: Clock = createS
  * and not every timer is confirmed in time, with 69 where the exchange refuses a market, or where no daemon answers, and
  * with 78 where it is wrong and nothing was changed.
  */
-export function registerReload(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
+export function registerReload(program: Command, edge: Edge): void {
   addControlFlags(
     program
       .command('reload')
@@ -254,51 +250,39 @@ export function registerReload(program: Command, edge: Edge, clock: Clock = crea
       .addOption(waitOption())
       .addOption(reasonOption())
       .option('--json', 'the reply as JSON'),
-  ).action((flags: Flags) => conclude('reload', edge, () => reload(flags, { edge, clock })));
+  ).action((flags: Flags) => reload(flags, edge));
 }
 
-async function reload(flags: Flags, { edge, clock }: Tools): Promise<ExitCode> {
+async function reload(flags: Flags, edge: Edge): Promise<void> {
   const waitSeconds = readWait('--wait', flags.wait);
-  const client = await connect(flags, { edge, clock });
-  const body = { ...bodyOf(flags), waitSeconds };
-  const answer = await carryOut(client, '/v1/reload', body, waitSeconds, { edge, clock });
+  const client = await connect(flags, edge);
+  const answer = await carryOut(client, '/v1/reload', { ...bodyOf(flags), waitSeconds }, edge);
   const { json } = answer;
   const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
-  const silent = flags.json === true;
-  if (silent) edge.out(answer.text.trimEnd());
+  const tell = flags.json === true ? () => {} : edge.out;
+  if (flags.json === true) edge.out(answer.text.trimEnd());
   if (error?.['code'] === 'config_rejected') {
     const lines = ['the configuration is wrong; nothing was changed', ...textsOf(error['problems'])];
     throw misconfigured(lines.join('\n'));
   }
   if (!isRecord(json) || error !== null) throw refusal(answer, client.at);
-  if (json['result'] === 'unchanged') {
-    if (!silent) edge.out('Nothing has changed: the configuration in force stays.');
-    return reportRefused(json, [], edge) ? EXIT.unreachable : EXIT.ok;
-  }
-  if (json['result'] !== 'applied') throw unknownAnswer(client.at);
-  if (!silent) for (const line of describeApplied(json)) edge.out(line);
-  const progress = Array.isArray(json['markets']) ? readProgress(answer, client.at) : [];
+  const isApplied = json['result'] === 'applied';
+  if (!isApplied && json['result'] !== 'unchanged') throw unknownAnswer(client.at);
+  if (isApplied) for (const line of describeApplied(json)) tell(line);
+  else tell('Nothing has changed: the configuration in force stays.');
+  const progress = isApplied && Array.isArray(json['markets']) ? readProgress(answer, client.at) : [];
   const otherwise = 'not guarded; the configuration is in force';
-  reportProgress('reload', progress, { edge, waitSeconds, silent }, otherwise);
-  const others = reportRefused(json, progress, edge);
+  reportProgress('reload', progress, flags, edge, otherwise);
+  // The exchange may refuse markets that have not changed, of which nothing was said yet.
+  const told = new Set(progress.map(({ market }) => market));
+  const others = textsOf(json['refused']).filter((market) => !told.has(market));
+  if (others.length > 0)
+    edge.err(
+      `killswitchd reload: the exchange refuses ${nameMarkets(others)}: not guarded; killswitchd status says why`,
+    );
   // A market that cannot be armed before its bot beats is no fault of the reload.
-  if (others || progress.some(({ refused }) => refused)) return EXIT.unreachable;
-  return progress.some(({ state }) => state === 'waiting') ? EXIT.unconfirmed : EXIT.ok;
-}
-
-/** Whether the exchange refuses markets of which nothing was said yet; says so. */
-function reportRefused(
-  json: Readonly<Record<string, unknown>>,
-  progress: readonly MarketProgress[],
-  edge: Edge,
-): boolean {
-  const said = new Set(progress.map(({ market }) => market));
-  const refused = textsOf(json['refused']).filter((market) => !said.has(market));
-  if (refused.length === 0) return false;
-  edge.err(
-    `killswitchd reload: the exchange refuses ${nameMarkets(refused)}: not guarded; killswitchd status says why`,
-  );
-  return true;
+  const isRefused = others.length > 0 || progress.some(({ refused }) => refused);
+  edge.finish(exitCodeOf(progress, isRefused));
 }
 
 function describeApplied(json: Readonly<Record<string, unknown>>): string[] {
@@ -317,7 +301,7 @@ function describeApplied(json: Readonly<Record<string, unknown>>): string[] {
  * `log-level [LEVEL]`: sets the level of the running daemon's log, or says which is in force. Ends with 0, with 64 for a
  * level that does not exist, and with 69 where no daemon answers.
  */
-export function registerLogLevel(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
+export function registerLogLevel(program: Command, edge: Edge): void {
   addControlFlags(
     program
       .command('log-level')
@@ -325,13 +309,10 @@ export function registerLogLevel(program: Command, edge: Edge, clock: Clock = cr
       .addArgument(offer(new Argument('[level]', 'which level'), LOG_LEVELS))
       .option('--for <duration>', 'for so long, 1s to 24h; then the configured level is back')
       .addOption(reasonOption()),
-  ).action((level: string | undefined, flags: Flags) =>
-    conclude('log-level', edge, () => changeLevel(level, flags, { edge, clock })),
-  );
+  ).action((level: string | undefined, flags: Flags) => changeLevel(level, flags, edge));
 }
 
-async function changeLevel(level: string | undefined, flags: Flags, tools: Tools): Promise<ExitCode> {
-  const { edge } = tools;
+async function changeLevel(level: string | undefined, flags: Flags, edge: Edge): Promise<void> {
   if (level === undefined && flags.for !== undefined)
     throw misuse('--for: found without a level; write one, such as debug --for 10m');
   if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) {
@@ -340,15 +321,9 @@ async function changeLevel(level: string | undefined, flags: Flags, tools: Tools
     );
   }
   const body = level === undefined ? {} : { level, ...bodyOf(flags) };
-  const client = await connect(flags, tools);
-  const path = '/v1/log-level';
-  const answer = await client.ask({ method: 'POST', path, body, withinMs: ANSWER_WITHIN_MS });
-  if (answer.status !== 200 || !isRecord(answer.json) || typeof answer.json['level'] !== 'string')
-    throw refusal(answer, client.at);
-  const inForce = plain(answer.json['level']);
+  const inForce = plain(String(await order('/v1/log-level', body, 'level', flags, edge)));
   if (level === undefined) edge.out(inForce);
   else if (flags.for === undefined)
     edge.out(`The log level is ${inForce} until it is changed or the daemon ends.`);
   else edge.out(`The log level is ${inForce} for ${flags.for}, and then the configured one again.`);
-  return EXIT.ok;
 }

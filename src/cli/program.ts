@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { VERSION } from '../version.ts';
-import { type Edge, EXIT } from './edge.ts';
+import { CommandError, type Edge, EXIT } from './edge.ts';
 
 type Register = (program: Command, edge: Edge) => void;
 
@@ -35,15 +35,17 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
 /** Parses the command line and runs the command that it names. Sets the exit code; does not throw for bad input. */
 export async function runProgram(argv: readonly string[], edge: Edge): Promise<void> {
   const named = COMMANDS[argv[2] ?? ''];
-  const program =
-    named === undefined
-      ? await buildProgram(edge)
-      : await buildProgram(edge, [named], `killswitchd ${argv[2]}`);
+  const called = named === undefined ? 'killswitchd' : `killswitchd ${argv[2]}`;
+  const program = await buildProgram(edge, named && [named], called);
   try {
     await program.parseAsync([...argv]);
   } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    edge.finish(error.exitCode === 0 ? EXIT.ok : EXIT.usage);
+    if (error instanceof CommanderError) edge.finish(error.exitCode === 0 ? EXIT.ok : EXIT.usage);
+    else if (error instanceof CommandError) {
+      const lines = error.message === '' ? [] : error.message.split('\n');
+      for (const line of lines) edge.err(`${called}: ${line}`);
+      edge.finish(error.exitCode);
+    } else throw error;
   }
 }
 
@@ -78,6 +80,5 @@ function registerVersion(program: Command, edge: Edge): void {
       const { nodeVersion } = edge;
       if (options.json === true) edge.out(JSON.stringify({ version: VERSION, node: nodeVersion }));
       else edge.out(`killswitchd ${VERSION} (Node ${nodeVersion})`);
-      edge.finish(EXIT.ok);
     });
 }

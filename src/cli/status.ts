@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander';
-import { createSystemClock } from '../clock.ts';
 import {
   lookAtOnce,
   nameOf,
@@ -17,11 +16,10 @@ import {
   toneOf,
 } from '../operator/page-words.ts';
 import type { MarketStatus, StatusDocument } from '../operator/status.ts';
-import type { Clock } from '../ports.ts';
-import { isRecord, plain } from '../util/text.ts';
+import { isoTime, isRecord, plain } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
-import { CommandError, conclude, type Edge, EXIT, type ExitCode } from './edge.ts';
+import { CommandError, type Edge, EXIT, pause } from './edge.ts';
 import { type Column, cells, type Line, layOut, paint, type Tone, wantsColour } from './terminal.ts';
 
 interface Flags extends ControlFlags {
@@ -40,7 +38,7 @@ const EVERY_MS = 1000;
  * `status`: what the running daemon says of itself. Ends with 0 whatever that is, with 69 where no daemon answers, and
  * with 77 where it refuses the token.
  */
-export function registerStatus(program: Command, edge: Edge, clock: Clock = createSystemClock()): void {
+export function registerStatus(program: Command, edge: Edge): void {
   addReadingFlags(
     program
       .command('status')
@@ -50,24 +48,17 @@ export function registerStatus(program: Command, edge: Edge, clock: Clock = crea
       .addOption(
         new Option('--all', `all markets instead of the ${SHOWN} worst of a longer list`).conflicts('watch'),
       ),
-  ).action((flags: Flags) =>
-    conclude('status', edge, async () => {
-      const { kind, ...place } = await findReadable(flags, edge.env);
-      const client = createControlClient(place, clock);
-      const look = () => lookAt(client, kind === 'web' ? '/api/v1/status' : '/v1/status');
-      if (flags.watch === true) return await watch({ edge, clock, client, look, json: flags.json === true });
-      const { text, seen } = await look();
-      if (flags.json === true) edge.out(text.trimEnd());
-      else {
-        const width = edge.screen?.size().columns ?? Number.POSITIVE_INFINITY;
-        const limit = flags.all === true ? Number.POSITIVE_INFINITY : SHOWN;
-        // Only the table adapts its columns: a sentence is better wrapped than cut.
-        for (const line of renderStatus(seen, { width, limit, at: client.at }))
-          edge.out(paint(line, wantsColour(edge)));
-      }
-      return EXIT.ok;
-    }),
-  );
+  ).action(async (flags: Flags) => {
+    const client = createControlClient(await findReadable(flags, edge.env), edge);
+    if (flags.watch === true) return watch(client, flags, edge);
+    const { text, seen } = await lookAt(client);
+    if (flags.json === true) return edge.out(text.trimEnd());
+    const width = edge.screen?.size().columns ?? Number.POSITIVE_INFINITY;
+    const limit = flags.all === true ? Number.POSITIVE_INFINITY : SHOWN;
+    // Only the table adapts its columns: a sentence is better wrapped than cut.
+    for (const line of renderStatus(seen, { width, limit, at: client.at }))
+      edge.out(paint(line, wantsColour(edge)));
+  });
 }
 
 interface Look {
@@ -76,7 +67,8 @@ interface Look {
 }
 
 /** Asks for the status once; throws a `CommandError` where there is none to be had. */
-export async function lookAt(client: ControlClient, path = '/v1/status'): Promise<Look> {
+export async function lookAt(client: ControlClient): Promise<Look> {
+  const path = client.kind === 'web' ? '/api/v1/status' : '/v1/status';
   const answer = await client.ask({ method: 'GET', path, withinMs: ANSWER_WITHIN_MS });
   const { json, text, status } = answer;
   const fits =
@@ -92,64 +84,37 @@ export async function lookAt(client: ControlClient, path = '/v1/status'): Promis
   return { text, seen: { ...older, ...clean } as unknown as StatusDocument };
 }
 
-interface Watch {
-  readonly edge: Edge;
-  readonly clock: Clock;
-  readonly client: ControlClient;
-  readonly look: () => Promise<Look>;
-  readonly json: boolean;
-}
-
 /**
  * Looks every second until SIGINT or SIGTERM, or until nobody reads any more, and ends with 0. A daemon that is not
  * there at the first look ends it; one that is lost later is announced, and it goes on trying.
  */
-async function watch({ edge, clock, client, look, json }: Watch): Promise<ExitCode> {
-  let [ended, lost] = [false, false];
-  let wake = () => {};
-  const end = () => {
-    ended = true;
-    client.close();
-    wake();
-  };
-  const cancels = (['SIGINT', 'SIGTERM'] as const).map((signal) => edge.onSignal(signal, end));
-  const show = json ? ({ text }: Look) => edge.out(text.trimEnd()) : showChanges(edge, clock, client.at);
-  const say = (text: string) =>
-    json ? edge.err(`killswitchd status: ${text}`) : edge.out(`${edge.isoTime(clock.now().wallMs)} ${text}`);
-  try {
-    for (let looks = 0; !ended && edge.readerGone?.() !== true; looks += 1) {
-      try {
-        const seen = await look();
-        if (ended) break;
-        if (lost && !json) say('The daemon answers again.');
-        lost = false;
-        show(seen);
-      } catch (error) {
-        if (!(error instanceof CommandError)) throw error;
-        if (ended) break;
-        if (looks === 0) throw error;
-        if (!lost) say(`Lost the daemon: ${error.message}; goes on trying.`);
-        lost = true;
-      }
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(EVERY_MS, resolve);
-        wake = () => {
-          cancel();
-          resolve();
-        };
-        if (ended) wake();
-      });
+async function watch(client: ControlClient, { json }: Flags, edge: Edge): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) edge.onSignal(signal, () => edge.exitNow(EXIT.ok));
+  const now = () => isoTime(edge.clock.now().wallMs);
+  const show =
+    json === true ? ({ text }: Look) => edge.out(text.trimEnd()) : showChanges(edge, now, client.at);
+  let lost = false;
+  for (let looks = 0; !edge.readerGone(); looks += 1) {
+    try {
+      const seen = await lookAt(client);
+      if (lost && json !== true) edge.out(`${now()} The daemon answers again.`);
+      lost = false;
+      show(seen);
+    } catch (error) {
+      if (!(error instanceof CommandError) || looks === 0) throw error;
+      const text = `Lost the daemon: ${error.message}; goes on trying.`;
+      if (!lost && json === true) edge.err(`killswitchd status: ${text}`);
+      else if (!lost) edge.out(`${now()} ${text}`);
+      lost = true;
     }
-    return EXIT.ok;
-  } finally {
-    for (const cancel of cancels) cancel();
+    await pause(edge.clock, EVERY_MS);
   }
 }
 
 const CLEAR_SCREEN = '\u001b[H\u001b[2J';
 
 /** Redraws the status on a terminal; elsewhere writes what is different from the last look, a line each. */
-function showChanges(edge: Edge, clock: Clock, at: string): (look: Look) => void {
+function showChanges(edge: Edge, now: () => string, at: string): (look: Look) => void {
   const { screen } = edge;
   if (screen !== undefined) {
     return ({ seen }) => {
@@ -170,8 +135,7 @@ function showChanges(edge: Edge, clock: Clock, at: string): (look: Look) => void
     const gone = [...(last?.keys() ?? [])]
       .filter((key) => !facts.has(key))
       .map((key) => `${key}: no longer there`);
-    for (const text of [...changed.map(([, fact]) => fact), ...gone])
-      edge.out(`${edge.isoTime(clock.now().wallMs)} ${text}`.trimEnd());
+    for (const text of [...changed.map(([, fact]) => fact), ...gone]) edge.out(`${now()} ${text}`.trimEnd());
     before = facts;
   };
 }

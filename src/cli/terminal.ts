@@ -1,4 +1,4 @@
-import type { Clock } from '../ports.ts';
+import { Help } from 'commander';
 import type { Edge } from './edge.ts';
 
 /** What a piece of text means; on a terminal its colour. */
@@ -93,8 +93,8 @@ export function paint(line: Line, colour: boolean, width = Number.POSITIVE_INFIN
 }
 
 /** Colours are for terminals, and for nobody who has set NO_COLOR (no-color.org). */
-export function wantsColour({ terminal, env }: Edge): boolean {
-  return terminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+export function wantsColour({ screen, env }: Edge): boolean {
+  return screen !== undefined && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
 }
 
 /** Blocks where the terminal can show them, which is to be expected unless its locale says otherwise. */
@@ -113,76 +113,54 @@ const TIME_WIDTH = 8;
 
 export type Timeline = ReturnType<typeof createTimeline>;
 
-/** Tells a story line by line, each with the seconds since its begin. */
-export function createTimeline(edge: Edge, clock: Clock) {
-  const { screen } = edge;
+/** Tells a story line by line, each with who speaks and the seconds since its begin. */
+export function createTimeline(edge: Edge) {
+  const { screen, clock } = edge;
   const startedMs = clock.now().monoMs;
   const colour = wantsColour(edge);
   let meteredMs = Number.NEGATIVE_INFINITY;
   let drawn = false;
-
+  const columns = () => screen?.size().columns ?? Number.POSITIVE_INFINITY;
+  const stamp = () => `${((clock.now().monoMs - startedMs) / 1000).toFixed(1).padStart(TIME_WIDTH - 4)} s  `;
+  const lineOf = (time: string, who: string, text: string, tone: Tone | null): Line => [
+    { text: time, tone: 'idle' },
+    { text: who.padEnd(WHO_WIDTH), tone: 'strong' },
+    { text, tone },
+  ];
   function out(line: Line): void {
     if (drawn) screen?.write(CLEAR_LINE);
     drawn = false;
     edge.out(paint(line, colour));
   }
-  function stamp(): string {
-    return `${((clock.now().monoMs - startedMs) / 1000).toFixed(1).padStart(TIME_WIDTH - 4)} s  `;
-  }
   function say(who: string, text: string, tone: Tone | null = null): void {
-    const width = (screen?.size().columns ?? Number.POSITIVE_INFINITY) - TIME_WIDTH - WHO_WIDTH;
-    wrap(text, width).forEach((part, index) => {
-      const head = index === 0 ? stamp() : ' '.repeat(TIME_WIDTH);
-      const name = (index === 0 ? who : '').padEnd(WHO_WIDTH);
-      out([
-        { text: head, tone: 'idle' },
-        { text: name, tone: 'strong' },
-        { text: part, tone },
-      ]);
-    });
+    const [first = '', ...others] = wrap(text, columns() - TIME_WIDTH - WHO_WIDTH);
+    out(lineOf(stamp(), who, first, tone));
+    for (const part of others) out(lineOf(' '.repeat(TIME_WIDTH), '', part, tone));
     meteredMs = clock.now().monoMs;
   }
+  const speaker = (who: string) => (text: string, tone?: Tone) => say(who, text, tone);
   return {
     /** Lines without time, set off from those before: a title, or closing words. */
     title(...texts: readonly string[]): void {
       out([]);
-      const width = screen?.size().columns ?? Number.POSITIVE_INFINITY;
-      for (const part of texts.flatMap((text) => wrap(text, width))) out(cells('strong', part));
+      for (const part of texts.flatMap((text) => wrap(text, columns()))) out(cells('strong', part));
     },
-    say,
+    exchange: speaker('Exchange'),
+    daemon: speaker('Daemon'),
+    bot: speaker('Bot'),
+    demo: speaker('Demo'),
     /** Shows what goes on between two lines: redrawn in place on a terminal, a line every few seconds elsewhere. */
     meter(who: string, text: () => string): void {
       const { monoMs } = clock.now();
       if (monoMs - meteredMs < (screen === undefined ? REPEAT_MS : REDRAW_MS)) return;
-      if (screen === undefined) {
-        say(who, text());
-        return;
-      }
+      if (screen === undefined) return say(who, text());
       meteredMs = monoMs;
-      const line: Line = [
-        { text: stamp(), tone: 'idle' },
-        { text: who.padEnd(WHO_WIDTH), tone: 'strong' },
-        { text: text() },
-      ];
       // A full line would make the cursor go on to the next one, where it cannot be cleared any more.
-      screen.write(CLEAR_LINE + paint(line, colour, screen.size().columns - 1));
+      screen.write(CLEAR_LINE + paint(lineOf(stamp(), who, text(), null), colour, columns() - 1));
       drawn = true;
     },
   };
 }
 
 /** Lines of at most `width` characters, broken between words. */
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`;
-    if (line !== '' && longer.length > width) {
-      lines.push(line);
-      line = word;
-    } else {
-      line = longer;
-    }
-  }
-  return [...lines, line];
-}
+const wrap = (text: string, width: number) => new Help().boxWrap(text, width).split('\n');

@@ -196,7 +196,7 @@ describe('a daemon that is not there', () => {
   it('is waited for as long as was said, and no longer', async () => {
     const { address } = await daemonAt({}, () => () => {});
     const place = await findControl({ control: address }, {});
-    const client = createControlClient(place, createSystemClock());
+    const client = createControlClient(place, { clock: createSystemClock(), sender: 'a test' });
     const ask = (method: 'GET' | 'POST') => client.ask({ method, path: '/', withinMs: 100 });
     const message = expect.stringMatching(/has not answered within 0\.1 s$/);
     await expect(ask('GET')).rejects.toMatchObject({ exitCode: 69, message });

@@ -5,8 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach } from 'vitest';
-import type { Edge, Screen } from '../../src/cli/edge.ts';
+import type { Edge } from '../../src/cli/edge.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { createSystemClock } from '../../src/clock.ts';
 
 type Signal = Parameters<Edge['onSignal']>[0];
 
@@ -106,45 +107,54 @@ export function start(args: readonly string[], { env = {}, terminal, types, inpu
   /** Lines on standard output and standard error, what was written to the terminal beside lines, and questions. */
   const said = { out: [] as string[], err: [] as string[], drawn: [] as string[], questions: [] as string[] };
   const handlers = new Map<Signal, () => void>();
+  const exits: number[] = [];
+  const exited = Promise.withResolvers<void>();
   let gone = false;
-  let code: number | null = null;
-  const end = (given: number) => {
-    code ??= given;
-  };
-  const screen: Screen | undefined =
-    terminal === undefined ? undefined : { size: () => terminal, write: (text) => said.drawn.push(text) };
   const ask = async (question: string): Promise<string | null> => {
     said.questions.push(question);
     return types ?? null;
   };
   const edge: Edge = {
     env,
+    clock: createSystemClock(),
     out: (line) => said.out.push(line),
     err: (line) => said.err.push(line),
-    terminal: screen !== undefined,
-    ...(screen === undefined ? {} : { screen }),
-    ...(types === undefined ? {} : { ask }),
+    errorTerminal: false,
+    ...(terminal && { screen: { size: () => terminal, write: (text) => said.drawn.push(text) } }),
+    ...(types !== undefined && { ask }),
     input: async (mostBytes) => (Buffer.byteLength(input) > mostBytes ? null : Buffer.from(input)),
     readerGone: () => gone,
+    serviceManager: () => null,
+    isInit: false,
+    sharesTerminal: false,
+    sender: 'a test',
     nodeVersion: '24',
-    isoTime: (wallMs) => new Date(wallMs).toISOString(),
-    onSignal: (signal, run) => {
-      handlers.set(signal, run);
-      return () => handlers.delete(signal);
+    nodePath: process.execPath,
+    signalNumbers: {},
+    signalGroup: () => false,
+    onSignal: (signal, run) => void handlers.set(signal, run),
+    onCrash: () => {},
+    finish: (code) => exits.push(code),
+    onExit: () => {},
+    exitNow(code) {
+      exits.push(code);
+      gone = true;
+      exited.resolve();
     },
-    onCrash: () => () => {},
-    finish: end,
-    exitNow: end,
   };
   return {
     ...said,
+    /** The exit codes that were set; the first one counts. */
+    exits,
     signal: (signal: Signal) => handlers.get(signal)?.(),
     /** As the reader of standard output does that has seen enough. */
     stopReading: () => {
       gone = true;
     },
     /** Resolves with the exit code when the command has ended. */
-    ended: runProgram(['node', 'killswitchd', ...args], edge).then(() => code),
+    ended: Promise.race([runProgram(['node', 'killswitchd', ...args], edge), exited.promise]).then(
+      () => exits[0] ?? 0,
+    ),
   };
 }
 

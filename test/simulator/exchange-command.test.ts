@@ -2,10 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import type { Edge } from '../../src/cli/edge.ts';
-import { registerExchange } from '../../src/cli/exchange.ts';
+import { start } from '../cli/stage.ts';
 import { control, ping, send, signed } from './raw-client.ts';
 import { PATHS } from './trader.ts';
 
@@ -14,7 +13,7 @@ interface Run {
   readonly errors: string[];
   readonly exits: number[];
   readonly url: string;
-  readonly signal: (name: string) => void;
+  readonly signal: (name: 'SIGTERM' | 'SIGINT') => void;
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'exchange-command-'));
@@ -25,31 +24,10 @@ afterEach(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Runs the command as the program would, without a process of its own. */
+/** Runs the command as a shell would, without a process of its own. */
 async function run(args: readonly string[], env: Edge['env'] = {}): Promise<Run> {
-  const lines: string[] = [];
-  const errors: string[] = [];
-  const exits: number[] = [];
-  const handlers = new Map<string, () => void>();
-  const edge: Edge = {
-    env,
-    out: (line) => lines.push(line),
-    err: (line) => errors.push(line),
-    terminal: false,
-    nodeVersion: 'v24',
-    isoTime: String,
-    onSignal(name, handler) {
-      handlers.set(name, handler);
-      return () => handlers.delete(name);
-    },
-    onCrash: () => () => {},
-    finish: (code) => exits.push(code),
-    exitNow: (code) => exits.push(code),
-  };
-  const program = new Command('killswitchd').exitOverride();
-  registerExchange(program, edge);
-  await program.parseAsync(['exchange', ...args], { from: 'user' });
-  const signal = (name: string) => handlers.get(name)?.();
+  const { out: lines, err: errors, exits, ended, signal } = start(['exchange', ...args], { env });
+  await ended;
   const started = { lines, errors, exits, url: lines[0] ?? '', signal };
   running.push(started);
   return started;
@@ -254,7 +232,7 @@ describe('more API keys', () => {
   });
 });
 
-test.each(['SIGTERM', 'SIGINT'])('%s ends it with 0 at once, whatever is open', async (name) => {
+test.each(['SIGTERM', 'SIGINT'] as const)('%s ends it with 0 at once, whatever is open', async (name) => {
   const { url, exits, signal } = await run(FREE);
   await control(url, 'POST', '/simulator/faults', { kind: 'hang', mode: 'drop' });
   const { lastSeq } = (await control(url, 'GET', '/simulator/state')).value as { lastSeq: number };
