@@ -11,24 +11,16 @@ import { checkArguments, checkUnit } from '../exchange/validate.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { tidy } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, messageOf, misconfigured, misuse } from './edge.ts';
-import { offer, readUnchecked, revealed, valid } from './flags.ts';
+import { type Given, offer, readUnchecked, revealed, valid } from './flags.ts';
 import { type Column, layOut, paint } from './terminal.ts';
 
-interface Flags {
-  readonly config?: string;
-  readonly baseUrl?: string;
-  readonly accessTokenFile?: string;
-  readonly list?: boolean;
-  readonly yes?: boolean;
-  readonly json?: boolean;
-  readonly amountIn?: string;
-}
+type Flags = Given<'config' | 'baseUrl' | 'accessTokenFile' | 'amountIn', 'list' | 'yes' | 'json'>;
 
 /** More than any request of the API is long. */
 const MOST_BYTES = 64 * 1024;
 
 /** The arguments of a method of the client, which checks them itself. */
-type Given<Name extends keyof Client> = Parameters<Client[Name]>[0];
+type Asked<Name extends keyof Client> = Parameters<Client[Name]>[0];
 
 const WITHOUT_ARGUMENTS: readonly OperationName[] = ['miningPool', 'ping'];
 
@@ -150,10 +142,10 @@ function parse(text: string): unknown {
 /** What a call that moves money would do. Throws an ArgumentError where its arguments are not allowed. */
 function describeMove(name: OperationName, given: unknown): string {
   if (name === 'withdrawPay') {
-    const { amount, ticker, address } = checkArguments(name, given as Given<'withdrawPay'>);
+    const { amount, ticker, address } = checkArguments(name, given as Asked<'withdrawPay'>);
     return `${name} would send ${amount} ${ticker} to ${tidy(JSON.stringify(address))}, with the fee on top,`;
   }
-  const order = checkUnit(checkArguments(name, given as Given<'createStockMarketOrder'>));
+  const order = checkUnit(checkArguments(name, given as Asked<'createStockMarketOrder'>));
   const { side, amount, amountIn, market } = order;
   const [base, quote] = market.split('_');
   const deal =

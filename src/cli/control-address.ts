@@ -7,14 +7,10 @@ import { readTokenFile } from '../config/secrets.ts';
 import type { ListenAddress } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, misconfigured } from './edge.ts';
-import { readUnchecked, revealed, valid } from './flags.ts';
+import { type Given, readUnchecked, revealed, valid } from './flags.ts';
 
 /** What the command line says about where the daemon is, as it was written. */
-export interface ControlFlags {
-  readonly control?: string;
-  readonly tokenFile?: string;
-  readonly config?: string;
-}
+export type ControlFlags = Given<'control' | 'tokenFile' | 'config'>;
 
 /** Where a daemon is asked: at its control listener, or at the read-only one. */
 export interface Place {
@@ -83,7 +79,7 @@ export async function findControl(
  * configured, else at the read-only listener, which is on by default.
  */
 export async function findReadable(
-  flags: ControlFlags & { readonly web?: string },
+  flags: ControlFlags & Given<'web'>,
   env: Edge['env'],
   sockets = USUAL_SOCKETS,
 ): Promise<Place> {

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { isRecord, plain } from '../util/text.ts';
 import type { Place } from './control-address.ts';
-import { CommandError, type Edge, EXIT, misuse } from './edge.ts';
+import { CommandError, type Edge, EXIT, messageOf, misuse } from './edge.ts';
 
 /** What a daemon answered. Its texts come from outside: show them through `plain`. */
 export interface Answer {
@@ -50,7 +50,11 @@ export function createControlClient(
     const outgoing = request({ ...where, path, method, agent: false, headers: { ...headers, ...more } });
     // After the response its body says what has gone wrong.
     outgoing.on('error', () => {});
-    const cancel = clock.after(withinMs, () => outgoing.destroy(new TimedOut()));
+    let isLate = false;
+    const cancel = clock.after(withinMs, () => {
+      isLate = true;
+      outgoing.destroy();
+    });
     try {
       const answered = once(outgoing, 'response');
       outgoing.end(content);
@@ -58,17 +62,18 @@ export function createControlClient(
       const text = await read(incoming);
       return { status: incoming.statusCode ?? 0, text, json: parse(text) };
     } catch (error) {
-      throw new CommandError(EXIT.unreachable, explain(error, address, method, withinMs), { cause: error });
+      // A command may have arrived although its answer did not.
+      const doubt =
+        method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
+      const late = `the daemon at ${address.text} has not answered within ${withinMs / 1000} s${doubt}`;
+      const why = isLate ? late : explain(error, address, doubt);
+      throw new CommandError(EXIT.unreachable, why, { cause: error });
     } finally {
       cancel();
     }
   };
   /** `at`: where it is, for sentences. */
   return { kind, at: address.text, ask };
-}
-
-class TimedOut extends Error {
-  override readonly name = 'TimedOut';
 }
 
 async function read(incoming: IncomingMessage): Promise<string> {
@@ -91,40 +96,30 @@ function parse(text: string): unknown {
 }
 
 /** Why nobody answered, as one sentence. */
-function explain(
-  error: unknown,
-  address: Place['address'],
-  method: Question['method'],
-  withinMs: number,
-): string {
+function explain(error: unknown, address: Place['address'], doubt: string): string {
   const at = address.text;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  // A command may have arrived although its answer did not.
-  const doubt = method === 'POST' ? '; what was asked for may have been done: killswitchd status tells' : '';
-  if (error instanceof TimedOut) {
-    return `the daemon at ${at} has not answered within ${withinMs / 1000} s${doubt}`;
-  }
-  switch (code) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return `no daemon at ${at}: there is no such socket; is killswitchd running, with this address in control.listen?`;
-    case 'ECONNREFUSED':
-      return address.kind === 'unix'
-        ? `no daemon at ${at}: nobody listens at the socket any more; the daemon that made it has ended`
-        : `no daemon at ${at}: nobody listens there; is killswitchd running, with this address in its configuration?`;
-    case 'EACCES':
-    case 'EPERM':
-      return address.kind === 'unix'
-        ? `this user may not use ${at}: ${describeOwner(address.path)}; run the command as the user of the daemon, or as root`
-        : `this user may not connect to ${at} (${code})`;
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return `no daemon at ${at}: the host name is not known`;
-    default:
-      if (code.startsWith('HPE_'))
-        return `what answers at ${at} is no killswitchd daemon: it does not speak HTTP`;
-      return `the daemon at ${at} broke the connection off (${code === '' ? (error as Error).message : code})${doubt}`;
-  }
+  const isSocket = address.kind === 'unix';
+  const noSocket = `no daemon at ${at}: there is no such socket; is killswitchd running, with this address in control.listen?`;
+  const noListener = isSocket
+    ? `no daemon at ${at}: nobody listens at the socket any more; the daemon that made it has ended`
+    : `no daemon at ${at}: nobody listens there; is killswitchd running, with this address in its configuration?`;
+  const noEntry = isSocket
+    ? `this user may not use ${at}: ${describeOwner(address.path)}; run the command as the user of the daemon, or as root`
+    : `this user may not connect to ${at} (${code})`;
+  const noName = `no daemon at ${at}: the host name is not known`;
+  const known: Readonly<Record<string, string>> = {
+    ENOENT: noSocket,
+    ENOTDIR: noSocket,
+    ECONNREFUSED: noListener,
+    EACCES: noEntry,
+    EPERM: noEntry,
+    ENOTFOUND: noName,
+    EAI_AGAIN: noName,
+  };
+  if (code.startsWith('HPE_'))
+    return `what answers at ${at} is no killswitchd daemon: it does not speak HTTP`;
+  return known[code] ?? `the daemon at ${at} broke the connection off (${code || messageOf(error)})${doubt}`;
 }
 
 function describeOwner(path: string): string {
@@ -142,31 +137,20 @@ export function refusal({ status, json }: Answer, at: string): CommandError {
   const error = isRecord(json) && isRecord(json['error']) ? json['error'] : null;
   if (error === null || typeof error['message'] !== 'string') return notOurs(status, at);
   const said = plain(error['message']);
-  const refused = `the daemon at ${at} refuses the command: ${said}`;
   // A path that the daemon does not know is nothing that the user wrote.
-  switch (error['code'] === 'unknown_path' ? null : status) {
-    case 400:
-    case 404:
-    case 413:
-      return misuse(said);
-    case 401:
-      return new CommandError(
-        EXIT.refused,
-        `${refused} (the token's file is named by --token-file, KILLSWITCHD_CONTROL_TOKEN_FILE or control.tokenFile)`,
-      );
-    case 403:
-      return new CommandError(EXIT.refused, refused);
-    case 408:
-    case 409:
-    case 429:
-    case 503:
-      return new CommandError(EXIT.unreachable, `the daemon at ${at} cannot do it now: ${said}`);
-    default:
-      return new CommandError(
-        EXIT.internal,
-        `the daemon at ${at} answered HTTP ${status}: ${said}; it may be of another version: killswitchd status shows which`,
-      );
-  }
+  if ([400, 404, 413].includes(status) && error['code'] !== 'unknown_path') return misuse(said);
+  const token =
+    status === 401
+      ? " (the token's file is named by --token-file, KILLSWITCHD_CONTROL_TOKEN_FILE or control.tokenFile)"
+      : '';
+  if ([401, 403].includes(status))
+    return new CommandError(EXIT.refused, `the daemon at ${at} refuses the command: ${said}${token}`);
+  if ([408, 409, 429, 503].includes(status))
+    return new CommandError(EXIT.unreachable, `the daemon at ${at} cannot do it now: ${said}`);
+  return new CommandError(
+    EXIT.internal,
+    `the daemon at ${at} answered HTTP ${status}: ${said}; it may be of another version: killswitchd status shows which`,
+  );
 }
 
 export function notOurs(status: number, at: string): CommandError {

@@ -19,25 +19,14 @@ import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
-import { revealed, valid } from './flags.ts';
+import { type Given, revealed, valid } from './flags.ts';
 
 type Plan = ReturnType<typeof readPlan>;
 
-interface Flags {
-  readonly listen: string;
-  readonly allowRemote?: boolean;
-  readonly tokenFile?: string;
-  readonly profile: Profile;
-  readonly markets?: string;
-  readonly orders?: string;
-  readonly keys?: string;
-  readonly balances?: string;
-  readonly limits?: string;
-  readonly seed: string;
-  readonly manualTime?: boolean;
-  readonly enableNewAddresses?: boolean;
-  readonly eventLog?: string;
-}
+type Flags = { readonly listen: string; readonly profile: Profile; readonly seed: string } & Given<
+  'tokenFile' | 'markets' | 'orders' | 'keys' | 'balances' | 'limits' | 'eventLog',
+  'allowRemote' | 'manualTime' | 'enableNewAddresses'
+>;
 
 /**
  * `exchange`: runs the simulated exchange alone. The first line on standard output is its address and nothing else.

@@ -4,6 +4,11 @@ import { describe, listProblems } from '../config/problem.ts';
 import type { SecretFile } from '../config/secrets.ts';
 import { CommandError, type ExitCode, misconfigured, misuse } from './edge.ts';
 
+/** What commander read: flags with a value, and switches. */
+export type Given<Valued extends string, Switch extends string = never> = {
+  readonly [Name in Valued]?: string;
+} & { readonly [Name in Switch]?: boolean };
+
 /** Help and completion name these values. The command checks them itself, and says what is wrong in its own words. */
 export function offer<T extends Option | Argument>(place: T, values: readonly string[]): T {
   if (values.length > 0) place.argChoices = [...values];

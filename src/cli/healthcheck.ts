@@ -3,16 +3,9 @@ import { isRecord, plain } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type Answer, createControlClient, notOurs, refusal, textsOf } from './control-client.ts';
 import { CommandError, type Edge, EXIT, misuse, pause } from './edge.ts';
-import { readWait } from './flags.ts';
+import { type Given, readWait } from './flags.ts';
 
-interface Flags extends ControlFlags {
-  readonly web?: string;
-  readonly ready?: boolean;
-  readonly live?: boolean;
-  readonly exclude?: 'bots';
-  readonly bot?: string;
-  readonly wait: string;
-}
+type Flags = ControlFlags & { readonly wait: string } & Given<'web' | 'exclude' | 'bot', 'ready' | 'live'>;
 
 /** Containers ask every few seconds: whoever has not answered by then is not well. */
 const ANSWER_WITHIN_MS = 2000;

@@ -8,17 +8,11 @@ import { isRecord, plain } from '../util/text.ts';
 import { addControlFlags, type ControlFlags, findControl } from './control-address.ts';
 import { type Answer, type ControlClient, createControlClient, refusal, textsOf } from './control-client.ts';
 import { CommandError, type Edge, EXIT, type ExitCode, misconfigured, misuse } from './edge.ts';
-import { offer, readDuration, readWait } from './flags.ts';
+import { type Given, offer, readDuration, readWait } from './flags.ts';
 import { lookAt, nameMarkets } from './status.ts';
 import { CLEAR_LINE } from './terminal.ts';
 
-interface Flags extends ControlFlags {
-  readonly for?: string;
-  readonly wait: string;
-  readonly yes?: boolean;
-  readonly json?: boolean;
-  readonly reason?: string;
-}
+type Flags = ControlFlags & { readonly wait: string } & Given<'for' | 'reason', 'yes' | 'json'>;
 
 /** What the control listener takes in one request. */
 const MOST_BYTES = 64 * 1024;

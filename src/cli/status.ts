@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import {
   lookAtOnce,
-  nameOf,
   rankOf,
   runsDown,
   sayCancelled,
@@ -20,14 +19,10 @@ import { isoTime, isRecord, plain } from '../util/text.ts';
 import { addReadingFlags, type ControlFlags, findReadable } from './control-address.ts';
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
 import { CommandError, type Edge, EXIT, pause } from './edge.ts';
+import type { Given } from './flags.ts';
 import { type Column, cells, type Line, layOut, paint, type Tone, wantsColour } from './terminal.ts';
 
-interface Flags extends ControlFlags {
-  readonly web?: string;
-  readonly json?: boolean;
-  readonly watch?: boolean;
-  readonly all?: boolean;
-}
+type Flags = ControlFlags & Given<'web', 'json' | 'watch' | 'all'>;
 
 /** Markets that are shown without `--all`. */
 const SHOWN = 40;
@@ -127,15 +122,12 @@ function showChanges(edge: Edge, now: () => string, at: string): (look: Look) =>
       );
     };
   }
-  let before: ReadonlyMap<string, string> | null = null;
+  let before: ReadonlyMap<string, string> = new Map();
   return ({ seen }) => {
     const facts = describeFacts(seen);
-    const last = before;
-    const changed = [...facts].filter(([key, fact]) => last === null || last.get(key) !== fact);
-    const gone = [...(last?.keys() ?? [])]
-      .filter((key) => !facts.has(key))
-      .map((key) => `${key}: no longer there`);
-    for (const text of [...changed.map(([, fact]) => fact), ...gone]) edge.out(`${now()} ${text}`.trimEnd());
+    const changed = [...facts].filter(([key, fact]) => before.get(key) !== fact).map(([, fact]) => fact);
+    const gone = [...before.keys()].filter((key) => !facts.has(key)).map((key) => `${key}: no longer there`);
+    for (const text of [...changed, ...gone]) edge.out(`${now()} ${text}`.trimEnd());
     before = facts;
   };
 }
@@ -155,13 +147,12 @@ const NAMES_SHOWN = 5;
 
 /** A status document as lines: what it is and how it is, the markets, and what a stop would do. */
 function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
+  const { markets, now } = seen;
   const cancelled = new Set(seen.cancellations.map(({ market }) => market));
-  const ranked = seen.markets.map((market) => ({
-    market,
-    rank: rankOf(market, cancelled.has(market.market), seen.now),
-  }));
-  if (seen.markets.length > view.limit) ranked.sort((one, other) => one.rank - other.rank);
-  const shown = ranked.slice(0, view.limit).map(({ market }) => market);
+  const rank = (one: MarketStatus) => rankOf(one, cancelled.has(one.market), now);
+  const isLong = markets.length > view.limit;
+  const ranked = isLong ? markets.toSorted((one, other) => rank(one) - rank(other)) : markets;
+  const shown = ranked.slice(0, view.limit);
   const leftOut = seen.markets.length - shown.length;
   const left = `${sayCount(leftOut)} more ${leftOut === 1 ? 'market is' : 'markets are'} left out`;
   const worse = shown.length === 0 ? '' : ', in no worse state than these; --all shows them';
@@ -225,48 +216,48 @@ function describeBase(base: StatusDocument['bases'][number]): Line {
   ];
 }
 
+/** One column of the table: its title, its place, and what it says of a market in which tone. */
+type MarketColumn = readonly [
+  title: string,
+  shape: Pick<Column, 'right' | 'keep'>,
+  textOf: (market: MarketStatus) => string,
+  toneFor?: (market: MarketStatus) => Tone | null,
+];
+
 function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Column[] {
+  const { now } = seen;
   const bots = new Map(seen.bots.map((bot) => [bot.bot, stateOfBot(bot)]));
-  const column = (
-    title: string,
-    textOf: (market: MarketStatus) => string,
-    toneFor: (market: MarketStatus) => Tone | null = () => null,
-    more: Pick<Column, 'right' | 'keep'> = {},
-  ): Column => {
-    return { title, texts: markets.map(textOf), tones: markets.map(toneFor), ...more };
-  };
-  const number = (
-    title: string,
-    keep: number | undefined,
-    textOf: (market: MarketStatus) => string,
-    toneFor?: (market: MarketStatus) => Tone | null,
-  ) => column(title, textOf, toneFor, { right: true, ...(keep === undefined ? {} : { keep }) });
-  const slack = ({ lastSlackRatio: ratio }: MarketStatus) =>
-    ratio === null ? '-' : `${Math.round(ratio * 100)} %`;
-  const botOf = ({ bot }: MarketStatus) => {
-    return [bot, bots.get(bot) ?? ''].filter((part) => part !== 'alive' && part !== '').join(' ');
-  };
-  return [
-    column('MARKET', ({ market }) => market),
-    column(
-      'STATE',
-      ({ state }) => state,
-      (market) => (runsDown(market, seen.now) ? 'bad' : toneOf(market.state)),
-    ),
-    number('LEFT', undefined, (market) => leftOf(market, seen)),
-    number('TIMEOUT', 2, ({ timeoutSeconds }) => seconds(timeoutSeconds)),
-    number('EVERY', 1, ({ renewEverySeconds }) => seconds(renewEverySeconds)),
-    number('SLACK', 5, slack),
-    column('BOT', botOf, ({ bot }) => toneOf(bots.get(bot) ?? ''), { keep: 6 }),
-    number(
+  const stateOf = (bot: string) => bots.get(bot) ?? '';
+  const percent = (ratio: number | null) => (ratio === null ? '-' : `${Math.round(ratio * 100)} %`);
+  const isTold = (part: string) => part !== 'alive' && part !== '';
+  const right = true;
+  const columns: readonly MarketColumn[] = [
+    ['MARKET', {}, ({ market }) => market],
+    ['STATE', {}, ({ state }) => state, (one) => (runsDown(one, now) ? 'bad' : toneOf(one.state))],
+    ['LEFT', { right }, (market) => leftOf(market, seen)],
+    ['TIMEOUT', { right, keep: 2 }, ({ timeoutSeconds }) => seconds(timeoutSeconds)],
+    ['EVERY', { right, keep: 1 }, ({ renewEverySeconds }) => seconds(renewEverySeconds)],
+    ['SLACK', { right, keep: 5 }, ({ lastSlackRatio }) => percent(lastSlackRatio)],
+    [
+      'BOT',
+      { keep: 6 },
+      ({ bot }) => [bot, stateOf(bot)].filter(isTold).join(' '),
+      ({ bot }) => toneOf(stateOf(bot)),
+    ],
+    [
       'LAPSES',
-      7,
+      { right, keep: 7 },
       ({ lapses }) => sayCount(lapses),
       ({ lapses }) => (lapses > 0 ? 'bad' : null),
-    ),
-    number('FAILED', 4, ({ failures }) => sayCount(failures)),
-    column('NOTE', (market) => noteOf(market, seen.now), undefined, { keep: 8 }),
-  ].filter(({ title, texts }) => title !== 'NOTE' || texts.some((text) => text !== ''));
+    ],
+    ['FAILED', { right, keep: 4 }, ({ failures }) => sayCount(failures)],
+    ['NOTE', { keep: 8 }, (market) => noteOf(market, now)],
+  ];
+  return columns
+    .map(([title, shape, textOf, toneFor = () => null]) => {
+      return { title, ...shape, texts: markets.map(textOf), tones: markets.map(toneFor) };
+    })
+    .filter(({ title, texts }) => title !== 'NOTE' || texts.some((text) => text !== ''));
 }
 
 /** How long the timer is surely armed, or until its orders are cancelled. The note has the end of a pause. */
@@ -290,31 +281,27 @@ function noteOf(market: MarketStatus, now: number): string {
 
 /** The facts that `--watch` compares: a sentence for each subject, by its name. */
 function describeFacts(seen: StatusDocument): ReadonlyMap<string, string> {
-  const { sentence } = summarise(seen, lookAtOnce(seen));
-  const why = seen.ready ? 'Ready' : `Not ready: ${seen.notReady[0] ?? 'it does not say why'}`;
-  const facts = new Map([
-    ['daemon', `${sentence}.`],
-    ['ready', `${why}.`],
+  const { bases, bots, cancellations, markets, notReady, now, ready } = seen;
+  const whyOf = ({ state, lastProblem }: MarketStatus) =>
+    lastProblem === null || state === 'armed' ? '' : `: ${lastProblem}`;
+  return new Map([
+    ['daemon', `${summarise(seen, lookAtOnce(seen)).sentence}.`],
+    ['ready', ready ? 'Ready.' : `Not ready: ${notReady[0] ?? 'it does not say why'}.`],
+    ...markets.map((one) => [one.market, `${one.market}: ${one.state}${whyOf(one)}`] as const),
+    ...cancellations.map(
+      (one) =>
+        [`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, now)}.`] as const,
+    ),
+    ...bots.map((bot) => [`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`] as const),
+    ...bases.map((base) => [base.url, `Exchange ${base.url}: ${stateOfBase(base)}`] as const),
   ]);
-  for (const { market, state, lastProblem } of seen.markets)
-    facts.set(
-      market,
-      `${market}: ${state}${lastProblem === null || state === 'armed' ? '' : `: ${lastProblem}`}`,
-    );
-  for (const one of seen.cancellations)
-    facts.set(`Cancelled orders of ${one.market}`, `Orders of ${one.market} ${sayCancelled(one, seen.now)}.`);
-  for (const bot of seen.bots) facts.set(`bot ${bot.bot}`, `Bot ${bot.bot}: ${stateOfBot(bot)}`);
-  for (const base of seen.bases) facts.set(base.url, `Exchange ${base.url}: ${stateOfBase(base)}`);
-  return facts;
 }
 
 /** `BTC_USDT`, `3 markets (A, B, C)`, `9,000 markets (A, B, C, D, E and 8,995 more)`. */
 export function nameMarkets(markets: readonly string[], count: number = markets.length): string {
-  if (count === 1 || markets.length === 0)
-    return nameOf(
-      markets.map((market) => ({ market })),
-      count,
-    );
+  const [only] = markets;
+  if (only === undefined) return sayCount(count, 'market');
+  if (count === 1) return only;
   const named = markets.slice(0, count === NAMES_SHOWN + 1 ? count : NAMES_SHOWN);
   const more = count - named.length;
   return `${sayCount(count, 'market')} (${named.join(', ')}${more > 0 ? ` and ${sayCount(more)} more` : ''})`;
