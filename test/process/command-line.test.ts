@@ -15,7 +15,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const moduleOf = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`;
 
 describe.concurrent('a daemon that cannot start says why and arms nothing', { timeout: 60_000 }, () => {
-  test('when the address of its status page is taken, as by the daemon that already runs', async (context) => {
+  test('when the address of its status page is taken, as by the daemon that already runs, called killswitchd, in which SIGUSR1 opens no debugger', async (context) => {
     const { stage, exchange, daemon } = await guard(context, { markets: ['AAA_USDT'] });
     const { host } = new URL(await daemon.web());
     const second = await stage.daemon({
@@ -26,7 +26,11 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
     expect(await second.exit()).toMatchObject({ code: 78 });
     expect(second.stderr()).toMatch(new RegExp(`^killswitchd run: .*${host}.*in use.*\n$`));
     expect(second.stdout()).toBe('');
+    const shown = execFileSync('ps', ['-o', 'comm=,args=', '-p', `${daemon.pid}`], { encoding: 'utf8' });
+    expect(shown.trim().split(/\s+/)).toEqual(['killswitchd', 'killswitchd']);
+    daemon.signal('SIGUSR1');
     await sleep(500);
+    expect(daemon.stderr()).not.toMatch(/Debugger listening/);
     const events = await exchange.events();
     expect(ofKind(events, 'timer-armed').map(({ market }) => market)).toEqual(['AAA_USDT']);
     await daemon.ready();
@@ -61,25 +65,17 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
 
   test('without a file, and names killswitchd.yaml where it lies here', async (context) => {
     const { directory, run } = stageFor(context);
-    const firstLine = async () => {
-      const program = await run(['run'], { cwd: directory });
-      return [(await program.exit()).code, program.stderr().split('\n')[0]];
-    };
-    const unnamed = /^No configuration file is named; write --config FILE/;
-    expect(await firstLine()).toEqual([78, expect.stringMatching(unnamed)]);
     writeFileSync(join(directory, 'killswitchd.yaml'), 'markets: [BTC_USDT]\n');
-    expect(await firstLine()).toEqual([
-      78,
-      'No configuration file is named; ./killswitchd.yaml lies here: write --config ./killswitchd.yaml.',
-    ]);
+    const program = await run(['run'], { cwd: directory });
+    expect((await program.exit()).code).toBe(78);
+    expect(program.stderr()).toMatch(
+      /^No configuration file is named; \.\/killswitchd\.yaml lies here: write --config \.\/killswitchd\.yaml\.\n/,
+    );
   });
 
   test.for([
-    ['20.20.2', ['version']],
     ['24.11.1', ['exec', '--', 'true']],
-    ['23.0.0', ['--help']],
     ['24.12.0', ['version']],
-    ['25.0.0', ['version']],
   ] as const)(
     'on Node %s, asked for %j, where that is older than package.json says',
     async (row, context) => {
@@ -97,16 +93,11 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
 });
 
 describe.concurrent('the command line', { timeout: 60_000 }, () => {
-  test.for([
-    [['run', '--no-such-flag'], 64, /unknown option '--no-such-flag'/],
-    [['rnu'], 64, /unknown command 'rnu'[^]*run/],
-    [['--help'], 0, /Usage: killswitchd/],
-  ] as const)('%j ends with %i', async ([args, expected, text], context) => {
-    const program = await stageFor(context).run(args);
-    const { code } = await program.exit();
-    expect(code).toBe(expected);
-    expect(expected === 0 ? program.stdout() : program.stderr()).toMatch(text);
-    expect(expected === 0 ? program.stderr() : program.stdout()).toBe('');
+  test('ends with 64 where it is wrong, and says what may have been meant', async (context) => {
+    const program = await stageFor(context).run(['rnu']);
+    expect((await program.exit()).code).toBe(64);
+    expect(program.stderr()).toMatch(/unknown command 'rnu'[^]*run/);
+    expect(program.stdout()).toBe('');
   });
 
   test('prints all it has to say, however slowly it is read', async (context) => {
@@ -170,18 +161,6 @@ describe('the start', () => {
     const loaded = /^loaded (.*)$/m.exec(started.output())?.[1]?.split(' ');
     expect(loaded).toEqual(expect.arrayContaining(['fastify', 'prom-client']));
     expect(loaded).not.toContain('typebox');
-  });
-
-  test('by hand makes a process that is called killswitchd, and SIGUSR1 opens no debugger in it', async (context) => {
-    const { daemon } = await guard(context, { markets: ['AAA_USDT'] });
-    const shown = execFileSync('ps', ['-o', 'comm=,args=', '-p', `${daemon.pid}`], { encoding: 'utf8' });
-    expect(shown.trim().split(/\s+/)).toEqual(['killswitchd', 'killswitchd']);
-    daemon.signal('SIGUSR1');
-    await sleep(500);
-    expect(daemon.stderr()).not.toMatch(/Debugger listening/);
-    expect((await daemon.get('/livez')).status).toBe(200);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
   });
 
   // The handler of the program is there after some 50 ms; until then the option keeps the debugger shut.

@@ -112,7 +112,7 @@ export function runDaemon(directory: string, options: DaemonOptions): DaemonProc
 function observe(
   program: Program,
 ): Pick<DaemonProcess, 'logged' | 'marketsLogged' | 'web' | 'get' | 'metric' | 'ready'> {
-  const logged = (event: string) => logOf(program).filter((line) => line.event === event);
+  const logged = (event: string) => logOf(program, event);
   const web = () =>
     eventually('the address of the status page', 60_000, () => {
       if (program.hasExited()) throw new Error(`the daemon ended:\n${said(program)}`);
@@ -144,10 +144,11 @@ function logText(program: Program): string {
   return program.stdout() + program.stderr();
 }
 
-/** The lines of the log that are complete and JSON. */
-function logOf(program: Program): LogLine[] {
+/** The lines of the log with this event that are complete and JSON. */
+function logOf(program: Program, event: string): LogLine[] {
   const lines = logText(program).split('\n').slice(0, -1);
-  return lines.filter((line) => line.startsWith('{"level"')).map((line) => JSON.parse(line) as LogLine);
+  const isOf = (line: string) => line.startsWith('{"level"') && line.includes(`"event":"${event}"`);
+  return lines.filter(isOf).map((line) => JSON.parse(line) as LogLine);
 }
 
 function sumOf(page: string, name: string, labels: Readonly<Record<string, string>>): number {

@@ -9,9 +9,11 @@ import { eventually, MAIN, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
 
+const IN_SHELL = BOT.map((word) => `'${word}'`).join(' ');
+
 describe.concurrent('exec', { timeout: 60_000 }, () => {
-  test('sends the bot every signal, and writes nothing between its lines', async (context) => {
-    const { daemon, exchange } = await play(context);
+  test('sends the bot every signal, writes nothing between its lines, and says nothing of a shell that made way', async (context) => {
+    const { daemon, exchange } = await play(context, { bot: ['sh', '-c', `exec ${IN_SHELL}`] });
     await botSays(daemon, 'started');
     for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGTERM'] as const) {
       daemon.signal(signal);
@@ -25,6 +27,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
       'SIGUSR2',
       'SIGTERM',
     ]);
+    expect(daemon.logged('process-behind-wrapper')).toEqual([]);
     expect(await timersDeleted(exchange)).toBe(1);
   });
 
@@ -35,7 +38,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     await botSays(daemon, 'SIGTERM');
     daemon.signal('SIGTERM');
     const fromMs = await exchange.nowMs();
-    await sleep(4000);
+    await sleep(2500);
     const toMs = await exchange.nowMs();
     expect(longestGapMs(await exchange.events(), MARKET, fromMs, toMs)).toBeLessThan(2000);
     expect(daemon.hasExited()).toBe(false);
@@ -113,8 +116,6 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     expect(await terminal.ended).toBe(137);
   });
 });
-
-const IN_SHELL = BOT.map((word) => `'${word}'`).join(' ');
 
 /** Whether the process runs; one that has ended and waits to be asked for is none. */
 function runs(pid: number): boolean {
@@ -199,14 +200,5 @@ describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () 
     daemon.signal('SIGINT');
     expect(await daemon.exit()).toMatchObject({ code: 137 });
     await ends(pid);
-  });
-
-  test('says nothing of a shell that makes way for the bot', async (context) => {
-    const { daemon, exchange } = await play(context, { bot: ['sh', '-c', `exec ${IN_SHELL}`] });
-    await botSays(daemon, 'started');
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    expect(daemon.logged('process-behind-wrapper')).toEqual([]);
-    expect(await timersDeleted(exchange)).toBe(1);
   });
 });

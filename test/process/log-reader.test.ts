@@ -40,7 +40,7 @@ function isFull(directory: string): boolean {
   }
 }
 
-describe('renewals go on, and a stop is clean, when the reader of the log', {
+describe.concurrent('renewals go on, and a stop is clean, when the reader of the log', {
   timeout: 60_000,
 }, () => {
   test.for(['dies', 'never reads', 'never reads what exec writes to the journal'])(
@@ -58,7 +58,7 @@ describe('renewals go on, and a stop is clean, when the reader of the log', {
         config: {
           log: { level: 'debug' },
           liveness: reader.includes('exec') ? PROCESS : { mode: 'none' },
-          exchange: { nonce: 'window', requestLifetimeSeconds: 5 },
+          exchange: { nonce: 'window', requestLifetimeSeconds: 2 },
         },
         ...(reader.includes('exec') ? ofExec : {}),
         ...(unread === null ? {} : { stdout: unread }),
@@ -69,7 +69,7 @@ describe('renewals go on, and a stop is clean, when the reader of the log', {
       if (reader === 'dies') daemon.closeStdout();
       if (reader.includes('exec')) await botSays(daemon, 'started');
       const fromMs = await exchange.nowMs();
-      await sleep(5000);
+      await sleep(3500);
       const toMs = await exchange.nowMs();
       const events = await exchange.events();
       const gapsMs = MARKETS.map((market) => longestGapMs(events, market, fromMs, toMs));

@@ -26,7 +26,7 @@ test('200 readers of metrics and status page at a time, and 40 that never read, 
     apart: true,
     markets: MARKETS,
     // One after the other, they would ask more of the round trip than of the readers.
-    config: { exchange: { nonce: 'window' } },
+    config: { exchange: { nonce: 'window', requestLifetimeSeconds: 1 } },
   });
   const web = new URL(await daemon.web());
   const silent = Array.from({ length: SILENT }, (_, index) =>

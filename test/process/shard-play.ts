@@ -100,6 +100,7 @@ type FleetOptions = Omit<ShardPlay, 'restMs'> & {
   readonly policy: 'delete' | 'handoff';
   /** How long each shard may take for that; 8 s where nothing is said. */
   readonly stopSeconds?: readonly number[];
+  readonly requestLifetimeSeconds?: number;
 };
 
 /** A shard that was told to stop, and its exit code. */
@@ -110,6 +111,7 @@ type Fleet = Awaited<ReturnType<typeof stageFleet>>;
 /** An exchange as a process, and the means to start shards against it. */
 export async function stageFleet(context: TestContext, options: FleetOptions) {
   const { markets, timeoutSeconds, handoverSeconds, budgetShare, policy, stopSeconds = [] } = options;
+  const { requestLifetimeSeconds = 10 } = options;
   const stage = stageFor(context);
   const eventLog = join(stage.directory, 'events');
   const keyFile = join(stage.directory, 'keys.json');
@@ -118,7 +120,7 @@ export async function stageFleet(context: TestContext, options: FleetOptions) {
   const exchange = await stage.exchangeProcess(['--listen', '127.0.0.1:0', ...flags]);
   const names = Array.from({ length: markets }, (_, index) => marketAt(index));
   const configOf = (index: number, count: number) => ({
-    exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare },
+    exchange: { baseUrls: [exchange.url], nonce: 'window', budgetShare, requestLifetimeSeconds },
     defaults: { timeoutSeconds },
     shard: { index, count, handoverSeconds },
     shutdown: { policy, budgetSeconds: stopSeconds[index] ?? 8 },
@@ -143,7 +145,7 @@ export async function stageFleet(context: TestContext, options: FleetOptions) {
 export async function playShards(context: TestContext, play: ShardPlay): Promise<Played> {
   const { handoverSeconds, restMs } = play;
   // What moves is handed off all the same.
-  const fleet = await stageFleet(context, { ...play, policy: 'delete' });
+  const fleet = await stageFleet(context, { ...play, policy: 'delete', requestLifetimeSeconds: 1 });
   const { exchange, names, configOf, start } = fleet;
   const resize = async (daemon: DaemonProcess, index: number, count: number) => {
     const text = JSON.parse(readFileSync(daemon.configFile, 'utf8')) as object;

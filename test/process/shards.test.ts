@@ -17,7 +17,7 @@ test.concurrent('a fleet grows, loses a shard, and shrinks: no timer fires, and 
     timeoutSeconds: TIMEOUT_SECONDS,
     handoverSeconds: 3,
     budgetShare: 0.75,
-    restMs: 3000,
+    restMs: 2000,
   });
   const { log, ...seen } = played;
   const { moved } = seen;
