@@ -132,11 +132,30 @@ const MEANING = {
 } as const;
 
 type Name = keyof typeof MEANING;
+type Of<K extends Notice['kind']> = Extract<Notice, { kind: K }>;
 
-/** What a scrape shows as state: the snapshot, and Unix milliseconds of when it was taken. */
+/** What is counted of a bot. */
+export interface BotCounts {
+  /** On the monotonic clock; null before the first beat. */
+  lastBeatMs: number | null;
+  beats: number;
+  refused: number;
+  readonly changes: Record<string, number>;
+}
+
+/** What a scrape shows as state. */
 export interface Seen {
   readonly snapshot: Snapshot;
+  /** Unix milliseconds of when the snapshot was taken. */
   readonly wallMs: number;
+  /** This daemon's part of the markets: how many are its own, and of all shards together. */
+  readonly shard: {
+    readonly index: number;
+    readonly count: number;
+    readonly markets: number;
+    readonly fleet: number;
+  };
+  readonly bots: ReadonlyMap<string, BotCounts>;
 }
 
 /** Every metric of the program, declared once. */
@@ -144,8 +163,8 @@ export type Families = ReturnType<typeof declareFamilies>;
 
 /**
  * Declares every metric in a registry of its own. What the core knows anyway is read off `seen()` at the moment of the
- * scrape, so that a renewal costs no label lookup; `seen()` is null until the first scrape. No histogram has a label
- * `market` or `bot`: that many series would make every scrape slow.
+ * scrape, so that a renewal costs no label lookup; `seen()` is null until the first scrape. `observe` moves what is
+ * counted from notices. No histogram has a label `market` or `bot`: that many series would make every scrape slow.
  */
 export function declareFamilies(
   seen: () => Seen | null,
@@ -157,11 +176,12 @@ export function declareFamilies(
   declareMarkets(declare);
   const families = {
     registry,
+    observe: declare.observe,
     ...declareBots(declare),
     ...declareDaemon(declare, controlReasons),
     ...declareRenewals(declare),
-    ...declareExchange(declare, bases),
   };
+  declareExchange(declare, bases);
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: SAMPLE_EVERY_MS });
   for (const { name } of registry.getMetricsAsArray())
     if (LEFT_OUT.test(name)) registry.removeSingleMetric(name);
@@ -175,6 +195,9 @@ type Labels<L extends string> = Readonly<Record<L, readonly string[]>>;
 type Sample<L extends string> = readonly [labels: Readonly<Record<L, string>>, value: number];
 
 function createDeclarer(registry: Registry, seen: () => Seen | null) {
+  const counts = new Map<string, ((notice: never) => void)[]>();
+  const on = <K extends Notice['kind']>(kind: K, count: (notice: Of<K>) => void): void =>
+    void counts.set(kind, [...(counts.get(kind) ?? []), count]);
   const described = <L extends string>(name: Name, labelNames: L[]) => {
     return { name: `killswitch_${name}`, help: MEANING[name], labelNames, registers: [registry] };
   };
@@ -183,48 +206,58 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
     labelNames: L[],
     read: (seen: Seen) => readonly Sample<L>[],
   ): void => {
-    const made = new Gauge<L>({
+    const made = new (name.endsWith('_total') ? Counter : Gauge)<L>({
       ...described(name, labelNames),
       collect() {
         made.reset();
         const now = seen();
-        for (const [labels, value] of now === null ? [] : read(now)) made.set(labels, value);
+        for (const [labels, value] of now === null ? [] : read(now)) made.inc(labels, value);
       },
     });
   };
+  const counter = <L extends string = never>(name: Name, labels = {} as Labels<L>) => {
+    const made = new Counter<L>(described(name, Object.keys(labels) as L[]));
+    for (const combination of combinationsOf(labels)) made.inc(combination, 0);
+    return made;
+  };
+  const histogram = <L extends string = never>(name: Name, buckets: number[], labels = {} as Labels<L>) => {
+    const made = new Histogram<L>({ ...described(name, Object.keys(labels) as L[]), buckets: [...buckets] });
+    for (const combination of combinationsOf(labels)) made.zero(combination);
+    return made;
+  };
   return {
-    /** A gauge that is read off the snapshot at a scrape. */
+    /** Moves what is counted from notices of this kind. */
+    observe: (notice: Notice): void => {
+      for (const count of counts.get(notice.kind) ?? []) count(notice as never);
+    },
+    on,
+    /** Read off the snapshot at a scrape: a counter where the name is that of one, else a gauge. */
     collected,
     /** The same without labels. */
-    shown: (name: Name, read: (snapshot: Snapshot) => number) =>
-      collected<never>(name, [], ({ snapshot }) => [[{}, read(snapshot)]]),
-    marketGauge: (name: Name, read: (market: MarketSnapshot) => number) =>
+    shown: (name: Name, read: (seen: Seen) => number) =>
+      collected<never>(name, [], (now) => [[{}, read(now)]]),
+    ofMarket: (name: Name, read: (market: MarketSnapshot) => number) =>
       collected(name, ['market'], ({ snapshot }) =>
         snapshot.markets.map((market) => [{ market: market.market }, read(market)]),
       ),
-    marketCounter: (name: Name, read: (market: MarketSnapshot) => number) => {
-      const made = new Counter({
-        ...described(name, ['market']),
-        collect() {
-          made.reset();
-          for (const market of seen()?.snapshot.markets ?? [])
-            made.inc({ market: market.market }, read(market));
-        },
-      });
-    },
-    botGauge: (name: Name, read: (bot: BotSnapshot, wallMs: number) => number) =>
+    ofBot: (name: Name, read: (bot: BotSnapshot, wallMs: number) => number) =>
       collected(name, ['bot'], ({ snapshot, wallMs }) =>
         snapshot.bots.map((bot) => [{ bot: bot.bot }, read(bot, wallMs)]),
       ),
     gauge: <L extends string>(name: Name, ...labelNames: L[]) => new Gauge<L>(described(name, labelNames)),
     /** Every combination of label values that is known from the start begins with 0. */
-    counter: <L extends string = never>(name: Name, labels = {} as Labels<L>) => {
-      const made = new Counter<L>(described(name, Object.keys(labels) as L[]));
-      for (const combination of combinationsOf(labels)) made.inc(combination, 0);
-      return made;
+    counter,
+    histogram,
+    /** Counts the notices of a kind. */
+    counted: <K extends Notice['kind'], L extends string = never>(
+      kind: K,
+      name: Name,
+      labels = {} as Labels<L>,
+      labelsOf: (notice: Of<K>) => Record<L, string> = () => ({}) as Record<L, string>,
+    ): void => {
+      const made = counter(name, labels);
+      on(kind, (notice) => made.inc(labelsOf(notice)));
     },
-    histogram: <L extends string>(name: Name, buckets: number[], ...labelNames: L[]) =>
-      new Histogram<L>({ ...described(name, labelNames), buckets: [...buckets] }),
   };
 }
 
@@ -237,72 +270,71 @@ function combinationsOf<L extends string>(labels: Labels<L>): Record<L, string>[
 }
 
 /** Ten series for each market, and never more. */
-function declareMarkets({ collected, marketGauge, marketCounter }: Declare): void {
-  marketGauge('timer_expiry_timestamp_seconds', ({ expiryWallMs }) => (expiryWallMs ?? 0) / 1000);
-  marketGauge('market_armed_desired', ({ wanted }) => (wanted ? 1 : 0));
+function declareMarkets({ collected, ofMarket }: Declare): void {
+  ofMarket('timer_expiry_timestamp_seconds', ({ expiryWallMs }) => (expiryWallMs ?? 0) / 1000);
+  ofMarket('market_armed_desired', ({ wanted }) => +wanted);
   collected('market_state', ['market', 'state'], ({ snapshot }) =>
     snapshot.markets.map(({ market, state }) => [{ market, state }, 1]),
   );
   collected('market_held', ['market', 'reason'], ({ snapshot }) =>
-    snapshot.markets.map(({ market, hold }) => [
-      { market, reason: hold?.why ?? NOT_HELD },
-      hold === null ? 0 : 1,
-    ]),
+    snapshot.markets.map(({ market, hold }) => [{ market, reason: hold?.why ?? NOT_HELD }, +(hold !== null)]),
   );
-  marketGauge('timer_timeout_seconds', ({ timeoutMs }) => timeoutMs / 1000);
-  marketGauge('renewal_last_slack_ratio', ({ lastSlackRatio }) => lastSlackRatio ?? 1);
-  marketCounter('renewals_total', ({ renewals }) => renewals);
-  marketCounter('renewal_failures_total', ({ failures }) => failures);
-  marketCounter('lapses_total', ({ lapses }) => lapses);
-  collected(
-    'market_info',
-    ['market', 'bot', 'order_types', 'policy'],
-    ({ snapshot: { markets, shutdownPolicy: policy } }) =>
-      markets.map(({ market, bot, types }) => [
-        { market, bot, order_types: types?.join('+') ?? 'all', policy },
-        1,
-      ]),
+  ofMarket('timer_timeout_seconds', ({ timeoutMs }) => timeoutMs / 1000);
+  ofMarket('renewal_last_slack_ratio', ({ lastSlackRatio }) => lastSlackRatio ?? 1);
+  ofMarket('renewals_total', ({ renewals }) => renewals);
+  ofMarket('renewal_failures_total', ({ failures }) => failures);
+  ofMarket('lapses_total', ({ lapses }) => lapses);
+  collected('market_info', ['market', 'bot', 'order_types', 'policy'], ({ snapshot }) =>
+    snapshot.markets.map(({ market, bot, types }) => [
+      { market, bot, order_types: types?.join('+') ?? 'all', policy: snapshot.shutdownPolicy },
+      1,
+    ]),
   );
 }
 
-function declareBots({ collected, counter, histogram, botGauge }: Declare) {
+function declareBots({ collected, histogram, ofBot }: Declare) {
   collected('bot_info', ['bot', 'mode'], ({ snapshot }) =>
     snapshot.bots.map(({ bot, mode }) => [{ bot, mode }, 1]),
   );
   collected('bot_state', ['bot', 'state'], ({ snapshot }) =>
     snapshot.bots.flatMap((seen) =>
-      BOT_STATES.map((state) => [{ bot: seen.bot, state }, state === seen.state ? 1 : 0] as const),
+      BOT_STATES.map((state) => [{ bot: seen.bot, state }, +(state === seen.state)] as const),
     ),
   );
-  botGauge('bot_alive', ({ state }) => (state === 'alive' ? 1 : 0));
-  botGauge('bot_last_evidence_timestamp_seconds', ({ evidenceAgeMs }, wallMs) =>
+  ofBot('bot_alive', ({ state }) => +(state === 'alive'));
+  ofBot('bot_last_evidence_timestamp_seconds', ({ evidenceAgeMs }, wallMs) =>
     evidenceAgeMs === null ? 0 : (wallMs - evidenceAgeMs) / 1000,
   );
-  botGauge('bot_evidence_ttl_seconds', ({ ttlMs }) => (ttlMs ?? 0) / 1000);
-  return {
-    botChanges: counter('bot_changes_total', { bot: [], state: BOT_STATES }),
-    beats: counter('bot_beats_total', { bot: [] }),
-    beatsRefused: counter('bot_beats_refused_total', { bot: [] }),
-    beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS),
-  };
+  ofBot('bot_evidence_ttl_seconds', ({ ttlMs }) => (ttlMs ?? 0) / 1000);
+  collected('bot_changes_total', ['bot', 'state'], ({ bots }) =>
+    [...bots].flatMap(([bot, { changes }]) =>
+      BOT_STATES.map((state) => [{ bot, state }, changes[state] ?? 0] as const),
+    ),
+  );
+  collected('bot_beats_total', ['bot'], ({ bots }) => [...bots].map(([bot, { beats }]) => [{ bot }, beats]));
+  collected('bot_beats_refused_total', ['bot'], ({ bots }) =>
+    [...bots].map(([bot, { refused }]) => [{ bot }, refused]),
+  );
+  return { beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS) };
 }
 
 /** What the daemon is, and what operators bring about. */
-function declareDaemon({ gauge, counter, shown }: Declare, controlReasons: readonly string[]) {
-  shown('ready', ({ ready }) => +ready);
-  shown('live', ({ live }) => +live);
-  shown('authorised', ({ authorised }) => +authorised);
-  shown('survivable_outage_seconds', (snapshot) => least(snapshot, 0, ({ survivesMs }) => survivesMs / 1000));
-  shown('survivable_outage_ratio', (snapshot) =>
-    least(snapshot, 1, ({ survivesMs, timeoutMs }) => survivesMs / timeoutMs),
+function declareDaemon({ gauge, counter, counted, shown }: Declare, controlReasons: readonly string[]) {
+  shown('ready', ({ snapshot }) => +snapshot.ready);
+  shown('live', ({ snapshot }) => +snapshot.live);
+  shown('authorised', ({ snapshot }) => +snapshot.authorised);
+  shown('survivable_outage_seconds', (seen) => least(seen, 0, ({ survivesMs }) => survivesMs / 1000));
+  shown('survivable_outage_ratio', (seen) =>
+    least(seen, 1, ({ survivesMs, timeoutMs }) => survivesMs / timeoutMs),
   );
-  return {
-    buildInfo: gauge('build_info', 'version', 'revision', 'node_version'),
-    shardIndex: gauge('shard_index'),
-    shardCount: gauge('shards'),
-    shardMarkets: gauge('shard_markets'),
-    fleetMarkets: gauge('fleet_markets'),
-    unauthorised: counter('unauthorised_total'),
+  const buildInfo = gauge('build_info', 'version', 'revision', 'node_version');
+  shown('shard_index', ({ shard }) => shard.index);
+  shown('shards', ({ shard }) => shard.count);
+  shown('shard_markets', ({ shard }) => shard.markets);
+  shown('fleet_markets', ({ shard }) => shard.fleet);
+  counted('unauthorised', 'unauthorised_total');
+  const families = {
+    buildInfo,
     logMessages: counter('log_messages_total', { level: LOG_LEVELS }),
     logDropped: counter('log_dropped_total'),
     notifyFailures: counter('notify_failures_total', { what: NOTIFY_WHATS }),
@@ -311,58 +343,78 @@ function declareDaemon({ gauge, counter, shown }: Declare, controlReasons: reado
     configHash: gauge('config_hash'),
     reloads: counter('config_reloads_total'),
     reloadFailures: counter('config_reload_failures_total'),
-    marketsRemoved: counter('markets_removed_total', { how: REMOVALS }),
-    holds: counter('holds_total', { reason: HOLDS }),
-    controlRefused: counter('control_refused_total', { reason: controlReasons }),
   };
+  counted('removed', 'markets_removed_total', { how: REMOVALS }, ({ how }) => ({ how }));
+  counted('held', 'holds_total', { reason: HOLDS }, ({ why }) => ({ reason: why }));
+  return { ...families, controlRefused: counter('control_refused_total', { reason: controlReasons }) };
 }
 
 /** Over the markets that should be armed; `none` where there is no such market. */
-function least({ markets }: Snapshot, none: number, read: (market: MarketSnapshot) => number): number {
-  const found = markets.filter(({ wanted, leaving }) => wanted && !leaving).map(read);
+function least({ snapshot }: Seen, none: number, read: (market: MarketSnapshot) => number): number {
+  const found = snapshot.markets.filter(({ wanted, leaving }) => wanted && !leaving).map(read);
   return found.length === 0 ? none : found.reduce((one, other) => Math.min(one, other));
 }
 
 /** Renewals, and what else happens to timers. */
-function declareRenewals({ gauge, counter, histogram, shown }: Declare) {
-  shown('cadence_factor', ({ cadenceFactor }) => cadenceFactor);
-  shown('capacity_requests_per_second', ({ capacityPerSecond }) => capacityPerSecond);
-  return {
-    requests: counter('requests_total', { purpose: PURPOSES }),
-    requestFailures: counter('request_failures_total', { purpose: PURPOSES, reason: FAILURE_REASONS }),
-    duration: histogram('renewal_duration_seconds', DURATION_BUCKETS),
-    tripDuration: histogram('trip_duration_seconds', DURATION_BUCKETS),
-    cycle: histogram('renewal_cycle_duration_seconds', DURATION_BUCKETS),
-    slack: histogram('renewal_slack_ratio', SLACK_BUCKETS),
-    delay: histogram('schedule_delay_seconds', DELAY_BUCKETS),
-    wakeDelay: histogram('wake_delay_seconds', DELAY_BUCKETS),
-    throttled: counter('throttled_total'),
-    skew: gauge('clock_skew_seconds'),
-    lapses: counter('lapses_by_certainty_total', { certainty: CERTAINTIES }),
-    fired: counter('fired_total', { reason: FIRINGS }),
-    overdue: counter('overdue_total'),
-    refusals: counter('refusals_total'),
-    alterations: counter('altered_replies_total'),
-    suspensions: counter('suspensions_total', { reason: SUSPENSIONS }),
-    trips: counter('trips_total'),
-    deletes: counter('deletes_total'),
-  };
+function declareRenewals({ on, gauge, counted, histogram, shown }: Declare) {
+  shown('cadence_factor', ({ snapshot }) => snapshot.cadenceFactor);
+  shown('capacity_requests_per_second', ({ snapshot }) => snapshot.capacityPerSecond);
+  counted('attempt', 'requests_total', { purpose: PURPOSES }, ({ purpose }) => ({ purpose }));
+  const failed = { purpose: PURPOSES, reason: FAILURE_REASONS };
+  counted('attempt-failed', 'request_failures_total', failed, ({ purpose, reason }) => ({ purpose, reason }));
+  const duration = histogram('renewal_duration_seconds', DURATION_BUCKETS);
+  const tripDuration = histogram('trip_duration_seconds', DURATION_BUCKETS);
+  const cycle = histogram('renewal_cycle_duration_seconds', DURATION_BUCKETS);
+  const slack = histogram('renewal_slack_ratio', SLACK_BUCKETS);
+  const delay = histogram('schedule_delay_seconds', DELAY_BUCKETS);
+  const wakeDelay = histogram('wake_delay_seconds', DELAY_BUCKETS);
+  counted('throttled', 'throttled_total');
+  const skew = gauge('clock_skew_seconds');
+  on('attempt', ({ purpose, delayMs }) => {
+    if (purpose !== 'delete') delay.observe(delayMs / 1000);
+  });
+  on('renewed', ({ durationMs, cycleMs, slackRatio, skewMs }) => {
+    duration.observe(durationMs / 1000);
+    cycle.observe(cycleMs / 1000);
+    if (slackRatio !== null) slack.observe(slackRatio);
+    skew.set(skewMs / 1000);
+  });
+  on('tripped', ({ durationMs }) => tripDuration.observe(durationMs / 1000));
+  counted('lapsed', 'lapses_by_certainty_total', { certainty: CERTAINTIES }, ({ certainty }) => ({
+    certainty,
+  }));
+  counted('fired', 'fired_total', { reason: FIRINGS }, ({ why }) => ({ reason: why }));
+  counted('overdue', 'overdue_total');
+  counted('refused', 'refusals_total');
+  counted('altered', 'altered_replies_total');
+  counted('suspended', 'suspensions_total', { reason: SUSPENSIONS }, ({ why }) => ({ reason: why }));
+  counted('tripped', 'trips_total');
+  counted('deleted', 'deletes_total');
+  return { wakeDelay };
 }
 
-function declareExchange({ collected, counter, histogram }: Declare, base: readonly string[]) {
+function declareExchange({ on, collected, counted, counter, histogram }: Declare, bases: readonly string[]) {
   collected('outage_active', ['base'], ({ snapshot }) =>
-    snapshot.bases.map(({ url, outage }) => [{ base: url }, outage ? 1 : 0]),
+    snapshot.bases.map(({ url, outage }) => [{ base: url }, +outage]),
   );
   collected('api_up', ['base'], ({ snapshot }) =>
-    snapshot.bases.map(({ url, up }) => [{ base: url }, up === true ? 1 : 0]),
+    snapshot.bases.map(({ url, up }) => [{ base: url }, +(up === true)]),
   );
-  return {
-    pings: counter('ping_attempts_total', { base }),
-    pingFailures: counter('ping_failures_total', { base, reason: FAILURE_REASONS }),
-    pingDuration: histogram('ping_duration_seconds', DURATION_BUCKETS, 'base'),
-    outages: counter('outages_total', { base }),
-    outageDuration: histogram('outage_seconds', OUTAGE_BUCKETS, 'base'),
-    stalls: counter('stalls_total', { kind: Object.values(STALL_KINDS) }),
-    stallDuration: histogram('stall_seconds', STALL_BUCKETS, 'kind'),
-  };
+  const baseOf = ({ base }: { readonly base: number }) => ({ base: bases[base] ?? `#${base}` });
+  counted('pinged', 'ping_attempts_total', { base: bases }, baseOf);
+  const pingFailures = counter('ping_failures_total', { base: bases, reason: FAILURE_REASONS });
+  const pingDuration = histogram('ping_duration_seconds', DURATION_BUCKETS, { base: bases });
+  on('pinged', (notice) => {
+    if (notice.ok) pingDuration.observe(baseOf(notice), notice.latencyMs / 1000);
+    else pingFailures.inc({ ...baseOf(notice), reason: notice.reason ?? 'network' });
+  });
+  counted('outage-began', 'outages_total', { base: bases }, baseOf);
+  const outageDuration = histogram('outage_seconds', OUTAGE_BUCKETS, { base: bases });
+  on('outage-ended', (notice) => outageDuration.observe(baseOf(notice), notice.lastedMs / 1000));
+  const kindOf = ({ what }: Of<'stall'>) => ({ kind: STALL_KINDS[what] });
+  counted('stall', 'stalls_total', { kind: Object.values(STALL_KINDS) }, kindOf);
+  const stallDuration = histogram('stall_seconds', STALL_BUCKETS, { kind: ['stall', 'suspend'] });
+  on('stall', (notice) => {
+    if (notice.what !== 'clock-step') stallDuration.observe(kindOf(notice), notice.byMs / 1000);
+  });
 }

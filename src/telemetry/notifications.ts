@@ -4,7 +4,7 @@ import type { Notice } from '../core/notice.ts';
 import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, EventLevel } from '../ports.ts';
 import { isoTime, listed } from '../util/text.ts';
-import { describeNotice, type EventContext } from './events.ts';
+import { describeNotice, type EventContext, levelOf } from './events.ts';
 import type { Log } from './log.ts';
 
 export const NOTIFY_FORMATS = ['json', 'slack', 'telegram'] as const;
@@ -37,41 +37,20 @@ const MOST_MARKETS = 20;
 /** Telegram refuses a text of more than 4096 characters. */
 const MOST_CHARS = 4000;
 /** A message is tried for about an hour: the way to the receiver may be away as long as that to the exchange. */
-const BACKOFF = {
-  retries: 65,
-  minTimeout: 1000,
-  maxTimeout: 60_000,
-  randomize: true,
-  unref: true,
-} as const;
+const BACKOFF = { retries: 65, minTimeout: 1000, maxTimeout: 60_000, randomize: true, unref: true } as const;
 /** A wall clock that went back by more would hold the pace up. */
 const STEP_BACK_MS = 1000;
 
-/** Whether somebody without a monitoring system wants to hear of it. */
-export function isWorthTelling(notice: Notice): boolean {
-  switch (notice.kind) {
-    case 'overdue':
-    case 'lapsed':
-    case 'fired':
-    case 'tripped':
-    case 'refused':
-    case 'accepted-again':
-    case 'unauthorised':
-    case 'authorised-again':
-    case 'outage-began':
-    case 'outage-ended':
-      return true;
-    case 'bot':
-      return notice.state === 'stale' || notice.state === 'failed';
-    case 'removed':
-      return notice.how === 'fired';
-    case 'deleted':
-      return notice.mayHaveFired;
-    case 'stopped':
-      return notice.left.length > 0;
-    default:
-      return false;
-  }
+type Kind = Notice['kind'];
+/** What somebody without a monitoring system wants to hear of: always, and where the log has it as a warning or an error. */
+const NEWS: ReadonlySet<Kind> = new Set<Kind>(['accepted-again', 'authorised-again', 'outage-ended']);
+const BAD_NEWS: ReadonlySet<Kind> = new Set<Kind>([
+  ...(['overdue', 'lapsed', 'fired', 'tripped', 'refused', 'unauthorised', 'outage-began'] as const),
+  ...(['bot', 'removed', 'deleted', 'stopped'] as const),
+]);
+
+function isWorthTelling(notice: Notice): boolean {
+  return NEWS.has(notice.kind) || (BAD_NEWS.has(notice.kind) && levelOf(notice) !== 'info');
 }
 
 /** The body of a post. `name`: what the daemon is called. */
@@ -81,18 +60,16 @@ export function formatMessage(message: Message, format: NotifyFormat, name: stri
   if (format === 'json') return JSON.stringify({ name, event, level, time, text, markets, count });
   const sentence = `${level === 'error' ? '🔴' : level === 'warn' ? '🟠' : '🟢'} ${name}: ${text} (${time})`;
   const short = sentence.slice(0, MOST_CHARS).toWellFormed();
-  return JSON.stringify({ text: format === 'slack' ? short.replaceAll(/[&<>]/g, escapeForSlack) : short });
-}
-
-/** Slack reads links and commands out of these three. */
-function escapeForSlack(char: string): string {
-  return char === '&' ? '&amp;' : char === '<' ? '&lt;' : '&gt;';
+  // Slack reads links and commands out of these three.
+  const escaped = { '&': '&amp;', '<': '&lt;', '>': '&gt;' } as const;
+  const escape = (char: string) => escaped[char as keyof typeof escaped];
+  return JSON.stringify({ text: format === 'slack' ? short.replaceAll(/[&<>]/g, escape) : short });
 }
 
 interface Pending extends Omit<Message, 'markets'> {
   count: number;
-  readonly all: Set<string>;
-  readonly bots: Set<string>;
+  readonly what: 'bots' | 'markets';
+  readonly names: Set<string>;
 }
 
 /** What was not told so far: at most one message of each event. */
@@ -101,20 +78,22 @@ function createWaiting(context: EventContext) {
   return {
     add(notice: Notice, now: Instant): void {
       const { event, level, market, msg: text } = describeNotice(notice, context, now);
-      const pending = byEvent.get(event) ?? {
+      const what = notice.kind === 'bot' ? 'bots' : 'markets';
+      const first = {
         event,
         level,
         atWallMs: now.wallMs,
         text,
         count: 0,
-        all: new Set(),
-        bots: new Set(),
-      };
+        what,
+        names: new Set<string>(),
+      } as const;
+      const pending: Pending = byEvent.get(event) ?? { ...first };
       byEvent.set(event, pending);
       pending.count += 1;
-      if (market !== null) pending.all.add(market);
-      if (notice.kind === 'bot') pending.bots.add(notice.bot);
-      if (notice.kind === 'stopped') for (const left of notice.left) pending.all.add(left.market);
+      const left = notice.kind === 'stopped' ? notice.left.map((one) => one.market) : [];
+      for (const name of [market, notice.kind === 'bot' ? notice.bot : null, ...left])
+        if (name !== null) pending.names.add(name);
     },
     /** Puts one back that was not delivered. */
     restore(pending: Pending): void {
@@ -122,8 +101,7 @@ function createWaiting(context: EventContext) {
       byEvent.set(pending.event, pending);
       if (newer === undefined) return;
       pending.count += newer.count;
-      for (const market of newer.all) pending.all.add(market);
-      for (const bot of newer.bots) pending.bots.add(bot);
+      for (const name of newer.names) pending.names.add(name);
     },
     /** What there is about `event`, else what has waited for longest; null where nothing does. */
     take(event?: string): Pending | null {
@@ -135,11 +113,10 @@ function createWaiting(context: EventContext) {
   };
 }
 
-function messageOf({ all, bots, ...rest }: Pending): Message {
-  const [named, what] = bots.size > 0 ? [bots, 'bots'] : [all, 'markets'];
-  const more = rest.count > 1 && named.size > 1;
-  const text = more ? `${rest.text} In all ${named.size} ${what}: ${listed([...named])}.` : rest.text;
-  return { ...rest, text, markets: [...all].slice(0, MOST_MARKETS) };
+function messageOf({ what, names, ...rest }: Pending): Message {
+  const more = rest.count > 1 && names.size > 1;
+  const text = more ? `${rest.text} In all ${names.size} ${what}: ${listed([...names])}.` : rest.text;
+  return { ...rest, text, markets: what === 'markets' ? [...names].slice(0, MOST_MARKETS) : [] };
 }
 
 export function wasTaken(posted: Posted): boolean {
