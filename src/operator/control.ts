@@ -13,8 +13,8 @@ import {
   errorBody,
   type Refusal,
 } from './control-sources.ts';
-import { codeOf, limitConnections, listenError, SCHEMAS, urlOf } from './listen.ts';
-import { placeSocket, type SocketAccess, type SocketFile } from './socket.ts';
+import { codeOf, limitConnections, SCHEMAS } from './listen.ts';
+import { openAll, type SocketAccess } from './socket.ts';
 
 export interface ControlOptions {
   /** Unix sockets and TCP addresses; all of them answer the same. */
@@ -28,14 +28,6 @@ export interface ControlOptions {
   readonly sources: ControlSources;
   /** Blots secrets out of what a refusal repeats of its request. */
   readonly hide?: (text: string) => string;
-}
-
-/** The listeners that change state. */
-export interface Control {
-  /** Where they are to be found: `unix:/PATH`, or URLs with the ports that were really bound. */
-  readonly addresses: readonly string[];
-  /** Stops listening, removes the socket files and ends every connection, without waiting for any reply. */
-  close(): Promise<void>;
 }
 
 /** Characters of what a command's sender says: as many as a reason may have. */
@@ -59,10 +51,10 @@ const HEADERS = {
 } as const;
 
 /**
- * Opens the control listeners. Rejects with `ListenError` where an address cannot be opened, and then none of them stays
- * open. A Unix socket can be connected to by root and those whom `access` names only, from its first moment.
+ * Opens the control listeners. A Unix socket can be connected to by root and those whom `access` names only, from its
+ * first moment.
  */
-export async function startControl(options: ControlOptions): Promise<Control> {
+export function startControl(options: ControlOptions) {
   const { sources, hide = (text) => text } = options;
   // The cut comes last: before, it would leave the beginning of a secret standing.
   const shown = (text: string | null) => (text === null ? null : hide(text).slice(0, LONGEST_SHOWN));
@@ -71,29 +63,9 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     onCommand: (command) =>
       sources.onCommand({ ...command, reason: shown(command.reason), sender: shown(command.sender) }),
   });
-  const apps: FastifyInstance[] = [];
-  const files: SocketFile[] = [];
-  const addresses: string[] = [];
-  const close = async (): Promise<void> => {
-    for (const file of files.splice(0)) file.remove();
-    await Promise.all(apps.map((app) => app.close()));
-  };
-  for (const address of options.listen) {
-    let file: SocketFile | null = null;
-    const app = createListener(options, routes, address, () => file?.openTo ?? '');
-    apps.push(app);
-    try {
-      if (address.kind === 'unix') {
-        file = await placeSocket(address.path, (path) => app.listen({ path }), options.access);
-        files.push(file);
-      } else await app.listen({ host: address.host, port: address.port });
-    } catch (error) {
-      await close();
-      throw address.kind === 'unix' ? error : listenError('control', address.text, error);
-    }
-    addresses.push(address.kind === 'unix' ? address.text : urlOf(address.host, app.server));
-  }
-  return { addresses, close };
+  const create = (address: ListenAddress, openTo: () => string) =>
+    createListener(options, routes, address, openTo);
+  return openAll('control', options.listen, create, options.access);
 }
 
 /** What is on its way over one connection. */

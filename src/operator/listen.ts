@@ -4,7 +4,7 @@ import { Ajv } from 'ajv';
 import type { FastifyServerOptions } from 'fastify';
 import type { Clock } from '../ports.ts';
 
-type ListenerName = 'web' | 'control';
+export type ListenerName = 'web' | 'control';
 
 /** A listener could not be opened. The message names the address, the cause and what to do. */
 export class ListenError extends Error {

@@ -1,7 +1,9 @@
 import { chmodSync, linkSync, lstatSync, mkdtempSync, rmSync, type Stats, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import { codeOf, ListenError } from './listen.ts';
+import type { FastifyInstance } from 'fastify';
+import type { ListenAddress } from '../ports.ts';
+import { codeOf, ListenError, type ListenerName, listenError, urlOf } from './listen.ts';
 
 /** Who may connect beside root: the user of this process, or every member of its group as well. */
 export type SocketAccess = 'owner' | 'group';
@@ -9,11 +11,51 @@ export type SocketAccess = 'owner' | 'group';
 const MODES: Readonly<Record<SocketAccess, number>> = { owner: 0o600, group: 0o660 };
 
 /** A socket file that is in its place. */
-export interface SocketFile {
+interface SocketFile {
   /** Who may connect beside root, by number. */
   readonly openTo: string;
   /** Removes the file, unless another one has taken its place. */
   remove(): void;
+}
+
+/**
+ * Opens a listener at each address, made by `create`, which may ask who can connect to a Unix socket. Rejects with
+ * `ListenError` where an address cannot be opened, and then none of them stays open.
+ */
+export async function openAll(
+  name: ListenerName,
+  listen: readonly ListenAddress[],
+  create: (address: ListenAddress, openTo: () => string) => FastifyInstance,
+  access?: SocketAccess,
+) {
+  const apps: FastifyInstance[] = [];
+  const files: SocketFile[] = [];
+  const addresses: string[] = [];
+  const close = async (): Promise<void> => {
+    for (const file of files.splice(0)) file.remove();
+    await Promise.all(apps.map((app) => app.close()));
+  };
+  for (const address of listen) {
+    let file: SocketFile | null = null;
+    const app = create(address, () => file?.openTo ?? '');
+    apps.push(app);
+    try {
+      if (address.kind === 'unix') {
+        file = await placeSocket(address.path, (path) => app.listen({ path }), access);
+        files.push(file);
+      } else await app.listen({ host: address.host, port: address.port });
+    } catch (error) {
+      await close();
+      throw address.kind === 'unix' ? error : listenError(name, address.text, error);
+    }
+    addresses.push(address.kind === 'unix' ? address.text : urlOf(address.host, app.server));
+  }
+  return {
+    /** Where they are to be found: `unix:/PATH`, or URLs with the ports that were really bound. */
+    addresses,
+    /** Stops listening, removes the socket files and ends every connection, without waiting for any reply. */
+    close,
+  };
 }
 
 /**
@@ -66,11 +108,8 @@ async function findLeftover(path: string): Promise<Stats | null> {
   const found = look(path);
   if (found === null) return null;
   if (!found.isSocket()) {
-    throw refuse(
-      path,
-      'EEXIST',
-      'there is something at this path that is no socket; move it away, or set another path',
-    );
+    const text = 'there is something at this path that is no socket; move it away, or set another path';
+    throw refuse(path, 'EEXIST', text);
   }
   const answer = await knock(path);
   if (answer === 'ECONNREFUSED' || answer === 'ENOENT') return found;

@@ -6,9 +6,10 @@ import { isLoopback } from '../util/text.ts';
 import type { Cancellation } from './cancellations.ts';
 import { createEventStream, EVENT_STREAM_TYPE } from './event-stream.ts';
 import { describeVerdict, judgeLive, judgeReady, ofBot, type Verdict } from './health.ts';
-import { limitConnections, listenError, SCHEMAS, urlOf } from './listen.ts';
+import { limitConnections, SCHEMAS } from './listen.ts';
 import { PAGE_POLICY, renderPage } from './page.ts';
 import { createBreather, createSender, oneAtATime, shareWhileFresh } from './share.ts';
+import { openAll } from './socket.ts';
 import { describeStatus, renderStatus, type StatusInput } from './status.ts';
 
 /** The metrics page, as the listener needs it. */
@@ -31,16 +32,6 @@ export interface WebOptions {
   readonly mostConnections?: number;
 }
 
-/** The read-only listeners. */
-export interface Web {
-  /** The status document in pieces, as the listeners serve it. */
-  readonly status: () => Promise<readonly string[]>;
-  /** Where they are to be found, as URLs with the ports that were really bound. */
-  readonly addresses: readonly string[];
-  /** Ends the event streams with the last status, stops listening and ends every connection. Waits for no slow reader. */
-  close(): Promise<void>;
-}
-
 const HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
@@ -50,35 +41,27 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/**
- * Serves status page, metrics and health. Rejects with `ListenError` where an address cannot be opened, and then none of
- * them stays open.
- */
-export async function startWeb(options: WebOptions): Promise<Web> {
+/** Serves status page, metrics and health at all addresses, which are those of TCP. */
+export async function startWeb(options: WebOptions) {
   const pages = createPages(options);
-  const apps: FastifyInstance[] = [];
-  const addresses: string[] = [];
-  const close = async (): Promise<void> => {
-    await pages.events.close();
-    await Promise.all(apps.map((app) => app.close()));
-  };
-  for (const address of options.listen) {
-    // The configuration allows addresses only.
-    if (address.kind !== 'tcp') continue;
-    const { host, port, text } = address;
-    const app = createListener(pages, host);
+  const { addresses, close } = await openAll('web', options.listen, (address) => {
+    const app = createListener(pages, address.kind === 'tcp' ? address.host : '');
     limitConnections(app.server, options);
-    apps.push(app);
-    try {
-      await app.listen({ host, port });
-    } catch (error) {
+    return app;
+  });
+  return {
+    addresses,
+    /** The status document in pieces, as the listeners serve it. */
+    status: pages.status,
+    /** Ends the event streams with the last status, stops listening and ends every connection. Waits for no slow reader. */
+    async close(): Promise<void> {
+      await pages.events.close();
       await close();
-      throw listenError('web', text, error);
-    }
-    addresses.push(urlOf(host, app.server));
-  }
-  return { addresses, status: pages.status, close };
+    },
+  };
 }
+
+export type Web = Awaited<ReturnType<typeof startWeb>>;
 
 /**
  * Whether a request with this Host header may be answered on a loopback listener. A web page that points its own name at

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { afterEach } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
-import { type Control, startControl } from '../../src/operator/control.ts';
+import { startControl } from '../../src/operator/control.ts';
 import { ControlRefusal, type ControlSources, type Refusal } from '../../src/operator/control-sources.ts';
 import type { ListenAddress } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
@@ -14,6 +14,7 @@ export const clock = createSystemClock();
 export const TCP = '127.0.0.1:0';
 
 const folders = new Set<string>();
+type Control = Awaited<ReturnType<typeof startControl>>;
 const open = new Set<Control>();
 const agents = new Set<Agent>();
 const sockets = new Set<Socket>();
