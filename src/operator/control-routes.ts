@@ -5,13 +5,7 @@ import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import { type Commanded, LOG_LEVELS, type LogLevel } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { listed } from '../util/text.ts';
-import {
-  ControlRefusal,
-  type ControlSources,
-  describeFound,
-  errorBody,
-  refusedMarkets,
-} from './control-sources.ts';
+import { ControlRefusal, type ControlSources, describeFound, errorBody } from './control-sources.ts';
 import { judgeReady, ofBot } from './health.ts';
 import { createSender } from './share.ts';
 import { toSeconds } from './status.ts';
@@ -78,6 +72,10 @@ interface Call {
 /** A status and JSON, whole or in pieces. */
 type Answer = readonly [status: number, body: object | string | readonly string[]];
 
+/** What can be asked and brought about, and what the last look at it showed. */
+type Daemon = ControlSources & ReturnType<typeof createViews>;
+type Handler = (daemon: Daemon, call: Call) => Answer | Promise<Answer>;
+
 interface Route {
   readonly path: string;
   readonly method: 'GET' | 'POST';
@@ -85,11 +83,34 @@ interface Route {
   readonly needs?: readonly Key[];
   /** Its bot may stand in the query. */
   readonly ofBot?: boolean;
-  readonly answer: (call: Call) => Answer | Promise<Answer>;
+  readonly answer: Handler;
 }
 
+const word = (path: string, answer: Handler, ...keys: readonly Key[]): Route => {
+  return { path, method: 'POST', keys: ['bot', 'session', 'seq', ...keys], answer, ofBot: true };
+};
+const command = (path: string, answer: Handler, ...keys: readonly Key[]): Route => {
+  return { path, method: 'POST', keys: [...keys, 'reason'], answer };
+};
+const ROUTES: readonly Route[] = [
+  word('/v1/beat', beat),
+  word('/v1/goodbye', goodbye, 'waitSeconds'),
+  word('/v1/fail', fail),
+  ...COMMANDS.map((does): Route => {
+    const needs: readonly Key[] = does === 'pause' ? ['forSeconds'] : [];
+    return { ...command(`/v1/${does}`, operate(does), 'markets', ...needs, 'waitSeconds'), needs };
+  }),
+  command('/v1/ack', acknowledge, 'markets'),
+  command('/v1/reload', reload, 'waitSeconds'),
+  command('/v1/log-level', setLogLevel, 'level', 'forSeconds'),
+  { path: '/v1/status', method: 'GET', keys: [], answer: async ({ status }) => [200, await status()] },
+  { path: '/v1/health', method: 'GET', keys: [], ofBot: true, answer: health },
+];
+/** The allowed method of each path. */
+export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, method }) => [path, method]));
+
 /** What a listener knows of its requests. */
-export interface RouteTools {
+interface RouteTools {
   /** When a request came in, on the monotonic clock. */
   readonly arrivedMs: (request: FastifyRequest) => number;
   /** Which listener it came over, and who can use that. */
@@ -98,11 +119,9 @@ export interface RouteTools {
   readonly begin: (request: FastifyRequest) => boolean;
 }
 
-export type ControlRoutes = ReturnType<typeof createRoutes>;
-
-/** Everything that can be asked. One of these serves all listeners. */
+/** Adds everything that can be asked to a listener. One of these serves all of them. */
 export function createRoutes(sources: ControlSources) {
-  const routes = listRoutes(sources, createViews(sources));
+  const daemon: Daemon = { ...sources, ...createViews(sources) };
   const send = createSender(sources.clock);
   let underWay = 0;
   const carryOut = async ({ answer }: Route, call: Call): Promise<Answer> => {
@@ -110,7 +129,7 @@ export function createRoutes(sources: ControlSources) {
       throw new ControlRefusal('too_many_commands', `${underWay} commands are under way; try again`);
     underWay += 1;
     try {
-      return await answer(call);
+      return await answer(daemon, call);
     } finally {
       underWay -= 1;
     }
@@ -119,10 +138,9 @@ export function createRoutes(sources: ControlSources) {
     // A beat counts whatever follows it, and a read changes nothing: both are answered at once.
     const atOnce = route.path === '/v1/beat' || route.method === 'GET';
     return async (request: FastifyRequest, reply: FastifyReply) => {
-      const { bot } = request.query as { bot?: string };
       const call: Call = {
         input: (request.body ?? {}) as Input,
-        queried: bot,
+        queried: (request.query as { bot?: string }).bot,
         arrivedMs: arrivedMs(request),
         sender: oneLine(request.headers['user-agent']),
         via: () => via(request),
@@ -130,7 +148,7 @@ export function createRoutes(sources: ControlSources) {
       // In the next turn it is known whether something unreadable followed in the same bytes.
       if (!atOnce) await new Promise<void>((next) => void sources.clock.after(0, next));
       if (!begin(request)) return reply.hijack();
-      const [status, body] = await (atOnce ? route.answer(call) : carryOut(route, call));
+      const [status, body] = await (atOnce ? route.answer(daemon, call) : carryOut(route, call));
       void reply.code(status);
       if (!Array.isArray(body))
         return reply.send(typeof body === 'string' ? body : `${JSON.stringify(body)}\n`);
@@ -140,13 +158,11 @@ export function createRoutes(sources: ControlSources) {
     };
   };
   return {
-    /** The allowed method of each path. */
-    methods: new Map(routes.map(({ path, method }) => [path, method])),
     add(app: FastifyInstance, tools: RouteTools): void {
-      for (const route of routes) {
-        const { path, method, keys, needs = [], ofBot = false } = route;
+      for (const route of ROUTES) {
+        const { path, method, keys, needs = [], ofBot: hasBot = false } = route;
         const body = method === 'GET' ? {} : { body: objectOf(keys, needs) };
-        const schema = { ...body, querystring: objectOf(ofBot ? ['bot'] : [], []) };
+        const schema = { ...body, querystring: objectOf(hasBot ? ['bot'] : [], []) };
         app.route({ method, url: path, schema, handler: handle(route, tools) });
       }
     },
@@ -190,85 +206,48 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
   return new ControlRefusal('invalid_value', text);
 }
 
-function listRoutes(sources: ControlSources, views: Views): readonly Route[] {
-  const word = (path: string, answer: Route['answer'], ...keys: readonly Key[]): Route => {
-    return { path, method: 'POST', keys: ['bot', 'session', 'seq', ...keys], answer, ofBot: true };
-  };
-  const command = (path: string, answer: Route['answer'], ...keys: readonly Key[]): Route => {
-    return { path, method: 'POST', keys: [...keys, 'reason'], answer };
-  };
-  return [
-    word('/v1/beat', (call) => beat(sources, views, call)),
-    word('/v1/goodbye', (call) => goodbye(sources, views, call), 'waitSeconds'),
-    word('/v1/fail', (call) => fail(sources, views, call)),
-    ...COMMANDS.map((does): Route => {
-      const needs: readonly Key[] = does === 'pause' ? ['forSeconds'] : [];
-      const answer = (call: Call) => operate(sources, views, does, call);
-      return { ...command(`/v1/${does}`, answer, 'markets', ...needs, 'waitSeconds'), needs };
-    }),
-    command('/v1/ack', (call) => acknowledge(sources, call), 'markets'),
-    command('/v1/reload', (call) => reload(sources, views, call), 'waitSeconds'),
-    command('/v1/log-level', (call) => setLogLevel(sources, call), 'level', 'forSeconds'),
-    { path: '/v1/status', method: 'GET', keys: [], answer: async () => [200, await sources.status()] },
-    {
-      path: '/v1/health',
-      method: 'GET',
-      keys: [],
-      ofBot: true,
-      answer: ({ queried }) => {
-        if (queried === undefined) return health(views.snapshot());
-        const bot = chooseBot(queried, undefined, sources.bots());
-        return health(ofBot(views.snapshot(), bot) ?? views.snapshot());
-      },
-    },
-  ];
-}
-
 /** Tells of a command that is right and about to begin. */
-function announce({ onCommand }: ControlSources, command: string, call: Call, markets: Commanded['markets']) {
-  onCommand({ command, markets, reason: call.input.reason ?? null, sender: call.sender, via: call.via() });
+function announce({ onCommand }: Daemon, name: string, call: Call, markets: Commanded['markets']) {
+  const reason = call.input.reason ?? null;
+  onCommand({ command: name, markets, reason, sender: call.sender, via: call.via() });
 }
 
 /** Takes a bot's word in, as old as its request is. */
-function take(sources: ControlSources, says: BotWord, { input, queried, arrivedMs }: Call) {
-  const bot = chooseBot(queried, input.bot, sources.bots());
+function take({ bots, hear, clock }: Daemon, says: BotWord, { input, queried, arrivedMs }: Call) {
+  const bot = chooseBot(queried, input.bot, bots());
   const proof = { session: input.session ?? null, seq: input.seq ?? null };
-  return { bot, heard: sources.hear(bot, says, proof, Math.max(0, sources.clock.now().monoMs - arrivedMs)) };
+  return { bot, heard: hear(bot, says, proof, Math.max(0, clock.now().monoMs - arrivedMs)) };
 }
 
-function beat(sources: ControlSources, views: Views, call: Call): Answer {
-  const { bot, heard } = take(sources, 'beat', call);
-  const { armed, ...markets } = views.bot(bot);
-  return [200, { armed, ...heard, bot, ttlSeconds: sources.ttlMs() / 1000, ...markets }];
+function beat(daemon: Daemon, call: Call): Answer {
+  const { bot, heard } = take(daemon, 'beat', call);
+  const { armed, ...markets } = describeBot(bot, daemon.look());
+  return [200, { armed, ...heard, bot, ttlSeconds: daemon.ttlMs() / 1000, ...markets }];
 }
 
-async function goodbye(sources: ControlSources, views: Views, call: Call): Promise<Answer> {
-  const { bot, heard } = take(sources, 'goodbye', call);
+async function goodbye(daemon: Daemon, call: Call): Promise<Answer> {
+  const { bot, heard } = take(daemon, 'goodbye', call);
   if (!heard.counted) return [409, { ...heard, bot, done: false, markets: [] }];
-  const progress = await sources.afterGoodbye(bot, waitMs(call.input));
-  views.forget();
+  const progress = await daemon.afterGoodbye(bot, waitMs(call.input));
+  daemon.forget();
   return answerOf(progress, { ...heard, bot });
 }
 
-function fail(sources: ControlSources, views: Views, call: Call): Answer {
-  const { bot, heard } = take(sources, 'fail', call);
-  const markets = describeFiring(views.markets(bot), sources.clock.now().wallMs);
-  return [heard.counted ? 200 : 409, { ...heard, bot, ...markets }];
+function fail(daemon: Daemon, call: Call): Answer {
+  const { bot, heard } = take(daemon, 'fail', call);
+  return [heard.counted ? 200 : 409, { ...heard, bot, ...describeFiring(bot, daemon.look()) }];
 }
 
-async function operate(
-  sources: ControlSources,
-  views: Views,
-  does: CommandName,
-  call: Call,
-): Promise<Answer> {
-  const { input } = call;
-  const markets = chooseMarkets(input.markets, sources);
-  announce(sources, does, call, markets);
-  const forMs = Math.round((input.forSeconds ?? 0) * 1000);
-  const progress = await sources.operate({ does, markets, forMs }, waitMs(input));
-  views.forget();
-  return answerOf(progress);
+function operate(does: CommandName): Handler {
+  return async (daemon, call) => {
+    const { input } = call;
+    const markets = chooseMarkets(input.markets, daemon);
+    announce(daemon, does, call, markets);
+    const forMs = Math.round((input.forSeconds ?? 0) * 1000);
+    const progress = await daemon.operate({ does, markets, forMs }, waitMs(input));
+    daemon.forget();
+    return answerOf(progress);
+  };
 }
 
 function waitMs({ waitSeconds }: Input): number {
@@ -282,51 +261,55 @@ function answerOf(progress: readonly Progress[], more: object = {}): Answer {
   return [isImpossible ? 409 : done ? 200 : 202, { ...more, done, markets: progress }];
 }
 
-function acknowledge(sources: ControlSources, call: Call): Answer {
-  const known = () => [...new Set([...sources.markets(), ...sources.cancelled()])];
-  const markets = chooseMarkets(call.input.markets, { ...sources, markets: known });
-  announce(sources, 'ack', call, markets);
-  return [200, { acknowledged: sources.acknowledge(markets) }];
+function acknowledge(daemon: Daemon, call: Call): Answer {
+  const known = () => [...new Set([...daemon.markets(), ...daemon.cancelled()])];
+  const markets = chooseMarkets(call.input.markets, { ...daemon, markets: known });
+  announce(daemon, 'ack', call, markets);
+  return [200, { acknowledged: daemon.acknowledge(markets) }];
 }
 
-async function reload(sources: ControlSources, views: Views, call: Call): Promise<Answer> {
-  announce(sources, 'reload', call, null);
-  const report = await sources.reload(waitMs(call.input));
-  views.forget();
-  const refused = refusedMarkets(views.snapshot());
-  if (report.kind === 'unchanged') return [200, { result: 'unchanged', ...refused }];
+async function reload(daemon: Daemon, call: Call): Promise<Answer> {
+  announce(daemon, 'reload', call, null);
+  const report = await daemon.reload(waitMs(call.input));
+  daemon.forget();
+  const { authorised, markets } = daemon.look().snapshot;
+  // Markets that the exchange refuses, changed or not. Where it refuses the key, nothing is known of a market.
+  const refused = markets.filter(({ state, leaving }) => authorised && state === 'rejected' && !leaving);
+  const more = refused.length === 0 ? {} : { refused: refused.map(({ market }) => market) };
+  if (report.kind === 'unchanged') return [200, { result: 'unchanged', ...more }];
   if (report.kind === 'applied') {
     const { kind: result, progress, ...changes } = report;
-    const [, described] = answerOf(progress, { result, ...changes, ...refused });
-    return [200, described];
+    return [200, answerOf(progress, { result, ...changes, ...more })[1]];
   }
   const { problems } = report;
-  const text = `nothing was changed: the configuration has ${problems.length} ${problems.length === 1 ? 'mistake' : 'mistakes'}`;
+  const mistakes = `${problems.length} ${problems.length === 1 ? 'mistake' : 'mistakes'}`;
+  const text = `nothing was changed: the configuration has ${mistakes}`;
   return [422, errorBody('config_rejected', text, { problems })];
 }
 
-function setLogLevel(sources: ControlSources, call: Call): Answer {
+function setLogLevel(daemon: Daemon, call: Call): Answer {
   const { level, forSeconds } = call.input;
-  const before = sources.logLevel();
+  const before = daemon.logLevel();
   if (level !== undefined) {
-    announce(sources, 'log-level', call, null);
-    sources.setLogLevel(level, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
+    announce(daemon, 'log-level', call, null);
+    daemon.setLogLevel(level, forSeconds === undefined ? null : Math.round(forSeconds * 1000));
   } else if (forSeconds !== undefined)
     throw new ControlRefusal('invalid_value', 'forSeconds: found without a level; allowed: both, or neither');
-  return [200, { level: sources.logLevel(), before, forSeconds: forSeconds ?? null }];
+  return [200, { level: daemon.logLevel(), before, forSeconds: forSeconds ?? null }];
 }
 
-function health(snapshot: Snapshot): Answer {
+function health(daemon: Daemon, { queried }: Call): Answer {
+  const { snapshot: whole } = daemon.look();
+  const bot = queried === undefined ? null : chooseBot(queried, undefined, daemon.bots());
+  const snapshot = (bot === null ? null : ofBot(whole, bot)) ?? whole;
   const { live, ready, notReady, nothingGuarded } = snapshot;
   const { ok, checks } = judgeReady(snapshot, false);
   const reasons = checks.flatMap(({ name, failed }) => (failed === null ? [] : `${name}: ${failed}`));
   const omitted = notReady.length - MOST_REASONS;
   const more = omitted > 0 ? { notReadyOmitted: omitted } : {};
   const withoutBots = { ready: ok, notReady: reasons };
-  return [
-    200,
-    { live, ready, notReady: notReady.slice(0, MOST_REASONS), ...more, nothingGuarded, withoutBots },
-  ];
+  const most = notReady.slice(0, MOST_REASONS);
+  return [200, { live, ready, notReady: most, ...more, nothingGuarded, withoutBots }];
 }
 
 /**
@@ -379,45 +362,25 @@ interface Seen {
   readonly untilMs: number;
   /** How old it gets at most. */
   readonly agesMs: number;
-  readonly marketsOf: Partial<Record<string, MarketSnapshot[]>>;
-  readonly views: Map<string, BotView>;
 }
 
-type Views = ReturnType<typeof createViews>;
-type BotView = ReturnType<typeof describeBot>;
-
 /** Shares one snapshot for 25 ms, unless a command, a reload or a stop made it untrue before. */
-function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' | 'revision'>) {
-  const { clock } = sources;
+function createViews({ clock, ...sources }: Pick<ControlSources, 'clock' | 'snapshot' | 'revision'>) {
   let seen: Seen | null = null;
-  function look(): Seen {
-    const { monoMs: startMs, wallMs } = clock.now();
-    const revision = sources.revision();
-    if (seen !== null && startMs < seen.untilMs && revision === seen.revision) return seen;
-    const snapshot = sources.snapshot();
-    const marketsOf = Object.groupBy(
-      snapshot.markets.filter(({ leaving }) => !leaving),
-      ({ bot }) => bot,
-    );
-    const untilMs = clock.now().monoMs + FRESH_MS;
-    const agesMs = untilMs - startMs;
-    const own: Seen = { snapshot, revision, wallMs, untilMs, agesMs, marketsOf, views: new Map() };
-    seen = own;
-    // Not kept in memory until the next beat.
-    clock.after(FRESH_MS, () => {
-      if (seen === own) seen = null;
-    });
-    return own;
-  }
   return {
-    snapshot: (): Snapshot => look().snapshot,
-    markets: (bot: string): readonly MarketSnapshot[] => look().marketsOf[bot] ?? [],
-    /** A bot's markets as its beats are told of them. */
-    bot(bot: string): BotView {
-      const found = look();
-      const view = found.views.get(bot) ?? describeBot(found.marketsOf[bot] ?? [], found);
-      found.views.set(bot, view);
-      return view;
+    look(): Seen {
+      const { monoMs: startMs, wallMs } = clock.now();
+      const revision = sources.revision();
+      if (seen !== null && startMs < seen.untilMs && revision === seen.revision) return seen;
+      const snapshot = sources.snapshot();
+      const untilMs = clock.now().monoMs + FRESH_MS;
+      const own: Seen = { snapshot, revision, wallMs, untilMs, agesMs: untilMs - startMs };
+      seen = own;
+      // Not kept in memory until the next beat.
+      clock.after(FRESH_MS, () => {
+        if (seen === own) seen = null;
+      });
+      return own;
     },
     /** Ends the sharing: something was done since, and the reply must show it. */
     forget(): void {
@@ -426,46 +389,47 @@ function createViews(sources: Pick<ControlSources, 'clock' | 'snapshot' | 'revis
   };
 }
 
+const marketsOf = (bot: string, { snapshot }: Seen) =>
+  snapshot.markets.filter((market) => market.bot === bot && !market.leaving);
+
+/** The first of these markets by name, and how many there are besides. */
+function listMarkets(markets: readonly MarketSnapshot[], describe: (market: MarketSnapshot) => object) {
+  const omitted = Math.max(0, markets.length - MOST_LISTED);
+  const entries = markets.slice(0, MOST_LISTED).map((market) => [market.market, describe(market)]);
+  return { markets: Object.fromEntries(entries), ...(omitted === 0 ? {} : { marketsOmitted: omitted }) };
+}
+
 /**
  * What a beat is told: `armed` is whether every market of the bot is surely armed, and will be renewed. Takes off of every
  * timer how old the snapshot may get: a beat must not promise a bot too much.
  */
-function describeBot(
-  markets: readonly MarketSnapshot[],
-  { snapshot, wallMs, agesMs }: Pick<Seen, 'snapshot' | 'wallMs' | 'agesMs'>,
-) {
+function describeBot(bot: string, seen: Seen) {
+  const { snapshot, wallMs, agesMs } = seen;
   const isArmed = ({ state, guaranteedMs }: MarketSnapshot): boolean =>
     snapshot.phase === 'running' &&
     (state === 'armed' || state === 'retrying') &&
     (guaranteedMs ?? 0) > agesMs;
-  const [safe, unsafe]: [MarketSnapshot[], MarketSnapshot[]] = [[], []];
-  for (const market of markets) (isArmed(market) ? safe : unsafe).push(market);
-  const omitted = Math.max(0, markets.length - MOST_LISTED);
-  const listed = (omitted === 0 ? markets : [...unsafe, ...safe].slice(0, MOST_LISTED)).map((market) => {
-    const { guaranteedMs } = market;
+  const markets = marketsOf(bot, seen);
+  const unsafe = markets.filter((market) => !isArmed(market));
+  const worstFirst = markets.length > MOST_LISTED ? [...new Set([...unsafe, ...markets])] : markets;
+  const listing = listMarkets(worstFirst, (market) => {
+    const { state, guaranteedMs } = market;
     const leftMs = guaranteedMs === null ? null : Math.max(0, guaranteedMs - agesMs);
-    const described = {
-      state: market.state,
+    return {
+      state,
       armed: isArmed(market),
       expiresInSeconds: leftMs === null ? null : Math.floor(leftMs / 100) / 10,
       expiresAt: leftMs === null || leftMs === 0 ? null : toSeconds(wallMs + (guaranteedMs ?? 0)),
     };
-    return [market.market, described] as const;
   });
-  return {
-    armed: markets.length > 0 && unsafe.length === 0,
-    markets: Object.fromEntries(listed),
-    ...(omitted === 0 ? {} : { marketsOmitted: omitted }),
-  };
+  return { armed: markets.length > 0 && unsafe.length === 0, ...listing };
 }
 
 /** By when the timers of a bot that failed fire: what its reply says of each market. */
-function describeFiring(markets: readonly MarketSnapshot[], nowWallMs: number): object {
-  const entries = markets.slice(0, MOST_LISTED).map(({ market, state, firesByWallMs }) => {
-    const leftMs = firesByWallMs === null ? null : Math.max(0, firesByWallMs - nowWallMs);
+function describeFiring(bot: string, seen: Seen): object {
+  return listMarkets(marketsOf(bot, seen), ({ state, firesByWallMs }) => {
+    const leftMs = firesByWallMs === null ? null : Math.max(0, firesByWallMs - seen.wallMs);
     const firesInSeconds = leftMs === null ? null : Math.ceil(leftMs / 100) / 10;
-    return [market, { state, firesInSeconds, firesBy: toSeconds(firesByWallMs) }];
+    return { state, firesInSeconds, firesBy: toSeconds(firesByWallMs) };
   });
-  const omitted = markets.length - entries.length;
-  return { markets: Object.fromEntries(entries), ...(omitted > 0 ? { marketsOmitted: omitted } : {}) };
 }

@@ -54,12 +54,6 @@ export interface ControlSources {
   readonly onRefused: (reason: Refusal) => void;
 }
 
-/** Markets that the exchange refuses, changed by a reload or not. Where it refuses the key, nothing is known of a market. */
-export function refusedMarkets({ authorised, markets }: Snapshot): { readonly refused?: readonly string[] } {
-  const refused = markets.filter(({ state, leaving }) => state === 'rejected' && !leaving);
-  return !authorised || refused.length === 0 ? {} : { refused: refused.map(({ market }) => market) };
-}
-
 /** Why a request is refused, with the HTTP status that says so. The codes are part of the interface. */
 const STATUS_OF = {
   malformed_request: 400,

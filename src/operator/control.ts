@@ -5,7 +5,7 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import type { ListenAddress } from '../ports.ts';
 import { didYouMean } from '../util/nearest.ts';
 import { isLoopback } from '../util/text.ts';
-import { type ControlRoutes, createRoutes, describeMistake } from './control-routes.ts';
+import { createRoutes, describeMistake, METHODS } from './control-routes.ts';
 import {
   ControlRefusal,
   type ControlSources,
@@ -90,7 +90,7 @@ function createTalks() {
 
 function createListener(
   options: ControlOptions,
-  routes: ControlRoutes,
+  routes: ReturnType<typeof createRoutes>,
   address: ListenAddress,
   openTo: () => string,
 ): FastifyInstance {
@@ -129,7 +129,7 @@ function createListener(
     }
     checkSender(request.headers);
     void reply.removeHeader('connection');
-    checkPath(request, routes.methods);
+    checkPath(request);
     void reply.headers(HEADERS);
     return undefined;
   });
@@ -290,12 +290,12 @@ function checkToken(header: string | undefined, token: string | null): void {
 }
 
 /** Throws `ControlRefusal` where no route has this path and method. */
-function checkPath({ is404, url, method: found }: FastifyRequest, methods: ControlRoutes['methods']): void {
+function checkPath({ is404, url, method: found }: FastifyRequest): void {
   if (!is404) return;
   const path = url.split('?', 1)[0] ?? '';
-  const method = methods.get(path);
+  const method = METHODS.get(path);
   if (method === undefined) {
-    const paths = [...methods.keys()];
+    const paths = [...METHODS.keys()];
     const text = `there is no ${describeFound(path)} here; allowed: ${paths.join(', ')}${didYouMean(path, paths)}`;
     throw new ControlRefusal('unknown_path', text);
   }
