@@ -44,7 +44,7 @@ function show() {
   const { gone, goneAtMs, heardAt, link } = connection;
   const elapsedSeconds = ((gone === null ? shownMs : goneAtMs) - madeMs) / 1000;
   const now = status.now + (shownMs - madeMs) / 1000;
-  const { summary, body } = viewPage(status, { elapsedSeconds, now, gone, heardAt, link, find, page, say });
+  const { summary, body } = viewPage(status, { elapsedSeconds, now, gone, heardAt, link, find, page }, say);
   if (document.title !== summary.title) document.title = summary.title;
   const icon = document.querySelector('link[rel=icon]');
   if (icon.getAttribute('href') !== icon.dataset[summary.tone]) icon.href = icon.dataset[summary.tone];

@@ -1,9 +1,14 @@
-import { type Cancelled, type Look, type Summary, type Tone, WORDS_SOURCE } from './page-words.ts';
+import type { Cancelled, Look, Tone } from './page-words.ts';
+import * as words from './page-words.ts';
 import type { MarketStatus, StatusDocument } from './status.ts';
 
 // What the page shows, as HTML. These functions run on the server for the first state and, by their source text, in the
-// browser for every later one: they may refer to each other, to
-// `look.say` and to nothing else.
+// browser for every later one: they may refer to each other, to `look.say` and to nothing else.
+
+/** With the words, which the browser has from their source. */
+interface View extends Look {
+  readonly say: typeof words;
+}
 
 /** HTML that may stand in HTML; every other text is escaped. */
 export class Markup {
@@ -31,7 +36,7 @@ export function html(texts: readonly string[], ...parts: readonly Part[]): Marku
 }
 
 /** A state as colour, symbol and word. */
-function viewBadge(word: string, tone: Tone, look: Look): Markup {
+function viewBadge(word: string, tone: Tone, look: View): Markup {
   const shown = look.gone === null ? tone : 'idle';
   const past = look.gone === null || word === 'deleted' ? word : `was ${word}`;
   return html`<span class="badge" data-tone="${shown}"><i aria-hidden="true">${look.say.iconOf(shown)}</i><span>${past}</span></span>`;
@@ -58,7 +63,7 @@ function viewSlack(history: readonly number[]): Markup {
 }
 
 /** One market. */
-function viewMarket(market: MarketStatus, cancelled: Cancelled | undefined, look: Look): Markup {
+function viewMarket(market: MarketStatus, cancelled: Cancelled | undefined, look: View): Markup {
   const { state, failureStreak, lapses } = market;
   const down = look.say.runsDown(market, look.now);
   const tone = look.gone !== null ? 'idle' : down || cancelled !== undefined ? 'bad' : look.say.toneOf(state);
@@ -80,7 +85,7 @@ ${cancelled === undefined ? '' : said(`Orders ${look.say.sayCancelled(cancelled,
 }
 
 /** The markets: the worst first, by bot where there are several, 50 on a page. */
-function viewMarkets(status: StatusDocument, look: Look): Markup {
+function viewMarkets(status: StatusDocument, look: View): Markup {
   const { bots, markets } = status;
   const sought = look.find.trim().toLowerCase();
   const cancelled = new Map(status.cancellations.map((one) => [one.market, one]));
@@ -128,7 +133,7 @@ function viewMarkets(status: StatusDocument, look: Look): Markup {
 }
 
 /** The few numbers to be read from across the room; each shows the worst of its kind. */
-function viewTiles(status: StatusDocument, look: Look): Markup {
+function viewTiles(status: StatusDocument, look: View): Markup {
   const { marketCount, protectedCount, bots, bases, cancellationCount } = status;
   const elapsed = look.elapsedSeconds;
   const tile = (label: string, value: string, note: string, tone: Tone): Markup =>
@@ -164,7 +169,7 @@ ${tile('Orders cancelled', cancellationCount === 0 ? 'none' : look.say.sayCount(
 }
 
 /** Whose orders were cancelled, and how to take that off the page. */
-function viewCancellations({ cancellations, cancellationCount }: StatusDocument, look: Look): Markup | '' {
+function viewCancellations({ cancellations, cancellationCount }: StatusDocument, look: View): Markup | '' {
   if (cancellationCount === 0) return '';
   const shown = cancellations.slice(0, 5);
   const more = cancellationCount - shown.length;
@@ -182,7 +187,7 @@ function viewCancellations({ cancellations, cancellationCount }: StatusDocument,
 }
 
 /** Bots, addresses, what a stop would do, and what happened of late. */
-function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument, look: Look): Markup {
+function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument, look: View): Markup {
   const botRows = bots.slice(0, 100).map((bot) => {
     const word = look.say.stateOfBot(bot);
     const ttl = bot.ttlSeconds ?? 0;
@@ -217,10 +222,8 @@ ${look.gone === null ? section('stop', 'If this daemon were stopped now', 'panel
 }
 
 /** Everything on the page. */
-export function viewPage(
-  status: StatusDocument,
-  look: Look,
-): { readonly summary: Summary; readonly body: Markup } {
+export function viewPage(status: StatusDocument, seen: Look, say = words) {
+  const look = { ...seen, say };
   const summary = look.say.summarise(status, look);
   const heard = look.say.sayTime(look.heardAt);
   const links = {
@@ -248,10 +251,14 @@ ${viewMarkets(status, look)}${viewRest(status, look)}</main>
   return { summary, body };
 }
 
-const VIEWS = [escapeHtml, html, viewBadge, viewBar, viewSlack, viewMarket, viewMarkets];
-/** Everything that the browser needs to do the same: `viewPage(status, { ...look, say })`. */
-export const VIEW_SOURCE = [WORDS_SOURCE]
-  // A bundler may have made a class without a name of it.
-  .concat(`const Markup = ${String(Markup)};`)
-  .concat([...VIEWS, viewTiles, viewCancellations, viewRest, viewPage].map(String))
-  .join('\n');
+const VIEWS = [escapeHtml, html, viewBadge, viewBar, viewSlack, viewMarket, viewMarkets, viewTiles];
+const SAY = Object.entries(words).map(([name, word]) => `${name}: ${word.name}`);
+/** What the browser needs to do the same: `viewPage(status, look, say)`. A bundler may have given another name. */
+export const VIEW_SOURCE = [
+  ...Object.values(words),
+  `const say = { ${SAY.join(', ')} }; const Markup = ${String(Markup)};`,
+  ...VIEWS,
+  viewCancellations,
+  viewRest,
+  viewPage,
+].join('\n');

@@ -5,8 +5,6 @@ import type { MarketStatus, StatusDocument } from './status.ts';
 
 /** When and how the page looks at a document. */
 export interface Look {
-  /** The words below, also where the browser has them from their source. */
-  readonly say: Words;
   /** Since the document was made; stands still once the daemon is gone. */
   readonly elapsedSeconds: number;
   /** Unix seconds by the daemon's clock; runs on when the daemon is gone. */
@@ -146,31 +144,32 @@ interface Trouble {
   readonly text: string;
 }
 
+/** Those of several troubles that there are. */
+export function troublesOf(...found: readonly (readonly [boolean, Tone, string])[]): Trouble[] {
+  return found.flatMap(([isSo, tone, text]) => (isSo ? { tone, text } : []));
+}
+
 /** What somebody wanted so: holds, and bots that nobody watches. */
-function findHolds(status: StatusDocument): Trouble[] {
+export function findHolds(status: StatusDocument): Trouble[] {
   const { marketsByState: states, bots, markets } = status;
-  const found: Trouble[] = [];
   const unguarded = status.nothingGuarded ?? '';
-  if (unguarded !== '') found.push({ tone: 'warn', text: startSentence(unguarded) });
   const of = (state: 'paused' | 'disarmed'): string => {
-    const named = nameOf(
-      markets.filter((market) => market.state === state),
-      states[state],
-    );
-    return `${named} ${states[state] === 1 ? 'is' : 'are'}`;
+    const some = markets.filter((market) => market.state === state);
+    return `${nameOf(some, states[state])} ${states[state] === 1 ? 'is' : 'are'}`;
   };
   const ends = markets.flatMap(({ state, hold }) => (state === 'paused' ? (hold?.untilAt ?? []) : []));
   const last = ends.length === 0 ? '' : sayTime(Math.max(...ends), status.now);
   const until = last === '' ? '' : states.paused === 1 ? ` until ${last}` : `, the last until ${last}`;
-  if (states.paused > 0)
-    found.push({ tone: 'warn', text: `${of('paused')} paused${until}: new orders are not guarded` });
   const arm = 'not guarded until somebody runs killswitchd arm';
-  if (states.disarmed > 0) found.push({ tone: 'warn', text: `${of('disarmed')} ${arm}` });
   const unwatched = bots.filter(({ mode }) => mode === 'none').length;
   const some =
     bots.length === 1 ? 'Nobody checks that the bot lives' : `${sayCount(unwatched, 'bot')} not watched`;
-  if (unwatched > 0) found.push({ tone: 'ok', text: some });
-  return found;
+  return troublesOf(
+    [unguarded !== '', 'warn', startSentence(unguarded)],
+    [states.paused > 0, 'warn', `${of('paused')} paused${until}: new orders are not guarded`],
+    [states.disarmed > 0, 'warn', `${of('disarmed')} ${arm}`],
+    [unwatched > 0, 'ok', some],
+  );
 }
 
 /** A text with a capital letter in front. */
@@ -200,80 +199,71 @@ export function sayFrom(markets: readonly MarketStatus[], now: number): string {
 }
 
 /** What is wrong with single markets, the worst first. */
-function findMarketTroubles(status: StatusDocument, now: number): Trouble[] {
-  const { marketsByState: states, markets, cancellations } = status;
-  const found: Trouble[] = [];
-  const add = (count: number, tone: Tone, text: string): void => {
-    if (count > 0) found.push({ tone, text });
-  };
+export function findMarketTroubles(status: StatusDocument, now: number): Trouble[] {
+  const { marketsByState: states, markets, cancellations, authorised } = status;
   const of = (state: string): MarketStatus[] => markets.filter((market) => market.state === state);
   const named = (state: keyof typeof states): string => nameOf(of(state), states[state]);
   const onRecord = new Set(cancellations.map(({ market }) => market));
   const unsaid = states.expired - of('expired').filter(({ market }) => onRecord.has(market)).length;
-  add(unsaid, 'bad', `Orders of ${sayCount(unsaid, 'market')} may be cancelled at any moment`);
   const refused = sayFrom(of('rejected'), now);
   const refusedFrom = refused === '' ? 'no timer guards the orders' : `${refused} if it lasts`;
-  if (status.authorised)
-    add(states.rejected, 'bad', `The exchange refuses ${named('rejected')}: ${refusedFrom}`);
   const retryFrom = sayFrom(of('retrying'), now);
   const otherwise = retryFrom === '' ? '' : `; else ${retryFrom}`;
   const wait = states.retrying === 1 ? 'waits' : 'wait';
-  add(states.retrying, 'warn', `${named('retrying')} ${wait} for a renewal to succeed${otherwise}`);
-  add(states.arming, 'warn', `${named('arming')} ${states.arming === 1 ? 'is' : 'are'} not armed yet`);
-  return found;
+  return troublesOf(
+    [unsaid > 0, 'bad', `Orders of ${sayCount(unsaid, 'market')} may be cancelled at any moment`],
+    [states.rejected > 0 && authorised, 'bad', `The exchange refuses ${named('rejected')}: ${refusedFrom}`],
+    [states.retrying > 0, 'warn', `${named('retrying')} ${wait} for a renewal to succeed${otherwise}`],
+    [states.arming > 0, 'warn', `${named('arming')} ${states.arming === 1 ? 'is' : 'are'} not armed yet`],
+  );
 }
 
 /** All troubles, the worst first: the first is the headline. */
 export function findTroubles(status: StatusDocument, now: number): Trouble[] {
-  const { bases, bots, protectedCount, nextExpiry, runningDown } = status;
-  const found: Trouble[] = [];
-  const add = (isSo: boolean, tone: Tone, text: string): void => {
-    if (isSo) found.push({ tone, text });
-  };
+  const { bases, bots, protectedCount, nextExpiry, runningDown, authorised } = status;
   const dead = bots.filter((bot) => ['silent', 'failed'].includes(stateOfBot(bot)));
   const lost =
     dead.length === 1
       ? `the bot ${dead[0]?.bot} ${dead[0]?.state === 'failed' ? 'has failed' : 'is silent'}`
       : `${sayCount(dead.length)} bots are dead`;
   const running = runningDown != null && runningDown.lastBy > now ? runningDown : null;
-  add(!status.live, 'bad', 'The daemon makes no progress');
-  if (running !== null) {
-    const because = dead.length === 0 ? '' : `: ${lost}`;
-    const by = sayTime(running.lastBy, now);
-    add(true, 'bad', `Orders of ${nameOf([running], running.count)} are cancelled by ${by}${because}`);
-  }
+  const because = dead.length === 0 ? '' : `: ${lost}`;
+  const ending =
+    running === null
+      ? ''
+      : `${nameOf([running], running.count)} are cancelled by ${sayTime(running.lastBy, now)}`;
   const cancelled = sayAllCancelled(status, now);
-  add(cancelled !== '', 'bad', cancelled);
   const from =
     nextExpiry == null
       ? ''
       : `orders of ${sayCount(protectedCount, 'market')} are cancelled from ${sayTime(nextExpiry.expiresAt, now)} on`;
   const andFrom = from === '' ? '' : `, and ${from}`;
-  add(!status.authorised, 'bad', `The exchange refuses the API key: no timer can be renewed${andFrom}`);
   const outages = bases.filter(({ outage }) => outage).length;
-  add(
-    outages > 0,
-    'bad',
-    outages === bases.length
-      ? `No renewal gets through${from === '' ? '' : `: ${from} if it lasts`}`
-      : `${outages} of ${bases.length} addresses get no renewal through`,
-  );
+  const isOut = outages > 0 && outages === bases.length;
+  const out = isOut
+    ? `No renewal gets through${from === '' ? '' : `: ${from} if it lasts`}`
+    : `${outages} of ${bases.length} addresses get no renewal through`;
   const their = dead.length === 1 ? 'its' : 'their';
-  const isOver = dead.length > 0 && running === null;
-  add(isOver, 'bad', `${startSentence(lost)}: ${their} timers are not renewed`);
-  const single = findMarketTroubles(status, now);
   // A general trouble says already that each market waits.
-  const isGeneral = !status.authorised || (outages > 0 && outages === bases.length);
-  found.push(...single.filter(({ tone }) => tone === 'bad' || !isGeneral));
-  for (const base of bases)
-    add(stateOfBase(base) === 'answers no ping', 'warn', `${base.url} answers no ping`);
+  const isGeneral = !authorised || isOut;
+  const silent = bases.filter((base) => stateOfBase(base) === 'answers no ping');
   // The sort is stable: what is bad comes before what is only to be watched.
-  return [...found, ...findHolds(status)].sort(
-    (one, other) => Number(other.tone === 'bad') - Number(one.tone === 'bad'),
-  );
+  return [
+    ...troublesOf(
+      [!status.live, 'bad', 'The daemon makes no progress'],
+      [running !== null, 'bad', `Orders of ${ending}${because}`],
+      [cancelled !== '', 'bad', cancelled],
+      [!authorised, 'bad', `The exchange refuses the API key: no timer can be renewed${andFrom}`],
+      [outages > 0, 'bad', out],
+      [dead.length > 0 && running === null, 'bad', `${startSentence(lost)}: ${their} timers are not renewed`],
+    ),
+    ...findMarketTroubles(status, now).filter(({ tone }) => tone === 'bad' || !isGeneral),
+    ...silent.map(({ url }): Trouble => ({ tone: 'warn', text: `${url} answers no ping` })),
+    ...findHolds(status),
+  ].sort((one, other) => Number(other.tone === 'bad') - Number(one.tone === 'bad'));
 }
 
-export interface Summary {
+interface Summary {
   readonly tone: Tone;
   readonly word: string;
   readonly sentence: string;
@@ -315,39 +305,35 @@ export function iconOf(tone: Tone): string {
 
 /** What a market's timer has left, and what that means for its orders. */
 export function sayRemaining(market: MarketStatus, look: Look): readonly [string, string] {
-  const { guaranteedSeconds, firesBy, hold, state, wanted } = market;
+  const { guaranteedSeconds, firesBy, expiresAt, hold, state, wanted } = market;
   const { gone, now } = look;
+  const none = '0\u00a0s';
   const left = Math.max(0, (guaranteedSeconds ?? 0) - look.elapsedSeconds);
   const time = guaranteedSeconds === null ? '–' : saySeconds(Math.ceil(left));
-  if (gone !== null && firesBy !== null && state !== 'deleted') {
-    const at = sayTime(firesBy, now);
+  const runs = firesBy !== null && state !== 'deleted';
+  const by = runs ? sayTime(firesBy, now) : '';
+  if (gone !== null && runs) {
     if (firesBy > now)
-      return [time, `left then; orders are cancelled by ${at} unless something else renews the timer`];
-    return [
-      '0\u00a0s',
-      `its time was up at ${at}: unless something else renewed the timer, the orders were cancelled`,
-    ];
+      return [time, `left then; orders are cancelled by ${by} unless something else renews the timer`];
+    const unless = 'unless something else renewed the timer, the orders were cancelled';
+    return [none, `its time was up at ${by}: ${unless}`];
   }
-  const runs = firesBy !== null && firesBy > now && state !== 'deleted';
-  if (runs && !wanted)
-    return [saySeconds(Math.ceil(firesBy - now)), `orders are cancelled by ${sayTime(firesBy, now)}`];
-  if (runs && left <= 0) {
-    const by = sayTime(firesBy, now);
-    return state === 'arming'
-      ? ['–', `no timer is confirmed; one that may still run fires by ${by}`]
-      : ['0\u00a0s', `orders may have been cancelled, and are by ${by} unless a renewal succeeds`];
+  if (runs && firesBy > now) {
+    if (!wanted) return [saySeconds(Math.ceil(firesBy - now)), `orders are cancelled by ${by}`];
+    if (left <= 0 && state === 'arming')
+      return ['–', `no timer is confirmed; one that may still run fires by ${by}`];
+    if (left <= 0)
+      return [none, `orders may have been cancelled, and are by ${by} unless a renewal succeeds`];
   }
   if (guaranteedSeconds === null || state === 'deleted' || (!wanted && left <= 0)) {
     const ends = hold?.untilAt ?? null;
     if (ends === null || gone !== null) return ['–', 'no timer'];
     return [saySeconds(Math.max(0, Math.ceil(ends - now))), 'until it is armed again'];
   }
-  if (left <= 0) return ['0\u00a0s', 'orders were cancelled unless a renewal succeeded'];
-  const from =
-    market.expiresAt === null || state === 'armed'
-      ? ''
-      : `; orders are cancelled from ${sayTime(market.expiresAt, now)} on`;
-  return [time, state === 'armed' ? 'left on the timer' : `left${from} unless a renewal succeeds`];
+  if (left <= 0) return [none, 'orders were cancelled unless a renewal succeeded'];
+  if (state === 'armed') return [time, 'left on the timer'];
+  const from = expiresAt === null ? '' : `; orders are cancelled from ${sayTime(expiresAt, now)} on`;
+  return [time, `left${from} unless a renewal succeeds`];
 }
 
 /** Why a market is not guarded, and what ends that. */
@@ -390,52 +376,7 @@ export function rankOf(market: MarketStatus, isCancelled: boolean, now: number):
   return runsDown(market, now) ? left : 1 + urgencyOf(market.state, isCancelled) + left;
 }
 
-/** Handed to every view. */
-export const WORDS = {
-  saySeconds,
-  sayTime,
-  sayCount,
-  toneOf,
-  iconOf,
-  sayCause,
-  sayCancelled,
-  sayAllCancelled,
-  stateOfBase,
-  stateOfBot,
-  runsDown,
-  nameOf,
-  startSentence,
-  sayLeftAlone,
-  sayFrom,
-  findHolds,
-  findMarketTroubles,
-  findTroubles,
-  summarise,
-  sayRemaining,
-  sayNote,
-  sayProblem,
-  urgencyOf,
-  rankOf,
-} as const;
-export type Words = typeof WORDS;
-
-/** The words as source text for the browser, with `say` for all of them. A bundler may have given a function another name. */
-export const WORDS_SOURCE = `${Object.values(WORDS).map(String).join('\n')}\nconst say = { ${Object.entries(
-  WORDS,
-)
-  .map(([name, word]) => `${name}: ${word.name}`)
-  .join(', ')} };`;
-
 /** How a document is looked at that was made this moment. */
 export function lookAtOnce({ now }: Pick<StatusDocument, 'now'>): Look {
-  return {
-    elapsedSeconds: 0,
-    now,
-    gone: null,
-    heardAt: now,
-    link: 'none',
-    find: '',
-    page: 0,
-    say: WORDS,
-  };
+  return { elapsedSeconds: 0, now, gone: null, heardAt: now, link: 'none', find: '', page: 0 };
 }

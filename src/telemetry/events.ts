@@ -22,12 +22,18 @@ export interface EventLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
+/** How a sentence names a moment, and a base address. */
+interface Saying {
+  readonly at: (wallMs: number) => string;
+  readonly base: (index: number) => string;
+}
+
 type Kind = Notice['kind'];
 type Of<K extends Kind> = Extract<Notice, { kind: K }>;
 
 interface EventRule<N extends Notice> {
   readonly level: EventLevel | ((notice: N) => EventLevel);
-  readonly say: (notice: N, context: EventContext, now: Instant) => string;
+  readonly say: (notice: N, saying: Saying) => string;
   /** The code, where the kind of the notice is none. */
   readonly event?: ((notice: N) => string) | undefined;
 }
@@ -39,9 +45,6 @@ function rule<N extends Notice>(
 ): EventRule<N> {
   return { level, say, event };
 }
-
-const base = (context: EventContext, index: number): string =>
-  context.bases[index] ?? `base address ${index}`;
 
 const PURPOSE = { renew: 'renewal', trip: 'trip', delete: 'delete' } as const;
 const STANDSTILL = {
@@ -64,8 +67,8 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   attempt: rule('debug', (n) => `${n.market}: a ${PURPOSE[n.purpose]} is being sent.`),
   renewed: rule(
     (n) => (n.first ? 'info' : 'debug'),
-    (n, _, now) =>
-      `${n.market} is ${n.first ? 'armed' : 'renewed'} until ${momentText(n.expiryWallMs, now.wallMs)}; ` +
+    (n, { at }) =>
+      `${n.market} is ${n.first ? 'armed' : 'renewed'} until ${at(n.expiryWallMs)}; ` +
       `the exchange answered in ${durationText(n.durationMs)}.`,
     (n) => (n.first ? 'armed' : 'renewed'),
   ),
@@ -81,30 +84,30 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   ),
   overdue: rule(
     'error',
-    (n, _, now) =>
+    (n, { at }) =>
       `${n.market} MAY BE UNARMED: no renewal was confirmed in time. Its orders may have been cancelled since about ` +
-      `${momentText(n.expiryWallMs, now.wallMs)}; renewals are still tried.`,
+      `${at(n.expiryWallMs)}; renewals are still tried.`,
   ),
   lapsed: rule('error', describeLapse),
   fired: rule(
     'error',
-    (n, _, now) =>
-      `The timer of ${n.market} has fired: its orders were cancelled by ${momentText(n.firedByWallMs, now.wallMs)} ` +
+    (n, { at }) =>
+      `The timer of ${n.market} has fired: its orders were cancelled by ${at(n.firedByWallMs)} ` +
       `at the latest, because ${FIRED[n.why]}.`,
   ),
   refused: rule(
     'error',
-    (n, _, now) =>
+    (n, { at }) =>
       `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). ` +
-      `${n.expiryWallMs === null ? 'No timer guards its orders' : `Its orders are cancelled from ${momentText(n.expiryWallMs, now.wallMs)} on if this lasts`}. ` +
+      `${n.expiryWallMs === null ? 'No timer guards its orders' : `Its orders are cancelled from ${at(n.expiryWallMs)} on if this lasts`}. ` +
       `Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
   ),
   'accepted-again': rule('info', (n) => `${n.market} is accepted by the exchange again.`),
   unauthorised: rule(
     'error',
-    (n, _, now) =>
+    (n, { at }) =>
       `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its time is up, and its orders ` +
-      `are cancelled${n.expiryWallMs === null ? '' : `, the first from ${momentText(n.expiryWallMs, now.wallMs)} on`}. ` +
+      `are cancelled${n.expiryWallMs === null ? '' : `, the first from ${at(n.expiryWallMs)} on`}. ` +
       `Check the key, its permissions and its IP list; the secret files are read every second. The key is tried again ` +
       `in ${durationText(n.probeInMs)}, and in time for every timer that is still armed.`,
   ),
@@ -112,15 +115,15 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   altered: rule('warn', (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`),
   'outage-began': rule(
     'error',
-    (n, context, now) =>
-      `NO RENEWAL GETS THROUGH to ${base(context, n.base)} (${n.detail}). The timers run on at the exchange: ` +
-      `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${momentText(n.expiryWallMs, now.wallMs)} on`}. ` +
+    (n, { at, base }) =>
+      `NO RENEWAL GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
+      `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
       `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
   ),
   'outage-ended': rule(
     'info',
-    (n, context) =>
-      `Renewals get through to ${base(context, n.base)} again, after ${durationText(n.lastedMs)} and ${count(n.attempts, 'attempt')}.`,
+    (n, { base }) =>
+      `Renewals get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${count(n.attempts, 'attempt')}.`,
   ),
   throttled: rule(
     'warn',
@@ -150,9 +153,9 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   ),
   tripped: rule(
     'warn',
-    (n, _, now) =>
+    (n, { at }) =>
       `The exchange cut the timer of ${n.market} short: ` +
-      `its orders are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`,
+      `its orders are cancelled by ${at(n.firesByWallMs)}.`,
   ),
   reloaded: rule('info', describeReload),
   removed: rule(
@@ -161,16 +164,16 @@ const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
   ),
   bot: rule(
     (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
-    (n, _, now) =>
-      `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${momentText(n.firesByWallMs, now.wallMs)}.`}`,
+    (n, { at }) =>
+      `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${at(n.firesByWallMs)}.`}`,
     (n) => `bot-${n.state}`,
   ),
   pinged: rule(
     (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
-    (n, context) =>
+    (n, { base }) =>
       n.ok
-        ? `${base(context, n.base)} answers pings (${durationText(n.latencyMs)}).`
-        : `${base(context, n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Renewals are still tried.`,
+        ? `${base(n.base)} answers pings (${durationText(n.latencyMs)}).`
+        : `${base(n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Renewals are still tried.`,
     (n) => (n.ok ? 'ping-answered' : 'ping-failed'),
   ),
   'all-armed': rule(
@@ -224,12 +227,14 @@ export function levelOf(notice: Notice): EventLevel {
 export function describeNotice(notice: Notice, context: EventContext, now: Instant): EventLine {
   const { event, say } = RULES[notice.kind];
   const { kind, ...fields } = notice;
+  const at = (wallMs: number) => momentText(wallMs, now.wallMs);
+  const base = (index: number) => context.bases[index] ?? `base address ${index}`;
   return {
     level: levelOf(notice),
     event: event?.(notice) ?? kind,
     market: 'market' in notice ? notice.market : null,
-    msg: say(notice, context, now),
-    fields: boundLists('base' in notice ? { ...fields, base: base(context, notice.base) } : fields),
+    msg: say(notice, { at, base }),
+    fields: boundLists('base' in notice ? { ...fields, base: base(notice.base) } : fields),
   };
 }
 
@@ -257,7 +262,7 @@ export function describeLeft({ left }: Of<'stopped'>, now: Instant): EventLine[]
       level: some.some(isFailedDelete) ? 'error' : 'warn',
       event: 'left-armed',
       market: null,
-      msg: `Left armed: ${namesAndMoments(some, now)}.`,
+      msg: `Left armed: ${namesAndMoments(some, (wallMs) => momentText(wallMs, now.wallMs))}.`,
       fields: { left: some },
     };
   });
@@ -290,15 +295,9 @@ function describeLapse(notice: Of<'lapsed'>): string {
   return what + gap + lost + next;
 }
 
-function describeSuspension(
-  { market, why, firesByWallMs }: Of<'suspended'>,
-  _: unknown,
-  now: Instant,
-): string {
+function describeSuspension({ market, why, firesByWallMs }: Of<'suspended'>, { at }: Saying): string {
   const fires =
-    firesByWallMs === null
-      ? 'It has no timer.'
-      : `Its orders are cancelled by ${momentText(firesByWallMs, now.wallMs)}.`;
+    firesByWallMs === null ? 'It has no timer.' : `Its orders are cancelled by ${at(firesByWallMs)}.`;
   const ends = why === 'bot_goodbye' ? 'Its timer ends as shutdown.policy says.' : fires;
   return `${SUSPENDED[why]}: ${market} is no longer renewed. ${ends}`;
 }
@@ -313,10 +312,10 @@ const FIRED: { readonly [F in Firing]: string } = {
 };
 
 /** Who took a market out of guard, until when, and what that means for its orders. */
-function describeHold({ market, why, untilWallMs }: Of<'held'>, _: unknown, now: Instant): string {
+function describeHold({ market, why, untilWallMs }: Of<'held'>, { at }: Saying): string {
   switch (why) {
     case 'paused': {
-      const until = untilWallMs === null ? '' : ` until ${momentText(untilWallMs, now.wallMs)}`;
+      const until = untilWallMs === null ? '' : ` until ${at(untilWallMs)}`;
       return `${market} is paused${until}: it is not renewed, and new orders are not guarded. The pause ends by itself.`;
     }
     case 'disarmed':
@@ -370,22 +369,20 @@ const LEFT: readonly (readonly [why: LeftArmed['why'], before: string, after: st
 ];
 
 /** What a stop left behind at the exchange, and until when. */
-function describeStop({ left }: Of<'stopped'>, _context: unknown, now: Instant): string {
+function describeStop({ left }: Of<'stopped'>, { at }: Saying): string {
   if (left.length === 0) return 'Stopped. No timer of this process is left armed at the exchange.';
   const parts = LEFT.flatMap(([why, before, after]) => {
     const some = left.filter((one) => one.why === why);
     if (some.length === 0) return [];
     const names =
-      why === 'may-have-fired' ? listed(some.map(({ market }) => market)) : namesAndMoments(some, now);
+      why === 'may-have-fired' ? listed(some.map(({ market }) => market)) : namesAndMoments(some, at);
     return [`${before}: ${names}. ${after}`];
   });
   return ['Stopped.', ...parts].join(' ');
 }
 
-function namesAndMoments(left: readonly LeftArmed[], now: Instant): string {
-  return listed(
-    left.map(({ market, firesByWallMs }) => `${market} fires by ${momentText(firesByWallMs, now.wallMs)}`),
-  );
+function namesAndMoments(left: readonly LeftArmed[], at: Saying['at']): string {
+  return listed(left.map(({ market, firesByWallMs }) => `${market} fires by ${at(firesByWallMs)}`));
 }
 
 /** A moment as a person wants it: `14:03:22 UTC (in 52 s)`, or `(12 s ago)` where it has passed. */
@@ -402,8 +399,7 @@ function durationText(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (seconds < 120) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 120) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`;
-  return minutes % 60 === 0
-    ? `${Math.floor(minutes / 60)} h`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const [big, small] =
+    minutes < 120 ? [`${minutes} min`, seconds % 60] : [`${Math.floor(minutes / 60)} h`, minutes % 60];
+  return small === 0 ? big : `${big} ${small} ${minutes < 120 ? 's' : 'min'}`;
 }

@@ -158,9 +158,6 @@ export interface Seen {
   readonly bots: ReadonlyMap<string, BotCounts>;
 }
 
-/** Every metric of the program, declared once. */
-export type Families = ReturnType<typeof declareFamilies>;
-
 /**
  * Declares every metric in a registry of its own. What the core knows anyway is read off `seen()` at the moment of the
  * scrape, so that a renewal costs no label lookup; `seen()` is null until the first scrape. `observe` moves what is

@@ -7,7 +7,7 @@ import type { Cancellation } from '../../src/operator/cancellations.ts';
 import { PAGE_POLICY, PAGE_STYLE, renderPage } from '../../src/operator/page.ts';
 import { PAGE_SCRIPT } from '../../src/operator/page-script.ts';
 import { VIEW_SOURCE, viewPage } from '../../src/operator/page-view.ts';
-import { type Look, sayTime, WORDS } from '../../src/operator/page-words.ts';
+import { type Look, sayTime } from '../../src/operator/page-words.ts';
 import { describeStatus, type StatusDocument } from '../../src/operator/status.ts';
 import type { RecentEvent } from '../../src/ports.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
@@ -22,7 +22,6 @@ const LOADED: Look = {
   link: 'none',
   find: '',
   page: 0,
-  say: WORDS,
 };
 
 interface Made {
@@ -378,7 +377,7 @@ describe('what comes from outside', () => {
       { ...LOADED, elapsedSeconds: 70, now: NOW + 70, gone: 'lost', link: 'poll' },
       { ...LOADED, elapsedSeconds: 2, gone: 'ended' },
     ];
-    const source = `${VIEW_SOURCE}\nJSON.stringify(looks.map((look) => viewPage(status, { ...look, say })))`;
+    const source = `${VIEW_SOURCE}\nJSON.stringify(looks.map((look) => viewPage(status, look, say)))`;
     const seen: unknown = JSON.parse(
       runInContext(
         source,
