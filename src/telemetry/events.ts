@@ -31,21 +31,6 @@ interface Saying {
 type Kind = Notice['kind'];
 type Of<K extends Kind> = Extract<Notice, { kind: K }>;
 
-interface EventRule<N extends Notice> {
-  readonly level: EventLevel | ((notice: N) => EventLevel);
-  readonly say: (notice: N, saying: Saying) => string;
-  /** The code, where the kind of the notice is none. */
-  readonly event?: ((notice: N) => string) | undefined;
-}
-
-function rule<N extends Notice>(
-  level: EventRule<N>['level'],
-  say: EventRule<N>['say'],
-  event?: EventRule<N>['event'],
-): EventRule<N> {
-  return { level, say, event };
-}
-
 const PURPOSE = { renew: 'renewal', trip: 'trip', delete: 'delete' } as const;
 const STANDSTILL = {
   stall: 'This process did not run',
@@ -60,143 +45,101 @@ const BOT = {
   failed: 'has failed: its timers are no longer renewed',
 } as const;
 
-/**
- * One rule for each kind of notice. The kind is the code of the log, where the rule names no other one.
- */
-const EVENTS: { readonly [K in Kind]: EventRule<Of<K>> } = {
-  attempt: rule('debug', (n) => `${n.market}: a ${PURPOSE[n.purpose]} is being sent.`),
-  renewed: rule(
-    (n) => (n.first ? 'info' : 'debug'),
-    (n, { at }) =>
-      `${n.market} is ${n.first ? 'armed' : 'renewed'} until ${at(n.expiryWallMs)}; ` +
-      `the exchange answered in ${durationText(n.durationMs)}.`,
-    (n) => (n.first ? 'armed' : 'renewed'),
-  ),
-  'attempt-failed': rule(
-    (n) => (n.streak === 1 ? 'warn' : 'debug'),
-    (n) =>
-      `${n.market}: a ${PURPOSE[n.purpose]} failed after ${durationText(n.durationMs)} (${n.reason}: ${n.detail}). ` +
-      `It is retried; repeats are counted.`,
-  ),
-  recovered: rule(
-    'info',
-    (n) => `${n.market} is renewed again after ${count(n.failures, 'failed attempt')}.`,
-  ),
-  overdue: rule(
-    'error',
-    (n, { at }) =>
-      `${n.market} MAY BE UNARMED: no renewal was confirmed in time. Its orders may have been cancelled since about ` +
-      `${at(n.expiryWallMs)}; renewals are still tried.`,
-  ),
-  lapsed: rule('error', describeLapse),
-  fired: rule(
-    'error',
-    (n, { at }) =>
-      `The timer of ${n.market} has fired: its orders were cancelled by ${at(n.firedByWallMs)} ` +
-      `at the latest, because ${FIRED[n.why]}.`,
-  ),
-  refused: rule(
-    'error',
-    (n, { at }) =>
-      `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). ` +
-      `${n.expiryWallMs === null ? 'No timer guards its orders' : `Its orders are cancelled from ${at(n.expiryWallMs)} on if this lasts`}. ` +
-      `Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
-  ),
-  'accepted-again': rule('info', (n) => `${n.market} is accepted by the exchange again.`),
-  unauthorised: rule(
-    'error',
-    (n, { at }) =>
-      `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its time is up, and its orders ` +
-      `are cancelled${n.expiryWallMs === null ? '' : `, the first from ${at(n.expiryWallMs)} on`}. ` +
-      `Check the key, its permissions and its IP list; the secret files are read every second. The key is tried again ` +
-      `in ${durationText(n.probeInMs)}, and in time for every timer that is still armed.`,
-  ),
-  'authorised-again': rule('info', () => 'The API key is accepted again; every timer is being renewed.'),
-  altered: rule('warn', (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`),
-  'outage-began': rule(
-    'error',
-    (n, { at, base }) =>
-      `NO RENEWAL GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
-      `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
-      `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
-  ),
-  'outage-ended': rule(
-    'info',
-    (n, { base }) =>
-      `Renewals get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${count(n.attempts, 'attempt')}.`,
-  ),
-  throttled: rule(
-    'warn',
-    (n) =>
-      `The exchange asks for fewer requests: renewals are now ${decimal(n.factor)} times as far apart as planned.`,
-  ),
-  cadence: rule(
-    'info',
-    (n) => `Cadence: ${n.detail} (room for ${decimal(n.capacityPerSecond)} renewals a second).`,
-  ),
-  stall: rule(
-    'warn',
-    (n) =>
-      `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. Every bot is checked, and every timer is renewed.`,
-    (n) => n.what,
-  ),
-  suspended: rule(
-    (n) => (n.why === 'bot_stale' || n.why === 'bot_failed' ? 'warn' : 'info'),
-    describeSuspension,
-  ),
-  resumed: rule('info', (n) => `The bot of ${n.market} is alive: its timer is renewed again.`),
-  held: rule((n) => (n.why === 'tripped' || n.why === 'lapsed' ? 'warn' : 'info'), describeHold),
-  released: rule(
-    'info',
-    (n) =>
-      `${n.market} is no longer on hold: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
-  ),
-  tripped: rule(
-    'warn',
-    (n, { at }) =>
-      `The exchange cut the timer of ${n.market} short: ` +
-      `its orders are cancelled by ${at(n.firesByWallMs)}.`,
-  ),
-  reloaded: rule('info', describeReload),
-  removed: rule(
-    (n) => (n.how === 'fired' ? 'warn' : 'info'),
-    (n) => `${n.market} has left the configuration: ${REMOVED[n.how]}`,
-  ),
-  bot: rule(
-    (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
-    (n, { at }) =>
-      `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${at(n.firesByWallMs)}.`}`,
-    (n) => `bot-${n.state}`,
-  ),
-  pinged: rule(
-    (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
-    (n, { base }) =>
-      n.ok
-        ? `${base(n.base)} answers pings (${durationText(n.latencyMs)}).`
-        : `${base(n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Renewals are still tried.`,
-    (n) => (n.ok ? 'ping-answered' : 'ping-failed'),
-  ),
-  'all-armed': rule(
-    'info',
-    (n) =>
-      `${n.markets === 1 ? 'The market is' : `All ${n.markets} markets are`} armed, ${durationText(n.sinceStartMs)} after the start.`,
-  ),
-  stopping: rule(
-    'info',
-    (n) =>
-      `Stopping (${n.why}), policy ${n.policy}: ${STOPPING[n.policy]}, within ${durationText(n.budgetMs)}.`,
-  ),
-  deleted: rule(
-    (n) => (n.mayHaveFired ? 'warn' : 'info'),
-    (n) =>
-      n.mayHaveFired
-        ? `${n.market} has no timer any more: the exchange deleted it, or it had fired before. Check which orders are left.`
-        : `The exchange deleted the timer of ${n.market}: its orders stay.`,
-  ),
-  stopped: rule(
-    (n) => (n.left.some(isFailedDelete) ? 'error' : n.left.length > 0 ? 'warn' : 'info'),
-    describeStop,
-  ),
+/** How loud each kind of notice is. */
+const LEVELS: { readonly [K in Kind]: EventLevel | ((notice: Of<K>) => EventLevel) } = {
+  ...all('error', 'overdue', 'lapsed', 'fired', 'refused', 'unauthorised', 'outage-began'),
+  ...all('warn', 'altered', 'throttled', 'stall', 'tripped'),
+  ...all('info', 'recovered', 'accepted-again', 'authorised-again', 'outage-ended', 'cadence', 'resumed'),
+  ...all('info', 'released', 'reloaded', 'all-armed', 'stopping'),
+  ...all('debug', 'attempt'),
+  renewed: (n) => (n.first ? 'info' : 'debug'),
+  'attempt-failed': (n) => (n.streak === 1 ? 'warn' : 'debug'),
+  suspended: (n) => (n.why === 'bot_stale' || n.why === 'bot_failed' ? 'warn' : 'info'),
+  held: (n) => (n.why === 'tripped' || n.why === 'lapsed' ? 'warn' : 'info'),
+  removed: (n) => (n.how === 'fired' ? 'warn' : 'info'),
+  bot: (n) => (n.state === 'stale' || n.state === 'failed' ? 'error' : 'info'),
+  pinged: (n) => (n.changed ? (n.ok ? 'info' : 'warn') : 'debug'),
+  deleted: (n) => (n.mayHaveFired ? 'warn' : 'info'),
+  stopped: (n) => (n.left.some(isFailedDelete) ? 'error' : n.left.length > 0 ? 'warn' : 'info'),
+};
+
+function all<K extends Kind>(level: EventLevel, ...kinds: readonly K[]) {
+  return Object.fromEntries(kinds.map((kind) => [kind, level])) as Record<K, EventLevel>;
+}
+
+/** The code of the log, where the kind of the notice is none. */
+const CODES: { readonly [K in Kind]?: (notice: Of<K>) => string } = {
+  renewed: (n) => (n.first ? 'armed' : 'renewed'),
+  stall: (n) => n.what,
+  bot: (n) => `bot-${n.state}`,
+  pinged: (n) => (n.ok ? 'ping-answered' : 'ping-failed'),
+};
+
+/** One sentence for each kind of notice. */
+const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => string } = {
+  attempt: (n) => `${n.market}: a ${PURPOSE[n.purpose]} is being sent.`,
+  renewed: (n, { at }) =>
+    `${n.market} is ${n.first ? 'armed' : 'renewed'} until ${at(n.expiryWallMs)}; ` +
+    `the exchange answered in ${durationText(n.durationMs)}.`,
+  'attempt-failed': (n) =>
+    `${n.market}: a ${PURPOSE[n.purpose]} failed after ${durationText(n.durationMs)} (${n.reason}: ${n.detail}). ` +
+    `It is retried; repeats are counted.`,
+  recovered: (n) => `${n.market} is renewed again after ${count(n.failures, 'failed attempt')}.`,
+  overdue: (n, { at }) =>
+    `${n.market} MAY BE UNARMED: no renewal was confirmed in time. Its orders may have been cancelled since about ` +
+    `${at(n.expiryWallMs)}; renewals are still tried.`,
+  lapsed: describeLapse,
+  fired: (n, { at }) =>
+    `The timer of ${n.market} has fired: its orders were cancelled by ${at(n.firedByWallMs)} ` +
+    `at the latest, because ${FIRED[n.why]}.`,
+  refused: (n, { at }) =>
+    `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). ` +
+    `${n.expiryWallMs === null ? 'No timer guards its orders' : `Its orders are cancelled from ${at(n.expiryWallMs)} on if this lasts`}. ` +
+    `Other markets go on. It is tried again in ${durationText(n.probeInMs)}.`,
+  'accepted-again': (n) => `${n.market} is accepted by the exchange again.`,
+  unauthorised: (n, { at }) =>
+    `THE API KEY IS REFUSED (${n.detail}). No timer can be renewed: each fires when its time is up, and its orders ` +
+    `are cancelled${n.expiryWallMs === null ? '' : `, the first from ${at(n.expiryWallMs)} on`}. ` +
+    `Check the key, its permissions and its IP list; the secret files are read every second. The key is tried again ` +
+    `in ${durationText(n.probeInMs)}, and in time for every timer that is still armed.`,
+  'authorised-again': () => 'The API key is accepted again; every timer is being renewed.',
+  altered: (n) => `${n.market}: the exchange set another timer than asked for (${n.detail}).`,
+  'outage-began': (n, { at, base }) =>
+    `NO RENEWAL GETS THROUGH to ${base(n.base)} (${n.detail}). The timers run on at the exchange: ` +
+    `if this lasts, orders are cancelled${n.expiryWallMs === null ? '' : ` from ${at(n.expiryWallMs)} on`}. ` +
+    `One renewal at a time is tried as a probe; the first success renews all markets, the most urgent first.`,
+  'outage-ended': (n, { base }) =>
+    `Renewals get through to ${base(n.base)} again, after ${durationText(n.lastedMs)} and ${count(n.attempts, 'attempt')}.`,
+  throttled: (n) =>
+    `The exchange asks for fewer requests: renewals are now ${decimal(n.factor)} times as far apart as planned.`,
+  cadence: (n) => `Cadence: ${n.detail} (room for ${decimal(n.capacityPerSecond)} renewals a second).`,
+  stall: (n) =>
+    `${STANDSTILL[n.what]} ${n.what !== 'clock-step' ? 'for' : n.byMs < 0 ? 'back by' : 'forward by'} ${durationText(Math.abs(n.byMs))}. Every bot is checked, and every timer is renewed.`,
+  suspended: describeSuspension,
+  resumed: (n) => `The bot of ${n.market} is alive: its timer is renewed again.`,
+  held: describeHold,
+  released: (n) =>
+    `${n.market} is no longer on hold: ${n.why === 'operator' ? 'an operator asked for it' : 'its pause is over'}.`,
+  tripped: (n, { at }) =>
+    `The exchange cut the timer of ${n.market} short: ` +
+    `its orders are cancelled by ${at(n.firesByWallMs)}.`,
+  reloaded: describeReload,
+  removed: (n) => `${n.market} has left the configuration: ${REMOVED[n.how]}`,
+  bot: (n, { at }) =>
+    `Bot ${n.bot} ${BOT[n.state]}.${n.firesByWallMs === null ? '' : ` The orders of its markets are cancelled by ${at(n.firesByWallMs)}.`}`,
+  pinged: (n, { base }) =>
+    n.ok
+      ? `${base(n.base)} answers pings (${durationText(n.latencyMs)}).`
+      : `${base(n.base)} does not answer pings (${n.reason ?? 'unknown'}: ${n.detail}). Renewals are still tried.`,
+  'all-armed': (n) =>
+    `${n.markets === 1 ? 'The market is' : `All ${n.markets} markets are`} armed, ${durationText(n.sinceStartMs)} after the start.`,
+  stopping: (n) =>
+    `Stopping (${n.why}), policy ${n.policy}: ${STOPPING[n.policy]}, within ${durationText(n.budgetMs)}.`,
+  deleted: (n) =>
+    n.mayHaveFired
+      ? `${n.market} has no timer any more: the exchange deleted it, or it had fired before. Check which orders are left.`
+      : `The exchange deleted the timer of ${n.market}: its orders stay.`,
+  stopped: describeStop,
 };
 
 const STOPPING = {
@@ -214,26 +157,22 @@ function decimal(value: number): string {
   return String(Number(value.toFixed(2)));
 }
 
-/** The rule of a notice's own kind; the type of the table cannot express that. */
-const RULES = EVENTS as Readonly<Record<Kind, EventRule<Notice>>>;
-
 /** How loud a notice is. Cheap: asked for every notice, before a sentence is made. */
 export function levelOf(notice: Notice): EventLevel {
-  const { level } = RULES[notice.kind];
+  const level = LEVELS[notice.kind] as EventLevel | ((notice: Notice) => EventLevel);
   return typeof level === 'function' ? level(notice) : level;
 }
 
 /** A notice as code, sentence and numbers. */
 export function describeNotice(notice: Notice, context: EventContext, now: Instant): EventLine {
-  const { event, say } = RULES[notice.kind];
   const { kind, ...fields } = notice;
   const at = (wallMs: number) => momentText(wallMs, now.wallMs);
   const base = (index: number) => context.bases[index] ?? `base address ${index}`;
   return {
     level: levelOf(notice),
-    event: event?.(notice) ?? kind,
+    event: (CODES[kind] as ((notice: Notice) => string) | undefined)?.(notice) ?? kind,
     market: 'market' in notice ? notice.market : null,
-    msg: say(notice, { at, base }),
+    msg: (SENTENCES[kind] as (notice: Notice, saying: Saying) => string)(notice, { at, base }),
     fields: boundLists('base' in notice ? { ...fields, base: base(notice.base) } : fields),
   };
 }

@@ -26,22 +26,21 @@ const LEFT_OUT = /^nodejs_(eventloop_lag_|active_\w+_total$)/;
  */
 const SAMPLE_EVERY_MS = 3_600_000;
 
-export const BOT_STATES = [
+type Of<K extends Notice['kind']> = Extract<Notice, { kind: K }>;
+
+export const BOT_STATES: readonly BotSnapshot['state'][] = [
   'starting',
   'alive',
   'stale',
   'goodbye',
   'failed',
-] as const satisfies readonly BotSnapshot['state'][];
+];
 
 /** Label values of `killswitch_stalls_total` by what a notice calls them. */
 export const STALL_KINDS = { stall: 'stall', suspend: 'suspend', 'clock-step': 'clock_step' } as const;
 
 /** What became of the timer of a market that a reload took out. */
-export const REMOVALS = ['deleted', 'kept', 'handed_off', 'fired'] as const satisfies readonly Extract<
-  Notice,
-  { kind: 'removed' }
->['how'][];
+export const REMOVALS: readonly Of<'removed'>['how'][] = ['deleted', 'kept', 'handed_off', 'fired'];
 
 export const PURPOSES = ['renew', 'trip', 'delete'] as const;
 /** `killswitch_market_held` has this reason, and the value 0, where nobody holds the market. */
@@ -132,7 +131,6 @@ const MEANING = {
 } as const;
 
 type Name = keyof typeof MEANING;
-type Of<K extends Notice['kind']> = Extract<Notice, { kind: K }>;
 
 /** What is counted of a bot. */
 export interface BotCounts {

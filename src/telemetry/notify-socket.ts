@@ -20,14 +20,8 @@ export interface ProcessFacts {
 }
 
 /** The variables of the protocol. They are meant for one process: a child that kept them could speak in its name. */
-export const NOTIFY_VARIABLES: readonly string[] = [
-  'NOTIFY_SOCKET',
-  'WATCHDOG_USEC',
-  'WATCHDOG_PID',
-  'LISTEN_FDS',
-  'LISTEN_FDNAMES',
-  'LISTEN_PID',
-];
+export const NOTIFY_VARIABLES: readonly string[] =
+  'NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID LISTEN_FDS LISTEN_FDNAMES LISTEN_PID'.split(' ');
 
 /** Name of the descriptor, as `OpenFile=/run/systemd/notify:notify` and `deploy/systemd/notify-fd` hand it over. */
 const FD_NAME = 'notify';
@@ -90,43 +84,31 @@ const COMMAND_MS = 5000;
 
 /** One command at a time, so that messages arrive in their order. Pings do not queue: the next one comes soon. */
 function createCommand({ PATH, NOTIFY_SOCKET }: ProcessFacts['env']): Courier {
-  const waiting: Parameters<ServiceManager['tell']>[] = [];
-  let busy = false;
-  let idle = Promise.withResolvers<void>();
-  idle.resolve();
-  function next(): void {
-    const [message, failed] = waiting.shift() ?? [];
-    busy = message !== undefined;
-    if (message === undefined || failed === undefined) {
-      idle.resolve();
-      return;
-    }
-    const command = spawn('systemd-notify', message.split('\n'), {
-      stdio: 'ignore',
-      env: { PATH, NOTIFY_SOCKET },
-      timeout: COMMAND_MS,
-      killSignal: 'SIGKILL',
+  let waiting = 0;
+  let last = Promise.resolve();
+  const run = (message: string) =>
+    new Promise<string | null>((resolve) => {
+      const command = spawn('systemd-notify', message.split('\n'), {
+        stdio: 'ignore',
+        env: { PATH, NOTIFY_SOCKET },
+        timeout: COMMAND_MS,
+        killSignal: 'SIGKILL',
+      });
+      command.once('error', (error) => resolve(error.message));
+      command.once('exit', (code, signal) =>
+        resolve(code === 0 ? null : `systemd-notify ended with ${code ?? signal}`),
+      );
     });
-    let over = false;
-    const end = (problem: string | null): void => {
-      if (over) return;
-      over = true;
-      if (problem !== null) failed(problem);
-      next();
-    };
-    command.once('error', (error) => end(error.message));
-    command.once('exit', (code, signal) =>
-      end(code === 0 ? null : `systemd-notify ended with ${code ?? signal}`),
-    );
-  }
   return {
     tell(message, failed) {
-      if (busy && message.startsWith('WATCHDOG=1')) return;
-      waiting.push([message, failed]);
-      if (busy) return;
-      idle = Promise.withResolvers();
-      next();
+      if (waiting > 0 && message.startsWith('WATCHDOG=1')) return;
+      waiting += 1;
+      last = last.then(async () => {
+        const problem = await run(message);
+        if (problem !== null) failed(problem);
+        waiting -= 1;
+      });
     },
-    told: () => idle.promise,
+    told: () => last,
   };
 }

@@ -8,7 +8,7 @@ import type { ServiceManager } from './notify-socket.ts';
 /** What the service manager is told of the daemon, by sd_notify(3). */
 export type Supervision = ReturnType<typeof createSupervision>;
 
-export interface SupervisionOptions {
+interface SupervisionOptions {
   readonly manager: ServiceManager;
   readonly clock: Clock;
   readonly summary: () => Summary;
@@ -34,10 +34,7 @@ const LAST_WORD_MS = 2000;
  * `WATCHDOG=1` from the keeper's own steps; and more time, step by step, while a stop goes on.
  */
 export function createSupervision({ manager, clock, summary, log }: SupervisionOptions) {
-  const everyMs = Math.min(
-    TELL_EVERY_MS,
-    (manager.watchdogMs ?? Number.POSITIVE_INFINITY) / PINGS_PER_WATCHDOG,
-  );
+  const everyMs = Math.min(TELL_EVERY_MS, (manager.watchdogMs ?? Infinity) / PINGS_PER_WATCHDOG);
   let stage: 'starting' | 'running' | 'stopping' | 'stopped' = 'starting';
   let tellAtMs = Number.NEGATIVE_INFINITY;
   let isWaiting = false;
@@ -62,9 +59,9 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
       isWaiting = seen.waiting !== null;
       if (monoMs < tellAtMs && isWaiting) return;
       tellAtMs = monoMs + Math.min(everyMs, isWaiting ? WAITING_EVERY_MS : TELL_EVERY_MS);
-      if (stage === 'stopping') tell(['WATCHDOG=1', extend], describeStop(seen));
-      else tell(stage === 'starting' ? ['READY=1', 'WATCHDOG=1'] : ['WATCHDOG=1'], describeStatus(seen));
-      if (stage === 'starting') stage = 'running';
+      if (stage === 'stopping') return tell(['WATCHDOG=1', extend], describeStop(seen));
+      tell(stage === 'starting' ? ['READY=1', 'WATCHDOG=1'] : ['WATCHDOG=1'], describeStatus(seen));
+      stage = 'running';
     },
     /** The configuration is read again; `reloaded` follows, whatever came of it. */
     reloading: (): void => {
@@ -81,16 +78,12 @@ export function createSupervision({ manager, clock, summary, log }: SupervisionO
       tell(['STOPPING=1', extend], describeStop(summary()));
     },
     /** The stop is over. Resolves once the manager knows which timers may be armed, or has not taken it in time. */
-    stopped: (left: readonly LeftArmed[]): Promise<void> => {
+    stopped: async (left: readonly LeftArmed[]): Promise<void> => {
       stage = 'stopped';
       tell([extend], describeEnd(left));
-      return new Promise((resolve) => {
-        const cancel = clock.after(LAST_WORD_MS, resolve);
-        void manager.told().then(() => {
-          cancel();
-          resolve();
-        });
-      });
+      const late = Promise.withResolvers<void>();
+      const cancel = clock.after(LAST_WORD_MS, late.resolve);
+      await Promise.race([manager.told(), late.promise]).finally(cancel);
     },
   };
 }
@@ -125,20 +118,17 @@ function describeBot(quietest: Summary['quietest']): string {
 
 /** What a stop has left, the worst first. */
 const ENDS: readonly (readonly [LeftArmed['why'], string])[] = [
-  ['unheard', 'NOT DELETED, the bot was not heard'],
-  ['may-have-fired', 'MAY HAVE FIRED'],
-  ['unconfirmed', 'NOT CONFIRMED DELETED'],
-  ['unrenewed', 'NOT RENEWED ONCE MORE'],
+  ['unheard', 'NOT DELETED, the bot was not heard, see the journal'],
+  ['may-have-fired', 'MAY HAVE FIRED, see the journal'],
+  ['unconfirmed', 'NOT CONFIRMED DELETED, see the journal'],
+  ['unrenewed', 'NOT RENEWED ONCE MORE, see the journal'],
+  ['policy', 'left to the exchange'],
 ];
 
 function describeEnd(left: readonly LeftArmed[]): string {
-  for (const [why, text] of ENDS) {
-    const count = left.filter((one) => one.why === why).length;
-    if (count > 0) return `Stopped: ${timers(count)} ${text}, see the journal`;
-  }
-  return left.length === 0
-    ? 'Stopped: no timer is armed'
-    : `Stopped: ${timers(left.length)} left to the exchange`;
+  const countOf = (why: LeftArmed['why']) => left.filter((one) => one.why === why).length;
+  const [worst, text = ''] = ENDS.find(([why]) => countOf(why) > 0) ?? [];
+  return worst === undefined ? 'Stopped: no timer is armed' : `Stopped: ${timers(countOf(worst))} ${text}`;
 }
 
 function timers(count: number): string {
