@@ -5,11 +5,11 @@ import { type Environment, readSecrets, SECRET_VARIABLES } from '../config/secre
 import type { LeftArmed } from '../core/notice.ts';
 import type { Keeper } from '../keeper.ts';
 import { createBeats } from '../liveness/beats.ts';
-import { type LookAtProcess, lastWord } from '../liveness/process.ts';
-import { type ControlOptions, startControl } from '../operator/control.ts';
-import type { ControlSources, ReloadReport } from '../operator/control-sources.ts';
+import { type LookAtProcess, lastWord, type ProcessEvidence } from '../liveness/process.ts';
+import { startControl } from '../operator/control.ts';
+import type { ControlSources } from '../operator/control-sources.ts';
 import { isWell } from '../operator/health.ts';
-import { startWeb, type WebOptions } from '../operator/web.ts';
+import { startWeb } from '../operator/web.ts';
 import type { Clock } from '../ports.ts';
 import { type Log, type Write } from '../telemetry/log.ts';
 import type { ServiceManager } from '../telemetry/notify-socket.ts';
@@ -40,35 +40,7 @@ export interface DaemonOptions {
   readonly write?: Write;
 }
 
-/** What `exec` tells of the bots' process. */
-export interface Child {
-  began(pid: number): void;
-  /** Exit code 0 is a goodbye; another one, or a signal (null), a failure. */
-  ended(code: number | null): void;
-}
-
-export interface Daemon {
-  readonly log: Log;
-  readonly keeper: Keeper;
-  /** Where the status page is; empty where none is served. */
-  readonly addresses: readonly string[];
-  /** Where beats and commands are taken; empty where none are. */
-  readonly controls: readonly string[];
-  readonly child: Child;
-  /** The configuration in force. */
-  config(): Config;
-  /** What `stop` resolves with, as soon as it is known; null before. */
-  left(): readonly LeftArmed[] | null;
-  /** Reads the configuration again, as SIGHUP asks. */
-  reload(): Promise<ReloadReport>;
-  /**
-   * Ends the timers as the configured policy says, or leaves them with `keep`; then everything else in the reverse order
-   * of its start. Once the timers have ended, the rest has 3 s: what hangs then is left behind.
-   */
-  stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]>;
-  /** Resets every connection to the exchange at once: no request that was given up may arrive after the end. */
-  cut(): void;
-}
+export type Daemon = Awaited<ReturnType<typeof startDaemon>>;
 
 /** How long the end waits for a slow reader of the log. */
 const FLUSH_MS = 500;
@@ -79,34 +51,28 @@ const CLOSE_MS = 3000;
  * Builds every part and starts it: log, embedded exchange, exchange client, keeper, listeners, evidence. The listeners
  * are bound before the first timer is armed, so that a taken port arms nothing. Rejects where an address cannot be bound.
  */
-export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+export async function startDaemon(options: DaemonOptions) {
   const { clock, loaded, ownsBot = false } = options;
   const { config } = loaded;
   const secrets = createSecrets(config);
-  const embedded = config.embeddedExchange ? await embed(clock, secrets.credentials()) : null;
+  // Loaded only where it is asked for: other starts do not wait for it.
+  const embedded = config.embeddedExchange
+    ? await (await import('./embedded.ts')).startEmbedded(clock, secrets.credentials())
+    : null;
   const bases = embedded === null ? config.exchange.baseUrls : [embedded.url];
   const telling = createTelling({ ...options, config, bases, secrets: secrets.all });
-  const { log, metrics, recent, cancellations, notifying, operations } = telling;
+  const { log, metrics, notifying, operations, observers } = telling;
   embedded?.narrate(log);
   const files = filesOf(options);
-  const guard = createGuard({
-    config,
-    clock,
-    bases,
-    secrets,
-    observers: telling.observers,
-    log,
-    filesAnswer: () => files.answer(config),
-    rereadSecrets: files.rereadSecrets,
-  });
+  const { rereadSecrets } = files;
+  const filesAnswer = () => files.answer(config);
+  const guard = createGuard({ config, clock, bases, secrets, observers, log, filesAnswer, rereadSecrets });
   const { keeper } = guard;
-  const service = createService(options, { files, telling, guard, hide: secrets.hide });
+  const parts = { files, telling, guard, hide: secrets.hide };
+  const service = createService(options, parts);
   const { supervision } = service;
   const closeExchange = () => guard.close().then(() => embedded?.close());
-  const control = { ...controlOf(clock, keeper, telling, service), hide: secrets.hide };
-  const lists = { recentEvents: recent.list, cancellations: cancellations.list };
-  const pages = { ...lists, snapshot: keeper.snapshot, metrics, version: VERSION, clock };
-  const listeners = await openListeners(config, pages, control, log).catch(async (error: unknown) => {
+  const listeners = await openListeners(options, parts, service).catch(async (error: unknown) => {
     await closeExchange();
     await log.flush(FLUSH_MS);
     throw error;
@@ -121,13 +87,22 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   return {
     log,
     keeper,
+    /** Where the status page is; empty where none is served. */
     addresses: listeners.web,
+    /** Where beats and commands are taken; empty where none are. */
     controls: listeners.control,
     child: service.child,
+    /** The configuration in force. */
     config: service.config,
+    /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => known,
+    /** Reads the configuration again, as SIGHUP asks. */
     reload: () => service.reloading.reload('signal', 0),
-    async stop(why, policy) {
+    /**
+     * Ends the timers as the configured policy says, or leaves them with `keep`; then everything else in the reverse order
+     * of its start. Once the timers have ended, the rest has 3 s: what hangs then is left behind.
+     */
+    async stop(why: string, policy?: 'keep'): Promise<readonly LeftArmed[]> {
       service.reloading.stop();
       supervision?.stopping();
       service.handover.end();
@@ -142,14 +117,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       await Promise.race([close(), new Promise<void>((resolve) => void clock.after(CLOSE_MS, resolve))]);
       return left;
     },
+    /** Resets every connection to the exchange at once: no request that was given up may arrive after the end. */
     cut: () => void guard.close(),
   };
-}
-
-/** Loads the simulated exchange only where it is asked for: other starts do not wait for it. */
-async function embed(clock: Clock, pair: { readonly key: string; readonly secret: string }) {
-  const { startEmbedded } = await import('./embedded.ts');
-  return startEmbedded(clock, pair);
 }
 
 /** The files that configuration and secrets are read from. */
@@ -179,8 +149,8 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
   const { files, telling, guard, hide } = parts;
   const { log } = telling;
   const { keeper } = guard;
-  const supervision =
-    manager === null ? null : createSupervision({ manager, clock, summary: keeper.summary, log });
+  const { summary } = keeper;
+  const supervision = manager === null ? null : createSupervision({ manager, clock, summary, log });
   let inForce = loaded.config;
   let bots: readonly string[] = botsOf(inForce.fleet);
   const config = () => inForce;
@@ -208,16 +178,12 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
   const beats = createBeats({ mode: inForce.liveness.mode, bots: () => bots });
   const onProblem = telling.onEvidenceProblem;
   const evidence = createBotEvidence({ clock, config: handover.config, lookAtProcess, onProblem });
+  const ended = (code: number | null): void => {
+    for (const bot of botsOf(guarded())) keeper.hear(bot, lastWord(code), 0);
+  };
   // Where the child itself is the evidence, it is looked at; else its end is all that is taken from it.
-  const child: Child =
-    evidence !== null && 'began' in evidence
-      ? evidence
-      : {
-          began() {},
-          ended(code) {
-            for (const bot of botsOf(guarded())) keeper.hear(bot, lastWord(code), 0);
-          },
-        };
+  const child: Pick<ProcessEvidence, 'began' | 'ended'> =
+    evidence !== null && 'began' in evidence ? evidence : { began() {}, ended };
   return {
     config,
     /** The markets in force with those that went to another shard and are still guarded here. */
@@ -227,6 +193,7 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
     supervision,
     reloading,
     handover,
+    /** What `exec` tells of the bots' process. */
     child,
     start() {
       telling.notifying.start(() => isWell(keeper.snapshot()));
@@ -241,17 +208,14 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
 }
 
 /** What the control listener can bring about, tied to the parts that do it. */
-function controlOf(
+function sourcesOf(
   clock: Clock,
   keeper: Keeper,
   { cancellations, levels, metrics, operations }: Telling,
   { config, guarded, bots, beats, reloading }: ReturnType<typeof createService>,
-) {
-  const marketsOf = (bot: string) =>
-    guarded()
-      .filter((market) => market.bot === bot)
-      .map(({ market }) => market);
-  const sources: Omit<ControlSources, 'status'> = {
+): Omit<ControlSources, 'status'> {
+  const marketsOf = (bot: string) => guarded().flatMap((market) => (market.bot === bot ? market.market : []));
+  return {
     clock,
     snapshot: keeper.snapshot,
     revision: keeper.revision,
@@ -265,8 +229,7 @@ function controlOf(
     ttlMs: () => config().liveness.ttlSeconds * 1000,
     hear(bot, says, proof, agoMs) {
       const heard = beats.hear(bot, says, proof, agoMs);
-      if (heard.counted) metrics.beatHeard(bot);
-      else metrics.beatRefused(bot);
+      (heard.counted ? metrics.beatHeard : metrics.beatRefused)(bot);
       return heard;
     },
     afterGoodbye: (bot, waitMs) => keeper.settled('goodbye', marketsOf(bot), waitMs),
@@ -280,12 +243,9 @@ function controlOf(
     reload: (waitMs) => reloading.reload('command', waitMs),
     logLevel: levels.level,
     setLogLevel: (level, forMs) => levels.set(level, forMs),
-    onCommand: (command) => operations.commanded(command),
+    onCommand: operations.commanded,
     onRefused: (reason) => operations.controlRefused(reason),
   };
-  /** The bearer token of the control listener; null where none is configured. */
-  const token = () => config().control.token?.reveal() ?? null;
-  return { sources, token };
 }
 
 /** Connections to the exchange, at their most while all are replaced, and what a daemon has open besides. */
@@ -293,46 +253,46 @@ const RESERVED = 192;
 /** No listener uses more connections than this. */
 const MOST_USED = 256;
 
-/** How many files and connections the system lets this process open; null where it does not tell. */
-function descriptorLimit(): number | null {
+/**
+ * The connections that each listener may have, so that renewals never want for a descriptor; undefined where there is no
+ * lack of them, or the system does not tell.
+ */
+function connectionsPerListener({ web, control, fleet }: Config, { logger }: Log): number | undefined {
+  let limit: number;
   try {
-    const limit = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
-    return limit === undefined ? null : Number(limit);
+    limit = Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]);
   } catch {
-    return null;
+    return undefined;
   }
-}
-
-/** The connections that each listener may have, so that renewals never want for a descriptor; no bound where all is well. */
-function connectionsPerListener(limit: number | null, { web, control, fleet }: Config): number | undefined {
-  const listeners = web.listen.length + control.listen.length;
-  if (limit === null || listeners === 0) return undefined;
   // A bot with a URL has a connection, and one that is being opened.
-  const each = Math.floor((limit - RESERVED - 2 * botsOf(fleet).length) / listeners);
-  return each >= MOST_USED ? undefined : Math.max(2, each);
+  const shared = limit - RESERVED - 2 * botsOf(fleet).length;
+  const listeners = web.listen.length + control.listen.length;
+  const each = Math.floor(shared / listeners);
+  if (listeners === 0 || !(each < MOST_USED)) return undefined;
+  const most = Math.max(2, each);
+  logger.warn(
+    { event: 'few-descriptors', limit, most },
+    `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
+  );
+  return most;
 }
 
 /** Opens the read-only listeners, then those that change state. Rejects where one cannot be bound; then none is open. */
 async function openListeners(
-  config: Config,
-  pages: Omit<WebOptions, 'listen'>,
-  commands: ReturnType<typeof controlOf> & Pick<ControlOptions, 'hide'>,
-  { logger }: Log,
+  { clock, loaded: { config } }: DaemonOptions,
+  { guard: { keeper }, telling, hide }: Parts,
+  service: ReturnType<typeof createService>,
 ) {
-  const limit = descriptorLimit();
-  const most = connectionsPerListener(limit, config);
-  if (most !== undefined) {
-    logger.warn(
-      { event: 'few-descriptors', limit, most },
-      `Only ${limit} files and connections may be open (ulimit -n): each listener takes at most ${most} connections, so that renewals have theirs.`,
-    );
-  }
-  const capped = most === undefined ? {} : { mostConnections: most };
-  const web = await startWeb({ ...pages, ...capped, listen: config.web.listen });
+  const { metrics, recent, cancellations } = telling;
+  const mostConnections = connectionsPerListener(config, telling.log);
+  const lists = { recentEvents: recent.list, cancellations: cancellations.list };
+  const pages = { ...lists, snapshot: keeper.snapshot, metrics, version: VERSION, clock };
+  const web = await startWeb({ ...pages, mostConnections, listen: config.web.listen });
   const { listen, access } = config.control;
-  const { status } = web;
-  const sources = { ...commands.sources, status };
-  const options = { ...capped, ...commands, listen, access, sources };
+  const sources = { ...sourcesOf(clock, keeper, telling, service), status: web.status };
+  /** The bearer token of the control listener; null where none is configured. */
+  const token = () => service.config().control.token?.reveal() ?? null;
+  const options = { sources, token, hide, mostConnections, listen, access };
   const control = await startControl(options).catch(async (error: unknown) => {
     await web.close();
     throw error;

@@ -12,8 +12,6 @@ import { hideSecrets } from '../util/text.ts';
 import { VERSION } from '../version.ts';
 
 /** The secrets in force. They change while the daemon runs: files are rotated. */
-export type SecretsInForce = ReturnType<typeof createSecrets>;
-
 export function createSecrets(config: Config) {
   let credentials = reveal(config.secrets);
   let others = revealOthers(config);
@@ -51,11 +49,11 @@ function revealOthers({ control, notify }: Config): readonly string[] {
   ];
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly config: Config;
   readonly clock: Clock;
   readonly bases: readonly string[];
-  readonly secrets: SecretsInForce;
+  readonly secrets: ReturnType<typeof createSecrets>;
   readonly observers: readonly Observer[];
   readonly log: Log;
   /** Whether the file systems of the secret files answer. */

@@ -3,14 +3,13 @@ import { open } from 'node:fs/promises';
 import { type Config, diffConfig, hashOf, type MarketConfig } from '../config/config.ts';
 import { lookAtConfigFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
-import type { Progress } from '../core/events.ts';
 import type { Keeper } from '../keeper.ts';
 import type { ReloadReport } from '../operator/control-sources.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Supervision } from '../telemetry/systemd.ts';
 import type { Operations, ReloadTrigger } from './telling.ts';
 
-export interface ReloadingOptions {
+interface ReloadingOptions {
   readonly clock: Clock;
   readonly operations: Operations;
   readonly supervision: Pick<Supervision, 'reloading' | 'reloaded'> | null;
@@ -37,18 +36,16 @@ const MOST_LOOKS = 20;
 const LONGEST_RETRY_MS = 300_000;
 
 /** What a reload came to, before anybody waits for the exchange. */
-type Taken = Exclude<ReloadReport, { kind: 'applied' }> | Omit<Applied, 'progress'>;
-type Applied = Extract<ReloadReport, { kind: 'applied' }>;
+type Taken =
+  | Exclude<ReloadReport, { kind: 'applied' }>
+  | Omit<Extract<ReloadReport, { kind: 'applied' }>, 'progress'>;
 
 const HANGS =
   'the file system of the configuration, of a secret or of a token does not answer: nothing is read, and what is in force stays';
 
 const CHANGES = 'the configuration file is being written: it was another one at each look';
 
-const STOPPING: Taken = {
-  kind: 'rejected',
-  problems: ['the daemon stops: nothing is reloaded any more'],
-};
+const STOPPING = 'the daemon stops: nothing is reloaded any more';
 
 /**
  * Reads the configuration again while the daemon runs. The whole of the new one is checked first: a wrong one, or one
@@ -64,7 +61,7 @@ export function createReloading(options: ReloadingOptions) {
   async function run(trigger: ReloadTrigger): Promise<Taken> {
     const why = await findObstacle(options, trigger);
     if (why !== null) return reject(trigger, [why]);
-    if (over) return STOPPING;
+    if (over) return { kind: 'rejected', problems: [STOPPING] };
     const loaded = options.load();
     if (loaded.kind === 'invalid') return reject(trigger, loaded.problems);
     const next = loaded.config;
@@ -85,26 +82,29 @@ export function createReloading(options: ReloadingOptions) {
     return { kind: 'rejected', problems };
   }
   function take(trigger: ReloadTrigger): Promise<Taken> {
-    // The file may have changed since the reload under way has read it: another reload follows.
-    if (underWay !== null) {
-      fresh ??= underWay.then(() => {
-        fresh = null;
-        return take(trigger);
+    if (underWay === null) {
+      supervision?.reloading();
+      underWay = run(trigger).finally(() => {
+        underWay = null;
+        supervision?.reloaded();
       });
-      return fresh;
+      return underWay;
     }
-    supervision?.reloading();
-    underWay = run(trigger).finally(() => {
-      underWay = null;
-      supervision?.reloaded();
+    // The file may have changed since the reload under way has read it: another reload follows.
+    fresh ??= underWay.then(() => {
+      fresh = null;
+      return take(trigger);
     });
-    return underWay;
+    return fresh;
   }
   /** Waits only for its own markets: a mended file is in force at once, whoever still waits. Never rejects. */
   async function reload(trigger: ReloadTrigger, waitMs: number): Promise<ReloadReport> {
     const taken = await take(trigger);
     if (taken.kind !== 'applied') return taken;
-    return { ...taken, progress: await settle(options, taken, waitMs) };
+    const { settled } = options.keeper;
+    const armed = settled('arm', [...taken.added, ...taken.changed], waitMs);
+    const progress = await Promise.all([armed, settled('remove', taken.removed, waitMs)]);
+    return { ...taken, progress: progress.flat() };
   }
   return {
     reload,
@@ -116,16 +116,6 @@ export function createReloading(options: ReloadingOptions) {
       poll.stop();
     },
   };
-}
-
-/** Resolves when the exchange has confirmed what the new configuration asks for, at the latest after `waitMs`. */
-async function settle(
-  { keeper: { settled } }: ReloadingOptions,
-  { added, removed, changed }: Omit<Applied, 'progress'>,
-  waitMs: number,
-): Promise<readonly Progress[]> {
-  const armed = settled('arm', [...added, ...changed], waitMs);
-  return (await Promise.all([armed, settled('remove', removed, waitMs)])).flat();
 }
 
 /**

@@ -145,49 +145,44 @@ function createLogLevels(clock: Clock, log: Log, operations: Operations, configu
 /** More markets than this are counted and not listed: their promises are on the status page. */
 const NAMED_MARKETS = 100;
 
-interface Introduced {
-  readonly bases: readonly string[];
-  /** Where the status page is. */
-  readonly addresses: readonly string[];
-  /** The bot is a child of this process: it is ended first. */
-  readonly ownsBot: boolean;
-}
-
 /** Says what this daemon guards and what it promises, before the first timer is armed. */
 export function introduce(
   { config, warnings }: LoadedConfig,
   { logger }: Log,
-  { bases, addresses, ownsBot }: Introduced,
+  told: {
+    readonly bases: readonly string[];
+    /** Where the status page is. */
+    readonly addresses: readonly string[];
+    /** The bot is a child of this process: it is ended first. */
+    readonly ownsBot: boolean;
+  },
 ): void {
+  const { bases } = told;
+  const say = (event: string, fields: object, msg: string) => logger.info({ event, ...fields }, msg);
+  const warn = (warning: string) => logger.warn({ event: 'config-warning' }, `${warning}.`);
   const settings = toCoreSettings(config, bases);
   const markets = settings.markets.length;
   const where = config.embeddedExchange ? `the embedded simulated exchange ${bases[0]}` : bases.join(', ');
-  logger.info(
-    { event: 'started', version: VERSION, markets, bases },
-    `killswitchd ${VERSION} guards ${markets} ${markets === 1 ? 'market' : 'markets'} at ${where}.`,
-  );
-  const { index, count } = config.shard;
-  if (count > 1) {
-    logger.info(
-      { event: 'shard', shard: index, shards: count, markets, fleet: config.fleet.length },
-      `This is shard ${index} of ${count}, counted from 0: it has ${markets} of ${config.fleet.length} markets.`,
-    );
-  }
-  for (const warning of warnings) logger.warn({ event: 'config-warning' }, `${warning}.`);
+  const guards = `killswitchd ${VERSION} guards ${markets} ${markets === 1 ? 'market' : 'markets'} at ${where}.`;
+  say('started', { version: VERSION, markets, bases }, guards);
+  const { index: shard, count: shards } = config.shard;
+  const fleet = config.fleet.length;
+  const part = `This is shard ${shard} of ${shards}, counted from 0: it has ${markets} of ${fleet} markets.`;
+  if (shards > 1) say('shard', { shard, shards, markets, fleet }, part);
+  warnings.forEach(warn);
   const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, null));
   if (settings.nonce === 'increasing' && markets > 1) {
     const holds = `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${ASSUMED_ROUND_TRIP_MS} ms.`;
-    logger.info({ event: 'promise', promise: [holds] }, holds);
-    for (const warning of warnOfPace(settings, null)) logger.warn({ event: 'config-warning' }, `${warning}.`);
+    say('promise', { promise: [holds] }, holds);
+    warnOfPace(settings, null).forEach(warn);
   }
   for (const [index, market] of settings.markets.slice(0, NAMED_MARKETS).entries()) {
     const promise = describePromise(settings, market, periodsMs[index] ?? 0);
-    logger.info({ event: 'promise', market: market.market, promise }, promise.join(' '));
+    say('promise', { market: market.market, promise }, promise.join(' '));
   }
-  for (const address of addresses) {
-    logger.info({ event: 'web-listening', address }, `Status page, health and metrics: ${address}`);
-  }
-  logger.info({ event: 'stop-means', policy: settings.shutdown.policy }, describeStop(settings, ownsBot));
+  for (const address of told.addresses)
+    say('web-listening', { address }, `Status page, health and metrics: ${address}`);
+  say('stop-means', { policy: settings.shutdown.policy }, describeStop(settings, told.ownsBot));
 }
 
 function describeStop({ shutdown, liveness }: CoreSettings, ownsBot: boolean): string {
@@ -252,10 +247,12 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
       say('reload-rejected', { trigger, problems, again }, text, again ? 'debug' : 'error');
     },
     /** An operator has seen that orders of these markets were, or may have been, cancelled. */
-    acknowledged(markets: readonly string[]): void {
-      const text = `An operator has seen that orders were cancelled: ${listed(markets)}.`;
-      say('cancellation-acknowledged', { markets }, text);
-    },
+    acknowledged: (markets: readonly string[]) =>
+      say(
+        'cancellation-acknowledged',
+        { markets },
+        `An operator has seen that orders were cancelled: ${listed(markets)}.`,
+      ),
     controlListening: (address: string) =>
       say('control-listening', { address }, `Beats and commands: ${address}`),
     /** An operator's command begins. */
@@ -264,13 +261,11 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
     controlRefused(reason: Refusal): void {
       metrics.controlRefused(reason);
       const { monoMs } = clock.now();
-      const before = refusals.get(reason);
-      if (before !== undefined && monoMs - before.saidMs < REFUSALS_QUIET_MS) {
-        before.more += 1;
-        return;
-      }
+      const before = refusals.get(reason) ?? { saidMs: Number.NEGATIVE_INFINITY, more: 0 };
+      before.more += 1;
+      if (monoMs - before.saidMs < REFUSALS_QUIET_MS) return;
       refusals.set(reason, { saidMs: monoMs, more: 0 });
-      const more = before?.more ?? 0;
+      const more = before.more - 1;
       const others = more > 0 ? `, and ${more} more since the last line about it` : '';
       const text = `A request to the control listener was refused (${reason})${others}.`;
       say('control-refused', { reason, more }, text, 'warn');

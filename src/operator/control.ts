@@ -20,7 +20,7 @@ export interface ControlOptions {
   /** Unix sockets and TCP addresses; all of them answer the same. */
   readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given, and never more. */
-  readonly mostConnections?: number;
+  readonly mostConnections?: number | undefined;
   /** Who may connect to the Unix sockets; the user of this process unless given. */
   readonly access?: SocketAccess;
   /** The bearer token that requests over TCP need, asked for at each; null where none is configured: then only loopback is served. */

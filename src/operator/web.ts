@@ -29,7 +29,7 @@ export interface WebOptions {
   /** All of them answer the same. */
   readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given, and never more. */
-  readonly mostConnections?: number;
+  readonly mostConnections?: number | undefined;
 }
 
 const HEADERS = {
