@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CoreSettings, OrderType } from '../core/events.ts';
 import { carriedPerSecond as carriedAt, planCadence, seconds } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
-import { hashText } from '../util/text.ts';
-import { DEFAULT_BOT, type FileValues } from './schema.ts';
+import { hashText, isRecord } from '../util/text.ts';
+import { FileSchema, type LivenessMode, type Values } from './schema.ts';
 import type { Secret, Secrets, Shard } from './secrets.ts';
 
 /** One market with everything that it inherits filled in. */
@@ -18,88 +18,30 @@ export interface MarketConfig {
   readonly bot: string;
 }
 
-/** A configuration without a mistake: file, environment, flags and defaults in one. */
-export interface Config extends Pick<Settled, 'shard' | 'onLapse' | 'shutdown' | 'ping' | 'reload' | 'log'> {
+type Replaced = 'exchange' | 'markets' | 'liveness' | 'web' | 'control' | 'notify';
+
+/** A configuration without a mistake: file, environment, flags and defaults in one. Null is what nobody has given. */
+export interface Config extends Omit<Values, Replaced> {
   /** Name of the file that was read, null where there was none. */
   readonly file: string | null;
   /** The daemon brings its own exchange. */
   readonly embeddedExchange: boolean;
   /** Origins without a trailing slash. Empty with an embedded exchange, whose address is not known yet. */
-  readonly exchange: Omit<Settled['exchange'], 'baseUrls'> & { readonly baseUrls: readonly string[] };
+  readonly exchange: Values['exchange'] & { readonly baseUrls: readonly string[] };
   readonly secrets: Secrets;
-  readonly defaults: Omit<MarketConfig, 'market' | 'bot'>;
   /** Those of this daemon's shard. */
   readonly markets: readonly MarketConfig[];
   /** Those of all shards. */
   readonly fleet: readonly MarketConfig[];
-  readonly liveness: Pick<Settled['liveness'], 'ttlSeconds' | 'startupGraceSeconds' | 'onStale'> & {
-    readonly mode: CoreSettings['liveness']['mode'];
-    /** As written, with `{bot}` in it; given with mode file. */
-    readonly file: string | null;
-    /** As written, with `{bot}` in it; given with mode http. */
-    readonly url: string | null;
-    /** Of no meaning with modes beat and none. */
-    readonly probeEverySeconds: number;
-  };
+  /** `file` and `url` as written, with `{bot}` in them. The pace is of no meaning with modes beat and none. */
+  readonly liveness: Values['liveness'] & { readonly mode: LivenessMode; readonly probeEverySeconds: number };
   readonly web: { readonly listen: readonly ListenAddress[] };
-  readonly control: Pick<Settled['control'], 'access'> & {
+  /** `token`, `url` and `pingUrl` are what the files hold; null where none is named. */
+  readonly control: Omit<Values['control'], 'listen'> & {
     readonly listen: readonly ListenAddress[];
-    readonly tokenFile: string | null;
-    /** What the file holds. Null where none is named. */
     readonly token: Secret | null;
   };
-  readonly notify: Omit<Settled['notify'], 'urlFile' | 'pingUrlFile'> & {
-    readonly urlFile: string | null;
-    /** What the file holds. Null where none is named; likewise of the other one. */
-    readonly url: Secret | null;
-    readonly pingUrlFile: string | null;
-    readonly pingUrl: Secret | null;
-  };
-}
-
-type Written<Key extends keyof FileValues> = NonNullable<FileValues[Key]>;
-/** All keys have a value but those in `Unset`, which have no default. */
-type Section<Key extends keyof FileValues, Unset extends keyof Written<Key> = never> = Readonly<
-  Required<Omit<Written<Key>, Unset>> & Pick<Written<Key>, Unset>
->;
-
-/** The values of all layers together: whatever has a default is there. */
-export interface Settled {
-  readonly exchange: Section<'exchange', 'baseUrls'>;
-  readonly defaults: NonNullable<FileValues['defaults']> & { timeoutSeconds: number };
-  /** Undefined where no source gives any. */
-  readonly markets: FileValues['markets'];
-  readonly shard: Section<'shard'>;
-  readonly liveness: Section<'liveness', 'mode' | 'file' | 'url' | 'probeEverySeconds'>;
-  readonly onLapse: NonNullable<FileValues['onLapse']>;
-  readonly shutdown: Section<'shutdown'>;
-  readonly ping: Section<'ping'>;
-  readonly web: Section<'web'>;
-  readonly control: Section<'control', 'tokenFile'>;
-  readonly notify: Section<'notify', 'urlFile' | 'pingUrlFile'>;
-  readonly reload: Section<'reload'>;
-  readonly log: Section<'log'>;
-}
-
-/** A market as it was written; undefined where it was so wrong that it was taken out. */
-export type MarketEntry = NonNullable<FileValues['markets']>[number] | undefined;
-
-/** Fills in what markets inherit. An entry that was taken out as wrong is left out. */
-export function settleMarkets(
-  entries: readonly MarketEntry[],
-  defaults: Settled['defaults'],
-): MarketConfig[] {
-  return entries.flatMap((entry) => {
-    const own = typeof entry === 'string' ? { market: entry } : entry;
-    if (own?.market === undefined) return [];
-    return {
-      market: own.market,
-      timeoutSeconds: own.timeoutSeconds ?? defaults.timeoutSeconds,
-      types: own.types ?? defaults.types ?? null,
-      renewEverySeconds: own.renewEverySeconds ?? defaults.renewEverySeconds ?? null,
-      bot: own.bot ?? DEFAULT_BOT,
-    };
-  });
+  readonly notify: Values['notify'] & { readonly url: Secret | null; readonly pingUrl: Secret | null };
 }
 
 /** The markets of one shard, in the order given. */
@@ -164,7 +106,7 @@ export function toMarketSettings(config: MarketConfig): CoreSettings['markets'][
 /** What the core must know. `bases`: the addresses in use, `config.exchange.baseUrls` or that of the embedded exchange. */
 export function toCoreSettings(config: Config, bases: readonly string[]): CoreSettings {
   const { exchange, shard, liveness, shutdown, ping } = config;
-  const own = namesOf(config.markets);
+  const own = new Set(config.markets.map(({ market }) => market));
   return {
     markets: config.markets.map(toMarketSettings),
     nonce: exchange.nonce,
@@ -186,7 +128,7 @@ export function toCoreSettings(config: Config, bases: readonly string[]): CoreSe
     },
     cancellationDelayMs: exchange.cancellationDelaySeconds * 1000,
     requestLifetimeMs: exchange.requestLifetimeSeconds * 1000,
-    movedAway: [...namesOf(config.fleet)].filter((market) => !own.has(market)),
+    movedAway: config.fleet.map(({ market }) => market).filter((market) => !own.has(market)),
   };
 }
 
@@ -199,20 +141,15 @@ export function fillInBot(template: string, bot: string): string {
 }
 
 /** The file of each bot with mode file, `{bot}` filled in. None with another mode. */
-export function filesOfBots({
-  liveness,
-  markets,
-}: Config): { readonly bot: string; readonly path: string }[] {
-  const { mode, file } = liveness;
-  if (mode !== 'file' || file === null) return [];
-  return botsOf(markets).map((bot) => ({ bot, path: fillInBot(file, bot) }));
+export function filesOfBots({ liveness: { mode, file }, markets }: Config) {
+  const bots = mode === 'file' && file !== null ? botsOf(markets) : [];
+  return bots.map((bot) => ({ bot, path: fillInBot(file ?? '', bot) }));
 }
 
 /** The address of each bot with mode http, `{bot}` filled in. None with another mode. */
-export function urlsOfBots({ liveness, markets }: Config): { readonly bot: string; readonly url: string }[] {
-  const { mode, url } = liveness;
-  if (mode !== 'http' || url === null) return [];
-  return botsOf(markets).map((bot) => ({ bot, url: fillInBot(url, bot) }));
+export function urlsOfBots({ liveness: { mode, url }, markets }: Config) {
+  const bots = mode === 'http' && url !== null ? botsOf(markets) : [];
+  return bots.map((bot) => ({ bot, url: fillInBot(url ?? '', bot) }));
 }
 
 /** Each bot once, in the order of the markets. */
@@ -221,9 +158,7 @@ export function botsOf(markets: readonly MarketConfig[]): string[] {
 }
 
 /** The keys of the section that change nothing with a mode. */
-export const MEANINGLESS_KEYS: Readonly<
-  Record<Config['liveness']['mode'], readonly (keyof Config['liveness'])[]>
-> = {
+export const MEANINGLESS_KEYS: Readonly<Record<LivenessMode, readonly (keyof Config['liveness'])[]>> = {
   beat: ['file', 'url', 'probeEverySeconds'],
   file: ['url'],
   http: ['file'],
@@ -251,25 +186,29 @@ export interface ConfigDiff {
  * format cannot change.
  */
 export function diffConfig(running: Config, next: Config): ConfigDiff {
-  const before = new Map(running.markets.map((market) => [market.market, shapeOf(market)]));
-  const after = namesOf(next.markets);
-  const elsewhere = namesOf(next.fleet);
-  const added = [...after].filter((market) => !before.has(market));
-  const changed = next.markets
-    .filter((market) => (before.get(market.market) ?? shapeOf(market)) !== shapeOf(market))
-    .map(({ market }) => market);
+  const before = shapesOf(running.markets);
+  const after = shapesOf(next.markets);
+  const elsewhere = shapesOf(next.fleet);
+  const added = [...after.keys()].filter((market) => !before.has(market));
+  const changed = [...after.keys()].filter(
+    (market) => before.has(market) && before.get(market) !== after.get(market),
+  );
   const gone = [...before.keys()].filter((market) => !after.has(market));
   const removed = gone.filter((market) => !elsewhere.has(market));
   const moved = gone.filter((market) => elsewhere.has(market));
   const refusals = [...findUnchangeable(running, next), ...findRemoval(running, next, removed)];
-  const same =
-    [refusals, added, removed, moved, changed].every(({ length }) => length === 0) &&
-    isDeepStrictEqual(restOf(running), restOf(next));
+  const same = refusals.length === 0 && isDeepStrictEqual(effectOf(running), effectOf(next));
   return { refusals, added, removed, moved, changed, same };
 }
 
-function namesOf(markets: readonly MarketConfig[]): ReadonlySet<string> {
-  return new Set(markets.map(({ market }) => market));
+/** Everything of each market, as one text. Neither the order of markets nor that of types means anything. */
+function shapesOf(markets: readonly MarketConfig[]): ReadonlyMap<string, string> {
+  return new Map(
+    markets.map(({ market, types, ...same }) => [
+      market,
+      JSON.stringify([same.timeoutSeconds, types?.toSorted(), same.renewEverySeconds, same.bot]),
+    ]),
+  );
 }
 
 /** A file that lost most of its markets is rather cut off than meant: their timers would be deleted. */
@@ -282,52 +221,43 @@ function findRemoval({ markets }: Config, next: Config, removed: readonly string
   ];
 }
 
-/** Everything of a market but its name, as one text. The order of its types means nothing. */
-function shapeOf({ timeoutSeconds, types, renewEverySeconds, bot }: MarketConfig): string {
-  return JSON.stringify([timeoutSeconds, types === null ? null : [...types].sort(), renewEverySeconds, bot]);
-}
-
-/** All that has an effect but the markets of this daemon. The order of markets and order types has none. */
-function restOf({ file: _file, defaults: _defaults, markets, fleet, ...rest }: Config) {
-  const { secrets, control, notify } = rest;
-  const own = namesOf(markets);
+/** All that has an effect. Markets of other shards have: one may still be guarded here, and their bots are known here. */
+function effectOf(config: Config) {
+  const { secrets, control, notify, markets, fleet } = config;
+  const all = [secrets.apiKey, secrets.apiSecret, control.token, notify.url, notify.pingUrl];
   return {
-    ...rest,
-    secrets: [secrets.apiKey.reveal(), secrets.apiSecret.reveal()],
-    control: { ...control, token: control.token?.reveal() },
-    notify: { ...notify, url: notify.url?.reveal(), pingUrl: notify.pingUrl?.reveal() },
-    // Those of other shards: one may still be guarded here, and their bots are known here.
-    others: fleet
-      .filter(({ market }) => !own.has(market))
-      .map((market) => `${market.market} ${shapeOf(market)}`)
-      .sort(),
+    ...withoutSecrets(config),
+    file: null,
+    defaults: null,
+    markets: shapesOf(markets),
+    fleet: shapesOf(fleet),
+    secrets: all.map((secret) => secret?.reveal()),
   };
 }
 
-/** Of what the configuration says, without the secrets. */
-export function hashOf({ secrets: _secrets, control, ...rest }: Config): string {
+function withoutSecrets({ secrets: _secrets, control, notify, ...rest }: Config) {
   const { token: _token, ...listening } = control;
-  return hash('sha256', JSON.stringify({ ...rest, control: listening }));
+  const { url: _url, pingUrl: _pingUrl, ...telling } = notify;
+  return { ...rest, control: listening, notify: telling };
 }
+
+/** Of what the configuration says, without the secrets. */
+export function hashOf(config: Config): string {
+  return hash('sha256', JSON.stringify(withoutSecrets(config)));
+}
+
+const keysOf = (section: 'exchange' | 'web' | 'control') =>
+  Object.keys(FileSchema.properties[section].properties).map((key) => `${section}.${key}`);
 
 /** Keys that take effect at start only. None of them holds a secret. */
 const FIXED: readonly string[] = [
   'embeddedExchange',
-  'exchange.baseUrls',
-  'exchange.allowPlainHttp',
-  'exchange.sameAccount',
-  'exchange.nonce',
-  'exchange.budgetShare',
-  'exchange.connections',
-  'exchange.cancellationDelaySeconds',
-  'exchange.requestLifetimeSeconds',
+  ...keysOf('exchange'),
   'shard.index',
   'shard.budget',
   'liveness.mode',
-  'web.listen',
-  'control.listen',
-  'control.access',
-  'control.tokenFile',
+  ...keysOf('web'),
+  ...keysOf('control'),
   'log.format',
 ];
 
@@ -343,11 +273,7 @@ function findUnchangeable(running: Config, next: Config): string[] {
 function valueAt(config: Config, path: string): string {
   const value = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], config);
   if (path === 'embeddedExchange') return value === true ? 'on' : 'off';
-  if (value === null) return 'none';
-  if (!Array.isArray(value)) return typeof value === 'string' ? value : JSON.stringify(value);
-  const texts = value.map((entry: string | ListenAddress) =>
-    typeof entry === 'string' ? entry : entry.text,
-  );
+  const texts = [value ?? []].flat().map((entry) => (isRecord(entry) ? entry['text'] : entry));
   return texts.join(', ') || 'none';
 }
 
@@ -380,12 +306,10 @@ export function warnOfPace(settings: CoreSettings, roundTripMs: number | null): 
   const { problems } = planCadence(markets, carriedPerSecond(settings, roundTripMs));
   const stopMs = markets.length * (roundTripMs ?? ASSUMED_ROUND_TRIP_MS);
   const mind = 'a shorter way to the exchange, fewer markets, or nonce: window';
-  return [
-    ...problems.slice(0, 1).map((problem) => `exchange.nonce: increasing: ${problem}; ${mind}`),
-    ...(stopMs > shutdown.budgetMs && shutdown.policy !== 'keep'
-      ? [
-          `shutdown.budgetSeconds: a stop writes ${markets.length} requests one after the other, which takes ${seconds(stopMs)}; ${seconds(shutdown.budgetMs)} leave timers armed; raise it`,
-        ]
-      : []),
-  ];
+  const warnings = problems.slice(0, 1).map((problem) => `exchange.nonce: increasing: ${problem}; ${mind}`);
+  if (stopMs > shutdown.budgetMs && shutdown.policy !== 'keep')
+    warnings.push(
+      `shutdown.budgetSeconds: a stop writes ${markets.length} requests one after the other, which takes ${seconds(stopMs)}; ${seconds(shutdown.budgetMs)} leave timers armed; raise it`,
+    );
+  return warnings;
 }

@@ -1,5 +1,6 @@
+import type { Checked } from './meaning.ts';
 import { describe, formatPath, type Path, type Place, type Problem, RANK, type Tree } from './problem.ts';
-import { FileSchema, MOST_SHARDS, type SchemaNode } from './schema.ts';
+import { FileSchema, joined, MOST_SHARDS, type SchemaNode } from './schema.ts';
 import { type Environment, SECRET_VARIABLES } from './secrets.ts';
 import { checkLayer, type Layer, validate } from './validate.ts';
 
@@ -31,83 +32,67 @@ export interface Setting {
   readonly path: readonly string[] | null;
   readonly flag: { readonly name: string; readonly key: Exclude<keyof Flags, 'embeddedExchange'> } | null;
   /** The value as the file would have it. */
-  readonly read: (value: unknown) => unknown;
+  readonly read: (value: unknown) => Checked<unknown>;
   /** Positions in a list may be named in a message. */
   readonly list: boolean;
-  /** What is wrong with a value that `read` does not understand; null where nothing is. */
-  readonly refuse: (value: string) => string | null;
-  /** Variables that say a part of the same. */
-  readonly insteadOf: readonly string[];
 }
 
 const PREFIX = 'KILLSWITCHD_';
+const ok = <T>(value: T): Checked<T> => ({ kind: 'ok', value });
+const wrong = (text: string): Checked<never> => ({ kind: 'wrong', text });
 
-/** A variable for the key `path` of the file: its rule is that of the key, unless another one is given. */
-function setting(variable: string, path: string, more: Partial<Setting> = {}): Setting {
-  const steps = path.split('.');
-  const node = steps.reduce<SchemaNode | undefined>((at, step) => at?.properties?.[step], FileSchema);
-  return {
-    variable: `${PREFIX}${variable}`,
-    node: node ?? {},
-    path: steps,
-    flag: null,
-    read: (value) => value,
-    list: false,
-    refuse: () => null,
-    insteadOf: [],
-    ...more,
+interface More extends Partial<Pick<Setting, 'read' | 'list'>> {
+  /** The flag of the same name says the same. */
+  readonly flag?: true;
+}
+
+/** A variable for a key of the file, or for none. Its rule is that of the key. */
+function setting(name: string, key: string | null, { read = ok, list = false, flag }: More = {}): Setting {
+  const path = key?.split('.') ?? null;
+  const node = path?.reduce<SchemaNode | undefined>((at, step) => at?.properties?.[step], FileSchema) ?? {};
+  const word = name.toLowerCase().replaceAll('_', '-');
+  const camel = word.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
+  const known = { name: `--${word}`, key: camel as NonNullable<Setting['flag']>['key'] };
+  return { variable: `${PREFIX}${name}`, node, path, flag: flag ? known : null, read, list };
+}
+
+/** The same with a rule of its own: any text, such as the example. The template says what it is for. */
+const text =
+  (name: string, key: string | null, example: string, more?: More) =>
+  (says: TemplateStringsArray): Setting => {
+    const node = { type: 'string', description: joined(says), minLength: 1, examples: [example] };
+    return { ...setting(name, key, more), node };
   };
-}
 
-/** The rule of a variable that is not that of a key. */
-function text(description: string, example: string): Pick<Setting, 'node'> {
-  const node = { type: 'string', description, minLength: 1, examples: [example] };
-  return { node };
-}
-
-/** A variable for which the file has no key. */
-function alone(variable: string, example: string, description: string, more: Partial<Setting> = {}): Setting {
-  return { ...setting(variable, '', more), ...text(description, example), path: null };
-}
-
-function flag(name: string): Pick<Setting, 'flag'> {
-  const key = name.slice(2).replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
-  return { flag: { name, key: key as Exclude<keyof Flags, 'embeddedExchange'> } };
-}
-
-const asList = (value: unknown) =>
-  String(value)
-    .split(',')
-    .map((entry) => entry.trim());
+const split = (text: unknown) => String(text).split(',');
+const readList = (value: unknown) => ok(split(value).map((entry) => entry.trim()));
 
 /** A name before the dash: -1 is a mistake and no pod. */
 const ORDINAL = /^(?:[^-].*-)?(\d{1,3})$/;
 const SHARD = /^((?:[^/-][^/]*-)?\d{1,3})\/(\d{1,4})$/;
 
 /** `2` and `killswitchd-2`, the name of a StatefulSet's pod, both as 2. */
-const readOrdinal = (value: unknown) => Number(ORDINAL.exec(String(value))?.[1]);
-
-function refuseOrdinal(value: string): string | null {
-  if (ORDINAL.test(value)) return null;
-  return `found ${describe(value)}; allowed: a whole number from 0 to ${MOST_SHARDS - 1}, or a name that ends in -NUMBER, such as killswitchd-2`;
+function readOrdinal(value: unknown): Checked<number> {
+  const [, ordinal] = ORDINAL.exec(String(value)) ?? [];
+  if (ordinal !== undefined) return ok(Number(ordinal));
+  return wrong(
+    `found ${describe(value)}; allowed: a whole number from 0 to ${MOST_SHARDS - 1}, or a name that ends in -NUMBER, such as killswitchd-2`,
+  );
 }
 
 /** `2/4`, or `killswitchd-2/4`, as the file would have it. */
-function readShard(value: unknown): unknown {
-  const [, index, count] = SHARD.exec(String(value)) ?? [];
-  return { index: readOrdinal(index), count: Number(count) };
-}
-
-function refuseShard(value: string): string | null {
+function readShard(value: unknown): Checked<unknown> {
   const allowed = `found ${describe(value)}; allowed: I/N with I from 0 to N - 1, such as 2/4`;
-  const [, index, count] = SHARD.exec(value) ?? [];
-  if (count === undefined || Number(count) === 0) return allowed;
-  if (readOrdinal(index) < Number(count)) return null;
-  return `${allowed}: shards are counted from 0, and the last of ${count} is ${Number(count) - 1}/${count}`;
+  const [, name = '', last = ''] = SHARD.exec(String(value)) ?? [];
+  const [index, count] = [Number(ORDINAL.exec(name)?.[1]), Number(last)];
+  if (index < count) return ok({ index, count });
+  const hint = `: shards are counted from 0, and the last of ${last} is ${count - 1}/${last}`;
+  return wrong(count > 0 ? `${allowed}${hint}` : allowed);
 }
 
 /** `BTC_USDT:60:spot+margin` as the file would have it. What does not fit stays a text, and is refused as a market. */
-function readMarket(entry: string): unknown {
+function readMarket(written: string): unknown {
+  const entry = written.trim();
   const [market, seconds = '', types = '', ...rest] = entry.split(':');
   if (rest.length > 0 || market === entry) return entry;
   return {
@@ -117,84 +102,60 @@ function readMarket(entry: string): unknown {
   };
 }
 
+const SOCKET = 'unix:/run/killswitchd/control.sock';
+
 /** Every variable, in the order of the messages. */
 export const SETTINGS: readonly Setting[] = [
-  alone('CONFIG', '/etc/killswitchd/killswitchd.yaml', 'Name of the configuration file.', flag('--config')),
-  alone('API_KEY', 'an-api-key', 'API key. Rather use the form with _FILE.'),
-  alone('API_KEY_FILE', '/run/secrets/api-key', 'Name of a file that holds the API key.'),
-  alone(
-    'API_KEY_SOURCE',
-    '/etc/killswitchd/main.key',
-    'File of which that of KILLSWITCHD_API_KEY_FILE is a copy that the service manager makes at a start. Where it is newer, a reload is refused: restart the service.',
-  ),
-  alone('API_SECRET', 'an-api-secret', 'API secret. Rather use the form with _FILE.'),
-  alone('API_SECRET_FILE', '/run/secrets/api-secret', 'Name of a file that holds the API secret.'),
-  alone('API_SECRET_SOURCE', '/etc/killswitchd/main.secret', 'The same for KILLSWITCHD_API_SECRET_FILE.'),
-  setting('BASE_URL', 'exchange.baseUrls', {
-    ...text('Base address; instead of exchange.baseUrls.', 'https://exchange.example'),
-    read: (value) => [value],
-  }),
-  setting('MARKETS', 'markets', {
-    ...text(
-      'Markets as MARKET[:SECONDS[:TYPE+TYPE]], separated by commas; instead of all markets of the file. Empty SECONDS take the default.',
-      'BTC_USDT:60:spot+margin,ETH_USDT',
-    ),
-    ...flag('--markets'),
-    read: (value) => asList(value).map(readMarket),
+  text('CONFIG', null, '/etc/killswitchd/killswitchd.yaml', { flag: true })`
+    Name of the configuration file.`,
+  text('API_KEY', null, 'an-api-key')`
+    API key. Rather use the form with _FILE.`,
+  text('API_KEY_FILE', null, '/run/secrets/api-key')`
+    Name of a file that holds the API key.`,
+  text('API_KEY_SOURCE', null, '/etc/killswitchd/main.key')`
+    File of which that of KILLSWITCHD_API_KEY_FILE is a copy that the service manager makes at a start. Where it is
+    newer, a reload is refused: restart the service.`,
+  text('API_SECRET', null, 'an-api-secret')`
+    API secret. Rather use the form with _FILE.`,
+  text('API_SECRET_FILE', null, '/run/secrets/api-secret')`
+    Name of a file that holds the API secret.`,
+  text('API_SECRET_SOURCE', null, '/etc/killswitchd/main.secret')`
+    The same for KILLSWITCHD_API_SECRET_FILE.`,
+  text('BASE_URL', 'exchange.baseUrls', 'https://exchange.example', { read: (value) => ok([value]) })`
+    Base address; instead of exchange.baseUrls.`,
+  text('MARKETS', 'markets', 'BTC_USDT:60:spot+margin,ETH_USDT', {
+    flag: true,
     list: true,
-  }),
-  setting('TIMEOUT_SECONDS', 'defaults.timeoutSeconds', flag('--timeout-seconds')),
-  setting('LIVENESS_MODE', 'liveness.mode', flag('--liveness-mode')),
+    read: (value) => ok(split(value).map(readMarket)),
+  })`
+    Markets as MARKET[:SECONDS[:TYPE+TYPE]], separated by commas; instead of all markets of the file. Empty SECONDS take
+    the default.`,
+  setting('TIMEOUT_SECONDS', 'defaults.timeoutSeconds', { flag: true }),
+  setting('LIVENESS_MODE', 'liveness.mode', { flag: true }),
   setting('LIVENESS_FILE', 'liveness.file'),
   setting('LIVENESS_URL', 'liveness.url'),
-  setting('SHARD', 'shard', {
-    ...text(
-      'Which shard of how many, I/N, counted from 0; I may be the name of a StatefulSet pod. Instead of shard.index and shard.count.',
-      '2/4',
-    ),
-    ...flag('--shard'),
-    read: readShard,
-    refuse: refuseShard,
-    insteadOf: [`${PREFIX}SHARD_INDEX`, `${PREFIX}SHARD_COUNT`],
-  }),
-  setting('SHARD_INDEX', 'shard.index', {
-    ...text(
-      'Which shard this daemon is, counted from 0, or the name of a StatefulSet pod, which ends in it.',
-      'killswitchd-2',
-    ),
-    read: readOrdinal,
-    refuse: refuseOrdinal,
-  }),
+  text('SHARD', 'shard', '2/4', { flag: true, read: readShard })`
+    Which shard of how many, I/N, counted from 0; I may be the name of a StatefulSet pod. Instead of shard.index and
+    shard.count.`,
+  text('SHARD_INDEX', 'shard.index', 'killswitchd-2', { read: readOrdinal })`
+    Which shard this daemon is, counted from 0, or the name of a StatefulSet pod, which ends in it.`,
   setting('SHARD_COUNT', 'shard.count'),
-  setting('SHUTDOWN_POLICY', 'shutdown.policy', flag('--shutdown-policy')),
-  setting('WEB_LISTEN', 'web.listen', {
-    ...text('Addresses of the read-only listener, separated by commas.', '0.0.0.0:17477'),
-    ...flag('--web-listen'),
-    read: asList,
-    list: true,
-  }),
-  setting('CONTROL_LISTEN', 'control.listen', {
-    ...text('Addresses of the control listener, separated by commas.', 'unix:/run/killswitchd/control.sock'),
-    ...flag('--control-listen'),
-    read: asList,
-    list: true,
-  }),
+  setting('SHUTDOWN_POLICY', 'shutdown.policy', { flag: true }),
+  text('WEB_LISTEN', 'web.listen', '0.0.0.0:17477', { flag: true, list: true, read: readList })`
+    Addresses of the read-only listener, separated by commas.`,
+  text('CONTROL_LISTEN', 'control.listen', SOCKET, { flag: true, list: true, read: readList })`
+    Addresses of the control listener, separated by commas.`,
   setting('CONTROL_ACCESS', 'control.access'),
   setting('CONTROL_TOKEN_FILE', 'control.tokenFile'),
   setting('NOTIFY_URL_FILE', 'notify.urlFile'),
   setting('NOTIFY_PING_URL_FILE', 'notify.pingUrlFile'),
-  setting('LOG_LEVEL', 'log.level', flag('--log-level')),
-  setting('LOG_FORMAT', 'log.format', flag('--log-format')),
-  alone(
-    'CONTROL',
-    'unix:/run/killswitchd/control.sock',
-    'Where commands such as status, and bots, find the daemon: unix:/PATH or HOST:PORT. The daemon itself does not read it.',
-  ),
-  alone(
-    'BOT',
-    'default',
-    'Name under which a bot beats; for the example clients. The daemon itself does not read it.',
-  ),
+  setting('LOG_LEVEL', 'log.level', { flag: true }),
+  setting('LOG_FORMAT', 'log.format', { flag: true }),
+  text('CONTROL', null, SOCKET)`
+    Where commands such as status, and bots, find the daemon: unix:/PATH or HOST:PORT. The daemon itself does not read
+    it.`,
+  text('BOT', null, 'default')`
+    Name under which a bot beats; for the example clients. The daemon itself does not read it.`,
 ];
 
 /** The environment variables that the daemon reads: what is checked and what `killswitchd schema env` prints. */
@@ -216,14 +177,14 @@ export function publishedEnvironmentSchema(): object {
 
 /** A layer of flags or variables, which may also name the configuration file. */
 export interface OuterLayer extends Layer {
-  /** Null where none is named; undefined where one is named wrongly. */
-  readonly config: string | null | undefined;
+  /** Empty where one is named wrongly; null where none is named. */
+  readonly config: string | null;
 }
 
 /** What the environment says. Only `KILLSWITCHD_*` is looked at, and of that everything must be known. */
 export function readEnvironment(environment: Environment): OuterLayer {
   const secrets: readonly string[] = SECRET_VARIABLES;
-  const variables: Tree = {};
+  const variables: Record<string, string> = {};
   for (const name of Object.keys(environment).sort()) {
     const value = environment[name];
     if (!name.startsWith(PREFIX) || value === undefined) continue;
@@ -243,7 +204,7 @@ function isServiceLink(name: string, environment: Environment): boolean {
 
 /** What the command line says. */
 export function readFlags(flags: Flags): OuterLayer {
-  const variables: Tree = {};
+  const variables: Record<string, string> = {};
   for (const { variable, flag: known } of SETTINGS) {
     const value = known === null ? undefined : flags[known.key];
     if (value !== undefined) variables[variable] = typeof value === 'string' ? value : value.join(',');
@@ -256,58 +217,51 @@ const MOST_ENTRIES = 1e6;
 
 function readOuter(
   source: 'flag' | 'environment',
-  variables: Tree,
+  variables: Record<string, string>,
   nameOf: (setting: Setting) => string,
 ): OuterLayer {
-  const placeAt = (index: number, inside: Path, path: Path): Place => {
-    const found = SETTINGS[index];
-    const entry = typeof inside[0] === 'number' ? inside[0] / MOST_ENTRIES : 0;
-    return found === undefined
-      ? { label: formatPath(path), rank: RANK[source], offset: SETTINGS.length }
-      : { label: formatPath([nameOf(found), ...inside]), rank: RANK[source], offset: index + entry };
-  };
+  const placeAt = (one: Setting | undefined, path: Path, inside: Path = []): Place => ({
+    label: formatPath(one === undefined ? path : [nameOf(one), ...inside]),
+    rank: RANK[source],
+    offset: (one ? SETTINGS.indexOf(one) : SETTINGS.length) + (Number(inside[0]) || 0) / MOST_ENTRIES,
+  });
   const checked = validate(variables, { schema: EnvironmentSchema, noun: 'variable', prefix: PREFIX });
   const problems: Problem[] = [];
   const mistaken: Path[] = [];
-  const refuse = (index: number, path: Path, why: string) => {
-    problems.push({ place: placeAt(index, [], path), text: why });
-    mistaken.push(SETTINGS[index]?.path ?? path);
+  const refuse = (one: Setting | undefined, path: Path, text: string) => {
+    problems.push({ place: placeAt(one, path), text });
+    mistaken.push(one?.path ?? path);
   };
-  for (const { path, text: why } of checked.mistakes) {
-    const index = SETTINGS.findIndex(({ variable }) => variable === path[0]);
-    refuse(index, path, why);
+  for (const { path, text } of checked.mistakes) {
+    const one = SETTINGS.find(({ variable }) => variable === path[0]);
+    refuse(one, path, text);
   }
+  const given = SETTINGS.filter(({ variable }) => checked.values[variable] !== undefined);
   const written: Tree = {};
-  for (const [index, one] of SETTINGS.entries()) {
-    const value = checked.values[one.variable];
-    if (one.path === null || value === undefined) continue;
-    const beside = one.insteadOf.find((other) => checked.values[other] !== undefined);
-    const why =
-      beside === undefined
-        ? one.refuse(typeof value === 'string' ? value : '')
-        : `found beside ${beside}, which says the same; allowed: one of the two`;
-    if (why === null) put(written, one.path, one.read(value));
-    else refuse(index, one.path, why);
+  for (const one of given) {
+    const { path } = one;
+    if (path === null) continue;
+    const isPart = (other: Setting) => other !== one && path.every((step, at) => step === other.path?.[at]);
+    const beside = given.find(isPart);
+    const value = one.read(checked.values[one.variable]);
+    if (beside !== undefined)
+      refuse(one, path, `found beside ${beside.variable}, which says the same; allowed: one of the two`);
+    else if (value.kind === 'wrong') refuse(one, path, value.text);
+    else put(written, path, value.value);
   }
   const layer = checkLayer(source, written, (path) => {
-    const index = SETTINGS.findIndex((one) => one.path?.every((step, at) => step === path[at]));
-    const found = SETTINGS[index];
-    return placeAt(index, found?.list === true ? path.slice(found.path?.length) : [], path);
+    const one = SETTINGS.find((other) => other.path?.every((step, at) => step === path[at]));
+    return placeAt(one, path, one?.list === true ? path.slice(one.path?.length) : []);
   });
-  const configIsWrong = checked.mistakes.some(({ path }) => path[0] === `${PREFIX}CONFIG`);
   return {
     ...layer,
     problems: [...problems, ...layer.problems],
     mistaken: [...mistaken, ...layer.mistaken],
-    config: configIsWrong ? undefined : ((checked.values[`${PREFIX}CONFIG`] as string | undefined) ?? null),
+    config: variables[`${PREFIX}CONFIG`] ?? null,
   };
 }
 
-function put(values: Tree, path: readonly string[], value: unknown): void {
-  const [step = '', ...rest] = path;
+function put(values: Tree, [step = '', ...rest]: readonly string[], value: unknown): void {
   if (rest.length === 0) values[step] = value;
-  else {
-    const below = (values[step] ??= {}) as Tree;
-    put(below, rest, value);
-  }
+  else put((values[step] ??= {}) as Tree, rest, value);
 }

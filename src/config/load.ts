@@ -1,6 +1,6 @@
 import type { ListenAddress } from '../ports.ts';
 import { hideSecrets, isLoopback } from '../util/text.ts';
-import { type Config, MEANINGLESS_KEYS, marketsOf, type Settled } from './config.ts';
+import { type Config, MEANINGLESS_KEYS, marketsOf } from './config.ts';
 import { type Flags, readEnvironment, readFlags } from './environment.ts';
 import { readConfigFile } from './file.ts';
 import {
@@ -8,7 +8,7 @@ import {
   checkMeaning,
   findUrlFlaw,
   isPlainAndRemote,
-  type Meaning,
+  type Report,
   warningOfPlainHttp,
 } from './meaning.ts';
 import { formatPath, listProblems, type Path, type Place, type Problem, showProblems } from './problem.ts';
@@ -54,9 +54,9 @@ export interface LoadOptions {
 /** Reads the configuration. Each call reads the files anew. */
 export type Load = () => Loaded;
 
-/** As the function that `createLoad` returns, for whoever reads once. */
-export function loadConfig(options: LoadOptions): Loaded {
-  return createLoad(options)();
+/** `loadConfig` for whoever reads again and again. */
+export function createLoad(options: LoadOptions): Load {
+  return () => loadConfig(options);
 }
 
 /**
@@ -64,135 +64,87 @@ export function loadConfig(options: LoadOptions): Loaded {
  * files of the secrets, and nothing else; without such a file the environment alone must be enough. Reports all
  * mistakes at once.
  */
-export function createLoad({ env, flags, command = null }: LoadOptions): Load {
-  const flagLayer = readFlags(flags);
-  const environmentLayer = readEnvironment(env);
+export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded {
+  const outer = [readFlags(flags), readEnvironment(env)];
   const embeddedExchange = flags.embeddedExchange === true;
-  return () => {
-    const secrets = findSecrets(env, { demo: embeddedExchange });
-    const outer = [flagLayer, environmentLayer];
-    const problems: Problem[] = [...outer.flatMap((layer) => layer.problems), ...secrets.problems];
+  const found = findSecrets(env, { demo: embeddedExchange });
+  const { apiKey, apiSecret } = found;
+  const known = [apiKey?.reveal(), apiSecret?.reveal(), env.KILLSWITCHD_API_KEY, env.KILLSWITCHD_API_SECRET];
+  const problems = [...outer.flatMap((layer) => layer.problems), ...found.problems];
 
-    const name = flagLayer.config === null ? environmentLayer.config : flagLayer.config;
-    const file = name == null ? null : readConfigFile(name);
-    if (file !== null) problems.push(...file.problems);
-    // Without knowing what the file says, everything that it may say would be called missing.
-    const known = [secrets.apiKey, secrets.apiSecret];
-    if (name === undefined || file?.values === null) return invalid(problems, known, env);
+  const name = outer.map(({ config }) => config).find((one) => one !== null) ?? null;
+  const file = name === null || name === '' ? null : readConfigFile(name);
+  if (file !== null) problems.push(...file.problems);
+  // Without knowing what the file says, everything that it may say would be called missing.
+  if (name === '' || file?.values === null) return invalid(problems, known);
 
-    const fileLayer = file === null ? [] : [checkLayer('file', file.values, file.place)];
-    problems.push(...fileLayer.flatMap((layer) => layer.problems));
-    const layers: Layer[] = [...outer, ...fileLayer, DEFAULTS];
-    const values = mergeLayers(layers) as unknown as Settled;
-    const mistaken = layers.flatMap((layer) => layer.mistaken);
-    const meaning = checkMeaning(values, {
-      embeddedExchange,
-      command,
-      labelOf: (path) => placeIn(layers, path).label,
-      isMistaken: (path) => mistaken.some((one) => isOnSameBranch(one, path)),
-    });
-    problems.push(...placeMeaning(meaning, layers));
-    const fileWarnings: string[] = [];
-    const readFrom = (path: Path, file: string | undefined, read: typeof readTokenFile): Secret | null => {
-      const found = file === undefined ? null : read(file);
-      if (found?.kind === 'wrong') problems.push({ place: placeIn(layers, path), text: found.text });
-      if (found?.kind !== 'ok') return null;
-      if (found.warning !== null) fileWarnings.push(`${formatPath(path)}: ${found.warning}`);
-      return found.secret;
-    };
-    const { urlFile, pingUrlFile, format } = values.notify;
-    const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
-    const url = readFrom(['notify', 'urlFile'], urlFile, (file) =>
-      readUrlFile(file, (text) => findUrlFlaw(text, format === 'telegram')),
-    );
-    const pingUrl = readFrom(['notify', 'pingUrlFile'], pingUrlFile, (file) =>
-      readUrlFile(file, (text) => findUrlFlaw(text, false)),
-    );
-    const shared = findSharedKey(secrets, values.shard, env);
-    if (shared !== null) problems.push(shared);
-    const { apiKey, apiSecret } = secrets;
-    const { liveness } = meaning;
-    if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null) {
-      return invalid(problems, [...known, token, url, pingUrl], env);
-    }
-
-    const of = { file: name, embeddedExchange, liveness, secrets: { apiKey, apiSecret } };
-    const config = settle(values, meaning, { ...of, token, url, pingUrl });
-    const isWritten = (path: Path) => (layerOf(layers, path)?.source ?? 'default') !== 'default';
-    // Without the places: they would keep the parsed file.
-    const said = layers.map(({ source, values }) => ({ source, values }));
-    const warnings = [...secrets.warnings, ...fileWarnings, ...findWarnings(config, isWritten, command)];
-    return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, said };
+  const fileLayer = file === null ? [] : [checkLayer('file', file.values, file.place)];
+  problems.push(...fileLayer.flatMap((layer) => layer.problems));
+  const layers: Layer[] = [...outer, ...fileLayer, DEFAULTS];
+  const values = mergeLayers(layers);
+  const report = reportTo(problems, layers);
+  const { fleet, ...checked } = checkMeaning(values, { embeddedExchange, command }, report);
+  const fileWarnings: string[] = [];
+  const readFrom = (path: Path, named: string | null, read: typeof readTokenFile): Secret | null => {
+    const secret = named === null ? null : read(named);
+    if (secret?.kind === 'wrong') report.wrong(path, secret.text);
+    if (secret?.kind !== 'ok') return null;
+    known.push(secret.secret.reveal());
+    if (secret.warning !== null) fileWarnings.push(`${formatPath(path)}: ${secret.warning}`);
+    return secret.secret;
   };
+  const readUrl = (path: Path, named: string | null, isTelegram: boolean) =>
+    readFrom(path, named, (url) => readUrlFile(url, (text) => findUrlFlaw(text, isTelegram)));
+  const { urlFile, pingUrlFile, format } = values.notify;
+  const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
+  const url = readUrl(['notify', 'urlFile'], urlFile, format === 'telegram');
+  const pingUrl = readUrl(['notify', 'pingUrlFile'], pingUrlFile, false);
+  const shared = findSharedKey(found, values.shard, env);
+  if (shared !== null) problems.push(shared);
+  const { liveness } = checked;
+  if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null)
+    return invalid(problems, known);
+
+  const config: Config = {
+    ...values,
+    ...checked,
+    file: name,
+    embeddedExchange,
+    liveness,
+    secrets: { apiKey, apiSecret },
+    markets: marketsOf(values.shard, fleet),
+    fleet,
+    control: { ...checked.control, token },
+    notify: { ...values.notify, url, pingUrl },
+  };
+  // Without the places: they would keep the parsed file.
+  const said = layers.map(({ source, values }) => ({ source, values }));
+  const isWritten = (path: Path) => layerOf(layers, path)?.source !== 'default';
+  const warnings = [...found.warnings, ...fileWarnings, ...findWarnings(config, isWritten, command)];
+  return { kind: 'ok', config, fileHash: file?.hash ?? null, warnings, said };
 }
 
-type Given = Pick<Config, 'file' | 'embeddedExchange' | 'liveness' | 'secrets'> & {
-  readonly token: Secret | null;
-  readonly url: Secret | null;
-  readonly pingUrl: Secret | null;
-};
-
-function settle(values: Settled, meaning: Meaning, { token, url, pingUrl, ...given }: Given): Config {
-  const { exchange, defaults, shard, onLapse, shutdown, ping, reload, log, control, notify } = values;
+function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
+  const mistaken = layers.flatMap((layer) => layer.mistaken);
+  const placeOf = (path: Path): Place => (layerOf(layers, path) ?? DEFAULTS).place(path);
+  const isMistaken = (path: Path) =>
+    mistaken.some((one) => one.every((step, index) => index >= path.length || step === path[index]));
+  let absent = 0;
   return {
-    ...given,
-    exchange: { ...exchange, baseUrls: meaning.baseUrls },
-    defaults: {
-      timeoutSeconds: defaults.timeoutSeconds,
-      types: defaults.types ?? null,
-      renewEverySeconds: defaults.renewEverySeconds ?? null,
+    isMistaken,
+    labelOf: (path) => placeOf(path).label,
+    wrong: (path, text) => text !== null && problems.push({ place: placeOf(path), text }),
+    missing(path, text) {
+      absent += 1;
+      if (!isMistaken(path)) problems.push({ place: { ...DEFAULTS.place(path), offset: absent }, text });
     },
-    markets: marketsOf(shard, meaning.markets),
-    fleet: meaning.markets,
-    shard,
-    onLapse,
-    shutdown,
-    ping,
-    web: { listen: meaning.webListen },
-    control: { ...control, listen: meaning.controlListen, tokenFile: control.tokenFile ?? null, token },
-    notify: {
-      ...notify,
-      urlFile: notify.urlFile ?? null,
-      url,
-      pingUrlFile: notify.pingUrlFile ?? null,
-      pingUrl,
-    },
-    reload,
-    log,
   };
-}
-
-function placeMeaning(meaning: Meaning, layers: readonly Layer[]): Problem[] {
-  return [
-    ...meaning.mistakes.map(({ path, text }) => ({ place: placeIn(layers, path), text })),
-    ...meaning.missing.map(({ path, text }, offset) => ({
-      place: { ...DEFAULTS.place(path), offset },
-      text,
-    })),
-  ];
-}
-
-function placeIn(layers: readonly Layer[], path: Path): Place {
-  return (layerOf(layers, path) ?? DEFAULTS).place(path);
-}
-
-function isOnSameBranch(one: Path, other: Path): boolean {
-  const length = Math.min(one.length, other.length);
-  return one.slice(0, length).every((step, index) => step === other[index]);
 }
 
 /** The messages. A secret that was also written where it does not belong is blanked out of them. */
-function invalid(
-  problems: readonly Problem[],
-  secrets: readonly (Secret | null)[],
-  env: Environment,
-): Loaded {
-  const known = [
-    ...secrets.map((secret) => secret?.reveal()),
-    env.KILLSWITCHD_API_KEY,
-    env.KILLSWITCHD_API_SECRET,
-  ].filter((secret) => secret !== undefined);
-  const hide = (line: string) => hideSecrets(line, known);
+function invalid(problems: readonly Problem[], known: readonly (string | undefined)[]): Loaded {
+  const secrets = known.filter((secret) => secret !== undefined);
+  const hide = (line: string) => hideSecrets(line, secrets);
   return {
     kind: 'invalid',
     problems: listProblems(problems).map(hide),

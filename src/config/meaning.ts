@@ -1,4 +1,4 @@
-import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { carriedPerSecond, planCadence } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
 import { suggest } from '../util/nearest.ts';
@@ -10,125 +10,113 @@ import {
   type Config,
   fillInBot,
   type MarketConfig,
-  type MarketEntry,
   MEANINGLESS_KEYS,
   marketsOf,
-  type Settled,
-  settleMarkets,
   toMarketSettings,
 } from './config.ts';
-import { describe, type Mistake, type Path } from './problem.ts';
-import { BOT_PATTERN, LIVENESS_MODES, MARKET_PATTERN } from './schema.ts';
+import { describe, type Path } from './problem.ts';
+import {
+  BOT_PATTERN,
+  DEFAULT_BOT,
+  LIVENESS_MODES,
+  type LivenessMode,
+  MARKET_PATTERN,
+  type Values,
+} from './schema.ts';
 
-/** What only the whole of a configuration tells. */
-export interface Meaning {
-  readonly mistakes: readonly Mistake[];
-  /** What must be there and is not, whichever source would have given it. */
-  readonly missing: readonly Mistake[];
-  readonly markets: readonly MarketConfig[];
-  readonly baseUrls: readonly string[];
-  readonly webListen: readonly ListenAddress[];
-  readonly controlListen: readonly ListenAddress[];
-  /** Null where no mode is given. */
-  readonly liveness: Config['liveness'] | null;
-}
-
-export interface Before {
-  readonly embeddedExchange: boolean;
-  /** Null where the configuration is only looked at. */
-  readonly command: Command | null;
-  /** Something at, above or below the path was already found wrong: it is not missing, and what follows from it is unknown. */
+/** Takes in what is wrong with a configuration, and knows what was found wrong before. */
+export interface Report {
+  /** Null: nothing is wrong. */
+  readonly wrong: (path: Path, text: string | null) => void;
+  /** What must be there and is not, whichever source would have given it. Where it is mistaken nothing is said. */
+  readonly missing: (path: Path, text: string) => void;
+  /** Something at, above or below the path was already found wrong: what follows from it is unknown. */
   readonly isMistaken: (path: Path) => boolean;
   /** Where a value stands, for a message about another one. */
   readonly labelOf: (path: Path) => string;
 }
 
+/** The commands that keep timers armed. `exec` starts the bot itself. */
+export type Command = 'run' | 'exec';
+
+export interface Purpose {
+  readonly embeddedExchange: boolean;
+  /** Null where the configuration is only looked at. */
+  readonly command: Command | null;
+}
+
 /** Checks what the schema cannot: names, addresses, duplicates, what is missing, and whether the cadence fits. */
-export function checkMeaning(values: Settled, before: Before): Meaning {
-  const checkBase = (text: string) => checkBaseUrl(text, values.exchange.allowPlainHttp);
-  const baseUrls = before.embeddedExchange
-    ? { values: [], mistakes: [] }
-    : checkList(['exchange', 'baseUrls'], values.exchange.baseUrls ?? [], checkBase, String);
-  const nameOf = ({ text }: ListenAddress) => text;
-  const web = checkList(['web', 'listen'], values.web.listen, checkWebListen, nameOf);
-  const control = checkList(
-    ['control', 'listen'],
-    values.control.listen,
-    (text) => checkControlListen(text, values.control.tokenFile !== undefined),
-    nameOf,
-    web.values.map(nameOf),
-  );
-  const markets = settleMarkets(values.markets ?? [], values.defaults);
-  const marketMistakes = checkMarkets(values.markets ?? [], before.labelOf);
-  const bots = botsOf(markets).filter((bot) => new RegExp(BOT_PATTERN).test(bot));
-  const liveness = checkLiveness(values, before, bots);
-  const cadenceIsSettled =
-    marketMistakes.length === 0 &&
-    ![['markets'], ['defaults'], ['shard'], ['exchange', 'budgetShare']].some(before.isMistaken);
+export function checkMeaning(values: Values, { embeddedExchange, command }: Purpose, report: Report) {
+  const { exchange, web, control } = values;
+  const bases = embeddedExchange ? [] : exchange.baseUrls;
+  if (bases === null) report.missing(['exchange', 'baseUrls'], BASES_ARE_MISSING);
+  const checkBase = (text: string) => checkBaseUrl(text, exchange.allowPlainHttp);
+  const baseUrls = checkList(['exchange', 'baseUrls'], bases, report, checkBase);
+  const fleet = checkMarkets(values, report);
+  const taken = new Set<string>();
+  const webListen = checkList(['web', 'listen'], web.listen, report, checkWebListen, taken);
+  const checkControl = (text: string) => checkControlListen(text, control.tokenFile !== null);
+  const controlListen = checkList(['control', 'listen'], control.listen, report, checkControl, taken);
   return {
-    mistakes: [
-      ...baseUrls.mistakes,
-      ...marketMistakes,
-      ...(cadenceIsSettled ? checkCadence(values, markets) : []),
-      ...web.mistakes,
-      ...control.mistakes,
-      ...liveness.mistakes,
-    ],
-    missing: [...findMissing(values, before), ...liveness.missing],
-    markets,
-    baseUrls: baseUrls.values,
-    webListen: web.values,
-    controlListen: control.values,
-    liveness: liveness.liveness,
+    exchange: { ...exchange, baseUrls },
+    fleet,
+    web: { listen: webListen },
+    control: { ...control, listen: controlListen },
+    liveness: checkLiveness(values, command, report, botsOf(fleet)),
   };
 }
 
-function findMissing(values: Settled, { embeddedExchange, isMistaken }: Before): Mistake[] {
-  const baseUrls = {
-    path: ['exchange', 'baseUrls'],
-    text: 'missing; write the address of the exchange, such as exchange: { baseUrls: [https://exchange.example] }, or set KILLSWITCHD_BASE_URL',
-  };
-  const markets = {
-    path: ['markets'],
-    text: 'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS',
-  };
-  return [
-    ...(embeddedExchange || values.exchange.baseUrls !== undefined ? [] : [baseUrls]),
-    ...(values.markets === undefined ? [markets] : []),
-  ].filter(({ path }) => !isMistaken(path));
-}
+const BASES_ARE_MISSING =
+  'missing; write the address of the exchange, such as exchange: { baseUrls: [https://exchange.example] }, or set KILLSWITCHD_BASE_URL';
+const MARKETS_ARE_MISSING =
+  'missing; write the markets to keep armed, such as markets: [BTC_USDT, ETH_USDT], or set KILLSWITCHD_MARKETS';
+const BOT_IS_WRONG = 'allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone';
 
-function checkMarkets(entries: readonly MarketEntry[], labelOf: Before['labelOf']): Mistake[] {
-  const mistakes: Mistake[] = [];
+/** A market as it was written; undefined where it was so wrong that it was taken out, and so is what was wrong of it. */
+type MarketEntry = string | Partial<MarketConfig> | undefined;
+
+/** All markets with what they inherit; where some are wrong, those that have a name and a right bot. */
+function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Report): MarketConfig[] {
+  if (markets === null) report.missing(['markets'], MARKETS_ARE_MISSING);
+  const fleet: MarketConfig[] = [];
   const firstAt = new Map<string, Path>();
-  entries.forEach((entry, index) => {
+  let isRight = true;
+  const wrong = (path: Path, text: string): void => {
+    isRight = false;
+    report.wrong(path, text);
+  };
+  (markets ?? []).forEach((entry: MarketEntry, index) => {
     if (entry === undefined) return;
-    const own = typeof entry === 'string' ? { market: entry } : entry;
+    const own: Partial<MarketConfig> = typeof entry === 'string' ? { market: entry } : entry;
     const at: Path = ['markets', index];
     const path = typeof entry === 'string' ? at : [...at, 'market'];
-    if (own.bot !== undefined && !new RegExp(BOT_PATTERN).test(own.bot)) {
-      const text = `found ${describe(own.bot)}; allowed: 1 to 64 letters, digits, dots, dashes and underscores, not dots alone`;
-      mistakes.push({ path: [...at, 'bot'], text });
-    }
     // A wrong name was reported already.
-    if (typeof own.market !== 'string') return;
-    if (!new RegExp(MARKET_PATTERN).test(own.market)) {
-      const variable = own.market.includes(':')
-        ? ', or MARKET[:SECONDS[:TYPE+TYPE]] in a variable or flag'
-        : '';
-      const allowed = `allowed: BASE_QUOTE in upper-case letters and digits${variable}`;
-      const meant = suggest(meantMarket(own.market));
-      mistakes.push({ path, text: `found ${describe(own.market)}; ${allowed}${meant}` });
-      return;
-    }
-    const first = firstAt.get(own.market);
-    if (first === undefined) firstAt.set(own.market, at);
+    const { market = null, bot = DEFAULT_BOT } = own;
+    const botIsRight = new RegExp(BOT_PATTERN).test(bot);
+    if (!botIsRight) wrong([...at, 'bot'], `found ${describe(bot)}; ${BOT_IS_WRONG}`);
+    if (market === null) return;
+    const { timeoutSeconds, types, renewEverySeconds } = { ...defaults, ...own };
+    if (botIsRight) fleet.push({ market, timeoutSeconds, types, renewEverySeconds, bot });
+    const first = firstAt.get(market);
+    if (!new RegExp(MARKET_PATTERN).test(market)) wrong(path, refuseMarket(market));
+    else if (first === undefined) firstAt.set(market, at);
     else {
-      const text = `found ${describe(own.market)} a second time after ${labelOf(first)}; allowed: each market once`;
-      mistakes.push({ path, text });
+      const text = `found ${describe(market)} a second time after ${report.labelOf(first)}; allowed: each market once`;
+      wrong(path, text);
     }
   });
-  return mistakes;
+  const deciding = [['markets'], ['defaults'], ['shard'], ['exchange', 'budgetShare']];
+  if (!isRight || deciding.some(report.isMistaken)) return fleet;
+  const settings = marketsOf(shard, fleet).map(toMarketSettings);
+  const carried = carriedPerSecond({ ...exchange, budget: budgetOf(exchange, shard) }, null);
+  for (const text of planCadence(settings, carried).problems) report.wrong(['markets'], text);
+  return fleet;
+}
+
+function refuseMarket(market: string): string {
+  const variable = market.includes(':') ? ', or MARKET[:SECONDS[:TYPE+TYPE]] in a variable or flag' : '';
+  const allowed = `allowed: BASE_QUOTE in upper-case letters and digits${variable}`;
+  return `found ${describe(market)}; ${allowed}${suggest(meantMarket(market))}`;
 }
 
 function meantMarket(text: string): string | null {
@@ -142,47 +130,31 @@ function meantMarket(text: string): string | null {
   return new RegExp(MARKET_PATTERN).test(parted) ? parted : null;
 }
 
-function checkCadence({ exchange, shard }: Settled, fleet: readonly MarketConfig[]): Mistake[] {
-  const markets = marketsOf(shard, fleet).map(toMarketSettings);
-  const { problems } = planCadence(
-    markets,
-    carriedPerSecond({ ...exchange, budget: budgetOf(exchange, shard) }, null),
-  );
-  return problems.map((text) => ({ path: ['markets'], text }));
-}
-
-/** Checks each entry of a list of addresses, and that none stands there twice, here or in `taken`. */
-function checkList<T>(
+/** Checks each entry of a list of addresses, and that none stands there twice, or in `taken` already. */
+function checkList<T extends string | ListenAddress>(
   path: Path,
-  entries: readonly (string | undefined)[],
+  entries: readonly (string | undefined)[] | null,
+  report: Report,
   check: (text: string) => Checked<T>,
-  nameOf: (value: T) => string,
-  taken: readonly string[] = [],
-): { values: T[]; mistakes: Mistake[] } {
-  const values: T[] = [];
-  const mistakes: Mistake[] = [];
-  const names = new Set(taken);
-  for (const [index, entry] of entries.entries()) {
-    if (entry === undefined) continue;
-    const wrong = (text: string) => mistakes.push({ path: [...path, index], text });
+  taken = new Set<string>(),
+): T[] {
+  return (entries ?? []).flatMap((entry, index) => {
+    const wrong = (text: string) => report.wrong([...path, index], text);
+    if (entry === undefined) return [];
     const checked = check(entry);
     if (checked.kind === 'wrong') {
       wrong(checked.text);
-      continue;
+      return [];
     }
-    const name = nameOf(checked.value);
+    const { value } = checked;
+    const name = typeof value === 'string' ? value : value.text;
     // Port 0 is another port each time.
-    if (names.has(name) && !name.endsWith(':0'))
+    if (taken.has(name) && !name.endsWith(':0'))
       wrong(`found ${describe(name)} a second time; allowed: each address once`);
-    names.add(name);
-    values.push(checked.value);
-  }
-  return { values, mistakes };
+    taken.add(name);
+    return [value];
+  });
 }
-
-export type LivenessMode = Config['liveness']['mode'];
-/** The commands that keep timers armed. `exec` starts the bot itself. */
-export type Command = 'run' | 'exec';
 
 /** Modes that `killswitchd exec` can do: it watches the bot itself, or leaves that to the bot's beats. */
 const MODES_OF_EXEC: readonly LivenessMode[] = ['process', 'beat'];
@@ -196,42 +168,39 @@ const CONTROL: Path = ['control', 'listen'];
 
 /** Checks mode, file, address and pace of the evidence against each other, the bots and the command. */
 function checkLiveness(
-  { liveness: given, control }: Settled,
-  { command, isMistaken }: Pick<Before, 'command' | 'isMistaken'>,
+  { liveness: given, control }: Values,
+  command: Command | null,
+  { wrong, missing, isMistaken }: Report,
   bots: readonly string[],
-): Pick<Meaning, 'mistakes' | 'missing' | 'liveness'> {
-  const mistakes: Mistake[] = [];
-  const missing: Mistake[] = [];
-  const wrong = (path: Path, text: string | null) => {
-    if (text !== null) mistakes.push({ path, text });
-  };
-  const lack = (path: Path, text: string) => {
-    if (!isMistaken(path)) missing.push({ path, text });
-  };
+): Config['liveness'] | null {
+  const { file, url, ttlSeconds } = given;
   // `exec` watches its own child unless told otherwise.
-  const mode = given.mode ?? (command === 'exec' && !isMistaken(MODE) ? 'process' : undefined);
-  if (mode === undefined) lack(MODE, MODE_IS_MISSING);
+  const mode = given.mode ?? (command === 'exec' && !isMistaken(MODE) ? 'process' : null);
+  if (mode === null) missing(MODE, MODE_IS_MISSING);
   else wrong(MODE, findModeFlaw(mode, command));
-  if (mode === 'file' && given.file === undefined) lack(FILE, FILE_IS_MISSING);
-  if (mode === 'http' && given.url === undefined) lack(ADDRESS, ADDRESS_IS_MISSING);
+  if (mode === 'file' && file === null) missing(FILE, FILE_IS_MISSING);
+  if (mode === 'http' && url === null) missing(ADDRESS, ADDRESS_IS_MISSING);
   // A wrong address was reported already: then the list is not empty.
   if (mode === 'beat' && control.listen.length === 0 && !isMistaken(CONTROL))
     wrong(CONTROL, CONTROL_IS_MISSING);
-  wrong(FILE, findTargetFlaw(FILE, given.file, bots));
-  wrong(ADDRESS, findTargetFlaw(ADDRESS, given.url, bots));
-  if (mode === undefined) return { mistakes, missing, liveness: null };
+  if (file !== null) wrong(FILE, findTemplateFlaw(file, bots, '/run/bots/{bot}.alive') ?? findFileFlaw(file));
+  if (url !== null) {
+    const flaw = findTemplateFlaw(url, bots, 'http://127.0.0.1:8080/{bot}/alive');
+    const flaws = [flaw, ...bots.map((bot) => findLivenessUrlFlaw(url, bot))];
+    wrong(ADDRESS, flaws.find((one) => one !== null) ?? null);
+  }
+  if (mode === null) return null;
 
-  const mostSeconds = given.ttlSeconds / 3;
+  const mostSeconds = ttlSeconds / 3;
   // Two looks may fail, and the third is still in time.
-  const usualSeconds = Math.min(mode === 'http' ? 5 : 1, given.ttlSeconds / 4);
-  const { file = null, url = null, probeEverySeconds = usualSeconds } = given;
+  const probeEverySeconds = given.probeEverySeconds ?? Math.min(mode === 'http' ? 5 : 1, ttlSeconds / 4);
   const looks = !MEANINGLESS_KEYS[mode].includes('probeEverySeconds');
   if (looks && probeEverySeconds >= mostSeconds && ![PROBE, TTL].some(isMistaken)) {
     const most = Math.floor(mostSeconds * 100) / 100;
     const text = `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`;
     wrong(PROBE, text);
   }
-  return { mistakes, missing, liveness: { ...given, mode, file, url, probeEverySeconds } };
+  return { ...given, mode, probeEverySeconds };
 }
 
 const MODE_IS_MISSING =
@@ -253,24 +222,19 @@ function findModeFlaw(mode: LivenessMode, command: Command | null): string | nul
   return null;
 }
 
-/** What is wrong with a file name or an address, whether the mode uses it or not. */
-function findTargetFlaw(path: Path, template: string | undefined, bots: readonly string[]): string | null {
-  if (template === undefined) return null;
+/** What is wrong with `{bot}` in a file name or an address, whether the mode uses it or not. */
+function findTemplateFlaw(template: string, bots: readonly string[], example: string): string | null {
   const stranger = (template.match(/\{[^{}]*\}/g) ?? []).find((found) => found !== BOT_PLACE);
   if (stranger !== undefined)
     return `found the placeholder ${describe(stranger)}; allowed: ${BOT_PLACE}, which stands for the name of the bot`;
-  if (bots.length > 1 && !template.includes(BOT_PLACE)) {
-    const names = bots.length > 5 ? `${bots.slice(0, 5).join(', ')}, ...` : bots.join(', ');
-    const example = path === FILE ? '/run/bots/{bot}.alive' : 'http://127.0.0.1:8080/{bot}/alive';
-    return `found one for the ${bots.length} bots ${names}; allowed: one with ${BOT_PLACE} in the place of the bot's name, such as ${example}`;
-  }
-  if (path === FILE) {
-    return template.endsWith('/') || template.includes('\0')
-      ? `found ${describe(template)}; allowed: the name of a file, such as /run/bots/bot.alive`
-      : null;
-  }
-  const checked = bots.map((bot) => checkLivenessUrl(template, bot));
-  return checked.find((one) => one.kind === 'wrong')?.text ?? null;
+  if (bots.length <= 1 || template.includes(BOT_PLACE)) return null;
+  const names = bots.length > 5 ? `${bots.slice(0, 5).join(', ')}, ...` : bots.join(', ');
+  return `found one for the ${bots.length} bots ${names}; allowed: one with ${BOT_PLACE} in the place of the bot's name, such as ${example}`;
+}
+
+function findFileFlaw(file: string): string | null {
+  if (!file.endsWith('/') && !file.includes('\0')) return null;
+  return `found ${describe(file)}; allowed: the name of a file, such as /run/bots/bot.alive`;
 }
 
 export type Checked<T> =
@@ -321,19 +285,11 @@ export function warningOfPlainHttp(base: string): string {
 }
 
 const PRIVATE_ADDRESSES = new BlockList();
-for (const [network, prefix] of [
-  ['127.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['172.16.0.0', 12],
-  ['192.168.0.0', 16],
-  ['169.254.0.0', 16],
-  ['100.64.0.0', 10],
-] as const) {
-  PRIVATE_ADDRESSES.addSubnet(network, prefix, 'ipv4');
+const IPV4 = '127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 169.254.0.0/16 100.64.0.0/10';
+for (const network of `${IPV4} ::1/128 fc00::/7 fe80::/10`.split(' ')) {
+  const [address = '', bits] = network.split('/');
+  PRIVATE_ADDRESSES.addSubnet(address, Number(bits), isIPv4(address) ? 'ipv4' : 'ipv6');
 }
-PRIVATE_ADDRESSES.addAddress('::1', 'ipv6');
-PRIVATE_ADDRESSES.addSubnet('fc00::', 7, 'ipv6');
-PRIVATE_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
 
 /** Endings of names that the public DNS does not know: RFC 6761, 6762, 8375, ICANN's `internal`, and Kubernetes' `svc`. */
 const PRIVATE_NAMES = /\.(localhost|local|internal|home\.arpa|lan|svc)$/;
@@ -351,24 +307,21 @@ function bareHost({ hostname }: URL): string {
 
 /** An address or a name that means this host or one of its own network, whoever asks. */
 function isPrivate(host: string): boolean {
-  if (isIPv4(host)) return PRIVATE_ADDRESSES.check(host, 'ipv4');
-  if (isIPv6(host)) return PRIVATE_ADDRESSES.check(host, 'ipv6');
+  if (isIP(host) !== 0) return PRIVATE_ADDRESSES.check(host, isIPv4(host) ? 'ipv4' : 'ipv6');
   return !host.includes('.') || PRIVATE_NAMES.test(host);
 }
 
 /**
- * The address at which `bot` is asked whether it lives, in its normal form. Not on the public Internet: whoever answers
- * there would keep the timers of a dead bot armed. What may be a password or a token is not shown.
+ * Why `bot` cannot be asked at this address whether it lives; null where it can. Not on the public Internet: whoever
+ * answers there would keep the timers of a dead bot armed. What may be a password or a token is not shown.
  */
-export function checkLivenessUrl(template: string, bot: string): Checked<string> {
+function findLivenessUrlFlaw(template: string, bot: string): string | null {
   const text = fillInBot(template, bot);
   const allowed =
     'allowed: http(s)://HOST[:PORT]/PATH where HOST is this host (127.0.0.1, [::1], localhost) or of a private network (10.0.0.7, bot, bot.internal, bot.trading.svc)';
-  const wrong = (found: string, meant: string | null = null): Checked<string> => ({
-    kind: 'wrong',
-    // A suggestion with the name of one bot would be wrong for the others.
-    text: `found ${found}; ${allowed}${suggest(text === template ? meant : null)}`,
-  });
+  // A suggestion with the name of one bot would be wrong for the others.
+  const wrong = (found: string, meant: string | null = null) =>
+    `found ${found}; ${allowed}${suggest(text === template ? meant : null)}`;
   const url = readHttp(text);
   if (url === null) {
     if (text.includes('@')) return wrong('an address that cannot be read');
@@ -386,8 +339,7 @@ export function checkLivenessUrl(template: string, bot: string): Checked<string>
     return wrong(`${describe(url.host)}, which is where to listen and not whom to ask`, here.href);
   }
   if (!isPrivate(host)) return wrong(`the host ${describe(url.hostname)}, which is not of a private network`);
-  if (text.includes('#')) return wrong('a part after #, which is never sent', bare);
-  return { kind: 'ok', value: url.href };
+  return text.includes('#') ? wrong('a part after #, which is never sent', bare) : null;
 }
 
 /** Why messages cannot be posted to this address, without showing any of it; null where they can. */

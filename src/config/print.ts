@@ -44,17 +44,17 @@ const keyOf = ({ path }: Shown) => String(path.at(-1));
 /** Which source each value came from. A market's inherited value has the source that its default has. */
 export function findSources({ config, said }: Pick<LoadedConfig, 'config' | 'said'>): Sources {
   const sourceOf = (path: Path): Source => layerOf(said, path)?.source ?? 'default';
-  const markets = layerOf(said, ['markets']);
+  const markets = said.filter(({ source }) => source === sourceOf(['markets']));
   const sourceOfMarket = (line: Shown): Source =>
-    markets !== undefined && (keyOf(line) === 'market' || layerOf([markets], line.path) !== undefined)
-      ? markets.source
-      : sourceOf(['defaults', keyOf(line)]);
+    layerOf(markets, line.path)?.source ??
+    sourceOf(keyOf(line) === 'market' ? ['markets'] : ['defaults', keyOf(line)]);
   return new Map(
-    linesOf(config).flatMap((line) => {
-      if (typeof line === 'string') return [];
-      const { path } = line;
-      return [[formatPath(path), path[0] === 'markets' ? sourceOfMarket(line) : sourceOf(path)]];
-    }),
+    linesOf(config)
+      .filter((line) => typeof line !== 'string')
+      .map((line) => [
+        formatPath(line.path),
+        line.path[0] === 'markets' ? sourceOfMarket(line) : sourceOf(line.path),
+      ]),
   );
 }
 

@@ -14,7 +14,7 @@ import {
   suggestInstead,
   type Tree,
 } from './problem.ts';
-import { FileSchema, type SchemaNode } from './schema.ts';
+import { FileSchema, type SchemaNode, type Values } from './schema.ts';
 
 /** What is checked. Numbers may be written as text in variables, and not in a file, where `"60"` is a mistake. */
 export interface Rules {
@@ -214,26 +214,22 @@ export function layerOf<One extends Said>(layers: readonly One[], path: Path): O
   return layers.find(({ values }) => path.reduce<unknown>(under, values) !== undefined);
 }
 
-/** What holds where nobody says otherwise: the defaults that the schema states. */
+/** What holds where nobody says otherwise: the defaults that the schema states, and null for keys that have none. */
 export const DEFAULTS: Layer = {
   source: 'default',
-  values: defaultsOf(FileSchema),
+  values: defaultsOf(FileSchema) as Tree,
   problems: [],
   mistaken: [],
   place: (path) => ({ label: formatPath(path), rank: RANK.missing, offset: 0 }),
 };
 
-function defaultsOf(node: SchemaNode): Tree {
-  const values: Tree = {};
-  for (const [key, property] of Object.entries(node.properties ?? {})) {
-    if (property.default !== undefined) values[key] = property.default;
-    else if (property.properties !== undefined) values[key] = defaultsOf(property);
-  }
-  return values;
+function defaultsOf(node: SchemaNode): unknown {
+  if (node.properties === undefined) return node.default ?? null;
+  return Object.fromEntries(Object.entries(node.properties).map(([key, inner]) => [key, defaultsOf(inner)]));
 }
 
 /** One tree out of several, the first of which wins key by key. Lists are replaced whole. */
-export function mergeLayers(layers: readonly Layer[]): Tree {
+export function mergeLayers(layers: readonly Layer[]): Values {
   const merge = (lower: Tree, upper: Tree): Tree => {
     const merged = Object.entries(upper).map(([key, value]) => {
       const below = lower[key];
@@ -241,5 +237,6 @@ export function mergeLayers(layers: readonly Layer[]): Tree {
     });
     return { ...lower, ...Object.fromEntries(merged) };
   };
-  return layers.map(({ values }) => values).reduceRight((lower, upper) => merge(lower, upper), {});
+  const { $schema: _schema, ...values } = layers.map((layer) => layer.values).reduceRight(merge);
+  return values as Values;
 }
