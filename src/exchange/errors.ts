@@ -4,8 +4,8 @@ import type { Rejection } from './classify.ts';
 import type { Order, StockMarketOrderRequest } from './schemas.ts';
 
 export interface ApiErrorOptions {
-  /** Whether the exchange could have carried the request out all the same. */
-  readonly maybeApplied: boolean;
+  /** Whether the exchange could have carried the request out all the same; false where it is not given. */
+  readonly maybeApplied?: boolean;
   /** HTTP status of the answer; left out or null where none came. */
   readonly status?: number | null | undefined;
   readonly cause?: unknown;
@@ -17,7 +17,7 @@ export class ApiError extends Error {
   readonly maybeApplied: boolean;
   /** HTTP status of the answer; null where none came. */
   readonly status: number | null;
-  constructor(message: string, { maybeApplied, status, cause }: ApiErrorOptions) {
+  constructor(message: string, { maybeApplied = false, status, cause }: ApiErrorOptions = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.maybeApplied = maybeApplied;
     this.status = status ?? null;
@@ -47,7 +47,7 @@ export class RefusedError extends ApiError {
   /** Messages by parameter name. */
   readonly fields: Readonly<Record<string, readonly string[]>>;
   constructor(message: string, code: number, fields: RefusedError['fields'], status: number | null = null) {
-    super(message, { maybeApplied: false, status });
+    super(message, { status });
     this.code = code;
     this.fields = fields;
   }
@@ -58,7 +58,7 @@ export class PublicRefusedError extends ApiError {
   override readonly name = 'PublicRefusedError';
   readonly params: readonly unknown[];
   constructor(message: string, params: readonly unknown[], status: number | null = null) {
-    super(message, { maybeApplied: false, status });
+    super(message, { status });
     this.params = params;
   }
 }
@@ -68,7 +68,7 @@ export class UnauthorisedError extends ApiError {
   override readonly name = 'UnauthorisedError';
   override readonly status: number;
   constructor(message: string, status: number) {
-    super(message, { maybeApplied: false });
+    super(message);
     this.status = status;
   }
 }
@@ -81,9 +81,6 @@ export class NotFoundError extends ApiError {
 /** The nonce was not greater than one before, or too far from the exchange's clock. */
 export class NonceError extends ApiError {
   override readonly name = 'NonceError';
-  constructor(message: string, { status }: Pick<ApiErrorOptions, 'status'> = {}) {
-    super(message, { maybeApplied: false, status });
-  }
 }
 
 /**
@@ -92,9 +89,6 @@ export class NonceError extends ApiError {
  */
 export class ThrottledError extends ApiError {
   override readonly name = 'ThrottledError';
-  constructor(message: string, { status }: Pick<ApiErrorOptions, 'status'> = {}) {
-    super(message, { maybeApplied: false, status });
-  }
 }
 
 /** The exchange answered 5xx: out of order or in maintenance (503). What became of the request is unknown. */
@@ -106,7 +100,7 @@ export class ServerError extends ApiError {
 export class NetworkError extends ApiError {
   override readonly name = 'NetworkError';
   readonly reason: FailureReason;
-  constructor(message: string, reason: FailureReason, options: ApiErrorOptions) {
+  constructor(message: string, reason: FailureReason, options?: ApiErrorOptions) {
     super(message, options);
     this.reason = reason;
   }
@@ -179,9 +173,6 @@ export class OrderMismatchError extends ApiError {
 /** The key, the secret or the access token could not be read. Nothing was sent. */
 export class CredentialError extends ApiError {
   override readonly name = 'CredentialError';
-  constructor(message: string, { cause }: Pick<ApiErrorOptions, 'cause'> = {}) {
-    super(message, { maybeApplied: false, cause });
-  }
 }
 
 /** An argument that the API document does not allow; nothing was sent. */

@@ -4,7 +4,7 @@ import type { Instant } from '../core/time.ts';
 import type { Cancel, Clock, Exchange, PingOutcome, SyncRequest } from '../ports.ts';
 import { isLoopback, parseHttpDate, type Redact, redact, tidy } from '../util/text.ts';
 import { classifyPing, classifySync, firstHeader, type Reply, type Verdict } from './classify.ts';
-import { ArgumentError } from './errors.ts';
+import { ArgumentError, NetworkError } from './errors.ts';
 import { type Operation, ping, syncKillSwitch } from './operations.ts';
 import {
   createNonceSource,
@@ -210,23 +210,8 @@ export function startSync(
   );
 }
 
-class PingFailure extends Error {
-  readonly reason: FailureReason;
-  constructor(reason: FailureReason, detail: string) {
-    super(detail);
-    this.name = 'PingFailure';
-    this.reason = reason;
-  }
-}
-
 /** One repetition after 0.05 to 0.1 s. */
-const BACKOFF = {
-  retries: 1,
-  minTimeout: 50,
-  maxTimeout: 100,
-  randomize: true,
-  unref: true,
-} as const;
+const BACKOFF = { retries: 1, minTimeout: 50, maxTimeout: 100, randomize: true, unref: true } as const;
 
 /** The first attempt may use half of the time, so that a second one on a fresh connection still fits. */
 const FIRST_SHARE = 0.5;
@@ -272,7 +257,7 @@ export function startPing(
         ({ result }) => {
           cancelShare();
           if (result.ok) resolve(clock.now().monoMs - sentMs);
-          else reject(new PingFailure(result.reason, result.detail));
+          else reject(new NetworkError(result.detail, result.reason));
         },
       );
       const cancelShare = number > 1 ? () => undefined : clock.after(timeoutMs * FIRST_SHARE, cancelCall);
@@ -286,11 +271,11 @@ export function startPing(
     maxRetryTime: timeoutMs,
     signal: stopping.signal,
     // Asking again at once is what a rate limit is against.
-    shouldRetry: ({ error }) => !(error instanceof PingFailure && error.reason === 'rate_limited'),
+    shouldRetry: ({ error }) => !(error instanceof NetworkError && error.reason === 'rate_limited'),
   }).then(
     (latencyMs) => end({ ok: true, latencyMs }),
     (error: unknown) =>
-      error instanceof PingFailure ? fail(error.reason, error.message) : fail('aborted', String(error)),
+      error instanceof NetworkError ? fail(error.reason, error.message) : fail('aborted', String(error)),
   );
   return () => fail('aborted', 'the ping was given up');
 }

@@ -141,7 +141,7 @@ export function createLimits(options: LimitsOptions): Limits {
       });
     },
     close() {
-      closed = new NetworkError('the client was closed', 'aborted', { maybeApplied: false });
+      closed = new NetworkError('the client was closed', 'aborted');
       for (const refuse of waiting) refuse(closed);
       limiters.disconnect();
     },

@@ -182,3 +182,22 @@ export function pageFlaws(limit: unknown, offset: unknown): readonly (Flaw | nul
 export function flawsAmong(found: readonly (Flaw | null)[]): readonly Flaw[] {
   return found.filter((one) => one !== null);
 }
+
+export function requiredFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
+  if (value !== undefined && value !== null) return null;
+  return flawOf(profile, field, 'field is required.');
+}
+
+/** What is wrong with the form of a market's name. */
+export function marketFlaw(market: unknown, profile: Profile): Flaw | null {
+  const missing = requiredFlaw('market', market, profile);
+  if (missing !== null) return missing;
+  if (typeof market !== 'string') return flaw('market', 'Market must be a string.', CODES.market);
+  if (market !== '') return null;
+  const live = 'Market field should not be empty string.';
+  const message = profile === 'live' ? live : 'Market must not be an empty string.';
+  return flaw('market', message, CODES.market);
+}
+
+/** The market is none of this exchange, or not one for what is asked. */
+export const NO_MARKET = flaw('market', 'Market is not available.', CODES.market);

@@ -166,13 +166,13 @@ function plain(amount: string | number): string {
   return value === null ? String(amount) : formatDecimal(value);
 }
 
-function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts): void {
-  take<Static<typeof ORDER>>(app, {
-    path: 'orders',
-    schema: ORDER,
-    problem: ({ market }) =>
-      exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`,
-    carryOut(orders, reply) {
+function registerSetting(app: FastifyInstance, parts: ControlParts): void {
+  const { nowMs, exchange } = parts;
+  take<Static<typeof ORDER>>(
+    app,
+    'orders',
+    ORDER,
+    (orders, reply) => {
       const total = orders.reduce((sum, { count = 1 }) => sum + count, 0);
       if (total > MAX_ORDERS) return fail(reply, 400, `more than ${MAX_ORDERS} orders at a time`);
       const placed = orders.flatMap(({ count = 1, amount = '1', price = '1', ...order }) =>
@@ -182,71 +182,64 @@ function registerSetting(app: FastifyInstance, { nowMs, exchange }: ControlParts
       );
       return reply.code(201).send(placed);
     },
-  });
-  take<Static<typeof BALANCE>>(app, {
-    path: 'balances',
-    schema: BALANCE,
-    problem: ({ account = DEFAULT_ACCOUNT }) =>
-      exchange.accounts.includes(account)
-        ? null
-        : `account is ${quote(account)}; allowed: ${exchange.accounts.join(', ')}`,
-    carryOut(balances, reply) {
-      for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances) {
+    ({ market }) => (exchange.hasMarket(market) ? null : `market is ${quote(market)}; expected ${AVAILABLE}`),
+  );
+  take<Static<typeof BALANCE>>(
+    app,
+    'balances',
+    BALANCE,
+    (balances, reply) => {
+      for (const { account = DEFAULT_ACCOUNT, currency, amount } of balances)
         exchange.setBalance(account, currency, plain(amount), nowMs());
-      }
       return reply.send(exchange.books());
     },
-  });
-  take<Static<typeof PRICE>>(app, {
-    path: 'prices',
-    schema: PRICE,
-    problem({ market, price }) {
+    ({ account = DEFAULT_ACCOUNT }) => {
+      const { accounts } = exchange;
+      return accounts.includes(account)
+        ? null
+        : `account is ${quote(account)}; allowed: ${accounts.join(', ')}`;
+    },
+  );
+  take<Static<typeof PRICE>>(
+    app,
+    'prices',
+    PRICE,
+    (prices, reply) => {
+      for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
+      return reply.send(exchange.prices());
+    },
+    ({ market, price }) => {
       if (!exchange.hasStockSide(market))
         return `market is ${quote(market)}; expected an available spot market such as BTC_USDT`;
       return Number(price) > 0 ? null : `price is ${quote(price)}; expected a decimal above 0, such as "0.5"`;
     },
-    carryOut(prices, reply) {
-      for (const { market, price } of prices) exchange.setPrice(market, plain(price), nowMs());
-      return reply.send(exchange.prices());
-    },
-  });
-  take<Static<typeof KEY>>(app, {
-    path: 'keys',
-    schema: KEY,
-    problem: ({ key }, others) =>
-      exchange.hasKey(key) || others.some((other) => other.key === key)
-        ? `${quote(key)} is accepted already`
-        : null,
-    carryOut(keys, reply) {
+  );
+  take<Static<typeof KEY>>(
+    app,
+    'keys',
+    KEY,
+    (keys, reply) => {
       for (const key of keys) exchange.addKey({ account: DEFAULT_ACCOUNT, ...key });
       return reply.code(201).send({ added: keys.length });
     },
-  });
+    ({ key }, others) => {
+      const isTaken = exchange.hasKey(key) || others.some((other) => other.key === key);
+      return isTaken ? `${quote(key)} is accepted already` : null;
+    },
+  );
 }
 
 function registerTools(app: FastifyInstance, parts: ControlParts): void {
-  take<Fault>(app, {
-    path: 'faults',
-    schema: FAULT_SCHEMA,
-    carryOut: (faults, reply) => reply.code(201).send(parts.addFaults(faults)),
-  });
+  take<Fault>(app, 'faults', FAULT_SCHEMA, (faults, reply) => reply.code(201).send(parts.addFaults(faults)));
   app.delete('/simulator/faults', (_request, reply) => reply.send({ cleared: parts.clearFaults() }));
-  take<Static<typeof ADVANCE>>(app, {
-    path: 'advance',
-    schema: ADVANCE,
-    carryOut(steps, reply) {
-      for (const { ms } of steps) parts.advance(ms);
-      return reply.send({ nowMs: parts.nowMs() });
-    },
+  take<Static<typeof ADVANCE>>(app, 'advance', ADVANCE, (steps, reply) => {
+    for (const { ms } of steps) parts.advance(ms);
+    return reply.send({ nowMs: parts.nowMs() });
   });
   app.post('/simulator/snapshots', (_request, reply) => reply.code(201).send({ snapshot: parts.snapshot() }));
-  take<Static<typeof RESET>>(app, {
-    path: 'reset',
-    schema: RESET,
-    carryOut([{ snapshot = 0 } = {}], reply) {
-      if (parts.reset(snapshot)) return reply.send({ snapshot });
-      return fail(reply, 400, `reset: snapshot is ${snapshot}; no such snapshot was taken`);
-    },
+  take<Static<typeof RESET>>(app, 'reset', RESET, ([{ snapshot = 0 } = {}], reply) => {
+    if (parts.reset(snapshot)) return reply.send({ snapshot });
+    return fail(reply, 400, `reset: snapshot is ${snapshot}; no such snapshot was taken`);
   });
 }
 
@@ -269,22 +262,17 @@ function shapeOf<Fields extends TProperties>(fields: Fields) {
   return { ...Type.Object(fields, { additionalProperties: false }), description };
 }
 
-interface Taking<T> {
-  /** Below `/simulator/`. */
-  readonly path: string;
-  readonly schema: ObjectShape;
-  /** What the schema cannot say of one item, given those before it; null: nothing is wrong. */
-  readonly problem?: (item: T, before: readonly T[]) => string | null;
-  readonly carryOut: (items: readonly T[], reply: FastifyReply) => FastifyReply;
-}
-
 /**
- * Adds an endpoint, which takes one object or an array of them. Either all are right and carried out, or
- * none is, and 400 says what is wrong with the first that is not.
+ * Adds an endpoint below `/simulator/`, which takes one object or an array of them. Either all are right and carried
+ * out, or none is, and 400 says what is wrong with the first that is not. `problem`: what the schema cannot say of one
+ * item, given those before it; null: nothing is wrong.
  */
 function take<T extends object>(
   app: FastifyInstance,
-  { path, schema, problem = () => null, carryOut }: Taking<T>,
+  path: string,
+  schema: ObjectShape,
+  carryOut: (items: readonly T[], reply: FastifyReply) => FastifyReply,
+  problem: (item: T, before: readonly T[]) => string | null = () => null,
 ): void {
   /** What a message calls one item. */
   const name = path.replace(/s$/, '');

@@ -32,6 +32,12 @@ export function decimalOfNumber(value: number): Decimal | null {
     : parseDecimal(`${sign}${digits.padEnd(places + 1, '0')}`);
 }
 
+/** Reads a decimal that a client wrote as text or as a number; null for anything else. */
+export function readDecimal(value: unknown): Decimal | null {
+  if (typeof value === 'number') return decimalOfNumber(value);
+  return typeof value === 'string' ? parseDecimal(value) : null;
+}
+
 /** Reads a decimal of the program's own or of a test's options. Throws a RangeError where it is none. */
 export function decimal(text: string): Decimal {
   const value = parseDecimal(text);

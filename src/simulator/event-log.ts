@@ -1,108 +1,56 @@
 import type { Cancel } from '../ports.ts';
 import { timeOfDay } from '../util/text.ts';
+import type { Refusal } from './answer.ts';
+import type { DepositAddress, KillSwitchTimer, MarketOrder, RestingOrder, Withdrawal } from './holdings.ts';
 
-interface OfMarket {
-  readonly account: string;
-  readonly market: string;
-}
-
-/** A resting order, or one that was. Amounts and prices are decimal strings. */
-interface OfOrder extends OfMarket {
+type Order = Pick<RestingOrder, 'account' | 'market' | 'type' | 'side' | 'amount' | 'price'> & {
   readonly orderId: number;
-  /** Of the kill-switch: `spot`, `margin` or `futures`. */
-  readonly type: string;
+};
+type Timer = Omit<KillSwitchTimer, 'dueMs'>;
+
+/** What a request asks for. */
+export interface Target {
+  /** Null where no operation has the path. */
+  readonly operation: string | null;
+  /** Null where the request names none. */
+  readonly market: string | null;
 }
 
-/** Something that happened at the simulated exchange. Times in Unix seconds where the API has them. */
-export type EventBody =
-  | ({
-      readonly kind: 'order-placed';
-      readonly side: string;
-      readonly amount: string;
-      readonly price: string;
-    } & OfOrder)
-  | ({ readonly kind: 'order-cancelled'; readonly by: 'kill-switch' | 'request' } & OfOrder)
-  | ({
-      readonly kind: 'timer-armed' | 'timer-updated';
-      readonly timeoutSeconds: number;
-      readonly startTime: number;
-      readonly cancellationTime: number;
-      /** Null where the timer covers all order types. */
-      readonly types: readonly string[] | null;
-    } & OfMarket)
+/** What events tell beside their kind. Times in Unix seconds where the API has them; amounts are decimal strings. */
+interface Bodies {
+  'order-placed': Order;
+  'order-cancelled': Omit<Order, 'side' | 'amount' | 'price'> & { readonly by: 'kill-switch' | 'request' };
+  'timer-armed': Timer & { readonly timeoutSeconds: number };
+  'timer-updated': Bodies['timer-armed'];
   /** `cancellationTime`: when the removed timer would have fired. */
-  | ({ readonly kind: 'timer-deleted'; readonly cancellationTime: number } & OfMarket)
+  'timer-deleted': Omit<Timer, 'startTime' | 'types'>;
   /** A delete found no timer. */
-  | ({ readonly kind: 'timer-delete-idle' } & OfMarket)
-  | ({
-      readonly kind: 'timer-fired';
-      readonly cancellationTime: number;
-      readonly types: readonly string[] | null;
-      readonly cancelledOrders: number;
-    } & OfMarket)
-  | {
-      readonly kind: 'request-refused';
-      /** Null where no operation was found for the path. */
-      readonly operation: string | null;
-      readonly market: string | null;
-      readonly status: number;
-      readonly code: number;
-      readonly why: string;
-    }
+  'timer-delete-idle': Pick<Timer, 'account' | 'market'>;
+  'timer-fired': Omit<Timer, 'startTime'> & { readonly cancelledOrders: number };
+  'request-refused': Target & Pick<Refusal, 'status' | 'code'> & { readonly why: string };
   /** A market order, or a limit order whose price was met. The fee is in the quote currency. */
-  | ({
-      readonly kind: 'order-filled';
-      readonly orderId: number;
-      readonly side: 'buy' | 'sell';
-      readonly dealStock: string;
-      readonly dealMoney: string;
-      readonly dealFee: string;
-      readonly price: string;
-    } & OfMarket)
-  | {
-      readonly kind: 'withdrawal-created';
-      readonly account: string;
-      readonly uniqueId: string;
-      readonly ticker: string;
-      readonly amount: string;
-      readonly fee: string;
-      /** Null for fiat. */
-      readonly network: string | null;
-    }
-  | {
-      readonly kind: 'address-created';
-      readonly account: string;
-      readonly ticker: string;
-      readonly network: string;
-      /** Null where the currency has one kind of address only. */
-      readonly type: string | null;
-      readonly address: string;
-    }
+  'order-filled': Pick<MarketOrder, 'account' | 'market' | 'orderId' | 'side' | 'price'> &
+    Pick<MarketOrder, 'dealStock' | 'dealMoney' | 'dealFee'>;
+  'withdrawal-created': Omit<Withdrawal, 'address' | 'provider' | 'atMs'>;
+  'address-created': Omit<DepositAddress, 'memo'>;
   /** Somebody set it at a control endpoint. */
-  | {
-      readonly kind: 'balance-set';
-      readonly account: string;
-      readonly currency: string;
-      readonly amount: string;
-    }
-  | { readonly kind: 'price-set'; readonly market: string; readonly price: string }
-  | { readonly kind: 'time-advanced'; readonly ms: number }
+  'balance-set': { readonly account: string; readonly currency: string; readonly amount: string };
+  'price-set': { readonly market: string; readonly price: string };
+  'time-advanced': { readonly ms: number };
   /** Everything is as it was at the start, or at a snapshot. */
-  | { readonly kind: 'reset'; readonly snapshot: number }
-  | { readonly kind: 'fault-added'; readonly faultId: number; readonly fault: string }
-  | {
-      readonly kind: 'fault-applied';
-      readonly faultId: number;
-      readonly fault: string;
-      readonly operation: string | null;
-      readonly market: string | null;
-    }
-  | { readonly kind: 'faults-cleared'; readonly faults: number };
+  reset: { readonly snapshot: number };
+  'fault-added': { readonly faultId: number; readonly fault: string };
+  'fault-applied': Target & Bodies['fault-added'];
+  'faults-cleared': { readonly faults: number };
+}
+
+/** Something that happened at the simulated exchange. */
+export type EventBody = { [Kind in keyof Bodies]: { readonly kind: Kind } & Bodies[Kind] }[keyof Bodies];
 
 /** `seq` counts from 1 without gaps; `atMs` is the exchange's clock in Unix milliseconds. */
 export type ExchangeEvent = EventBody & Numbered;
 
-interface Numbered {
+export interface Numbered {
   readonly seq: number;
   readonly atMs: number;
 }
@@ -148,10 +96,6 @@ export function createJournal<Body extends object>(capacity: number): Journal<Bo
   };
 }
 
-function ordersOf(types: readonly string[] | null): string {
-  return types === null ? 'all orders' : `${types.join(' and ')} orders`;
-}
-
 /** Names that a client sent could carry control sequences for the terminal that shows them. */
 function printable(text: string): string {
   return text.replace(/[^ -~]/g, '?');
@@ -162,7 +106,7 @@ function describeEvent(event: ExchangeEvent): string | null {
   switch (event.kind) {
     case 'timer-armed': {
       const { market, timeoutSeconds, types, cancellationTime } = event;
-      const scope = ordersOf(types);
+      const scope = types === null ? 'all orders' : `${types.join(' and ')} orders`;
       const due = timeOfDay(cancellationTime * 1000);
       return `${market}: timer armed for ${timeoutSeconds} s; unless it is renewed it cancels ${scope} at ${due}`;
     }
@@ -200,11 +144,7 @@ function describeEvent(event: ExchangeEvent): string | null {
       return `time advanced by ${event.ms / 1000} s`;
     case 'reset':
       return event.snapshot === 0 ? 'everything reset' : `everything reset to snapshot ${event.snapshot}`;
-    case 'order-placed':
-    case 'timer-updated':
-    case 'balance-set':
-    case 'price-set':
-    case 'fault-applied':
+    default:
       return null;
   }
 }

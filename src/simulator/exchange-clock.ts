@@ -1,4 +1,4 @@
-import type { Clock } from '../ports.ts';
+import type { Cancel, Clock } from '../ports.ts';
 
 /** How much finer the monotonic clock is than the time since boot on Linux, with a margin. */
 const BOOT_RESOLUTION_MS = 20;
@@ -18,17 +18,12 @@ export function createExchangeClock(clock: Clock, offsetMs: number): () => numbe
   };
 }
 
-/** A clock that can be moved ahead. */
-export interface SteeredClock extends Clock {
-  /** Moves it ahead by `ms`; everything that falls due on the way runs in its order, each at its own moment. */
-  advance(ms: number): void;
-}
-
 /** Follows `host`, or stands still where `isManual`, and is moved ahead on top of that. */
-export function createSteeredClock(host: Clock, isManual: boolean): SteeredClock {
+export function createSteeredClock(host: Clock, isManual: boolean) {
   interface Entry {
     readonly atMs: number;
-    readonly run: () => void;
+    readonly fall: () => void;
+    readonly cancel: Cancel;
   }
   const start = host.now();
   const waiting = new Set<Entry>();
@@ -39,40 +34,41 @@ export function createSteeredClock(host: Clock, isManual: boolean): SteeredClock
     return { monoMs: monoMs + aheadMs, bootMs: bootMs + aheadMs, wallMs: wallMs + aheadMs };
   }
   /** Of equal moments the one that was asked for first. */
-  function nextUntil(untilMs: number): Entry | null {
-    let next: Entry | null = null;
-    for (const entry of waiting) {
-      if (entry.atMs <= untilMs && (next === null || entry.atMs < next.atMs)) next = entry;
-    }
-    return next;
+  function nextUntil(untilMs: number): Entry | undefined {
+    const due = [...waiting].filter(({ atMs }) => atMs <= untilMs);
+    return due.toSorted((one, other) => one.atMs - other.atMs)[0];
   }
   return {
     now,
-    after(delayMs, run) {
-      let cancelHost = () => {};
+    after(delayMs: number, run: () => void): Cancel {
       const entry: Entry = {
         atMs: now().monoMs + Math.max(0, delayMs),
-        run() {
-          waiting.delete(entry);
-          cancelHost();
+        fall() {
+          entry.cancel();
           run();
         },
+        cancel() {
+          waiting.delete(entry);
+          cancelHost();
+        },
       };
+      const cancelHost = isManual ? () => {} : host.after(delayMs, entry.fall);
       waiting.add(entry);
-      if (!isManual) cancelHost = host.after(delayMs, entry.run);
-      return () => {
-        waiting.delete(entry);
-        cancelHost();
-      };
+      return entry.cancel;
     },
-    advance(ms) {
+    /** Moves it ahead by `ms`; everything that falls due on the way runs in its order, each at its own moment. */
+    advance(ms: number): void {
       const targetMs = aheadMs + ms;
       const untilMs = now().monoMs + ms;
-      for (let next = nextUntil(untilMs); next !== null; next = nextUntil(untilMs)) {
+      for (let next = nextUntil(untilMs); next !== undefined; next = nextUntil(untilMs)) {
         aheadMs = Math.max(aheadMs, Math.min(targetMs, aheadMs + next.atMs - now().monoMs));
-        next.run();
+        next.fall();
       }
       aheadMs = targetMs;
+    },
+    /** Forgets everything that waits. */
+    stop(): void {
+      for (const { cancel } of waiting) cancel();
     },
   };
 }

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import Type, { type Static, type TProperties } from 'typebox';
+import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { hashText } from '../util/text.ts';
 import { gatewayPage, jsonReply, type Reply, renderAnswer } from './answer.ts';
 import { EXTRAS, MAX_BODY_BYTES, OPERATIONS, type RequestTarget } from './operations.ts';
@@ -53,78 +53,160 @@ const SCOPE = {
   forMs: Type.Optional(DURATION),
 };
 
-function kind<Name extends string, Fields extends TProperties>(name: Name, fields: Fields) {
-  const properties = { kind: Type.Literal(name, { description: name }), ...fields, ...SCOPE };
-  return Type.Object(properties);
+/** Where a fault hits one request. */
+interface Hit {
+  readonly faultId: number;
+  /** What the faults before it made of the request. */
+  readonly before: Treatment;
+  /** A number in [0, 1). */
+  readonly random: number;
+  /** How long the fault lasts yet; null where it lasts until it is cleared. */
+  readonly leftMs: number | null;
 }
+
+/** What a fault adds to what those before it did; null: nothing. */
+type Effect<Fields> = (fault: Fields, hit: Hit) => Partial<Treatment> | null;
+
+/** Its name, its fields beside those of every fault, and what it does. */
+function kind<Name extends string, Fields extends TProperties>(
+  name: Name,
+  fields: Fields,
+  effect: Effect<Static<TObject<Fields>>>,
+) {
+  const properties = { kind: Type.Literal(name, { description: name }), ...fields, ...SCOPE };
+  return { name, shape: Type.Object(properties), effect };
+}
+
+/** Of two faults that decide what is carried out and told, the earlier one wins. */
+function decide<Fields>(verdict: Verdict | ((fault: Fields, faultId: number) => Verdict)): Effect<Fields> {
+  return (fault, { before, faultId }) => {
+    if (before.verdict !== null) return null;
+    return { verdict: typeof verdict === 'function' ? verdict(fault, faultId) : verdict };
+  };
+}
+
+/** Answered in the exchange's place: not carried out. */
+function instead(reply: CannedReply): Verdict {
+  return { apply: 'no', tell: () => reply };
+}
+
+/** Carried out, and answered with something else. */
+function afterwards(reply: CannedReply): Verdict {
+  return { tell: () => reply };
+}
+
+const oversized: Verdict['tell'] = (own) => ({
+  ...own,
+  body: `${own.body}${' '.repeat(MAX_BODY_BYTES + 1)}`,
+});
+const NO_JSON = Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x22, 0x9f, 0x3c, 0x0a]);
 
 const KINDS = [
   /** Delays the request on its way to the exchange, or the reply on its way back (`when: 'after'`), evenly spread. */
-  kind('latency', {
-    ms: DURATION,
-    jitterMs: Type.Optional(DURATION),
-    when: Type.Optional(oneOf('before', 'after')),
-  }),
+  kind(
+    'latency',
+    { ms: DURATION, jitterMs: Type.Optional(DURATION), when: Type.Optional(oneOf('before', 'after')) },
+    ({ ms, jitterMs = 0, when }, { before, random }) => {
+      const addedMs = ms + random * jitterMs;
+      return when === 'after'
+        ? { replyWaitMs: before.replyWaitMs + addedMs }
+        : { waitMs: before.waitMs + addedMs };
+    },
+  ),
   /**
    * Leaves the connection open and silent for `ms`, or until the fault ends or is cleared. Then the request is carried
    * out and answered (`hold`, even where the client has gone: it was written), or its connection is closed (`drop`).
    */
-  kind('hang', { ms: Type.Optional(DURATION), mode: oneOf('drop', 'hold') }),
+  kind(
+    'hang',
+    { ms: Type.Optional(DURATION), mode: oneOf('drop', 'hold') },
+    ({ ms = null, mode }, { before, faultId, leftMs }) => {
+      const endsWithFault = leftMs !== null && (ms === null || leftMs <= ms);
+      const hang = { faultId, ms: endsWithFault ? leftMs : ms, endsWithFault, mode };
+      return before.hang === null ? { hang } : null;
+    },
+  ),
   /** Resets the connection before or after the request was carried out. */
-  kind('reset', { when: oneOf('before', 'after') }),
+  kind(
+    'reset',
+    { when: oneOf('before', 'after') },
+    decide(({ when }) => ({ apply: when === 'after' ? 'yes' : 'no', tell: () => null })),
+  ),
   /**
    * A status as a page of the gateway (`html`) or as JSON: below 500 the error object of the API, from 500 on that of
    * the server itself. Not carried out.
    */
-  kind('status', { status: whole(400, 599), body: Type.Optional(oneOf('json', 'html')) }),
+  kind(
+    'status',
+    { status: whole(400, 599), body: Type.Optional(oneOf('json', 'html')) },
+    decide(({ status, body }) => instead(statusReply(status, body))),
+  ),
   /** A refusal of the API, 422 with code 30 unless told otherwise; not carried out. */
-  kind('refusal', {
-    status: Type.Optional(whole(400, 499)),
-    code: Type.Optional(whole(0)),
-    message: Type.Optional(TEXT),
-    /** Messages per parameter. */
-    errors: Type.Optional(
-      Type.Record(Type.String(), Type.Array(TEXT), { description: 'an object with arrays of strings' }),
+  kind(
+    'refusal',
+    {
+      status: Type.Optional(whole(400, 499)),
+      code: Type.Optional(whole(0)),
+      message: Type.Optional(TEXT),
+      /** Messages per parameter. */
+      errors: Type.Optional(
+        Type.Record(Type.String(), Type.Array(TEXT), { description: 'an object with arrays of strings' }),
+      ),
+    },
+    decide(({ status = 422, code = 30, message = 'Validation failed', errors = {} }) =>
+      instead(jsonReply(status, { code, message, errors })),
     ),
-  }),
+  ),
   /** Arms timers for this many seconds, whatever was asked for, and says so in the reply. */
-  kind('grant', { seconds: whole(1, 86_400) }),
+  kind('grant', { seconds: whole(1, 86_400) }, ({ seconds }, { before }) =>
+    before.grantSeconds === null ? { grantSeconds: seconds } : null,
+  ),
   /** Repeats the first good reply for each operation, market and key; what it repeats is not carried out. */
-  kind('cache', {}),
+  kind(
+    'cache',
+    {},
+    decide((_, faultId) => ({ cachedBy: faultId })),
+  ),
   /** The gateway's 429 page; not carried out. */
-  kind('throttle', {}),
+  kind('throttle', {}, decide(instead(gatewayPage(429, 'Too Many Requests')))),
   /** The 429 with JSON that a stale nonce gets; not carried out. */
-  kind('stale-nonce', {}),
+  kind('stale-nonce', {}, decide(instead(renderAnswer(STALE, 'private')))),
   /** The gateway's 503 page; not carried out. */
-  kind('maintenance', {}),
+  kind('maintenance', {}, decide(instead(gatewayPage(503, 'Service Temporarily Unavailable')))),
   /** 200 with bytes that are not JSON; carried out. */
-  kind('garbage', {}),
+  kind('garbage', {}, decide(afterwards({ ...jsonReply(200, null), body: NO_JSON }))),
   /** Half of the reply, although its length was announced; then the connection is closed. Carried out. */
-  kind('cut-off', {}),
+  kind('cut-off', {}, decide({ isCutOff: true })),
   /** The good reply with more than 64 KiB of white space after it; carried out. */
-  kind('oversize', {}),
+  kind('oversize', {}, decide({ tell: oversized })),
   /** 200 with a JSON object that fits no operation; carried out. */
-  kind('wrong-shape', {}),
+  kind('wrong-shape', {}, decide(afterwards(jsonReply(200, { code: 0 })))),
   /** Carried out, but answered with a 500. */
-  kind('unacknowledged', {}),
+  kind('unacknowledged', {}, decide(afterwards(statusReply(500)))),
   /** The good reply, but nothing was carried out. */
-  kind('lie', {}),
+  kind('lie', {}, decide({ apply: 'pretend' })),
   /** The good reply, its body spread over `ms`. */
-  kind('slow-body', { ms: DURATION }),
+  kind('slow-body', { ms: DURATION }, ({ ms }, { before }) => ({ bodyMs: before.bodyMs + ms })),
   /** A 302; not carried out. */
-  kind('redirect', {
-    location: Type.Optional(
-      Type.String({ pattern: '^[!-~]{1,2000}$', description: 'an address without white space' }),
+  kind(
+    'redirect',
+    {
+      location: Type.Optional(
+        Type.String({ pattern: '^[!-~]{1,2000}$', description: 'an address without white space' }),
+      ),
+    },
+    decide(({ location = '/api/v4/public/ping' }) =>
+      instead({ status: 302, headers: { location }, body: '' }),
     ),
-  }),
+  ),
   /** The 401 of a wrong key; not carried out. */
-  kind('unauthorised', {}),
+  kind('unauthorised', {}, decide(instead(renderAnswer(UNAUTHORISED, 'private')))),
   /** The 403 of a key without permission; not carried out. */
-  kind('forbidden', {}),
+  kind('forbidden', {}, decide(instead(renderAnswer(FORBIDDEN, 'private')))),
 ] as const;
 
 /** A fault as data: what is sent to `POST /simulator/faults`. */
-export type Fault = Static<(typeof KINDS)[number]>;
+export type Fault = Static<(typeof KINDS)[number]['shape']>;
 export type FaultKind = Fault['kind'];
 
 /** A fault in force. Times in Unix milliseconds of the exchange's clock. */
@@ -154,38 +236,44 @@ export interface Treatment {
     readonly mode: 'drop' | 'hold';
   } | null;
   readonly waitMs: number;
-  readonly apply: 'yes' | 'no' | 'pretend';
   readonly replyWaitMs: number;
   /** Timers are armed for this many seconds; null: as asked for. */
   readonly grantSeconds: number | null;
   /** The body is spread over this long. */
   readonly bodyMs: number;
-  /** What the client is told in place of the exchange's own answer; null: its connection is reset. */
-  readonly tell: ((own: Reply) => CannedReply | null) | null;
-  /** Half of the answer is sent. */
-  readonly isCutOff: boolean;
-  /** The fault under which the first good answer is repeated. */
-  readonly cachedBy: number | null;
+  /** Null: carried out and answered as the exchange does. */
+  readonly verdict: Verdict | null;
   /** The faults that took part, for the log. */
   readonly hits: readonly { readonly faultId: number; readonly kind: FaultKind }[];
+}
+
+/** What one fault makes of a request and its answer. */
+export interface Verdict {
+  /** Default `yes`. */
+  readonly apply?: 'yes' | 'no' | 'pretend';
+  /** What the client is told in place of the exchange's own answer; null: its connection is reset. */
+  readonly tell?: (own: Reply) => CannedReply | null;
+  /** Half of the answer is sent. */
+  readonly isCutOff?: boolean;
+  /** The fault under which the first good answer is repeated. */
+  readonly cachedBy?: number;
 }
 
 /** What is done with a request that no fault hits. */
 export const UNTOUCHED: Treatment = {
   hang: null,
   waitMs: 0,
-  apply: 'yes',
   replyWaitMs: 0,
   grantSeconds: null,
   bodyMs: 0,
-  tell: null,
-  isCutOff: false,
-  cachedBy: null,
+  verdict: null,
   hits: [],
 };
 
 /** Every kind of fault, for the pages and messages that list them. */
-export const FAULT_KINDS: readonly FaultKind[] = KINDS.map(({ properties }) => properties.kind.const);
+export const FAULT_KINDS: readonly FaultKind[] = KINDS.map(({ name }) => name);
+
+const EFFECTS = new Map(KINDS.map(({ name, effect }) => [name, effect as Effect<Fault>]));
 
 /** JSON Schema of a `Fault`. */
 export const FAULT_SCHEMA = {
@@ -194,21 +282,11 @@ export const FAULT_SCHEMA = {
   discriminator: { propertyName: 'kind' },
   required: ['kind'],
   properties: { kind: { enum: FAULT_KINDS, description: 'a kind of fault' } },
-  oneOf: KINDS.map(({ properties, required }) => {
+  oneOf: KINDS.map(({ shape: { properties, required } }) => {
     const fields = Object.entries<object>(properties).map(([name, shape]) => [name, { ...shape }] as const);
     return { type: 'object', required, properties: Object.fromEntries(fields), additionalProperties: false };
   }),
 };
-
-/** The faults in force and what they do to each request. Times in Unix milliseconds of the exchange's clock. */
-export interface FaultPlan {
-  add(fault: Fault, nowMs: number): ActiveFault;
-  /** Ends every fault and returns how many there were. */
-  clear(): number;
-  active(nowMs: number): readonly ActiveFault[];
-  /** Decides what becomes of one request. Without a fault in force it need not be called. */
-  treat(target: RequestTarget, nowMs: number): Treatment;
-}
 
 interface Planned extends ActiveFault {
   hits: number;
@@ -216,23 +294,23 @@ interface Planned extends ActiveFault {
   readonly random: () => number;
 }
 
+export type FaultPlan = ReturnType<typeof createFaultPlan>;
+
 /**
- * A plan whose decisions depend on nothing but the seed, the faults and the requests. Each fault draws from a stream
+ * The faults in force and what they do to each request. The decisions depend on nothing but the seed, the faults and the requests. Each fault draws from a stream
  * of its own, made from its content, so that adding or removing another fault changes nothing about its decisions.
  */
-export function createFaultPlan(seed: number): FaultPlan {
+export function createFaultPlan(seed: number) {
   let planned: readonly Planned[] = [];
   const copies = new Map<string, number>();
   let lastId = 0;
 
   function prune(nowMs: number): void {
-    if (planned.some((fault) => isOver(fault, nowMs))) {
-      planned = planned.filter((fault) => !isOver(fault, nowMs));
-    }
+    planned = planned.filter((fault) => !isOver(fault, nowMs));
   }
 
   return {
-    add(fault, nowMs) {
+    add(fault: Fault, nowMs: number): ActiveFault {
       const content = JSON.stringify(fault);
       const copy = copies.get(content) ?? 0;
       copies.set(content, copy + 1);
@@ -243,16 +321,18 @@ export function createFaultPlan(seed: number): FaultPlan {
       planned = [...planned, added];
       return added;
     },
-    clear() {
+    /** Ends every fault and returns how many there were. */
+    clear(): number {
       const ended = planned.length;
       planned = [];
       return ended;
     },
-    active(nowMs) {
+    active(nowMs: number): readonly ActiveFault[] {
       prune(nowMs);
       return planned.map(({ id, fault, hits, endsAtMs }) => ({ id, fault, hits, endsAtMs }));
     },
-    treat(target, nowMs) {
+    /** Decides what becomes of one request. Without a fault in force it need not be called. */
+    treat(target: RequestTarget, nowMs: number): Treatment {
       prune(nowMs);
       let treatment = UNTOUCHED;
       for (const candidate of planned) {
@@ -262,12 +342,15 @@ export function createFaultPlan(seed: number): FaultPlan {
           continue;
         }
         const chance = candidate.random();
-        const jitter = candidate.random();
+        const random = candidate.random();
         if (chance >= (candidate.fault.probability ?? 1)) continue;
-        const next = applyFault(treatment, candidate, jitter, nowMs);
-        if (next === null) continue;
+        const { fault, id: faultId, endsAtMs } = candidate;
+        const leftMs = endsAtMs === null ? null : endsAtMs - nowMs;
+        const added =
+          EFFECTS.get(fault.kind)?.(fault, { faultId, before: treatment, random, leftMs }) ?? null;
+        if (added === null) continue;
         candidate.hits += 1;
-        treatment = next;
+        treatment = { ...treatment, ...added, hits: [...treatment.hits, { faultId, kind: fault.kind }] };
       }
       return treatment;
     },
@@ -289,97 +372,8 @@ function isMatch(fault: Fault, target: RequestTarget): boolean {
   );
 }
 
-/**
- * Adds what one fault does to what the faults before it did: delays add up; of two that decide what the client is
- * told, the earlier one wins (null: this fault changes nothing). `random` is a number in [0, 1) for its jitter.
- */
-function applyFault(
-  treatment: Treatment,
-  active: ActiveFault,
-  random: number,
-  nowMs: number,
-): Treatment | null {
-  const { fault, id } = active;
-  const hits = [...treatment.hits, { faultId: id, kind: fault.kind }];
-  if (fault.kind === 'latency') {
-    const ms = fault.ms + random * (fault.jitterMs ?? 0);
-    return fault.when === 'after'
-      ? { ...treatment, hits, replyWaitMs: treatment.replyWaitMs + ms }
-      : { ...treatment, hits, waitMs: treatment.waitMs + ms };
-  }
-  if (fault.kind === 'slow-body') return { ...treatment, hits, bodyMs: treatment.bodyMs + fault.ms };
-  if (fault.kind === 'grant') {
-    return treatment.grantSeconds === null ? { ...treatment, hits, grantSeconds: fault.seconds } : null;
-  }
-  if (fault.kind === 'hang') {
-    if (treatment.hang !== null) return null;
-    const leftMs = active.endsAtMs === null ? null : active.endsAtMs - nowMs;
-    const endsWithFault = leftMs !== null && leftMs <= (fault.ms ?? Number.POSITIVE_INFINITY);
-    const ms = endsWithFault ? leftMs : (fault.ms ?? null);
-    return { ...treatment, hits, hang: { faultId: id, ms, endsWithFault, mode: fault.mode } };
-  }
-  const { apply, tell, isCutOff, cachedBy } = treatment;
-  const decided = apply !== 'yes' || tell !== null || isCutOff || cachedBy !== null;
-  return decided ? null : { ...treatment, hits, ...verdictOf(fault, id) };
-}
-
-type Deciding = Exclude<Fault, { kind: 'latency' | 'slow-body' | 'hang' | 'grant' }>;
-type Verdict = Partial<Pick<Treatment, 'apply' | 'tell' | 'isCutOff' | 'cachedBy'>>;
-
-/** What faults without fields of their own do. */
-const VERDICTS: Record<
-  Exclude<Deciding['kind'], 'reset' | 'status' | 'refusal' | 'cache' | 'redirect'>,
-  Verdict
-> = {
-  throttle: instead(gatewayPage(429, 'Too Many Requests')),
-  'stale-nonce': instead(renderAnswer(STALE, 'private')),
-  maintenance: instead(gatewayPage(503, 'Service Temporarily Unavailable')),
-  unauthorised: instead(renderAnswer(UNAUTHORISED, 'private')),
-  forbidden: instead(renderAnswer(FORBIDDEN, 'private')),
-  garbage: afterwards({
-    status: 200,
-    headers: { 'content-type': 'application/json' },
-    body: Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x22, 0x9f, 0x3c, 0x0a]),
-  }),
-  'wrong-shape': afterwards(jsonReply(200, { code: 0 })),
-  unacknowledged: afterwards(statusReply(500, 'json')),
-  'cut-off': { isCutOff: true },
-  oversize: { tell: (own) => ({ ...own, body: `${own.body}${' '.repeat(MAX_BODY_BYTES + 1)}` }) },
-  lie: { apply: 'pretend' },
-};
-
-function verdictOf(fault: Deciding, id: number): Verdict {
-  switch (fault.kind) {
-    case 'reset':
-      return { apply: fault.when === 'after' ? 'yes' : 'no', tell: () => null };
-    case 'status':
-      return instead(statusReply(fault.status, fault.body ?? 'json'));
-    case 'refusal': {
-      const { status = 422, code = 30, message = 'Validation failed', errors = {} } = fault;
-      return instead(jsonReply(status, { code, message, errors }));
-    }
-    case 'cache':
-      return { cachedBy: id };
-    case 'redirect': {
-      const { location = '/api/v4/public/ping' } = fault;
-      return instead({ status: 302, headers: { location }, body: '' });
-    }
-    default:
-      return VERDICTS[fault.kind];
-  }
-}
-
-/** Answered in the exchange's place: not carried out. */
-function instead(reply: CannedReply): Verdict {
-  return { apply: 'no', tell: () => reply };
-}
-
-function afterwards(reply: CannedReply): Verdict {
-  return { tell: () => reply };
-}
-
 /** The JSON from 500 on is what the live exchange sends with a 500. */
-function statusReply(status: number, body: 'json' | 'html'): CannedReply {
+function statusReply(status: number, body: 'json' | 'html' = 'json'): CannedReply {
   const title = STATUS_CODES[status] ?? (status < 500 ? 'Client Error' : 'Server Error');
   if (body === 'html') return gatewayPage(status, title);
   return status < 500

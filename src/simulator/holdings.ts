@@ -1,3 +1,4 @@
+import type { OrderType } from '../core/events.ts';
 import { type Decimal, decimal, formatDecimal } from './decimal.ts';
 
 /** A currency at the exchange: what its asset status data says. Amounts are decimal strings. */
@@ -82,6 +83,35 @@ export function chooseNetwork(
   if (network !== undefined) return { network };
   const problem = given === undefined ? 'Cannot extract default network' : 'Unsupported network';
   return { problem: `${problem}. ${ticker} has: ${networks.join(', ')}.` };
+}
+
+/** A kill-switch timer. `startTime` and `cancellationTime` in whole Unix seconds, `dueMs` in Unix milliseconds. */
+export interface KillSwitchTimer {
+  readonly account: string;
+  readonly market: string;
+  readonly startTime: number;
+  readonly cancellationTime: number;
+  /** Null means all order types. */
+  readonly types: readonly OrderType[] | null;
+  /** When it fires. */
+  readonly dueMs: number;
+}
+
+/** An order to place. `amount` in the base currency and `price` in the quote currency, both decimal strings. */
+export interface OrderRequest {
+  readonly market: string;
+  readonly type: OrderType;
+  readonly side: 'buy' | 'sell';
+  readonly amount: string;
+  readonly price: string;
+}
+
+/** An order in the book. */
+export interface RestingOrder extends OrderRequest {
+  readonly id: number;
+  readonly account: string;
+  /** Placed through the API: it holds its money back and is filled when the price meets it. Others never are. */
+  readonly placed: Pick<MarketOrder, 'clientOrderId' | 'atMs' | 'stp' | 'postOnly'> | null;
 }
 
 /** An order that is no longer in the book. Amounts and prices are decimal strings. */

@@ -1,23 +1,22 @@
 import { ORDER_TYPES, type OrderType } from '../core/events.ts';
 import {
   type Answer,
-  CODES,
   done,
   type Flaw,
-  flaw,
   flawOf,
   flawsAmong,
+  marketFlaw,
+  NO_MARKET,
   type Profile,
   refuseOrder,
 } from './answer.ts';
-import { recordCancelled, requiredFlaw } from './orders.ts';
+import { recordCancelled } from './orders.ts';
 import {
   bookOf,
   type Call,
   type ExchangeState,
   type KillSwitchTimer,
   type RestingOrder,
-  type Rounding,
   takeResting,
 } from './state.ts';
 
@@ -30,7 +29,7 @@ export function syncKillSwitch(call: Call): Answer {
   const { profile } = state;
   const { market, timeout, types = null } = profile === 'live' ? asDocumented(body) : body;
   const flaws = flawsAmong([
-    requiredFlaw('market', market, profile) ?? marketFlaw(market, state),
+    marketFlaw(market, profile) ?? (state.hasMarket(String(market)) ? null : NO_MARKET),
     flawIf('timeout', timeoutProblem(timeout), profile),
     flawIf('types', typesProblem(types), profile),
   ]);
@@ -47,34 +46,30 @@ function armTimer(
   timeoutSeconds: number,
 ): Answer {
   const { account, nowMs, state } = call;
-  const startTime = wholeSeconds(nowMs, state.startTimeRounding);
+  const startTime = Math[state.startTimeRounding](nowMs / 1000);
   const cancellationTime = startTime + timeoutSeconds;
   const dueMs = cancellationTime * 1000 + state.cancellationDelayMs;
   const timer = { account, market, startTime, cancellationTime, types, dueMs };
-  if (call.apply) {
-    const { data, log } = state;
-    const kind = data.timers.has(bookOf(account, market)) ? 'timer-updated' : 'timer-armed';
-    data.timers.set(bookOf(account, market), timer);
-    data.soonestMs = Math.min(data.soonestMs, dueMs);
-    log.append({ kind, account, market, timeoutSeconds, startTime, cancellationTime, types }, nowMs);
-  }
+  const { data, log } = state;
+  const kind = data.timers.has(bookOf(account, market)) ? 'timer-updated' : 'timer-armed';
+  data.timers.set(bookOf(account, market), timer);
+  data.soonestMs = Math.min(data.soonestMs, dueMs);
+  log.append({ kind, account, market, timeoutSeconds, startTime, cancellationTime, types }, nowMs);
   return done(timerReply(timer, state.profile));
 }
 
-function deleteTimer({ account, nowMs, state, apply }: Call, market: string): Answer {
+function deleteTimer({ account, nowMs, state }: Call, market: string): Answer {
   const { profile, data, log } = state;
   const timer = data.timers.get(bookOf(account, market));
-  if (apply) {
-    data.timers.delete(bookOf(account, market));
-    if (timer === undefined) log.append({ kind: 'timer-delete-idle', account, market }, nowMs);
-    else {
-      const { cancellationTime } = timer;
-      log.append({ kind: 'timer-deleted', account, market, cancellationTime }, nowMs);
-    }
+  data.timers.delete(bookOf(account, market));
+  if (timer === undefined) log.append({ kind: 'timer-delete-idle', account, market }, nowMs);
+  else {
+    const { cancellationTime } = timer;
+    log.append({ kind: 'timer-deleted', account, market, cancellationTime }, nowMs);
   }
   if (profile === 'live') return done([]);
   if (timer !== undefined) return done(timerReply(timer, profile));
-  const startTime = wholeSeconds(nowMs, state.startTimeRounding);
+  const startTime = Math[state.startTimeRounding](nowMs / 1000);
   return done({ market, startTime, cancellationTime: startTime, types: null });
 }
 
@@ -105,19 +100,8 @@ function timerReply(timer: Omit<KillSwitchTimer, 'account' | 'dueMs'>, profile: 
   return { market, startTime, cancellationTime, types };
 }
 
-function wholeSeconds(nowMs: number, rounding: Rounding): number {
-  return Math[rounding](nowMs / 1000);
-}
-
 function flawIf(field: string, problem: string | null, profile: Profile): Flaw | null {
   return problem === null ? null : flawOf(profile, field, problem);
-}
-
-function marketFlaw(market: unknown, { hasMarket }: ExchangeState): Flaw | null {
-  const say = (message: string) => flaw('market', message, CODES.market);
-  if (typeof market !== 'string') return say('Market must be a string.');
-  if (market === '') return say('Market must not be an empty string.');
-  return hasMarket(market) ? null : say('Market is not available.');
 }
 
 /**

@@ -38,10 +38,7 @@ const LIVE = { notWithdrawable: 1, tooSmall: 3, balance: 5, precision: 7 } as co
  * empty array, as it is at the live exchange, there with 201. Documented: 422 for the form, 400 for the rest. Every field
  * is required but provider and network; the document says so of provider only.
  */
-export function createWithdrawal(
-  { account, body, nowMs, state, apply }: Call,
-  fee: 'on top' | 'within',
-): Answer {
+export function createWithdrawal({ account, body, nowMs, state }: Call, fee: 'on top' | 'within'): Answer {
   const { profile, data } = state;
   const isFeeWithin = fee === 'within';
   const { ticker, address, provider, network: givenNetwork } = body;
@@ -85,7 +82,7 @@ export function createWithdrawal(
     provider: asset.providers.find((known) => known === provider) ?? null,
     atMs: nowMs,
   };
-  if (apply) carryOut(withdrawal, state);
+  carryOut(withdrawal, state);
   return done([], profile === 'live' ? 201 : 200);
 }
 
@@ -179,7 +176,7 @@ export function giveAddress(call: Call, which: 'new' | 'newest'): Answer {
     (one) => one.ticker === asset.ticker && one.network === name,
   );
   const made = isNew || known === undefined ? makeAddress(call, asset, name) : known;
-  if (call.apply && made !== known) {
+  if (made !== known) {
     data.lastAddress += 1;
     addRecord(data.addresses, account, made.address, made);
     const { type: kind, address } = made;

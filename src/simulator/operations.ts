@@ -8,6 +8,7 @@ import {
   refuse,
   renderAnswer,
 } from './answer.ts';
+import { createJournal, type EventBody, type Target } from './event-log.ts';
 import { syncKillSwitch } from './kill-switch.ts';
 import {
   listAssets,
@@ -20,37 +21,24 @@ import {
 } from './listings.ts';
 import { createWithdrawal, giveAddress, listMyCodes } from './main-account.ts';
 import { readHashrate, readMiningPool } from './mining.ts';
-import { readHistory } from './orders.ts';
 import {
-  type Accepted,
-  type AccessRules,
-  checkBearerRequest,
-  checkSignedRequest,
-  objectIn,
-} from './signed-request.ts';
-import type {
-  Call,
-  CallRules,
-  Data,
-  ExchangeRequest,
-  ExchangeState,
-  Permission,
-  RateLimit,
-} from './state.ts';
-import { cancelAllOrders, cancelOrder, fillAtOnce, listOpenOrders, placeLimitOrder } from './trading.ts';
+  cancelAllOrders,
+  cancelOrder,
+  fillAtOnce,
+  listOpenOrders,
+  placeLimitOrder,
+  readHistory,
+} from './orders.ts';
+import { type Accepted, checkBearerRequest, checkSignedRequest, objectIn } from './signed-request.ts';
+import type { Call, Data, ExchangeRequest, ExchangeState, Permission, RateLimit } from './state.ts';
 
 /** One operation of the exchange. */
 export interface Operation {
   readonly name: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /**
-   * `signed`: the signed-request headers of the document, by a key with this permission. `bearer`: an OAuth 2.0 access
-   * token. `none` also decides the shape of errors.
-   */
-  readonly auth:
-    | { readonly kind: 'none' | 'bearer' }
-    | { readonly kind: 'signed'; readonly permission: Permission };
+  /** The permission of the key that signs the request; or an OAuth 2.0 access token as `bearer`. */
+  readonly auth: 'none' | 'bearer' | Permission;
   /** From the table "Limits" of the document; null where it shows none. */
   readonly limit: RateLimit | null;
   readonly run: (call: Call) => Answer;
@@ -62,14 +50,13 @@ function per10Seconds(requests: number): RateLimit {
   return { requests, windowMs: 10_000 };
 }
 
-function signed(name: string, path: string, permission: Permission, requests: number, run: Run): Operation {
-  const auth = { kind: 'signed', permission } as const;
+function signed(name: string, path: string, auth: Permission, requests: number, run: Run): Operation {
   return { name, method: 'POST', path: `/api/v4/${path}`, auth, limit: per10Seconds(requests), run };
 }
 
 function open(name: string, path: string, requests: number, run: Run): Operation {
   const limit = per10Seconds(requests);
-  return { name, method: 'GET', path: `/api/${path}`, auth: { kind: 'none' }, limit, run };
+  return { name, method: 'GET', path: `/api/${path}`, auth: 'none', limit, run };
 }
 
 /** The operations of the API document. */
@@ -79,7 +66,7 @@ export const OPERATIONS: readonly Operation[] = [
     name: 'order-history',
     method: 'POST',
     path: '/api/v4/accounts/orders',
-    auth: { kind: 'bearer' },
+    auth: 'bearer',
     limit: null,
     // The document shows no field of it; live: as that exchange's own history below.
     run: (call) => readHistory(call, call.state.profile === 'live'),
@@ -128,105 +115,88 @@ const BY_PATH = new Map([...OPERATIONS, ...EXTRAS].map((operation) => [operation
 export const MAX_BODY_BYTES = 64 * 1024;
 
 /** What a request asks for, read without any check. */
-export interface RequestTarget {
-  /** Null where no operation has this path. */
-  readonly operation: string | null;
-  /** Null where the body names none. */
-  readonly market: string | null;
+export interface RequestTarget extends Target {
   /** The API key that the request names; null where it names none. */
   readonly key: string | null;
 }
 
 export function targetOf(request: ExchangeRequest): RequestTarget {
   const operation = BY_PATH.get(pathOf(request));
-  const body = operation?.method === 'POST' ? objectIn(bytesOf(request)) : null;
+  const body = operation?.method === 'POST' ? objectIn(bytesOf(request)) : queryOf(request);
+  const market = body?.['market'];
   const key = request.headers['x-txc-apikey'];
   return {
     operation: operation?.name ?? null,
-    market: marketOf(body),
+    // Repeated in logs only as far as any real name is long.
+    market: typeof market === 'string' ? market.slice(0, 64) : null,
     key: typeof key === 'string' ? key : null,
   };
-}
-
-/** Answers one request at the exchange's time; `how` may change what its operation does. */
-export type Answerer = (request: ExchangeRequest, nowMs: number, how: CallRules) => Reply;
-
-interface Decision {
-  readonly answer: Answer;
-  /** The fields of the body, as far as they were read. */
-  readonly body: Accepted['body'] | null;
 }
 
 /** Every response is JSON in the document; the live exchange answers with nothing. */
 const NOT_FOUND = refuse(404, 0, 'Not found.');
 
+interface How extends Pick<Call, 'nowMs' | 'grantSeconds'> {
+  /** Answered as if it were carried out; its operation changes nothing. */
+  readonly isPretended: boolean;
+}
+
 /**
- * The order of the checks: route, method, size, key or token, rate limit, and the operation's own. `limits` by operation
- * name take the place of those of the document.
+ * Answers one request at the exchange's time. The order of the checks: route, method, size, key or token, rate limit,
+ * and the operation's own.
  */
-export function createAnswerer(
-  state: ExchangeState,
-  rules: AccessRules,
-  limits: Readonly<Record<string, RateLimit>>,
-): Answerer {
-  function decide(operation: Operation, request: ExchangeRequest, nowMs: number, how: CallRules): Decision {
+export function createAnswerer(state: ExchangeState) {
+  function decide(operation: Operation, request: ExchangeRequest, { isPretended, ...how }: How): Answer {
     const { method, name, run } = operation;
+    const { nowMs } = how;
+    if (request.method !== method) return refuse(405, 0, `Method not allowed. Allowed: ${method}.`);
     const bytes = bytesOf(request);
-    if (request.method !== method) {
-      return { answer: refuse(405, 0, `Method not allowed. Allowed: ${method}.`), body: null };
-    }
-    if (bytes.length > MAX_BODY_BYTES) {
-      return { answer: refuse(413, 9, `Payload too large. Allowed: ${MAX_BODY_BYTES} bytes.`), body: null };
-    }
-    const accepted = admit(operation, request, bytes, rules, state.data, nowMs);
-    if (accepted.kind === 'refused') return { answer: accepted, body: objectIn(bytes) };
+    if (bytes.length > MAX_BODY_BYTES)
+      return refuse(413, 9, `Payload too large. Allowed: ${MAX_BODY_BYTES} bytes.`);
+    const accepted = admit(operation, request, bytes, state, nowMs);
+    if (accepted.kind === 'refused') return accepted;
     const { account, body } = accepted;
-    const limit = limits[name] ?? operation.limit;
-    if (limit !== null && !isWithin(limit, state.data.windows, `${name} ${account}`, nowMs)) {
-      return { answer: overLimit(limit, state.profile), body };
-    }
-    return { answer: run({ account, body, nowMs, ...how, state }), body };
+    const limit = state.limits[name] ?? operation.limit;
+    if (limit !== null && !isWithin(limit, state.data.windows, `${name} ${account}`, nowMs))
+      return overLimit(limit, state.profile);
+    return run({ account, body, ...how, state: isPretended ? copyOf(state) : state });
   }
 
-  return (request, nowMs, how) => {
+  return (request: ExchangeRequest, how: How): Reply => {
     const operation = BY_PATH.get(pathOf(request));
     const notFound: Refusal = state.profile === 'live' ? { ...NOT_FOUND, form: 'empty' } : NOT_FOUND;
-    const { answer, body } =
-      operation === undefined ? { answer: notFound, body: null } : decide(operation, request, nowMs, how);
+    const answer: Answer = operation === undefined ? notFound : decide(operation, request, how);
     if (answer.kind === 'refused') {
+      const { operation: name, market } = targetOf(request);
       const { status, code } = answer;
-      const name = operation?.name ?? null;
-      const why = reasonOf(answer);
-      const market = marketOf(body);
-      state.log.append({ kind: 'request-refused', operation: name, market, status, code, why }, nowMs);
+      const refusal = { operation: name, market, status, code, why: reasonOf(answer) };
+      state.log.append({ kind: 'request-refused', ...refusal }, how.nowMs);
     }
-    const isPublic =
-      operation === undefined
-        ? pathOf(request).startsWith('/api/v4/public/')
-        : operation.auth.kind === 'none';
+    const isPublic = operation?.method === 'GET' || pathOf(request).startsWith('/api/v4/public/');
     return renderAnswer(answer, isPublic ? 'public' : 'private');
   };
+}
+
+/** What a request that is only pretended to be carried out may change. */
+function copyOf(state: ExchangeState): ExchangeState {
+  return { ...state, data: structuredClone(state.data), log: createJournal<EventBody>(1) };
 }
 
 function admit(
   { auth, path }: Operation,
   request: ExchangeRequest,
   body: Buffer,
-  rules: AccessRules,
-  data: Data,
+  state: ExchangeState,
   nowMs: number,
 ): Accepted | Refusal {
   const { headers } = request;
-  switch (auth.kind) {
-    case 'signed':
-      return checkSignedRequest({ path, permission: auth.permission, headers, body }, rules, data, nowMs);
-    case 'bearer':
-      return checkBearerRequest({ headers, body }, rules);
-    case 'none': {
-      const query = request.path.slice(request.path.indexOf('?') + 1);
-      return { kind: 'accepted', account: '', body: Object.fromEntries(new URLSearchParams(query)) };
-    }
-  }
+  if (auth === 'none') return { kind: 'accepted', account: '', body: queryOf(request) };
+  if (auth === 'bearer') return checkBearerRequest({ headers, body }, state);
+  return checkSignedRequest({ path, permission: auth, headers, body }, state, nowMs);
+}
+
+function queryOf({ path }: ExchangeRequest): Accepted['body'] {
+  return Object.fromEntries(new URLSearchParams(path.slice(path.indexOf('?') + 1)));
 }
 
 /**
@@ -259,10 +229,4 @@ function pathOf({ path }: ExchangeRequest): string {
 
 function bytesOf({ body }: ExchangeRequest): Buffer {
   return typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
-}
-
-/** A market name is repeated in the log only as far as any real name is long. */
-function marketOf(body: Accepted['body'] | null): string | null {
-  const market = body?.['market'];
-  return typeof market === 'string' ? market.slice(0, 64) : null;
 }

@@ -8,15 +8,37 @@ import {
   flawOf,
   flawsAmong,
   integerFlaw,
+  marketFlaw,
+  NO_MARKET,
   optionalTextFlaw,
   type Profile,
   pageFlaws,
   refuseFields,
+  refuseOrder,
+  requiredFlaw,
 } from './answer.ts';
-import { type Decimal, decimal, decimalOfNumber, formatDecimal, multiply, parseDecimal } from './decimal.ts';
-import { addRecord, FEES, MARKET, type MarketOrder, move, recordsOf } from './holdings.ts';
-import { PLAIN_TERMS } from './markets.ts';
-import type { Call, ExchangeState, RestingOrder } from './state.ts';
+import {
+  type Decimal,
+  decimal,
+  divideDown,
+  fitsDigits,
+  formatDecimal,
+  multiply,
+  readDecimal,
+  stepOf,
+} from './decimal.ts';
+import { addRecord, balanceOf, FEES, MARKET, type MarketOrder, move, recordsOf } from './holdings.ts';
+import { PLAIN_TERMS, type Terms } from './markets.ts';
+import {
+  addResting,
+  availableOf,
+  type Call,
+  costOf,
+  type ExchangeState,
+  type RestingOrder,
+  restingOrders,
+  takeResting,
+} from './state.ts';
 
 /** Modes of self trade prevention in the document, and what the live exchange calls them. */
 const STP_MODES: Readonly<Record<string, string>> = {
@@ -26,33 +48,18 @@ const STP_MODES: Readonly<Record<string, string>> = {
   cancel_old: 'co',
 };
 
-/** What `stp` may hold. The live exchange takes its own short names, too. */
-function stpValues(profile: Profile): readonly string[] {
-  const names = Object.keys(STP_MODES);
-  return profile === 'live' ? [...new Set([...Object.values(STP_MODES), ...names])] : names;
-}
+type OrderFields = Exclude<ReturnType<typeof readOrderFields>, { readonly flaws: unknown }>;
 
-/** The fields that a market order and a limit order share. */
-export interface OrderFields {
-  readonly market: string;
-  readonly side: 'buy' | 'sell';
-  readonly amount: Decimal;
-  readonly clientOrderId: string;
-  /** As the profile's replies name it. */
-  readonly stp: string;
-}
-
-/** Reads the fields that all orders share, or says what is wrong with their form. `more` flaws come on top. */
-export function readOrderFields(
-  body: Call['body'],
-  profile: Profile,
-  more: readonly (Flaw | null)[] = [],
-): OrderFields | { readonly flaws: readonly Flaw[] } {
+/**
+ * Reads the fields that all orders share, or says what is wrong with their form. `more` flaws come on top; `stp` is as
+ * the profile's replies name it.
+ */
+function readOrderFields(body: Call['body'], profile: Profile, more: readonly (Flaw | null)[] = []) {
   const { market, side, stp } = body;
-  const amount = readAmount(body['amount']);
+  const amount = readDecimal(body['amount']);
   const clientOrderId = fieldOf(body, 'client_order_id', profile);
   const flaws = flawsAmong([
-    requiredFlaw('market', market, profile) ?? marketFormFlaw(market, profile),
+    marketFlaw(market, profile),
     requiredFlaw('side', side, profile) ?? sideFlaw(side, profile),
     numberFlaw('amount', body['amount'], profile),
     ...more,
@@ -63,29 +70,11 @@ export function readOrderFields(
   const mode = typeof stp === 'string' ? stp : 'no';
   return {
     market: String(market),
-    side: side === 'buy' ? 'buy' : 'sell',
+    side: side === 'buy' ? ('buy' as const) : ('sell' as const),
     amount,
     clientOrderId: typeof clientOrderId === 'string' ? clientOrderId : '',
     stp: profile === 'live' ? (STP_MODES[mode] ?? mode) : mode,
   };
-}
-
-export function readAmount(value: unknown): Decimal | null {
-  if (typeof value === 'number') return decimalOfNumber(value);
-  return typeof value === 'string' ? parseDecimal(value) : null;
-}
-
-export function requiredFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
-  if (value !== undefined && value !== null) return null;
-  return flawOf(profile, field, 'field is required.');
-}
-
-function marketFormFlaw(market: unknown, profile: Profile): Flaw | null {
-  if (typeof market !== 'string') return flaw('market', 'Market must be a string.', CODES.market);
-  if (market !== '') return null;
-  const isLive = profile === 'live';
-  const message = isLive ? 'Market field should not be empty string.' : 'Market must not be an empty string.';
-  return flaw('market', message, CODES.market);
 }
 
 function sideFlaw(side: unknown, profile: Profile): Flaw | null {
@@ -95,9 +84,9 @@ function sideFlaw(side: unknown, profile: Profile): Flaw | null {
 }
 
 /** What is wrong with the form of an amount or a price; null where nothing is. */
-export function numberFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
+function numberFlaw(field: string, value: unknown, profile: Profile): Flaw | null {
   const missing = requiredFlaw(field, value, profile);
-  if (missing !== null || readAmount(value) !== null) return missing;
+  if (missing !== null || readDecimal(value) !== null) return missing;
   const live = 'field should be numeric string or number.';
   return flawOf(profile, field, 'must be a numeric string or number.', { live, code: CODES.amount });
 }
@@ -113,13 +102,16 @@ function clientOrderIdFlaw(value: unknown, profile: Profile): Flaw | null {
   return say(`may contain only ${allowed}.`, `field should contain only ${allowed}.`);
 }
 
+/** The live exchange takes its own short names, too. */
 function stpFlaw(stp: unknown, profile: Profile): Flaw | null {
-  if (stp === undefined || stpValues(profile).some((value) => value === stp)) return null;
-  return flawOf(profile, 'stp', `may hold only ${stpValues(profile).join(', ')}.`);
+  const names = Object.keys(STP_MODES);
+  const allowed = profile === 'live' ? [...new Set([...Object.values(STP_MODES), ...names])] : names;
+  if (stp === undefined || allowed.some((value) => value === stp)) return null;
+  return flawOf(profile, 'stp', `may hold only ${allowed.join(', ')}.`);
 }
 
 /** At the live exchange an identifier is free again as soon as its order is no longer in the book. */
-export function repeatFlaw({ clientOrderId }: OrderFields, { account, state }: Call): Flaw | null {
+function repeatFlaw({ clientOrderId }: OrderFields, { account, state }: Call): Flaw | null {
   if (clientOrderId === '') return null;
   const id = state.data.clientOrderIds.get(account)?.get(clientOrderId);
   const isGone = id !== undefined && state.data.orders.get(account)?.has(String(id)) === true;
@@ -129,7 +121,7 @@ export function repeatFlaw({ clientOrderId }: OrderFields, { account, state }: C
 }
 
 /** A whole order, filled at its own price. */
-export function filledOf(state: ExchangeState, order: RestingOrder, nowMs: number): MarketOrder {
+function filledOf(state: ExchangeState, order: RestingOrder, nowMs: number): MarketOrder {
   const view = viewOf(state, order);
   const money = multiply(decimal(order.amount), decimal(order.price));
   const dealMoney = formatDecimal(money);
@@ -139,7 +131,7 @@ export function filledOf(state: ExchangeState, order: RestingOrder, nowMs: numbe
 }
 
 /** Moves the money of a filled order, and puts it into the history. */
-export function settle(order: MarketOrder, { data, log }: ExchangeState): void {
+function settle(order: MarketOrder, { data, log }: ExchangeState): void {
   const { account, orderId, market, side, dealStock, dealMoney, dealFee, price, endedAtMs } = order;
   const { purses, orders } = data;
   const [base = '', quote = ''] = market.split('_');
@@ -168,7 +160,7 @@ export function recordCancelled(
 }
 
 /** A resting order as replies show it. */
-export function viewOf(state: ExchangeState, order: RestingOrder): MarketOrder {
+function viewOf(state: ExchangeState, order: RestingOrder): MarketOrder {
   const { id: orderId, account, market, type, side, amount, price, placed } = order;
   const { clientOrderId = '', atMs = 0, stp = 'no', postOnly = false } = placed ?? {};
   return {
@@ -199,7 +191,7 @@ export function viewOf(state: ExchangeState, order: RestingOrder): MarketOrder {
  * price 0 of a market order, and no position side, which orders on the spot market do not have there. The document
  * shows no values for `type` and `positionSide`.
  */
-export function orderReply(order: MarketOrder, profile: Profile): Readonly<Record<string, unknown>> {
+function orderReply(order: MarketOrder, profile: Profile): Readonly<Record<string, unknown>> {
   const { orderId, clientOrderId, market, side, type, atMs, amount, left, feeRate, status, stp } = order;
   const { dealMoney, dealStock, dealFee, price, postOnly, ioc } = order;
   const timestamp = atMs / 1000;
@@ -247,33 +239,50 @@ function quoteOf(market: string): string {
 
 const DEFAULT_LIMIT = 50;
 
+/** Which orders a body asks for, and which part of them. */
+function readAsked(body: Call['body'], profile: Profile) {
+  const { market, limit = DEFAULT_LIMIT, offset = 0 } = body;
+  const clientOrderId = fieldOf(body, 'client_order_id', profile);
+  return { market, clientOrderId, orderId: fieldOf(body, 'order_id', profile), limit, offset };
+}
+
+/** The orders that are asked for, and the part of them, newest first. Libraries of the live exchange send ids as text. */
+function select(
+  orders: readonly MarketOrder[],
+  { market, clientOrderId, orderId, limit, offset }: ReturnType<typeof readAsked>,
+) {
+  const found = orders
+    .filter(
+      (order) =>
+        (market === undefined || order.market === market) &&
+        (clientOrderId === undefined || order.clientOrderId === clientOrderId) &&
+        (orderId === undefined || isId(order.orderId, orderId)),
+    )
+    .toReversed();
+  return { found, page: found.slice(Number(offset), Number(offset) + Number(limit)) };
+}
+
+function isId(id: number, given: unknown): boolean {
+  return given === id || given === String(id);
+}
+
 /**
  * The account's filled and cancelled orders, newest first: an answer of the form of the list of codes with Orders in it
  * or, as at the live exchange, records grouped by market.
  */
 export function readHistory({ account, body, state }: Call, isGrouped: boolean): Answer {
   const { profile, data } = state;
-  const { market, limit = DEFAULT_LIMIT, offset = 0 } = body;
-  const clientOrderId = fieldOf(body, 'client_order_id', profile);
-  const given = fieldOf(body, 'order_id', profile);
-  // Libraries of the live exchange ask with the text that they were given.
-  const orderId = isGrouped && typeof given === 'string' && /^\d{1,15}$/.test(given) ? Number(given) : given;
+  const asked = readAsked(body, profile);
+  const { market, clientOrderId, orderId, limit, offset } = asked;
+  const isText = isGrouped && typeof orderId === 'string' && /^\d{1,15}$/.test(orderId);
   const flaws = flawsAmong([
     ...pageFlaws(limit, offset),
     optionalTextFlaw('market', market),
     optionalTextFlaw('client_order_id', clientOrderId),
-    integerFlaw('order_id', orderId, 1, Number.MAX_SAFE_INTEGER),
+    isText ? null : integerFlaw('order_id', orderId, 1, Number.MAX_SAFE_INTEGER),
   ]);
   if (flaws.length > 0) return refuseFields('form', flaws, profile);
-  const found = recordsOf(data.orders, account)
-    .filter(
-      (order) =>
-        (market === undefined || order.market === market) &&
-        (clientOrderId === undefined || order.clientOrderId === clientOrderId) &&
-        (orderId === undefined || order.orderId === orderId),
-    )
-    .toReversed();
-  const page = found.slice(Number(offset), Number(offset) + Number(limit));
+  const { found, page } = select(recordsOf(data.orders, account), asked);
   if (isGrouped) return done(byMarket(page));
   return done({ total: found.length, data: page.map((order) => orderReply(order, profile)), limit, offset });
 }
@@ -281,4 +290,210 @@ export function readHistory({ account, body, state }: Call, isGrouped: boolean):
 function byMarket(orders: readonly MarketOrder[]): Readonly<Record<string, readonly unknown[]>> {
   const markets = Map.groupBy(orders, (order) => order.market);
   return Object.fromEntries(Array.from(markets, ([market, own]) => [market, own.map(historyRecord)]));
+}
+
+/**
+ * A market order: fills at once, at the market's price, or refuses. Buys are counted in the quote currency, and what is
+ * less than a step of the base currency is left; but the live exchange counts `stock market` orders in the base currency.
+ */
+export function fillAtOnce(call: Call, type: 'market' | 'stock market'): Answer {
+  const { nowMs, state } = call;
+  const { profile } = state;
+  const fields = readOrderFields(call.body, profile);
+  if ('flaws' in fields) return refuseOrder('form', fields.flaws, profile);
+  const { market, side, amount } = fields;
+  const terms = state.termsOf(market);
+  if (terms === null) return refuseOrder('inner', [NO_MARKET], profile);
+  const inMoney = side === 'buy' && (type === 'market' || profile === 'documented');
+  const stock = inMoney ? divideDown(amount, terms.price, terms.stockPrecision) : amount;
+  const order = orderOf(call, fields, 'spot', stock, terms.price);
+  const flaws = flawsAmong([
+    sizeFlaw(amount, terms, inMoney) ?? balanceFlaw(order, state),
+    repeatFlaw(fields, call),
+  ]);
+  if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
+  const deal = filledOf(state, order, nowMs);
+  const left = formatDecimal(inMoney ? amount - decimal(deal.dealMoney) : 0n);
+  const filled = { ...deal, type, amount: formatDecimal(amount), left, postOnly: false };
+  takeId(order, state);
+  settle(filled, state);
+  return done(orderReply(filled, profile));
+}
+
+/**
+ * A limit order. On the spot market it is filled at once where its price meets that of the market, rests in the book
+ * until then otherwise, and holds back what it will cost. A collateral order, for margin, or for futures at a `_PERP`
+ * market, rests until it is cancelled. `ioc` and `postOnly` are kept.
+ */
+export function placeLimitOrder(call: Call, book: 'spot' | 'collateral'): Answer {
+  const { account, body, nowMs, state } = call;
+  const { profile, data } = state;
+  const price = readDecimal(body['price']);
+  const fields = readOrderFields(body, profile, [numberFlaw('price', body['price'], profile)]);
+  if ('flaws' in fields || price === null) {
+    return refuseOrder('form', 'flaws' in fields ? fields.flaws : [], profile);
+  }
+  const isFutures = fields.market.endsWith('_PERP');
+  const type = book === 'spot' ? 'spot' : isFutures ? 'futures' : 'margin';
+  const order = orderOf(call, fields, type, fields.amount, price);
+  const terms = state.termsOf(order.market);
+  const meets = type === 'spot' && terms !== null && isMet(fields.side, price, terms.price);
+  const flaws = innerFlaws(fields, order, meets, call);
+  if (flaws.length > 0) return refuseOrder('inner', flaws, profile);
+  const ioc = body['ioc'] === true;
+  takeId(order, state);
+  if (meets) {
+    const filled = filledOf(state, { ...order, price: formatDecimal(terms.price) }, nowMs);
+    settle(filled, state);
+    return done(orderReply({ ...filled, ioc }, profile));
+  }
+  const view: MarketOrder = { ...viewOf(state, order), ioc, status: ioc ? 'CANCELED' : 'OPEN' };
+  if (ioc) addRecord(data.orders, account, String(order.id), view);
+  else addResting(state, order, nowMs);
+  return done(orderReply(view, profile));
+}
+
+function orderOf(
+  { account, body, nowMs, state }: Call,
+  { market, side, clientOrderId, stp }: OrderFields,
+  type: RestingOrder['type'],
+  amount: Decimal,
+  price: Decimal,
+): RestingOrder {
+  const placed = { clientOrderId, atMs: nowMs, stp, postOnly: body['postOnly'] === true };
+  const amounts = { amount: formatDecimal(amount), price: formatDecimal(price) };
+  return { id: state.data.lastOrderId + 1, account, market, type, side, ...amounts, placed };
+}
+
+/** Remembers that the id of an order, and its `client_order_id`, are used. */
+function takeId({ id, account, placed }: RestingOrder, { data }: ExchangeState): void {
+  data.lastOrderId = id;
+  const name = placed?.clientOrderId ?? '';
+  if (name !== '') addRecord(data.clientOrderIds, account, name, id);
+}
+
+function isMet(side: 'buy' | 'sell', price: Decimal, marketPrice: Decimal): boolean {
+  return side === 'buy' ? price >= marketPrice : price <= marketPrice;
+}
+
+/** Fills the orders that a bot placed and that the market's price meets now, unless the money has gone meanwhile. */
+export function fillMetOrders(state: ExchangeState, market: string, nowMs: number): void {
+  const terms = state.termsOf(market);
+  if (terms === null) return;
+  for (const order of restingOrders(state)) {
+    const { account, side, price, placed, type, id } = order;
+    const isHit = order.market === market && placed !== null && type === 'spot';
+    if (!isHit || !isMet(side, decimal(price), terms.price)) continue;
+    const { currency, cost } = costOf(state, order);
+    if (balanceOf(state.data.purses, account, currency) < cost) continue;
+    takeResting(state, account, market, (one) => one.id === id);
+    settle(filledOf(state, order, nowMs), state);
+  }
+}
+
+function innerFlaws(fields: OrderFields, order: RestingOrder, meets: boolean, call: Call): readonly Flaw[] {
+  const { state } = call;
+  const terms = state.termsOf(order.market);
+  if (terms === null) {
+    return order.type === 'futures' && state.hasMarket(order.market)
+      ? flawsAmong([repeatFlaw(fields, call)])
+      : [NO_MARKET];
+  }
+  const isRefusedAsMet = meets && order.placed?.postOnly === true;
+  return flawsAmong([
+    sizeFlaw(fields.amount, terms, false) ??
+      totalFlaw(order, terms) ??
+      (order.type === 'spot' ? balanceFlaw(order, state) : null),
+    isRefusedAsMet ? flaw('postOnly', 'A post-only order may not be filled at once.') : null,
+    repeatFlaw(fields, call),
+  ]);
+}
+
+/** A buy in money must also be enough for one step of the base currency: an order that fills nothing is none. */
+function sizeFlaw(amount: Decimal, terms: Terms, inMoney: boolean): Flaw | null {
+  const precision = inMoney ? terms.moneyPrecision : terms.stockPrecision;
+  const oneStep = multiply(terms.price, stepOf(terms.stockPrecision));
+  const smallestTotal = terms.minTotal < oneStep ? oneStep : terms.minTotal;
+  const smallest = inMoney ? smallestTotal : terms.minAmount;
+  const step = `Min amount step = ${formatDecimal(stepOf(precision))}`;
+  if (amount < smallest || amount <= 0n) {
+    const least = `Given amount is less than min amount ${formatDecimal(smallest)}`;
+    return { ...flaw('amount', least, CODES.amount), messages: [least, step] };
+  }
+  return fitsDigits(amount, precision) ? null : flaw('amount', step, CODES.amount);
+}
+
+function totalFlaw({ amount, price }: RestingOrder, { moneyPrecision, minTotal }: Terms): Flaw | null {
+  const value = decimal(price);
+  if (value <= 0n) return flaw('price', 'Price must be greater than 0.', CODES.amount);
+  if (!fitsDigits(value, moneyPrecision)) {
+    return flaw('price', `Min price step = ${formatDecimal(stepOf(moneyPrecision))}`, CODES.amount);
+  }
+  if (multiply(decimal(amount), value) >= minTotal) return null;
+  return flaw('total', `Total is less than ${formatDecimal(minTotal)}`, CODES.amount);
+}
+
+/** The fee comes on top of a buy, in the quote currency. */
+function balanceFlaw(order: RestingOrder, state: ExchangeState): Flaw | null {
+  const { currency, cost } = costOf(state, order);
+  if (availableOf(state, order.account, currency) >= cost) return null;
+  return flaw('amount', 'Not enough balance.', CODES.amount);
+}
+
+/** `POST /api/v4/orders`: the account's orders in the book, newest first. */
+export function listOpenOrders({ account, body, state }: Call): Answer {
+  const { profile } = state;
+  const asked = readAsked(body, profile);
+  const flaws = flawsAmong([
+    optionalTextFlaw('market', asked.market),
+    ...pageFlaws(asked.limit, asked.offset),
+  ]);
+  if (flaws.length > 0) return refuseFields('form', flaws, profile);
+  const own = restingOrders(state).filter((order) => order.account === account);
+  const views = own.map((order) => viewOf(state, order));
+  return done(select(views, asked).page.map((order) => orderReply(order, profile)));
+}
+
+/** `POST /api/v4/order/cancel`: takes one order out of the book, by its id or its client's. */
+export function cancelOrder({ account, body, state, nowMs }: Call): Answer {
+  const { profile } = state;
+  const { market, orderId, clientOrderId } = readAsked(body, profile);
+  const missing = flawsAmong([
+    requiredFlaw('market', market, profile),
+    orderId === undefined && clientOrderId === undefined ? requiredFlaw('order_id', null, profile) : null,
+  ]);
+  if (missing.length > 0) return refuseFields('form', missing, profile);
+  const isHit = (order: RestingOrder) =>
+    order.account === account &&
+    order.market === market &&
+    (orderId === undefined ? order.placed?.clientOrderId === clientOrderId : isId(order.id, orderId));
+  const order = restingOrders(state).find(isHit);
+  if (order === undefined) {
+    const unknown = { ...flaw('order_id', 'Unexecuted order was not found.'), liveCode: 2 };
+    return refuseFields('inner', [unknown], profile);
+  }
+  cancel(state, [order], nowMs);
+  return done(orderReply({ ...viewOf(state, order), status: 'CANCELED' }, profile));
+}
+
+/** `POST /api/v4/order/cancel/all`: empties the account's books, of one market or of some types where it says so. */
+export function cancelAllOrders({ account, body, state, nowMs }: Call): Answer {
+  const { market, type } = body;
+  const wrong = optionalTextFlaw('market', market);
+  if (wrong !== null) return refuseFields('form', [wrong], state.profile);
+  const hit = restingOrders(state).filter(
+    (order) =>
+      order.account === account &&
+      (market === undefined || order.market === market) &&
+      (!Array.isArray(type) || type.length === 0 || type.includes(order.type)),
+  );
+  cancel(state, hit, nowMs);
+  return done([]);
+}
+
+function cancel(state: ExchangeState, orders: readonly RestingOrder[], nowMs: number): void {
+  for (const order of orders) {
+    takeResting(state, order.account, order.market, ({ id }) => id === order.id);
+    recordCancelled(state, order, 'request', nowMs);
+  }
 }

@@ -4,22 +4,16 @@ import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Cancel, Clock } from '../ports.ts';
 import { flawOfFaults, registerControl, type Tools } from './control.ts';
-import { createJournal, type Journal } from './event-log.ts';
-import { createExchangeClock, createSteeredClock, type SteeredClock } from './exchange-clock.ts';
-import { createFaultPlan, type FaultPlan } from './faults.ts';
+import { createJournal } from './event-log.ts';
+import { createExchangeClock, createSteeredClock } from './exchange-clock.ts';
+import { createFaultPlan } from './faults.ts';
 import {
   createSimulatedExchange,
   type ExchangeOptions,
   type SimulatedExchange,
 } from './simulated-exchange.ts';
 import type { OrderRequest } from './state.ts';
-import {
-  createTraffic,
-  type JournalledRequest,
-  type RequestBody,
-  readJson,
-  type Traffic,
-} from './traffic.ts';
+import { createTraffic, type RequestBody } from './traffic.ts';
 
 export interface SimulatedServerOptions {
   readonly clock: Clock;
@@ -70,20 +64,9 @@ export class SetupError extends Error {
  * where the address cannot be listened on (`code` EADDRINUSE, EACCES, EADDRNOTAVAIL).
  */
 export async function startSimulatedServer(options: SimulatedServerOptions): Promise<SimulatedServer> {
-  const clock = createSteeredClock(options.clock, options.time === 'manual');
-  const nowMs = createExchangeClock(clock, options.clockOffsetMs ?? 0);
-  const { seed = 1, token = null } = options;
-  const exchange = createSimulatedExchange({ seed, ...options.exchange });
-  for (const order of options.orders ?? []) exchange.placeOrder(order, nowMs());
-  const plan = createFaultPlan(seed);
-  const requests = createJournal<RequestBody>(REQUESTS_KEPT);
-  const firing = createFiring(clock, exchange, nowMs);
-  const traffic = createTraffic({ clock, nowMs, exchange, plan, requests, onHandled: firing.plan });
-
-  const tools = createTools({ clock, nowMs, exchange, plan, requests, firing, traffic });
-  const app = createApp(traffic);
-  const activeFaults = () => plan.active(nowMs());
-  registerControl(app, { ...tools, clock: options.clock, token, activeFaults });
+  const { tools, clock, serve, activeFaults } = createParts(options);
+  const app = createApp(serve);
+  registerControl(app, { ...tools, clock: options.clock, token: options.token ?? null, activeFaults });
   for (const { path, body } of options.setup ?? []) {
     const reply = await app.inject({ method: 'POST', url: path, payload: body as object });
     if (reply.statusCode >= 300) throw new SetupError(path, reply.json<{ error: string }>().error);
@@ -94,26 +77,24 @@ export async function startSimulatedServer(options: SimulatedServerOptions): Pro
     url: urlOf(app.server),
     ...tools,
     async close() {
-      traffic.stop();
-      firing.stop();
+      clock.stop();
       app.server.closeAllConnections();
       await app.close();
     },
   };
 }
 
-interface Parts {
-  readonly clock: SteeredClock;
-  readonly nowMs: () => number;
-  readonly exchange: SimulatedExchange;
-  readonly plan: FaultPlan;
-  readonly requests: Journal<RequestBody, Omit<JournalledRequest, 'body'> & RequestBody>;
-  readonly firing: Firing;
-  readonly traffic: Traffic;
-}
-
-function createTools({ clock, nowMs, exchange, plan, requests, firing, traffic }: Parts): Tools {
+function createParts(options: SimulatedServerOptions) {
+  const clock = createSteeredClock(options.clock, options.time === 'manual');
+  const nowMs = createExchangeClock(clock, options.clockOffsetMs ?? 0);
+  const { seed = 1 } = options;
+  const exchange = createSimulatedExchange({ seed, ...options.exchange });
   const { log } = exchange;
+  for (const order of options.orders ?? []) exchange.placeOrder(order, nowMs());
+  const plan = createFaultPlan(seed);
+  const requests = createJournal<RequestBody>(REQUESTS_KEPT);
+  const planFiring = createFiring(clock, exchange, nowMs);
+  const traffic = createTraffic({ clock, nowMs, exchange, plan, requests, onHandled: planFiring });
   const snapshots: (() => void)[] = [];
 
   function clearFaults(): number {
@@ -122,8 +103,7 @@ function createTools({ clock, nowMs, exchange, plan, requests, firing, traffic }
     traffic.releaseHeld();
     return faults;
   }
-
-  return {
+  const tools: Tools = {
     exchange,
     nowMs,
     advance(ms) {
@@ -142,7 +122,7 @@ function createTools({ clock, nowMs, exchange, plan, requests, firing, traffic }
       });
     },
     clearFaults,
-    requests: (since = 0) => requests.since(since).map((entry) => ({ ...entry, body: readJson(entry.body) })),
+    requests: (since = 0) => requests.since(since),
     snapshot: () => snapshots.push(exchange.save()) - 1,
     reset(snapshot = 0) {
       const bringBack = snapshots[snapshot];
@@ -150,44 +130,39 @@ function createTools({ clock, nowMs, exchange, plan, requests, firing, traffic }
       clearFaults();
       bringBack();
       log.append({ kind: 'reset', snapshot }, nowMs());
-      firing.plan();
+      planFiring();
       return true;
     },
   };
-}
-
-interface Firing {
-  readonly plan: () => void;
-  readonly stop: () => void;
+  return { tools, clock, serve: traffic.serve, activeFaults: () => plan.active(nowMs()) };
 }
 
 /** Keeps one timer of the clock on the next firing of the exchange. */
-function createFiring(clock: Clock, exchange: SimulatedExchange, nowMs: () => number): Firing {
+function createFiring(clock: Clock, exchange: SimulatedExchange, nowMs: () => number): () => void {
   let plannedMs: number | null = null;
   let cancel: Cancel = () => {};
 
-  function plan(): void {
+  return function plan() {
     const nextMs = exchange.nextFiringMs();
     if (nextMs === plannedMs) return;
     cancel();
     plannedMs = nextMs;
-    if (nextMs !== null) cancel = clock.after(Math.max(0, nextMs - nowMs()), fire);
-  }
-
-  function fire(): void {
-    exchange.advance(nowMs());
-    plannedMs = null;
-    plan();
-  }
-
-  return { plan, stop: () => cancel() };
+    if (nextMs === null) return;
+    cancel = clock.after(Math.max(0, nextMs - nowMs()), () => {
+      exchange.advance(nowMs());
+      plannedMs = null;
+      plan();
+    });
+  };
 }
 
 /**
  * Fastify answers the control endpoints. What is the exchange's goes past it: its bytes must arrive as they were sent,
  * and no page of a framework may stand in for a documented error.
  */
-function createApp(traffic: Traffic): FastifyInstance {
+function createApp(
+  serveExchange: (request: IncomingMessage, response: ServerResponse) => void,
+): FastifyInstance {
   return fastify({
     forceCloseConnections: true,
     bodyLimit: CONTROL_BODY_BYTES,
@@ -196,7 +171,7 @@ function createApp(traffic: Traffic): FastifyInstance {
       const serve = (request: IncomingMessage, response: ServerResponse): void => {
         response.on('error', () => response.destroy());
         if (isControl(request)) control(request, response);
-        else traffic.serve(request, response);
+        else serveExchange(request, response);
       };
       // What Node itself would refuse gets an answer of the exchange, too.
       const server = createServer({ requireHostHeader: false }, serve);

@@ -4,26 +4,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { signPayload } from '../exchange/sign.ts';
 import { isRecord } from '../util/text.ts';
 import { type Profile, type Refusal, refuse } from './answer.ts';
-import type { Data, Headers, Permission } from './state.ts';
+import type { Data, ExchangeState, Headers, Permission } from './state.ts';
 
-export type { ApiKey } from './state.ts';
+export type { AccessToken, ApiKey } from './state.ts';
 
 export interface Accepted {
   readonly kind: 'accepted';
   readonly account: string;
   readonly body: Readonly<Record<string, unknown>>;
-}
-
-/** An OAuth 2.0 access token that the exchange gave out, and whose account it opens. */
-export interface AccessToken {
-  readonly token: string;
-  readonly account: string;
-}
-
-export interface AccessRules {
-  readonly profile: Profile;
-  readonly tokens: ReadonlyMap<string, AccessToken>;
-  readonly checkSignatures: boolean;
 }
 
 export const UNAUTHORISED = refuse(401, 10, 'Unauthorized request.');
@@ -40,13 +28,12 @@ const NO_CONTENT_TYPE = refuse(400, 9, 'Content-type must be application/json.')
 export function checkSignedRequest(
   request: {
     readonly path: string;
-    /** What the key needs; null: any key will do. */
-    readonly permission: Permission | null;
+    /** What the key needs. */
+    readonly permission: Permission;
     readonly headers: Headers;
     readonly body: Buffer;
   },
-  rules: AccessRules,
-  data: Data,
+  { profile, checkSignatures, data }: ExchangeState,
   nowMs: number,
 ): Accepted | Refusal {
   const payload = headerOf(request.headers, 'x-txc-payload');
@@ -55,19 +42,17 @@ export function checkSignedRequest(
   if (payload === '') return refuse(400, 9, 'Payload not provided.');
   if (key === '') return refuse(400, 9, 'API key not provided.');
   if (signature === '') return refuse(400, 9, 'Signature not provided.');
-  const untyped = checkContentType(request.headers, rules.profile);
+  const untyped = checkContentType(request.headers, profile);
   if (untyped !== null) return untyped;
-  const body =
-    rules.profile === 'live' ? payloadLive(payload, request.body) : payloadOf(payload, request.body);
+  const body = payloadOf(payload, request.body, profile);
   if (body === null) return INVALID_PAYLOAD;
   const known = data.keys.get(key);
   if (known === undefined) return UNAUTHORISED;
-  if (rules.checkSignatures && !isSame(signature, signPayload(payload, known.secret))) return UNAUTHORISED;
+  if (checkSignatures && !isSame(signature, signPayload(payload, known.secret))) return UNAUTHORISED;
   const problem = checkRequestPath(body['request'], request.path);
   if (problem !== null) return problem;
-  const { permission } = request;
-  if (permission !== null && known.permissions?.includes(permission) === false) return FORBIDDEN;
-  const staleness = judgeNonce(data, key, body, rules.profile, nowMs);
+  if (known.permissions?.includes(request.permission) === false) return FORBIDDEN;
+  const staleness = judgeNonce(data, key, body, profile, nowMs);
   return staleness ?? { kind: 'accepted', account: known.account, body };
 }
 
@@ -77,16 +62,13 @@ function checkContentType(headers: Headers, profile: Profile): Refusal | null {
   return NO_CONTENT_TYPE;
 }
 
-/** The API document: the payload is the Base64 encoding of the body. */
-function payloadOf(payload: string, body: Buffer): Accepted['body'] | null {
-  return payload === body.toString('base64') ? objectIn(body) : null;
-}
-
 /**
- * The live exchange takes no white space in the payload. The body need not have its bytes: a library of its own sends
- * the same JSON with white space there.
+ * The body that the payload stands for; null where it is none. In the API document the payload is the Base64 encoding
+ * of the body. The live exchange takes no white space in the payload, and the body need not have its bytes: a library
+ * of its own sends the same JSON with white space there.
  */
-function payloadLive(payload: string, body: Buffer): Accepted['body'] | null {
+function payloadOf(payload: string, body: Buffer, profile: Profile): Accepted['body'] | null {
+  if (profile === 'documented') return payload === body.toString('base64') ? objectIn(body) : null;
   const bytes = Buffer.from(payload, 'base64');
   const value = objectIn(bytes);
   if (value === null || bytes.toString('base64') !== payload || !isCompact(bytes.toString('utf8')))
@@ -135,7 +117,7 @@ const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
  */
 export function checkBearerRequest(
   request: { readonly headers: Headers; readonly body: Buffer },
-  { tokens, profile }: AccessRules,
+  { tokens, profile }: ExchangeState,
 ): Accepted | Refusal {
   const { authorization } = request.headers;
   const [, token = ''] = typeof authorization === 'string' ? (BEARER.exec(authorization) ?? []) : [];
@@ -180,17 +162,17 @@ function judgeNonce(
 ): Refusal | null {
   const problem = profile === 'documented' ? textProblem(nonce) : null;
   if (problem !== null) return problem;
-  const own = nonces.get(key) ?? { lastAccepted: '', used: new Set(), texts: new Set() };
+  const own = nonces.get(key) ?? { lastAccepted: -1n, used: new Set(), texts: new Set() };
   nonces.set(key, own);
-  const digits = nonceDigits(nonce);
-  if (digits === null) {
+  const number = numberOf(nonce);
+  if (number === null) {
     const isText = profile === 'documented' && typeof nonce === 'string' && window !== true;
     return isText ? judgeText(own.texts, nonce) : MISSING;
   }
   if (window !== undefined && typeof window !== 'boolean') return refuse(400, 9, 'Invalid nonceWindow.');
-  if (window === true) return judgeInWindow(own.used, digits, nowMs);
-  if (!isGreater(digits, own.lastAccepted)) return STALE;
-  own.lastAccepted = digits;
+  if (window === true) return judgeInWindow(own.used, Number(number), nowMs);
+  if (number <= own.lastAccepted) return STALE;
+  own.lastAccepted = number;
   return null;
 }
 
@@ -203,38 +185,29 @@ function textProblem(nonce: unknown): Refusal | null {
 function judgeText(texts: Set<string>, nonce: string): Refusal | null {
   if (texts.has(nonce)) return STALE;
   texts.add(nonce);
-  for (const oldest of texts) {
-    if (texts.size <= TEXTS_KEPT) break;
-    texts.delete(oldest);
-  }
+  const [oldest = nonce] = texts;
+  if (texts.size > TEXTS_KEPT) texts.delete(oldest);
   return null;
 }
 
-function judgeInWindow(used: Set<string>, digits: string, nowMs: number): Refusal | null {
-  const aheadMs = Number(digits) - nowMs;
-  if (aheadMs < -NONCE_WINDOW_MS) {
-    return refuse(400, 0, 'Your nonce is more than 5 seconds lesser than the current nonce.');
+function judgeInWindow(used: Set<number>, nonce: number, nowMs: number): Refusal | null {
+  const aheadMs = nonce - nowMs;
+  if (Math.abs(aheadMs) > NONCE_WINDOW_MS) {
+    const which = aheadMs < 0 ? 'lesser' : 'greater';
+    return refuse(400, 0, `Your nonce is more than 5 seconds ${which} than the current nonce.`);
   }
-  if (aheadMs > NONCE_WINDOW_MS) {
-    return refuse(400, 0, 'Your nonce is more than 5 seconds greater than the current nonce.');
-  }
-  if (used.has(digits)) return STALE;
+  if (used.has(nonce)) return STALE;
   for (const old of used) {
-    if (Number(old) >= nowMs - NONCE_WINDOW_MS) break;
+    if (old >= nowMs - NONCE_WINDOW_MS) break;
     used.delete(old);
   }
-  used.add(digits);
+  used.add(nonce);
   return null;
 }
 
-/** The nonce without leading zeros; null where it is neither a string of digits nor a whole number. */
-function nonceDigits(nonce: unknown): string | null {
-  if (typeof nonce === 'number') return Number.isSafeInteger(nonce) && nonce >= 0 ? String(nonce) : null;
+/** Null where a nonce is neither a string of digits nor a whole number. */
+function numberOf(nonce: unknown): bigint | null {
+  if (typeof nonce === 'number') return Number.isSafeInteger(nonce) && nonce >= 0 ? BigInt(nonce) : null;
   if (typeof nonce !== 'string' || nonce.length > MAX_DIGITS || !/^\d+$/.test(nonce)) return null;
-  return nonce.replace(/^0+(?=\d)/, '');
-}
-
-/** Compares digits as numbers of any length. */
-function isGreater(digits: string, than: string): boolean {
-  return digits.length === than.length ? digits > than : digits.length > than.length;
+  return BigInt(nonce);
 }

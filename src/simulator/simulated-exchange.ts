@@ -3,8 +3,6 @@ import type { Profile, Reply } from './answer.ts';
 import { decimal, formatDecimal } from './decimal.ts';
 import { createJournal, type EventBody, type EventLog } from './event-log.ts';
 import {
-  type Amounts,
-  type Asset,
   allRecords,
   type Books,
   booksOf,
@@ -17,25 +15,23 @@ import {
   type Withdrawal,
 } from './holdings.ts';
 import { fireDueTimers } from './kill-switch.ts';
-import { createTerms, DEMO_MARKETS, isMarketName, type MarketTerms, PLAIN_TERMS } from './markets.ts';
+import { createTerms, DEMO_MARKETS, isMarketName, PLAIN_TERMS } from './markets.ts';
 import { createAnswerer, type RequestTarget, targetOf } from './operations.ts';
-import type { AccessToken } from './signed-request.ts';
+import { fillMetOrders } from './orders.ts';
 import {
+  type AccessToken,
   type ApiKey,
   addResting,
-  type Data,
+  type ExchangeOptions,
   type ExchangeRequest,
   type ExchangeState,
   type KillSwitchTimer,
   type OrderRequest,
-  type RateLimit,
   type RestingOrder,
-  type Rounding,
   restingOrders,
 } from './state.ts';
-import { fillMetOrders } from './trading.ts';
 
-export type { ExchangeRequest } from './state.ts';
+export type { ExchangeOptions, ExchangeRequest } from './state.ts';
 
 /** Keys, timers and orders belong to this account unless told otherwise. */
 export const DEFAULT_ACCOUNT = 'main';
@@ -43,40 +39,6 @@ export const DEFAULT_ACCOUNT = 'main';
 export const DEMO_KEY: ApiKey = { key: 'demo-key', secret: 'demo-secret', account: DEFAULT_ACCOUNT };
 
 export const DEMO_TOKEN: AccessToken = { token: 'demo-token', account: DEFAULT_ACCOUNT };
-
-/** Amounts and prices are decimal strings. */
-export interface ExchangeOptions {
-  /** Default `documented`. */
-  readonly profile?: Profile;
-  /** Default: `demo-key` with `demo-secret`. */
-  readonly keys?: readonly ApiKey[];
-  /** Default: `demo-token`. */
-  readonly tokens?: readonly AccessToken[];
-  /** Default `any`: every name of the form BASE_QUOTE. */
-  readonly markets?: readonly string[] | 'any';
-  /** Default `floor`. */
-  readonly startTimeRounding?: Rounding;
-  /** How long after its cancellationTime a timer fires, milliseconds; default 0. */
-  readonly cancellationDelayMs?: number;
-  /** Limits by operation name in place of those of the document. */
-  readonly limits?: Readonly<Record<string, RateLimit>>;
-  /** Default true. False takes every signature of a known key for right, which halves the work of a long simulation. */
-  readonly checkSignatures?: boolean;
-  /** How many events the log keeps; default 100,000. */
-  readonly eventCapacity?: number;
-  /** Seed of codes, addresses and hashrates; default 1. */
-  readonly seed?: number;
-  /** What accounts begin with; default: `DEMO_BALANCES` for each account that has a key or a token. */
-  readonly balances?: Readonly<Record<string, Amounts>>;
-  /** Prices, minima and fees by market, in place of those of the demonstration. */
-  readonly terms?: Readonly<Record<string, Partial<MarketTerms>>>;
-  /** The currencies that can be withdrawn and deposited; default `DEMO_ASSETS`. */
-  readonly assets?: readonly Asset[];
-  /** How many codes each account created; default 42. */
-  readonly codes?: number;
-  /** Who may use `create-new-address`: everybody, or the listed accounts. Default nobody. */
-  readonly newAddresses?: boolean | readonly string[];
-}
 
 export interface SimulatedExchange {
   readonly profile: Profile;
@@ -130,16 +92,12 @@ export interface SimulatedExchange {
  * on real and on virtual time alike, and equal inputs give equal bytes.
  */
 export function createSimulatedExchange(options: ExchangeOptions = {}): SimulatedExchange {
-  const { markets = 'any', limits = {}, checkSignatures = true } = options;
-  const tokens = new Map((options.tokens ?? [DEMO_TOKEN]).map((token) => [token.token, token]));
-  const listed = new Set(markets === 'any' ? [] : markets);
-  const hasMarket = markets === 'any' ? isMarketName : (name: string) => listed.has(name);
-  const state = createState(options, [...tokens.values()], hasMarket);
-  const { profile, log } = state;
-  const answer = createAnswerer(state, { profile, tokens, checkSignatures }, limits);
+  const state = createState(options);
+  const { profile, hasMarket, tokens, log } = state;
+  const answer = createAnswerer(state);
   return {
     profile,
-    markets,
+    markets: options.markets ?? 'any',
     hasMarket,
     hasStockSide: (name) => state.termsOf(name) !== null,
     get accounts() {
@@ -149,7 +107,7 @@ export function createSimulatedExchange(options: ExchangeOptions = {}): Simulate
     log,
     handle(request, nowMs, pretend, grantSeconds = null) {
       fireDueTimers(state, nowMs);
-      return answer(request, nowMs, { apply: pretend === undefined, grantSeconds });
+      return answer(request, { nowMs, isPretended: pretend !== undefined, grantSeconds });
     },
     target: targetOf,
     advance: (nowMs) => fireDueTimers(state, nowMs),
@@ -158,49 +116,49 @@ export function createSimulatedExchange(options: ExchangeOptions = {}): Simulate
   };
 }
 
-function createState(
-  options: ExchangeOptions,
-  tokens: readonly AccessToken[],
-  hasMarket: (name: string) => boolean,
-): ExchangeState {
-  const { markets = 'any', newAddresses = false, keys = [DEMO_KEY] } = options;
+function createState(options: ExchangeOptions): ExchangeState {
+  const { markets = 'any', keys = [DEMO_KEY], tokens = [DEMO_TOKEN], newAddresses = false } = options;
+  const listed = new Set(markets === 'any' ? [] : markets);
+  const hasMarket = markets === 'any' ? isMarketName : (name: string) => listed.has(name);
   const named = createTerms(hasMarket, options.terms);
+  const anyMarkets = new Set([...DEMO_MARKETS, ...Object.keys(options.terms ?? {})].filter(hasMarket));
   const demo = [...keys, ...tokens].map(({ account }) => [account, DEMO_BALANCES] as const);
-  const data: Data = {
-    keys: new Map(keys.map((key) => [key.key, key])),
-    nonces: new Map(),
-    windows: new Map(),
-    timers: new Map(),
-    soonestMs: Number.POSITIVE_INFINITY,
-    books: new Map(),
-    lastOrderId: 0,
-    lastAddress: 0,
-    purses: createPurses(options.balances ?? Object.fromEntries(demo)),
-    orders: new Map(),
-    clientOrderIds: new Map(),
-    withdrawals: new Map(),
-    addresses: new Map(),
-    prices: new Map(Array.from(named, ([market, { price }]) => [market, price])),
-  };
-  const anyMarkets = [...new Set([...DEMO_MARKETS, ...Object.keys(options.terms ?? {})])].filter(hasMarket);
   const state: ExchangeState = {
     profile: options.profile ?? 'documented',
     startTimeRounding: options.startTimeRounding ?? 'floor',
     cancellationDelayMs: options.cancellationDelayMs ?? 0,
+    seed: options.seed ?? 1,
+    codes: options.codes ?? 42,
+    limits: options.limits ?? {},
+    checkSignatures: options.checkSignatures ?? true,
+    tokens: new Map(tokens.map((token) => [token.token, token])),
     hasMarket,
-    listedMarkets: markets === 'any' ? anyMarkets : markets,
+    listedMarkets: markets === 'any' ? [...anyMarkets] : markets,
     termsOf(market) {
       if (!hasMarket(market) || market.endsWith('_PERP')) return null;
       const terms = named.get(market) ?? PLAIN_TERMS;
       return { ...terms, price: state.data.prices.get(market) ?? terms.price };
     },
     assets: new Map((options.assets ?? DEMO_ASSETS).map((asset) => [asset.ticker, asset])),
-    seed: options.seed ?? 1,
-    codes: options.codes ?? 42,
     mayCreateAddresses: (account) =>
       typeof newAddresses === 'boolean' ? newAddresses : newAddresses.includes(account),
     log: createJournal<EventBody>(options.eventCapacity ?? 100_000),
-    data,
+    data: {
+      keys: new Map(keys.map((key) => [key.key, key])),
+      nonces: new Map(),
+      windows: new Map(),
+      timers: new Map(),
+      soonestMs: Number.POSITIVE_INFINITY,
+      books: new Map(),
+      lastOrderId: 0,
+      lastAddress: 0,
+      purses: createPurses(options.balances ?? Object.fromEntries(demo)),
+      orders: new Map(),
+      clientOrderIds: new Map(),
+      withdrawals: new Map(),
+      addresses: new Map(),
+      prices: new Map(Array.from(named, ([market, { price }]) => [market, price])),
+    },
   };
   return state;
 }

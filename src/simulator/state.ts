@@ -1,17 +1,23 @@
-import { ORDER_TYPES, type OrderType } from '../core/events.ts';
+import { ORDER_TYPES } from '../core/events.ts';
 import type { Profile } from './answer.ts';
 import { type Decimal, decimal, formatDecimal, multiply } from './decimal.ts';
 import type { EventLog } from './event-log.ts';
 import {
+  type Amounts,
   type Asset,
   balanceOf,
   type DepositAddress,
+  type KillSwitchTimer,
   type MarketOrder,
+  type OrderRequest,
   type Purses,
   type Records,
+  type RestingOrder,
   type Withdrawal,
 } from './holdings.ts';
-import { DEMO_MARKETS, demoPrice, type Terms } from './markets.ts';
+import { DEMO_MARKETS, demoPrice, type MarketTerms, type Terms } from './markets.ts';
+
+export type { KillSwitchTimer, OrderRequest, RestingOrder } from './holdings.ts';
 
 /** How the exchange makes whole seconds of its clock for `startTime`. */
 export type Rounding = 'floor' | 'round' | 'ceil';
@@ -27,6 +33,12 @@ export interface ApiKey {
   readonly account: string;
   /** What it may be used for; default everything. */
   readonly permissions?: readonly Permission[];
+}
+
+/** An OAuth 2.0 access token that the exchange gave out, and whose account it opens. */
+export interface AccessToken {
+  readonly token: string;
+  readonly account: string;
 }
 
 /** Header names in lower case, as Node gives them. */
@@ -46,40 +58,11 @@ export interface RateLimit {
   readonly windowMs: number;
 }
 
-/** A kill-switch timer. `startTime` and `cancellationTime` in whole Unix seconds, `dueMs` in Unix milliseconds. */
-export interface KillSwitchTimer {
-  readonly account: string;
-  readonly market: string;
-  readonly startTime: number;
-  readonly cancellationTime: number;
-  /** Null means all order types. */
-  readonly types: readonly OrderType[] | null;
-  /** When it fires. */
-  readonly dueMs: number;
-}
-
-/** An order to place. `amount` in the base currency and `price` in the quote currency, both decimal strings. */
-export interface OrderRequest {
-  readonly market: string;
-  readonly type: OrderType;
-  readonly side: 'buy' | 'sell';
-  readonly amount: string;
-  readonly price: string;
-}
-
-/** An order in the book. */
-export interface RestingOrder extends OrderRequest {
-  readonly id: number;
-  readonly account: string;
-  /** Placed through the API: it holds its money back and is filled when the price meets it. Others never are. */
-  readonly placed: Pick<MarketOrder, 'clientOrderId' | 'atMs' | 'stp' | 'postOnly'> | null;
-}
-
 /** The nonces of one key. */
 export interface KeyNonces {
-  lastAccepted: string;
+  lastAccepted: bigint;
   /** Nonces used in a window, in order of use. */
-  readonly used: Set<string>;
+  readonly used: Set<number>;
   /** Nonces that are no digits, in order of use. */
   readonly texts: Set<string>;
 }
@@ -111,43 +94,74 @@ export interface Data {
   readonly prices: Map<string, Decimal>;
 }
 
+/** Amounts and prices are decimal strings. */
+export interface ExchangeOptions {
+  /** Default `documented`. */
+  readonly profile?: Profile;
+  /** Default: `demo-key` with `demo-secret`. */
+  readonly keys?: readonly ApiKey[];
+  /** Default: `demo-token`. */
+  readonly tokens?: readonly AccessToken[];
+  /** Default `any`: every name of the form BASE_QUOTE. */
+  readonly markets?: readonly string[] | 'any';
+  /** Default `floor`. */
+  readonly startTimeRounding?: Rounding;
+  /** How long after its cancellationTime a timer fires, milliseconds; default 0. */
+  readonly cancellationDelayMs?: number;
+  /** Limits by operation name in place of those of the document. */
+  readonly limits?: Readonly<Record<string, RateLimit>>;
+  /** Default true. False takes every signature of a known key for right, which halves the work of a long simulation. */
+  readonly checkSignatures?: boolean;
+  /** How many events the log keeps; default 100,000. */
+  readonly eventCapacity?: number;
+  /** Seed of codes, addresses and hashrates; default 1. */
+  readonly seed?: number;
+  /** What accounts begin with; default: `DEMO_BALANCES` for each account that has a key or a token. */
+  readonly balances?: Readonly<Record<string, Amounts>>;
+  /** Prices, minima and fees by market, in place of those of the demonstration. */
+  readonly terms?: Readonly<Record<string, Partial<MarketTerms>>>;
+  /** The currencies that can be withdrawn and deposited; default `DEMO_ASSETS`. */
+  readonly assets?: readonly Asset[];
+  /** How many codes each account created; default 42. */
+  readonly codes?: number;
+  /** Who may use `create-new-address`: everybody, or the listed accounts. Default nobody. */
+  readonly newAddresses?: boolean | readonly string[];
+}
+
+type Given =
+  | 'profile'
+  | 'startTimeRounding'
+  | 'cancellationDelayMs'
+  | 'limits'
+  | 'checkSignatures'
+  | 'seed'
+  | 'codes';
+
 /** What operations read and change. */
-export interface ExchangeState {
-  readonly profile: Profile;
-  readonly startTimeRounding: Rounding;
-  /** How long after its cancellationTime a timer fires, milliseconds. */
-  readonly cancellationDelayMs: number;
+export interface ExchangeState extends Required<Pick<ExchangeOptions, Given>> {
+  /** By the token. */
+  readonly tokens: ReadonlyMap<string, AccessToken>;
   readonly hasMarket: (name: string) => boolean;
   /** Those that the listing of markets names; there may be more. */
   readonly listedMarkets: readonly string[];
   /** Null where the market does not exist, or has no stock side: futures end with `_PERP`. */
   readonly termsOf: (market: string) => Terms | null;
   readonly assets: ReadonlyMap<string, Asset>;
-  /** Seed of codes, addresses and hashrates. */
-  readonly seed: number;
-  /** How many codes each account created. */
-  readonly codes: number;
   readonly mayCreateAddresses: (account: string) => boolean;
   readonly log: EventLog;
   data: Data;
 }
 
-/** How a request is carried out. */
-export interface CallRules {
-  /** False: answer as if the request were carried out, and change nothing. */
-  readonly apply: boolean;
-  /** Timers are armed for this many seconds; null: as asked for. */
-  readonly grantSeconds: number | null;
-}
-
 /** One request that passed every check but those of its operation. */
-export interface Call extends CallRules {
+export interface Call {
   /** Empty for public operations. */
   readonly account: string;
   /** The JSON of the body, or the query of a GET. */
   readonly body: Readonly<Record<string, unknown>>;
   /** The exchange's clock, Unix milliseconds. */
   readonly nowMs: number;
+  /** Timers are armed for this many seconds; null: as asked for. */
+  readonly grantSeconds: number | null;
   readonly state: ExchangeState;
 }
 

@@ -1,9 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Cancel, Clock } from '../ports.ts';
+import type { Clock } from '../ports.ts';
 import { httpDate } from '../util/text.ts';
 import type { Reply } from './answer.ts';
-import type { Journal } from './event-log.ts';
-import { type CannedReply, type FaultKind, type FaultPlan, type Treatment, UNTOUCHED } from './faults.ts';
+import type { Journal, Numbered } from './event-log.ts';
+import {
+  type CannedReply,
+  type FaultKind,
+  type FaultPlan,
+  type Treatment,
+  UNTOUCHED,
+  type Verdict,
+} from './faults.ts';
 import { MAX_BODY_BYTES, type RequestTarget } from './operations.ts';
 import type { SimulatedExchange } from './simulated-exchange.ts';
 import type { ExchangeRequest } from './state.ts';
@@ -12,8 +19,8 @@ import type { ExchangeRequest } from './state.ts';
 export interface RequestBody extends RequestTarget {
   readonly method: string;
   readonly path: string;
-  /** The first 2,000 characters. */
-  readonly body: string;
+  /** The JSON of the body; its first 2,000 characters where it is none or longer, and null where there is none. */
+  readonly body: unknown;
   /** Null where the connection was ended without an answer. */
   readonly status: number | null;
   /** The first 2,000 characters of the answer. */
@@ -23,12 +30,7 @@ export interface RequestBody extends RequestTarget {
 }
 
 /** `seq` counts from 1 without gaps; `atMs`: when it was answered, the exchange's clock in Unix milliseconds. */
-export interface JournalledRequest extends Omit<RequestBody, 'body'> {
-  readonly seq: number;
-  readonly atMs: number;
-  /** The JSON of the body; its first 2,000 characters where it is none or longer, and null where there is none. */
-  readonly body: unknown;
-}
+export type JournalledRequest = RequestBody & Numbered;
 
 /** A request on its way. */
 interface Visit {
@@ -38,7 +40,7 @@ interface Visit {
   readonly treatment: Treatment;
 }
 
-export interface TrafficParts {
+interface TrafficParts {
   readonly clock: Clock;
   /** The exchange's clock, Unix milliseconds. */
   readonly nowMs: () => number;
@@ -49,48 +51,45 @@ export interface TrafficParts {
   readonly onHandled: () => void;
 }
 
-/** Requests to the exchange's own paths, with the faults of the plan done to them. */
-export interface Traffic {
-  serve(request: IncomingMessage, response: ServerResponse): void;
-  /** Ends every hang at once. */
-  readonly releaseHeld: () => void;
-  /** Forgets everything that waits. */
-  readonly stop: () => void;
-}
-
 const NOTHING: Reply = { status: 200, headers: {}, body: '' };
 /** Characters of a body and of a reply that the journal keeps. */
 const TEXT_KEPT = 2000;
 /** A slow body is sent in at most this many pieces. */
 const MAX_PIECES = 20;
 
-export function createTraffic(parts: TrafficParts): Traffic {
+/** Requests to the exchange's own paths, with the faults of the plan done to them. */
+export function createTraffic(parts: TrafficParts) {
   const { clock, nowMs, exchange, plan } = parts;
-  const { later, hold, releaseHeld, stop } = createWaitingRoom(clock);
+  const { later, hold, releaseHeld } = createWaitingRoom(clock);
   const cached = new Map<string, Reply>();
 
   /** What the exchange answers, or what a cache before it repeats. */
   function ownReply({ request, target, treatment }: Visit): Reply {
-    const { apply, cachedBy, grantSeconds } = treatment;
+    const { apply, cachedBy } = treatment.verdict ?? {};
     if (apply === 'no') return NOTHING;
-    const name = cachedBy === null ? null : JSON.stringify([cachedBy, target]);
-    const known = name === null ? undefined : cached.get(name);
+    const name = JSON.stringify([cachedBy, target]);
+    const known = cachedBy === undefined ? undefined : cached.get(name);
     if (known !== undefined) return known;
-    const own = exchange.handle(request, nowMs(), apply === 'pretend' ? apply : undefined, grantSeconds);
+    const pretend = apply === 'pretend' ? apply : undefined;
+    const own = exchange.handle(request, nowMs(), pretend, treatment.grantSeconds);
     parts.onHandled();
-    if (name !== null && own.status < 300) cached.set(name, own);
+    if (cachedBy !== undefined && own.status < 300) cached.set(name, own);
     return own;
   }
 
   function note({ request, target, treatment }: Visit, told: CannedReply | null): void {
+    const cut = (text: string | Buffer) => String(text).slice(0, TEXT_KEPT);
+    const { method, path, body } = request;
+    const seen = { method, path, body: readJson(cut(body)) };
+    const answer = { status: told?.status ?? null, reply: cut(told?.body ?? '') };
     const faults = treatment.hits.map(({ kind }) => kind);
-    parts.requests.append({ ...target, ...seenOf(request, told), faults }, nowMs());
+    parts.requests.append({ ...target, ...seen, ...answer, faults }, nowMs());
   }
 
   function answer(visit: Visit): void {
-    const { tell, isCutOff, bodyMs, replyWaitMs } = visit.treatment;
-    const own = ownReply(visit);
-    const told = tell === null ? own : tell(own);
+    const { verdict, bodyMs, replyWaitMs } = visit.treatment;
+    const { tell = (reply) => reply, isCutOff = false }: Verdict = verdict ?? {};
+    const told = tell(ownReply(visit));
     note(visit, told);
     later(replyWaitMs, () => {
       visit.response.setHeader('date', httpDate(nowMs()));
@@ -109,42 +108,29 @@ export function createTraffic(parts: TrafficParts): Traffic {
     return treatment;
   }
 
-  function treat(request: ExchangeRequest, response: ServerResponse): void {
-    const target = exchange.target(request);
-    const visit: Visit = { request, response, target, treatment: decide(target) };
-    const { hang, waitMs } = visit.treatment;
-    const go = () => later(waitMs, () => answer(visit));
-    const drop = () => {
-      note(visit, null);
-      response.destroy();
-    };
-    if (hang === null) go();
-    else hold(hang, hang.mode === 'hold' ? go : drop);
-  }
-
   return {
-    serve(request, response) {
-      readBody(request, (body) => {
-        const { method = '', url = '', headers } = request;
-        treat({ method, path: url, headers, body }, response);
-      });
-    },
+    serve: (incoming: IncomingMessage, response: ServerResponse): void =>
+      readBody(incoming, (body) => {
+        const { method = '', url = '', headers } = incoming;
+        const request = { method, path: url, headers, body };
+        const target = exchange.target(request);
+        const visit: Visit = { request, response, target, treatment: decide(target) };
+        const { hang, waitMs } = visit.treatment;
+        const go = () => later(waitMs, () => answer(visit));
+        const drop = () => {
+          note(visit, null);
+          response.destroy();
+        };
+        if (hang === null) go();
+        else hold(hang, hang.mode === 'hold' ? go : drop);
+      }),
+    /** Ends every hang at once. */
     releaseHeld,
-    stop,
   };
 }
 
-/** What the journal keeps of a request and its answer. */
-function seenOf(
-  { method, path, body }: ExchangeRequest,
-  told: CannedReply | null,
-): Pick<RequestBody, 'method' | 'path' | 'body' | 'status' | 'reply'> {
-  const cut = (text: string | Buffer) => String(text).slice(0, TEXT_KEPT);
-  return { method, path, body: cut(body), status: told?.status ?? null, reply: cut(told?.body ?? '') };
-}
-
 /** The JSON of a text; the text where it is none, and null where it is empty. */
-export function readJson(text: string): unknown {
+function readJson(text: string): unknown {
   try {
     return text === '' ? null : JSON.parse(text);
   } catch {
@@ -167,53 +153,33 @@ function readBody(request: IncomingMessage, whole: (body: Buffer) => void): void
 type Later = (delayMs: number, run: () => void) => void;
 
 /** Requests that a fault delays or holds. */
-function createWaitingRoom(clock: Clock): Pick<Traffic, 'releaseHeld' | 'stop'> & {
-  /** Runs at once where there is no delay. */
-  readonly later: Later;
-  /** Runs `ended` when the hang is over. */
-  readonly hold: (hang: NonNullable<Treatment['hang']>, ended: () => void) => void;
-} {
-  const waiting = new Set<Cancel>();
+function createWaitingRoom(clock: Clock) {
   const held = new Map<number, Set<() => void>>();
 
+  /** Runs at once where there is no delay. */
   const later: Later = (delayMs, run) => {
-    if (delayMs <= 0) {
-      run();
-      return;
-    }
-    const cancel = clock.after(delayMs, () => {
-      waiting.delete(cancel);
-      run();
-    });
-    waiting.add(cancel);
+    if (delayMs <= 0) run();
+    else clock.after(delayMs, run);
   };
-
   /** What one fault holds is let go in the order of its arrival, so that nonces stay in order. */
   function release(faultId: number): void {
     const ends = held.get(faultId) ?? [];
     held.delete(faultId);
     for (const end of ends) end();
   }
-
   return {
     later,
-    hold(hang, ended) {
-      const { faultId } = hang;
-      const ends = held.get(faultId) ?? new Set();
-      held.set(faultId, ends.add(ended));
-      if (hang.ms === null) return;
-      later(hang.ms, () => {
-        if (hang.endsWithFault) release(faultId);
+    /** Runs `ended` when the hang is over. */
+    hold: ({ faultId, ms, endsWithFault }: NonNullable<Treatment['hang']>, ended: () => void): void => {
+      held.set(faultId, (held.get(faultId) ?? new Set()).add(ended));
+      if (ms === null) return;
+      later(ms, () => {
+        if (endsWithFault) release(faultId);
         else if (held.get(faultId)?.delete(ended) === true) ended();
       });
     },
-    releaseHeld() {
+    releaseHeld: (): void => {
       for (const faultId of held.keys()) release(faultId);
-    },
-    stop() {
-      for (const cancel of waiting) cancel();
-      waiting.clear();
-      held.clear();
     },
   };
 }
