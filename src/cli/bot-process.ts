@@ -1,4 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { botsOf, type Config } from '../config/config.ts';
@@ -12,10 +13,13 @@ const NOT_FOUND = 127;
 const CANNOT_RUN = 126;
 
 /** Why a program cannot be started, and the exit code that says so. */
-export interface Unstartable {
+interface Unstartable {
+  readonly kind: 'failed';
   readonly code: number;
   readonly why: string;
 }
+
+const cannotStart = (code: number, why: string): Unstartable => ({ kind: 'failed', code, why });
 
 /** How a bot's process ended: a code, or null and the signal that ended it. */
 export interface BotEnd {
@@ -38,22 +42,20 @@ export function describeEnd({ code, signal }: BotEnd): string {
  * Looks where the system will look: in PATH, or at the path itself where it has a slash.
  */
 export function findObstacle(program: string, path: string | undefined): Unstartable | null {
-  const places = program.includes('/')
-    ? [program]
-    : (path ?? '').split(delimiter).map((folder) => join(folder === '' ? '.' : folder, program));
-  if (path === undefined && !program.includes('/')) return null;
-  const there = places.filter(isFile);
-  if (there.some(isExecutable)) return null;
+  const isPath = program.includes('/');
+  if (path === undefined && !isPath) return null;
+  const folders = isPath ? [] : (path ?? '').split(delimiter);
+  const places = isPath ? [program] : folders.map((folder) => join(folder === '' ? '.' : folder, program));
+  const there = places.filter((place) => attempt(() => statSync(place).isFile(), false));
+  const mayRun = (place: string) => attempt(() => accessSync(place, constants.X_OK) === undefined, false);
+  if (there.some(mayRun)) return null;
   const [found] = there;
-  if (found !== undefined) return { code: CANNOT_RUN, why: `${found} may not be executed by this user` };
-  if (program.includes('/') && isThere(program)) return { code: CANNOT_RUN, why: `${program} is not a file` };
-  const where = program.includes('/') ? `there is no file ${program}` : `there is no ${program} in PATH`;
-  return { code: NOT_FOUND, why: where };
+  if (found !== undefined) return cannotStart(CANNOT_RUN, `${found} may not be executed by this user`);
+  if (!isPath) return cannotStart(NOT_FOUND, `there is no ${program} in PATH`);
+  return attempt(() => statSync(program), null) === null
+    ? cannotStart(NOT_FOUND, `there is no file ${program}`)
+    : cannotStart(CANNOT_RUN, `${program} is not a file`);
 }
-
-const isThere = (path: string) => attempt(() => statSync(path), null) !== null;
-const isFile = (path: string) => attempt(() => statSync(path).isFile(), false);
-const isExecutable = (path: string) => attempt(() => accessSync(path, constants.X_OK) === undefined, false);
 
 /** What is seen; `otherwise` where it is not there, or not to be looked at. */
 function attempt<T>(look: () => T, otherwise: T): T {
@@ -111,33 +113,25 @@ export interface BotProcess {
   readonly signalAll: (signal: Signal | 'SIGKILL') => boolean;
 }
 
-export type Started =
-  | { readonly kind: 'started'; readonly bot: BotProcess }
-  | ({ readonly kind: 'failed' } & Unstartable);
-
 /**
  * Starts the bot with the standard streams of this process, without a shell between. With `signalGroup` it gets a process
  * group of its own, which it does not share a terminal with. Never rejects.
  */
-export function startBot(
+export async function startBot(
   command: readonly string[],
   env: Record<string, string>,
   signalGroup: Edge['signalGroup'] | undefined,
-): Promise<Started> {
+): Promise<{ readonly kind: 'started'; readonly bot: BotProcess } | Unstartable> {
   const [program = '', ...args] = command;
-  let child: ChildProcess;
   try {
-    child = spawn(program, args, { stdio: 'inherit', env, detached: signalGroup !== undefined });
-  } catch (error) {
-    return Promise.resolve(failed(program, error));
-  }
-  const { pid } = child;
-  return new Promise((resolveStart) => {
-    child.on('error', (error) => resolveStart(failed(program, error)));
-    if (pid === undefined) return;
-    const ended = new Promise<BotEnd>((resolveEnd) => {
-      child.once('exit', (code, signal) => resolveEnd({ code, signal }));
+    const child = spawn(program, args, { stdio: 'inherit', env, detached: signalGroup !== undefined });
+    // Such as a signal that cannot be sent.
+    child.on('error', () => {});
+    const ended = new Promise<BotEnd>((resolve) => {
+      child.once('exit', (code, signal) => resolve({ code, signal }));
     });
+    await once(child, 'spawn');
+    const { pid = 0 } = child;
     const signalAll = (signal: Signal | 'SIGKILL') => signalGroup?.(pid, signal) ?? child.kill(signal);
     const bot: BotProcess = {
       pid,
@@ -147,23 +141,17 @@ export function startBot(
       members: () => (signalGroup === undefined ? [] : membersOf(pid)),
       signalAll,
     };
-    child.once('spawn', () => resolveStart({ kind: 'started', bot }));
-  });
-}
-
-function failed(program: string, error: unknown): Started {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-  const text: Readonly<Record<string, string>> = {
-    ENOENT: `there is no ${program}, or the program that its first line names is missing`,
-    EACCES: `${program} may not be executed by this user`,
-    ENOEXEC: `${program} is no program: a script needs a first line such as #!/bin/sh`,
-    E2BIG: 'its arguments and environment are too long',
-  };
-  return {
-    kind: 'failed',
-    code: code === 'ENOENT' ? NOT_FOUND : CANNOT_RUN,
-    why: text[code] ?? `${program}: ${code}`,
-  };
+    return { kind: 'started', bot };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const known: Readonly<Record<string, string>> = {
+      ENOENT: `there is no ${program}, or the program that its first line names is missing`,
+      EACCES: `${program} may not be executed by this user`,
+      ENOEXEC: `${program} is no program: a script needs a first line such as #!/bin/sh`,
+      E2BIG: 'its arguments and environment are too long',
+    };
+    return cannotStart(code === 'ENOENT' ? NOT_FOUND : CANNOT_RUN, known[code] ?? `${program}: ${code}`);
+  }
 }
 
 /** What a bot has started, such as the reader of its pipe, often ends a moment after it. */

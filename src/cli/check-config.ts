@@ -58,56 +58,48 @@ async function checkConfig(options: Readonly<Record<string, unknown>>, edge: Edg
     options['live'] === true ? await checkLive(loaded.config, asJson ? edge.err : edge.out, edge) : null;
   const host = await checkHost(loaded.config, edge);
   const { code = EXIT.ok, wrong = [], roundTripMs = null } = live ?? {};
-  const found: Found = { roundTripMs, host, isRight: wrong.length === 0 && host.problems.length === 0 };
-  const print = options['print'] === true;
-  if (asJson) edge.out(JSON.stringify(toJson(loaded, found, print), null, 2));
-  else for (const line of toText(loaded, found, print)) edge.out(line);
+  const report = reportOn(loaded, roundTripMs, host);
+  const { config } = loaded;
+  const sources = options['print'] === true ? findSources(loaded) : null;
+  if (asJson) {
+    const printed = sources && { config, sources: Object.fromEntries(sources) };
+    edge.out(JSON.stringify({ ok: true, file: config.file, ...report, ...printed }, null, 2));
+  } else {
+    for (const line of toText(config, report, wrong.length === 0)) edge.out(line);
+    for (const line of sources === null ? [] : ['', ...printConfig(config, sources)]) edge.out(line);
+  }
   for (const line of wrong) edge.err(line);
   // Only `--live` is about this host as it is now: a file is checked elsewhere, too, and while a daemon runs.
   const isHostWrong = live !== null && host.problems.length > 0;
   edge.finish(code === EXIT.ok && isHostWrong ? EXIT.config : code);
 }
 
-/** What was found out beside the configuration itself. */
-interface Found {
-  /** As it was measured; null where it was not. */
-  readonly roundTripMs: number | null;
-  readonly host: Awaited<ReturnType<typeof checkHost>>;
-  /** Neither this host nor the exchange has something against it. */
-  readonly isRight: boolean;
-}
-
-function reportMarkets(config: Config, { roundTripMs }: Found) {
+/** What the configuration means. `measuredMs`: the round trip; null where it was not measured. */
+function reportOn({ config, warnings }: LoadedConfig, measuredMs: number | null, host: Host) {
   const settings = toCoreSettings(config, config.exchange.baseUrls);
-  const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, roundTripMs));
-  const answerMs = Math.max(ASSUMED_ANSWER_MS, roundTripMs ?? 0);
-  return settings.markets.map((settled, index) => {
-    const { market, timeoutMs, types, bot } = settled;
-    const periodMs = periodsMs[index] ?? 0;
-    const promise = describePromise(settings, settled, periodMs, answerMs);
-    const [timeoutSeconds, renewEverySeconds] = [timeoutMs / 1000, periodMs / 1000];
-    return { market, timeoutSeconds, renewEverySeconds, types, bot, promise };
-  });
-}
-
-function warningsOf({ config, warnings }: LoadedConfig, { host, roundTripMs }: Found): string[] {
-  const settings = toCoreSettings(config, config.exchange.baseUrls);
-  return [...warnings, ...host.warnings, ...warnOfPace(settings, roundTripMs)];
-}
-
-function toJson(loaded: LoadedConfig, found: Found, print: boolean): object {
-  const { config } = loaded;
+  const { periodsMs } = planCadence(settings.markets, carriedPerSecond(settings, measuredMs));
+  const answerMs = Math.max(ASSUMED_ANSWER_MS, measuredMs ?? 0);
   return {
-    ok: true,
-    file: config.file,
-    warnings: warningsOf(loaded, found),
-    host: found.host.problems,
-    roundTripMs: found.roundTripMs ?? ASSUMED_ROUND_TRIP_MS,
-    roundTripMeasured: found.roundTripMs !== null,
-    markets: reportMarkets(config, found),
-    ...(print ? { config, sources: Object.fromEntries(findSources(loaded)) } : {}),
+    warnings: [...warnings, ...host.warnings, ...warnOfPace(settings, measuredMs)],
+    host: host.problems,
+    roundTripMs: measuredMs ?? ASSUMED_ROUND_TRIP_MS,
+    roundTripMeasured: measuredMs !== null,
+    markets: settings.markets.map((settled, index) => {
+      const { market, timeoutMs, types, bot } = settled;
+      const periodMs = periodsMs[index] ?? 0;
+      const promise = describePromise(settings, settled, periodMs, answerMs);
+      return {
+        market,
+        timeoutSeconds: timeoutMs / 1000,
+        renewEverySeconds: periodMs / 1000,
+        types,
+        bot,
+        promise,
+      };
+    }),
   };
 }
+type Report = ReturnType<typeof reportOn>;
 
 /** How the daemon knows that the bot lives, in words. */
 function describeLiveness({ liveness, control }: Config): string {
@@ -126,30 +118,26 @@ function describeLiveness({ liveness, control }: Config): string {
 }
 
 /** Where requests wait for each other: for which round trip the figures hold. */
-function describePace({ exchange }: Config, { roundTripMs }: Found): string[] {
+function describePace({ exchange }: Config, { roundTripMs, roundTripMeasured }: Report): string[] {
   if (exchange.nonce === 'window') return [];
-  const how =
-    roundTripMs === null
-      ? `${ASSUMED_ROUND_TRIP_MS} ms, which is assumed; --live measures it`
-      : `${roundTripMs.toFixed(0)} ms, as measured`;
+  const how = roundTripMeasured ? 'as measured' : 'which is assumed; --live measures it';
   return [
-    `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${how}.`,
+    `Requests go out one after the other, because nonces are increasing. The times below hold for a round trip of ${roundTripMs.toFixed(0)} ms, ${how}.`,
   ];
 }
 
-function toText(loaded: LoadedConfig, found: Found, print: boolean): string[] {
-  const { config } = loaded;
+function toText(config: Config, report: Report, isRight: boolean): string[] {
   const { exchange, shard, web, control, shutdown } = config;
+  const { host, markets, warnings } = report;
   const bases = config.embeddedExchange ? 'the embedded one' : exchange.baseUrls.join(', ');
-  const markets = reportMarkets(config, found);
   const ofShard = `Shard ${shard.index} of ${shard.count}, counted from 0: ${markets.length} of ${config.fleet.length} markets.`;
   const listen = (addresses: Config['web']['listen']) =>
     addresses.map(({ text }) => text).join(', ') || 'none';
   return [
-    `${config.file ?? 'The environment alone'}: ${found.isRight ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
-    ...found.host.problems.map((problem) => `On this host, run would refuse to start now: ${problem}`),
+    `${config.file ?? 'The environment alone'}: ${isRight && host.length === 0 ? 'the configuration is right' : 'no mistake in the configuration itself'}.`,
+    ...host.map((problem) => `On this host, run would refuse to start now: ${problem}`),
     `Exchange: ${bases}; nonces ${exchange.nonce}.`,
-    ...describePace(config, found),
+    ...describePace(config, report),
     ...(shard.count > 1 ? [ofShard] : []),
     describeLiveness(config),
     `A deliberate stop ${WHAT_A_STOP_DOES[shutdown.policy]}, within ${seconds(shutdown.budgetSeconds * 1000)}.`,
@@ -159,19 +147,23 @@ function toText(loaded: LoadedConfig, found: Found, print: boolean): string[] {
       `  ${market} (bot ${bot}): cancels ${types === null ? 'orders of all types, also those placed by hand' : `${types.join(' and ')} orders`}`,
       ...promise.map((sentence) => `    ${sentence}`),
     ]),
-    ...warningsOf(loaded, found).map((warning) => `Warning: ${warning}`),
-    ...(print ? ['', ...printConfig(config, findSources(loaded))] : []),
+    ...warnings.map((warning) => `Warning: ${warning}`),
   ];
 }
 
 /** How long whoever listens at an address has to show that it is a killswitchd. */
 const ANSWER_WITHIN_MS = 500;
 
-/** Looks at every address that `run` would open on this host as it is now: each port is bound for a moment. */
-async function checkHost(config: Config, edge: Edge) {
+interface Host {
   /** What `run` would refuse as things are, in its own words. */
-  const problems: string[] = [];
+  readonly problems: readonly string[];
   /** Where a daemon runs already: the checked configuration is for its restart, or for another one. */
+  readonly warnings: readonly string[];
+}
+
+/** Looks at every address that `run` would open on this host as it is now: each port is bound for a moment. */
+async function checkHost(config: Config, edge: Edge): Promise<Host> {
+  const problems: string[] = [];
   const warnings: string[] = [];
   for (const listener of ['web', 'control'] as const) {
     for (const address of config[listener].listen) {

@@ -39,12 +39,8 @@ export function addControlFlags(command: Command): Command {
 
 /** The same, for a command that only reads. */
 export function addReadingFlags(command: Command): Command {
-  return addControlFlags(
-    command.option(
-      '--web <address>',
-      'ask at HOST:PORT of the read-only listener instead of the control listener',
-    ),
-  );
+  const says = 'ask at HOST:PORT of the read-only listener instead of the control listener';
+  return addControlFlags(command.option('--web <address>', says));
 }
 
 /**
@@ -139,9 +135,18 @@ function toAsk(address: ListenAddress): ListenAddress {
  */
 function usualAddress(folder: string): ListenAddress | null {
   const socketIn = (path: string): ListenAddress => ({ kind: 'unix', text: `unix:${path}`, path });
+  // A folder that this user may not enter can hold it all the same: connecting tells.
+  const isThere = (path: string) =>
+    attempt(
+      () => statSync(path) !== undefined,
+      (code) => code === 'EACCES' || code === 'EPERM',
+    );
   const own = join(folder, SOCKET_NAME);
   if (isThere(own)) return socketIn(own);
-  const instances = namesIn(folder)
+  const instances = attempt(
+    () => readdirSync(folder).toSorted(),
+    () => [],
+  )
     .map((name) => join(folder, name, SOCKET_NAME))
     .filter(isThere);
   const [only] = instances;
@@ -150,22 +155,12 @@ function usualAddress(folder: string): ListenAddress | null {
   throw misconfigured(`several daemons run here; say which: ${named}`);
 }
 
-function namesIn(folder: string): readonly string[] {
+/** What is seen of the file system; `otherwise` gets the code of the error that comes instead. */
+function attempt<T>(look: () => T, otherwise: (code: unknown) => T): T {
   try {
-    return readdirSync(folder).toSorted();
-  } catch {
-    return [];
-  }
-}
-
-/** A folder that this user may not enter can hold it all the same: connecting tells. */
-function isThere(path: string): boolean {
-  try {
-    statSync(path);
-    return true;
+    return look();
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null;
-    return code === 'EACCES' || code === 'EPERM';
+    return otherwise(error instanceof Error && 'code' in error ? error.code : null);
   }
 }
 

@@ -108,12 +108,22 @@ async function tellStory(stage: DemoStage, isInterrupted: () => boolean): Promis
   const fired = new Set<string>();
   const forget = stage.exchange.exchange.log.subscribe((event) => narrate(event, stage, fired));
   try {
-    const { child } = await trade(stage, until);
+    const child = await trade(stage, until);
     await watch(TRADE_MS);
     await hang(stage, until, child);
-    await cancel(stage, until, fired);
+    timeline.title('3. The exchange cancels the orders by itself');
+    const { markets, timeoutMs, promisedMs, silentMs } = stage;
+    await until('cancelled orders', () => fired.size === markets.length, timeoutMs + PATIENCE_MS);
+    timeline.demo(
+      `Measured: ${seconds(silentMs())} after the last sign of life; promised were at most ${seconds(promisedMs)}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
+      'ok',
+    );
     await watch(READ_MS);
-    await comeBack(stage, until, child);
+    timeline.title('4. The bot comes back');
+    child.kill('SIGCONT');
+    timeline.demo(`Process ${child.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`);
+    await until('timers armed again', () => stage.states().every((state) => state === 'armed'));
+    await until('new orders', () => stage.orders().length > 0);
     await watch(TRADE_MS);
     await sayGoodbye(stage, until, child);
   } finally {
@@ -121,7 +131,7 @@ async function tellStory(stage: DemoStage, isInterrupted: () => boolean): Promis
   }
 }
 
-async function trade(stage: DemoStage, until: Until): Promise<DemoBot> {
+async function trade(stage: DemoStage, until: Until): Promise<DemoBot['child']> {
   const { timeline, markets, timeoutMs, exchange, daemon } = stage;
   timeline.title('1. The timers are armed, and the bot trades');
   timeline.exchange(`A simulated exchange answers at ${exchange.url}.`);
@@ -130,12 +140,12 @@ async function trade(stage: DemoStage, until: Until): Promise<DemoBot> {
   );
   await until('armed timers', () => daemon.keeper.snapshot().ready);
   timeline.daemon('Confirmed. Now the bot may start.', 'ok');
-  const bot = stage.startBot();
+  const { child } = stage.startBot();
   timeline.bot(
-    `Process ${bot.child.pid} starts: config/clients/bot.js, which says at every round of its loop that it lives.`,
+    `Process ${child.pid} starts: config/clients/bot.js, which says at every round of its loop that it lives.`,
   );
   await until('orders of the bot', () => stage.orders().length > 0);
-  return bot;
+  return child;
 }
 
 async function hang(stage: DemoStage, until: Until, child: DemoBot['child']): Promise<void> {
@@ -144,39 +154,14 @@ async function hang(stage: DemoStage, until: Until, child: DemoBot['child']): Pr
   // Between two rounds: a beat that is cut off in the middle would be another story.
   await until('a beat', () => silentMs() > 200 && silentMs() < 600);
   child.kill('SIGSTOP');
-  timeline.demo(
-    `Process ${child.pid} stands still (SIGSTOP). Its ${stage.orders().length} orders still rest.`,
-    'bad',
-  );
-  timeline.daemon(
-    `Promised: they are cancelled at most ${seconds(stage.promisedMs)} after its last sign of life.`,
-  );
+  const left = stage.orders().length;
+  timeline.demo(`Process ${child.pid} stands still (SIGSTOP). Its ${left} orders still rest.`, 'bad');
+  const promised = seconds(stage.promisedMs);
+  timeline.daemon(`Promised: they are cancelled at most ${promised} after its last sign of life.`);
   const botState = () => stage.daemon.keeper.snapshot().bots[0]?.state;
   await until('evidence that ran out', () => botState() === 'stale', ttlMs + PATIENCE_MS);
-  timeline.daemon(
-    `No sign of life for ${seconds(ttlMs)}. Nothing is renewed any more: the timers run out.`,
-    'warn',
-  );
-}
-
-async function cancel(stage: DemoStage, until: Until, fired: ReadonlySet<string>): Promise<void> {
-  const { timeline, markets, timeoutMs, promisedMs } = stage;
-  timeline.title('3. The exchange cancels the orders by itself');
-  await until('cancelled orders', () => fired.size === markets.length, timeoutMs + PATIENCE_MS);
-  timeline.demo(
-    `Measured: ${seconds(stage.silentMs())} after the last sign of life; promised were at most ${seconds(promisedMs)}. The exchange did it alone: it cancels them as well when the daemon, the host or the network has died.`,
-    'ok',
-  );
-}
-
-async function comeBack(stage: DemoStage, until: Until, child: DemoBot['child']): Promise<void> {
-  stage.timeline.title('4. The bot comes back');
-  child.kill('SIGCONT');
-  stage.timeline.demo(
-    `Process ${child.pid} goes on (SIGCONT). Its next beat tells it that it is not protected.`,
-  );
-  await until('timers armed again', () => stage.states().every((state) => state === 'armed'));
-  await until('new orders', () => stage.orders().length > 0);
+  const ttl = seconds(ttlMs);
+  timeline.daemon(`No sign of life for ${ttl}. Nothing is renewed any more: the timers run out.`, 'warn');
 }
 
 async function sayGoodbye(stage: DemoStage, until: Until, child: DemoBot['child']): Promise<void> {

@@ -39,9 +39,8 @@ export interface Screen {
 export interface Edge {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** Writes one line to standard output. */
+  /** Writes one line to standard output, or to standard error. */
   readonly out: (line: string) => void;
-  /** Writes one line to standard error. */
   readonly err: (line: string) => void;
   /** Standard error is a terminal, which is where the log of `exec` goes. */
   readonly errorTerminal: boolean;
@@ -52,9 +51,7 @@ export interface Edge {
    * line that is typed, or with null where there is none (Ctrl-C, Ctrl-D).
    */
   readonly ask?: (question: string) => Promise<string | null>;
-  /**
-   * Standard input to its end; null where it is longer than `mostBytes` or cannot be read. Waits for whoever writes it.
-   */
+  /** Standard input to its end; null where it is longer than `mostBytes` or cannot be read. */
   readonly input: (mostBytes: number) => Promise<Buffer | null>;
   /** Whether the reader of standard output has gone away. */
   readonly readerGone: () => boolean;

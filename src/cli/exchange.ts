@@ -16,7 +16,7 @@ import {
   type ExchangeOptions,
 } from '../simulator/simulated-exchange.ts';
 import { type ApiKey, DEMO_ORDERS } from '../simulator/state.ts';
-import { didYouMean } from '../util/nearest.ts';
+import { didYouMean, suggest } from '../util/nearest.ts';
 import { isLoopback, listed } from '../util/text.ts';
 import { CommandError, type Edge, EXIT, messageOf, misconfigured, misuse } from './edge.ts';
 import { type Given, revealed, valid } from './flags.ts';
@@ -136,19 +136,18 @@ function readPlan(flags: Flags, edge: Edge) {
     ...(flags.orders !== undefined && flags.orders !== 'none' && { '/simulator/orders': flags.orders }),
   };
   const isThere = (market: string) => markets === 'any' || markets.includes(market);
-  const balances = readAmounts('--balances', flags.balances);
-  const wrong = Object.keys(balances ?? {}).find((name) => !/^[A-Z0-9]{1,20}$/.test(name));
-  if (wrong !== undefined) throw misuse(`--balances: found "${wrong}"; allowed: a ticker such as USDT`);
-  const limits = readLimits(flags.limits);
+  const balances = readAmounts('--balances', flags.balances, ([name]) =>
+    /^[A-Z0-9]{1,20}$/.test(name) ? null : `found "${name}"; allowed: a ticker such as USDT`,
+  );
   const server = {
     listen: readListen(flags.listen, flags.allowRemote === true),
     exchange: {
       profile: flags.profile,
       markets,
-      limits,
+      limits: readLimits(flags.limits),
       newAddresses: flags.enableNewAddresses === true,
       keys: [key],
-      ...(balances !== null && { balances: { [key.account]: balances } }),
+      ...(flags.balances !== undefined && { balances: { [key.account]: Object.fromEntries(balances) } }),
     },
     orders: flags.orders === undefined ? DEMO_ORDERS.filter(({ market }) => isThere(market)) : [],
     setup: Object.entries(files).map(([path, file]) => ({ path, body: readJson(path, file) })),
@@ -159,34 +158,36 @@ function readPlan(flags: Flags, edge: Edge) {
   return { server, key, files, append: openEventLog(flags.eventLog, edge) };
 }
 
-/** `NAME=AMOUNT` with commas between; null where the flag is not given. */
-function readAmounts(flag: string, text: string | undefined): Readonly<Record<string, string>> | null {
-  if (text === undefined) return null;
-  const pairs = text.split(',').map((pair) => /^([\w-]+)=(\d+(?:\.\d+)?)$/.exec(pair) ?? [pair]);
-  const names = pairs.map(([, name]) => name);
-  for (const [index, [pair, name]] of pairs.entries()) {
-    if (name === undefined)
+type Amount = readonly [name: string, amount: string];
+
+/** `NAME=AMOUNT` with commas between. `flawOf`: what else is wrong with one. */
+function readAmounts(
+  flag: string,
+  text: string | undefined,
+  flawOf: (amount: Amount) => string | null,
+): Amount[] {
+  const amounts = new Map<string, string>();
+  for (const pair of text?.split(',') ?? []) {
+    const [, name, amount] = /^([\w-]+)=(\d+(?:\.\d+)?)$/.exec(pair) ?? [];
+    if (name === undefined || amount === undefined)
       throw misuse(`${flag}: found "${pair}"; allowed: NAME=AMOUNT with commas between`);
-    if (names.indexOf(name) < index) throw misuse(`${flag}: found "${name}" twice`);
+    const flaw = amounts.has(name) ? `found "${name}" twice` : flawOf([name, amount]);
+    if (flaw !== null) throw misuse(`${flag}: ${flaw}`);
+    amounts.set(name, amount);
   }
-  return Object.fromEntries(pairs.map(([, name = '', amount = '']) => [name, amount]));
+  return [...amounts];
 }
 
 function readLimits(text: string | undefined): NonNullable<ExchangeOptions['limits']> {
   const names = [...OPERATIONS, ...EXTRAS].map(({ name }) => name);
-  const limits = Object.entries(readAmounts('--limits', text) ?? {});
-  for (const [name, amount] of limits) {
-    if (!names.includes(name)) {
-      const hint = didYouMean(name, names);
-      throw misuse(`--limits: found "${name}"; allowed: ${names.join(', ')}${hint}`);
-    }
-    if (!/^[1-9]\d{0,6}$/.test(amount)) {
-      throw misuse(`--limits: ${name} is ${amount}; allowed: a whole number from 1 to 9999999`);
-    }
-  }
-  return Object.fromEntries(
-    limits.map(([name, amount]) => [name, { requests: Number(amount), windowMs: 10_000 }]),
-  );
+  const limits = readAmounts('--limits', text, ([name, amount]) => {
+    if (!names.includes(name))
+      return `found "${name}"; allowed: ${names.join(', ')}${didYouMean(name, names)}`;
+    const isRight = /^[1-9]\d{0,6}$/.test(amount);
+    return isRight ? null : `${name} is ${amount}; allowed: a whole number from 1 to 9999999`;
+  });
+  const limitOf = (amount: string) => ({ requests: Number(amount), windowMs: 10_000 });
+  return Object.fromEntries(limits.map(([name, amount]) => [name, limitOf(amount)]));
 }
 
 function readListen(text: string, allowRemote: boolean) {
@@ -201,17 +202,14 @@ function readListen(text: string, allowRemote: boolean) {
 }
 
 function readMarkets(list: string | undefined): readonly string[] | 'any' {
-  if (list === undefined) return 'any';
-  const markets = list.split(',');
-  for (const market of markets) {
-    if (isMarketName(market)) continue;
-    const meant = market.trim().toUpperCase().replace(/[-/]/, '_');
-    const hint = isMarketName(meant) ? `; did you mean ${meant}?` : '';
-    throw misuse(
-      `--markets: found "${market}"; allowed: names of the form BASE_QUOTE with commas between${hint}`,
-    );
-  }
-  return markets;
+  const markets = list?.split(',') ?? [];
+  const wrong = markets.find((market) => !isMarketName(market));
+  if (wrong === undefined) return list === undefined ? 'any' : markets;
+  const meant = wrong.trim().toUpperCase().replace(/[-/]/, '_');
+  const hint = suggest(isMarketName(meant) ? meant : null);
+  throw misuse(
+    `--markets: found "${wrong}"; allowed: names of the form BASE_QUOTE with commas between${hint}`,
+  );
 }
 
 /** `path`: of the control endpoint that takes what is in the file. */

@@ -4,8 +4,8 @@ import { FileSchema, publishedSchema, type SchemaNode } from '../config/schema.t
 import { VERSION } from '../version.ts';
 import { type Edge, MEANINGS } from './edge.ts';
 
-/** What may be written in a place: a file's name, a program and its arguments, one of some words, or anything. */
-type Expected = 'file' | 'program' | 'anything' | readonly string[];
+/** What may be written in a place: one of some words, or anything where there are none; a file's name; a program. */
+type Expected = readonly string[] | 'file' | 'program';
 
 /** The program with all of its commands. */
 type Whole = (edge: Edge) => Promise<Command>;
@@ -15,9 +15,7 @@ type FlagRow = CommandRow['flags'][number];
 type Table = readonly [CommandRow, ...CommandRow[]];
 
 /** The program itself, and then its commands: made from what help is made from. */
-function tableOf(program: Command): Table {
-  return [rowOf(program), ...program.commands.map(rowOf)];
-}
+const tableOf = (program: Command): Table => [rowOf(program), ...program.commands.map(rowOf)];
 
 function rowOf(command: Command) {
   const help = command.createHelp();
@@ -27,7 +25,7 @@ function rowOf(command: Command) {
     purpose: command.description(),
     flags: help.visibleOptions(command).map((option) => ({
       /** `-h`, where there is one, and `--help`. */
-      names: [option.short, option.long].filter((name) => name !== undefined && name !== null),
+      names: [option.short, option.long].flatMap((name) => name ?? []),
       /** `--config <file>`, as help shows it. */
       shown: option.flags,
       /** Null for a flag that takes no value. */
@@ -36,7 +34,7 @@ function rowOf(command: Command) {
       /** The same with its default and what is allowed. */
       saysAll: help.optionDescription(option),
     })),
-    arguments: help.visibleArguments(command).map((argument) => ({
+    places: help.visibleArguments(command).map((argument) => ({
       shown: argument.variadic ? `${argument.name()}...` : argument.name(),
       value: expectedAt(`<${argument.name()}>`, argument.argChoices),
       says: help.argumentDescription(argument),
@@ -44,10 +42,9 @@ function rowOf(command: Command) {
   };
 }
 
-function expectedAt(shown: string, choices: readonly string[] | undefined): Expected {
-  if (choices !== undefined) return choices;
+function expectedAt(shown: string, choices: readonly string[] = []): Expected {
   if (shown.endsWith('<file>')) return 'file';
-  return shown === '<command>' ? 'program' : 'anything';
+  return shown === '<command>' ? 'program' : choices;
 }
 
 const SHELLS = { bash, zsh, fish } as const;
@@ -63,29 +60,19 @@ export const registerCompletion = (whole: Whole) => (program: Command, edge: Edg
     });
 };
 
-const isWords = (value: Expected | null): value is readonly string[] => Array.isArray(value);
-const namesOf = (flags: readonly FlagRow[]) => flags.flatMap(({ names }) => names);
+const wordsOf = (value: Expected | null) => (Array.isArray(value) ? value.join(' ') : '');
+const namesOf = (flags: readonly FlagRow[]) => flags.flatMap(({ names }) => names).join(' ');
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Words to choose from at a place, and which of bash's own ways to complete it besides. */
-function bashChoice(value: Expected): string {
-  if (value === 'file') return 'files=1';
-  return isWords(value) ? `words=${quoted(value.join(' '))}` : ':';
-}
-
 function bash([program, ...commands]: Table): string {
-  const cases = commands.flatMap(({ name, flags, arguments: places }) => {
-    const [first] = places;
-    return [
-      ...flags
-        .filter(({ value }) => value !== null)
-        .map(
-          ({ names, value }) =>
-            `    ${names.map((flag) => `${name}:${flag}`).join('|')}) ${bashChoice(value ?? 'anything')} ;;`,
-        ),
-      `    ${name}:*) flags=${quoted(namesOf(flags).join(' '))}; ${bashChoice(first?.value ?? 'anything')} ;;`,
-    ];
-  });
+  const choice = (value: Expected) => (value === 'file' ? 'files=1' : `words=${quoted(wordsOf(value))}`);
+  const cases = commands.flatMap(({ name, flags, places: [first] }) => [
+    ...flags.flatMap(({ names, value }) => {
+      const at = names.map((flag) => `${name}:${flag}`).join('|');
+      return value === null ? [] : [`    ${at}) ${choice(value)} ;;`];
+    }),
+    `    ${name}:*) flags=${quoted(namesOf(flags))}; ${choice(first?.value ?? [])} ;;`,
+  ]);
   return `# bash completion for killswitchd, as written by: killswitchd completion bash
 _killswitchd() {
   local current=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD - 1]} command= flags= words= files= at
@@ -110,7 +97,7 @@ _killswitchd() {
     fi
   done
   case $command:$before in
-    :*) flags=${quoted(namesOf(program.flags).join(' '))}; words=${quoted(commands.map(({ name }) => name).join(' '))} ;;
+    :*) flags=${quoted(namesOf(program.flags))}; words=${quoted(commands.map(({ name }) => name).join(' '))} ;;
 ${cases.join('\n')}
   esac
   if [[ -n $files ]]; then
@@ -126,28 +113,23 @@ complete -F _killswitchd killswitchd
 }
 
 /** What _arguments completes a place with. */
-function zshAction(value: Expected): string {
-  if (value === 'file') return '_files';
-  return isWords(value) ? `(${value.join(' ')})` : ' ';
-}
+const zshAction = (value: Expected) =>
+  value === 'file' ? '_files' : value.length > 0 ? `(${wordsOf(value)})` : ' ';
 
 /** A flag as _arguments takes it: those that have a short name exclude each other. */
 function zshFlag({ names, shown, value, says }: FlagRow): string {
   const text = says.replaceAll(/[[\]\\]/g, '\\$&');
-  const given =
-    value === null
-      ? ''
-      : `:${/<(.+)>/.exec(shown)?.[1]?.replaceAll(':', '\\:') ?? 'value'}:${zshAction(value)}`;
-  const others = `(${names.join(' ')})`;
-  const repeated = says.includes('repeatable') ? '*' : names.length > 1 ? others : '';
+  const placeholder = /<(.+)>/.exec(shown)?.[1]?.replaceAll(':', '\\:') ?? 'value';
+  const given = value === null ? '' : `:${placeholder}:${zshAction(value)}`;
+  const repeated = says.includes('repeatable') ? '*' : names.length > 1 ? `(${names.join(' ')})` : '';
   const equals = value === null ? '' : '=';
   return names.map((name) => quoted(`${repeated}${name}${equals}[${text}]${given}`)).join(' ');
 }
 
 function zsh([program, ...commands]: Table): string {
-  const lines = (flags: readonly FlagRow[]) =>
-    flags.map((flag) => `${zshFlag(flag)} \\`).join('\n          ');
-  const cases = commands.map(({ name, flags, arguments: places }) => {
+  const lines = (flags: readonly FlagRow[], indent: string) =>
+    flags.map((flag) => `${zshFlag(flag)} \\`).join(`\n${indent}`);
+  const cases = commands.map(({ name, flags, places }) => {
     const rest = places.map(({ shown, value }, index) => {
       // The words begin with the two dashes where no flag comes before them.
       if (value === 'program')
@@ -156,22 +138,25 @@ function zsh([program, ...commands]: Table): string {
     });
     return `      ${name})
         _arguments -S \\
-          ${lines(flags)}
+          ${lines(flags, '          ')}
           ${rest.join(' ')}
         ;;`;
   });
+  const purposes = commands.map(
+    ({ name, purpose }) => `        ${quoted(`${name}:${purpose.replaceAll(/[:\\]/g, '\\$&')}`)}`,
+  );
   return `#compdef killswitchd
 # zsh completion for killswitchd, as written by: killswitchd completion zsh
 _killswitchd() {
   local curcontext=$curcontext state line
   typeset -A opt_args
   _arguments -C \\
-    ${program.flags.map((flag) => `${zshFlag(flag)} \\`).join('\n    ')}
+    ${lines(program.flags, '    ')}
     '1:command:->command' '*::argument:->argument'
   case $state in
     command)
       local -a commands=(
-${commands.map(({ name, purpose }) => `        ${quoted(`${name}:${purpose.replaceAll(/[:\\]/g, '\\$&')}`)}`).join('\n')}
+${purposes.join('\n')}
       )
       _describe -t commands command commands
       ;;
@@ -187,40 +172,36 @@ if [[ $funcstack[1] == _killswitchd ]]; then _killswitchd "$@"; else compdef _ki
 }
 
 function fish([program, ...commands]: Table): string {
-  const value = (expected: Expected | null) => {
-    if (expected === null) return '';
-    if (expected === 'file') return ' -r -F';
-    return isWords(expected) ? ` -x -a ${quoted(expected.join(' '))}` : ' -x';
+  const offer = (condition: string, rest: string) => `complete -c killswitchd -n ${condition} ${rest}`;
+  const valueOf = (value: Expected | null) => {
+    if (value === null) return '';
+    if (value === 'file') return ' -r -F';
+    return value.length === 0 ? ' -x' : ` -x -a ${quoted(wordsOf(value))}`;
   };
-  const flag = (condition: string, { names, value: expected, says }: FlagRow) => {
-    const switches = names.map((name) =>
-      name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`,
-    );
-    return `complete -c killswitchd -n ${quoted(condition)} ${switches.join(' ')}${value(expected)} -d ${quoted(says)}`;
+  const flag = (condition: string, { names, value, says }: FlagRow) => {
+    const switches = names.map((name) => name.replace(/^--/, '-l ').replace(/^-(?=.$)/, '-s '));
+    return offer(quoted(condition), `${switches.join(' ')}${valueOf(value)} -d ${quoted(says)}`);
   };
-  const argument = (condition: string, expected: Expected) => {
-    if (isWords(expected))
-      return [`complete -c killswitchd -n ${quoted(condition)} -a ${quoted(expected.join(' '))}`];
-    if (expected === 'anything') return [];
-    const program = `${condition}; and contains -- -- (commandline -opc)`;
+  const place = (condition: string, value: Expected) => {
+    if (value !== 'program')
+      return value.length === 0 ? [] : [offer(quoted(condition), `-a ${quoted(wordsOf(value))}`)];
     const rest = `(complete -C (string replace -r '^.*? -- ' '' -- (commandline -cp)))`;
-    return [`complete -c killswitchd -n ${quoted(program)} -a ${quoted(rest)}`];
+    return [offer(quoted(`${condition}; and contains -- -- (commandline -opc)`), `-a ${quoted(rest)}`)];
   };
   const none = '__fish_use_subcommand';
-  return `# fish completion for killswitchd, as written by: killswitchd completion fish
-complete -c killswitchd -f
-${program.flags.map((one) => flag(none, one)).join('\n')}
-${commands
-  .flatMap(({ name, purpose, flags, arguments: places }) => {
-    const condition = `__fish_seen_subcommand_from ${name}`;
-    return [
-      `complete -c killswitchd -n ${none} -a ${name} -d ${quoted(purpose)}`,
-      ...flags.map((one) => flag(condition, one)),
-      ...places.slice(0, 1).flatMap((place) => argument(condition, place.value)),
-    ];
-  })
-  .join('\n')}
-`;
+  return [
+    '# fish completion for killswitchd, as written by: killswitchd completion fish',
+    'complete -c killswitchd -f',
+    ...program.flags.map((one) => flag(none, one)),
+    ...commands.flatMap(({ name, purpose, flags, places: [first] }) => {
+      const condition = `__fish_seen_subcommand_from ${name}`;
+      return [
+        offer(none, `-a ${name} -d ${quoted(purpose)}`),
+        ...flags.map((one) => flag(condition, one)),
+        ...place(condition, first?.value ?? []),
+      ];
+    }),
+  ].join('\n');
 }
 
 const PAGES = ['killswitchd', 'killswitchd.yaml'];
@@ -261,7 +242,7 @@ function programPage([program, ...commands]: Table): string[] {
       'Flags win over environment variables, those over the configuration file, and that over the defaults.',
     ),
     '.SH COMMANDS',
-    ...commands.flatMap(({ name, purpose, flags, arguments: places }) => [
+    ...commands.flatMap(({ name, purpose, flags, places }) => [
       `.SS ${plain(name)}`,
       plain(`${purpose.charAt(0).toUpperCase()}${purpose.slice(1)}.`),
       ...places.flatMap(({ shown, says }) => entry(shown, says)),

@@ -35,6 +35,8 @@ const DANGERS: Partial<Record<CommandName, string>> = {
   trip: 'This has the exchange cancel the orders that the timers of {markets} cover, in about 6 s, and leaves the markets without a timer until they are armed again.',
 };
 
+const marketsArgument = () => new Argument('[markets...]', 'which markets; all of them where none is named');
+
 const waitOption = () =>
   new Option('--wait <seconds>', 'how long to wait for the exchange to confirm it, 0 to 60').default('15');
 
@@ -57,10 +59,7 @@ function bodyOf(flags: Flags, markets: readonly string[] = []) {
  */
 export function registerOperation(does: CommandName): (program: Command, edge: Edge) => void {
   return (program, edge) => {
-    const command = program
-      .command(does)
-      .description(PURPOSES[does])
-      .argument('[markets...]', 'which markets; all of them where none is named');
+    const command = program.command(does).description(PURPOSES[does]).addArgument(marketsArgument());
     if (does === 'pause')
       command.requiredOption('--for <duration>', 'for how long: 1s to 24h, such as 90s, 10m or 1.5h');
     if (DANGERS[does] !== undefined) command.option('--yes', 'do not ask; needed where there is no terminal');
@@ -154,17 +153,11 @@ async function carryOut(
   }
 }
 
-/** How far one market has come with what was asked for. */
-interface MarketProgress {
-  readonly market: string;
-  readonly state: 'done' | 'waiting' | 'impossible';
-  /** By the exchange: the market, or the key. */
-  readonly refused: boolean;
-  readonly says: string;
-}
+/** How far one market has come with what was asked for. `refused`: by the exchange, the market, or the key. */
+type MarketProgress = ReturnType<typeof readProgress>[number];
 
 /** The markets of a reply; throws what the daemon says where it refused the order as a whole. */
-function readProgress(answer: Answer, at: string): readonly MarketProgress[] {
+function readProgress(answer: Answer, at: string) {
   const { json } = answer;
   if (!isRecord(json) || isRecord(json['error']) || !Array.isArray(json['markets']))
     throw refusal(answer, at);
@@ -223,7 +216,7 @@ export function registerAck(program: Command, edge: Edge): void {
     program
       .command('ack')
       .description('say that you have seen whose orders were cancelled; takes it off status and status page')
-      .argument('[markets...]', 'which markets; all of them where none is named')
+      .addArgument(marketsArgument())
       .addOption(reasonOption()),
   ).action(async (markets: readonly string[], flags: Flags) => {
     const seen = textsOf(await order('/v1/ack', bodyOf(flags, markets), 'acknowledged', flags, edge));

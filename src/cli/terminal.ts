@@ -72,10 +72,7 @@ function lengthOf(text: string): number {
   return Array.from(text).length;
 }
 
-const COLOURS = { ok: '32', warn: '33', bad: '31', idle: '2', strong: '1' } as const satisfies Record<
-  Tone,
-  string
->;
+const COLOURS: Readonly<Record<Tone, string>> = { ok: '32', warn: '33', bad: '31', idle: '2', strong: '1' };
 
 /** A line as it is written: cut off at `width` characters, without white space at its end, coloured where asked for. */
 export function paint(line: Line, colour: boolean, width = Number.POSITIVE_INFINITY): string {
