@@ -6,7 +6,7 @@ import { botsOf, type Config } from '../config/config.ts';
 import type { Clock } from '../ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NOTIFY_VARIABLES } from '../telemetry/notify-socket.ts';
-import { type Edge, pause, type Signal } from './edge.ts';
+import { type Edge, type Signal, waitUntil } from './edge.ts';
 
 /** What shells exit with for a program that is not there, and for one that cannot be run. */
 const NOT_FOUND = 127;
@@ -160,33 +160,26 @@ const LOOK_EVERY_MS = 100;
 
 /**
  * Ends what a bot that has ended left in its process group: it may be the bot itself, behind a shell that is gone, and
- * trade on without protection. Resolves with whether there was anything; a moment is given first, and `withinMs` to end
+ * trade on without protection. Resolves with whether there was anything; a moment is given first, and `budgetMs` to end
  * by themselves.
  */
 export async function endRest(
   bot: BotProcess,
   clock: Clock,
   logger: Log['logger'],
-  withinMs: number,
+  budgetMs: number,
 ): Promise<boolean> {
-  if (await isGone(bot, clock, MOMENT_MS)) return false;
+  const isGone = (withinMs: number) =>
+    waitUntil({ clock, withinMs, everyMs: LOOK_EVERY_MS }, () => bot.members().length === 0);
+  if (await isGone(MOMENT_MS)) return false;
   const pids = bot.members();
   logger.error(
     { event: 'process-left-behind', pids },
-    `THE BOT HAS ENDED AND LEFT ${pids.length === 1 ? 'A PROCESS' : 'PROCESSES'} BEHIND (${pids.join(', ')}), which may be the bot itself: asked to end, and killed after ${withinMs / 1000} s. The timers are not deleted.`,
+    `THE BOT HAS ENDED AND LEFT ${pids.length === 1 ? 'A PROCESS' : 'PROCESSES'} BEHIND (${pids.join(', ')}), which may be the bot itself: asked to end, and killed after ${budgetMs / 1000} s. The timers are not deleted.`,
   );
   bot.signalAll('SIGTERM');
-  if (!(await isGone(bot, clock, withinMs))) bot.signalAll('SIGKILL');
+  if (!(await isGone(budgetMs))) bot.signalAll('SIGKILL');
   return true;
-}
-
-async function isGone(bot: BotProcess, clock: Clock, withinMs: number): Promise<boolean> {
-  const untilMs = clock.now().monoMs + withinMs;
-  for (;;) {
-    if (bot.members().length === 0) return true;
-    if (clock.now().monoMs >= untilMs) return false;
-    await pause(clock, LOOK_EVERY_MS);
-  }
 }
 
 /** Places in /proc/PID/stat after the command's name, which stands in brackets and may hold anything: proc(5). */

@@ -12,7 +12,7 @@ import { startSimulatedServer } from '../simulator/server.ts';
 import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
 import { PACKAGE } from '../version.ts';
 import { exitCodeOf } from './bot-process.ts';
-import { type Edge, EXIT, messageOf, pause } from './edge.ts';
+import { type Edge, EXIT, messageOf, waitUntil } from './edge.ts';
 import { barFor, createTimeline, type Timeline } from './terminal.ts';
 
 /** The example that is there to be copied, and the configuration of the demonstration, as they are shipped. */
@@ -91,14 +91,12 @@ type Until = (what: string, hasHappened: () => boolean, withinMs?: number) => Pr
 async function tellStory(stage: DemoStage, isInterrupted: () => boolean): Promise<void> {
   const { clock, timeline } = stage;
   const until: Until = async (what, hasHappened, withinMs = PATIENCE_MS) => {
-    const untilMs = clock.now().monoMs + withinMs;
-    while (!hasHappened()) {
+    const isSo = await waitUntil({ clock, withinMs, everyMs: LOOK_MS }, () => {
       if (isInterrupted()) throw new Interrupted();
-      if (clock.now().monoMs > untilMs) throw new Error(`${what}: not within ${seconds(withinMs)}`);
       timeline.meter('Timers', () => describeNow(stage));
-      await pause(clock, LOOK_MS);
-    }
-    if (isInterrupted()) throw new Interrupted();
+      return hasHappened();
+    });
+    if (!isSo) throw new Error(`${what}: not within ${seconds(withinMs)}`);
   };
   /** Shows how things stand for a while. */
   const watch = (forMs: number) => {

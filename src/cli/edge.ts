@@ -115,3 +115,20 @@ export function messageOf(error: unknown): string {
 export function pause(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.after(ms, resolve));
 }
+
+/** Looks again and again until it is so, for `withinMs` at most; whether it is. */
+export async function waitUntil(
+  {
+    clock,
+    withinMs,
+    everyMs,
+  }: { readonly clock: Clock; readonly withinMs: number; readonly everyMs: number },
+  isSo: (leftMs: number) => boolean | Promise<boolean>,
+): Promise<boolean> {
+  const untilMs = clock.now().monoMs + withinMs;
+  for (;;) {
+    if (await isSo(Math.max(0, untilMs - clock.now().monoMs))) return true;
+    if (clock.now().monoMs >= untilMs) return false;
+    await pause(clock, everyMs);
+  }
+}

@@ -17,7 +17,7 @@ import {
   startBot,
 } from './bot-process.ts';
 import { addConfigFlags, loadFor } from './config-flags.ts';
-import { type Edge, EXIT, pause, type Signal } from './edge.ts';
+import { type Edge, EXIT, type Signal, waitUntil } from './edge.ts';
 import { createLife, type Life, onStopSignals } from './run.ts';
 
 /**
@@ -40,10 +40,10 @@ export function registerExec(program: Command, edge: Edge): void {
         edge.err(`killswitchd exec: cannot start the bot: ${obstacle.why}; no timer was armed`);
         return edge.exitNow(obstacle.code);
       }
-      const run: Run = { bot: null, stopsAsked: 0, over: false, codeOf: null };
       const life = createLife('exec', edge, () => describeOrphan(run.bot));
+      const run = createRun(life, edge);
       passSignalsOn(run, life, edge);
-      life.daemon.then((daemon) => guardBot(run, { daemon, command, edge })).catch(life.crash);
+      life.daemon.then((daemon) => guardBot(run, daemon, command, edge)).catch(life.crash);
       await life.start({
         ...loaded,
         ownsBot: true,
@@ -56,15 +56,24 @@ export function registerExec(program: Command, edge: Edge): void {
 }
 
 /** How far it is with the bot. */
-interface Run {
-  /** Null before its start and after its end. */
-  bot: BotProcess | null;
-  /** How often SIGTERM and SIGINT have come. */
-  stopsAsked: number;
-  /** The daemon stops: no bot is started any more. */
-  over: boolean;
-  /** The exit code by what the stop has left armed; null before it. */
-  codeOf: ((left: readonly LeftArmed[]) => number) | null;
+type Run = ReturnType<typeof createRun>;
+
+function createRun({ daemon }: Life, edge: Edge) {
+  const run = {
+    /** Null before its start and after its end. */
+    bot: null as BotProcess | null,
+    /** The daemon stops: no bot is started any more. */
+    over: false,
+    /** The exit code by what the stop has left armed; null before it. */
+    codeOf: null as ((left: readonly LeftArmed[]) => number) | null,
+    /** Ends the timers, as is configured or with `keep`, and then this process. */
+    async finish(why: string, codeOf: (left: readonly LeftArmed[]) => number, ...policy: ['keep'?]) {
+      run.over = true;
+      run.codeOf = codeOf;
+      edge.exitNow(codeOf(await (await daemon).stop(why, ...policy)));
+    },
+  };
+  return run;
 }
 
 /** Where there is no /proc, sending no signal tells at least whether the bot is there. */
@@ -83,14 +92,12 @@ const LAST_WORDS_MS = 100;
  * The first SIGTERM or SIGINT asks the bot to end, and its timers are renewed until it has; the second one kills it, and
  * the third ends this process at once. Other signals are the bot's alone.
  */
-function passSignalsOn(run: Run, { daemon, crash }: Life, edge: Edge): void {
-  let started: Daemon | null = null;
-  void daemon.then((running) => {
-    started = running;
-  });
+function passSignalsOn(run: Run, { running, daemon, crash }: Life, edge: Edge): void {
+  let stopsAsked = 0;
   const exitAtOnce = (signal: Signal) => {
     const text = `Another ${signal}: exits at once, timers may still be armed.${describeOrphan(run.bot)}`;
     const exit = () => edge.exitNow(EXIT.unconfirmed);
+    const started = running();
     if (started === null) {
       edge.err(`killswitchd exec: ${text}`);
       return exit();
@@ -100,14 +107,10 @@ function passSignalsOn(run: Run, { daemon, crash }: Life, edge: Edge): void {
     started.log.logger.error({ event: 'exit-at-once' }, text);
     void started.log.flush(LAST_WORDS_MS).then(exit, exit);
   };
-  const stopWithoutBot = async (signal: Signal) => {
-    run.over = true;
-    await finish(run, await daemon, edge, { why: signal, policy: 'keep', codeOf: () => EXIT.ok });
-  };
   onStopSignals(edge, (signal) => {
-    run.stopsAsked += 1;
-    const { bot, over, stopsAsked } = run;
-    if (bot === null && !over) stopWithoutBot(signal).catch(crash);
+    stopsAsked += 1;
+    const { bot, over } = run;
+    if (bot === null && !over) run.finish(signal, () => EXIT.ok, 'keep').catch(crash);
     else if (bot === null || stopsAsked > 2) {
       if (stopsAsked > 1) exitAtOnce(signal);
     } else if (stopsAsked === 2) bot.signal('SIGKILL');
@@ -121,22 +124,15 @@ function passSignalsOn(run: Run, { daemon, crash }: Life, edge: Edge): void {
     edge.onSignal(signal, () => run.bot?.signal(signal));
 }
 
-interface Guarded {
-  readonly daemon: Daemon;
-  readonly command: readonly string[];
-  readonly edge: Edge;
-}
-
 /** Starts the bot once it is protected, waits for its end, and then ends the timers as its end says. */
-async function guardBot(run: Run, guarded: Guarded): Promise<void> {
-  const { daemon, command, edge } = guarded;
+async function guardBot(run: Run, daemon: Daemon, command: readonly string[], edge: Edge): Promise<void> {
   const { logger } = daemon.log;
   /** The bot was not started. */
   const giveUp = (text: string, why: string, code: number) => {
     logger.error({ event: 'process-not-started' }, text);
-    return finish(run, daemon, edge, { why, policy: 'keep', codeOf: () => code });
+    return run.finish(why, () => code, 'keep');
   };
-  const missing = await waitUntilArmed(run, guarded);
+  const missing = await waitUntilArmed(run, daemon, edge);
   if (run.over) return;
   if (missing !== null) {
     const why = 'not every market could be armed';
@@ -156,7 +152,7 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
     { event: 'process-started', pid: bot.pid },
     `The bot runs as process ${bot.pid}: ${command[0]}.`,
   );
-  warnOfWrapper(guarded);
+  warnOfWrapper(command, daemon);
   if (edge.isInit) {
     logger.warn(
       { event: 'process-without-init' },
@@ -166,36 +162,19 @@ async function guardBot(run: Run, guarded: Guarded): Promise<void> {
   const end = await bot.ended;
   // A bad end counts at once. A good one counts only once nothing of the bot is left.
   if (end.code !== 0) daemon.child.ended(end.code);
-  const withinMs = daemon.config().shutdown.budgetSeconds * 1000;
-  const leftBehind = await endRest(bot, edge.clock, logger, withinMs);
+  const leftBehind = await endRest(bot, edge.clock, logger, daemon.config().shutdown.budgetSeconds * 1000);
   run.bot = null;
   const well = end.code === 0 && !leftBehind;
   if (end.code === 0) daemon.child.ended(leftBehind ? null : 0);
   const how = describeEnd(end);
   logger[well ? 'info' : 'error']({ event: 'process-ended', ...end }, `The bot has ended ${how}.`);
-  await finish(run, daemon, edge, {
-    why: `the bot has ended ${how}`,
-    policy: well ? 'configured' : 'keep',
-    codeOf: (left) =>
-      end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge),
-  });
-}
-
-/** Ends the timers, and then this process. */
-async function finish(
-  run: Run,
-  daemon: Daemon,
-  edge: Edge,
-  end: { why: string; policy: 'keep' | 'configured'; codeOf: NonNullable<Run['codeOf']> },
-): Promise<void> {
-  const { why, policy, codeOf } = end;
-  run.over = true;
-  run.codeOf = codeOf;
-  edge.exitNow(codeOf(await daemon.stop(why, ...(policy === 'keep' ? [policy] : []))));
+  const codeOf = (left: readonly LeftArmed[]) =>
+    end.code === 0 && (leftBehind || left.some(isFailedDelete)) ? EXIT.unconfirmed : exitCodeOf(end, edge);
+  await run.finish(`the bot has ended ${how}`, codeOf, ...(well ? [] : ['keep' as const]));
 }
 
 /** Warns where a wrapper's process is watched in place of the bot's. */
-function warnOfWrapper({ command, daemon }: Guarded): void {
+function warnOfWrapper(command: readonly string[], daemon: Daemon): void {
   const wrapper = findWrapper(command);
   if (wrapper === null || daemon.config().liveness.mode !== 'process') return;
   daemon.log.logger.warn(
@@ -210,16 +189,13 @@ const ASK_AGAIN_MS = 250;
 const NAMED_MARKETS = 5;
 
 /** Waits for the first confirmation of every market; what is missing at the end of the grace, or null where nothing is. */
-async function waitUntilArmed(run: Run, { daemon, edge: { clock } }: Guarded): Promise<string | null> {
-  const graceMs = daemon.config().liveness.startupGraceSeconds * 1000;
-  const untilMs = clock.now().monoMs + graceMs;
-  for (;;) {
-    const leftMs = untilMs - clock.now().monoMs;
-    const progress = await daemon.keeper.settled('arm', null, Math.max(0, leftMs));
-    if (run.over || progress.every(({ state }) => state === 'done')) return null;
-    if (clock.now().monoMs >= untilMs) return describeMissing(daemon, graceMs);
-    await pause(clock, ASK_AGAIN_MS);
-  }
+async function waitUntilArmed(run: Run, daemon: Daemon, { clock }: Edge): Promise<string | null> {
+  const withinMs = daemon.config().liveness.startupGraceSeconds * 1000;
+  const isArmed = await waitUntil({ clock, withinMs, everyMs: ASK_AGAIN_MS }, async (leftMs) => {
+    const progress = await daemon.keeper.settled('arm', null, leftMs);
+    return run.over || progress.every(({ state }) => state === 'done');
+  });
+  return isArmed ? null : describeMissing(daemon, withinMs);
 }
 
 function describeMissing(daemon: Daemon, graceMs: number): string {

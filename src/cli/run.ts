@@ -22,14 +22,10 @@ export function registerRun(program: Command, edge: Edge): void {
     });
 }
 
-function stopOnSignals({ daemon, crash }: Life, edge: Edge): void {
-  let running: Daemon | null = null;
+function stopOnSignals({ daemon, running, crash }: Life, edge: Edge): void {
   let stopping = false;
-  void daemon.then((started) => {
-    running = started;
-  });
   onStopSignals(edge, (signal) => {
-    const left = running?.left() ?? null;
+    const left = running()?.left() ?? null;
     if (left !== null) exitAfter(left, edge);
     else if (stopping) {
       edge.err(`killswitchd run: second ${signal}: exits at once, timers may still be armed`);
@@ -72,22 +68,24 @@ export type Life = ReturnType<typeof createLife>;
  */
 export function createLife(command: 'run' | 'exec', edge: Edge, also: () => string = () => '') {
   const { promise: daemon, resolve } = Promise.withResolvers<Daemon>();
-  let log: Daemon['log'] | null = null;
+  let running: Daemon | null = null;
   const crash = (error: unknown) => {
     const text = `Internal error: the process ends and leaves all timers alone; the exchange will fire them.${also()}`;
     const stack = error instanceof Error ? error.stack : String(error);
     const exit = () => edge.exitNow(EXIT.internal);
-    if (log === null) {
+    if (running === null) {
       edge.err(`${text} ${stack}`);
       return exit();
     }
-    log.logger.fatal({ event: 'crashed', stack }, text);
-    log.flush(FLUSH_MS).then(exit, exit);
+    running.log.logger.fatal({ event: 'crashed', stack }, text);
+    running.log.flush(FLUSH_MS).then(exit, exit);
   };
   edge.onCrash(crash);
   return {
     /** Resolves once it has started. */
     daemon,
+    /** Null before that. */
+    running: () => running,
     /** Ends the process because of an error of its own. */
     crash,
     /**
@@ -98,7 +96,7 @@ export function createLife(command: 'run' | 'exec', edge: Edge, also: () => stri
       const { clock, nodeVersion } = edge;
       try {
         const started = await startDaemon({ ...options, clock, nodeVersion, manager: edge.serviceManager() });
-        log = started.log;
+        running = started;
         edge.onExit(() => started.cut());
         resolve(started);
       } catch (error) {

@@ -1,7 +1,9 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { json, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSystemClock } from '../../src/clock.ts';
 import { OPERATIONS } from '../../src/exchange/operations.ts';
@@ -9,6 +11,7 @@ import type { Fault } from '../../src/simulator/faults.ts';
 import { type SimulatedServer, startSimulatedServer } from '../../src/simulator/server.ts';
 import { fileWith, run, type Setting } from './stage.ts';
 
+const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const KEY = 'api-key-0123456789';
 const SECRET = 'api-secret-0123456789';
 const TOKEN = 'api-token-0123456789';
@@ -39,9 +42,9 @@ beforeEach(() => server.clearFaults());
 /** What a shell sees of `killswitchd api`, with its standard output read as JSON. */
 async function api(args: readonly string[], setting: Setting = {}) {
   const { code, out, err } = await run(['api', ...args], { env, ...setting });
-  const text = out.join('\n');
-  for (const secret of [KEY, SECRET, TOKEN]) expect(text + err.join('\n')).not.toContain(secret);
-  return { code, err, value: text === '' ? undefined : (JSON.parse(text) as unknown) };
+  const said = out.join('\n');
+  for (const secret of [KEY, SECRET, TOKEN]) expect(said + err.join('\n')).not.toContain(secret);
+  return { code, err, value: said === '' ? undefined : (JSON.parse(said) as unknown) };
 }
 
 const OF_A_SHELL = { clientOrderId: 'from-a-shell' };
@@ -85,60 +88,46 @@ describe('api calls', () => {
   });
 
   it('as a process of its own, with what a pipe gives it', async () => {
-    const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
-    const args = [main, 'api', 'myCodes', '-'];
-    const said = await new Promise<string>((resolve, reject) => {
-      const child = execFile(process.execPath, args, { env, timeout: 15_000 }, (error, stdout) => {
-        if (error === null) resolve(stdout);
-        else reject(error);
-      });
-      child.stdin?.write('{"limit":');
-      child.stdin?.end('1}');
-    });
-    expect(JSON.parse(said)).toMatchObject({ limit: 1, data: [{}] });
+    const child = spawn(process.execPath, [MAIN, 'api', 'myCodes', '-'], { env, timeout: 15_000 });
+    child.stdin.write('{"limit":');
+    child.stdin.end('1}');
+    expect(await json(child.stdout)).toMatchObject({ limit: 1, data: [{}] });
   });
 
   it('and says so where the reply cannot be written: what was done must not look undone, nor be lost', async () => {
-    const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
-    const notForWriting = openSync(main, 'r');
-    const child = spawn(process.execPath, [main, 'api', 'ping'], {
-      env,
-      stdio: ['ignore', notForWriting, 'pipe'],
-    });
-    const said: string[] = [];
-    child.stderr?.on('data', (chunk: Buffer) => said.push(chunk.toString('utf8')));
-    const [code] = (await once(child, 'close')) as [number];
+    const notForWriting = openSync(MAIN, 'r');
+    const stdio = ['ignore', notForWriting, 'pipe'] as const;
+    const child = spawn(process.execPath, [MAIN, 'api', 'ping'], { env, stdio: [...stdio] });
+    const stderr = child.stderr as Readable;
+    const [said, [code]] = await Promise.all([text(stderr), once(child, 'close')]);
     closeSync(notForWriting);
     expect(code).toBe(70);
-    expect(said.join('')).toBe('killswitchd api: ping was carried out, but its reply could not be written\n');
+    expect(said).toBe('killswitchd api: ping was carried out, but its reply could not be written\n');
   });
 
   it('syncKillSwitch: arms a timer, and deletes it', async () => {
-    const arm = await api(['syncKillSwitch', '{"market":"ETH_USDT","timeoutSeconds":60}']);
-    expect(arm).toMatchObject({ code: 0, value: { market: 'ETH_USDT' } });
+    const sync = (timeoutSeconds: number | null) =>
+      api(['syncKillSwitch', JSON.stringify({ market: 'ETH_USDT', timeoutSeconds })]);
+    expect(await sync(60)).toMatchObject({ code: 0, value: { market: 'ETH_USDT' } });
     expect(server.exchange.timers()).toMatchObject([{ market: 'ETH_USDT' }]);
-    const deleted = await api(['syncKillSwitch', '{"market":"ETH_USDT","timeoutSeconds":null}']);
-    expect(deleted).toMatchObject({ code: 0, value: null });
+    expect(await sync(null)).toMatchObject({ code: 0, value: null });
     expect(server.exchange.timers()).toEqual([]);
   });
 
-  it('myCodes, miningHashrate and createNewAddress', async () => {
-    const codes = await api(['myCodes', '{"limit":2,"offset":1}']);
-    expect(codes.value).toMatchObject({ limit: 2, offset: 1, data: [{}, {}] });
-    const range = { account: 'rig', from: 1_700_000_000, to: 1_700_007_200, interval: '1h' };
-    const hashrate = await api(['miningHashrate', JSON.stringify(range)]);
-    expect(hashrate.value).toMatchObject({ data: { account: 'rig', hashrate: [{}, {}] } });
-    const address = await api(['createNewAddress', '{"ticker":"BTC","type":"p2sh-segwit"}']);
-    expect(address.value).toMatchObject({ account: { address: expect.stringMatching(/^3/) } });
-    expect([codes.code, hashrate.code, address.code]).toEqual([0, 0, 0]);
-  });
-
-  it('miningPool and ping without key and secret', async () => {
-    const setting = { env: { KILLSWITCHD_BASE_URL: server.url } };
-    const pool = await api(['miningPool'], setting);
-    expect(pool).toMatchObject({ code: 0, value: { data: { assets: ['BTC'] } } });
-    const ping = await api(['ping', '{}'], setting);
-    expect(ping).toMatchObject({ code: 0, value: { latencyMs: expect.any(Number) } });
+  const RANGE = { account: 'rig', from: 1_700_000_000, to: 1_700_007_200, interval: '1h' };
+  const KEYLESS = () => ({ env: { KILLSWITCHD_BASE_URL: server.url } });
+  it.each<[string, object, object, (() => Setting)?]>([
+    ['myCodes', { limit: 2, offset: 1 }, { limit: 2, offset: 1, data: [{}, {}] }],
+    ['miningHashrate', RANGE, { data: { account: 'rig', hashrate: [{}, {}] } }],
+    [
+      'createNewAddress',
+      { ticker: 'BTC', type: 'p2sh-segwit' },
+      { account: { address: expect.stringMatching(/^3/) } },
+    ],
+    ['miningPool', {}, { data: { assets: ['BTC'] } }, KEYLESS],
+    ['ping', {}, { latencyMs: expect.any(Number) }, KEYLESS],
+  ])('%s with %j', async (name, given, value, setting) => {
+    expect(await api([name, JSON.stringify(given)], setting?.())).toMatchObject({ code: 0, value });
   });
 });
 
@@ -223,9 +212,8 @@ describe('api ends with 64 and sends nothing', () => {
   });
 
   it('for more than 64 KiB on standard input', async () => {
-    const { code, err } = await api(['myCodes', '-'], { input: `{"a":"${'a'.repeat(65_536)}"}` });
-    expect(code).toBe(64);
-    expect(err[0]).toMatch(/at most 64 KiB$/);
+    const asked = await api(['myCodes', '-'], { input: `{"a":"${'a'.repeat(65_536)}"}` });
+    expect(asked).toMatchObject({ code: 64, err: [expect.stringMatching(/at most 64 KiB$/)] });
   });
 });
 

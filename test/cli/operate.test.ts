@@ -2,16 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { statusOf } from './sample-status.ts';
 import { daemon, type Reply, refusalWith, run, type Setting } from './stage.ts';
 
-type State = 'done' | 'waiting' | 'impossible';
-
-const progress = (market: string, state: State, says: string) => ({
-  market,
-  state,
-  says: `${market} ${says}.`,
-});
-const DONE: Reply = {
-  json: { done: true, markets: [progress('BTC_USDT', 'done', 'is armed and renewed: 59 s left now')] },
+const progress = (market: string, state: 'done' | 'waiting' | 'impossible', says: string, more = {}) => {
+  return { market, state, says: `${market} ${says}.`, ...more };
 };
+const ARMED = progress('BTC_USDT', 'done', 'is armed and renewed: 59 s left now');
+const DONE: Reply = { json: { done: true, markets: [ARMED] } };
 
 /** Runs a command against a daemon that gives this reply, and tells what the daemon was asked. */
 async function order(line: string, reply: Reply = DONE, setting: Setting = {}) {
@@ -39,43 +34,31 @@ describe('a command to the running daemon', () => {
     expect(asked[0]?.headers).toMatchObject({ 'content-type': 'application/json', host: 'localhost' });
   });
 
-  it('ends with 75 where the exchange has not confirmed all of it in time', async () => {
-    const markets = [
-      progress('BTC_USDT', 'waiting', 'still has a timer'),
-      progress('ETH_USDT', 'done', 'has no timer any more'),
-    ];
-    const reply = { status: 202, json: { done: false, markets } };
-    const { code, out, err } = await order('disarm --yes --wait 3', reply);
-    expect(code).toBe(75);
-    expect(out).toEqual(['ETH_USDT has no timer any more.']);
-    expect(err).toEqual([
-      'BTC_USDT still has a timer.',
-      'killswitchd disarm: 1 of 2 markets not confirmed within 3 s; the daemon goes on trying',
-    ]);
-  });
-
-  it('ends with 69 where it is impossible as things stand, whatever else is still waiting', async () => {
-    const markets = [
-      progress('BTC_USDT', 'impossible', "is not armed: nothing is renewed before the bot's next beat"),
-      progress('ETH_USDT', 'waiting', 'is not confirmed armed yet'),
-    ];
-    const { code, err } = await order('arm', { status: 409, json: { done: false, markets } });
-    expect(code).toBe(69);
-    expect(err).toContain("BTC_USDT is not armed: nothing is renewed before the bot's next beat.");
-    expect(err).toContain('killswitchd arm: 1 of 2 markets not done: see why above');
+  const waiting = progress('BTC_USDT', 'waiting', 'still has a timer');
+  const impossible = progress('BTC_USDT', 'impossible', 'is not armed: its bot is silent');
+  const late = 'not confirmed within 3 s; the daemon goes on trying';
+  it.each([
+    ['disarm --yes --wait 3', [waiting], 75, [waiting.says, `killswitchd disarm: 1 of 2 markets ${late}`]],
+    [
+      'arm --wait 3',
+      [impossible, waiting],
+      69,
+      [
+        waiting.says,
+        impossible.says,
+        `killswitchd arm: 1 of 3 markets ${late}`,
+        'killswitchd arm: 1 of 3 markets not done: see why above',
+      ],
+    ],
+  ])('%s that is not done everywhere: %j ends with %i', async (line, markets, code, err) => {
+    const reply = { status: 202, json: { done: false, markets: [...markets, ARMED] } };
+    expect(await order(line, reply)).toMatchObject({ code, out: [ARMED.says], err });
+    expect(await order(`${line} --json`, reply)).toMatchObject({ code, out: [JSON.stringify(reply.json)] });
   });
 
   it('says that there was nothing to do where the daemon guards no market, as a shard that waits does', async () => {
-    const { code, out } = await order('arm', { json: { done: true, markets: [] } });
-    expect(code).toBe(0);
-    expect(out).toEqual(['No market is guarded by this daemon: there was nothing to do.']);
-  });
-
-  it('--json prints the reply as it came and has the same exit code', async () => {
-    const json = { done: false, markets: [progress('BTC_USDT', 'waiting', 'is not confirmed armed yet')] };
-    const { code, out } = await order('arm --json', { status: 202, json });
-    expect(code).toBe(75);
-    expect(out).toEqual([JSON.stringify(json)]);
+    const out = ['No market is guarded by this daemon: there was nothing to do.'];
+    expect(await order('arm', { json: { done: true, markets: [] } })).toMatchObject({ code: 0, out });
   });
 
   it.each([
@@ -118,55 +101,44 @@ describe('a command to the running daemon', () => {
 });
 
 describe('a command that takes the guard away', () => {
-  const twoDone: Reply = { json: { done: true, markets: [] } };
+  it.each(['trip', 'disarm', 'pause --for 10m'])(
+    '%s is refused without a terminal and without --yes',
+    async (line) => {
+      const { code, err, asked } = await order(`${line} BTC_USDT`);
+      const says = 'nobody can be asked here whether it is meant: add --yes; nothing was changed';
+      expect({ code, err, asked }).toEqual({
+        code: 64,
+        err: [`killswitchd ${line.split(' ')[0]}: ${says}`],
+        asked: [],
+      });
+    },
+  );
 
-  it.each(['trip', 'disarm', 'pause'])('%s is refused without a terminal and without --yes', async (name) => {
-    const { code, err, asked } = await order(`${name} BTC_USDT${name === 'pause' ? ' --for 10m' : ''}`);
-    expect(code).toBe(64);
-    expect(err).toEqual([
-      `killswitchd ${name}: nobody can be asked here whether it is meant: add --yes; nothing was changed`,
-    ]);
-    expect(asked).toEqual([]);
-  });
-
-  it('says on a terminal what will happen to how many markets, and does it after a yes', async () => {
-    const { code, err, questions, asked } = await order('trip', twoDone, { types: 'yes' });
-    expect(code).toBe(0);
-    expect(err[0]).toMatch(
-      /cancel the orders that the timers of all 2 markets \(BTC_USDT, ETH_USDT\) cover, in about 6 s/,
-    );
-    expect(err[0]).toMatch(/The daemon is the one at unix:/);
-    expect(questions).toEqual(['Go on? [y/N] ']);
-    expect(asked.at(-1)).toMatchObject({ path: '/v1/trip', body: { waitSeconds: 15 } });
-  });
-
-  it('names the markets that were named', async () => {
-    const { err } = await order('disarm BTC_USDT', twoDone, { types: 'y' });
-    expect(err[0]).toMatch(/deletes the timers of BTC_USDT\. The orders stay/);
-  });
+  it.each([
+    ['trip', 'cancel the orders that the timers of all 2 markets (BTC_USDT, ETH_USDT) cover, in about 6 s'],
+    ['disarm BTC_USDT', 'deletes the timers of BTC_USDT. The orders stay'],
+  ])(
+    '%s says on a terminal what will happen to how many markets, and does it after a yes',
+    async (line, says) => {
+      const { code, err, questions, asked } = await order(line, DONE, { types: 'yes' });
+      expect({ code, questions }).toEqual({ code: 0, questions: ['Go on? [y/N] '] });
+      expect(err[0]).toContain(says);
+      expect(err[0]).toMatch(/The daemon is the one at unix:/);
+      expect(asked.at(-1)?.path).toBe(`/v1/${line.split(' ')[0]}`);
+    },
+  );
 
   it.each(['n', '', 'yeah', null])('changes nothing after %j', async (types) => {
-    const { code, err, asked } = await order('trip', twoDone, { types });
-    expect(code).toBe(64);
-    expect(err.at(-1)).toBe('killswitchd trip: not confirmed with yes; nothing was changed');
+    const { code, err, asked } = await order('trip', DONE, { types });
+    expect({ code, last: err.at(-1) }).toEqual({
+      code: 64,
+      last: 'killswitchd trip: not confirmed with yes; nothing was changed',
+    });
     expect(asked.map(({ path }) => path)).toEqual(['/v1/status']);
   });
 
   it('asks nobody for one that does not', async () => {
-    const { code, questions } = await order('arm', twoDone, { types: 'n' });
-    expect({ code, questions }).toEqual({ code: 0, questions: [] });
-  });
-});
-
-describe('ack', () => {
-  it.each([
-    [[], {}, ['BTC_USDT', 'ETH_USDT'], 'Acknowledged: 2 markets (BTC_USDT, ETH_USDT).'],
-    [['BTC_USDT'], { markets: ['BTC_USDT'] }, ['BTC_USDT'], 'Acknowledged: BTC_USDT.'],
-    [[], {}, [], 'There was nothing to acknowledge.'],
-  ])('%j takes the record of cancelled orders off the status', async (markets, body, acknowledged, said) => {
-    const { code, out, asked } = await order(['ack', ...markets].join(' '), { json: { acknowledged } });
-    expect({ code, out }).toEqual({ code: 0, out: [said] });
-    expect(asked).toMatchObject([{ method: 'POST', path: '/v1/ack', body }]);
+    expect(await order('arm', DONE, { types: 'n' })).toMatchObject({ code: 0, questions: [] });
   });
 });
 
@@ -207,19 +179,97 @@ describe('a flag that makes no sense', () => {
   });
 });
 
-describe('log-level', () => {
+describe('ack and log-level', () => {
   it.each([
-    ['log-level', {}, 'info'],
-    ['log-level warn', { level: 'warn' }, 'The log level is warn until it is changed or the daemon ends.'],
+    ['ack', {}, { acknowledged: ['BTC_USDT', 'ETH_USDT'] }, 'Acknowledged: 2 markets (BTC_USDT, ETH_USDT).'],
+    ['ack BTC_USDT', { markets: ['BTC_USDT'] }, { acknowledged: ['BTC_USDT'] }, 'Acknowledged: BTC_USDT.'],
+    ['ack', {}, { acknowledged: [] }, 'There was nothing to acknowledge.'],
+    ['log-level', {}, { level: 'info' }, 'info'],
+    [
+      'log-level warn',
+      { level: 'warn' },
+      { level: 'warn' },
+      'The log level is warn until it is changed or the daemon ends.',
+    ],
     [
       'log-level debug --for 10m',
       { level: 'debug', forSeconds: 600 },
+      { level: 'debug' },
       'The log level is debug for 10m, and then the configured one again.',
     ],
-  ])('%s prints the level in force, or sets it', async (line, body, says) => {
-    const level = 'level' in body ? body.level : 'info';
-    const { code, out, asked } = await order(line, { json: { level } });
+  ])('%s asks with %j and says what was answered', async (line, body, json, says) => {
+    const { code, out, asked } = await order(line, { json });
     expect({ code, out }).toEqual({ code: 0, out: [says] });
-    expect(asked).toMatchObject([{ method: 'POST', path: '/v1/log-level', body }]);
+    expect(asked).toMatchObject([{ method: 'POST', path: `/v1/${line.split(' ')[0]}`, body }]);
+  });
+});
+
+describe('reload', () => {
+  const applied = (markets: readonly object[] = [], more: object = {}): Reply => {
+    const names = { added: ['BTC_USDT', 'ETH_USDT'], removed: ['XRP_USDT'], changed: [] };
+    return { json: { result: 'applied', ...names, done: true, markets, ...more } };
+  };
+  const refusedOne = (market: string) =>
+    progress(market, 'impossible', 'is refused by the exchange', { refused: true });
+
+  it('says which markets the new configuration adds, removes and changes', async () => {
+    const { code, out, err, asked } = await order('reload --wait 20', applied([ARMED]));
+    expect({ code, err }).toEqual({ code: 0, err: [] });
+    expect(out).toEqual([
+      'The new configuration is in force.',
+      'Added: 2 markets (BTC_USDT, ETH_USDT).',
+      'Removed: XRP_USDT.',
+      ARMED.says,
+    ]);
+    expect(asked).toMatchObject([{ method: 'POST', path: '/v1/reload', body: { waitSeconds: 20 } }]);
+  });
+
+  it('says so where no market is touched, where nothing has changed, and prints the reply for programs', async () => {
+    const untouched = await order('reload', applied([], { added: [], removed: [] }));
+    const same = ['The new configuration is in force.', 'Its markets are the same.'];
+    expect(untouched).toMatchObject({ code: 0, out: same });
+    const unchanged = ['Nothing has changed: the configuration in force stays.'];
+    expect(await order('reload', { json: { result: 'unchanged' } })).toMatchObject({
+      code: 0,
+      out: unchanged,
+    });
+    const json = { result: 'applied', added: ['A_USDT'], markets: [] };
+    expect(await order('reload --json', { json })).toMatchObject({ code: 0, out: [JSON.stringify(json)] });
+  });
+
+  it('ends with 78 and every problem where the configuration is wrong', async () => {
+    const problems = [
+      'k.yaml:2:13 defaults.timeoutSeconds: found "60s"; allowed: a whole number from 5 to 600; write 60',
+      'web.listen: cannot change while the daemon runs',
+    ];
+    const error = { code: 'config_rejected', message: 'nothing was changed', problems };
+    const { code, out, err } = await order('reload', { status: 422, json: { error } });
+    expect({ code, out }).toEqual({ code: 78, out: [] });
+    const lines = ['the configuration is wrong; nothing was changed', ...problems];
+    expect(err).toEqual(lines.map((line) => `killswitchd reload: ${line}`));
+  });
+
+  it('ends with 69 where a market is refused, 75 where a timer is late, and 0 where a bot must beat first', async () => {
+    const waiting = progress('XRP_USDT', 'waiting', 'still has a timer');
+    expect((await order('reload', applied([waiting, refusedOne('BTC_USDT')]))).code).toBe(69);
+    const late = await order('reload', applied([waiting]));
+    expect(late.code).toBe(75);
+    expect(late.err).toContain('XRP_USDT still has a timer.');
+    const silent = progress('BTC_USDT', 'impossible', 'is not armed before its bot beats');
+    const { code, err } = await order('reload', applied([silent]));
+    const otherwise = '1 of 1 market not guarded; the configuration is in force';
+    expect({ code, err }).toEqual({ code: 0, err: [silent.says, `killswitchd reload: ${otherwise}`] });
+  });
+
+  it('ends with 69 where the exchange refuses a market that has not changed, and names it once', async () => {
+    const refused = ['OLD_USDT'];
+    const said =
+      'killswitchd reload: the exchange refuses OLD_USDT: not guarded; killswitchd status says why';
+    const told = { code: 69, err: [said] };
+    expect(await order('reload', { json: { result: 'unchanged', refused } })).toMatchObject(told);
+    expect(await order('reload', applied([], { refused }))).toMatchObject(told);
+    const { code, err } = await order('reload', applied([refusedOne('OLD_USDT')], { refused }));
+    expect(code).toBe(69);
+    expect(err).not.toContain(said);
   });
 });
