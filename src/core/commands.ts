@@ -183,9 +183,9 @@ export function forgetGone(state: CoreState, out: Effect[]): void {
     );
 }
 
-function howGone({ goal, heldUntilAwakeMs }: MarketState, isOver: boolean) {
-  if (goal === 'renew-once') return 'handed_off';
-  if (isOver && heldUntilAwakeMs < Number.POSITIVE_INFINITY) return 'fired';
+function howGone({ goal, reached, heldUntilAwakeMs }: MarketState, isOver: boolean) {
+  if (goal === 'renew-once') return reached ? 'handed_off' : 'kept';
+  if (isOver) return heldUntilAwakeMs < Number.POSITIVE_INFINITY ? 'fired' : 'deleted';
   return goal === 'delete' ? 'deleted' : 'kept';
 }
 
@@ -390,7 +390,9 @@ function deleted(state: CoreState, awaited: Awaited, market: MarketState): Said 
     if (reached) return ['done', `has no timer any more${describeGone(market)}`];
     return ['waiting', 'still has a timer: the delete is not confirmed yet'];
   }
-  if (leftMs === null) return ['done', 'has no timer any more: it has fired'];
+  if (leftMs === null) return ['done', `has no timer any more${describeGone(market)}`];
+  if (market.leaving !== null)
+    return ['impossible', `leaves with its timer, as the reload said; it fires within ${left(leftMs)}`];
   if (hold?.why === 'tripped' || hold?.why === 'lapsed') {
     return ['impossible', `${NOT_GUARDED[hold.why][0]} and keeps its timer; it fires within ${left(leftMs)}`];
   }

@@ -12,8 +12,11 @@ export type Suspension = (typeof SUSPENSIONS)[number];
 export const HOLDS = ['disarmed', 'paused', 'tripped', 'lapsed'] as const;
 export type Hold = (typeof HOLDS)[number];
 
-/** Why a timer ran out while nobody wanted it renewed. `kept`: it was left on purpose, as after a goodbye under `keep`. */
-export const FIRINGS = ['bot_stale', 'bot_failed', 'kept', 'tripped', 'disarmed'] as const;
+/**
+ * Why a timer ran out while nobody wanted it renewed. `kept`: it was left on purpose, as after a goodbye under `keep`.
+ * `undeleted`: it was to be deleted, and ran out before that was confirmed.
+ */
+export const FIRINGS = ['bot_stale', 'bot_failed', 'kept', 'tripped', 'disarmed', 'undeleted'] as const;
 export type Firing = (typeof FIRINGS)[number];
 
 /** How a bot is, as far as its evidence says. */

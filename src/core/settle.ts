@@ -133,7 +133,7 @@ function confirm(state: CoreState, attempt: Attempt, timer: ServerTimer, out: Ef
     say(out, { kind: 'tripped', market: name, why, durationMs, firesByWallMs });
   } else {
     if (market.goal === 'renew-once') market.reached = true;
-    const first = !wasArmed && belief.notBefore !== null;
+    const first = !wasArmed && belief.notBefore !== null && awakeSlackMs(state, market) > 0;
     sayRenewed(state, attempt, timer, first, slackRatio, out);
   }
   calm(market);

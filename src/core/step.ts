@@ -167,6 +167,10 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   if (belief.notAfterMs === null || mayFire(state, belief) || belief.notAfterMs <= market.firedMs) return;
   market.firedMs = belief.notAfterMs;
   const firedByWallMs = wallAt(state, belief.notAfterMs);
+  // What becomes of a stop's deletes is told at its end.
+  const isDeleted =
+    market.goal === 'delete' &&
+    (state.phase.kind === 'stopping' || market.heldUntilAwakeMs === Number.POSITIVE_INFINITY);
   const wasArmed = belief.server !== null || market.stats.renewals > 0;
   const unresolved = belief.writes.filter(({ status }) => status === 'unknown').length;
   // A delete without an answer may have come first, once it has left.
@@ -178,13 +182,14 @@ function judgeTimer(state: CoreState, market: MarketState, out: Effect[]): void 
   tidy(state, market);
   if (isLapse) {
     noteLapse(state, market, certainty, unresolved, out);
-  } else if (!mustNotFire(market) && wasArmed && market.goal !== 'delete') {
+  } else if (!mustNotFire(market) && wasArmed && !isDeleted) {
     say(out, { kind: 'fired', market: name, why: whyFired(state, market), firedByWallMs });
   }
   schedule(state, market);
 }
 
 function whyFired(state: CoreState, market: MarketState): Firing {
+  if (market.goal === 'delete') return 'undeleted';
   if (market.hold?.why === 'tripped') return 'tripped';
   const why = suspensionOf(state, market);
   if (why === 'bot_stale' || why === 'bot_failed') return why;

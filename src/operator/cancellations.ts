@@ -2,7 +2,7 @@ import type { Certainty, Firing, Notice } from '../core/notice.ts';
 import { TRIP_MS } from '../core/promise.ts';
 
 /** Why orders were, or may have been, cancelled. */
-export type CancellationCause = Firing | 'unrenewed' | 'deleted_late';
+export type CancellationCause = Exclude<Firing, 'undeleted'> | 'unrenewed' | 'deleted_late';
 
 /** What is known of the last time that a market's orders were cancelled, and is not acknowledged. */
 export interface Cancellation {
@@ -95,7 +95,10 @@ export function createCancellations() {
       }
       case 'fired': {
         const { market, why, firedByWallMs: byWallMs } = notice;
-        add({ market, certainty: 'certain', why, byWallMs });
+        const late = { market, certainty: 'possible', why: 'deleted_late', byWallMs } as const;
+        // A delete that is confirmed after that tells of the same.
+        if (why === 'undeleted') expect(late, Number.NEGATIVE_INFINITY);
+        else add({ market, certainty: 'certain', why, byWallMs });
         break;
       }
       case 'deleted': {

@@ -90,8 +90,10 @@ const SENTENCES: { readonly [K in Kind]: (notice: Of<K>, saying: Saying) => stri
     `${at(n.expiryWallMs)}; renewals are still tried.`,
   lapsed: describeLapse,
   fired: (n, { at }) =>
-    `The timer of ${n.market} has fired: its orders were cancelled by ${at(n.firedByWallMs)} ` +
-    `at the latest, because ${FIRED[n.why]}.`,
+    (n.why === 'undeleted'
+      ? `The timer of ${n.market} MAY HAVE FIRED, and its orders may have been cancelled`
+      : `The timer of ${n.market} has fired: its orders were cancelled`) +
+    ` by ${at(n.firedByWallMs)} at the latest, because ${FIRED[n.why]}.`,
   refused: (n, { at }) =>
     `${n.market} is REFUSED by the exchange (code ${n.code}: ${n.detail}). ` +
     `${n.expiryWallMs === null ? 'No timer guards its orders' : `Its orders are cancelled from ${at(n.expiryWallMs)} on if this lasts`}. ` +
@@ -248,6 +250,7 @@ const FIRED: { readonly [F in Firing]: string } = {
   kept: 'it was left to run out',
   tripped: 'an operator tripped it',
   disarmed: 'it was disarmed or paused while its bot was dead',
+  undeleted: 'no delete was confirmed in time',
 };
 
 /** Who took a market out of guard, until when, and what that means for its orders. */

@@ -135,6 +135,13 @@ describe('the guarantee', () => {
   });
 });
 
+test('a renewal whose answer comes when its own time is up arms nothing', () => {
+  const { driver, write } = armed();
+  driver.move({ monoMs: 12_000 });
+  driver.apply(write, { startTime: SERVER_EPOCH + 1 });
+  expect(driver.notices('renewed').map(({ first }) => first)).toEqual([true, false]);
+});
+
 test('a lapse that is found after the bot has died is not said to be armed again', () => {
   const { driver, write } = armed({ liveness: { mode: 'beat', ttlMs: 60_000 } });
   driver.settle(write, NOT_SENT);

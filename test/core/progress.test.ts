@@ -101,6 +101,26 @@ test('a delete that a trip overtook says that the market is tripped, and blames 
   );
 });
 
+test('a timer that was deleted has not fired, also where the bot fails after that', () => {
+  const driver = armed(WATCHED);
+  driver.operate('disarm');
+  driver.live(1000);
+  driver.say('fail');
+  expect(says(driver, 'disarm')).toBe('done: AAA has no timer any more: its orders stay.');
+});
+
+test('a timer that runs out before a delete of it is confirmed is told of, once', () => {
+  for (const end of ['disarm', 'goodbye'] as const) {
+    const driver = armed(end === 'disarm' ? {} : WATCHED);
+    if (end === 'disarm') driver.operate('disarm');
+    else driver.say('goodbye');
+    driver.live(50_000, 20, (write) => driver.settle(write, LOST));
+    expect(driver.notices('fired')).toEqual([]);
+    driver.live(30_000, 20, (write) => driver.settle(write, LOST));
+    expect(driver.notices('fired')).toMatchObject([{ market: 'AAA', why: 'undeleted' }]);
+  }
+});
+
 test("a dead bot's timer is kept, for as long as it says", () => {
   const driver = armed(WATCHED);
   driver.say('fail');

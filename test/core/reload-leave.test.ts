@@ -57,7 +57,21 @@ describe('a market that leaves', () => {
     );
     driver.reload({ ...KEEP, markets: ['BBB'] });
     driver.live(1000);
-    expect(removed(driver)).toEqual([['AAA', 'kept']]);
+    expect(removed(driver)).toEqual([['AAA', 'deleted']]);
+  });
+
+  test('for another shard is not said to be handed off, or left armed, where it was not', () => {
+    const deleted = createDriver({ markets: ['AAA', 'BBB'] });
+    deleted.arm();
+    deleted.operate('disarm', ['AAA']);
+    deleted.reload({ markets: ['BBB'], movedAway: ['AAA'] });
+    deleted.live(1000);
+    expect(removed(deleted)).toEqual([['AAA', 'deleted']]);
+
+    const unrenewed = armed({ markets: ['AAA', 'BBB'] });
+    unrenewed.reload({ markets: ['BBB'], movedAway: ['AAA'] });
+    unrenewed.live(80_000, 20, (write) => unrenewed.settle(write, NOT_SENT));
+    expect(removed(unrenewed)).toEqual([['AAA', 'kept']]);
   });
 
   test('does not go before what is on its way is answered', () => {

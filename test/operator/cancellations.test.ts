@@ -50,6 +50,14 @@ test.each<[string, readonly Notice[], object | null]>([
     [{ ...deleted, mayHaveFired: true }],
     { certainty: 'possible', why: 'deleted_late', count: 1 },
   ],
+  [
+    'a timer that ran out before its delete was confirmed, and the late answer to that',
+    [
+      { ...fired, why: 'undeleted' },
+      { ...deleted, mayHaveFired: true },
+    ],
+    { certainty: 'possible', why: 'deleted_late', count: 1 },
+  ],
   ['a delete in time', [deleted], null],
   [
     'every further time is counted',
