@@ -19,17 +19,12 @@ const HARMLESS: ReadonlySet<FaultKind> = new Set([
 ]);
 /** How long after its end a fault still shapes what the daemon does: latches, slower cadence, a nonce to find. */
 const AFTERMATH_MS: Partial<Record<FaultKind, number>> = {
-  unauthorised: 70_000,
-  forbidden: 70_000,
-  'bad-request': 70_000,
   'throttled-page': 60_000,
   'unacknowledged-page': 60_000,
   neighbour: 60_000,
   'throttled-json': 5_000,
   'wall-step': 5_000,
 };
-/** These leave nothing behind where that is judged: what was refused is tried again in time. */
-const REFUSALS: ReadonlySet<FaultKind> = new Set(['unauthorised', 'forbidden', 'bad-request']);
 /** What one market is told about the key, or about the limit, concerns all of them. */
 const FELT_BY_ALL: ReadonlySet<FaultKind> = new Set([
   'unauthorised',
@@ -107,12 +102,8 @@ export function longestPeriodMs(plan: Plan, truth: Timed): number {
 }
 const LONGEST_ANSWER_MS = 4500;
 
-/**
- * By how much all faults together may lengthen the answers to a market's requests, null for any market's: what a plan
- * that is judged wider states as the exchange's answer time. 0 elsewhere, where every such fault counts as an outage.
- */
-export function slowMs({ wider, faults, markets }: Plan, market: string | null): number {
-  if (wider !== true) return 0;
+/** By how much all faults together may lengthen the answers to a market's requests; null for any market's. */
+export function slowMs({ faults, markets }: Plan, market: string | null): number {
   let sum = 0;
   for (const { kind, target, sizeMs } of faults)
     if (SLOW.has(kind) && (target < 0 || markets[target]?.market === market)) sum += sizeMs;
@@ -120,8 +111,7 @@ export function slowMs({ wider, faults, markets }: Plan, market: string | null):
 }
 
 /** An address that answers late and well keeps its requests, also where another one would be faster. */
-function slowBaseMs({ wider, faults }: Plan): number {
-  if (wider !== true) return 0;
+function slowBaseMs({ faults }: Plan): number {
   return faults.reduce((most, { kind, sizeMs }) => (kind === 'base-slow' ? Math.max(most, sizeMs) : most), 0);
 }
 
@@ -161,7 +151,7 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
   // While a timer changes its length, what it survives is not said; it lapses by no fault of the change.
   const changing = changedMs > nowMs - longestMs - UNSEEN_MS;
   return (
-    longestStretchMs(felt, nowMs - longestMs - 1000, nowMs, plan.wider) <
+    longestStretchMs(felt, nowMs - longestMs - 1000, nowMs) <
     (changing ? 1 : survivesMs(plan, timeoutMs, inForceMs, slowMs(plan, market) + slowBaseMs(plan)))
   );
 }
@@ -169,7 +159,7 @@ export function isUndisturbed(plan: Plan, truth: Truth, nowMs: number): boolean 
 /** Does no fault that this market feels, with what it leaves behind, touch the time between the two moments? */
 export function isQuiet(plan: Plan, market: string, fromMs: number, toMs: number): boolean {
   const felt = plan.faults.filter((fault) => isFelt(plan, fault, market));
-  return longestStretchMs(felt, fromMs, toMs, plan.wider) === 0;
+  return longestStretchMs(felt, fromMs, toMs) === 0;
 }
 
 /**
@@ -177,7 +167,7 @@ export function isQuiet(plan: Plan, market: string, fromMs: number, toMs: number
  * (invariant 12), nor one of two base addresses while the other works.
  */
 function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
-  if (plan.wider === true && SLOW.has(kind) && slowMs(plan, market) <= bearableMs(plan, market)) return false;
+  if (SLOW.has(kind) && slowMs(plan, market) <= bearableMs(plan, market)) return false;
   // It makes evidence, and the nonces of a window, doubtful for a while. Nothing else that a timer needs goes by it.
   if (kind === 'wall-step') return plan.watched || plan.nonce === 'window';
   if (FAULTS[kind] === 'base') {
@@ -189,15 +179,10 @@ function isFelt(plan: Plan, { kind, target }: Fault, market: string): boolean {
 }
 
 /** The longest stretch of faults that touches the time between the two moments; stretches that are close are one. */
-export function longestStretchMs(
-  faults: readonly Fault[],
-  fromMs: number,
-  toMs: number,
-  wider = false,
-): number {
+export function longestStretchMs(faults: readonly Fault[], fromMs: number, toMs: number): number {
   const bad = faults
     .filter(({ kind }) => !HARMLESS.has(kind))
-    .map((fault) => ({ fromMs: fault.atMs, toMs: fault.atMs + fault.forMs + tailMs(fault, wider) }))
+    .map((fault) => ({ fromMs: fault.atMs, toMs: fault.atMs + fault.forMs + tailMs(fault) }))
     .filter((stretch) => stretch.toMs >= fromMs && stretch.fromMs <= toMs)
     .toSorted((one, other) => one.fromMs - other.fromMs);
   let longest = 0;
@@ -213,8 +198,7 @@ export function longestStretchMs(
   return longest;
 }
 
-function tailMs({ kind, sizeMs }: Fault, wider: boolean): number {
-  if (wider && REFUSALS.has(kind)) return 0;
+function tailMs({ kind, sizeMs }: Fault): number {
   const delays = kind === 'delay' || kind === 'slow-body' || kind === 'reorder';
   return (AFTERMATH_MS[kind] ?? 0) + (delays ? sizeMs : 0);
 }

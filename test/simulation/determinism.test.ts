@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { runPlan } from './run.ts';
-import { planFor } from './wider.ts';
+import { planOf } from './shapes.ts';
 
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 const SEEDS = [3, 17, 63, 75];
 
 function logOf(seed: number): string {
   const lines: string[] = [];
-  runPlan(planFor(seed, true), { onLine: (line) => lines.push(line) });
+  runPlan(planOf(seed), { onLine: (line) => lines.push(line) });
   return lines.join('\n');
 }
 

@@ -166,7 +166,7 @@ export function createDeleteJudge(court: Court) {
         if (by.stoppingMs !== null && left === null && hasNoTime) strays.add(truth.market);
         else if (left?.has(truth.market) !== true) blameStray(truth.market, by);
       }
-      const later = plan.wider === true ? endedAfter(by) : null;
+      const later = endedAfter(by);
       if (later !== null && !later.left.has(truth.market))
         blame(
           '7 unconfirmed delete',

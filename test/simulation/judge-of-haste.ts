@@ -115,7 +115,7 @@ export function createIsolationJudge({ plan, evidence, intents, log, nowMs, blam
   function neighboursMs({ market, timeoutMs }: Truth, ownMs: number, fromMs: number): number {
     const sick = sickMarkets(plan, fromMs, nowMs());
     // What is slow itself counts as failed in an outage of several, and leaves it to one probe at a time.
-    const isGated = plan.wider === true && (oneByOne || (sick > 1 && slowMs(plan, market) > 0));
+    const isGated = oneByOne || (sick > 1 && slowMs(plan, market) > 0);
     const lost = isGated || plan.faults.some(({ kind }) => FAULTS[kind] === 'base');
     if (lost && sick > 0) return LOST_TO_OTHERS * (timeoutMs - 1000 - ownMs);
     if (!oneByOne) return 0;
@@ -181,8 +181,7 @@ export function createProgressJudge(court: Court) {
   // Two daemons with one key and rising nonces overtake each other for as long as both run: every other request is
   // refused, and half of what serial requests carry may not be enough for all markets.
   const starves = plan.nonce === 'increasing' && sharesKeys(plan);
-  // What a stall leaves behind is in order only where that is judged, too.
-  const promised = hasRoom(plan) && (plan.wider === true || !plan.faults.some(isOfHost));
+  const promised = hasRoom(plan);
   const travelMs = 4 * (plan.roundTripMs + slowMs(plan, null)) + 200;
 
   /** Waits for a renewal that should have left a while ago, and could still be saved by it. */

@@ -197,7 +197,7 @@ function endsPause(
 }
 
 /** All lives of all daemons, in the order of their beginnings. */
-function createLives({ daemons, wider }: Plan) {
+function createLives({ daemons }: Plan) {
   const lives = new Map<number, Incarnation[]>();
   return {
     add: (incarnation: Incarnation): void => {
@@ -207,10 +207,9 @@ function createLives({ daemons, wider }: Plan) {
       sent === null ? null : (lives.get(sent.daemon)?.[sent.life - 1] ?? null),
     /**
      * What another daemon or somebody else does to a timer is nothing that this one can know of. With a request of its
-     * own earlier life it must reckon where that is judged.
+     * own earlier life it must reckon.
      */
-    isForeign: (by: Incarnation | null): boolean =>
-      by === null || daemons.length > 1 || (wider !== true && lives.get(by.daemon)?.at(-1) !== by),
+    isForeign: (by: Incarnation | null): boolean => by === null || daemons.length > 1,
   };
 }
 

@@ -4,8 +4,8 @@ import { parseArgs } from 'node:util';
 import { type Plan, printPlan } from './plan.ts';
 import { parsePlan } from './plan-reader.ts';
 import { runPlan } from './run.ts';
-import { type Failing, type Progress, runSwarm } from './threads.ts';
-import { planFor, WIDER } from './wider.ts';
+import { planOf } from './shapes.ts';
+import { type Failing, type Progress, runSwarm, type SwarmOptions } from './threads.ts';
 
 /** Exit codes: every promise held; the caller must correct something; a promise was broken. */
 const OK = 0;
@@ -32,7 +32,6 @@ const HELP = `npm run simulate -- [flags]    seeded random faults on virtual tim
   --plan FILE      run the plan in this JSON file instead of seeds
   --first          end at the first seed that breaks a promise, and do not shrink it
   --no-shrink      only name the seeds that break a promise
-  --wider          draw and judge the wider swarm; always on by default
   --jobs THREADS   threads to run them on (default: 2)
   --out FOLDER     where the shrunk plans of failing seeds go (default: .)
   --log            print every event of one seed, or of the plan
@@ -117,36 +116,31 @@ function readCompareFlags(args: string[]) {
 }
 
 async function simulate(args: string[], terminal: Terminal): Promise<number> {
-  const flags = parse(
-    args,
-    ['seeds', 'seed', 'hours', 'plan', 'jobs', 'out'],
-    ['first', 'wider', 'log', 'no-shrink'],
-  );
+  const flags = parse(args, ['seeds', 'seed', 'hours', 'plan', 'jobs', 'out'], ['first', 'log', 'no-shrink']);
   const seeds = flags.whole('seeds', 1, LAST_SEED);
   const hours = readHours(flags.text('hours'));
-  const wider = WIDER || flags.has('wider');
   const plan = flags.text('plan');
   const log = flags.has('log');
   if (plan !== undefined) {
     if (seeds !== undefined || hours !== undefined)
       throw new FlagError('--plan runs one plan; leave out --seeds and --hours');
-    return runOne(`plan ${plan}`, { ...readPlan(plan), ...(wider ? { wider } : {}) }, log, terminal);
+    return runOne(`plan ${plan}`, readPlan(plan), log, terminal);
   }
   const firstSeed = flags.whole('seed', 0, LAST_SEED) ?? freshSeed();
   if (log) {
     if ((seeds ?? 1) > 1 || hours !== undefined)
       throw new FlagError('--log prints the events of one seed; leave out --seeds and --hours');
-    return runOne(`seed ${firstSeed}`, planFor(firstSeed, wider), true, terminal);
+    return runOne(`seed ${firstSeed}`, planOf(firstSeed), true, terminal);
   }
-  if (flags.has('first')) return runUntilBroken(firstSeed, seeds ?? SEEDS, wider, terminal);
+  const first = flags.has('first');
   return runMany(
     {
       firstSeed,
       seeds: Math.min(seeds ?? (hours === undefined ? SEEDS : LAST_SEED), LAST_SEED - firstSeed + 1),
       simulatedMs: hours === undefined ? Number.POSITIVE_INFINITY : hours * HOUR_MS,
       threads: flags.whole('jobs', 1, 256) ?? 2,
-      wider,
-      shrinks: !flags.has('no-shrink'),
+      first,
+      shrinks: !first && !flags.has('no-shrink'),
     },
     flags.text('out') ?? '.',
     terminal,
@@ -162,27 +156,11 @@ function runOne(name: string, plan: Plan, log: boolean, { out }: Terminal): numb
   return violations.length === 0 ? OK : BROKEN;
 }
 
-function runUntilBroken(firstSeed: number, seeds: number, wider: boolean, { out }: Terminal): number {
-  for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) {
-    const [violation] = runPlan(planFor(seed, wider)).violations;
-    if (violation === undefined) continue;
-    out(`seed ${seed}: ${violation.invariant}, at ${inSeconds(violation.atMs)}: ${violation.text}`);
-    return BROKEN;
-  }
-  out(`${seeds} seeds from ${firstSeed} on: every promise held.`);
-  return OK;
-}
-
-interface Many {
-  readonly firstSeed: number;
-  readonly seeds: number;
-  readonly simulatedMs: number;
-  readonly threads: number;
-  readonly wider: boolean;
-  readonly shrinks: boolean;
-}
-
-async function runMany(many: Many, folder: string, { out, err, watched }: Terminal): Promise<number> {
+async function runMany(
+  many: Required<Omit<SwarmOptions, 'onProgress'>>,
+  folder: string,
+  { out, err, watched }: Terminal,
+): Promise<number> {
   const onProgress = watched ? createProgressReport(many, err) : () => undefined;
   const { seeds, simulatedMs, requests, cpuSeconds, failing } = await runSwarm({ ...many, onProgress });
   const speed = simulatedMs / HOUR_MS / Math.max(cpuSeconds, 0.001);
@@ -191,12 +169,15 @@ async function runMany(many: Many, folder: string, { out, err, watched }: Termin
   );
   out(`${speed.toFixed(2)} simulated hours per CPU second.`);
   out(failing.length === 0 ? 'Every promise held.' : `Seeds that broke a promise: ${failing.length}.`);
-  for (const one of failing) for (const line of describeFailing(one, many.wider, folder)) out(line);
+  for (const one of failing) for (const line of describeFailing(one, folder)) out(line);
   return failing.length === 0 ? OK : BROKEN;
 }
 
 /** Says how far it is, a number of times in all. */
-function createProgressReport(many: Many, say: (line: string) => void): (progress: Progress) => void {
+function createProgressReport(
+  many: Pick<SwarmOptions, 'seeds'> & { readonly simulatedMs: number },
+  say: (line: string) => void,
+): (progress: Progress) => void {
   let said = 0;
   return ({ seeds, simulatedMs, failing }) => {
     const share = Math.max(seeds / many.seeds, simulatedMs / many.simulatedMs);
@@ -208,15 +189,11 @@ function createProgressReport(many: Many, say: (line: string) => void): (progres
   };
 }
 
-function describeFailing({ seed, violation, shrunk }: Failing, wider: boolean, folder: string): string[] {
+function describeFailing({ seed, violation, shrunk }: Failing, folder: string): string[] {
   const { invariant, atMs, text } = violation;
   const broken = `seed ${seed}: ${invariant}, at ${inSeconds(atMs)}: ${text}`;
-  const flag = wider ? ' --wider' : '';
   if (shrunk === null)
-    return [
-      broken,
-      `  not shrunk, others came first; replay: npm run simulate -- --seed ${seed}${flag} --log`,
-    ];
+    return [broken, `  not shrunk, others came first; replay: npm run simulate -- --seed ${seed} --log`];
   const file = join(folder, `simulate-${seed}.json`);
   const found = `Seed ${seed} broke ${shrunk.violation.invariant}: ${shrunk.violation.text}`;
   write(file, printPlan({ found, ...shrunk.plan }));

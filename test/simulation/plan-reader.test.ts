@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { calm, daemon, fault, market } from './calm.ts';
 import { type FaultKind, printPlan } from './plan.ts';
 import { parsePlan } from './plan-reader.ts';
-import { planOf } from './swarm.ts';
+import { planOf } from './shapes.ts';
 
 const problemOf = (input: unknown) => {
   const parsed = parsePlan(input);
@@ -26,7 +26,7 @@ describe('a plan', () => {
   });
 
   it.each([
-    [[], 'plan is []; expected an object with found, seed, wider, faultyMs'],
+    [[], 'plan is []; expected an object with found, seed, faultyMs'],
     [{ ...calm(), bases: undefined }, 'plan.bases is missing; expected a whole number'],
     [{ ...calm(), roundtripMs: 3 }, 'plan has the unknown field "roundtripMs"; did you mean roundTripMs?'],
     [{ ...calm(), colour: 3 }, 'plan has the unknown field "colour"; allowed: found, seed'],

@@ -42,7 +42,6 @@ const list = (least: number, most: number): Field => ({
 const PLAN_FIELDS: Fields = {
   found: { allowed: 'a sentence', fits: (value) => typeof value === 'string', optional: true },
   seed: whole(0, 2 ** 32 - 1),
-  wider: { ...BOOLEAN, optional: true },
   faultyMs: number(1, DAY_MS),
   markets: list(1, MOST_MARKETS),
   daemons: list(1, MOST_DAEMONS),
@@ -60,8 +59,6 @@ const PLAN_FIELDS: Fields = {
   serverDriftPpm: number(-DRIFT_PPM, DRIFT_PPM),
   budgetRequests: whole(1, 10_000),
   limitRequests: whole(1, 10_000),
-  /** Older plans carry it; nothing uses it any more. */
-  looksPerMs: { allowed: 'anything', fits: () => true, optional: true },
   faults: list(0, 10_000),
 };
 const MARKET_FIELDS: Fields = {

@@ -101,16 +101,6 @@ export const FAULTS = {
 } as const satisfies Readonly<Record<string, Struck>>;
 export type FaultKind = keyof typeof FAULTS;
 export const FAULT_KINDS = Object.keys(FAULTS) as readonly FaultKind[];
-/** Drawn only where `wider` is asked for. */
-export const WIDER_KINDS: ReadonlySet<FaultKind> = new Set([
-  'restart',
-  'new-key',
-  'new-budget',
-  'refusal-page',
-  'grants-less',
-  'base-slow',
-  'base-errors',
-]);
 
 /** One fault. Moments and lengths in true milliseconds since the start of the run. */
 export interface Fault {
@@ -151,8 +141,6 @@ export interface Plan {
   /** What this plan found, in a sentence; for plans that are kept. */
   readonly found?: string;
   readonly seed: number;
-  /** Judged by the promises of the wider swarm as well. */
-  readonly wider?: boolean;
   /** Faults happen until here; after it everything must come right again. */
   readonly faultyMs: number;
   readonly markets: readonly PlannedMarket[];

@@ -22,8 +22,6 @@ interface PlantedBug extends Planting {
   readonly seed: number;
   /** Words of the first promise that is broken. */
   readonly says: string;
-  /** Only the wider swarm can show it. */
-  readonly wider?: true;
 }
 
 /** Each edit is a file, what stands there, and what takes its place. */
@@ -40,7 +38,7 @@ const bug = (
 });
 
 /** What the simulation must find. A refactoring that moves the text of a rule moves it here as well. */
-const IN_FIRST_SWARM: readonly PlantedBug[] = [
+export const PLANTED: readonly PlantedBug[] = [
   bug('retries follow each other without a pause', 4, 'requests within a second', [
     [
       'src/core/next.ts',
@@ -154,10 +152,6 @@ const IN_FIRST_SWARM: readonly PlantedBug[] = [
   bug('a beat counts for twice its time', 2, 'after the evidence ran out', [
     ['src/core/goal.ts', 'atLifeMs - bot.lastLifeMs <=', 'atLifeMs - bot.lastLifeMs <= 2 *'],
   ]),
-];
-
-/** The same, which only the wider swarm can show. */
-const IN_WIDER_SWARM: readonly PlantedBug[] = [
   bug('a 401 counts as an accepted nonce', 73, 'says within', [
     [
       'src/core/settle.ts',
@@ -182,11 +176,6 @@ const IN_WIDER_SWARM: readonly PlantedBug[] = [
       'if (market.streak >= 0) return;',
     ],
   ]),
-];
-
-export const PLANTED: readonly PlantedBug[] = [
-  ...IN_FIRST_SWARM,
-  ...IN_WIDER_SWARM.map((one) => ({ ...one, wider: true as const })),
 ];
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

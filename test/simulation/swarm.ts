@@ -10,7 +10,6 @@ import {
   type Plan,
   type PlannedDaemon,
   type PlannedMarket,
-  WIDER_KINDS,
 } from './plan.ts';
 
 const FAULTY_MS = 180_000;
@@ -41,8 +40,8 @@ export function createDraw(seed: number) {
   };
 }
 
-/** Makes the plan of a seed: a world, and a random subset of the faults with random strength ("swarm"). */
-export function planOf(seed: number): Plan {
+/** A world, and a random subset of the faults with random strength ("swarm"). */
+export function mixtureOf(seed: number): Plan {
   const draw = createDraw(seed);
   const bots = draw.chance(0.3) ? 2 : 1;
   const daemons = draw.chance(0.15) ? draw.whole(2, 3) : 1;
@@ -154,9 +153,20 @@ export function drawOutages(draw: Draw, world: World): Fault[] {
   return faults.filter(({ atMs, forMs }) => atMs + forMs <= world.faultyMs);
 }
 
+/** Drawn by shapes only. */
+export const RARE_KINDS: readonly FaultKind[] = [
+  'restart',
+  'new-key',
+  'new-budget',
+  'refusal-page',
+  'grants-less',
+  'base-slow',
+  'base-errors',
+];
+
 function drawFaults(draw: Draw, world: World): Fault[] {
   if (draw.chance(0.15)) return drawOutages(draw, world);
-  const enabled = FAULT_KINDS.filter((kind) => !WIDER_KINDS.has(kind)).filter(() =>
+  const enabled = FAULT_KINDS.filter((kind) => !RARE_KINDS.includes(kind)).filter(() =>
     draw.chance(draw.chance(0.5) ? 0.1 : 0.35),
   );
   const faults: Fault[] = [];

@@ -3,13 +3,12 @@ import { Worker } from 'node:worker_threads';
 import type { Violation } from './court.ts';
 import type { Plan } from './plan.ts';
 import { runPlan } from './run.ts';
+import { planOf } from './shapes.ts';
 import { type Shrunk, shrinkPlan } from './shrink.ts';
-import { planFor } from './wider.ts';
 
 /** Work for a thread of its own: everything in it and in its result can be sent as a message. */
 export interface Job {
   readonly seed: number;
-  readonly wider: boolean;
   /** In at most so many runs looks for the simplest plan that breaks what the seed breaks first; 0: only runs it. */
   readonly mostRuns: number;
 }
@@ -23,8 +22,8 @@ interface Report {
   readonly shrunk: Shrunk | null;
 }
 
-export function carryOut({ seed, wider, mostRuns }: Job): Report {
-  const plan = planFor(seed, wider);
+export function carryOut({ seed, mostRuns }: Job): Report {
+  const plan = planOf(seed);
   const { violations, simulatedMs, requests } = runPlan(plan);
   const [violation = null] = violations;
   const find = (simpler: Plan) =>
@@ -47,8 +46,8 @@ export interface SwarmOptions {
   /** and none is begun after so much simulated time; milliseconds. */
   readonly simulatedMs?: number;
   readonly threads: number;
-  /** Draw and judge also what the core does not yet keep. */
-  readonly wider?: boolean;
+  /** End at the first seed that breaks a promise. */
+  readonly first?: boolean;
   /** Look for the simplest plan that fails; true where it is not given. */
   readonly shrinks?: boolean;
   readonly onProgress?: (progress: Progress) => void;
@@ -82,7 +81,7 @@ const RUNS_PER_SHRINK = 400;
 
 /** Runs the plans of many seeds on threads of their own, and shrinks those that break a promise. */
 export async function runSwarm(options: SwarmOptions): Promise<SwarmResult> {
-  const { firstSeed, seeds, simulatedMs = Number.POSITIVE_INFINITY, wider = false, shrinks = true } = options;
+  const { firstSeed, seeds, simulatedMs = Number.POSITIVE_INFINITY, first = false, shrinks = true } = options;
   const workers = Array.from(
     { length: options.threads },
     () => new Worker(new URL('./worker.ts', import.meta.url)),
@@ -92,9 +91,10 @@ export async function runSwarm(options: SwarmOptions): Promise<SwarmResult> {
   let nextSeed = firstSeed;
 
   async function runOneAfterTheOther(worker: Worker): Promise<void> {
-    while (nextSeed < firstSeed + seeds && totals.simulatedMs < simulatedMs) {
+    const isOver = () => totals.simulatedMs >= simulatedMs || (first && failing.length > 0);
+    while (nextSeed < firstSeed + seeds && !isOver()) {
       nextSeed += 1;
-      const report = await ask(worker, { seed: nextSeed - 1, wider, mostRuns: 0 });
+      const report = await ask(worker, { seed: nextSeed - 1, mostRuns: 0 });
       totals.seeds += 1;
       totals.simulatedMs += report.simulatedMs;
       totals.requests += report.requests;
@@ -108,10 +108,10 @@ export async function runSwarm(options: SwarmOptions): Promise<SwarmResult> {
     const usages = await Promise.all(workers.map((worker) => worker.cpuUsage()));
     const cpuSeconds = usages.reduce((sum, { user, system }) => sum + (user + system) / 1e6, 0);
     failing.sort((one, other) => one.seed - other.seed);
-    const first = failing.slice(0, shrinks ? MOST_SHRUNK : 0).values();
+    const shrunk = failing.slice(0, shrinks ? MOST_SHRUNK : 0).values();
     const shrink = async (worker: Worker) => {
-      for (const one of first)
-        one.shrunk = (await ask(worker, { seed: one.seed, wider, mostRuns: RUNS_PER_SHRINK })).shrunk;
+      for (const one of shrunk)
+        one.shrunk = (await ask(worker, { seed: one.seed, mostRuns: RUNS_PER_SHRINK })).shrunk;
     };
     await Promise.all(workers.map(shrink));
     return { ...totals, cpuSeconds, failing };

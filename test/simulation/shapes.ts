@@ -1,39 +1,31 @@
 import { bearableMs } from './conditions.ts';
-import { type Fault, type FaultKind, type Plan, type PlannedMarket, WIDER_KINDS } from './plan.ts';
+import type { Fault, FaultKind, Plan, PlannedMarket } from './plan.ts';
 import {
   createDraw,
   type Draw,
   drawFault,
   drawOutages,
-  planOf,
+  mixtureOf,
+  RARE_KINDS,
   renewalsPerSecond,
   tightBudget,
   withFaults,
 } from './swarm.ts';
 
 /**
- * What the first swarm never drew: markets that stay sick among healthy ones, exchanges that answer late, many markets,
- * long timers, lives that follow each other within the lifetime of a request, refusals of a few seconds. Half of the
- * plans are one such shape by itself, so that what it promises can be judged; the others are a plan of the first swarm
- * with more kinds of faults and settings in it.
+ * The plan of a seed. Half of the plans hold one large trouble by itself, so that what it promises can be judged: markets
+ * that stay sick among healthy ones, exchanges that answer late, many markets, long timers, lives that follow each other
+ * within the lifetime of a request, refusals of a few seconds. The others mix all kinds of faults and settings.
  */
-function widerPlanOf(seed: number): Plan {
-  const draw = createDraw(seed ^ WIDER_STREAM);
+export function planOf(seed: number): Plan {
+  const draw = createDraw(seed ^ SHAPE_STREAM);
   const shape = draw.chance(0.5) ? drawMixed : draw.pick(SHAPES);
-  return { ...shape(draw, planOf(seed)), wider: true };
+  return shape(draw, mixtureOf(seed));
 }
-
-/** The plan of a seed in the first swarm, or in the wider one. */
-export function planFor(seed: number, wider: boolean): Plan {
-  return wider ? widerPlanOf(seed) : planOf(seed);
-}
-
-/** Whether plans are drawn and judged wider unless somebody asks for something else. */
-export const WIDER: boolean = true;
 
 type Shape = (draw: Draw, plan: Plan) => Plan;
 
-const WIDER_STREAM = 0x31_de5;
+const SHAPE_STREAM = 0x31_de5;
 const MINUTE_MS = 60_000;
 
 /** A world with one daemon, a budget that is large enough, and nothing wrong yet. */
@@ -217,7 +209,7 @@ const drawMixed: Shape = (draw, plan) => {
       renewEverySeconds: Math.max(1, Math.round(market.timeoutSeconds / draw.whole(4, 24))),
     };
   });
-  const kinds = [...WIDER_KINDS].filter((kind) => draw.chance(0.15) && kind !== 'grants-less');
+  const kinds = RARE_KINDS.filter((kind) => draw.chance(0.15) && kind !== 'grants-less');
   const more = kinds
     .filter((kind) => kind !== 'new-key' || plan.daemons.length === 1)
     .map((kind) => drawFault(draw, kind, plan));
