@@ -65,7 +65,7 @@ test.each([
   ['simulate', ['--plan', 'x.json', '--seeds', '3'], '--plan runs one plan; leave out --seeds and --hours'],
   ['simulate', ['--log', '--seeds', '3'], '--log prints the events of one seed'],
   ['simulate', ['--plan', join(folder, 'none.json')], '--plan: cannot read '],
-  ['simulate', ['--plan', odd], `--plan: ${odd}: plan.bots is 0; expected a whole number from 1 to 1000`],
+  ['simulate', ['--plan', odd], `--plan: ${odd}: plan/bots must be >= 1`],
   ['simulate', ['--seeds', '0'], '--seeds is 0; allowed: a whole number from 1 to 4294967295'],
   ['simulate', ['--hours', 'long'], '--hours is long; allowed: a number of hours'],
   ['simulate', ['--jobs', '1.5'], '--jobs is 1.5; allowed: a whole number from 1 to 256'],
