@@ -18,24 +18,37 @@ export interface Planting {
 
 /** A bug of lease keepers. */
 interface PlantedBug extends Planting {
-  /** The first seed that shows it, by what the test prints where another one does. */
-  readonly seed: number;
+  /** The first seed that shows it, by what the test prints where another one does; or a kept plan, where a seed hardly does. */
+  readonly shownBy: number | `${string}.json`;
   /** Words of the first promise that is broken. */
   readonly says: string;
 }
 
-/** Each edit is a file, what stands there, and what takes its place. */
+/** The rules of the core that `npm run rule-cost` takes out, one after the other. */
+export const RULES: readonly Planting[] = JSON.parse(
+  readFileSync(new URL('rule-cost.json', import.meta.url), 'utf8'),
+);
+
+/** Each edit is a file, what stands there, and what takes its place; or those that take the rule of this name out. */
 const bug = (
   name: string,
-  seed: number,
+  shownBy: PlantedBug['shownBy'],
   says: string,
-  edits: readonly (readonly [file: string, find: string, replace: string])[],
+  edits: string | readonly (readonly [file: string, find: string, replace: string])[],
 ): PlantedBug => ({
   name,
-  seed,
+  shownBy,
   says,
-  edits: edits.map(([file, find, replace]) => ({ file, find, replace })),
+  edits:
+    typeof edits === 'string'
+      ? (RULES.find((rule) => rule.name === edits)?.edits ?? [])
+      : edits.map(([file, find, replace]) => ({ file, find, replace })),
 });
+
+/** Asked before the first byte of a delete. */
+const MAY_DELETE =
+  "return market.goal === 'delete' && (alive || bot.state === 'goodbye' || state.phase.kind === 'stopping');";
+const LEFT_BY = 'wallAt(state, market.belief.notAfterMs ?? monoMs);';
 
 /** What the simulation must find. A refactoring that moves the text of a rule moves it here as well. */
 export const PLANTED: readonly PlantedBug[] = [
@@ -176,6 +189,104 @@ export const PLANTED: readonly PlantedBug[] = [
       'if (market.streak >= 0) return;',
     ],
   ]),
+  bug(
+    'one refusal latches what was good',
+    1,
+    'gave it up after 1 refusals',
+    'what was good is refused by the second answer',
+  ),
+  bug('a dead bot is not tripped', 19, 'did not cut it short', [
+    ['src/core/goal.ts', "return isToBeTripped(state, market, bot) ? 'trip' : 'leave';", "return 'leave';"],
+  ]),
+  bug('timers are longer than configured', 9, 'after the latest moment promised', [
+    ['src/core/dispatch.ts', 'Math.round(timeoutMs / 1000)', '30 + Math.round(timeoutMs / 1000)'],
+  ]),
+  bug('a stop deletes whatever the policy says', 1, 'nobody asked it to delete', [
+    ['src/core/goal.ts', "policy !== 'keep' && bot.state !== 'failed')", "bot.state !== 'failed')"],
+    [
+      'src/core/goal.ts',
+      'return goalAtEnd(state, market, bot, policy);',
+      "return goalAtEnd(state, market, bot, 'delete');",
+    ],
+  ]),
+  bug('a stop deletes the timer of a dead bot', 2, 'deleted the timer of a dead bot', [
+    [
+      'src/core/goal.ts',
+      "if (state.settings.liveness.mode === 'none' || bot.state === 'goodbye') return true;",
+      'return state.settings !== null;',
+    ],
+    ['src/core/step.ts', MAY_DELETE, 'return true;'],
+  ]),
+  bug('a command deletes the timer of a dead bot', 77, 'wrote a delete for a dead bot', [
+    [
+      'src/core/goal.ts',
+      "if (bot.state !== 'alive') return false;",
+      "if (state.phase.kind === 'running') return true;",
+    ],
+    ['src/core/step.ts', MAY_DELETE, 'return true;'],
+  ]),
+  bug('a delete leaves whatever is wanted by then', 96, 'nobody asks for now', [
+    [
+      'src/core/step.ts',
+      "if (status !== 'open' || epoch !== state.epoch) return false;",
+      "if (status !== 'open') return false;",
+    ],
+    ['src/core/step.ts', 'if (now.monoMs - state.wakeAtMs > LATE_MS) return false;', ''],
+    [
+      'src/core/step.ts',
+      'if (observeClocks(probe, now).length > 0) return false;',
+      'observeClocks(probe, now);',
+    ],
+    ['src/core/step.ts', MAY_DELETE, 'return true;'],
+  ]),
+  bug('a market that moves is deleted', 2, 'of what another daemon renews', [
+    ['src/core/goal.ts', "leaving === 'moved' ? 'handoff' : policy", 'policy'],
+  ]),
+  bug('what is disarmed is renewed', 26, 'renewed what it guards no longer', [
+    [
+      'src/core/goal.ts',
+      "if (hold?.why === 'tripped') return 'trip';",
+      "if (hold?.why === 'tripped') return 'trip';\n  if (hold?.why === 'disarmed') return 'guard';",
+    ],
+  ]),
+  bug('a trip does not wait for strays', 5, 'could still arrive behind it', 'a delete waits for strays'),
+  bug(
+    'a stop calls a failed delete its policy',
+    'bot-fails-with-a-delete-on-its-way.json',
+    'left on purpose',
+    [['src/core/commands.ts', "if (mayExist && market.triedDelete) return 'unconfirmed';", '']],
+  ),
+  bug('a stop does not name what it leaves', 8, 'without naming the timer', [
+    ['src/core/commands.ts', 'left.push({ market: market.settings.market, firesByWallMs, why });', ''],
+  ]),
+  bug('a stop forgets requests of the life before', 'old-renewal-after-a-clean-stop.json', 'and a renewal', [
+    [
+      'src/core/commands.ts',
+      "if (mayExist || !reached) return 'unconfirmed';",
+      "if (!reached) return 'unconfirmed';",
+    ],
+  ]),
+  bug('a stop counts the lifetime of a request as over', 8, 'fires later than', [
+    ['src/core/commands.ts', LEFT_BY, 'wallAt(state, (market.belief.notAfterMs ?? monoMs) - 13_000);'],
+  ]),
+  bug('a lapse is told by the clock and by the answer', 16, 'reported one gap twice', [
+    ['src/core/step.ts', 'belief.server = null;\n  tidy', 'tidy'],
+  ]),
+  bug('every lapse is called certain', 16, 'that never was', [
+    ['src/core/belief.ts', "surely && unresolved === 0 ? 'certain' : 'possible';", "'certain';"],
+  ]),
+  bug(
+    'what fires on purpose is a lapse',
+    'held-up-until-a-silent-bot-has-lost-its-timer.json',
+    'nobody wanted the timer',
+    [['src/core/step.ts', '(mustNotFire(market) || !market.firesOnPurpose) && belief', 'belief']],
+  ),
+  bug(
+    'renewals leave in the order of the configuration',
+    46,
+    'which ends sooner',
+    'what ends sooner goes first',
+  ),
 ];
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { paragraph, table } from '../docs/markdown.ts';
 import { freshSeed } from './main.ts';
-import { type Planting, plant } from './planted.ts';
+import { type Planting, plant, RULES } from './planted.ts';
 
 /**
  * What rules of the core cost and give. `rule-cost.json` has a list of `{ name, edits: [{ file, find, replace }] }`, each
@@ -12,7 +12,6 @@ import { type Planting, plant } from './planted.ts';
  * requests without it beside those with it, and how long an outage may last. `--rule NAME` measures one rule, `--doc`
  * puts the table into docs/simulation.md.
  */
-const RULES = new URL('./rule-cost.json', import.meta.url);
 const DOC = new URL('../../docs/simulation.md', import.meta.url);
 /** What `--doc` replaces. */
 const BLOCK = /(<!-- rule cost -->)[^]*(<!-- \/rule cost -->)/;
@@ -77,8 +76,7 @@ function row(name: string, { broken, first, requests, refused, blackHole }: Meas
   return cells;
 }
 
-const named: readonly Planting[] = JSON.parse(readFileSync(RULES, 'utf8'));
-const rules = named.filter(({ name }) => flags.rule?.includes(name) ?? true);
+const rules = RULES.filter(({ name }) => flags.rule?.includes(name) ?? true);
 const whole = measureWith({ name: 'nothing', edits: [] });
 const head = [
   'Without',
