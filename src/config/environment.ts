@@ -225,7 +225,7 @@ function readOuter(
     rank: RANK[source],
     offset: (one ? SETTINGS.indexOf(one) : SETTINGS.length) + (Number(inside[0]) || 0) / MOST_ENTRIES,
   });
-  const checked = validate(variables, { schema: EnvironmentSchema, noun: 'variable', prefix: PREFIX });
+  const checked = validate(variables, { schema: EnvironmentSchema, prefix: PREFIX });
   const problems: Problem[] = [];
   const mistaken: Path[] = [];
   const refuse = (one: Setting | undefined, path: Path, text: string) => {

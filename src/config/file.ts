@@ -34,16 +34,12 @@ export interface ConfigFile {
 /** Reads and parses a YAML (or JSON) file of at most 1 MiB. Says what is wrong with the syntax, not with the values. */
 export function readConfigFile(name: string): ConfigFile {
   const whole: Place = { label: name, rank: RANK.file, offset: 0 };
-  let hash: string | null = null;
-  const failed = (text: string): ConfigFile => ({
-    values: null,
-    hash,
-    problems: [{ place: whole, text }],
-    place: () => whole,
-  });
   const file = readSmallFile(name, MOST_BYTES);
+  const hash = file.kind === 'ok' ? digest('sha256', file.bytes) : null;
+  const failed = (text: string): ConfigFile => {
+    return { values: null, hash, problems: [{ place: whole, text }], place: () => whole };
+  };
   if (file.kind === 'failed') return failed(`the configuration file ${file.why}`);
-  hash = digest('sha256', file.bytes);
   if (!isUtf8(file.bytes)) return failed('the configuration file is not UTF-8 text');
   try {
     return { ...parse(name, new TextDecoder().decode(file.bytes)), hash };
@@ -61,17 +57,13 @@ export function lookAtConfigFile(name: string): string {
 }
 
 function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
-  const lines = new LineCounter();
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    prettyErrors: false,
-    uniqueKeys: true,
-    logLevel: 'error',
-  });
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' });
   const at = (offset: number, path: Path, length: number): Place => {
-    const { line, col } = lines.linePos(offset);
+    const { line, col } = lineCounter.linePos(offset);
     const key = path.length === 0 ? '' : ` ${formatPath(path)}`;
-    const excerpt = (keyOnly: boolean) => excerptOf(text, { offset, line, col }, keyOnly ? null : length);
+    const from = offset - col + 1;
+    const excerpt = (keyOnly: boolean) => excerptOf(text.slice(from), line, col - 1, keyOnly ? null : length);
     return { label: `${name}:${line}:${col}${key}`, rank: RANK.file, offset, excerpt };
   };
   const place = (path: Path): Place => {
@@ -84,26 +76,21 @@ function parse(name: string, text: string): Omit<ConfigFile, 'hash'> {
   // What follows a mistake in the syntax follows from it, and would hide it.
   const first = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
   const errors = first === -1 ? document.errors : document.errors.slice(0, first + 1);
-  const problems = [
-    ...[...errors, ...document.warnings].map((error) => ({
-      place: at(error.pos[0], [], error.code === 'DUPLICATE_KEY' ? keyAt(error, text).length : 1),
-      text: explainSyntax(error, text),
-    })),
-    ...unresolved.map(({ offset, name: alias }) => ({
-      place: at(offset, [], alias.length + 1),
-      text: `found *${alias}, an alias of nothing; allowed: the name of an anchor that stands before it`,
-    })),
-  ];
-  if (unresolved.length > 0 || document.errors.some(({ code }) => code !== 'DUPLICATE_KEY')) {
-    return { values: null, problems, place };
+  const problems = [...errors, ...document.warnings].map((error) => {
+    const length = error.code === 'DUPLICATE_KEY' ? keyAt(error, text).length : 1;
+    return { place: at(error.pos[0], [], length), text: explainSyntax(error, text) };
+  });
+  for (const { offset, name: alias } of unresolved) {
+    const allowed = 'allowed: the name of an anchor that stands before it';
+    const mark = at(offset, [], alias.length + 1);
+    problems.push({ place: mark, text: `found *${alias}, an alias of nothing; ${allowed}` });
   }
+  if (unresolved.length > 0 || first !== -1) return { values: null, problems, place };
   const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
   if (isRecord(values) && !Object.hasOwn(values, '__proto__')) return { values, problems, place };
   const found = isRecord(values) ? 'the key __proto__' : describe(values);
-  problems.push({
-    place: at(find(document, []).offset, [], 1),
-    text: `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`,
-  });
+  const wanted = `found ${found}; allowed: a map of keys such as "markets: [BTC_USDT]"`;
+  problems.push({ place: at(find(document, []).offset, [], 1), text: wanted });
   return { values: null, problems, place };
 }
 
@@ -117,32 +104,26 @@ const SECRET_TEXT =
   /(?<=\/\/|["'])[^"']*@|(?<=\?)[^\s"',}\]]+|[\w+/=-]{40,}|(?=[A-Za-z+=_-]*\d)[\w+=-]{20,}/g;
 
 /**
- * The line with a mark under `length` characters of it; null means the key alone, and nothing behind it is shown. What may be a secret in the wrong place is not shown: the mark
- * then ends before it.
+ * The first line of `text` with a mark under what stands `before` characters behind its begin. `given` is the length of
+ * that; null means the key alone, and nothing behind it is shown. What may be a secret in the wrong place is not shown:
+ * the mark then ends before it.
  */
-function excerptOf(
-  text: string,
-  { offset, line, col }: { readonly offset: number; readonly line: number; readonly col: number },
-  given: number | null,
-): string[] {
-  const start = offset - col + 1;
-  const end = text.indexOf('\n', start);
-  const full = text.slice(start, end === -1 ? undefined : end).replaceAll(/\t|\r/g, ' ');
-  const length = given ?? /^[^\s:]*/.exec(full.slice(col - 1))?.[0].length ?? 1;
-  const whole = given === null ? `${full.slice(0, col - 1 + length)}: ...` : full;
+function excerptOf(text: string, line: number, before: number, given: number | null): string[] {
+  const full = /^.*/.exec(text)?.[0].replaceAll('\t', ' ') ?? '';
+  const marked = before + (given ?? /^[^\s:]*/.exec(full.slice(before))?.[0].length ?? 1);
+  const whole = given === null ? `${full.slice(0, marked)}: ...` : full;
   const hide = (part: string) => part.replace(SECRET_VALUE, '$1...').replace(SECRET_TEXT, '...');
   const shown = hide(whole);
-  const before = hide(whole.slice(0, col - 1));
+  const lead = hide(whole.slice(0, before));
   // A value that is hidden with its key cannot be marked.
-  if (!shown.startsWith(before)) return [];
-  const at = before.length;
+  if (!shown.startsWith(lead)) return [];
+  const at = lead.length;
   const from = Math.max(0, at - SHOWN_AROUND);
+  const most = Math.min(marked - before, hide(whole.slice(0, marked)).length - at, SHOWN_AROUND);
   const number = String(line);
-  const marked = hide(whole.slice(0, col - 1 + length)).length - at;
-  const most = Math.max(1, Math.min(length, marked, SHOWN_AROUND));
   return [
     `  ${number} | ${shown.slice(from, at + SHOWN_AROUND).trimEnd()}`,
-    `  ${' '.repeat(number.length)} | ${' '.repeat(at - from)}${'^'.repeat(most)}`,
+    `  ${' '.repeat(number.length)} | ${' '.repeat(at - from)}${'^'.repeat(Math.max(1, most))}`,
   ];
 }
 

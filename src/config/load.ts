@@ -11,7 +11,15 @@ import {
   type Report,
   warningOfPlainHttp,
 } from './meaning.ts';
-import { formatPath, listProblems, type Path, type Place, type Problem, showProblems } from './problem.ts';
+import {
+  formatPath,
+  listProblems,
+  type Path,
+  type Place,
+  type Problem,
+  RANK,
+  showProblems,
+} from './problem.ts';
 import {
   type Environment,
   findSecrets,
@@ -127,16 +135,21 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
 function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
   const mistaken = layers.flatMap((layer) => layer.mistaken);
   const placeOf = (path: Path): Place => (layerOf(layers, path) ?? DEFAULTS).place(path);
-  const isMistaken = (path: Path) =>
-    mistaken.some((one) => one.every((step, index) => index >= path.length || step === path[index]));
+  const isMistaken = (key: string) => {
+    const path = key.split('.');
+    return mistaken.some((one) => one.every((step, at) => at >= path.length || step === path[at]));
+  };
   let absent = 0;
   return {
     isMistaken,
     labelOf: (path) => placeOf(path).label,
-    wrong: (path, text) => text !== null && problems.push({ place: placeOf(path), text }),
-    missing(path, text) {
+    wrong(at, text) {
+      const path = typeof at === 'string' ? at.split('.') : at;
+      if (text !== null) problems.push({ place: placeOf(path), text });
+    },
+    missing(label, text) {
       absent += 1;
-      if (!isMistaken(path)) problems.push({ place: { ...DEFAULTS.place(path), offset: absent }, text });
+      if (!isMistaken(label)) problems.push({ place: { label, rank: RANK.missing, offset: absent }, text });
     },
   };
 }
@@ -154,16 +167,48 @@ function invalid(problems: readonly Problem[], known: readonly (string | undefin
 
 /** Sentences about what is allowed and yet worth a thought. Each begins with the key that it is about. */
 function findWarnings(config: Config, isWritten: (path: Path) => boolean, command: Command | null): string[] {
-  return [
-    ...warnOfExchange(config, isWritten),
-    ...warnOfShard(config),
-    ...remote(config.web.listen).map(
-      (text) =>
-        `web.listen: whoever reaches ${text} can read markets, addresses and states, without password or encryption; keep it to a private network, or listen on 127.0.0.1 behind a proxy with TLS and a password`,
-    ),
-    ...warnOfControl(config),
-    ...warnOfLiveness(config, isWritten, command),
-  ];
+  const { embeddedExchange, web, control, fleet, markets } = config;
+  const { baseUrls, sameAccount } = config.exchange;
+  const { index, count } = config.shard;
+  const { mode } = config.liveness;
+  const warnings: string[] = [];
+  const warn = (isSo: boolean, sentence: string) => isSo && warnings.push(sentence);
+  const unused = 'not used, since the daemon brings its own exchange (--embedded-exchange)';
+  warn(embeddedExchange && isWritten(['exchange', 'baseUrls']), `exchange.baseUrls: ${unused}`);
+  const others = `only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`;
+  warn(baseUrls.length > 1 && !sameAccount, `exchange.baseUrls: ${others}`);
+  warnings.push(...baseUrls.filter(isPlainAndRemote).map(warningOfPlainHttp));
+
+  const waits = `shard ${index} of ${count} guards no market; it waits for a shard.count above ${index}`;
+  const none = `none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`;
+  warn(index >= count || markets.length === 0, `shard.index: ${index >= count ? waits : none}`);
+
+  const anybody =
+    'can read markets, addresses and states, without password or encryption; keep it to a private network, or listen on 127.0.0.1 behind a proxy with TLS and a password';
+  warnings.push(...remote(web.listen).map((text) => `web.listen: whoever reaches ${text} ${anybody}`));
+
+  const hasToken = control.tokenFile !== null;
+  const open = control.listen.filter(({ kind }) => kind === 'tcp').map(({ text }) => text);
+  const unguarded = `every user and program of this host may send beats and commands to ${open.join(', ')}; set control.tokenFile, or listen at a unix: socket only`;
+  // Nothing of value is guarded at an exchange that the daemon brings along.
+  warn(!hasToken && open.length > 0 && !embeddedExchange, `control.listen: ${unguarded}`);
+  const needless =
+    'of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode';
+  warn(hasToken && open.length === 0, `control.tokenFile: ${needless}`);
+  const clear = 'and the token crosses the network unencrypted; keep it to a private network';
+  warnings.push(
+    ...remote(control.listen).map((text) => `control.listen: other hosts can reach ${text}, ${clear}`),
+  );
+
+  const paths = MEANINGLESS_KEYS[mode].map((key): Path => ['liveness', key]);
+  const idle = paths.filter(isWritten).map(formatPath).join(', ');
+  warn(idle !== '', `${idle}: of no meaning with liveness.mode: ${mode}`);
+  const child = 'only for killswitchd exec -- BOT, which starts the bot; run refuses it';
+  warn(mode === 'process' && command === null, `liveness.mode: process: ${child}`);
+  const nobody =
+    'nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
+  warn(mode === 'none', `liveness.mode: none: ${nobody}`);
+  return warnings;
 }
 
 /** The addresses that other hosts can reach. */
@@ -171,64 +216,4 @@ function remote(listen: readonly ListenAddress[]): string[] {
   return listen
     .filter((address) => address.kind === 'tcp' && !isLoopback(address.host))
     .map(({ text }) => text);
-}
-
-function warnOfExchange(config: Config, isWritten: (path: Path) => boolean): string[] {
-  const { baseUrls, sameAccount } = config.exchange;
-  const unused =
-    'exchange.baseUrls: not used, since the daemon brings its own exchange (--embedded-exchange)';
-  const others = `exchange.baseUrls: only ${baseUrls[0]} is used for renewals, the others only with exchange.sameAccount: true`;
-  return [
-    ...(config.embeddedExchange && isWritten(['exchange', 'baseUrls']) ? [unused] : []),
-    ...(baseUrls.length > 1 && !sameAccount ? [others] : []),
-    ...baseUrls.filter(isPlainAndRemote).map(warningOfPlainHttp),
-  ];
-}
-
-function warnOfShard({ shard: { index, count }, fleet, markets }: Config): string[] {
-  if (index >= count)
-    return [
-      `shard.index: shard ${index} of ${count} guards no market; it waits for a shard.count above ${index}`,
-    ];
-  if (markets.length > 0) return [];
-  return [
-    `shard.index: none of the ${fleet.length} markets belongs to shard ${index} of ${count}; it guards none`,
-  ];
-}
-
-function warnOfControl({ control, embeddedExchange }: Config): string[] {
-  const open = control.listen.filter(({ kind }) => kind === 'tcp').map(({ text }) => text);
-  // Nothing of value is guarded at an exchange that the daemon brings along.
-  if (control.tokenFile === null && open.length > 0 && !embeddedExchange) {
-    return [
-      `control.listen: every user and program of this host may send beats and commands to ${open.join(', ')}; set control.tokenFile, or listen at a unix: socket only`,
-    ];
-  }
-  if (control.tokenFile !== null && open.length === 0) {
-    return [
-      'control.tokenFile: of no meaning without a HOST:PORT in control.listen; a unix: socket is guarded by its mode',
-    ];
-  }
-  return remote(control.listen).map(
-    (text) =>
-      `control.listen: other hosts can reach ${text}, and the token crosses the network unencrypted; keep it to a private network`,
-  );
-}
-
-function warnOfLiveness(
-  { liveness: { mode } }: Config,
-  isWritten: (path: Path) => boolean,
-  command: Command | null,
-): string[] {
-  const paths = MEANINGLESS_KEYS[mode].map((key): Path => ['liveness', key]);
-  const idle = paths.filter(isWritten).map(formatPath).join(', ');
-  const child =
-    'liveness.mode: process: only for killswitchd exec -- BOT, which starts the bot; run refuses it';
-  const nobody =
-    'liveness.mode: none: nobody watches the bot; timers are renewed for as long as this daemon runs, even when the bot is dead';
-  return [
-    ...(idle === '' ? [] : [`${idle}: of no meaning with liveness.mode: ${mode}`]),
-    ...(mode === 'process' && command === null ? [child] : []),
-    ...(mode === 'none' ? [nobody] : []),
-  ];
 }

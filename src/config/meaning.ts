@@ -24,14 +24,14 @@ import {
   type Values,
 } from './schema.ts';
 
-/** Takes in what is wrong with a configuration, and knows what was found wrong before. */
+/** Takes in what is wrong with a configuration, and knows what was found wrong before. A key is `exchange.baseUrls`. */
 export interface Report {
   /** Null: nothing is wrong. */
-  readonly wrong: (path: Path, text: string | null) => void;
+  readonly wrong: (path: string | Path, text: string | null) => void;
   /** What must be there and is not, whichever source would have given it. Where it is mistaken nothing is said. */
-  readonly missing: (path: Path, text: string) => void;
-  /** Something at, above or below the path was already found wrong: what follows from it is unknown. */
-  readonly isMistaken: (path: Path) => boolean;
+  readonly missing: (key: string, text: string) => void;
+  /** Something at, above or below the key was already found wrong: what follows from it is unknown. */
+  readonly isMistaken: (key: string) => boolean;
   /** Where a value stands, for a message about another one. */
   readonly labelOf: (path: Path) => string;
 }
@@ -49,7 +49,7 @@ export interface Purpose {
 export function checkMeaning(values: Values, { embeddedExchange, command }: Purpose, report: Report) {
   const { exchange, web, control } = values;
   const bases = embeddedExchange ? [] : exchange.baseUrls;
-  if (bases === null) report.missing(['exchange', 'baseUrls'], BASES_ARE_MISSING);
+  if (bases === null) report.missing('exchange.baseUrls', BASES_ARE_MISSING);
   const checkBase = (text: string) => checkBaseUrl(text, exchange.allowPlainHttp);
   const baseUrls = checkList(['exchange', 'baseUrls'], bases, report, checkBase);
   const fleet = checkMarkets(values, report);
@@ -77,7 +77,7 @@ type MarketEntry = string | Partial<MarketConfig> | undefined;
 
 /** All markets with what they inherit; where some are wrong, those that have a name and a right bot. */
 function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Report): MarketConfig[] {
-  if (markets === null) report.missing(['markets'], MARKETS_ARE_MISSING);
+  if (markets === null) report.missing('markets', MARKETS_ARE_MISSING);
   const fleet: MarketConfig[] = [];
   const firstAt = new Map<string, Path>();
   let isRight = true;
@@ -105,11 +105,11 @@ function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Re
       wrong(path, text);
     }
   });
-  const deciding = [['markets'], ['defaults'], ['shard'], ['exchange', 'budgetShare']];
+  const deciding = ['markets', 'defaults', 'shard', 'exchange.budgetShare'];
   if (!isRight || deciding.some(report.isMistaken)) return fleet;
   const settings = marketsOf(shard, fleet).map(toMarketSettings);
   const carried = carriedPerSecond({ ...exchange, budget: budgetOf(exchange, shard) }, null);
-  for (const text of planCadence(settings, carried).problems) report.wrong(['markets'], text);
+  for (const text of planCadence(settings, carried).problems) report.wrong('markets', text);
   return fleet;
 }
 
@@ -159,13 +159,6 @@ function checkList<T extends string | ListenAddress>(
 /** Modes that `killswitchd exec` can do: it watches the bot itself, or leaves that to the bot's beats. */
 const MODES_OF_EXEC: readonly LivenessMode[] = ['process', 'beat'];
 
-const MODE: Path = ['liveness', 'mode'];
-const FILE: Path = ['liveness', 'file'];
-const ADDRESS: Path = ['liveness', 'url'];
-const PROBE: Path = ['liveness', 'probeEverySeconds'];
-const TTL: Path = ['liveness', 'ttlSeconds'];
-const CONTROL: Path = ['control', 'listen'];
-
 /** Checks mode, file, address and pace of the evidence against each other, the bots and the command. */
 function checkLiveness(
   { liveness: given, control }: Values,
@@ -175,19 +168,20 @@ function checkLiveness(
 ): Config['liveness'] | null {
   const { file, url, ttlSeconds } = given;
   // `exec` watches its own child unless told otherwise.
-  const mode = given.mode ?? (command === 'exec' && !isMistaken(MODE) ? 'process' : null);
-  if (mode === null) missing(MODE, MODE_IS_MISSING);
-  else wrong(MODE, findModeFlaw(mode, command));
-  if (mode === 'file' && file === null) missing(FILE, FILE_IS_MISSING);
-  if (mode === 'http' && url === null) missing(ADDRESS, ADDRESS_IS_MISSING);
+  const mode = given.mode ?? (command === 'exec' && !isMistaken('liveness.mode') ? 'process' : null);
+  if (mode === null) missing('liveness.mode', MODE_IS_MISSING);
+  else wrong('liveness.mode', findModeFlaw(mode, command));
+  if (mode === 'file' && file === null) missing('liveness.file', FILE_IS_MISSING);
+  if (mode === 'http' && url === null) missing('liveness.url', ADDRESS_IS_MISSING);
   // A wrong address was reported already: then the list is not empty.
-  if (mode === 'beat' && control.listen.length === 0 && !isMistaken(CONTROL))
-    wrong(CONTROL, CONTROL_IS_MISSING);
-  if (file !== null) wrong(FILE, findTemplateFlaw(file, bots, '/run/bots/{bot}.alive') ?? findFileFlaw(file));
+  if (mode === 'beat' && control.listen.length === 0 && !isMistaken('control.listen'))
+    wrong('control.listen', CONTROL_IS_MISSING);
+  if (file !== null)
+    wrong('liveness.file', findTemplateFlaw(file, bots, '/run/bots/{bot}.alive') ?? findFileFlaw(file));
   if (url !== null) {
     const flaw = findTemplateFlaw(url, bots, 'http://127.0.0.1:8080/{bot}/alive');
     const flaws = [flaw, ...bots.map((bot) => findLivenessUrlFlaw(url, bot))];
-    wrong(ADDRESS, flaws.find((one) => one !== null) ?? null);
+    wrong('liveness.url', flaws.find((one) => one !== null) ?? null);
   }
   if (mode === null) return null;
 
@@ -195,10 +189,14 @@ function checkLiveness(
   // Two looks may fail, and the third is still in time.
   const probeEverySeconds = given.probeEverySeconds ?? Math.min(mode === 'http' ? 5 : 1, ttlSeconds / 4);
   const looks = !MEANINGLESS_KEYS[mode].includes('probeEverySeconds');
-  if (looks && probeEverySeconds >= mostSeconds && ![PROBE, TTL].some(isMistaken)) {
+  if (
+    looks &&
+    probeEverySeconds >= mostSeconds &&
+    !['liveness.probeEverySeconds', 'liveness.ttlSeconds'].some(isMistaken)
+  ) {
     const most = Math.floor(mostSeconds * 100) / 100;
     const text = `found ${probeEverySeconds}; allowed: less than ${most}, a third of liveness.ttlSeconds, so that a look may fail while the bot lives`;
-    wrong(PROBE, text);
+    wrong('liveness.probeEverySeconds', text);
   }
   return { ...given, mode, probeEverySeconds };
 }

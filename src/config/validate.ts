@@ -16,12 +16,10 @@ import {
 } from './problem.ts';
 import { FileSchema, type SchemaNode, type Values } from './schema.ts';
 
-/** What is checked. Numbers may be written as text in variables, and not in a file, where `"60"` is a mistake. */
+/** What is checked: a file, or variables whose names all begin with a prefix, which is therefore no sign of likeness. */
 export interface Rules {
   readonly schema: object;
-  /** What a name is called. */
-  readonly noun: 'key' | 'variable';
-  /** What all names begin with, and what is therefore no sign of likeness. */
+  /** Empty for a file. Numbers may be written as text in variables, and not in a file, where `"60"` is a mistake. */
   readonly prefix: string;
 }
 
@@ -45,7 +43,7 @@ export function validate(values: Tree, rules: Rules): { values: Tree; mistakes: 
   const left = structuredClone(values);
   const mistakes: Mistake[] = [];
   for (const violation of withoutOtherForms(first.violations)) {
-    const mistake = explain(violation, rules, values);
+    const mistake = explain(violation, rules);
     if (mistake === null) continue;
     mistakes.push(mistake);
     takeOut(left, mistake.path);
@@ -67,16 +65,14 @@ const file = new Ajv(OPTIONS);
 const environment = new Ajv({ ...OPTIONS, coerceTypes: true });
 
 /** The values, with numbers for text where that is allowed, and what is wrong with them. */
-function check(data: Tree, { schema, noun }: Rules): { values: Tree; violations: Violation[] } {
-  if (noun === 'key') {
-    const isRight = file.validate(schema, data);
-    return { values: data, violations: isRight ? [] : ((file.errors ?? []) as unknown as Violation[]) };
+function check(data: Tree, { schema, prefix }: Rules): { values: Tree; violations: Violation[] } {
+  if (prefix === '') {
+    file.validate(schema, data);
+    return { values: data, violations: (file.errors ?? []) as unknown as Violation[] };
   }
   try {
-    return {
-      values: envSchema<Tree>({ schema: schema as Tree, env: false, data, ajv: environment }),
-      violations: [],
-    };
+    const values = envSchema<Tree>({ schema: schema as Tree, env: false, data, ajv: environment });
+    return { values, violations: [] };
   } catch (error) {
     const violations = (error as { errors?: Violation[] }).errors;
     if (violations === undefined) throw error;
@@ -86,64 +82,55 @@ function check(data: Tree, { schema, noun }: Rules): { values: Tree; violations:
 
 /** Of a value that may take several forms (a market) only what is wrong with the form it was written in. */
 function withoutOtherForms(violations: readonly Violation[]): Violation[] {
-  const unions = new Map<string, boolean>();
-  for (const { keyword, instancePath, data } of violations) {
-    if (keyword === 'anyOf') unions.set(instancePath, typeof data === 'string' || isRecord(data));
-  }
-  return violations.filter(({ keyword, instancePath }) => {
-    const at = unions.keys().find((path) => `${instancePath}/`.startsWith(`${path}/`));
-    if (at === undefined) return true;
-    const formIsKnown = unions.get(at) === true;
-    if (at !== instancePath) return formIsKnown;
-    return keyword === 'anyOf' ? !formIsKnown : formIsKnown && keyword !== 'type';
+  const unions = violations.filter(({ keyword }) => keyword === 'anyOf');
+  return violations.filter((one) => {
+    const union = unions.find(({ instancePath }) => `${one.instancePath}/`.startsWith(`${instancePath}/`));
+    if (union === undefined) return true;
+    const formIsKnown = typeof union.data === 'string' || isRecord(union.data);
+    if (one === union) return !formIsKnown;
+    return formIsKnown && (one.instancePath !== union.instancePath || one.keyword !== 'type');
   });
 }
 
-function explain(violation: Violation, rules: Rules, values: Tree): Mistake | null {
-  const { keyword, params, parentSchema: node, data } = violation;
-  const path = readPointer(violation.instancePath, values);
+function explain({ instancePath, keyword, params, parentSchema: node, data }: Violation, rules: Rules) {
+  const path = readPointer(instancePath);
+  const at = (step: string | number, text: string): Mistake => ({ path: [...path, step], text });
   switch (keyword) {
     case 'pattern':
       return null;
     case 'additionalProperties': {
       const name = String(params.additionalProperty);
-      return { path: [...path, name], text: explainUnknown(name, node, rules), keyOnly: true };
+      return { ...at(name, explainUnknown(name, node, rules)), keyOnly: true };
     }
     case 'required': {
       const name = String(params.missingProperty);
-      const allowed = describeAllowed(node.properties?.[name] ?? {});
-      return { path: [...path, name], text: `missing; allowed: ${allowed}` };
+      return at(name, `missing; allowed: ${describeAllowed(node.properties?.[name] ?? {})}`);
     }
-    case 'uniqueItems':
-      return {
-        path: [...path, Number(params.i)],
-        text: `found ${describe((data as unknown[])[Number(params.i)])} a second time; allowed: each once`,
-      };
-    default:
-      return { path, text: explainValue(data, node) };
+    case 'uniqueItems': {
+      const index = Number(params.i);
+      return at(index, `found ${describe(under(data, index))} a second time; allowed: each once`);
+    }
+    default: {
+      const instead = suggestInstead(data, node);
+      return { path, text: `found ${describe(data)}; allowed: ${describeAllowed(node)}${instead}` };
+    }
   }
 }
 
-function explainUnknown(name: string, node: SchemaNode, rules: Rules): string {
-  const names = Object.keys(node.properties ?? {});
+function explainUnknown(name: string, node: SchemaNode, { prefix }: Rules): string {
+  const isKey = prefix === '';
   if (name === '<<')
     return 'unknown key; merge keys are not read here: write the keys out, or give the whole section by its alias';
-  if (rules.noun === 'key' && /token/i.test(name)) {
+  if (isKey && /token/i.test(name))
     return 'unknown key; a token never stands in this file: name the file that holds it in control.tokenFile';
-  }
-  if (rules.noun === 'key' && /secret|passw|(^|api[^a-z]?)key$/i.test(name)) {
+  if (isKey && /secret|passw|(^|api[^a-z]?)key$/i.test(name))
     return 'unknown key; key and secret never stand in this file: set KILLSWITCHD_API_KEY_FILE and KILLSWITCHD_API_SECRET_FILE';
-  }
-  const bare = (full: string) => full.slice(rules.prefix.length);
+  const names = Object.keys(node.properties ?? {});
+  const bare = (full: string) => full.slice(prefix.length);
   const near = nearest(bare(name), names.map(bare));
-  const elsewhere = rules.noun === 'key' ? findElsewhere(name) : null;
-  const meant = near === null ? elsewhere : `${rules.prefix}${near}`;
+  const meant = near === null ? (isKey ? findElsewhere(name) : null) : `${prefix}${near}`;
   const shown = meant !== null && names.length > 16 ? '' : `; allowed: ${names.join(', ')}`;
-  return `unknown ${rules.noun}${shown}${suggest(meant)}`;
-}
-
-function explainValue(data: unknown, node: SchemaNode): string {
-  return `found ${describe(data)}; allowed: ${describeAllowed(node)}${suggestInstead(data, node)}`;
+  return `unknown ${isKey ? 'key' : 'variable'}${shown}${suggest(meant)}`;
 }
 
 /** What is under a key, or at a position of a list; undefined where there is nothing of the kind. */
@@ -151,18 +138,10 @@ function under(at: unknown, step: string | number): unknown {
   return isRecord(at) || Array.isArray(at) ? (at as Tree)[step] : undefined;
 }
 
-/** `/markets/1/bot` as `['markets', 1, 'bot']`. */
-function readPointer(pointer: string, values: Tree): Path {
-  let at: unknown = values;
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((raw) => {
-      const step = raw.replaceAll('~1', '/').replaceAll('~0', '~');
-      const isEntry = Array.isArray(at);
-      at = under(at, step);
-      return isEntry ? Number(step) : step;
-    });
+/** `/markets/1/bot` as `['markets', 1, 'bot']`. No key of a schema is a number. */
+function readPointer(pointer: string): Path {
+  const steps = pointer.split('/').slice(1);
+  return steps.map((step) => (/^\d+$/.test(step) ? Number(step) : step));
 }
 
 function takeOut(values: Tree, path: Path): void {
@@ -191,7 +170,7 @@ export interface Layer extends Said {
 
 /** Checks values in the shape of the file. */
 export function checkLayer(source: Source, values: Tree, place: (path: Path) => Place): Layer {
-  const checked = validate(values, { schema: FileSchema, noun: 'key', prefix: '' });
+  const checked = validate(values, { schema: FileSchema, prefix: '' });
   return {
     source,
     values: checked.values,
