@@ -240,36 +240,36 @@ export type Checked<T> =
   /** `text` says what was found, what is allowed and what was probably meant. */
   | { readonly kind: 'wrong'; readonly text: string };
 
+/** Refuses what was found, with what is allowed, and what was probably meant. */
+const refuser =
+  (allowed: string) =>
+  (found: string, meant: string | null = null): Checked<never> => {
+    return { kind: 'wrong', text: `found ${found}; allowed: ${allowed}${suggest(meant)}` };
+  };
+
+const wrongBase = refuser(
+  'https://HOST[:PORT], or http://HOST[:PORT] where HOST is this host (127.0.0.1, [::1], localhost)',
+);
+
 /**
  * A base address as its origin, without a trailing slash: https, or http to loopback (with `allowPlainHttp` to any
  * host), and nothing but host and port.
  */
 export function checkBaseUrl(text: string, allowPlainHttp = false): Checked<string> {
-  const allowed =
-    'allowed: https://HOST[:PORT], or http://HOST[:PORT] where HOST is this host (127.0.0.1, [::1], localhost)';
-  const wrong = (found: string, meant: string | null): Checked<string> => ({
-    kind: 'wrong',
-    text: `found ${found}; ${allowed}${suggest(meant)}`,
-  });
   const url = readHttp(text);
-  if (url === null) {
-    // An address that cannot be read may hold a password.
-    if (text.includes('@')) return wrong('an address that cannot be read', null);
-    const meant = /^[\w.-]+(:\d+)?$/.test(text) ? `https://${text}` : null;
-    return wrong(describe(text), meant);
-  }
+  // An address that cannot be read may hold a password.
+  if (url === null && text.includes('@')) return wrongBase('an address that cannot be read');
+  if (url === null)
+    return wrongBase(describe(text), /^[\w.-]+(:\d+)?$/.test(text) ? `https://${text}` : null);
+  const { origin } = url;
   if (url.username !== '' || url.password !== '')
-    return wrong('a user name or password in the address', url.origin);
+    return wrongBase('a user name or password in the address', origin);
   if (isPlainAndRemote(url.href) && !allowPlainHttp) {
-    return wrong(
-      `${describe(url.origin)}, which is not encrypted and not this host, without exchange.allowPlainHttp`,
-      url.origin.replace('http:', 'https:'),
-    );
+    const found = `${describe(origin)}, which is not encrypted and not this host, without exchange.allowPlainHttp`;
+    return wrongBase(found, origin.replace('http:', 'https:'));
   }
-  if (url.pathname !== '/' || url.search !== '' || url.hash !== '' || /[?#]/.test(text)) {
-    return wrong('more than a host and a port', url.origin);
-  }
-  return { kind: 'ok', value: url.origin };
+  if (url.pathname !== '/' || /[?#]/.test(text)) return wrongBase('more than a host and a port', origin);
+  return { kind: 'ok', value: origin };
 }
 
 /** Whether what goes to this base address crosses a network without encryption. */
@@ -327,9 +327,8 @@ function findLivenessUrlFlaw(template: string, bot: string): string | null {
     return wrong(describe(shown), /^[\w.-]+(:\d+)?(\/[\w./-]*)?$/.test(shown) ? `http://${shown}` : null);
   }
   const bare = `${url.origin}${url.pathname}`;
-  if (url.username !== '' || url.password !== '') {
+  if (url.username !== '' || url.password !== '')
     return wrong('a user name or password in the address', bare);
-  }
   const host = bareHost(url);
   if (/^(0\.0\.0\.0|::)$/.test(host)) {
     const here = new URL(bare);
@@ -355,41 +354,35 @@ export function findUrlFlaw(text: string, isTelegram: boolean): string | null {
 
 type TcpAddress = Extract<ListenAddress, { kind: 'tcp' }>;
 
+const wrongWeb = refuser('HOST:PORT or [IPV6]:PORT with a port from 0 to 65535');
+
 /** `HOST:PORT` or `[IPV6]:PORT` of the read-only listener. */
 export function checkWebListen(text: string): Checked<TcpAddress> {
-  const address = readTcp(text);
-  if (address !== null) return { kind: 'ok', value: address };
-  return {
-    kind: 'wrong',
-    text: `found ${describe(text)}; allowed: HOST:PORT or [IPV6]:PORT with a port from 0 to 65535${suggest(meantListen(text))}`,
-  };
+  const value = readTcp(text);
+  return value === null ? wrongWeb(describe(text), meantListen(text)) : { kind: 'ok', value };
 }
 
 /** Bytes that a Unix socket's path may have: a little less than any system takes (107 on Linux, 103 on others). */
 const LONGEST_SOCKET_PATH = 100;
+const wrongControl = refuser(
+  `unix:/PATH with at most ${LONGEST_SOCKET_PATH} bytes, or HOST:PORT where HOST is this host (127.0.0.1, [::1], localhost), or any other with control.tokenFile`,
+);
 
 /** `unix:/PATH`, or `HOST:PORT`. An address that other hosts can reach needs a token. */
 export function checkControlListen(text: string, hasToken: boolean): Checked<ListenAddress> {
-  const wrong = (found: string, meant: string | null = null): Checked<ListenAddress> => ({
-    kind: 'wrong',
-    text: `found ${found}; allowed: unix:/PATH with at most ${LONGEST_SOCKET_PATH} bytes, or HOST:PORT where HOST is this host (127.0.0.1, [::1], localhost), or any other with control.tokenFile${suggest(meant)}`,
-  });
   if (text.startsWith('unix:') || text.startsWith('/')) {
     const path = text.replace(/^unix:/, '').replace(/^\/+/, '/');
-    if (!text.startsWith('unix:/') || text.startsWith('unix://')) {
-      return wrong(describe(text), path.startsWith('/') && path.length > 1 ? `unix:${path}` : null);
-    }
+    if (!text.startsWith('unix:/') || text.startsWith('unix://'))
+      return wrongControl(describe(text), /^\/./s.test(path) ? `unix:${path}` : null);
     const bytes = Buffer.byteLength(path);
-    if (bytes > LONGEST_SOCKET_PATH) return wrong(`a path of ${bytes} bytes`);
-    if (path.endsWith('/') || path.includes('\0')) return wrong(describe(text));
+    if (bytes > LONGEST_SOCKET_PATH) return wrongControl(`a path of ${bytes} bytes`);
+    if (path.endsWith('/') || path.includes('\0')) return wrongControl(describe(text));
     return { kind: 'ok', value: { kind: 'unix', text, path } };
   }
-  const address = readTcp(text);
-  if (address === null) return wrong(describe(text), meantListen(text));
-  if (!hasToken && !isLoopback(address.host)) {
-    return wrong(`${describe(text)}, which other hosts can reach`, `127.0.0.1:${address.port}`);
-  }
-  return { kind: 'ok', value: address };
+  const value = readTcp(text);
+  if (value === null) return wrongControl(describe(text), meantListen(text));
+  if (hasToken || isLoopback(value.host)) return { kind: 'ok', value };
+  return wrongControl(`${describe(text)}, which other hosts can reach`, `127.0.0.1:${value.port}`);
 }
 
 function readTcp(text: string): TcpAddress | null {
@@ -409,12 +402,7 @@ function readTcp(text: string): TcpAddress | null {
 
 function meantListen(text: string): string | null {
   const bare = text.replace(/^https?:\/\//, '').replace(/\/$/, '');
-  const ipv6 = /^(.+):(\d+)$/.exec(bare);
-  const candidates = [
-    bare,
-    `127.0.0.1:${bare}`,
-    `0.0.0.0${bare}`,
-    ...(ipv6 !== null && isIPv6(ipv6[1] ?? '') ? [`[${ipv6[1]}]:${ipv6[2]}`] : []),
-  ];
+  const bracketed = bare.replace(/^(.+):(\d+)$/, '[$1]:$2');
+  const candidates = [bare, `127.0.0.1:${bare}`, `0.0.0.0${bare}`, bracketed];
   return candidates.find((candidate) => candidate !== text && readTcp(candidate) !== null) ?? null;
 }
