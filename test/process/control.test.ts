@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Ask, type Asked, asker, type Reply, say } from './control.ts';
+import { asker, type Reply } from './control.ts';
 import {
+  judgeSlack,
   nothingHappens,
   type Play,
   play,
@@ -19,83 +20,97 @@ import {
 import { type Scope, scopeOfBlock } from './harness.ts';
 import { MAIN, ROOT } from './program.ts';
 
-type Case = readonly [what: string, path: string, asked: Asked, status: number, code: string];
+const THOUSAND = Array.from({ length: 1000 }, (_, index) => index);
 
-/** What is refused on both kinds of listener, to whoever may use them. */
-const REFUSED: readonly Case[] = [
-  ['a web page', '/v1/trip', { headers: { origin: 'https://evil.example' } }, 403, 'foreign_origin'],
-  ['more than 64 KiB', '/v1/trip', { body: { markets: ['x'.repeat(65_536)] } }, 413, 'too_large'],
-  ['no JSON', '/v1/trip', { body: '{"markets":["AAA_USDT"' }, 400, 'malformed_json'],
-  ['an unknown key', '/v1/disarm', { body: { market: 'AAA_USDT' } }, 400, 'unknown_key'],
-  ['an unknown command', '/v1/disarm-all', {}, 404, 'unknown_path'],
-  ['an unknown market', '/v1/trip', { body: { markets: ['AAA_USDT', 'XXX_USDT'] } }, 404, 'unknown_market'],
-  [
-    'what a form sends',
-    '/v1/disarm',
-    { body: 'markets=AAA_USDT', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
-    415,
-    'wrong_content_type',
-  ],
-];
-
-/** What is refused over loopback only: at a socket the permissions of the file decide. */
-const WRONG_HOST: Case = [
-  'a foreign Host',
-  '/v1/trip',
-  { headers: { host: 'evil.example' } },
-  421,
-  'wrong_host',
-];
-const UNAUTHORISED: readonly Case[] = [
-  ['no token', '/v1/trip', {}, 401, 'unauthorised'],
-  ['a wrong token', '/v1/trip', { headers: { authorization: `Bearer ${WRONG_TOKEN}` } }, 401, 'unauthorised'],
-  ['the token in the query', `/v1/trip?token=${encodeURIComponent(TOKEN)}`, {}, 401, 'unauthorised'],
-];
+/** What of a thousand requests each sends: five of seven are refused, each for another reason. */
+function sending(overUnix: Play['ask'], overTcp: Play['ask'], { authorised }: Play) {
+  return (index: number): Promise<Reply> => {
+    const listener = index % 2 === 0 ? overUnix : overTcp;
+    const headers: Record<string, string> = index % 2 === 0 ? {} : authorised;
+    switch (index % 7) {
+      case 0:
+        return listener('/v1/trip', { headers: { ...headers, origin: 'https://evil.example' } });
+      case 1:
+        return listener('/v1/trip', { headers, body: { markets: ['x'.repeat(70_000)] } });
+      case 2:
+        return listener('/v1/disarm', { headers, body: '{"markets":' });
+      case 3:
+        return listener('/v1/trip', { headers, body: { markets: [`M${index}_USDT`] } });
+      case 4:
+        return overTcp('/v1/trip', { headers: { authorization: `Bearer ${WRONG_TOKEN}` } });
+      default:
+        return listener('/v1/beat', { headers, body: {} });
+    }
+  };
+}
 
 // One daemon is asked by one test after the other.
-describe('the control listener refuses, and changes nothing:', { timeout: 60_000 }, () => {
+describe('the control listener delays no renewal, changes nothing and', { timeout: 60_000 }, () => {
   const scope = scopeOfBlock();
   let playing: Promise<Play>;
 
-  test('foreign origins and hosts, no token, too much, nonsense, unknown commands, and the web port', async () => {
+  test('answers a thousand requests at once, good beats among them, again and again', async () => {
     playing = play(scope);
     const stand = await playing;
-    const { daemon, unix, tcp, ask: askUnix, authorised } = stand;
-    const askTcp = asker(scope, tcp);
+    const { daemon, unix, tcp } = stand;
+    const before = await refusalsCounted(daemon);
+    const beatsBefore = await daemon.metric('killswitch_bot_beats_total');
     const judgeRest = await nothingHappens(stand);
-    const replies: Reply[] = [];
-    const expectRefused = async (ask: Ask, [what, path, asked, status, code]: Case, headers = {}) => {
-      const reply = await ask(path, { ...asked, headers: { ...headers, ...asked.headers } });
-      expect([what, reply.status, reply.code]).toEqual([what, status, code]);
-      replies.push(reply);
-    };
-    for (const refused of REFUSED) {
-      await expectRefused(askUnix, refused);
-      await expectRefused(askTcp, refused, authorised);
+    const send = sending(asker(scope, unix, 50), asker(scope, tcp, 50), stand);
+    const codes: string[] = [];
+    let beats = 0;
+    for (const untilMs = performance.now() + 1500; performance.now() < untilMs; ) {
+      const replies = await Promise.all(THOUSAND.map(send));
+      for (const { status, code, text } of replies) {
+        if (status === 200) beats += 1;
+        else codes.push(String(code));
+        if (status !== 200) expect(text).toContain('"message":');
+      }
+      const statuses = tally(replies.map(({ status }) => String(status)));
+      expect(statuses).toEqual({ 200: 285, 400: 143, 401: 143, 403: 143, 404: 143, 413: 143 });
     }
-    await expectRefused(askTcp, WRONG_HOST, authorised);
-    for (const refused of UNAUTHORISED) await expectRefused(askTcp, refused);
-    for (const address of [unix, tcp]) {
-      expect(await say(scope, address, 'TRIP everything\r\n\r\n')).toMatch(
-        /^HTTP\/1\.1 400 [^]*"code":"malformed_request"/,
-      );
-    }
-    const codes = [...replies.map(({ code }) => String(code)), 'malformed_request', 'malformed_request'];
-    expect(await refusalsCounted(daemon)).toEqual(tally(codes));
-
-    const askWeb = asker(scope, await daemon.web());
-    for (const path of ['/v1/trip', '/v1/beat', '/v1/reload', '/api/v1/status']) {
-      const reply = await askWeb(path, { body: {}, headers: authorised });
-      expect([path, reply.status, reply.text.trim()]).toEqual([path, 405, 'this listener is read-only']);
-    }
-    expect((await askWeb('/v1/status', { method: 'GET' })).status).toBe(404);
+    await judgeSlack(`while ${beats} beats and ${codes.length} refused requests came in`, daemon);
+    expect(since(before, await refusalsCounted(daemon))).toEqual(tally(codes));
+    expect((await daemon.metric('killswitch_bot_beats_total')) - beatsBefore).toBe(beats);
     await judgeRest();
     expect(daemon.logged('control-refused').length).toBe(new Set(codes).size);
-    const texts = replies.map(({ text }) => text);
-    expect(await secretsShownBy(daemon, texts)).toEqual([]);
+    expect(await secretsShownBy(daemon, [])).toEqual([]);
   });
 
-  test('another user of the host, at the socket and over loopback', async (context) => {
+  test('takes a thousand connections at once, and the bot that was there before them goes on beating', async () => {
+    const stand = await playing;
+    const { daemon, unix, tcp, ask: bot, authorised } = stand;
+    await bot('/v1/beat');
+    await bot('/v1/beat');
+    const judgeRest = await nothingHappens(stand);
+    const overUnix = asker(scope, unix, 500);
+    const overTcp = asker(scope, tcp, 500);
+    const ends: string[] = [];
+    const beatStatuses: number[] = [];
+    for (const untilMs = performance.now() + 1500; performance.now() < untilMs; ) {
+      const [beat, ...asked] = await Promise.allSettled([
+        bot('/v1/beat'),
+        ...THOUSAND.map((index) =>
+          index % 2 === 0
+            ? overUnix('/v1/trip', { body: '{' })
+            : overTcp('/v1/beat', { headers: authorised }),
+        ),
+      ]);
+      beatStatuses.push(beat.status === 'fulfilled' ? beat.value.status : 0);
+      for (const end of asked) {
+        ends.push(end.status === 'fulfilled' ? `${end.value.status} ${end.value.code}` : 'closed');
+      }
+    }
+    const counts = tally(ends);
+    console.log(`a thousand connections at once came to: ${JSON.stringify(counts)}`);
+    const allowed = ['200 null', '400 malformed_json', '503 too_many_connections', 'closed'];
+    expect(Object.keys(counts).filter((end) => !allowed.includes(end))).toEqual([]);
+    expect(beatStatuses.filter((status) => status !== 200)).toEqual([]);
+    await judgeSlack('while a thousand connections came at once', daemon);
+    await judgeRest();
+  });
+
+  test('refuses another user of the host, at the socket and over loopback', async (context) => {
     if (process.getuid?.() !== 0) {
       console.log('not tried: another user of the host (only root can become one)');
       return context.skip('only root can become another user');
@@ -133,7 +148,7 @@ describe('the control listener refuses, and changes nothing:', { timeout: 60_000
     await judgeRest();
   });
 
-  test('what a request or a file holds in a place where a secret has no business, and repeats no secret', async () => {
+  test('repeats no secret that a request or a file holds in a place where it has no business', async () => {
     const stand = await playing;
     const { daemon, ask } = stand;
     const judgeRest = await nothingHappens(stand, 'config', 'reloads');

@@ -1,4 +1,3 @@
-import { connect, type Socket } from 'node:net';
 import { Agent, request } from 'undici';
 import type { DaemonProcess } from './daemon.ts';
 import type { Scope } from './harness.ts';
@@ -57,21 +56,4 @@ function read(text: string): Pick<Reply, 'code' | 'body'> {
   } catch {
     return { code: null, body: null };
   }
-}
-
-/** Writes bytes, and resolves with all that comes back until the other side ends the connection. */
-export function say({ onTestFinished }: Scope, address: string, bytes: string): Promise<string> {
-  const socket: Socket = address.startsWith('unix:')
-    ? connect({ path: address.slice('unix:'.length) })
-    : connect(Number(new URL(address).port), '127.0.0.1');
-  onTestFinished(() => void socket.destroy());
-  let heard = '';
-  socket.on('data', (data) => {
-    heard += data.toString('latin1');
-  });
-  socket.on('error', () => {});
-  socket.write(bytes);
-  return new Promise((resolve) => {
-    socket.once('close', () => resolve(heard));
-  });
 }

@@ -4,7 +4,7 @@ import { expect, type TestContext, test } from 'vitest';
 import { startProcess } from '../liveness/started.ts';
 import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
-import { eventually, freePort, sleep } from './program.ts';
+import { eventually, sleep } from './program.ts';
 import { type Manner, type Receiver, startReceiver } from './receiver.ts';
 import { longestGapMs } from './simulated-exchange.ts';
 
@@ -16,7 +16,6 @@ const SECRET_PATH = '/services/T0TOPSECRET/B1CONFIDENTIAL?token=h1dden-value';
 interface Setting {
   readonly notify?: object;
   readonly mode?: 'beat' | 'none';
-  readonly url?: string;
   readonly manner?: Manner;
   readonly timeoutSeconds?: number;
 }
@@ -37,7 +36,7 @@ async function play(context: TestContext, setting: Setting = {}) {
     config: {
       liveness: { mode, ttlSeconds: 4 },
       notify: {
-        urlFile: fileWith('url', (setting.url ?? receiver.url) + SECRET_PATH),
+        urlFile: fileWith('url', receiver.url + SECRET_PATH),
         pingUrlFile: fileWith('ping', `${receiver.url}/ping/UNGUESSABLE-UUID`),
         pingEverySeconds: 5,
         ...notify,
@@ -89,37 +88,31 @@ test.concurrent('a SIGKILLed bot is told of, then that its orders were cancelled
   await expectSecrecy(daemon);
 });
 
-test.concurrent('an outage is told of at its beginning and its end, a refused market and a refused key as well', {
+test.concurrent('an outage is told of at its beginning and its end, and the pings stop for its time, also where timers survive it', {
   timeout: 120_000,
 }, async (context) => {
+  const { exchange, receiver, daemon } = await play(context, { timeoutSeconds: 600 });
+  await daemon.ready();
+  await exchange.addFaults({ kind: 'maintenance' });
+  expect((await told(receiver, 'outage-began')).text).toMatch(
+    /if this lasts, orders are cancelled from \d\d:\d\d:\d\d UTC .* on/,
+  );
+  const { length } = pings(receiver);
+  await sleep(6000);
+  expect(pings(receiver)).toHaveLength(length);
+  await exchange.clearFaults();
+  expect(await told(receiver, 'outage-ended')).toMatchObject({ level: 'info' });
+  await eventually('a ping again', 20_000, () => pings(receiver)[length] ?? null);
+});
+
+test.concurrent('a refused market and a refused key are told of', { timeout: 60_000 }, async (context) => {
   const { exchange, receiver, daemon } = await play(context);
   await daemon.ready();
   await exchange.addFaults({ kind: 'refusal', status: 422, code: 31, match: { market: 'AAA_USDT' } });
   expect(await told(receiver, 'refused')).toMatchObject({ markets: ['AAA_USDT'] });
   await exchange.clearFaults();
-  await exchange.addFaults({ kind: 'maintenance' });
-  expect((await told(receiver, 'outage-began')).text).toMatch(
-    /if this lasts, orders are cancelled from \d\d:\d\d:\d\d UTC .* on/,
-  );
-  await exchange.clearFaults();
-  expect(await told(receiver, 'outage-ended')).toMatchObject({ level: 'info' });
   await exchange.addFaults({ kind: 'unauthorised' });
   expect((await told(receiver, 'unauthorised')).text).toContain('THE API KEY IS REFUSED');
-});
-
-test.concurrent('the pings stop for the time of an outage that long timers survive', {
-  timeout: 120_000,
-}, async (context) => {
-  const { exchange, receiver } = await play(context, { timeoutSeconds: 600 });
-  await eventually('a ping while all is well', 40_000, () => pings(receiver)[0] ?? null);
-  await exchange.addFaults({ kind: 'maintenance' });
-  await told(receiver, 'outage-began');
-  const { length } = pings(receiver);
-  await sleep(6000);
-  expect(pings(receiver)).toHaveLength(length);
-  await exchange.clearFaults();
-  await told(receiver, 'outage-ended');
-  await eventually('a ping again', 20_000, () => pings(receiver)[length] ?? null);
 });
 
 test.concurrent('a stop says which timers it left, within its budget, also while messages to the receiver are tried again', {
@@ -147,27 +140,24 @@ test.concurrent('a stop says which timers it left, within its budget, also while
   });
 });
 
-test.concurrent.for(['hangs', 'refuses connections'] as const)(
-  'a receiver that %s delays no renewal and no stop',
-  { timeout: 60_000 },
-  async (manner, context) => {
-    const where = manner === 'hangs' ? { manner } : { url: `http://127.0.0.1:${await freePort()}` };
-    const { exchange, daemon } = await play(context, where);
-    await daemon.ready();
-    await exchange.addFaults({ kind: 'maintenance' });
-    await eventually('a message to send', 15_000, () => daemon.logged('outage-began')[0] ?? null);
-    await exchange.clearFaults();
-    await daemon.ready();
-    const fromMs = await exchange.nowMs();
-    await sleep(5000);
-    const events = await exchange.events();
-    expect(longestGapMs(events, 'BBB_USDT', fromMs, await exchange.nowMs())).toBeLessThan(3000);
-    await expectSecrecy(daemon);
-    const startMs = performance.now();
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit(30_000)).toMatchObject({ code: 0 });
-    expect(performance.now() - startMs).toBeLessThan(8000);
-    // What the end cuts short has not failed.
-    expect(daemon.stdout()).not.toContain('no answer (aborted)');
-  },
-);
+test.concurrent('a receiver that hangs delays no renewal and no stop', {
+  timeout: 60_000,
+}, async (context) => {
+  const { exchange, daemon } = await play(context, { manner: 'hangs' });
+  await daemon.ready();
+  await exchange.addFaults({ kind: 'maintenance' });
+  await eventually('a message to send', 15_000, () => daemon.logged('outage-began')[0] ?? null);
+  await exchange.clearFaults();
+  await daemon.ready();
+  const fromMs = await exchange.nowMs();
+  await sleep(4000);
+  const events = await exchange.events();
+  expect(longestGapMs(events, 'BBB_USDT', fromMs, await exchange.nowMs())).toBeLessThan(3000);
+  await expectSecrecy(daemon);
+  const startMs = performance.now();
+  daemon.signal('SIGTERM');
+  expect(await daemon.exit(30_000)).toMatchObject({ code: 0 });
+  expect(performance.now() - startMs).toBeLessThan(8000);
+  // What the end cuts short has not failed.
+  expect(daemon.stdout()).not.toContain('no answer (aborted)');
+});

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, type TestContext, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { run } from '../cli/stage.ts';
 import { asker, controlsOf } from './control.ts';
-import { stageFor } from './harness.ts';
+import { type Scope, scopeOfBlock, stageFor } from './harness.ts';
 import { eventually, sleep } from './program.ts';
 import { writeConfig } from './reloading.ts';
 import { type EventKind, ofKind, renewalsOf } from './simulated-exchange.ts';
@@ -20,8 +20,8 @@ async function type(args: readonly string[], env: Readonly<Record<string, string
 }
 
 /** A daemon, and the commands as its operator types them. */
-async function play(context: TestContext, config: Content = {}) {
-  const stage = stageFor(context);
+async function play(scope: Scope, config: Content = {}) {
+  const stage = stageFor(scope);
   const exchange = await stage.exchange();
   const markets = timed('AAA_USDT', 'BBB_USDT');
   const daemon = await stage.daemon({ exchange: exchange.url, markets, control: true, config });
@@ -46,53 +46,14 @@ function shapeOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, shapeOf(entry)]));
 }
 
-describe.concurrent('an operator command', { timeout: 60_000 }, () => {
-  test('returns when the timer is gone, or stands again, and touches no other market', async (context) => {
-    const { stage, exchange, daemon, operate, count } = await play(context);
-    await daemon.ready();
-    const asked = await operate('disarm', 'AAA_USDT');
-    expect([asked.code, asked.out]).toEqual([64, '']);
-    expect(asked.err).toContain(
-      'nobody can be asked here whether it is meant: add --yes; nothing was changed',
-    );
-    expect(await count('timer-deleted', 'AAA_USDT')).toBe(0);
+// One daemon is commanded by one test after the other.
+describe('an operator command', { timeout: 60_000 }, () => {
+  const scope = scopeOfBlock();
+  let playing: ReturnType<typeof play>;
 
-    const env = { KILLSWITCHD_CONTROL: daemon.socket };
-    const disarm = await stage.run(['disarm', 'AAA_USDT', '--yes', '--reason', 'wallet moves'], { env });
-    expect((await disarm.exit()).code).toBe(0);
-    expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
-    expect([disarm.stdout(), disarm.stderr()]).toEqual([
-      'AAA_USDT has no timer any more: its orders stay.\n',
-      '',
-    ]);
-    const [told] = daemon.logged('operator-command');
-    expect(told).toMatchObject({ command: 'disarm', markets: ['AAA_USDT'], reason: 'wallet moves' });
-    expect(told?.msg).toMatch(
-      /^An operator's command: disarm AAA_USDT\. Reason: "wallet moves"\. Sender: "killswitchd \(uid \d+, pid \d+\)", as it says; over unix:.*, open to uid \d+\.$/,
-    );
-    const renewals = renewalsOf(await exchange.events(), 'AAA_USDT').length;
-    const paused = await operate('pause', 'AAA_USDT', '--yes', '--for', '10m');
-    expect([paused.code, paused.out]).toEqual([69, '']);
-    expect(paused.err).toContain(
-      'AAA_USDT is disarmed and cannot be paused: the end of the pause would arm it.',
-    );
-    expect((await operate('resume', 'AAA_USDT')).code).toBe(69);
-    expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toHaveLength(renewals);
-
-    const armed = await operate('arm', 'AAA_USDT');
-    expect(await count('timer-armed', 'AAA_USDT')).toBe(2);
-    expect(armed.code).toBe(0);
-    expect(armed.out).toMatch(/^AAA_USDT is armed and renewed: [\d.]+ s left now\.$/);
-    expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 0 });
-    const gone = await operate('status');
-    expect([gone.code, gone.out]).toEqual([69, '']);
-    expect(gone.err).toContain('there is no such socket; is killswitchd running');
-  });
-
-  test('to pause ends by itself or by resume', async (context) => {
-    const { exchange, daemon, operate, count } = await play(context);
+  test('to pause ends by itself or by resume', async () => {
+    playing = play(scope);
+    const { exchange, daemon, operate, count } = await playing;
     await daemon.ready();
     const happened = async () => [
       await count('timer-deleted', 'AAA_USDT'),
@@ -119,9 +80,9 @@ describe.concurrent('an operator command', { timeout: 60_000 }, () => {
     expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
   });
 
-  test('trip has the orders of its market cancelled, and returns when that is sure', async (context) => {
-    const { exchange, daemon, operate, count } = await play(context);
-    await daemon.ready();
+  test('trip has the orders of its market cancelled, and returns when that is sure', async () => {
+    const { exchange, operate, count } = await playing;
+    const armedBefore = await count('timer-armed', 'AAA_USDT');
     await exchange.placeOrders({ market: 'AAA_USDT', type: 'spot' }, { market: 'BBB_USDT', type: 'spot' });
     expect((await operate('trip', 'AAA_USDT')).code).toBe(64);
     const tripped = await operate('trip', 'AAA_USDT', '--yes');
@@ -137,37 +98,62 @@ describe.concurrent('an operator command', { timeout: 60_000 }, () => {
     expect(later).toEqual([]);
     expect(await count('order-cancelled', 'BBB_USDT')).toBe(0);
     expect((await operate('arm')).code).toBe(0);
-    expect(await count('timer-armed', 'AAA_USDT')).toBe(2);
+    expect(await count('timer-armed', 'AAA_USDT')).toBe(armedBefore + 1);
   });
 
-  test('cannot arm a market whose bot is silent, and says so; healthcheck tells apart what is live and what is ready', async (context) => {
-    const liveness = { mode: 'beat', ttlSeconds: 300, startupGraceSeconds: 0 };
-    const { exchange, daemon, operate } = await play(context, { liveness });
+  test('returns when the timer is gone, or stands again, and touches no other market', async () => {
+    const { stage, exchange, daemon, operate, count } = await playing;
+    const fired = await count('timer-fired', 'AAA_USDT');
+    const [deleted, armedBefore] = [
+      await count('timer-deleted', 'AAA_USDT'),
+      await count('timer-armed', 'AAA_USDT'),
+    ];
+    const asked = await operate('disarm', 'AAA_USDT');
+    expect([asked.code, asked.out]).toEqual([64, '']);
+    expect(asked.err).toContain(
+      'nobody can be asked here whether it is meant: add --yes; nothing was changed',
+    );
+    expect(await count('timer-deleted', 'AAA_USDT')).toBe(deleted);
+
+    const env = { KILLSWITCHD_CONTROL: daemon.socket };
+    const disarm = await stage.run(['disarm', 'AAA_USDT', '--yes', '--reason', 'wallet moves'], { env });
+    expect((await disarm.exit()).code).toBe(0);
+    expect(await count('timer-deleted', 'AAA_USDT')).toBe(deleted + 1);
+    expect([disarm.stdout(), disarm.stderr()]).toEqual([
+      'AAA_USDT has no timer any more: its orders stay.\n',
+      '',
+    ]);
+    const told = daemon.logged('operator-command').at(-1);
+    expect(told).toMatchObject({ command: 'disarm', markets: ['AAA_USDT'], reason: 'wallet moves' });
+    expect(told?.msg).toMatch(
+      /^An operator's command: disarm AAA_USDT\. Reason: "wallet moves"\. Sender: "killswitchd \(uid \d+, pid \d+\)", as it says; over unix:.*, open to uid \d+\.$/,
+    );
+    const renewals = renewalsOf(await exchange.events(), 'AAA_USDT').length;
+    const paused = await operate('pause', 'AAA_USDT', '--yes', '--for', '10m');
+    expect([paused.code, paused.out]).toEqual([69, '']);
+    expect(paused.err).toContain(
+      'AAA_USDT is disarmed and cannot be paused: the end of the pause would arm it.',
+    );
+    expect((await operate('resume', 'AAA_USDT')).code).toBe(69);
+    expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toHaveLength(renewals);
+
     const armed = await operate('arm', 'AAA_USDT');
-    expect(armed).toMatchObject({ code: 69, out: '' });
-    expect(armed.err).toContain("nothing is renewed before the bot's next beat");
-    expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toEqual([]);
-
-    expect((await operate('healthcheck', '--ready')).err).toContain('the bot default is silent');
-    // Whoever starts the bot waits for this.
-    expect((await operate('healthcheck', '--ready', '--exclude', 'bots')).code).toBe(0);
-    await exchange.addFaults({ kind: 'maintenance' });
-    const beat = await asker(context, daemon.socket)('/v1/beat');
-    expect(beat.body).toMatchObject({ armed: false, counted: true });
-    const ready = await operate('healthcheck', '--ready');
-    expect(ready).toMatchObject({ code: 69, out: '' });
-    expect(ready.err).toMatch(/is not ready: AAA_USDT .*; BBB_USDT /);
-    const live = { code: 0, out: 'The daemon is live.', err: '' };
-    expect(await operate('healthcheck', '--live')).toEqual(live);
+    expect(await count('timer-armed', 'AAA_USDT')).toBe(armedBefore + 1);
+    expect(armed.code).toBe(0);
+    expect(armed.out).toMatch(/^AAA_USDT is armed and renewed: [\d.]+ s left now\.$/);
+    expect(await count('timer-fired', 'AAA_USDT')).toBe(fired);
   });
 
-  test('reload returns when new markets are armed and old ones have no timer, and status shows them', async (context) => {
-    const { daemon, operate, count, content } = await play(context);
-    await daemon.ready();
+  test('reload returns when new markets are armed and old ones have no timer, and status shows them', async () => {
+    const { daemon, operate, count, content } = await playing;
+    const [deletedA, deletedB] = [
+      await count('timer-deleted', 'AAA_USDT'),
+      await count('timer-deleted', 'BBB_USDT'),
+    ];
     writeConfig(daemon, JSON.stringify({ ...content, markets: timed('BBB_USDT', 'CCC_USDT') }));
     const reload = await type(['reload', '--config', daemon.configFile]);
     expect(await count('timer-armed', 'CCC_USDT')).toBe(1);
-    expect(await count('timer-deleted', 'AAA_USDT')).toBe(1);
+    expect(await count('timer-deleted', 'AAA_USDT')).toBe(deletedA + 1);
     expect(reload).toMatchObject({ code: 0, err: '' });
     expect(reload.out).toMatch(
       /^The new configuration is in force\.\nAdded: CCC_USDT\.\nRemoved: AAA_USDT\.\nCCC_USDT is armed and renewed: [\d.]+ s left now\.$/,
@@ -177,7 +163,7 @@ describe.concurrent('an operator command', { timeout: 60_000 }, () => {
       out: 'Nothing has changed: the configuration in force stays.',
       err: '',
     });
-    expect(await count('timer-deleted', 'BBB_USDT')).toBe(0);
+    expect(await count('timer-deleted', 'BBB_USDT')).toBe(deletedB);
 
     await sleep(1100);
     const shown = await operate('status');
@@ -189,7 +175,35 @@ describe.concurrent('an operator command', { timeout: 60_000 }, () => {
     const overWeb = JSON.parse((await daemon.get('/api/v1/status')).body) as unknown;
     expect(shapeOf(JSON.parse(json.out))).toEqual(shapeOf(overWeb));
     expect((await operate('healthcheck', '--ready')).out).toBe('The daemon is ready.');
+    daemon.signal('SIGTERM');
+    expect(await daemon.exit()).toMatchObject({ code: 0 });
+    const gone = await operate('status');
+    expect([gone.code, gone.out]).toEqual([69, '']);
+    expect(gone.err).toContain('there is no such socket; is killswitchd running');
   });
+});
+
+test.concurrent('an operator command cannot arm a market whose bot is silent, and says so; healthcheck tells apart what is live and what is ready', {
+  timeout: 60_000,
+}, async (context) => {
+  const liveness = { mode: 'beat', ttlSeconds: 300, startupGraceSeconds: 0 };
+  const { exchange, daemon, operate } = await play(context, { liveness });
+  const armed = await operate('arm', 'AAA_USDT');
+  expect(armed).toMatchObject({ code: 69, out: '' });
+  expect(armed.err).toContain("nothing is renewed before the bot's next beat");
+  expect(renewalsOf(await exchange.events(), 'AAA_USDT')).toEqual([]);
+
+  expect((await operate('healthcheck', '--ready')).err).toContain('the bot default is silent');
+  // Whoever starts the bot waits for this.
+  expect((await operate('healthcheck', '--ready', '--exclude', 'bots')).code).toBe(0);
+  await exchange.addFaults({ kind: 'maintenance' });
+  const beat = await asker(context, daemon.socket)('/v1/beat');
+  expect(beat.body).toMatchObject({ armed: false, counted: true });
+  const ready = await operate('healthcheck', '--ready');
+  expect(ready).toMatchObject({ code: 69, out: '' });
+  expect(ready.err).toMatch(/is not ready: AAA_USDT .*; BBB_USDT /);
+  const live = { code: 0, out: 'The daemon is live.', err: '' };
+  expect(await operate('healthcheck', '--live')).toEqual(live);
 });
 
 const OF_TWO_BOTS = [
@@ -197,7 +211,7 @@ const OF_TWO_BOTS = [
   { market: 'GONE_USDT', bot: 'taker' },
 ];
 
-test('a market that the exchange refuses holds back the bot that trades it and no other, and makes a reload end as arm does', async (context) => {
+test.concurrent('a market that the exchange refuses holds back the bot that trades it and no other, and makes a reload end as arm does', async (context) => {
   const stage = stageFor(context);
   const exchange = await stage.exchange({ markets: ['AAA_USDT', 'BBB_USDT'] });
   const config = { liveness: { mode: 'beat' } };
