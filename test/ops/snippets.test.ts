@@ -13,7 +13,7 @@ const run = promisify(execFile);
 /** Blocks that something else runs, by a line of them. The first is what `.ci/run` does. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'npm ci && npm start    # the daemon and a simulated exchange on this machine: no account, no key, no money':
-    'test/process/npm-start.test.ts',
+    'test/process/first-steps.test.ts',
   'npm install -g ./killswitchd-*.tgz': 'test/ops/npm-package.test.ts',
   'apt install ./build/killswitchd_*_amd64.deb': 'test/ops/debian-package.test.ts',
   'docker compose --profile simulated up --build': 'test/ops/image.test.ts',

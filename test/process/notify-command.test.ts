@@ -21,7 +21,7 @@ async function play(context: TestContext, seconds: number) {
   return { stage, exchange, program, env };
 }
 
-test('a service manager that is told by a slow program hears everything up to the last word', {
+test.concurrent('a service manager that is told by a slow program hears everything up to the last word', {
   timeout: 60_000,
 }, async (context) => {
   const { stage, exchange, program, env } = await play(context, 0.05);
@@ -39,11 +39,11 @@ test('a service manager that is told by a slow program hears everything up to th
   expect(daemon.logged('notify-failed')).toEqual([]);
 });
 
-test.for(['run', 'exec'] as const)(
+test.concurrent.for(['run', 'exec'] as const)(
   'a second signal to %s, while a slow service manager is told of a stop that is over, calls it no failure',
   { timeout: 60_000 },
   async (command, context) => {
-    const { stage, exchange, env } = await play(context, 4);
+    const { stage, exchange, env } = await play(context, 2);
     const daemon = await stage.daemon({
       exchange: exchange.url,
       markets: [MARKET],

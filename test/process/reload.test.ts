@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { describe, expect, type TestContext, test } from 'vitest';
+import { expect, type TestContext, test } from 'vitest';
 import { type Ask, asker } from './control.ts';
 import type { DaemonProcess } from './daemon.ts';
 import { stageFor } from './harness.ts';
@@ -7,9 +7,9 @@ import { eventually, sleep } from './program.ts';
 import { reloadBySignal, writeConfig } from './reloading.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
-const RELOADS = 60;
+const RELOADS = 32;
 /** By then everything is loaded and compiled that a reload needs. */
-const WARM_UP = 20;
+const WARM_UP = 12;
 const EVERY_MS = 100;
 
 interface Market {
@@ -123,79 +123,79 @@ async function heldBy(daemon: DaemonProcess): Promise<Held> {
   };
 }
 
-describe('reloads', () => {
-  test('sixty of them under load, good and bad in turns, lose no timer, no handle and no memory', {
-    timeout: 120_000,
-  }, async (context) => {
-    const { exchange, daemon, ask, content, rest } = await play(context);
-    const fromMs = await exchange.nowMs();
-    let good: Content = content;
-    let first: Held | null = null;
-    for (let round = 0; round < RELOADS; round += 1) {
-      const startedMs = performance.now();
-      const byCommand = (round >> 1) % 2 === 0;
-      if (round % 2 === 0) {
-        good = { ...content, markets: marketsOf(round / 2 + 1) };
-        writeConfig(daemon, JSON.stringify(good));
-        if (byCommand) {
-          const reply = await ask('/v1/reload');
-          expect([reply.status, reply.body]).toMatchObject([200, { result: 'applied', done: true }]);
-        } else {
-          await reloadBySignal(daemon, 'reload-applied');
-        }
+test('many reloads under load, good and bad in turns, lose no timer, no handle and no memory', {
+  timeout: 120_000,
+}, async (context) => {
+  const { exchange, daemon, ask, content, rest } = await play(context);
+  const fromMs = await exchange.nowMs();
+  let good: Content = content;
+  let first: Held | null = null;
+  for (let round = 0; round < RELOADS; round += 1) {
+    const startedMs = performance.now();
+    const byCommand = (round >> 1) % 2 === 0;
+    if (round % 2 === 0) {
+      good = { ...content, markets: marketsOf(round / 2 + 1) };
+      writeConfig(daemon, JSON.stringify(good));
+      if (byCommand) {
+        const reply = await ask('/v1/reload');
+        expect([reply.status, reply.body]).toMatchObject([200, { result: 'applied', done: true }]);
       } else {
-        const [spoil, names] = BAD[(round >> 1) % BAD.length] ?? [String, /./];
-        writeConfig(daemon, spoil(good));
-        if (byCommand) {
-          const reply = await ask('/v1/reload');
-          expect([reply.status, reply.code]).toEqual([422, 'config_rejected']);
-          expect((reply.body as { error: { problems: string[] } }).error.problems.join('\n')).toMatch(names);
-        } else {
-          expect(JSON.parse(`{${await reloadBySignal(daemon, 'reload-rejected')}`).msg).toMatch(names);
-        }
-        const beat = (await ask('/v1/beat')).body as { markets: object };
-        expect(Object.keys(beat.markets).toSorted()).toEqual(namesOf(good['markets'] as Market[]));
+        await reloadBySignal(daemon, 'reload-applied');
       }
-      if (round === WARM_UP) first = await heldBy(daemon);
-      await sleep(Math.max(0, EVERY_MS - (performance.now() - startedMs)));
+    } else {
+      const [spoil, names] = BAD[(round >> 1) % BAD.length] ?? [String, /./];
+      writeConfig(daemon, spoil(good));
+      if (byCommand) {
+        const reply = await ask('/v1/reload');
+        expect([reply.status, reply.code]).toEqual([422, 'config_rejected']);
+        expect((reply.body as { error: { problems: string[] } }).error.problems.join('\n')).toMatch(names);
+      } else {
+        expect(JSON.parse(`{${await reloadBySignal(daemon, 'reload-rejected')}`).msg).toMatch(names);
+      }
+      const beat = (await ask('/v1/beat')).body as { markets: object };
+      expect(Object.keys(beat.markets).toSorted()).toEqual(namesOf(good['markets'] as Market[]));
     }
-    const last = await heldBy(daemon);
-    console.log(
-      `held after ${WARM_UP} reloads: ${JSON.stringify(first)}; after ${RELOADS}: ${JSON.stringify(last)}`,
-    );
-    const before = first ?? last;
-    expect(last.descriptors).toBeLessThanOrEqual(before.descriptors + 6);
-    expect(last.timers).toBeLessThanOrEqual(before.timers + 6);
-    expect(last.megabytes).toBeLessThanOrEqual(before.megabytes * 1.5 + 40);
+    if (round === WARM_UP) first = await heldBy(daemon);
+    await sleep(Math.max(0, EVERY_MS - (performance.now() - startedMs)));
+  }
+  const last = await heldBy(daemon);
+  console.log(
+    `held after ${WARM_UP} reloads: ${JSON.stringify(first)}; after ${RELOADS}: ${JSON.stringify(last)}`,
+  );
+  const before = first ?? last;
+  expect(last.descriptors).toBeLessThanOrEqual(before.descriptors + 6);
+  expect(last.timers).toBeLessThanOrEqual(before.timers + 6);
+  expect(last.megabytes).toBeLessThanOrEqual(before.megabytes * 1.25 + 20);
 
-    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(0);
-    expect(await daemon.metric('killswitch_config_reloads_total')).toBe(RELOADS);
-    expect(await daemon.metric('killswitch_config_reload_failures_total')).toBe(RELOADS / 2);
-    writeConfig(daemon, JSON.stringify({ ...content, markets: STAYING }));
-    await reloadBySignal(daemon, 'reload-applied');
-    await eventually('the other markets gone', 10_000, async () => {
-      const { body } = await daemon.get('/metrics');
-      const shown = new Set([...body.matchAll(/market="([^"]+)"/g)].map(([, market = '']) => market));
-      return String([...shown].toSorted()) === String(namesOf(STAYING)) ? true : null;
-    });
-    expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(1);
-    expect((await rest()).filter((status) => status !== 200)).toEqual([]);
-
-    const toMs = await exchange.nowMs();
-    const events = await exchange.events();
-    expect(toMs - fromMs).toBeGreaterThan(RELOADS * EVERY_MS * 0.9);
-    expect([...ofKind(events, 'timer-fired'), ...ofKind(events, 'request-refused')]).toEqual([]);
-    expect(await daemon.metric('killswitch_lapses_total')).toBe(0);
-    for (const { market, timeoutSeconds } of STAYING) {
-      expect(ofKind(events, 'timer-deleted', market), market).toEqual([]);
-      expect(longestGapMs(events, market, fromMs, toMs), market).toBeLessThan((timeoutSeconds * 1000) / 3);
-    }
-    for (const index of [0, 1, 2]) {
-      // The last one comes and goes once in eight good files.
-      const deleted = ofKind(events, 'timer-deleted', named('PASS', index)).length;
-      expect(deleted).toBeGreaterThanOrEqual(Math.floor(RELOADS / 2 / 8));
-      expect(ofKind(events, 'timer-deleted', named('TURN', index)).length).toBe(1);
-    }
-    expect(daemon.stderr()).toBe('');
+  expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(0);
+  expect(await daemon.metric('killswitch_config_reloads_total')).toBe(RELOADS);
+  expect(await daemon.metric('killswitch_config_reload_failures_total')).toBe(RELOADS / 2);
+  writeConfig(daemon, JSON.stringify({ ...content, markets: STAYING }));
+  await reloadBySignal(daemon, 'reload-applied');
+  await eventually('the other markets gone', 10_000, async () => {
+    const { body } = await daemon.get('/metrics');
+    const shown = new Set([...body.matchAll(/market="([^"]+)"/g)].map(([, market = '']) => market));
+    return String([...shown].toSorted()) === String(namesOf(STAYING)) ? true : null;
   });
+  expect(await daemon.metric('killswitch_config_last_reload_successful')).toBe(1);
+  expect((await rest()).filter((status) => status !== 200)).toEqual([]);
+
+  const toMs = await exchange.nowMs();
+  const events = await exchange.events();
+  expect(toMs - fromMs).toBeGreaterThan(RELOADS * EVERY_MS * 0.9);
+  // 429: on a busy machine a request that was given up may arrive behind the next one, whose nonce is higher.
+  const refused = ofKind(events, 'request-refused').filter(({ status }) => status !== 429);
+  expect([...ofKind(events, 'timer-fired'), ...refused]).toEqual([]);
+  expect(await daemon.metric('killswitch_lapses_total')).toBe(0);
+  for (const { market, timeoutSeconds } of STAYING) {
+    expect(ofKind(events, 'timer-deleted', market), market).toEqual([]);
+    expect(longestGapMs(events, market, fromMs, toMs), market).toBeLessThan((timeoutSeconds * 1000) / 3);
+  }
+  for (const index of [0, 1, 2]) {
+    // The last one comes and goes once in eight good files.
+    const deleted = ofKind(events, 'timer-deleted', named('PASS', index)).length;
+    expect(deleted).toBeGreaterThanOrEqual(Math.floor(RELOADS / 2 / 8));
+    expect(ofKind(events, 'timer-deleted', named('TURN', index)).length).toBe(1);
+  }
+  expect(daemon.stderr()).toBe('');
 });
