@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { type Command, Option } from 'commander';
 import {
@@ -184,12 +185,10 @@ async function checkHost(config: Config, edge: Edge): Promise<Host> {
   return { problems, warnings };
 }
 
-function bind({ host, port }: Extract<ListenAddress, { kind: 'tcp' }>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve()));
-  });
+async function bind({ host, port }: Extract<ListenAddress, { kind: 'tcp' }>): Promise<void> {
+  const server = createServer().listen({ host, port, exclusive: true });
+  await once(server, 'listening');
+  await once(server.close(), 'close');
 }
 
 async function isDaemon(kind: 'web' | 'control', address: ListenAddress, edge: Edge): Promise<boolean> {

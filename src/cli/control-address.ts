@@ -55,45 +55,37 @@ export async function findControl(
   sockets = USUAL_SOCKETS,
 ): Promise<Place> {
   const said = readSaid(flags, env);
-  const address = namedControl(flags, env) ?? (await said.first('control'));
+  const address = await said.control();
   if (address === null) {
     throw misconfigured(
       `${said.file}: control.listen is missing or empty, so that the daemon takes no commands; write control: { listen: [unix:${USUAL_SOCKET}] } and restart it, or write --control with the address of another one`,
     );
   }
   const found = address ?? usualAddress(sockets);
-  if (found === null) {
-    throw misconfigured(
-      `no daemon is named, and there is none at unix:${join(sockets, SOCKET_NAME)}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG; a daemon without control.listen takes no commands`,
-    );
-  }
-  return { kind: 'control', address: found, token: await readToken(found, flags, env, said) };
+  if (found !== null) return said.placeOf(found);
+  throw misconfigured(
+    `no daemon is named, and there is none at unix:${join(sockets, SOCKET_NAME)}; write --control unix:/PATH or --control HOST:PORT, set KILLSWITCHD_CONTROL to it, or name the daemon's configuration file with --config or KILLSWITCHD_CONFIG; a daemon without control.listen takes no commands`,
+  );
 }
 
 /**
  * Where to ask a daemon what it does: at `web` where it is given, else over the control listener where one is named or
  * configured, else at the read-only listener, which is on by default.
  */
-export async function findReadable(
-  flags: ControlFlags & Given<'web'>,
-  env: Edge['env'],
-  sockets = USUAL_SOCKETS,
-): Promise<Place> {
+export async function findReadable(flags: ControlFlags & Given<'web'>, env: Edge['env']): Promise<Place> {
   const web = (address: ListenAddress): Place => ({ kind: 'web', address, token: null });
   if (flags.web !== undefined) return web(check('--web', CHECKS.web(flags.web), EXIT.usage));
   const said = readSaid(flags, env);
-  const control = namedControl(flags, env) ?? (await said.first('control'));
-  if (control != null)
-    return { kind: 'control', address: control, token: await readToken(control, flags, env, said) };
+  const control = await said.control();
+  if (control != null) return said.placeOf(control);
   const configured = await said.first('web');
   if (configured === null) {
     throw misconfigured(
       `${said.file}: neither control.listen nor web.listen has an address, so that nobody can be asked`,
     );
   }
-  if (configured !== undefined) return web(configured);
-  const socket = usualAddress(sockets);
-  return socket === null ? web(usualWeb()) : { kind: 'control', address: socket, token: null };
+  const socket = configured === undefined ? usualAddress(USUAL_SOCKETS) : null;
+  return socket === null ? web(configured ?? usualWeb()) : said.placeOf(socket);
 }
 
 /** The daemon decides at which addresses it may listen; here any will do. */
@@ -101,14 +93,6 @@ const CHECKS = {
   control: (text: string) => checkControlListen(text.trim(), true),
   web: (text: string) => checkWebListen(text.trim()),
 } as const;
-
-function namedControl(flags: ControlFlags, env: Edge['env']): ListenAddress | undefined {
-  if (flags.control !== undefined) return check('--control', CHECKS.control(flags.control), EXIT.usage);
-  const variable = env['KILLSWITCHD_CONTROL'];
-  return variable === undefined
-    ? undefined
-    : check('KILLSWITCHD_CONTROL', CHECKS.control(variable), EXIT.config);
-}
 
 const usualWeb = () => check('web.listen', CHECKS.web(USUAL_WEB), EXIT.config);
 
@@ -164,7 +148,7 @@ function attempt<T>(look: () => T, otherwise: (code: unknown) => T): T {
   }
 }
 
-/** What environment and configuration file say about the listeners of the daemon. */
+/** What command line, environment and configuration file say about the listeners of the daemon. */
 function readSaid(flags: ControlFlags, env: Edge['env']) {
   const file = flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null;
   let reading: ReturnType<typeof readUnchecked> | null = null;
@@ -177,44 +161,45 @@ function readSaid(flags: ControlFlags, env: Edge['env']) {
     const value = isRecord(at) ? at[key] : undefined;
     return value === undefined ? undefined : { value, label: place([section, key]).label };
   };
+  /** The first address; null where the file has none; undefined where neither a variable nor a file says anything. */
+  const first = async (section: 'control' | 'web'): Promise<ListenAddress | null | undefined> => {
+    const name = `KILLSWITCHD_${section.toUpperCase()}_LISTEN`;
+    const [variable] = env[name]?.split(',') ?? [];
+    if (variable !== undefined) return check(name, CHECKS[section](variable), EXIT.config);
+    if (file === null) return undefined;
+    const written = await valueAt(section, 'listen');
+    if (written === undefined) return section === 'control' ? null : usualWeb();
+    const { value, label } = written;
+    if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) {
+      throw misconfigured(
+        `${label}: found ${describe(value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
+      );
+    }
+    const [text] = value;
+    return text === undefined ? null : check(label, CHECKS[section](text), EXIT.config);
+  };
+  /** The token never comes from the command line: everybody on the host can read that. */
+  const readToken = async (): Promise<string | null> => {
+    if (flags.tokenFile !== undefined) return revealed('--token-file', readTokenFile(flags.tokenFile));
+    const name = 'KILLSWITCHD_CONTROL_TOKEN_FILE';
+    const variable = env[name];
+    if (variable !== undefined) return revealed(name, readTokenFile(variable), EXIT.config);
+    const written = (await valueAt('control', 'tokenFile'))?.value;
+    if (typeof written !== 'string') return null;
+    return revealed('control.tokenFile', readTokenFile(written), EXIT.config);
+  };
   return {
     file,
-    /** Null where the file has none; undefined where neither a variable nor a file says anything. */
-    async first(section: 'control' | 'web'): Promise<ListenAddress | null | undefined> {
-      const name = `KILLSWITCHD_${section.toUpperCase()}_LISTEN`;
-      const [variable] = env[name]?.split(',') ?? [];
-      if (variable !== undefined) return check(name, CHECKS[section](variable), EXIT.config);
-      if (file === null) return undefined;
-      const written = await valueAt(section, 'listen');
-      if (written === undefined) return section === 'control' ? null : usualWeb();
-      const { value, label } = written;
-      if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) {
-        throw misconfigured(
-          `${label}: found ${describe(value)}; allowed: a list of addresses such as ["unix:${USUAL_SOCKET}"]`,
-        );
-      }
-      const [text] = value;
-      return text === undefined ? null : check(label, CHECKS[section](text), EXIT.config);
+    first,
+    /** The control listener that is named, or else configured. */
+    async control(): Promise<ListenAddress | null | undefined> {
+      const variable = env['KILLSWITCHD_CONTROL'];
+      if (flags.control !== undefined) return check('--control', CHECKS.control(flags.control), EXIT.usage);
+      if (variable === undefined) return first('control');
+      return check('KILLSWITCHD_CONTROL', CHECKS.control(variable), EXIT.config);
     },
-    async tokenFile(): Promise<string | null> {
-      const written = await valueAt('control', 'tokenFile');
-      return typeof written?.value === 'string' ? written.value : null;
+    async placeOf(address: ListenAddress): Promise<Place> {
+      return { kind: 'control', address, token: address.kind === 'unix' ? null : await readToken() };
     },
   };
-}
-
-/** The token never comes from the command line: everybody on the host can read that. */
-async function readToken(
-  address: ListenAddress,
-  flags: ControlFlags,
-  env: Edge['env'],
-  said: ReturnType<typeof readSaid>,
-): Promise<string | null> {
-  if (address.kind === 'unix') return null;
-  if (flags.tokenFile !== undefined) return revealed('--token-file', readTokenFile(flags.tokenFile));
-  const name = 'KILLSWITCHD_CONTROL_TOKEN_FILE';
-  const variable = env[name];
-  if (variable !== undefined) return revealed(name, readTokenFile(variable), EXIT.config);
-  const file = await said.tokenFile();
-  return file === null ? null : revealed('control.tokenFile', readTokenFile(file), EXIT.config);
 }

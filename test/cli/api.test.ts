@@ -149,83 +149,91 @@ it('api --list shows the nine operations with request, limit and what they do, a
 
 describe('api ends with 64 and sends nothing', () => {
   const ANY = { ...ORDER, amountIn: undefined };
-  it.each<[string, readonly string[], RegExp]>([
-    ['for an unknown operation, and names the nearest', ['minningPool'], /did you mean miningPool\?$/],
-    ['without an operation', [], /no operation is named; allowed: createStockMarketOrder, orderHistory/],
-    ['for what is no JSON', ['myCodes', '{limit:1}'], /the arguments are no JSON: .*; write an object/],
-    ['for JSON that is no object', ['myCodes', '[1]'], /request is \[1\]; allowed: an object with limit/],
-    ['for an argument out of range', ['myCodes', '{"limit":101}'], /limit is 101; allowed: whole numbers 1/],
+  const SENT = JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-2' });
+  it.each<[readonly string[], RegExp, string?]>([
+    [['minningPool'], /did you mean miningPool\?$/],
+    [[], /no operation is named; allowed: createStockMarketOrder, orderHistory/],
+    [['myCodes', '{limit:1}'], /the arguments are no JSON: .*; write an object/],
+    [['myCodes', '[1]'], /request is \[1\]; allowed: an object with limit/],
+    [['myCodes', '{"limit":101}'], /limit is 101; allowed: whole numbers 1/],
+    [['myCodes', '-'], /at most 64 KiB$/, `{"a":"${'a'.repeat(65_536)}"}`],
     [
-      'for a name of the document',
       withOrder({ ...ORDER, client_order_id: 'a' }, '--yes'),
       /"client_order_id".*did you mean clientOrderId\?$/,
     ],
-    ['for arguments of a call that takes none', ['ping', '{"a":1}'], /ping takes no arguments/],
-    ['without an access token', ['orderHistory'], /--access-token-file: missing/],
+    [['ping', '{"a":1}'], /ping takes no arguments/],
+    [['orderHistory'], /--access-token-file: missing/],
     [
-      'without --yes for an order',
       withOrder(ORDER),
       /would buy BTC for 60 USDT, at the market price, at http:.*; add --yes to do it, nothing was sent$/,
     ],
     [
-      'without --yes for an order in the base currency',
       withOrder(ANY, '--amount-in', 'base'),
       /would buy 60 BTC, whatever that costs in USDT, at the market price, at http:/,
     ],
+    [withOrder({ ...ANY, side: 'sell' }), /would sell 60 BTC, for USDT, at the market/],
+    [['withdrawPay', SENT], /would send 10 USDT to "TXyz", with the fee on top, at http:.*; add --yes/],
     [
-      'without --yes for a sell',
-      withOrder({ ...ANY, side: 'sell' }),
-      /would sell 60 BTC, for USDT, at the market/,
-    ],
-    [
-      'without --yes for a withdrawal',
-      ['withdrawPay', JSON.stringify({ ...WITHDRAWAL, uniqueId: 'w-2' })],
-      /would send 10 USDT to "TXyz", with the fee on top, at http:.*; add --yes/,
-    ],
-    [
-      'for a buy that does not name its unit',
       withOrder(ANY, '--yes'),
       /amountIn is missing; allowed: quote, base: what the exchange counts a buy's amount in.*--amount-in/,
     ],
     [
-      'for two units',
       withOrder(ORDER, '--amount-in', 'base', '--yes'),
       /--amount-in is base, and amountIn in the JSON is another; give one$/,
     ],
     [
-      'for a unit where nothing is counted',
-      ['withdrawPay', JSON.stringify(WITHDRAWAL), '--amount-in', 'base', '--yes'],
+      ['withdrawPay', SENT, '--amount-in', 'base', '--yes'],
       /--amount-in: withdrawPay has no amount to be counted/,
     ],
-    [
-      'for wrong arguments rather than for a missing --yes',
-      withOrder({ ...ORDER, side: 'up' }),
-      /side is "up"; allowed: buy, sell$/,
-    ],
-    ['for a base address that is none', ['ping', '--base-url', 'exchange.example'], /--base-url: .*https:/],
-  ])('%s', async (_title, args, sentence) => {
+    // Wrong arguments come before a missing --yes.
+    [withOrder({ ...ORDER, side: 'up' }), /side is "up"; allowed: buy, sell$/],
+    [['ping', '--base-url', 'exchange.example'], /--base-url: .*https:/],
+  ])('for %j', async (args, sentence, input = '') => {
     const before = server.exchange.books();
-    const { code, err } = await api(args);
-    expect({ code, lines: err.length }).toEqual({ code: 64, lines: 1 });
-    expect(err[0]).toMatch(sentence);
+    expect(await api(args, { input })).toMatchObject({ code: 64, err: [expect.stringMatching(sentence)] });
     expect(server.exchange.books()).toEqual(before);
-  });
-
-  it('for more than 64 KiB on standard input', async () => {
-    const asked = await api(['myCodes', '-'], { input: `{"a":"${'a'.repeat(65_536)}"}` });
-    expect(asked).toMatchObject({ code: 64, err: [expect.stringMatching(/at most 64 KiB$/)] });
   });
 });
 
 describe('api tells failures apart', () => {
-  const fail = (...faults: Fault[]) => server.addFaults(faults);
-
-  it('64 for what the exchange refuses, with its code and the fields', async () => {
-    const args = withOrder({ ...ORDER, amount: '0.01', clientOrderId: 'small' }, '--yes', '--json');
-    const { code, err, value } = await api(args);
-    expect(code).toBe(64);
-    expect(err[0]).toMatch(/less than min amount.*refused what was asked with code 32, nothing was changed$/);
-    expect(value).toMatchObject({ error: { name: 'RefusedError', code: 32, fields: { amount: [{}, {}] } } });
+  const failing = ['--yes', '--json'];
+  const IN_BASE = { ...ORDER, amountIn: 'base', clientOrderId: 'other-unit' };
+  it.each<[number, readonly string[], RegExp, (object | undefined)?, Fault?]>([
+    [
+      64,
+      withOrder({ ...ORDER, amount: '0.01', clientOrderId: 'small' }, ...failing),
+      /less than min amount.*refused what was asked with code 32, nothing was changed$/,
+      { name: 'RefusedError', code: 32, fields: { amount: [{}, {}] } },
+    ],
+    [69, ['ping', '--base-url', 'http://127.0.0.1:1'], /ECONNREFUSED/],
+    [
+      69,
+      ['syncKillSwitch', '{"market":"BTC_USDT","timeoutSeconds":60}', '--json'],
+      /HTTP 503.*; it may have been carried out all the same$/,
+      { name: 'ServerError', status: 503, maybeApplied: true },
+      { kind: 'status', status: 503, body: 'html' },
+    ],
+    [70, ['miningPool'], /./, undefined, { kind: 'garbage' }],
+    // The exchange counts in the other currency.
+    [
+      70,
+      withOrder(IN_BASE, ...failing),
+      /bought 0\.001 BTC for 60 USDT, asked was to buy for 60 BTC; .*; nothing was undone$/,
+      { name: 'OrderMismatchError', order: { client_order_id: 'other-unit', deal_money: '60' } },
+    ],
+    [
+      75,
+      withOrder({ ...ORDER, clientOrderId: 'lost' }, ...failing),
+      /may have been carried out: .*look for client_order_id "lost" before trying again$/,
+      { name: 'UnknownOutcomeError', clientOrderId: 'lost' },
+      { kind: 'reset', when: 'after' },
+    ],
+  ])('%i for %j', async (code, args, sentence, error, fault) => {
+    if (fault !== undefined) server.addFaults([fault]);
+    const asked = await api(args);
+    expect(asked).toMatchObject({ code, err: [expect.stringMatching(sentence)] });
+    if (error === undefined) expect(asked.value).toBeUndefined();
+    else expect(asked.value).toMatchObject({ error });
   });
 
   it('77 for a wrong secret, a missing permission and a wrong token', async () => {
@@ -247,44 +255,6 @@ describe('api tells failures apart', () => {
       code: 0,
       err: [said],
     });
-  });
-
-  it('69 where nobody is there, and where the exchange is out of order', async () => {
-    const nobody = await api(['ping', '--base-url', 'http://127.0.0.1:1']);
-    expect(nobody).toMatchObject({ code: 69, value: undefined });
-    fail({ kind: 'status', status: 503, body: 'html' });
-    const sick = await api(['syncKillSwitch', '{"market":"BTC_USDT","timeoutSeconds":60}', '--json']);
-    expect(sick.code).toBe(69);
-    expect(sick.err[0]).toMatch(/HTTP 503.*; it may have been carried out all the same$/);
-    expect(sick.value).toMatchObject({ error: { name: 'ServerError', status: 503, maybeApplied: true } });
-  });
-
-  it("70 for an answer that is not the API's", async () => {
-    fail({ kind: 'garbage' });
-    expect(await api(['miningPool'])).toMatchObject({ code: 70 });
-  });
-
-  it('70 for an order that the exchange counted in the other currency, and says what was bought', async () => {
-    const order = { ...ORDER, amountIn: undefined, clientOrderId: 'other-unit' };
-    const { code, err, value } = await api(withOrder(order, '--amount-in', 'base', '--yes', '--json'));
-    expect(code).toBe(70);
-    expect(err[0]).toMatch(
-      /bought 0\.001 BTC for 60 USDT, asked was to buy for 60 BTC; .*; nothing was undone$/,
-    );
-    expect(value).toMatchObject({
-      error: { name: 'OrderMismatchError', order: { client_order_id: 'other-unit', deal_money: '60' } },
-    });
-  });
-
-  it('75 for an order of which nobody knows, and says what to look for', async () => {
-    fail({ kind: 'reset', when: 'after' });
-    const order = { ...ORDER, clientOrderId: 'lost' };
-    const { code, err, value } = await api(withOrder(order, '--yes', '--json'));
-    expect(code).toBe(75);
-    expect(err[0]).toMatch(
-      /may have been carried out: .*look for client_order_id "lost" before trying again$/,
-    );
-    expect(value).toMatchObject({ error: { name: 'UnknownOutcomeError', clientOrderId: 'lost' } });
   });
 
   it('78 where key, secret or base address are missing, one line for each', async () => {

@@ -21,6 +21,10 @@ async function refusal(args: readonly string[], env: Record<string, string> = {}
   expect(out).toEqual([]);
   return { code, err: err.join('\n') };
 }
+const matching = (code: number, says: RegExp | string) => ({
+  code,
+  err: typeof says === 'string' ? expect.stringContaining(says) : expect.stringMatching(says),
+});
 
 describe('where the daemon is', () => {
   const file = () =>
@@ -85,21 +89,20 @@ describe('where the daemon is', () => {
     ['', { KILLSWITCHD_CONTROL: '' }, 78, /KILLSWITCHD_CONTROL: found an empty text/],
     ['', { KILLSWITCHD_CONTROL_LISTEN: '17478' }, 78, /KILLSWITCHD_CONTROL_LISTEN: found "17478"/],
     ['--config /no.yaml', {}, 78, /^.*\/no.yaml: the configuration file does not exist\n.*--control/],
-  ])('%s with %j ends with %i', async (args, env, expected, message) => {
-    const { code, err } = await refusal(args.split(' ').filter(Boolean), env as Record<string, string>);
-    expect(code).toBe(expected);
-    expect(err).toMatch(message);
+  ])('%s with %j ends with %i', async (args, env, code, message) => {
+    const refused = await refusal(args.split(' ').filter(Boolean), env as Record<string, string>);
+    expect(refused).toEqual(matching(code, message));
   });
 
   it.each([
-    ['control: { listen: "unix:/k" }', 'control.listen: found "unix:/k"; allowed: a list of addresses'],
-    ['control: { listen: [unix:relative] }', 'control.listen: found "unix:relative"'],
-    ['control: [', 'not valid YAML'],
+    [
+      'control: { listen: "unix:/k" }',
+      /k\.yaml:1:12 control.listen: found "unix:\/k"; allowed: a list of addresses/,
+    ],
+    ['control: { listen: [unix:relative] }', /k\.yaml:1:12 control.listen: found "unix:relative"/],
+    ['control: [', /k\.yaml:1:\d+: not valid YAML/],
   ])('a file with %j ends with 78 and the place', async (text, message) => {
-    const { code, err } = await refusal(['--config', fileWith(text, 'k.yaml')]);
-    expect(code).toBe(78);
-    expect(err).toMatch(/k\.yaml:\d+:\d+/);
-    expect(err).toContain(message);
+    expect(await refusal(['--config', fileWith(text, 'k.yaml')])).toEqual(matching(78, message));
   });
 });
 
@@ -125,21 +128,21 @@ describe('the token', () => {
     const { address } = await guarded();
     const other = fileWith('another-token-of-some-length');
     for (const more of [[], ['--token-file', other]]) {
-      const { code, err } = await refusal(['--control', address, ...more]);
-      expect(code).toBe(77);
-      expect(err).toMatch(/refuses the command: no token, or not the right one .*--token-file/);
-      expect(err).not.toContain('another-token');
+      const refused = await refusal(['--control', address, ...more]);
+      const says = /refuses the command: no token, or not the right one .*--token-file/;
+      expect(refused).toEqual(matching(77, says));
+      expect(refused.err).not.toContain('another-token');
     }
   });
 
   it('that cannot be read is a mistake of whoever named it', async () => {
     const flag = await refusal(['--control', '127.0.0.1:9', '--token-file', '/no/such/file']);
-    expect(flag.code).toBe(64);
-    expect(flag.err).toContain('--token-file: the file that it names does not exist');
+    expect(flag).toEqual(matching(64, '--token-file: the file that it names does not exist'));
     const env = { KILLSWITCHD_CONTROL_TOKEN_FILE: fileWith('short') };
     const variable = await refusal(['--control', '127.0.0.1:9'], env);
-    expect(variable.code).toBe(78);
-    expect(variable.err).toContain('KILLSWITCHD_CONTROL_TOKEN_FILE: in the file that it names: found 5');
+    expect(variable).toEqual(
+      matching(78, 'KILLSWITCHD_CONTROL_TOKEN_FILE: in the file that it names: found 5'),
+    );
   });
 
   it('is not sent over a socket, which its mode guards', async () => {
@@ -151,11 +154,8 @@ describe('the token', () => {
 
 describe('a daemon that is not there', () => {
   it('is told from one that has ended, from something else, and from one that breaks off', async () => {
-    const expectAt = async (address: string, says: string) => {
-      const { code, err } = await refusal(['--control', address]);
-      expect(code).toBe(69);
-      expect(err).toContain(says);
-    };
+    const expectAt = async (address: string, says: string) =>
+      expect(await refusal(['--control', address])).toEqual(matching(69, says));
     const socket = join(folder(), 'control.sock');
     await expectAt(`unix:${socket}`, 'there is no such socket; is killswitchd running');
     writeFileSync(socket, '');
@@ -183,11 +183,9 @@ describe('a daemon that is not there', () => {
     const ask = () => asNobody(() => refusal(['--control', address]));
     chmodSync(path, 0o755);
     chmodSync(socket, 0o000);
-    const asked = await ask();
-    expect(asked.code).toBe(69);
-    expect(asked.err).toMatch(
-      /may not use unix:.*belongs to the user with the id \d+ and has the mode 0000; run the command as/,
-    );
+    const says =
+      /may not use unix:.*belongs to the user with the id \d+ and has the mode 0000; run the command as/;
+    expect(await ask()).toEqual(matching(69, says));
     chmodSync(path, 0o700);
     if (process.geteuid?.() !== 0) return;
     expect((await ask()).err).toMatch(/it may not enter the folder of the socket/);

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach } from 'vitest';
 import type { Edge } from '../../src/cli/edge.ts';
 import { runProgram } from '../../src/cli/program.ts';
@@ -48,23 +49,29 @@ export async function daemonAt(
   answer: (asked: Asked) => Reply,
 ) {
   const asked: Asked[] = [];
-  const server = createServer((request, response) => {
-    let text = '';
-    request.setEncoding('utf8').on('data', (data: string) => {
-      text += data;
-    });
-    request.on('end', () => {
-      const { method = '', url: path = '', headers } = request;
-      const one = { method, path, headers, body: text === '' ? null : (JSON.parse(text) as unknown) };
-      asked.push(one);
-      send(answer(one), response);
-    });
-  });
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await text(request);
+    const { method = '', url: path = '', headers } = request;
+    const one = { method, path, headers, body: body === '' ? null : (JSON.parse(body) as unknown) };
+    asked.push(one);
+    const reply = answer(one);
+    if (typeof reply === 'function') return reply(response);
+    const type = reply.json === undefined ? 'text/plain' : 'application/json';
+    response.writeHead(reply.status ?? 200, { 'content-type': type });
+    response.end(reply.text ?? `${JSON.stringify(reply.json)}\n`);
+  };
+  const server = createServer((request, response) => void serve(request, response));
   const socket = where.tcp === true ? null : (where.socket ?? join(folder(), 'control.sock'));
   if (socket === null) server.listen(0, '127.0.0.1');
   else server.listen(socket);
   await once(server, 'listening');
-  const close = () => closeServer(server);
+  const close = async () => {
+    if (!server.listening) return;
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  };
   undo.push(close);
   /** As `--control` takes it. */
   const address = socket === null ? `127.0.0.1:${(server.address() as AddressInfo).port}` : `unix:${socket}`;
@@ -72,21 +79,6 @@ export async function daemonAt(
 }
 
 export const daemon = (answer: (asked: Asked) => Reply) => daemonAt({}, answer);
-
-function send(reply: Reply, response: ServerResponse): void {
-  if (typeof reply === 'function') return reply(response);
-  const { status = 200, json, text } = reply;
-  response.writeHead(status, { 'content-type': json === undefined ? 'text/plain' : 'application/json' });
-  response.end(text ?? `${JSON.stringify(json)}\n`);
-}
-
-async function closeServer(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = once(server, 'close');
-  server.close();
-  server.closeAllConnections();
-  await closed;
-}
 
 export const refusalWith = (status: number, code: string, message: string): Reply => {
   return { status, json: { error: { code, message } } };

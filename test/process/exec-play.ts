@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { expect } from 'vitest';
 import type { BotLine } from './bot.ts';
 import type { DaemonOptions } from './daemon.ts';
 import { type Scope, stageFor } from './harness.ts';
@@ -26,6 +28,31 @@ export async function play(scope: Scope, options: Partial<DaemonOptions> & { tim
   return { stage, exchange, daemon };
 }
 
+/** The same, once the bot has started; it is not left behind where the test fails. */
+export async function begin(scope: Scope, options: Parameters<typeof play>[1] = {}) {
+  const played = await play(scope, options);
+  const { pid } = await botSays(played.daemon, 'started');
+  scope.onTestFinished(() => {
+    if (runs(pid)) process.kill(pid, 'SIGKILL');
+  });
+  return { ...played, pid };
+}
+
+/** Whether the process runs; one that has ended and waits to be asked for is none. */
+export function runs(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    return false;
+  }
+}
+
+/** Asks the program to end; the exit code. */
+export async function endBy(program: Program, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+  program.signal(signal);
+  return (await program.exit()).code;
+}
+
 /** What the bot printed: whole lines, and nothing but its own. */
 export function botLines(program: Program): BotLine[] {
   return program
@@ -44,3 +71,10 @@ export function botSays(program: Program, what: BotLine['bot']): Promise<BotLine
 
 export const timersDeleted = async (exchange: RunningExchange) =>
   ofKind(await exchange.events(), 'timer-deleted').length;
+
+/** The timer has fired, and nobody had deleted it. */
+export async function fired(exchange: RunningExchange) {
+  const cancelled = await exchange.event('order-cancelled', 10_000);
+  expect(await timersDeleted(exchange)).toBe(0);
+  return cancelled;
+}

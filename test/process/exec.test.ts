@@ -1,10 +1,21 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { BotLine } from './bot.ts';
-import { BOT, botLines, botSays, MARKET, PROCESS, play, T_SECONDS, timersDeleted } from './exec-play.ts';
-import { type Scope, stageFor } from './harness.ts';
+import {
+  BOT,
+  begin,
+  botLines,
+  botSays,
+  endBy,
+  fired,
+  MARKET,
+  PROCESS,
+  runs,
+  T_SECONDS,
+  timersDeleted,
+} from './exec-play.ts';
+import { stageFor } from './harness.ts';
 import { eventually, MAIN, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 import { onTerminal } from './terminal.ts';
@@ -13,8 +24,7 @@ const IN_SHELL = BOT.map((word) => `'${word}'`).join(' ');
 
 describe.concurrent('exec', { timeout: 60_000 }, () => {
   test('sends the bot every signal, writes nothing between its lines, and says nothing of a shell that made way', async (context) => {
-    const { daemon, exchange } = await play(context, { bot: ['sh', '-c', `exec ${IN_SHELL}`] });
-    await botSays(daemon, 'started');
+    const { daemon, exchange } = await begin(context, { bot: ['sh', '-c', `exec ${IN_SHELL}`] });
     for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGTERM'] as const) {
       daemon.signal(signal);
       if (signal !== 'SIGTERM') await botSays(daemon, signal);
@@ -32,8 +42,7 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
   });
 
   test('renews for as long as the bot takes to end, takes a signal that comes twice within a second for one, kills the bot at a later one, and then lets the timers fire', async (context) => {
-    const { daemon, exchange } = await play(context, { env: { BOT_STUBBORN: '1' } });
-    await botSays(daemon, 'started');
+    const { daemon, exchange } = await begin(context, { env: { BOT_STUBBORN: '1' } });
     daemon.signal('SIGTERM');
     await botSays(daemon, 'SIGTERM');
     daemon.signal('SIGTERM');
@@ -42,22 +51,17 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
     const toMs = await exchange.nowMs();
     expect(longestGapMs(await exchange.events(), MARKET, fromMs, toMs)).toBeLessThan(2000);
     expect(daemon.hasExited()).toBe(false);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 137 });
+    expect(await endBy(daemon)).toBe(137);
     expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
-    await exchange.event('order-cancelled', 8000);
-    expect(await timersDeleted(exchange)).toBe(0);
+    await fired(exchange);
   });
 
   test('passes the exit code of the bot on and leaves its timers to fire', async (context) => {
-    const { daemon, exchange } = await play(context, { env: { BOT_EXIT_CODE: '3' } });
-    await botSays(daemon, 'started');
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 3 });
-    const { atMs } = await exchange.event('order-cancelled', 8000);
+    const { daemon, exchange } = await begin(context, { env: { BOT_EXIT_CODE: '3' } });
+    expect(await endBy(daemon)).toBe(3);
+    const { atMs } = await fired(exchange);
     const events = await exchange.events();
     expect(atMs - (renewalsOf(events, MARKET).at(-1) ?? 0)).toBeLessThanOrEqual((T_SECONDS + 1) * 1000);
-    expect(await timersDeleted(exchange)).toBe(0);
     expect(daemon.logged('process-ended')).toMatchObject([{ level: 'error', code: 3 }]);
     expect(daemon.logged('stop-means')[0]?.msg).toBe(
       'SIGTERM or Ctrl-C asks the bot to end; its timers are renewed until it has. A second one kills it. ' +
@@ -66,39 +70,32 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
   });
 
   test('has the orders cancelled before it ends where a failed bot trips', async (context) => {
-    const { daemon, exchange } = await play(context, {
+    const { daemon, exchange } = await begin(context, {
       timeoutSeconds: 60,
       env: { BOT_EXIT_CODE: '3' },
       config: { liveness: { ...PROCESS, onStale: 'trip' } },
     });
-    await botSays(daemon, 'started');
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 3 });
+    expect(await endBy(daemon)).toBe(3);
     const cut = ofKind(await exchange.events(), 'timer-updated', MARKET).at(-1);
     expect(cut?.timeoutSeconds).toBe(5);
     await exchange.event('order-cancelled', 8000);
   });
 
   test('ends with 75 where a bot has ended well and the exchange confirms no delete', async (context) => {
-    const { daemon, exchange } = await play(context, { config: { shutdown: { budgetSeconds: 2 } } });
-    await botSays(daemon, 'started');
+    const { daemon, exchange } = await begin(context, { config: { shutdown: { budgetSeconds: 2 } } });
     await exchange.addFaults({ kind: 'hang', mode: 'drop' });
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 75 });
+    expect(await endBy(daemon)).toBe(75);
     expect(daemon.logged('stopped')).toMatchObject([{ level: 'error' }]);
   });
 
   test('leaves the bot running, says so, and deletes nothing when it fails itself', async (context) => {
-    const { daemon, exchange } = await play(context, { canSabotage: true, env: { BOT_OUTLIVES: '1' } });
-    const { pid } = await botSays(daemon, 'started');
-    killAfter(context, pid);
+    const { daemon, exchange, pid } = await begin(context, { canSabotage: true, env: { BOT_OUTLIVES: '1' } });
     daemon.sabotage({ kind: 'throw' });
     await eventually('the end of exec', 10_000, () => (daemon.hasExited() ? true : null));
     expect(process.kill(pid, 0)).toBe(true);
     const [crashed] = daemon.logged('crashed');
     expect(crashed?.msg).toContain(`The bot (process ${pid}) goes on without protection: stop it.`);
-    await exchange.event('order-cancelled', 8000);
-    expect(await timersDeleted(exchange)).toBe(0);
+    await fired(exchange);
   });
 
   test('leaves the Ctrl-C of a terminal to the terminal: the bot gets it once', async (context) => {
@@ -117,33 +114,15 @@ describe.concurrent('exec', { timeout: 60_000 }, () => {
   });
 });
 
-/** Whether the process runs; one that has ended and waits to be asked for is none. */
-function runs(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
-  } catch {
-    return false;
-  }
-}
-
 const ends = (pid: number) =>
   eventually(`the end of process ${pid}`, 15_000, () => (runs(pid) ? null : true));
 
-/** The bot of a test that fails must not be left behind. */
-function killAfter({ onTestFinished }: Scope, pid: number): void {
-  onTestFinished(() => {
-    if (runs(pid)) execFileSync('kill', ['-9', `${pid}`]);
-  });
-}
-
 describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () => {
   test('warns, asks the bot itself to end, and deletes no timer', async (context) => {
-    const { daemon, exchange } = await play(context, {
+    const { daemon, exchange, pid } = await begin(context, {
       bot: ['sh', '-c', `${IN_SHELL} & wait`],
       env: { BOT_OUTLIVES: '1' },
     });
-    const { pid } = await botSays(daemon, 'started');
-    killAfter(context, pid);
     const warned = await eventually(
       'its line',
       5000,
@@ -155,50 +134,40 @@ describe.concurrent('exec with a shell before the bot', { timeout: 60_000 }, () 
     expect((await daemon.exit()).code).not.toBe(0);
     expect(botLines(daemon).map(({ bot }) => bot)).toEqual(['started', 'SIGTERM']);
     expect(runs(pid)).toBe(false);
-    await exchange.event('order-cancelled', 10_000);
-    expect(await timersDeleted(exchange)).toBe(0);
+    await fired(exchange);
   });
 
   test('ends a bot that its shell has left behind, and takes that for no good end', async (context) => {
-    const { daemon, exchange } = await play(context, {
+    const { daemon, exchange, pid } = await begin(context, {
       bot: ['sh', '-c', `${IN_SHELL} & sleep 2`],
       env: { BOT_OUTLIVES: '1' },
     });
-    const { pid } = await botSays(daemon, 'started');
-    killAfter(context, pid);
     expect(await daemon.exit()).toMatchObject({ code: 75 });
     expect(runs(pid)).toBe(false);
     expect(daemon.logged('process-left-behind')).toMatchObject([{ level: 'error' }]);
-    await exchange.event('order-cancelled', 10_000);
-    expect(await timersDeleted(exchange)).toBe(0);
+    await fired(exchange);
   });
 
   test('kills what does not end, also behind a script', async (context) => {
     const script = join(stageFor(context).directory, 'start');
     writeFileSync(script, `#!/bin/sh\n${IN_SHELL}\necho ended >&2\n`, { mode: 0o755 });
-    const { daemon } = await play(context, {
+    const { daemon, pid } = await begin(context, {
       bot: [script],
       env: { BOT_OUTLIVES: '1', BOT_STUBBORN: '1' },
       config: { shutdown: { budgetSeconds: 1 } },
     });
-    const { pid } = await botSays(daemon, 'started');
-    killAfter(context, pid);
-    daemon.signal('SIGTERM');
-    expect(await daemon.exit()).toMatchObject({ code: 143 });
+    expect(await endBy(daemon)).toBe(143);
     await ends(pid);
   });
 
   test('kills all of it at a second signal', async (context) => {
-    const { daemon } = await play(context, {
+    const { daemon, pid } = await begin(context, {
       bot: ['sh', '-c', `trap : TERM; ${IN_SHELL} & while :; do wait; done`],
       env: { BOT_OUTLIVES: '1', BOT_STUBBORN: '1' },
     });
-    const { pid } = await botSays(daemon, 'started');
-    killAfter(context, pid);
     daemon.signal('SIGTERM');
     await botSays(daemon, 'SIGTERM');
-    daemon.signal('SIGINT');
-    expect(await daemon.exit()).toMatchObject({ code: 137 });
+    expect(await endBy(daemon, 'SIGINT')).toBe(137);
     await ends(pid);
   });
 });
