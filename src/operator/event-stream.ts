@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { Clock } from '../ports.ts';
 import { onOver } from './share.ts';
 
-export interface EventStreamParts {
+interface EventStreamParts {
   readonly clock: Clock;
   /** The brief status as JSON in pieces; may be shared with others and up to a second old. */
   readonly status: () => Promise<readonly string[]>;
@@ -44,7 +44,7 @@ const END = 'event: end\ndata: {}\n\n';
 export function createEventStream({ clock, status, lastStatus, breathe }: EventStreamParts) {
   const streams = new Set<Stream>();
   let ticking = false;
-  let making = false;
+  let making: Promise<void> | null = null;
   let closed = false;
 
   const broadcast = async (): Promise<void> => {
@@ -62,12 +62,12 @@ export function createEventStream({ clock, status, lastStatus, breathe }: EventS
     for (const stream of streams) {
       if (stream.started && nowMs - stream.sentAtMs >= QUIET_MS) send(stream, COMMENT, nowMs);
     }
-    if (making) return;
-    making = true;
-    const done = (): void => {
-      making = false;
-    };
-    broadcast().then(done, done);
+    // A status that cannot be made is missed: the comments go on.
+    making ??= broadcast()
+      .catch(() => {})
+      .finally(() => {
+        making = null;
+      });
   };
 
   return {
@@ -91,10 +91,8 @@ export function createEventStream({ clock, status, lastStatus, breathe }: EventS
       for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value ?? '');
       stream.started = true;
       send(stream, Buffer.concat([Buffer.from(RETRY), toEvent(first)]), clock.now().monoMs);
-      if (!ticking) {
-        ticking = true;
-        clock.after(EVERY_MS, tick);
-      }
+      if (!ticking) clock.after(EVERY_MS, tick);
+      ticking = true;
       return reply;
     },
     /** Sends everybody the last status and the event `end`, and ends every stream, at the latest after a moment. */
@@ -129,10 +127,7 @@ function send(stream: Stream, bytes: Buffer | string, nowMs: number): void {
 function sayEnd({ raw, started }: Stream, last: Buffer | null): Promise<void> {
   return new Promise((resolve) => {
     raw.once('close', resolve);
-    if (!started) {
-      raw.destroy();
-      return;
-    }
+    if (!started) return void raw.destroy();
     if (last !== null && raw.writableLength === 0) raw.write(last);
     raw.end(END, resolve);
   });
@@ -140,8 +135,7 @@ function sayEnd({ raw, started }: Stream, last: Buffer | null): Promise<void> {
 
 /** The result, or null where it takes longer than `withinMs`. */
 function within<T>(clock: Clock, withinMs: number, result: Promise<T>): Promise<T | null> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.after(withinMs, () => resolve(null));
-    result.then(resolve, reject).finally(cancel);
-  });
+  const late = Promise.withResolvers<null>();
+  const cancel = clock.after(withinMs, () => late.resolve(null));
+  return Promise.race([result, late.promise]).finally(cancel);
 }

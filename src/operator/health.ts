@@ -22,13 +22,14 @@ export interface Verdict {
 /** More markets than this are not listed one by one; those that fail come first. */
 const LISTED_MARKETS = 100;
 
+const check = (name: string, isPassed: boolean, problem: string): Check => {
+  return { name, failed: isPassed ? null : problem };
+};
+const loopCheck = (live: boolean) => check('loop', live, 'the keeper makes no progress');
+
 /** Live: the keeper's loop makes progress, and nothing else. */
 export function judgeLive({ live }: Snapshot): Verdict {
   return { name: 'livez', ok: live, checks: [loopCheck(live)] };
-}
-
-function loopCheck(live: boolean): Check {
-  return { name: 'loop', failed: live ? null : 'the keeper makes no progress' };
 }
 
 /**
@@ -37,32 +38,27 @@ function loopCheck(live: boolean): Check {
  * exchange answers.
  */
 export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
-  const { bots, bases, nothingGuarded } = snapshot;
-  const gone = new Set(
-    bots.filter(({ state }) => !['alive', 'starting'].includes(state)).map(({ bot }) => bot),
+  const { bots, bases, nothingGuarded, phase, authorised, live } = snapshot;
+  const living = new Set(
+    bots.flatMap(({ bot, state }) => (['alive', 'starting'].includes(state) ? bot : [])),
   );
-  const judged = snapshot.markets.filter(
-    ({ wanted, leaving, bot }) => wanted || (withBots && !leaving && !gone.has(bot)),
-  );
-  const timers = judged.map(checkTimer);
-  const failing = timers.filter(({ failed }) => failed !== null);
-  const passing = timers.filter(({ failed }) => failed === null);
-  const away = bases.every(({ up }) => up === false);
+  const timers = snapshot.markets
+    .filter(({ wanted, leaving, bot }) => wanted || (withBots && !leaving && living.has(bot)))
+    .map(checkTimer);
+  const isFailing = ({ failed }: Check): boolean => failed !== null;
+  const worstFirst = timers.toSorted((one, other) => +isFailing(other) - +isFailing(one));
   const checks: Check[] = [
-    loopCheck(snapshot.live),
-    { name: 'running', failed: snapshot.phase === 'running' ? null : `the daemon is ${snapshot.phase}` },
-    { name: 'authorised', failed: snapshot.authorised ? null : 'the exchange refuses the API key' },
+    loopCheck(live),
+    check('running', phase === 'running', `the daemon is ${phase}`),
+    check('authorised', authorised, 'the exchange refuses the API key'),
     ...(withBots ? bots.map(checkBot) : []),
-    ...[...failing, ...passing].slice(0, LISTED_MARKETS),
+    ...worstFirst.slice(0, LISTED_MARKETS),
   ];
-  const isPassed = checks.every(({ failed }) => failed === null);
-  if (withBots) {
-    if (isPassed) checks.push(...snapshot.notReady.map((failed) => ({ name: 'guarded', failed })));
-    return { name: 'readyz', ok: snapshot.ready, checks };
-  }
-  if (nothingGuarded === null) return { name: 'readyz', ok: isPassed, checks };
-  checks.push({ name: 'exchange', failed: away ? 'it does not answer' : null });
-  return { name: 'readyz', ok: isPassed && !away, checks };
+  const isAway = bases.every(({ up }) => up === false);
+  if (!withBots && nothingGuarded !== null) checks.push(check('exchange', !isAway, 'it does not answer'));
+  const isPassed = !checks.some(isFailing);
+  if (withBots && isPassed) checks.push(...snapshot.notReady.map((failed) => ({ name: 'guarded', failed })));
+  return { name: 'readyz', ok: withBots ? snapshot.ready : isPassed, checks };
 }
 
 /** Ready, and no outage and no refusal is under way that would end that once the timers run out. */

@@ -48,35 +48,25 @@ export function toSeconds(ms: number | null): number | null {
   return ms === null ? null : Math.round(ms) / 1000;
 }
 
-function describeMarket(market: MarketSnapshot) {
-  const { hold, wanted, guaranteedMs } = market;
+function describeMarket(seen: MarketSnapshot) {
+  const { market, types, bot, state, wanted, leaving, hold, guaranteedMs, lastSlackRatio } = seen;
+  const { renewals, failures, failureStreak, lapses, lastProblem, onStop, promise } = seen;
+  const figures = { lastSlackRatio, renewals, failures, failureStreak, lapses, lastProblem };
+  const described = { market, types, bot, state, wanted, leaving, ...figures, onStop, promise };
   return {
-    market: market.market,
-    types: market.types,
-    bot: market.bot,
-    state: market.state,
-    wanted,
+    ...described,
     protected: wanted && (guaranteedMs ?? 0) > 0,
     hold: hold === null ? null : { why: hold.why, untilAt: toSeconds(hold.untilWallMs) },
-    leaving: market.leaving,
-    timeoutSeconds: toSeconds(market.timeoutMs),
-    renewEverySeconds: toSeconds(market.periodMs),
-    survivesSeconds: toSeconds(market.survivesMs),
+    timeoutSeconds: toSeconds(seen.timeoutMs),
+    renewEverySeconds: toSeconds(seen.periodMs),
+    survivesSeconds: toSeconds(seen.survivesMs),
     guaranteedSeconds: toSeconds(guaranteedMs),
-    expiresAt: toSeconds(market.expiryWallMs),
-    firesBy: toSeconds(market.firesByWallMs),
-    serverCancellationTime: market.cancellationTime,
-    lastAnswerSeconds: toSeconds(market.lastDurationMs),
-    lastSlackRatio: market.lastSlackRatio,
-    slackHistory: market.slackHistory.map((ratio) => Math.round(ratio * 1000) / 1000),
-    renewals: market.renewals,
-    failures: market.failures,
-    failureStreak: market.failureStreak,
-    lapses: market.lapses,
-    lastProblem: market.lastProblem,
-    retryAt: toSeconds(market.retryWallMs),
-    onStop: market.onStop,
-    promise: market.promise,
+    expiresAt: toSeconds(seen.expiryWallMs),
+    firesBy: toSeconds(seen.firesByWallMs),
+    serverCancellationTime: seen.cancellationTime,
+    lastAnswerSeconds: toSeconds(seen.lastDurationMs),
+    slackHistory: seen.slackHistory.map((ratio) => Math.round(ratio * 1000) / 1000),
+    retryAt: toSeconds(seen.retryWallMs),
   };
 }
 
@@ -90,19 +80,18 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
   const cancelled = new Set(cancellations.map(({ market }) => market));
   const sought = find.toLowerCase();
   const found: { readonly seen: MarketSnapshot; readonly urgency: number }[] = [];
-  let [lapsed, protectedCount] = [0, 0];
+  const runningDown: { readonly market: string; readonly by: number }[] = [];
+  let [lapses, protectedCount, leastMs] = [0, 0, Number.POSITIVE_INFINITY];
   let nextExpiry: MarketSnapshot | null = null;
-  const runningDown: MarketSnapshot[] = [];
   for (const seen of snapshot.markets) {
-    const { market, state, lapses, onStop } = seen;
+    const { market, state, onStop, wanted, firesByWallMs } = seen;
+    const guaranteedMs = wanted ? (seen.guaranteedMs ?? 0) : 0;
     byState[state] += 1;
-    lapsed += lapses;
-    if (seen.wanted && (seen.guaranteedMs ?? 0) > 0) {
-      protectedCount += 1;
-      if ((seen.guaranteedMs ?? 0) < (nextExpiry?.guaranteedMs ?? Number.POSITIVE_INFINITY))
-        nextExpiry = seen;
-    }
-    if (!seen.wanted && state !== 'deleted' && (seen.firesByWallMs ?? 0) > now.wallMs) runningDown.push(seen);
+    lapses += seen.lapses;
+    if (guaranteedMs > 0) protectedCount += 1;
+    if (guaranteedMs > 0 && guaranteedMs < leastMs) [nextExpiry, leastMs] = [seen, guaranteedMs];
+    if (!wanted && state !== 'deleted' && firesByWallMs !== null && firesByWallMs > now.wallMs)
+      runningDown.push({ market, by: toSeconds(firesByWallMs) });
     let stop = stops.get(onStop);
     if (stop === undefined) stops.set(onStop, (stop = { does: onStop, count: 0, markets: [] }));
     stop.count += 1;
@@ -110,69 +99,57 @@ function tally({ snapshot, cancellations, now }: StatusInput, { limit, find = ''
     if (sought !== '' && !`${market} ${seen.bot}`.toLowerCase().includes(sought)) continue;
     found.push({ seen, urgency: urgencyOf(state, cancelled.has(market)) });
   }
+  // In the order of the configuration where all fit; else the worst first.
   if (found.length > limit) found.sort((one, other) => one.urgency - other.urgency);
-  const shown = found.slice(0, limit).map(({ seen }) => seen);
-  runningDown.sort((one, other) => (one.firesByWallMs ?? 0) - (other.firesByWallMs ?? 0));
+  runningDown.sort((one, other) => one.by - other.by);
+  const [first] = runningDown;
   return {
-    stops: [...stops.values()] satisfies StopOutcome[],
-    byState,
-    lapses: lapsed,
-    protectedCount,
-    nextExpiry: describeNextExpiry(nextExpiry),
-    runningDown: describeRunningDown(runningDown),
-    matching: found.length,
-    /** In the order of the configuration where all fit; else the worst first. */
-    shown,
+    shown: found.slice(0, limit).map(({ seen }) => seen),
+    figures: {
+      whatAStopWouldDo: [...stops.values()] satisfies StopOutcome[],
+      matchingCount: found.length,
+      protectedCount,
+      /** The protected market whose time is up first, also where it is not shown. */
+      nextExpiry: describeNextExpiry(nextExpiry),
+      /** Of the timers that nobody renews: the first and the last to fire. */
+      runningDown:
+        first === undefined
+          ? null
+          : {
+              count: runningDown.length,
+              market: first.market,
+              firstBy: first.by,
+              lastBy: runningDown.at(-1)?.by ?? first.by,
+            },
+      marketsByState: byState,
+      lapseCount: lapses,
+    },
   };
 }
 
-/** The protected market whose time is up first, also where it is not shown. */
 function describeNextExpiry(seen: MarketSnapshot | null) {
   if (seen?.expiryWallMs == null) return null;
-  return {
-    market: seen.market,
-    timeoutSeconds: toSeconds(seen.timeoutMs),
-    expiresAt: toSeconds(seen.expiryWallMs),
-  };
+  const { market, timeoutMs, expiryWallMs } = seen;
+  return { market, timeoutSeconds: toSeconds(timeoutMs), expiresAt: toSeconds(expiryWallMs) };
 }
 
-/** The markets whose timers nobody renews, those that fire first first. */
-function describeRunningDown(markets: readonly MarketSnapshot[]) {
-  const [first] = markets;
-  const last = markets.at(-1);
-  if (first?.firesByWallMs == null || last?.firesByWallMs == null) return null;
-  return {
-    count: markets.length,
-    market: first.market,
-    firstBy: toSeconds(first.firesByWallMs),
-    lastBy: toSeconds(last.firesByWallMs),
-  };
-}
+type Figures = ReturnType<typeof tally>['figures'];
 
-function describeAllButMarkets(input: StatusInput, tallied: ReturnType<typeof tally>, { limit }: Selection) {
+function describeAllButMarkets(input: StatusInput, figures: Figures, { limit }: Selection) {
   const { snapshot, events, cancellations } = input;
+  const { phase, ready, notReady, nothingGuarded, live, authorised, shutdownPolicy } = snapshot;
+  const { capacityPerSecond, cadenceFactor } = snapshot;
+  const state = { phase, ready, notReady, nothingGuarded, live, authorised, shutdownPolicy };
   return {
     schemaVersion: 1 as const,
     version: input.version,
     startedAt: toSeconds(input.startedAtWallMs),
     now: toSeconds(input.now.wallMs),
-    phase: snapshot.phase,
-    ready: snapshot.ready,
-    notReady: snapshot.notReady,
-    nothingGuarded: snapshot.nothingGuarded,
-    live: snapshot.live,
-    authorised: snapshot.authorised,
-    shutdownPolicy: snapshot.shutdownPolicy,
-    whatAStopWouldDo: tallied.stops,
-    capacityPerSecond: snapshot.capacityPerSecond,
-    cadenceFactor: snapshot.cadenceFactor,
+    ...state,
+    capacityPerSecond,
+    cadenceFactor,
     marketCount: snapshot.markets.length,
-    matchingCount: tallied.matching,
-    protectedCount: tallied.protectedCount,
-    nextExpiry: tallied.nextExpiry,
-    runningDown: tallied.runningDown,
-    marketsByState: tallied.byState,
-    lapseCount: tallied.lapses,
+    ...figures,
     cancellationCount: cancellations.length,
     cancellations: cancellations.slice(0, limit).map(({ market, certainty, why, byWallMs, count }) => {
       return { market, certainty, why, by: toSeconds(byWallMs), count };
@@ -190,10 +167,9 @@ function describeAllButMarkets(input: StatusInput, tallied: ReturnType<typeof ta
   };
 }
 
-/** The status document. */
 export function describeStatus(input: StatusInput, selection: Selection): StatusDocument {
-  const tallied = tally(input, selection);
-  return { ...describeAllButMarkets(input, tallied, selection), markets: tallied.shown.map(describeMarket) };
+  const { shown, figures } = tally(input, selection);
+  return { ...describeAllButMarkets(input, figures, selection), markets: shown.map(describeMarket) };
 }
 
 /** The status document as JSON in pieces; the event loop is given back between them. */
@@ -202,16 +178,13 @@ export async function renderStatus(
   selection: Selection,
   clock: Clock,
 ): Promise<readonly string[]> {
-  const tallied = tally(input, selection);
-  const head = JSON.stringify(describeAllButMarkets(input, tallied, selection));
+  const { shown, figures } = tally(input, selection);
+  const head = JSON.stringify(describeAllButMarkets(input, figures, selection));
   const chunks = [`${head.slice(0, -1)},"markets":[`];
   const breathe = createBreather(clock);
-  const { shown } = tallied;
   for (let first = 0; first < shown.length; first += BATCH_MARKETS) {
-    const batch = shown
-      .slice(first, first + BATCH_MARKETS)
-      .map((market) => JSON.stringify(describeMarket(market)));
-    chunks.push(`${first === 0 ? '' : ','}${batch.join(',')}`);
+    const batch = shown.slice(first, first + BATCH_MARKETS).map(describeMarket);
+    chunks.push(`${first === 0 ? '' : ','}${JSON.stringify(batch).slice(1, -1)}`);
     await breathe();
   }
   chunks.push(']}\n');
