@@ -22,9 +22,7 @@ import { createTelling, introduce, type Telling } from './telling.ts';
 
 export interface DaemonOptions {
   readonly loaded: LoadedConfig;
-  /** Reads it again, for a reload. */
   readonly load: Load;
-  /** Where key and secret are read from. */
   readonly env: Environment;
   readonly clock: Clock;
   readonly nodeVersion: string;
@@ -34,9 +32,7 @@ export interface DaemonOptions {
   readonly ownsBot?: boolean;
   /** For `exec`: how the child is looked at. */
   readonly lookAtProcess: LookAtProcess;
-  /** The log goes to a terminal. */
   readonly terminal?: boolean;
-  /** Where the log goes; standard output unless given. */
   readonly write?: Write;
 }
 
@@ -87,12 +83,9 @@ export async function startDaemon(options: DaemonOptions) {
   return {
     log,
     keeper,
-    /** Where the status page is; empty where none is served. */
     addresses: listeners.web,
-    /** Where beats and commands are taken; empty where none are. */
     controls: listeners.control,
     child: service.child,
-    /** The configuration in force. */
     config: service.config,
     /** What `stop` resolves with, as soon as it is known; null before. */
     left: () => known,
@@ -122,7 +115,6 @@ export async function startDaemon(options: DaemonOptions) {
   };
 }
 
-/** The files that configuration and secrets are read from. */
 function filesOf({ clock, loaded: { config }, env }: DaemonOptions) {
   const answer = createFilesAnswer(clock);
   const variables = SECRET_VARIABLES.filter((variable) => /_(FILE|SOURCE)$/.test(variable));
@@ -207,7 +199,6 @@ function createService({ clock, loaded, load, lookAtProcess, manager }: DaemonOp
   };
 }
 
-/** What the control listener can bring about, tied to the parts that do it. */
 function sourcesOf(
   clock: Clock,
   keeper: Keeper,
@@ -290,7 +281,6 @@ async function openListeners(
   const web = await startWeb({ ...pages, mostConnections, listen: config.web.listen });
   const { listen, access } = config.control;
   const sources = { ...sourcesOf(clock, keeper, telling, service), status: web.status };
-  /** The bearer token of the control listener; null where none is configured. */
   const token = () => service.config().control.token?.reveal() ?? null;
   const options = { sources, token, hide, mostConnections, listen, access };
   const control = await startControl(options).catch(async (error: unknown) => {
@@ -298,9 +288,7 @@ async function openListeners(
     throw error;
   });
   return {
-    /** Where the status page is. */
     web: web.addresses,
-    /** Where beats and commands are taken. */
     control: control.addresses,
     async close(): Promise<void> {
       await control.close();

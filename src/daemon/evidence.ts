@@ -12,7 +12,6 @@ import { openHttpProber } from './asking.ts';
  */
 export function createBotEvidence(options: {
   readonly clock: Clock;
-  /** The configuration in force. */
   readonly config: () => Config;
   readonly lookAtProcess: LookAtProcess;
   readonly onProblem: OnProblem;

@@ -15,12 +15,10 @@ import { VERSION } from '../version.ts';
 export function createSecrets(config: Config) {
   let credentials = reveal(config.secrets);
   let others = revealOthers(config);
-  /** Everything that must not show up anywhere. */
   const all = (): readonly string[] => [credentials.secret, credentials.key, ...others];
   return {
     credentials: () => credentials,
     all,
-    /** The text without the secrets in force. */
     hide: (text: string) => hideSecrets(text, all()),
     /** True where key or secret differ from those in force so far. */
     takeOver(found: Config['secrets']): boolean {
@@ -29,7 +27,6 @@ export function createSecrets(config: Config) {
       credentials = { key, secret };
       return true;
     },
-    /** The token of the control listener and the addresses of `notify`. */
     takeOverOthers(next: Config): void {
       others = revealOthers(next);
     },
@@ -114,7 +111,6 @@ export function createGuard(options: GuardOptions) {
   };
 }
 
-/** While the key is refused its files are looked at this often. */
 const REREAD_MS = 1000;
 
 /** Reads the secret files at every refusal of the key, and every second from there until a request is carried out. */

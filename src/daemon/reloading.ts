@@ -13,26 +13,21 @@ interface ReloadingOptions {
   readonly clock: Clock;
   readonly operations: Operations;
   readonly supervision: Pick<Supervision, 'reloading' | 'reloaded'> | null;
-  /** The configuration in force. */
   readonly config: () => Config;
   /** SHA-256 of the bytes of the file that the first configuration was read from, in hex; null without one. */
   readonly fileHash: string | null;
   /** Whether the file systems of what `load` reads answer: reading holds up the loop. */
   readonly filesAnswer: () => Promise<boolean>;
-  /** Reads everything again: file, environment, secrets. */
   readonly load: () => Loaded;
-  /** Puts the new configuration in force. */
   readonly apply: (next: Config) => void;
   readonly keeper: Pick<Keeper, 'settled'>;
   /** Blots secrets out of what is said about a wrong configuration. */
   readonly hide: (text: string) => string;
 }
 
-/** Between two looks at a file that somebody asked to be read. */
 const LOOK_GAP_MS = 100;
 const MOST_LOOKS = 20;
 
-/** The longest gap between two tries of a rejected file. */
 const LONGEST_RETRY_MS = 300_000;
 
 /** What a reload came to, before anybody waits for the exchange. */
@@ -108,9 +103,7 @@ export function createReloading(options: ReloadingOptions) {
   }
   return {
     reload,
-    /** Begins to look at the file where the configuration says so. */
     watch: poll.follow,
-    /** From here on nothing is reloaded any more: the daemon stops. */
     stop(): void {
       over = true;
       poll.stop();
@@ -152,7 +145,6 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
   let cancel: Cancel | null = null;
   /** The file as it was taken over or refused last; null after a time in which nobody looked. */
   let taken = options.fileHash;
-  /** What the last look found. */
   let seen = taken;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
   /** A rejected file is tried again: its secret may not have been there yet, while a deployment went on. */

@@ -29,7 +29,6 @@ import { listed } from '../util/text.ts';
 import { REVISION, VERSION } from '../version.ts';
 import { createPoster } from './asking.ts';
 
-/** Everything by which the daemon tells the world what happens. */
 export type Telling = ReturnType<typeof createTelling>;
 
 export function createTelling(
@@ -85,7 +84,6 @@ export function createTelling(
     levels,
     notifying,
     observers,
-    /** Puts a new configuration in force. */
     follow(next: Config): void {
       metrics.reconfigure(meteredOf(next));
       notifying.follow(next.notify);
@@ -99,7 +97,6 @@ export function createTelling(
   };
 }
 
-/** What the metrics show of the configuration and no snapshot has. */
 function meteredOf(config: Config): Metered {
   return {
     bots: botsOf(config.markets),
@@ -234,10 +231,8 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
     /** The new configuration is in force. `hash`: its digest in hexadecimal digits. */
     reloadApplied: (trigger: ReloadTrigger, hash: string) =>
       readWell('reload-applied', trigger, hash, ', and the new one is in force.'),
-    /** What was read is what is in force. */
     reloadUnchanged: (trigger: ReloadTrigger, hash: string) =>
       readWell('reload-unchanged', trigger, hash, ': it is the one that is in force.'),
-    /** Nothing was changed; one sentence for each mistake. */
     reloadRejected(trigger: ReloadTrigger, problems: readonly string[]): void {
       metrics.reloadFailed();
       const mistakes = problems.join('\n');
@@ -246,7 +241,6 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
       const text = describeRejection(trigger, problems);
       say('reload-rejected', { trigger, problems, again }, text, again ? 'debug' : 'error');
     },
-    /** An operator has seen that orders of these markets were, or may have been, cancelled. */
     acknowledged: (markets: readonly string[]) =>
       say(
         'cancellation-acknowledged',
@@ -255,7 +249,6 @@ export function createOperations({ log, metrics, recent, clock }: OperationsPart
       ),
     controlListening: (address: string) =>
       say('control-listening', { address }, `Beats and commands: ${address}`),
-    /** An operator's command begins. */
     commanded: (command: Commanded) => say('operator-command', { ...command }, describeCommand(command)),
     /** Counts every refusal; the first of a reason in a minute is a line. */
     controlRefused(reason: Refusal): void {

@@ -60,11 +60,9 @@ interface Input {
 
 interface Call {
   readonly input: Input;
-  /** The bot that the query names. */
   readonly queried: string | undefined;
-  /** When the request came in, on the monotonic clock. */
+  /** On the monotonic clock. */
   readonly arrivedMs: number;
-  /** What the sender says of itself. */
   readonly sender: string | null;
   readonly via: () => string;
 }
@@ -81,7 +79,6 @@ interface Route {
   readonly method: 'GET' | 'POST';
   readonly keys: readonly Key[];
   readonly needs?: readonly Key[];
-  /** Its bot may stand in the query. */
   readonly ofBot?: boolean;
   readonly answer: Handler;
 }
@@ -106,7 +103,6 @@ const ROUTES: readonly Route[] = [
   { path: '/v1/status', method: 'GET', keys: [], answer: async ({ status }) => [200, await status()] },
   { path: '/v1/health', method: 'GET', keys: [], ofBot: true, answer: health },
 ];
-/** The allowed method of each path. */
 export const METHODS: ReadonlyMap<string, string> = new Map(ROUTES.map(({ path, method }) => [path, method]));
 
 /** What a listener knows of its requests. */
@@ -206,7 +202,6 @@ export function describeMistake(mistakes: readonly unknown[], place: string): Co
   return new ControlRefusal('invalid_value', text);
 }
 
-/** Tells of a command that is right and about to begin. */
 function announce({ onCommand }: Daemon, name: string, call: Call, markets: Commanded['markets']) {
   const reason = call.input.reason ?? null;
   onCommand({ command: name, markets, reason, sender: call.sender, via: call.via() });

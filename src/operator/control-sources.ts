@@ -16,7 +16,6 @@ export type ReloadReport =
   /** Nothing was changed. One sentence per mistake, as `check-config` says it. */
   | { readonly kind: 'rejected'; readonly problems: readonly string[] };
 
-/** Everything that the control listener can bring about. */
 export interface ControlSources {
   readonly clock: Clock;
   readonly snapshot: () => Snapshot;
@@ -24,7 +23,6 @@ export interface ControlSources {
   readonly revision: () => number;
   /** The status document as JSON in pieces, as the web listener serves it. */
   readonly status: () => Promise<readonly string[]>;
-  /** Names as the configuration in force has them. */
   readonly markets: () => readonly string[];
   /** The other shard that guards the market; null where none does. */
   readonly elsewhere: (market: string) => { readonly index: number; readonly count: number } | null;
@@ -50,7 +48,6 @@ export interface ControlSources {
   readonly setLogLevel: (level: LogLevel, forMs: number | null) => void;
   /** Told of every command that changes something, before it begins. */
   readonly onCommand: (command: Commanded) => void;
-  /** Counts refused requests by reason, for the metric. */
   readonly onRefused: (reason: Refusal) => void;
 }
 
@@ -79,7 +76,6 @@ const STATUS_OF = {
 
 export type Refusal = keyof typeof STATUS_OF;
 
-/** Every reason that `ControlSources.onRefused` is called with. */
 export const REFUSALS = Object.keys(STATUS_OF) as readonly Refusal[];
 
 /** A request that is answered with an error and changes nothing. The message is for whoever sent it. */
@@ -96,7 +92,6 @@ export class ControlRefusal extends Error {
   }
 }
 
-/** The body of every error. */
 export function errorBody(
   code: string,
   message: string,
@@ -108,7 +103,6 @@ export function errorBody(
 /** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
 const LONGEST_SHOWN = 60;
 
-/** What was found, as a message shows it. */
 export function describeFound(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';

@@ -17,7 +17,6 @@ import { codeOf, limitConnections, SCHEMAS } from './listen.ts';
 import { openAll, type SocketAccess } from './socket.ts';
 
 export interface ControlOptions {
-  /** Unix sockets and TCP addresses; all of them answer the same. */
   readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given, and never more. */
   readonly mostConnections?: number | undefined;
@@ -68,7 +67,6 @@ export function startControl(options: ControlOptions) {
   return openAll('control', options.listen, create, options.access);
 }
 
-/** What is on its way over one connection. */
 interface Talk {
   unanswered: number;
   /** Of those, the requests that have begun to change something. */
@@ -104,7 +102,8 @@ function createListener(
     schemaErrorFormatter: describeMistake,
     clientErrorHandler: (error, socket) =>
       endTalk(talkOf(socket as Socket), socket as Socket, error, sources),
-    frameworkErrors: (_error, _request, reply) => void refuse(reply as FastifyReply, badPath()),
+    frameworkErrors: (_error, _request, reply) =>
+      void refuse(reply as FastifyReply, new ControlRefusal(...BAD_PATH)),
   });
   limitConnections(app.server, {
     clock: sources.clock,
@@ -158,7 +157,6 @@ function createListener(
   return app;
 }
 
-/** Answers a request with what was wrong about it. */
 function refuser({ sources, hide = (text) => text }: ControlOptions) {
   return (reply: FastifyReply, error: unknown): FastifyReply => {
     const refusal = asRefusal(error, reply.request.headers['content-type']);
@@ -168,9 +166,6 @@ function refuser({ sources, hide = (text) => text }: ControlOptions) {
     return reply.send(errorBody(refusal.code, hide(refusal.message)));
   };
 }
-
-const badPath = () =>
-  new ControlRefusal('malformed_request', 'the path cannot be read', { connection: 'close' });
 
 // A listener wakes the process whenever it looks for slow connections, also where there are none.
 const LIMITS = {
@@ -195,19 +190,13 @@ const LIMITS = {
  */
 function endTalk(talk: Talk, socket: Socket, error: Error, { onRefused }: ControlSources): void {
   const code = codeOf(error);
-  if (code === 'ECONNRESET' || code === 'EPIPE' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const { code: reason, message, status } = refusalOf(code, 'malformed_request');
+  if (code === 'ECONNRESET' || code === 'EPIPE' || !socket.writable) return void socket.destroy();
+  const { code: reason, message, status } = refusalOf(code, UNREADABLE);
   if (!talk.broken) onRefused(reason);
   const isFirst = !talk.broken && talk.begun === 0;
   talk.broken = true;
   // An answer now would be taken for that of the request before it.
-  if (!isFirst) {
-    socket.destroy();
-    return;
-  }
+  if (!isFirst) return void socket.destroy();
   const body = errorBody(reason, message);
   const headers = { ...HEADERS, 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
@@ -215,6 +204,8 @@ function endTalk(talk: Talk, socket: Socket, error: Error, { onRefused }: Contro
   socket.destroySoon();
 }
 
+const BAD_PATH = ['malformed_request', 'the path cannot be read', { connection: 'close' }] as const;
+const UNREADABLE = ['malformed_request', 'the request cannot be read as HTTP'] as const;
 /** What Node's parser and fastify have against a request, by the codes of their errors. */
 const REFUSED: Readonly<Record<string, readonly [Refusal, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['too_slow', `the request was not complete after ${RECEIVE_MS / 1000} s`],
@@ -223,22 +214,16 @@ const REFUSED: Readonly<Record<string, readonly [Refusal, string]>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['too_large', `the body is longer than ${BODY_BYTES} bytes`],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['malformed_request', 'the body is not as long as content-length says'],
 };
-/** Of an error that nobody foresaw nothing is shown. */
-const UNFORESEEN = {
-  malformed_request: 'the request cannot be read as HTTP',
-  internal_error: 'the daemon made a mistake; nothing more is known here',
-} as const;
-
 function asRefusal(error: unknown, contentType: string | undefined): ControlRefusal {
   if (error instanceof ControlRefusal) return error;
   const code = codeOf(error);
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return wrongContentType(contentType);
-  return refusalOf(code, 'internal_error');
+  return refusalOf(code, ['internal_error', 'the daemon made a mistake; nothing more is known here']);
 }
 
-function refusalOf(code: string, otherwise: keyof typeof UNFORESEEN): ControlRefusal {
-  const [refusal, message] = REFUSED[code] ?? [otherwise, UNFORESEEN[otherwise]];
-  return new ControlRefusal(refusal, message);
+/** Of an error that nobody foresaw nothing is shown but `otherwise`. */
+function refusalOf(code: string, otherwise: readonly [Refusal, string]): ControlRefusal {
+  return new ControlRefusal(...(REFUSED[code] ?? otherwise));
 }
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];

@@ -23,14 +23,12 @@ interface Stream {
 
 /** What a stream is answered with; `x-accel-buffering` keeps a proxy from holding events back. */
 export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
-/** Streams of all listeners together. */
 const MAX_STREAMS = 32;
 const EVERY_MS = 1000;
 /** Silence is broken by a comment, at the next turn after this. */
 const QUIET_MS = 4000;
 /** A reader that does not take one status within this is let go. */
 const BEHIND_MS = 10_000;
-/** How long the last words may take. */
 const LAST_WORD_MS = 200;
 const COMMENT = ': still here\n\n';
 const RETRY = 'retry: 2000\n\n';
@@ -133,7 +131,6 @@ function sayEnd({ raw, started }: Stream, last: Buffer | null): Promise<void> {
   });
 }
 
-/** The result, or null where it takes longer than `withinMs`. */
 function within<T>(clock: Clock, withinMs: number, result: Promise<T>): Promise<T | null> {
   const late = Promise.withResolvers<null>();
   const cancel = clock.after(withinMs, () => late.resolve(null));

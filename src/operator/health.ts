@@ -12,7 +12,6 @@ interface Check {
   readonly failed: string | null;
 }
 
-/** The answer to a question about the daemon's health. */
 export interface Verdict {
   readonly name: string;
   readonly ok: boolean;

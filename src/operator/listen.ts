@@ -11,24 +11,17 @@ export class ListenError extends Error {
   override readonly name = 'ListenError';
   /** The code of the operating system, as `EADDRINUSE`. */
   readonly code: string;
-  constructor(
-    listener: ListenerName,
-    address: string,
-    code: string,
-    problem: string,
-    options?: ErrorOptions,
-  ) {
-    super(`${listener} listener ${address}: ${problem}`, options);
+  constructor(listener: ListenerName, address: string, code: string, problem: string, cause?: unknown) {
+    super(`${listener} listener ${address}: ${problem}`, { cause });
     this.code = code;
   }
 }
 
-/** What went wrong when a listener was opened, in words. */
 export function listenError(listener: ListenerName, address: string, cause: unknown): ListenError {
   const code = codeOf(cause);
   const setting = `${listener}.listen or KILLSWITCHD_${listener.toUpperCase()}_LISTEN`;
   const problem = PROBLEMS[code]?.(setting) ?? `cannot be opened (${code})`;
-  return new ListenError(listener, address, code, problem, { cause });
+  return new ListenError(listener, address, code, problem, cause);
 }
 
 const PROBLEMS: Readonly<Record<string, (setting: string) => string>> = {
@@ -39,7 +32,6 @@ const PROBLEMS: Readonly<Record<string, (setting: string) => string>> = {
   ENOTFOUND: () => 'the host name is not known; write an IP address',
 };
 
-/** The operating system's code of an error, or `unknown`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

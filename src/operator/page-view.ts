@@ -5,7 +5,6 @@ import type { MarketStatus, StatusDocument } from './status.ts';
 // What the page shows, as HTML. These functions run on the server for the first state and, by their source text, in the
 // browser for every later one: they may refer to each other, to `look.say` and to nothing else.
 
-/** With the words, which the browser has from their source. */
 interface View extends Look {
   readonly say: typeof words;
 }
@@ -62,7 +61,6 @@ function viewSlack(history: readonly number[]): Markup {
   return html`<div class="slack"><p class="small">Lowest slack ${lowest}\u00a0%</p><svg class="plot" viewBox="0 0 240 40" preserveAspectRatio="xMaxYMid meet" role="img" aria-label="${spoken}"><path class="half" d="M0 20H240"/><path class="area" d="M${xOf(0)} 39L${line}L236 39Z"/><path class="line" d="M${line}"/><circle r="3" cx="236" cy="${yOf(last)}"/></svg></div>`;
 }
 
-/** One market. */
 function viewMarket(market: MarketStatus, cancelled: Cancelled | undefined, look: View): Markup {
   const { state, failureStreak, lapses } = market;
   const down = look.say.runsDown(market, look.now);
@@ -221,7 +219,6 @@ function viewRest({ bots, bases, whatAStopWouldDo, events, now }: StatusDocument
 ${look.gone === null ? section('stop', 'If this daemon were stopped now', 'panel', stops) : ''}${section('events', 'Recent events', 'panel events', eventRows)}`;
 }
 
-/** Everything on the page. */
 export function viewPage(status: StatusDocument, seen: Look, say = words) {
   const look = { ...seen, say };
   const summary = look.say.summarise(status, look);

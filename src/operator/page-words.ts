@@ -109,12 +109,10 @@ export function sayAllCancelled({ cancellations, cancellationCount }: StatusDocu
   return `Orders of ${sayCount(cancellationCount, 'market')} ${what} cancelled ${when}${cause}`;
 }
 
-/** The state of an address of the exchange. */
 export function stateOfBase({ up, outage }: StatusDocument['bases'][number]): string {
   return outage ? 'outage' : up === null ? 'no ping yet' : up ? 'up' : 'answers no ping';
 }
 
-/** The state of a bot as the page names it. */
 export function stateOfBot({ mode, state }: StatusDocument['bots'][number]): string {
   const words = {
     starting: 'not heard yet',
@@ -144,7 +142,6 @@ interface Trouble {
   readonly text: string;
 }
 
-/** Those of several troubles that there are. */
 export function troublesOf(...found: readonly (readonly [boolean, Tone, string])[]): Trouble[] {
   return found.flatMap(([isSo, tone, text]) => (isSo ? { tone, text } : []));
 }
@@ -298,7 +295,6 @@ export function summarise(status: StatusDocument, look: Look): Summary {
   return make(status.ready ? 'ok' : 'warn', word, armed, rest, inTab);
 }
 
-/** The symbol that goes with a tone. */
 export function iconOf(tone: Tone): string {
   return { ok: '✓', warn: '!', bad: '×', idle: '–' }[tone];
 }

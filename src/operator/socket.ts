@@ -10,7 +10,6 @@ export type SocketAccess = 'owner' | 'group';
 
 const MODES: Readonly<Record<SocketAccess, number>> = { owner: 0o600, group: 0o660 };
 
-/** A socket file that is in its place. */
 interface SocketFile {
   /** Who may connect beside root, by number. */
   readonly openTo: string;
@@ -113,9 +112,8 @@ async function findLeftover(path: string): Promise<Stats | null> {
   }
   const answer = await knock(path);
   if (answer === 'ECONNREFUSED' || answer === 'ENOENT') return found;
-  if (answer === null || answer === 'EAGAIN') {
+  if (answer === null || answer === 'EAGAIN')
     throw refuse(path, 'EADDRINUSE', 'another process listens there, perhaps another killswitchd; stop it');
-  }
   throw refuse(
     path,
     answer,
@@ -144,9 +142,7 @@ function look(path: string): Stats | null {
   }
 }
 
-function isSame(one: Stats, other: Stats): boolean {
-  return one.dev === other.dev && one.ino === other.ino;
-}
+const isSame = (one: Stats, other: Stats) => one.dev === other.dev && one.ino === other.ino;
 
 /** While the socket is bound nothing else gets its number. */
 function removeOwn(path: string, own: Stats): void {
@@ -160,23 +156,20 @@ function removeOwn(path: string, own: Stats): void {
 function socketError(path: string, cause: unknown): ListenError {
   if (cause instanceof ListenError) return cause;
   const code = codeOf(cause);
-  const problem = PROBLEMS[code]?.(dirname(path)) ?? `cannot be opened (${code})`;
-  return refuse(path, code, problem, { cause });
+  const folder = dirname(path);
+  const noRight = `this user may not make files in ${folder}; set another path, or its owner`;
+  const other = 'set control.listen to another path';
+  const problems: Readonly<Record<string, string>> = {
+    ENOENT: `the directory ${folder} does not exist; make it, or ${other}`,
+    ENOTDIR: `${folder} is no directory; ${other}`,
+    EACCES: noRight,
+    EPERM: noRight,
+    EROFS: `${folder} is on a file system that cannot be written; ${other}`,
+    EEXIST: 'something else has just taken this path; look what it is, and start again',
+  };
+  return refuse(path, code, problems[code] ?? `cannot be opened (${code})`, cause);
 }
 
-function refuse(path: string, code: string, problem: string, options?: ErrorOptions): ListenError {
-  return new ListenError('control', `unix:${path}`, code, problem, options);
+function refuse(path: string, code: string, problem: string, cause?: unknown): ListenError {
+  return new ListenError('control', `unix:${path}`, code, problem, cause);
 }
-
-const noRight = (folder: string) =>
-  `this user may not make files in ${folder}; set another path, or its owner`;
-const PROBLEMS: Readonly<Record<string, (folder: string) => string>> = {
-  ENOENT: (folder) =>
-    `the directory ${folder} does not exist; make it, or set control.listen to another path`,
-  ENOTDIR: (folder) => `${folder} is no directory; set control.listen to another path`,
-  EACCES: noRight,
-  EPERM: noRight,
-  EROFS: (folder) =>
-    `${folder} is on a file system that cannot be written; set control.listen to another path`,
-  EEXIST: () => 'something else has just taken this path; look what it is, and start again',
-};

@@ -12,13 +12,11 @@ import { createBreather, createSender, oneAtATime, shareWhileFresh } from './sha
 import { openAll } from './socket.ts';
 import { describeStatus, renderStatus, type StatusInput } from './status.ts';
 
-/** The metrics page, as the listener needs it. */
 interface MetricsPage {
   /** In pieces, built without holding the event loop; in OpenMetrics with `open`. */
   render(snapshot: Snapshot, now: StatusInput['now'], open: boolean): Promise<readonly string[]>;
 }
 
-/** What the routes read. Nothing here can change anything. */
 export interface WebOptions {
   readonly snapshot: () => Snapshot;
   readonly metrics: MetricsPage;
@@ -26,7 +24,6 @@ export interface WebOptions {
   readonly cancellations: () => readonly Cancellation[];
   readonly version: string;
   readonly clock: Clock;
-  /** All of them answer the same. */
   readonly listen: readonly ListenAddress[];
   /** Connections that each of them may have; 256 where it is not given, and never more. */
   readonly mostConnections?: number | undefined;

@@ -39,7 +39,6 @@ export const BOT_STATES: readonly BotSnapshot['state'][] = [
 /** Label values of `killswitch_stalls_total` by what a notice calls them. */
 export const STALL_KINDS = { stall: 'stall', suspend: 'suspend', 'clock-step': 'clock_step' } as const;
 
-/** What became of the timer of a market that a reload took out. */
 export const REMOVALS: readonly Of<'removed'>['how'][] = ['deleted', 'kept', 'handed_off', 'fired'];
 
 export const PURPOSES = ['renew', 'trip', 'delete'] as const;
@@ -221,14 +220,12 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
     return made;
   };
   return {
-    /** Moves what is counted from notices of this kind. */
     observe: (notice: Notice): void => {
       for (const count of counts.get(notice.kind) ?? []) count(notice as never);
     },
     on,
     /** Read off the snapshot at a scrape: a counter where the name is that of one, else a gauge. */
     collected,
-    /** The same without labels. */
     shown: (name: Name, read: (seen: Seen) => number) =>
       collected<never>(name, [], (now) => [[{}, read(now)]]),
     ofMarket: (name: Name, read: (market: MarketSnapshot) => number) =>
@@ -243,7 +240,6 @@ function createDeclarer(registry: Registry, seen: () => Seen | null) {
     /** Every combination of label values that is known from the start begins with 0. */
     counter,
     histogram,
-    /** Counts the notices of a kind. */
     counted: <K extends Notice['kind'], L extends string = never>(
       kind: K,
       name: Name,
@@ -313,7 +309,6 @@ function declareBots({ collected, histogram, ofBot }: Declare) {
   return { beatGap: histogram('bot_beat_gap_seconds', BEAT_GAP_BUCKETS) };
 }
 
-/** What the daemon is, and what operators bring about. */
 function declareDaemon({ gauge, counter, counted, shown }: Declare, controlReasons: readonly string[]) {
   shown('ready', ({ snapshot }) => +snapshot.ready);
   shown('live', ({ snapshot }) => +snapshot.live);
@@ -350,7 +345,6 @@ function least({ snapshot }: Seen, none: number, read: (market: MarketSnapshot) 
   return found.length === 0 ? none : found.reduce((one, other) => Math.min(one, other));
 }
 
-/** Renewals, and what else happens to timers. */
 function declareRenewals({ on, gauge, counted, histogram, shown }: Declare) {
   shown('cadence_factor', ({ snapshot }) => snapshot.cadenceFactor);
   shown('capacity_requests_per_second', ({ snapshot }) => snapshot.capacityPerSecond);

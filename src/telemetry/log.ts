@@ -12,7 +12,6 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 const JOURNAL_PRIORITY: Readonly<Record<number, string>> = { 60: '<2>', 50: '<3>', 40: '<4>', 30: '<6>' };
 const TEXT_LEVEL: Readonly<Record<number, string>> = { 60: 'FATAL  ', 50: 'ERROR  ', 40: 'warning  ' };
 
-/** pino's number. */
 const ERROR_LEVEL = 50;
 
 /** So many lines of one event are written in a window; one more line sums up the others. */
@@ -27,7 +26,6 @@ export type Write = (
   done: (error: NodeJS.ErrnoException | null, taken: number) => void,
 ) => void;
 
-/** Writes to an open descriptor. */
 export function writerTo(descriptor: number): Write {
   return (bytes, done) => writeFd(descriptor, bytes, done);
 }
@@ -40,7 +38,6 @@ export interface LogOptions {
   readonly clock: Clock;
   /** Where the bytes go; standard output unless given. Without it errors go to standard error while they cannot. */
   readonly write?: Write;
-  /** Told the level of each line, for the metrics. */
   readonly onLine?: (level: string) => void;
   /** Told of each line that was dropped because the output is slow, full or gone. */
   readonly onDrop?: () => void;
@@ -50,7 +47,6 @@ export interface LogOptions {
 
 export interface Log {
   readonly logger: Logger;
-  /** The quietest level that is written now. */
   level(): LogLevel;
   /** Changes what is written from now on. What is counted elsewhere, and what waits to be written, stays. */
   setLevel(level: LogLevel): void;
@@ -140,7 +136,6 @@ const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'EBADF']);
 interface SinkOptions {
   readonly clock: Clock;
   readonly write: Write;
-  /** Told of each line that is dropped. */
   readonly onDrop: () => void;
   /** Told how many were dropped, once there is room again. */
   readonly onRoom?: (dropped: number) => void;
@@ -189,7 +184,6 @@ export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CH
     if (GONE.has(code)) giveUp();
     else cancelAgain = clock.after(isFull ? AGAIN_MS : AGAIN_AFTER_ERROR_MS, () => push(bytes));
   };
-  /** Writes all of it, however often that has to be tried. */
   const push = (bytes: Uint8Array): void =>
     write(bytes, (error, taken) => {
       if (isGone) return;

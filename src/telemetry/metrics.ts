@@ -31,9 +31,7 @@ export interface MetricsOptions extends Metered {
   /** Base addresses in the order that the notices number them. */
   readonly bases: readonly string[];
   readonly clock: Clock;
-  /** Every reason that the control listener refuses a request for. */
   readonly controlReasons?: readonly string[];
-  /** The hash of the configuration of the start, see `reloadSucceeded`. */
   readonly configHash?: string;
 }
 
@@ -69,7 +67,6 @@ export function createMetrics(options: MetricsOptions) {
       seen = { snapshot, wallMs: now.wallMs, shard, bots: bots.counts() };
       return render(families.registry, clock, open);
     },
-    /** Takes a new configuration over. */
     reconfigure: (next: Metered): void => {
       ({ shard } = next);
       bots.configure(next.bots);
@@ -85,7 +82,6 @@ export function createMetrics(options: MetricsOptions) {
       families.reloads.inc();
       inForce(hash);
     },
-    /** The configuration was read again and rejected. */
     reloadFailed: (): void => {
       families.reloads.inc();
       families.reloadFailures.inc();

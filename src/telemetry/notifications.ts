@@ -21,7 +21,6 @@ export interface Message {
   readonly text: string;
   /** Those that are named; at most `MOST_MARKETS`. */
   readonly markets: readonly string[];
-  /** How many times it happened. */
   readonly count: number;
 }
 
@@ -95,7 +94,6 @@ function createWaiting(context: EventContext) {
       for (const name of [market, notice.kind === 'bot' ? notice.bot : null, ...left])
         if (name !== null) pending.names.add(name);
     },
-    /** Puts one back that was not delivered. */
     restore(pending: Pending): void {
       const newer = byEvent.get(pending.event);
       byEvent.set(pending.event, pending);
@@ -177,7 +175,6 @@ export interface NotifyingOptions {
   /** A way to post for messages, and another one for pings: no slow receiver holds the other up. */
   readonly messages: Poster;
   readonly pings: Poster;
-  /** An attempt failed. */
   readonly onFailure: (what: NotifyWhat) => void;
 }
 
@@ -188,7 +185,6 @@ const CLOSE_MS = 2000;
 /** Tells people over HTTP what happens, and a dead man's switch that all is well. */
 export function createNotifying(options: NotifyingOptions) {
   const { clock, log, pings, onFailure } = options;
-  /** The settings in force. */
   const current = { notify: options.notify };
   const problems = { notification: '', ping: '' };
   /** Says a problem once, and that it is over. */
@@ -218,7 +214,6 @@ export function createNotifying(options: NotifyingOptions) {
       });
     });
   };
-  /** Puts the section of a new configuration in force. */
   const follow = (next: NotifySettings): void => {
     current.notify = next;
     if (next.pingUrl !== null && isWell !== null && cancelPing === null) pingAfter(FIRST_PING_MS);

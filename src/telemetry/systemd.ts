@@ -5,7 +5,6 @@ import { oneLine } from '../util/text.ts';
 import type { Log } from './log.ts';
 import type { ServiceManager } from './notify-socket.ts';
 
-/** What the service manager is told of the daemon, by sd_notify(3). */
 export type Supervision = ReturnType<typeof createSupervision>;
 
 interface SupervisionOptions {
