@@ -81,15 +81,9 @@ export function createSpy(changes: Partial<ControlSources> = {}): Spy {
       return { kind: 'unchanged' };
     },
     logLevel: () => 'info',
-    setLogLevel: (...asked) => {
-      calls.push(['setLogLevel', ...asked]);
-    },
-    onRefused: (reason) => {
-      refused.push(reason);
-    },
-    onCommand: (command) => {
-      commands.push(command);
-    },
+    setLogLevel: (...asked) => void calls.push(['setLogLevel', ...asked]),
+    onRefused: (reason) => void refused.push(reason),
+    onCommand: (command) => void commands.push(command),
     ...changes,
   };
   return { sources, calls, refused, commands };
@@ -153,16 +147,9 @@ export function asker(address: string | undefined, connections = 1): Asker {
       dispatcher: agent,
     });
     const text = await stream.text();
-    return { status: statusCode, headers: answered, text, body: parse(text) };
+    const isJson = /^[[{]/.test(text);
+    return { status: statusCode, headers: answered, text, body: isJson ? JSON.parse(text) : null };
   };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 /** A bare connection to the listener at this address. */
@@ -176,24 +163,29 @@ export function dial(address: string | undefined): Socket {
   return socket;
 }
 
-/** Writes bytes, and resolves with everything that comes back until the other side ends the connection. */
-export function say(address: string | undefined, bytes: string | Uint8Array, end = false): Promise<string> {
+/** Resolves with everything that comes back until the other side ends the connection. */
+export function heardOf(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
-    const socket = dial(address);
     let heard = '';
     socket.on('data', (data) => {
       heard += data.toString('latin1');
     });
     socket.once('close', () => resolve(heard));
-    socket.write(bytes);
-    if (end) socket.end();
   });
 }
 
-export const codeOf = (reply: Reply): string =>
-  (reply.body as { error?: { code?: string } } | null)?.error?.code ?? '';
-export const messageOf = (reply: Reply): string =>
-  (reply.body as { error?: { message?: string } } | null)?.error?.message ?? '';
+/** Writes bytes, and resolves with what is heard. */
+export function say(address: string | undefined, bytes: string | Uint8Array, end = false): Promise<string> {
+  const socket = dial(address);
+  socket.write(bytes);
+  if (end) socket.end();
+  return heardOf(socket);
+}
+
+const errorOf = ({ body }: Reply) =>
+  (body as { error?: { code?: string; message?: string } } | null)?.error ?? {};
+export const codeOf = (reply: Reply): string => errorOf(reply).code ?? '';
+export const messageOf = (reply: Reply): string => errorOf(reply).message ?? '';
 
 /** What a refusal comes to: its status and code, what was changed, and what was counted. */
 export function refusalOf(reply: Reply, spy: Spy) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asker, clock, createSpy, dial, makeFolder, say, start, TCP } from './control-fixture.ts';
+import { asker, clock, createSpy, dial, heardOf, makeFolder, say, start, TCP } from './control-fixture.ts';
 
 /** The status of every reply in what came back. */
 const statusesOf = (heard: string): number[] =>
@@ -116,27 +116,19 @@ test.each([
 });
 
 test('rubbish that comes while a command is waited for is not answered in its place', async () => {
-  let begun = () => {};
-  const isBegun = new Promise<void>((resolve) => {
-    begun = resolve;
-  });
+  const begun = Promise.withResolvers<void>();
   const { address } = await open({
     operate: () => {
-      begun();
+      begun.resolve();
       return new Promise(() => {});
     },
   });
   const socket = dial(address);
-  let heard = '';
-  socket.on('data', (data) => {
-    heard += String(data);
-  });
-  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const heard = heardOf(socket);
   socket.write(`POST /v1/trip HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}`);
-  await isBegun;
+  await begun.promise;
   socket.write('rubbish\r\n\r\n');
-  await closed;
-  expect(heard).toBe('');
+  expect(await heard).toBe('');
 });
 
 test('who is slow with headers or body is refused after 5 s, while others are answered', async () => {
@@ -151,18 +143,7 @@ test('who is slow with headers or body is refused after 5 s, while others are an
   const drip = dial(address);
   drip.write(slow);
   const stop = setInterval(() => drip.write(' '), 100);
-  const heard = await Promise.all(
-    [...sockets, drip].map(
-      (socket) =>
-        new Promise<string>((resolve) => {
-          let text = '';
-          socket.on('data', (data) => {
-            text += String(data);
-          });
-          socket.once('close', () => resolve(text));
-        }),
-    ),
-  );
+  const heard = await Promise.all([...sockets, drip].map(heardOf));
   clearInterval(stop);
   const tookMs = clock.now().monoMs - beforeMs;
   expect(tookMs).toBeGreaterThan(4500);
