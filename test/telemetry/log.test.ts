@@ -1,43 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createSystemClock } from '../../src/clock.ts';
 import type { Notice } from '../../src/core/notice.ts';
-import type { Clock } from '../../src/ports.ts';
-import { createLog, createRecentEvents, type LogOptions, tellNotices } from '../../src/telemetry/log.ts';
 import { EVERY_NOTICE, OTHER_NOTICES } from './every-notice.ts';
-
-const real = createSystemClock();
-const AT = 1_795_000_000_000;
-const clock: Clock = {
-  now: () => ({ ...real.now(), wallMs: AT }),
-  after: (delayMs, run) => real.after(delayMs, run),
-};
-const CONTEXT = { bases: ['http://127.0.0.1:1'] };
-
-/** A log whose bytes are kept. */
-function record(options: Partial<LogOptions> = {}) {
-  let text = '';
-  const log = createLog({
-    level: 'debug',
-    format: 'json',
-    clock,
-    write: (bytes, done) => {
-      text += Buffer.from(bytes).toString();
-      setImmediate(() => done(null, bytes.length));
-    },
-    ...options,
-  });
-  const read = async (): Promise<string> => {
-    await log.flush(1000);
-    return text;
-  };
-  const lines = async (): Promise<Record<string, unknown>[]> =>
-    (await read())
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line));
-  const recent = createRecentEvents(50);
-  return { ...log, read, lines, recent, observe: tellNotices(log.logger, recent, CONTEXT) };
-}
+import { AT, record } from './recorded.ts';
 
 describe('log', () => {
   test('every kind of notice is one line with time, level, code and a sentence', async () => {
@@ -59,7 +23,7 @@ describe('log', () => {
       ),
       { kind: 'stopped', left: [] },
     ];
-    for (const notice of notices) log.observe(notice, clock.now());
+    for (const notice of notices) log.observe(notice, log.clock.now());
     const lines = await log.lines();
     expect(lines).toHaveLength(notices.length);
     expect(new Set(lines.map(({ time }) => time))).toEqual(new Set(['2026-11-18T11:06:40.000Z']));
@@ -71,9 +35,9 @@ describe('log', () => {
   test('the first failure is a warning, its repeats are counted and said at the recovery', async () => {
     const log = record({ level: 'info' });
     for (let streak = 1; streak <= 12; streak += 1) {
-      log.observe({ ...EVERY_NOTICE['attempt-failed'], streak }, clock.now());
+      log.observe({ ...EVERY_NOTICE['attempt-failed'], streak }, log.clock.now());
     }
-    log.observe(EVERY_NOTICE.recovered, clock.now());
+    log.observe(EVERY_NOTICE.recovered, log.clock.now());
     expect(await log.lines()).toMatchObject([
       { level: 'warn', event: 'attempt-failed', market: 'BTC_USDT', reason: 'timeout' },
       { level: 'info', event: 'recovered', market: 'BTC_USDT', failures: 12 },
@@ -82,18 +46,18 @@ describe('log', () => {
 
   test('a renewal is a line only at debug, but the first one of a market always is', async () => {
     const log = record({ level: 'info' });
-    log.observe(EVERY_NOTICE.renewed, clock.now());
-    log.observe({ ...EVERY_NOTICE.renewed, first: true, slackRatio: null }, clock.now());
+    log.observe(EVERY_NOTICE.renewed, log.clock.now());
+    log.observe({ ...EVERY_NOTICE.renewed, first: true, slackRatio: null }, log.clock.now());
     expect(log.level()).toBe('info');
     log.setLevel('debug');
     expect(log.level()).toBe('debug');
-    log.observe(EVERY_NOTICE.renewed, clock.now());
+    log.observe(EVERY_NOTICE.renewed, log.clock.now());
     expect((await log.lines()).map(({ event }) => event)).toEqual(['armed', 'renewed']);
   });
 
   test('an outage of a thousand markets takes tens of lines, and every market that lapsed is named', async () => {
     const log = record({ level: 'info' });
-    const start = clock.now();
+    const start = log.clock.now();
     const names = Array.from({ length: 1000 }, (_, index) => `M${index}_USDT`);
     const each = (afterMs: number, ...kinds: (keyof typeof EVERY_NOTICE)[]) => {
       for (const [index, market] of names.entries())
@@ -128,8 +92,9 @@ describe('log', () => {
       firesByWallMs: AT + 60_000 - index,
       why: index === 0 ? ('unconfirmed' as const) : ('policy' as const),
     }));
-    for (const { market } of left.slice(0, 30)) log.observe({ ...EVERY_NOTICE.deleted, market }, clock.now());
-    log.observe({ kind: 'stopped', left }, clock.now());
+    for (const { market } of left.slice(0, 30))
+      log.observe({ ...EVERY_NOTICE.deleted, market }, log.clock.now());
+    log.observe({ kind: 'stopped', left }, log.clock.now());
     const lines = await log.lines();
     expect(Math.max(...lines.map((line) => JSON.stringify(line).length))).toBeLessThan(16_000);
     expect(lines.at(-1)).toMatchObject({ event: 'stopped', level: 'error', leftCount: 10_000 });
@@ -143,14 +108,14 @@ describe('log', () => {
   test('recent events are what a person wants to read, the newest first, and no more than fit', () => {
     const log = record();
     for (const [index, notice] of Object.values(EVERY_NOTICE).entries())
-      log.observe(notice, { ...clock.now(), wallMs: index });
-    for (let index = 0; index < 100; index += 1) log.observe(EVERY_NOTICE.renewed, clock.now());
+      log.observe(notice, { ...log.clock.now(), wallMs: index });
+    for (let index = 0; index < 100; index += 1) log.observe(EVERY_NOTICE.renewed, log.clock.now());
     const events = log.recent.list();
     expect(events[0]).toMatchObject({ event: 'stopped', level: 'error', market: null });
     expect(events[1]).toMatchObject({ event: 'deleted', level: 'info', market: 'BTC_USDT' });
     expect(events.filter(({ level }) => level === 'debug')).toEqual([]);
     for (let index = 0; index < 100; index += 1)
-      log.observe(EVERY_NOTICE.lapsed, { ...clock.now(), monoMs: index * 20_000 });
+      log.observe(EVERY_NOTICE.lapsed, { ...log.clock.now(), monoMs: index * 20_000 });
     expect(log.recent.list()).toHaveLength(50);
   });
 
@@ -195,9 +160,9 @@ describe('log', () => {
 
   test('text lines are a time and a sentence, and details cannot forge a line of their own', async () => {
     const log = record({ format: 'text' });
-    log.observe(EVERY_NOTICE['all-armed'], clock.now());
-    log.observe({ ...EVERY_NOTICE.altered, detail: 'x\n00:00:00  All is well\u001b[2J' }, clock.now());
-    log.observe(EVERY_NOTICE.overdue, clock.now());
+    log.observe(EVERY_NOTICE['all-armed'], log.clock.now());
+    log.observe({ ...EVERY_NOTICE.altered, detail: 'x\n00:00:00  All is well\u001b[2J' }, log.clock.now());
+    log.observe(EVERY_NOTICE.overdue, log.clock.now());
     log.logger.info({ event: 'no-sentence' });
     const lines = (await log.read()).split('\n');
     expect(lines).toHaveLength(5);
