@@ -19,15 +19,6 @@ export class ConnectError extends Error {
 /** `silent`: it takes connections, and no answer came. `dead`: it takes none. */
 type AddressState = 'answers' | 'silent' | 'dead';
 
-/** Resolves host names without a thread of libuv's pool. */
-export interface Names {
-  readonly lookup: LookupFunction;
-  /** What came of a dial of this address: the name's next dial tries first what answers, and last what is dead. */
-  found(host: string, address: string, state: AddressState): void;
-  /** Ends the lookups that are under way. */
-  close(): void;
-}
-
 /** Known addresses are dialled at once; when they are older than this they are looked up again meanwhile. */
 const FRESH_MS = 10_000;
 /** After a lookup that failed, or a dial that came to no answer, the next dial looks up again, but not sooner than this. */
@@ -143,7 +134,7 @@ function takeOver(name: Name, addresses: readonly LookupAddress[]): void {
  * not answer holds its thread for many seconds. The last good addresses are kept and used at once, so that only the first
  * dial of all waits for a lookup. One lookup per name is under way at a time.
  */
-export function createNames(clock: Clock): Names {
+export function createNames(clock: Clock) {
   const names = new Map<string, Name>();
   const resolvers = new Set<Resolver>();
 
@@ -163,40 +154,43 @@ export function createNames(clock: Clock): Names {
       (error: NodeJS.ErrnoException) => end(error, []),
     );
   }
+  const lookup: LookupFunction = (host, { all }, callback) => {
+    const name = names.get(host) ?? {
+      known: [],
+      places: new Map<string, number>(),
+      lookedUpMs: Number.NEGATIVE_INFINITY,
+      doubtful: false,
+      busy: false,
+      waiting: [],
+    };
+    names.set(host, name);
+    const done: Resolved = (error, found) => {
+      const placeOf = ({ address }: LookupAddress) => name.places.get(address) ?? 0;
+      const addresses = found.toSorted((one, other) => placeOf(one) - placeOf(other));
+      const [first] = addresses;
+      if (error !== null || first === undefined) callback(error, []);
+      else if (all === true) callback(null, addresses);
+      else callback(null, first.address, first.family);
+    };
+    if (name.known.length === 0) name.waiting.push(done);
+    else queueMicrotask(() => done(null, name.known));
+    const ageMs = clock.now().monoMs - name.lookedUpMs;
+    const isDue = name.waiting.length > 0 || ageMs >= (name.doubtful ? AGAIN_MS : FRESH_MS);
+    name.doubtful = true;
+    if (isDue && !name.busy) lookUp(host, name);
+  };
   return {
-    lookup(host, { all }, callback) {
-      const name = names.get(host) ?? {
-        known: [],
-        places: new Map<string, number>(),
-        lookedUpMs: Number.NEGATIVE_INFINITY,
-        doubtful: false,
-        busy: false,
-        waiting: [],
-      };
-      names.set(host, name);
-      const done: Resolved = (error, found) => {
-        const placeOf = ({ address }: LookupAddress) => name.places.get(address) ?? 0;
-        const addresses = found.toSorted((one, other) => placeOf(one) - placeOf(other));
-        const [first] = addresses;
-        if (error !== null || first === undefined) callback(error, []);
-        else if (all === true) callback(null, addresses);
-        else callback(null, first.address, first.family);
-      };
-      if (name.known.length === 0) name.waiting.push(done);
-      else queueMicrotask(() => done(null, name.known));
-      const ageMs = clock.now().monoMs - name.lookedUpMs;
-      const isDue = name.waiting.length > 0 || ageMs >= (name.doubtful ? AGAIN_MS : FRESH_MS);
-      name.doubtful = true;
-      if (isDue && !name.busy) lookUp(host, name);
-    },
-    found(host, address, state) {
+    lookup,
+    /** What came of a dial of this address: the name's next dial tries first what answers, and last what is dead. */
+    found(host: string, address: string, state: AddressState): void {
       const name = names.get(host);
       if (name === undefined) return;
       const { monoMs } = clock.now();
       name.places.set(address, { answers: -monoMs, silent: monoMs, dead: LAST_PLACE + monoMs }[state]);
       if (state === 'answers') name.doubtful = false;
     },
-    close() {
+    /** Ends the lookups that are under way. */
+    close(): void {
       for (const resolver of resolvers) resolver.cancel();
     },
   };
@@ -207,25 +201,11 @@ export class ClosedError extends Error {
   override readonly name = 'ClosedError';
 }
 
-/** Opens the socket of one connection. */
-export interface Dialler {
-  /** Opens it, and says when it is open; at once where it is. */
-  open(opened: (error: ConnectError | null) => void): void;
-  /** Hands undici the open socket. It opens no other one: a request is signed for a connection that is open. */
-  readonly connect: buildConnector.connector;
-  /** A request is about to be written: the head of its answer comes next. */
-  expectAnswer(): void;
-  /** A whole answer came. */
-  answered(): void;
-  /** Closes the socket with a reset, so that the kernel drops what it has not sent yet, and sends nothing again. */
-  reset(): void;
-}
-
 /** What the connections to one address share. */
 export interface DiallerOptions {
   /** Where to, as `https://host[:port]`. */
   readonly origin: string;
-  readonly names: Names;
+  readonly names: ReturnType<typeof createNames>;
   /** Certificates in PEM form that are trusted instead of the well-known authorities. */
   readonly ca?: string | undefined;
   /** The last TLS session, so that a further connection needs one round trip less. */
@@ -238,12 +218,14 @@ const INTERIM = 'HTTP/1.1 1';
 const SWITCHING_PROTOCOLS = 'HTTP/1.1 101';
 const MAX_HEAD_CHARS = 16_384;
 
+export type Dialler = ReturnType<typeof createDialler>;
+
 /**
- * Opens sockets for undici in its place: this way an attempt that hangs can be given up at once (undici would leave it
+ * Opens the socket of a connection for undici in its place: this way an attempt that hangs can be given up at once (undici would leave it
  * to its own timer), what was written is not sent again after that, and a failure says whether name resolution, the
  * network or TLS was the cause.
  */
-export function createDialler(options: DiallerOptions): Dialler {
+export function createDialler(options: DiallerOptions) {
   let tcp: Socket | null = null;
   /** Where the connection leads to, for as long as no answer has come over it. */
   let untried: { readonly host: string; readonly address: string } | null = null;
@@ -252,15 +234,16 @@ export function createDialler(options: DiallerOptions): Dialler {
   let isOpen = false;
   let expectAnswer = (): void => undefined;
   return {
-    open(opened) {
+    /** Opens it, and says when it is open; at once where it is. */
+    open(opened: (error: ConnectError | null) => void): void {
       if (isOpen) return opened(null);
       const { secure, host, port } = endOf(options.origin);
       const socket = connectTcp({ host, port, lookup: options.names.lookup, noDelay: true });
       tcp = socket;
       let over = false;
-      let reached = false;
       const succeed = (connected: Socket | TLSSocket) => {
         over = true;
+        shakesHands = false;
         ready = connected;
         isOpen = true;
         expectAnswer = passInterimOver(connected);
@@ -270,7 +253,7 @@ export function createDialler(options: DiallerOptions): Dialler {
       const onError = (error: NodeJS.ErrnoException) => {
         if (over || tcp !== socket) return;
         over = true;
-        const reason = error.syscall?.startsWith('query') === true ? 'dns' : reached ? 'tls' : 'network';
+        const reason = error.syscall?.startsWith('query') === true ? 'dns' : shakesHands ? 'tls' : 'network';
         opened(new ConnectError(reason, error));
       };
       socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
@@ -278,28 +261,28 @@ export function createDialler(options: DiallerOptions): Dialler {
       for (const event of ['connectionAttemptFailed', 'connectionAttemptTimeout'])
         socket.on(event, (address: string) => options.names.found(host, address, 'dead'));
       socket.once('connect', () => {
-        reached = true;
         untried = { host, address: socket.remoteAddress ?? '' };
         if (!secure) return succeed(socket);
         const tls = startTls(socket, host, options);
         tls.on('error', onError);
-        tls.once('secureConnect', () => {
-          shakesHands = false;
-          succeed(tls);
-        });
+        tls.once('secureConnect', () => succeed(tls));
         shakesHands = true;
       });
     },
-    connect(_options, callback) {
+    /** Hands undici the open socket. It opens no other one: a request is signed for a connection that is open. */
+    connect: (_options: unknown, callback: buildConnector.Callback): void => {
       handOver(ready, callback);
       ready = null;
     },
+    /** A request is about to be written: the head of its answer comes next. */
     expectAnswer: () => expectAnswer(),
-    answered() {
+    /** A whole answer came. */
+    answered(): void {
       if (untried !== null) options.names.found(untried.host, untried.address, 'answers');
       untried = null;
     },
-    reset() {
+    /** Closes the socket with a reset, so that the kernel drops what it has not sent yet, and sends nothing again. */
+    reset(): void {
       if (untried !== null) options.names.found(untried.host, untried.address, 'silent');
       untried = null;
       // The session that was offered may be the reason.

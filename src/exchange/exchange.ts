@@ -230,29 +230,16 @@ export function startPing(
 ): Cancel {
   const begunMs = clock.now().monoMs;
   const stopping = new AbortController();
-  let ended = false;
-  let cancelAttempt: Cancel = () => undefined;
-
-  function end(outcome: PingOutcome): void {
-    if (ended) return;
-    ended = true;
-    cancelDeadline();
-    cancelAttempt();
-    stopping.abort();
-    queueMicrotask(() => settled(outcome));
-  }
-
-  function fail(reason: FailureReason, detail: string): void {
-    end({ ok: false, latencyMs: clock.now().monoMs - begunMs, reason, detail });
-  }
+  const { signal } = stopping;
+  const stop = (reason: FailureReason, detail: string) => stopping.abort(new NetworkError(detail, reason));
 
   function attempt(number: number): Promise<number> {
     return new Promise((resolve, reject) => {
       const sentMs = clock.now().monoMs;
-      const cancelCall = session.call(
+      const cancel = session.call(
         ping,
         null,
-        { base, fresh: number > 1, mayWrite: () => !ended },
+        { base, fresh: number > 1, mayWrite: () => !signal.aborted },
         (result, redact) => ({ kind: 'ping', result: classifyPing(result, redact) }),
         ({ result }) => {
           cancelShare();
@@ -260,24 +247,32 @@ export function startPing(
           else reject(new NetworkError(result.detail, result.reason));
         },
       );
-      const cancelShare = number > 1 ? () => undefined : clock.after(timeoutMs * FIRST_SHARE, cancelCall);
-      cancelAttempt = cancelCall;
+      const cancelShare = number > 1 ? () => undefined : clock.after(timeoutMs * FIRST_SHARE, cancel);
+      signal.addEventListener('abort', cancel);
     });
   }
 
-  const cancelDeadline = clock.after(timeoutMs, () => fail('timeout', `no answer within ${timeoutMs} ms`));
-  pRetry(attempt, {
+  const cancelDeadline = clock.after(timeoutMs, () => stop('timeout', `no answer within ${timeoutMs} ms`));
+  void pRetry(attempt, {
     ...BACKOFF,
     maxRetryTime: timeoutMs,
-    signal: stopping.signal,
+    signal,
     // Asking again at once is what a rate limit is against.
     shouldRetry: ({ error }) => !(error instanceof NetworkError && error.reason === 'rate_limited'),
-  }).then(
-    (latencyMs) => end({ ok: true, latencyMs }),
-    (error: unknown) =>
-      error instanceof NetworkError ? fail(error.reason, error.message) : fail('aborted', String(error)),
-  );
-  return () => fail('aborted', 'the ping was given up');
+  })
+    .then(
+      (latencyMs): PingOutcome => ({ ok: true, latencyMs }),
+      (error: unknown): PingOutcome => {
+        const reason = error instanceof NetworkError ? error.reason : 'aborted';
+        const detail = error instanceof NetworkError ? error.message : String(error);
+        return { ok: false, latencyMs: clock.now().monoMs - begunMs, reason, detail };
+      },
+    )
+    .then((outcome) => {
+      cancelDeadline();
+      settled(outcome);
+    });
+  return () => stop('aborted', 'the ping was given up');
 }
 
 export interface ExchangeOptions {

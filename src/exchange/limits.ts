@@ -5,19 +5,7 @@ import { NetworkError, ThrottledError } from './errors.ts';
 import { type Limit, type Operation, syncKillSwitch } from './operations.ts';
 import type { NonceMode } from './sign.ts';
 
-/** The documented limits of all operations, and the order of rising nonces. */
-export interface Limits {
-  /**
-   * Runs `job` when the limit of the operation has room and, with rising nonces, when no other signed request is under
-   * way. Rejects with a ThrottledError where that takes longer than `waitMs`, and with a NetworkError of reason
-   * `aborted` where the call is withdrawn or the client closed before. The job has not begun then.
-   */
-  run<T>(operation: Operation<never>, wait: Wait, job: () => Promise<T>): Promise<T>;
-  /** Nothing begins afterwards. */
-  close(): void;
-}
-
-export interface Wait {
+interface Wait {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -89,12 +77,14 @@ function createLimiters({ nonce, concurrent, budget }: LimitsOptions) {
   };
 }
 
+export type Limits = ReturnType<typeof createLimits>;
+
 /**
- * One bottleneck per documented limit, one job per call. Bottleneck goes by the wall clock and after a step back starts
+ * The documented limits of all operations, and the order of rising nonces: one bottleneck per documented limit, one job per call. Bottleneck goes by the wall clock and after a step back starts
  * nothing until the old time comes round, so a call waits with a deadline, and after such a step the limiters are made
  * anew; what waits at the old ones begins there or not at all.
  */
-export function createLimits(options: LimitsOptions): Limits {
+export function createLimits(options: LimitsOptions) {
   const { clock } = options;
   let limiters = createLimiters(options);
   /** By how much the wall clock has been ahead of the monotonic one at most, since these limiters were made. */
@@ -115,7 +105,12 @@ export function createLimits(options: LimitsOptions): Limits {
   }
 
   return {
-    run(operation, { waitMs, signal }, job) {
+    /**
+     * Runs `job` when the limit of the operation has room and, with rising nonces, when no other signed request is under
+     * way. Rejects with a ThrottledError where that takes longer than `waitMs`, and with a NetworkError of reason
+     * `aborted` where the call is withdrawn or the client closed before. The job has not begun then.
+     */
+    run<T>(operation: Operation<never>, { waitMs, signal }: Wait, job: () => Promise<T>): Promise<T> {
       return new Promise((resolve, reject) => {
         const refused = withdrawn(signal, false) ?? closed;
         if (refused !== null) return reject(refused);
@@ -140,7 +135,8 @@ export function createLimits(options: LimitsOptions): Limits {
         limiter.schedule({ priority }, begin).catch(refuse);
       });
     },
-    close() {
+    /** Nothing begins afterwards. */
+    close(): void {
       closed = new NetworkError('the client was closed', 'aborted');
       for (const refuse of waiting) refuse(closed);
       limiters.disconnect();

@@ -141,15 +141,11 @@ const SAMPLES = 8;
 /** An answer that was longer on its way, through a suspend for example, says too little to correct what is known. */
 const LONGEST_TRIP_MS = 4000;
 
-/** An estimate of the exchange's clock. For nonces and for display, never for deciding when a timer lapses. */
-export interface ServerClock {
-  /** An answer showed the whole Unix second `second` (its `Date` header, or a timer's startTime). */
-  observe(second: number, sent: Instant, received: Instant): void;
-  /** Unix milliseconds at the exchange; the local wall clock as long as no answer has been seen. */
-  estimateMs(now: Instant): number;
-}
+export type ServerClock = ReturnType<typeof createServerClock>;
 
 /**
+ * An estimate of the exchange's clock. For nonces and for display, never for deciding when a timer lapses.
+ *
  * Intersects what the last answers allow (Marzullo): a server that showed second `s` somewhere between sending at `a`
  * and receiving at `b` is ahead of the local clock by something in [s - b, s + 1 - a].
  *
@@ -157,12 +153,13 @@ export interface ServerClock {
  * leaves the estimate as right as it was. Where it does become wrong (a restored virtual machine, a correction at the
  * exchange) the next answer contradicts the older ones, and these are forgotten.
  */
-export function createServerClock(): ServerClock {
+export function createServerClock() {
   let samples: { readonly lowMs: number; readonly highMs: number }[] = [];
   let offsetMs: number | null = null;
 
   return {
-    observe(second, sent, received) {
+    /** An answer showed the whole Unix second `second` (its `Date` header, or a timer's startTime). */
+    observe(second: number, sent: Instant, received: Instant): void {
       if (offsetMs !== null && received.bootMs - sent.bootMs > LONGEST_TRIP_MS) return;
       const sample = {
         lowMs: second * 1000 - received.bootMs,
@@ -178,6 +175,7 @@ export function createServerClock(): ServerClock {
       }
       offsetMs = (lowMs + highMs) / 2;
     },
-    estimateMs: (now) => (offsetMs === null ? now.wallMs : now.bootMs + offsetMs),
+    /** Unix milliseconds at the exchange; the local wall clock as long as no answer has been seen. */
+    estimateMs: (now: Instant): number => (offsetMs === null ? now.wallMs : now.bootMs + offsetMs),
   };
 }
