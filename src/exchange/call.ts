@@ -58,12 +58,7 @@ export type Caller = <Arguments, T>(call: Call<Arguments, T>, options: CallOptio
 const LONGEST_MS = 2_147_483_647;
 
 /** Waits of 0.1 to 0.2, 0.2 to 0.4 and 0.4 to 0.8 s. */
-const BACKOFF = {
-  retries: 3,
-  minTimeout: 100,
-  maxTimeout: 1_000,
-  randomize: true,
-} as const;
+const BACKOFF = { retries: 3, minTimeout: 100, maxTimeout: 1_000, randomize: true } as const;
 
 /** The time of a call in milliseconds. Throws an ArgumentError where no timer can wait for it. */
 export function checkTimeout(timeoutMs: number): number {
@@ -75,45 +70,31 @@ export function checkTimeout(timeoutMs: number): number {
 function originOf(origins: readonly string[], { base = 0 }: CallOptions): string {
   const origin = origins[base];
   if (origin !== undefined) return origin;
-  throw new ArgumentError(
-    'base',
-    `base is ${String(base)}; allowed: whole numbers 0 to ${origins.length - 1}`,
-  );
+  const allowed = `allowed: whole numbers 0 to ${origins.length - 1}`;
+  throw new ArgumentError('base', `base is ${String(base)}; ${allowed}`);
 }
 
-/** One attempt of a call. */
-interface Attempt {
-  readonly origin: string;
-  /** Of monotonic time; the attempt is given up then. */
-  readonly untilMs: number;
-  readonly fresh: boolean;
-  readonly signal: AbortSignal | undefined;
-}
-
+/** One attempt of a call, which is given up at `untilMs` of monotonic time. */
 function attemptOnce<Arguments, T>(
   { session, clock }: Access,
   { operation, given, judge, bearer }: Call<Arguments, T>,
-  { origin, untilMs, fresh, signal }: Attempt,
+  where: { readonly base: string; readonly fresh: boolean },
+  untilMs: number,
+  signal: AbortSignal | undefined,
 ): Promise<Answered<T>> {
   return new Promise((resolve, reject) => {
     const sentMs = clock.now().monoMs;
-    const mayWrite = () => signal?.aborted !== true;
-    const cancel = session.call(
-      operation,
-      given,
-      { base: origin, fresh, mayWrite, bearer },
-      judge,
-      (reply) => {
-        cancelDeadline();
-        ignore();
-        if (reply.kind === 'answered')
-          return resolve({ value: reply.value, latencyMs: clock.now().monoMs - sentMs });
-        const error = toError(reply);
-        const gaveUp =
-          error instanceof TimeoutError || (error instanceof NetworkError && error.reason === 'aborted');
-        return reject((gaveUp ? withdrawn(signal, error.maybeApplied) : null) ?? error);
-      },
-    );
+    const delivery = { ...where, mayWrite: () => signal?.aborted !== true, bearer };
+    const cancel = session.call(operation, given, delivery, judge, (reply) => {
+      cancelDeadline();
+      ignore();
+      if (reply.kind === 'answered')
+        return resolve({ value: reply.value, latencyMs: clock.now().monoMs - sentMs });
+      const error = toError(reply);
+      const gaveUp =
+        error instanceof TimeoutError || (error instanceof NetworkError && error.reason === 'aborted');
+      return reject((gaveUp ? withdrawn(signal, error.maybeApplied) : null) ?? error);
+    });
     const cancelDeadline = clock.after(untilMs - sentMs, cancel);
     const ignore = onAbort(signal, cancel);
   });
@@ -139,7 +120,7 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number):
   return async (call, options) => {
     const { operation, lookup = {}, firstShare = 1 } = call;
     const { signal } = options;
-    const origin = originOf(origins, options);
+    const base = originOf(origins, options);
     const timeoutMs = checkTimeout(options.timeoutMs ?? defaultMs);
     const begunMs = clock.now().monoMs;
     const endMs = begunMs + timeoutMs;
@@ -148,7 +129,7 @@ export function createCaller(access: Access, limits: Limits, defaultMs: number):
     const attempt = async (number: number) => {
       const waitMs = (endMs - clock.now().monoMs) / 2;
       const untilMs = number === 1 ? begunMs + timeoutMs * firstShare : endMs;
-      const job = () => attemptOnce(access, call, { origin, untilMs, fresh: number > 1, signal });
+      const job = () => attemptOnce(access, call, { base, fresh: number > 1 }, untilMs, signal);
       try {
         return await limits.run(operation, { waitMs, signal }, job);
       } catch (error) {

@@ -161,10 +161,7 @@ export function createServerClock() {
     /** An answer showed the whole Unix second `second` (its `Date` header, or a timer's startTime). */
     observe(second: number, sent: Instant, received: Instant): void {
       if (offsetMs !== null && received.bootMs - sent.bootMs > LONGEST_TRIP_MS) return;
-      const sample = {
-        lowMs: second * 1000 - received.bootMs,
-        highMs: second * 1000 + 1000 - sent.bootMs,
-      };
+      const sample = { lowMs: second * 1000 - received.bootMs, highMs: second * 1000 + 1000 - sent.bootMs };
       samples.push(sample);
       if (samples.length > SAMPLES) samples.shift();
       let lowMs = Math.max(...samples.map((known) => known.lowMs));

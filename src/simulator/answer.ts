@@ -173,12 +173,10 @@ export function integerFlaw(field: string, value: unknown, min: number, max: num
   return value > max ? flaw(field, `The ${field} may not be greater than ${max}.`) : null;
 }
 
-/** What is wrong with the part of a list that is asked for. */
 export function pageFlaws(limit: unknown, offset: unknown): readonly (Flaw | null)[] {
   return [integerFlaw('limit', limit, 1, 100), integerFlaw('offset', offset, 0, 10_000)];
 }
 
-/** The flaws among what was looked at. */
 export function flawsAmong(found: readonly (Flaw | null)[]): readonly Flaw[] {
   return found.filter((one) => one !== null);
 }
@@ -188,7 +186,6 @@ export function requiredFlaw(field: string, value: unknown, profile: Profile): F
   return flawOf(profile, field, 'field is required.');
 }
 
-/** What is wrong with the form of a market's name. */
 export function marketFlaw(market: unknown, profile: Profile): Flaw | null {
   const missing = requiredFlaw('market', market, profile);
   if (missing !== null) return missing;

@@ -274,7 +274,6 @@ function take<T extends object>(
   carryOut: (items: readonly T[], reply: FastifyReply) => FastifyReply,
   problem: (item: T, before: readonly T[]) => string | null = () => null,
 ): void {
-  /** What a message calls one item. */
   const name = path.replace(/s$/, '');
   app.post(`/simulator/${path}`, ({ body = {} }, reply) => {
     const items = (Array.isArray(body) ? body : [body]) as readonly T[];
@@ -343,7 +342,6 @@ function quote(value: unknown): string {
   return value === undefined ? 'missing' : JSON.stringify(value).slice(0, 200);
 }
 
-/** Refuses a request to a control endpoint with one sentence. */
 function fail(reply: FastifyReply, status: number, error: string): FastifyReply {
   return reply.code(status).send({ error });
 }
@@ -365,7 +363,6 @@ function nextEvent(exchange: SimulatedExchange, clock: Clock, since: number, wai
   });
 }
 
-/** The plain-text page at `/`: what this is and what can be asked of it. */
 function welcomePage({ profile, markets }: SimulatedExchange): string {
   const lineOf = ({ method, path }: Operation) => `  ${method.padEnd(6)} ${path}`;
   return `killswitchd: a simulated exchange. No real market, no real money.

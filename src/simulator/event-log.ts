@@ -8,7 +8,6 @@ type Order = Pick<RestingOrder, 'account' | 'market' | 'type' | 'side' | 'amount
 };
 type Timer = Omit<KillSwitchTimer, 'dueMs'>;
 
-/** What a request asks for. */
 export interface Target {
   /** Null where no operation has the path. */
   readonly operation: string | null;

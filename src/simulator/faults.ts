@@ -53,7 +53,6 @@ const SCOPE = {
   forMs: Type.Optional(DURATION),
 };
 
-/** Where a fault hits one request. */
 interface Hit {
   readonly faultId: number;
   /** What the faults before it made of the request. */

@@ -50,7 +50,6 @@ const REQUESTS_KEPT = 10_000;
 /** A control endpoint refused what the options give to it. */
 export class SetupError extends Error {
   override readonly name = 'SetupError';
-  /** Of the endpoint. */
   readonly path: string;
 
   constructor(path: string, message: string) {

@@ -28,7 +28,6 @@ const NO_CONTENT_TYPE = refuse(400, 9, 'Content-type must be application/json.')
 export function checkSignedRequest(
   request: {
     readonly path: string;
-    /** What the key needs. */
     readonly permission: Permission;
     readonly headers: Headers;
     readonly body: Buffer;
@@ -92,7 +91,6 @@ export function objectIn(body: Buffer): Accepted['body'] | null {
   }
 }
 
-/** No white space stands between its tokens. */
 function isCompact(json: string): boolean {
   return !/\s/.test(json) || !/\s/.test(json.replace(/"(?:[^"\\]|\\.)*"/g, '""'));
 }

@@ -1,22 +1,18 @@
-import type { ServerTimer } from '../core/events.ts';
-import type { Profile, Reply } from './answer.ts';
+import type { Reply } from './answer.ts';
 import { decimal, formatDecimal } from './decimal.ts';
-import { createJournal, type EventBody, type EventLog } from './event-log.ts';
+import { createJournal, type EventBody } from './event-log.ts';
 import {
+  type Amounts,
   allRecords,
-  type Books,
   booksOf,
   createPurses,
   DEMO_ASSETS,
   DEMO_BALANCES,
-  type DepositAddress,
-  type MarketOrder,
   setBalance,
-  type Withdrawal,
 } from './holdings.ts';
 import { fireDueTimers } from './kill-switch.ts';
 import { createTerms, DEMO_MARKETS, isMarketName, PLAIN_TERMS } from './markets.ts';
-import { createAnswerer, type RequestTarget, targetOf } from './operations.ts';
+import { createAnswerer, targetOf } from './operations.ts';
 import { fillMetOrders } from './orders.ts';
 import {
   type AccessToken,
@@ -40,78 +36,48 @@ export const DEMO_KEY: ApiKey = { key: 'demo-key', secret: 'demo-secret', accoun
 
 export const DEMO_TOKEN: AccessToken = { token: 'demo-token', account: DEFAULT_ACCOUNT };
 
-export interface SimulatedExchange {
-  readonly profile: Profile;
-  readonly markets: readonly string[] | 'any';
-  readonly hasMarket: (name: string) => boolean;
-  /** Market orders are possible on it. */
-  readonly hasStockSide: (name: string) => boolean;
-  /** The accounts that a key or a token belongs to. */
-  readonly accounts: readonly string[];
-  readonly log: EventLog;
-  /**
-   * Answers one request at the exchange's time `nowMs` (Unix milliseconds); timers that are due by then fire first.
-   * With `pretend` the request is checked and answered as if it were carried out, but its operation changes nothing;
-   * with `grantSeconds` timers are armed for that long, whatever was asked for. Never throws.
-   */
-  handle(request: ExchangeRequest, nowMs: number, pretend?: 'pretend', grantSeconds?: number | null): Reply;
-  /** What a fault can be matched against. */
-  target(request: ExchangeRequest): RequestTarget;
-  /** Fires the timers that are due at `nowMs`, Unix milliseconds. */
-  advance(nowMs: number): void;
-  /** No timer fires before this moment, Unix milliseconds; null where none is armed. */
-  nextFiringMs(): number | null;
-  /** A key that is accepted from now on. Its account begins with `DEMO_BALANCES` where it is new. */
-  addKey(key: ApiKey): void;
-  hasKey(name: string): boolean;
-  placeOrder(order: OrderRequest, nowMs: number, account?: string): RestingOrder;
-  orders(): readonly RestingOrder[];
-  timers(): readonly (ServerTimer & Pick<KillSwitchTimer, 'account' | 'dueMs'>)[];
-  /** Every balance, and where all the money is. */
-  books(): Books;
-  /** Deposits or takes out what is missing or too much. Throws a RangeError where `amount` is no decimal string. */
-  setBalance(account: string, currency: string, amount: string, nowMs: number): void;
-  /** The prices at which market orders are filled, by market; those of other markets are 100. */
-  prices(): Readonly<Record<string, string>>;
-  /**
-   * Sets a price and fills the limit orders that it meets. Throws a RangeError where `price` is no decimal string. A
-   * market without a stock side is left alone.
-   */
-  setPrice(market: string, price: string, nowMs: number): void;
-  /** The orders that were filled, of each account the oldest first. */
-  marketOrders(): readonly MarketOrder[];
-  withdrawals(): readonly Withdrawal[];
-  /** The deposit addresses that were created. */
-  addresses(): readonly DepositAddress[];
-  /** Remembers everything but the log. Returns what brings it back. */
-  save(): () => void;
-}
+export type SimulatedExchange = ReturnType<typeof createSimulatedExchange>;
 
 /**
  * The exchange of the API document as a state machine: no clock, no I/O and no randomness of its own, so that it runs
  * on real and on virtual time alike, and equal inputs give equal bytes.
  */
-export function createSimulatedExchange(options: ExchangeOptions = {}): SimulatedExchange {
+export function createSimulatedExchange(options: ExchangeOptions = {}) {
   const state = createState(options);
   const { profile, hasMarket, tokens, log } = state;
   const answer = createAnswerer(state);
   return {
     profile,
-    markets: options.markets ?? 'any',
+    markets: options.markets ?? ('any' as const),
     hasMarket,
-    hasStockSide: (name) => state.termsOf(name) !== null,
-    get accounts() {
+    /** Market orders are possible on it. */
+    hasStockSide: (name: string): boolean => state.termsOf(name) !== null,
+    /** The accounts that a key or a token belongs to. */
+    get accounts(): readonly string[] {
       const owners = [...state.data.keys.values(), ...tokens.values()];
       return [...new Set(owners.map(({ account }) => account))];
     },
     log,
-    handle(request, nowMs, pretend, grantSeconds = null) {
+    /**
+     * Answers one request at the exchange's time `nowMs` (Unix milliseconds); timers that are due by then fire first.
+     * With `pretend` the request is checked and answered as if it were carried out, but its operation changes nothing;
+     * with `grantSeconds` timers are armed for that long, whatever was asked for. Never throws.
+     */
+    handle(
+      request: ExchangeRequest,
+      nowMs: number,
+      pretend?: 'pretend',
+      grantSeconds: number | null = null,
+    ): Reply {
       fireDueTimers(state, nowMs);
       return answer(request, { nowMs, isPretended: pretend !== undefined, grantSeconds });
     },
+    /** What a fault can be matched against. */
     target: targetOf,
-    advance: (nowMs) => fireDueTimers(state, nowMs),
-    nextFiringMs: () => (state.data.timers.size === 0 ? null : state.data.soonestMs),
+    /** Fires the timers that are due at `nowMs`, Unix milliseconds. */
+    advance: (nowMs: number): void => fireDueTimers(state, nowMs),
+    /** No timer fires before this moment, Unix milliseconds; null where none is armed. */
+    nextFiringMs: (): number | null => (state.data.timers.size === 0 ? null : state.data.soonestMs),
     ...controls(state),
   };
 }
@@ -163,11 +129,11 @@ function createState(options: ExchangeOptions): ExchangeState {
   return state;
 }
 
-/** What people and tests look at and set. */
 function controls(state: ExchangeState) {
   const { log } = state;
   return {
-    addKey(key) {
+    /** A key that is accepted from now on. Its account begins with `DEMO_BALANCES` where it is new. */
+    addKey(key: ApiKey): void {
       const { keys, purses } = state.data;
       keys.set(key.key, key);
       if (purses.has(key.account)) return;
@@ -175,37 +141,46 @@ function controls(state: ExchangeState) {
         setBalance(purses, key.account, currency, decimal(amount));
       }
     },
-    hasKey: (name) => state.data.keys.has(name),
-    placeOrder({ market, type, side, amount, price }, nowMs, account = DEFAULT_ACCOUNT) {
+    hasKey: (name: string): boolean => state.data.keys.has(name),
+    placeOrder(order: OrderRequest, nowMs: number, account = DEFAULT_ACCOUNT): RestingOrder {
+      const { market, type, side, amount, price } = order;
       state.data.lastOrderId += 1;
-      const id = state.data.lastOrderId;
-      const order = { id, account, market, type, side, amount, price, placed: null };
-      addResting(state, order, nowMs);
-      return order;
+      const placed = { id: state.data.lastOrderId, account, market, type, side, amount, price, placed: null };
+      addResting(state, placed, nowMs);
+      return placed;
     },
     orders: () => restingOrders(state),
-    timers: () => [...state.data.timers.values()],
+    timers: (): readonly KillSwitchTimer[] => [...state.data.timers.values()],
+    /** Every balance, and where all the money is. */
     books: () => booksOf(state.data.purses),
-    setBalance(account, currency, amount, nowMs) {
+    /** Deposits or takes out what is missing or too much. Throws a RangeError where `amount` is no decimal string. */
+    setBalance(account: string, currency: string, amount: string, nowMs: number): void {
       setBalance(state.data.purses, account, currency, decimal(amount));
       log.append({ kind: 'balance-set', account, currency, amount }, nowMs);
     },
-    prices: () =>
+    /** The prices at which market orders are filled, by market; those of other markets are 100. */
+    prices: (): Amounts =>
       Object.fromEntries(Array.from(state.data.prices, ([market, price]) => [market, formatDecimal(price)])),
-    setPrice(market, price, nowMs) {
+    /**
+     * Sets a price and fills the limit orders that it meets. Throws a RangeError where `price` is no decimal string. A
+     * market without a stock side is left alone.
+     */
+    setPrice(market: string, price: string, nowMs: number): void {
       const value = decimal(price);
       if (state.termsOf(market) !== null) state.data.prices.set(market, value);
       log.append({ kind: 'price-set', market, price }, nowMs);
       fillMetOrders(state, market, nowMs);
     },
+    /** The orders that were filled, of each account the oldest first. */
     marketOrders: () => allRecords(state.data.orders).filter(({ status }) => status === 'FILLED'),
     withdrawals: () => allRecords(state.data.withdrawals),
     addresses: () => allRecords(state.data.addresses),
-    save() {
+    /** Remembers everything but the log. Returns what brings it back. */
+    save(): () => void {
       const saved = structuredClone(state.data);
       return () => {
         state.data = structuredClone(saved);
       };
     },
-  } satisfies Partial<SimulatedExchange>;
+  };
 }

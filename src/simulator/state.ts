@@ -58,7 +58,6 @@ export interface RateLimit {
   readonly windowMs: number;
 }
 
-/** The nonces of one key. */
 export interface KeyNonces {
   lastAccepted: bigint;
   /** Nonces used in a window, in order of use. */
@@ -139,7 +138,6 @@ type Given =
 
 /** What operations read and change. */
 export interface ExchangeState extends Required<Pick<ExchangeOptions, Given>> {
-  /** By the token. */
   readonly tokens: ReadonlyMap<string, AccessToken>;
   readonly hasMarket: (name: string) => boolean;
   /** Those that the listing of markets names; there may be more. */
@@ -218,7 +216,6 @@ export function frozenOf(state: ExchangeState, account: string, currency: string
   return held.filter((one) => one.currency === currency).reduce((sum, { cost }) => sum + cost, 0n);
 }
 
-/** What the account can spend or withdraw. */
 export function availableOf(state: ExchangeState, account: string, currency: string): Decimal {
   return balanceOf(state.data.purses, account, currency) - frozenOf(state, account, currency);
 }

@@ -32,7 +32,6 @@ export interface RequestBody extends RequestTarget {
 /** `seq` counts from 1 without gaps; `atMs`: when it was answered, the exchange's clock in Unix milliseconds. */
 export type JournalledRequest = RequestBody & Numbered;
 
-/** A request on its way. */
 interface Visit {
   readonly request: ExchangeRequest;
   readonly response: ServerResponse;
@@ -63,7 +62,6 @@ export function createTraffic(parts: TrafficParts) {
   const { later, hold, releaseHeld } = createWaitingRoom(clock);
   const cached = new Map<string, Reply>();
 
-  /** What the exchange answers, or what a cache before it repeats. */
   function ownReply({ request, target, treatment }: Visit): Reply {
     const { apply, cachedBy } = treatment.verdict ?? {};
     if (apply === 'no') return NOTHING;
@@ -156,7 +154,6 @@ type Later = (delayMs: number, run: () => void) => void;
 function createWaitingRoom(clock: Clock) {
   const held = new Map<number, Set<() => void>>();
 
-  /** Runs at once where there is no delay. */
   const later: Later = (delayMs, run) => {
     if (delayMs <= 0) run();
     else clock.after(delayMs, run);
