@@ -299,6 +299,12 @@ export function carriedPerSecond(
   return carriedAt(settings, roundTripMs ?? assumedMs);
 }
 
+/** Why the markets of a shard cannot be renewed as often as they must be, whatever the round trip is. */
+export function refuseCadence(exchange: Values['exchange'], shard: Values['shard'], fleet: Config['fleet']) {
+  const carried = carriedAt({ ...exchange, budget: budgetOf(exchange, shard) }, null);
+  return planCadence(marketsOf(shard, fleet).map(toMarketSettings), carried).problems;
+}
+
 /** What requests that go one after the other are too slow for: a sentence each, without its full stop. */
 export function warnOfPace(settings: CoreSettings, roundTripMs: number | null): string[] {
   const { markets, nonce, shutdown } = settings;

@@ -1,25 +1,22 @@
 import type { Checked } from './meaning.ts';
 import { describe, formatPath, type Path, type Place, type Problem, RANK, type Tree } from './problem.ts';
-import { FileSchema, joined, MOST_SHARDS, type SchemaNode } from './schema.ts';
+import { FileSchema, joined, MOST_SHARDS, published, type SchemaNode } from './schema.ts';
 import { type Environment, SECRET_VARIABLES } from './secrets.ts';
 import { checkLayer, type Layer, validate } from './validate.ts';
 
-/** What the command line may say about the configuration, as it was written. */
-export interface Flags {
-  readonly config?: string | undefined;
-  /** As KILLSWITCHD_MARKETS; several are joined. */
-  readonly markets?: readonly string[] | undefined;
-  readonly timeoutSeconds?: string | undefined;
-  /** I/N. */
-  readonly shard?: string | undefined;
-  readonly livenessMode?: string | undefined;
-  readonly shutdownPolicy?: string | undefined;
-  /** HOST:PORT each. */
-  readonly webListen?: readonly string[] | undefined;
-  /** unix:/PATH or HOST:PORT each. */
-  readonly controlListen?: readonly string[] | undefined;
-  readonly logLevel?: string | undefined;
-  readonly logFormat?: string | undefined;
+type Texts<Names extends string, Value> = { readonly [Name in Names]?: Value | undefined };
+type OneText =
+  | 'config'
+  | 'timeoutSeconds'
+  | 'shard'
+  | 'livenessMode'
+  | 'shutdownPolicy'
+  | 'logLevel'
+  | 'logFormat';
+type FlagTexts = Texts<OneText, string> & Texts<'markets' | 'webListen' | 'controlListen', readonly string[]>;
+
+/** What the command line may say about the configuration, as it was written. Each list may be given in parts. */
+export interface Flags extends FlagTexts {
   /** The daemon brings its own exchange: base address, key and secret may be missing. */
   readonly embeddedExchange?: boolean | undefined;
 }
@@ -30,7 +27,7 @@ export interface Setting {
   readonly node: SchemaNode;
   /** The key of the file that it replaces; null where there is none. */
   readonly path: readonly string[] | null;
-  readonly flag: { readonly name: string; readonly key: Exclude<keyof Flags, 'embeddedExchange'> } | null;
+  readonly flag: { readonly name: string; readonly key: keyof FlagTexts } | null;
   /** The value as the file would have it. */
   readonly read: (value: unknown) => Checked<unknown>;
   /** Positions in a list may be named in a message. */
@@ -52,7 +49,7 @@ function setting(name: string, key: string | null, { read = ok, list = false, fl
   const node = path?.reduce<SchemaNode | undefined>((at, step) => at?.properties?.[step], FileSchema) ?? {};
   const word = name.toLowerCase().replaceAll('_', '-');
   const camel = word.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
-  const known = { name: `--${word}`, key: camel as NonNullable<Setting['flag']>['key'] };
+  const known = { name: `--${word}`, key: camel as keyof FlagTexts };
   return { variable: `${PREFIX}${name}`, node, path, flag: flag ? known : null, read, list };
 }
 
@@ -166,14 +163,8 @@ export const EnvironmentSchema = {
   description: 'Environment of killswitchd.',
 };
 
-/** The JSON Schema (draft-07) of the environment, as `killswitchd schema env` prints it. */
-export function publishedEnvironmentSchema(): object {
-  return {
-    $schema: 'http://json-schema.org/draft-07/schema#',
-    title: 'killswitchd environment',
-    ...EnvironmentSchema,
-  };
-}
+/** The JSON Schema of the environment, as `killswitchd schema env` prints it. */
+export const publishedEnvironmentSchema = () => published('killswitchd environment', EnvironmentSchema);
 
 /** A layer of flags or variables, which may also name the configuration file. */
 export interface OuterLayer extends Layer {
@@ -184,13 +175,13 @@ export interface OuterLayer extends Layer {
 /** What the environment says. Only `KILLSWITCHD_*` is looked at, and of that everything must be known. */
 export function readEnvironment(environment: Environment): OuterLayer {
   const secrets: readonly string[] = SECRET_VARIABLES;
-  const variables: Record<string, string> = {};
-  for (const name of Object.keys(environment).sort()) {
-    const value = environment[name];
-    if (!name.startsWith(PREFIX) || value === undefined) continue;
-    if (!secrets.includes(name) && !isServiceLink(name, environment)) variables[name] = value;
-  }
-  return readOuter('environment', variables, ({ variable }) => variable);
+  const isOurs = (name: string) =>
+    name.startsWith(PREFIX) && !secrets.includes(name) && !isServiceLink(name, environment);
+  const given = Object.keys(environment).sort().filter(isOurs);
+  return readOuter(
+    'environment',
+    given.map((name) => [name, environment[name]]),
+  );
 }
 
 /**
@@ -204,22 +195,18 @@ function isServiceLink(name: string, environment: Environment): boolean {
 
 /** What the command line says. */
 export function readFlags(flags: Flags): OuterLayer {
-  const variables: Record<string, string> = {};
-  for (const { variable, flag: known } of SETTINGS) {
-    const value = known === null ? undefined : flags[known.key];
-    if (value !== undefined) variables[variable] = typeof value === 'string' ? value : value.join(',');
-  }
-  return readOuter('flag', variables, ({ variable, flag: known }) => known?.name ?? variable);
+  const given = SETTINGS.map(({ variable, flag }): [string, unknown] => [variable, flag && flags[flag.key]]);
+  return readOuter('flag', given);
 }
 
 /** More entries than any list has: the order within a variable must not run into the next variable. */
 const MOST_ENTRIES = 1e6;
 
-function readOuter(
-  source: 'flag' | 'environment',
-  variables: Record<string, string>,
-  nameOf: (setting: Setting) => string,
-): OuterLayer {
+/** Of what is given, null and undefined are not. */
+function readOuter(source: 'flag' | 'environment', given: [string, unknown][]): OuterLayer {
+  const texts = given.filter(([, text]) => text != null);
+  const variables = Object.fromEntries(texts.map(([name, text]) => [name, String(text)]));
+  const nameOf = ({ variable, flag }: Setting) => (source === 'flag' && flag !== null ? flag.name : variable);
   const placeAt = (one: Setting | undefined, path: Path, inside: Path = []): Place => ({
     label: formatPath(one === undefined ? path : [nameOf(one), ...inside]),
     rank: RANK[source],
@@ -236,18 +223,20 @@ function readOuter(
     const one = SETTINGS.find(({ variable }) => variable === path[0]);
     refuse(one, path, text);
   }
-  const given = SETTINGS.filter(({ variable }) => checked.values[variable] !== undefined);
+  const known = SETTINGS.filter(({ variable }) => checked.values[variable] !== undefined);
   const written: Tree = {};
-  for (const one of given) {
+  for (const one of known) {
     const { path } = one;
     if (path === null) continue;
     const isPart = (other: Setting) => other !== one && path.every((step, at) => step === other.path?.[at]);
-    const beside = given.find(isPart);
+    const beside = known.find(isPart);
+    const [section = '', key] = path;
     const value = one.read(checked.values[one.variable]);
     if (beside !== undefined)
       refuse(one, path, `found beside ${beside.variable}, which says the same; allowed: one of the two`);
     else if (value.kind === 'wrong') refuse(one, path, value.text);
-    else put(written, path, value.value);
+    else if (key === undefined) written[section] = value.value;
+    else written[section] = { ...(written[section] as Tree), [key]: value.value };
   }
   const layer = checkLayer(source, written, (path) => {
     const one = SETTINGS.find((other) => other.path?.every((step, at) => step === path[at]));
@@ -259,9 +248,4 @@ function readOuter(
     mistaken: [...mistaken, ...layer.mistaken],
     config: variables[`${PREFIX}CONFIG`] ?? null,
   };
-}
-
-function put(values: Tree, [step = '', ...rest]: readonly string[], value: unknown): void {
-  if (rest.length === 0) values[step] = value;
-  else put((values[step] ??= {}) as Tree, rest, value);
 }

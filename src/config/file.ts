@@ -4,9 +4,11 @@ import {
   type Document,
   isAlias,
   isMap,
+  isNode,
   isScalar,
   isSeq,
   LineCounter,
+  type Pair,
   parseDocument,
   visit,
   type YAMLError,
@@ -180,8 +182,6 @@ function keyAt(error: YAMLError, text: string): string {
   return /^[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] ?? '';
 }
 
-type Ranged = { readonly range?: readonly [number, number, number] | null };
-
 /** Where the key (or list entry) stands that `path` leads to, or the last one on the way that exists. */
 function find(document: Document.Parsed, path: Path): { readonly offset: number; readonly end: number } {
   let node: unknown = document.contents;
@@ -189,21 +189,14 @@ function find(document: Document.Parsed, path: Path): { readonly offset: number;
   let end = offset + 1;
   for (const step of path) {
     if (isAlias(node)) node = node.resolve(document);
-    let own: Ranged;
-    if (isMap(node)) {
-      const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(step));
-      if (pair === undefined || !isScalar(pair.key)) break;
-      own = pair.key;
-      node = pair.value;
-    } else if (isSeq(node)) {
-      const item: unknown = node.items[Number(step)];
-      if (item === undefined) break;
-      own = item as Ranged;
-      node = item;
-    } else break;
+    const isStep = ({ key }: Pair) => isScalar(key) && String(key.value) === String(step);
+    const pair = isMap(node) ? node.items.find(isStep) : undefined;
+    node = isSeq(node) ? node.items[Number(step)] : pair?.value;
+    const own = pair?.key ?? node;
+    if (!isNode(own)) break;
     offset = own.range?.[0] ?? offset;
     // A value is marked with its key; a section by its key alone.
-    end = (isScalar(node) ? (node as Ranged) : own).range?.[1] ?? offset + 1;
+    end = (isScalar(node) ? node : own).range?.[1] ?? offset + 1;
   }
   return { offset, end };
 }

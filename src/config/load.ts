@@ -91,7 +91,7 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
   const layers: Layer[] = [...outer, ...fileLayer, DEFAULTS];
   const values = mergeLayers(layers);
   const report = reportTo(problems, layers);
-  const { fleet, ...checked } = checkMeaning(values, { embeddedExchange, command }, report);
+  const { fleet, ...checked } = checkMeaning(values, report, { embeddedExchange, command });
   const fileWarnings: string[] = [];
   const readFrom = (path: Path, named: string | null, read: typeof readTokenFile): Secret | null => {
     const secret = named === null ? null : read(named);

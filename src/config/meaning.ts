@@ -1,18 +1,15 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
-import { carriedPerSecond, planCadence } from '../core/promise.ts';
 import type { ListenAddress } from '../ports.ts';
 import { suggest } from '../util/nearest.ts';
 import { isLoopback } from '../util/text.ts';
 import {
   BOT_PLACE,
   botsOf,
-  budgetOf,
   type Config,
   fillInBot,
   type MarketConfig,
   MEANINGLESS_KEYS,
-  marketsOf,
-  toMarketSettings,
+  refuseCadence,
 } from './config.ts';
 import { describe, type Path } from './problem.ts';
 import {
@@ -39,14 +36,15 @@ export interface Report {
 /** The commands that keep timers armed. `exec` starts the bot itself. */
 export type Command = 'run' | 'exec';
 
-export interface Purpose {
-  readonly embeddedExchange: boolean;
-  /** Null where the configuration is only looked at. */
-  readonly command: Command | null;
-}
-
-/** Checks what the schema cannot: names, addresses, duplicates, what is missing, and whether the cadence fits. */
-export function checkMeaning(values: Values, { embeddedExchange, command }: Purpose, report: Report) {
+/**
+ * Checks what the schema cannot: names, addresses, duplicates, what is missing, and whether the cadence fits. Without a
+ * command the configuration is only looked at.
+ */
+export function checkMeaning(
+  values: Values,
+  report: Report,
+  { embeddedExchange, command }: { readonly embeddedExchange: boolean; readonly command: Command | null },
+) {
   const { exchange, web, control } = values;
   const bases = embeddedExchange ? [] : exchange.baseUrls;
   if (bases === null) report.missing('exchange.baseUrls', BASES_ARE_MISSING);
@@ -107,9 +105,7 @@ function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Re
   });
   const deciding = ['markets', 'defaults', 'shard', 'exchange.budgetShare'];
   if (!isRight || deciding.some(report.isMistaken)) return fleet;
-  const settings = marketsOf(shard, fleet).map(toMarketSettings);
-  const carried = carriedPerSecond({ ...exchange, budget: budgetOf(exchange, shard) }, null);
-  for (const text of planCadence(settings, carried).problems) report.wrong('markets', text);
+  for (const text of refuseCadence(exchange, shard, fleet)) report.wrong('markets', text);
   return fleet;
 }
 
@@ -139,25 +135,21 @@ function checkList<T extends string | ListenAddress>(
   taken = new Set<string>(),
 ): T[] {
   return (entries ?? []).flatMap((entry, index) => {
-    const wrong = (text: string) => report.wrong([...path, index], text);
     if (entry === undefined) return [];
     const checked = check(entry);
     if (checked.kind === 'wrong') {
-      wrong(checked.text);
+      report.wrong([...path, index], checked.text);
       return [];
     }
     const { value } = checked;
     const name = typeof value === 'string' ? value : value.text;
+    const again = `found ${describe(name)} a second time; allowed: each address once`;
     // Port 0 is another port each time.
-    if (taken.has(name) && !name.endsWith(':0'))
-      wrong(`found ${describe(name)} a second time; allowed: each address once`);
+    if (taken.has(name) && !name.endsWith(':0')) report.wrong([...path, index], again);
     taken.add(name);
     return [value];
   });
 }
-
-/** Modes that `killswitchd exec` can do: it watches the bot itself, or leaves that to the bot's beats. */
-const MODES_OF_EXEC: readonly LivenessMode[] = ['process', 'beat'];
 
 /** Checks mode, file, address and pace of the evidence against each other, the bots and the command. */
 function checkLiveness(
@@ -215,9 +207,9 @@ function findModeFlaw(mode: LivenessMode, command: Command | null): string | nul
     const others = LIVENESS_MODES.filter((other) => other !== 'process').join(', ');
     return `found "process", for which the daemon must start the bot itself; allowed with run: ${others}; or start both with killswitchd exec -- BOT`;
   }
-  if (command === 'exec' && !MODES_OF_EXEC.includes(mode))
-    return `found "${mode}"; allowed with exec: ${MODES_OF_EXEC.join(', ')}; leave it out for process`;
-  return null;
+  // It watches the bot itself, or leaves that to the bot's beats.
+  if (command !== 'exec' || mode === 'process' || mode === 'beat') return null;
+  return `found "${mode}"; allowed with exec: process, beat; leave it out for process`;
 }
 
 /** What is wrong with `{bot}` in a file name or an address, whether the mode uses it or not. */
@@ -298,13 +290,10 @@ function readHttp(text: string): URL | null {
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : null;
 }
 
-/** The host of an address without the brackets of IPv6, and without the dot that ends a full name. */
-function bareHost({ hostname }: URL): string {
-  return hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-}
-
 /** An address or a name that means this host or one of its own network, whoever asks. */
-function isPrivate(host: string): boolean {
+function isPrivate({ hostname }: URL): boolean {
+  // Without the brackets of IPv6, and without the dot that ends a full name.
+  const host = hostname.replace(/^\[|\]$|\.$/g, '');
   if (isIP(host) !== 0) return PRIVATE_ADDRESSES.check(host, isIPv4(host) ? 'ipv4' : 'ipv6');
   return !host.includes('.') || PRIVATE_NAMES.test(host);
 }
@@ -329,13 +318,11 @@ function findLivenessUrlFlaw(template: string, bot: string): string | null {
   const bare = `${url.origin}${url.pathname}`;
   if (url.username !== '' || url.password !== '')
     return wrong('a user name or password in the address', bare);
-  const host = bareHost(url);
-  if (/^(0\.0\.0\.0|::)$/.test(host)) {
-    const here = new URL(bare);
-    here.hostname = host === '::' ? '[::1]' : '127.0.0.1';
+  const here = new URL(bare);
+  here.hostname = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' }[url.hostname] ?? url.hostname;
+  if (here.hostname !== url.hostname)
     return wrong(`${describe(url.host)}, which is where to listen and not whom to ask`, here.href);
-  }
-  if (!isPrivate(host)) return wrong(`the host ${describe(url.hostname)}, which is not of a private network`);
+  if (!isPrivate(url)) return wrong(`the host ${describe(url.hostname)}, which is not of a private network`);
   return text.includes('#') ? wrong('a part after #, which is never sent', bare) : null;
 }
 
@@ -345,7 +332,7 @@ export function findUrlFlaw(text: string, isTelegram: boolean): string | null {
   if (url === null) return 'found what is no address; allowed: https://HOST/PATH';
   if (url.username !== '' || url.password !== '')
     return 'found a user name or password in the address; allowed: https://HOST/PATH';
-  if (url.protocol === 'http:' && !isPrivate(bareHost(url)))
+  if (url.protocol === 'http:' && !isPrivate(url))
     return 'found http:// to a host of the public network; allowed: https://HOST/PATH';
   if (isTelegram && !(url.pathname.endsWith('/sendMessage') && url.searchParams.has('chat_id')))
     return 'found another address than format telegram needs; allowed: https://api.telegram.org/botTOKEN/sendMessage?chat_id=CHAT';

@@ -28,10 +28,8 @@ export interface Place {
 }
 
 /** One mistake of a configuration with its place. */
-export interface Problem {
+export interface Problem extends Omit<Mistake, 'path'> {
   readonly place: Place;
-  readonly text: string;
-  readonly keyOnly?: boolean | undefined;
 }
 
 export const RANK = { flag: 0, environment: 1, file: 2, missing: 3 } as const;

@@ -219,7 +219,10 @@ export type Values = {
     : Value<Keys[Name]>;
 };
 
-/** The JSON Schema (draft-07, which editors read) of the configuration file, as `config/killswitchd.schema.json`. */
-export function publishedSchema(): object {
-  return { $schema: 'http://json-schema.org/draft-07/schema#', title: 'killswitchd', ...FileSchema };
-}
+const DRAFT_07 = 'http://json-schema.org/draft-07/schema#';
+
+/** A JSON Schema as it is published, in the draft that editors read. */
+export const published = (title: string, schema: object): object => ({ $schema: DRAFT_07, title, ...schema });
+
+/** The JSON Schema of the configuration file, as `config/killswitchd.schema.json`. */
+export const publishedSchema = () => published('killswitchd', FileSchema);

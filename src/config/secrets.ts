@@ -164,62 +164,61 @@ export type SecretFile =
   | { readonly kind: 'ok'; readonly secret: Secret; readonly warning: string | null }
   | { readonly kind: 'wrong'; readonly text: string };
 
+/** What is wrong with a secret, without showing any of it; null where nothing is. */
+type FindFlaw = (text: string) => string | null;
+
 /** Reads a secret from a file of its own, anew at every call. `what` names it in messages, which never show it. */
-function readSecretFile(file: string, what: string): SecretFile {
+function readSecretFile(file: string, what: string, findMore: FindFlaw = () => null): SecretFile {
+  const wrong = (text: string): SecretFile => ({ kind: 'wrong', text });
   const read = readSmallFile(file, MOST_BYTES);
-  if (read.kind === 'failed') {
-    const text = `the file that it names ${read.why}; allowed: a file that holds the ${what} and nothing else`;
-    return { kind: 'wrong', text };
-  }
+  if (read.kind === 'failed')
+    return wrong(
+      `the file that it names ${read.why}; allowed: a file that holds the ${what} and nothing else`,
+    );
   const text = read.bytes.toString('utf8').replace(/\r?\n$/, '');
-  const flaw = findFlaw(text, what);
-  if (flaw !== null) return { kind: 'wrong', text: `in the file that it names: ${flaw}` };
+  const flaw = findFlaw(text, what) ?? findMore(text);
+  if (flaw !== null) return wrong(`in the file that it names: ${flaw}`);
   const mode = read.mode.toString(8).padStart(4, '0');
   const open = `every user of this host may read the file that it names (mode ${mode}); allow its owner only: mode 0400`;
-  const warning = (read.mode & 0o004) === 0 ? null : open;
-  return { kind: 'ok', secret: makeSecret(text, 'file'), warning };
+  return { kind: 'ok', secret: makeSecret(text, 'file'), warning: (read.mode & 0o004) === 0 ? null : open };
 }
 
 /** A shorter token can be guessed. */
 const SHORTEST_TOKEN = 16;
+const SHORT = `allowed: at least ${SHORTEST_TOKEN}, such as those of openssl rand -hex 32`;
 
-/** Reads the token of the control listener. Neither it nor the file's name stands in a message. */
-export function readTokenFile(file: string): SecretFile {
-  const read = readSecretFile(file, 'token');
-  if (read.kind === 'wrong' || read.secret.length >= SHORTEST_TOKEN) return read;
-  const text = `in the file that it names: found ${read.secret.length} characters; allowed: at least ${SHORTEST_TOKEN}, such as those of openssl rand -hex 32`;
-  return { kind: 'wrong', text };
-}
+/** Reads the token of the control listener. */
+export const readTokenFile = (file: string): SecretFile =>
+  readSecretFile(file, 'token', ({ length }) =>
+    length < SHORTEST_TOKEN ? `found ${length} characters; ${SHORT}` : null,
+  );
 
-/** Reads an address that is a secret. Neither it nor the file's name stands in a message. */
-export function readUrlFile(file: string, findMore: (url: string) => string | null): SecretFile {
-  const read = readSecretFile(file, 'address');
-  const flaw = read.kind === 'ok' ? findMore(read.secret.reveal()) : null;
-  return flaw === null ? read : { kind: 'wrong', text: `in the file that it names: ${flaw}` };
-}
+/** Reads an address that is a secret. */
+export const readUrlFile = (file: string, findMore: FindFlaw): SecretFile =>
+  readSecretFile(file, 'address', findMore);
 
-/** Reads an OAuth 2.0 access token, of any length. Neither it nor the file's name stands in a message. */
-export function readAccessTokenFile(file: string): SecretFile {
-  return readSecretFile(file, 'access token');
-}
+/** Reads an OAuth 2.0 access token, of any length. */
+export const readAccessTokenFile = (file: string): SecretFile => readSecretFile(file, 'access token');
+
+/** What is put around a secret by mistake; WHAT stands for what it is. */
+const AROUND: readonly (readonly [RegExp, string])[] = [
+  [/^$/, 'an empty text'],
+  [/^\ufeff/, 'a byte order mark in front'],
+  [/^[{[]/, 'JSON'],
+  [/^["'].*["']$/s, 'quotes around the WHAT'],
+  [/^(export\s+)?\w*(key|secret|token)\w*=./i, 'NAME= in front of the WHAT'],
+];
 
 /** Why a text cannot be a key or secret, without showing any of it: it must be fit for an HTTP header. */
 function findFlaw(text: string, what: string): string | null {
   const allowed = `allowed: the ${what} alone, in printable ASCII without spaces`;
-  if (text === '') return `found an empty text; ${allowed}`;
-  if (text.startsWith('\ufeff')) return `found a byte order mark in front; ${allowed}`;
-  if (/^[{[]/.test(text)) return `found JSON; ${allowed}`;
-  if (/^["'].*["']$/s.test(text)) return `found quotes around the ${what}; ${allowed}`;
-  if (/^(export\s+)?\w*(key|secret|token)\w*=./i.test(text))
-    return `found NAME= in front of the ${what}; ${allowed}`;
+  const [, around] = AROUND.find(([form]) => form.test(text)) ?? [];
+  if (around !== undefined) return `found ${around.replace('WHAT', what)}; ${allowed}`;
   const at = text.search(/[^\x21-\x7e]/);
   if (at === -1) return null;
   const character = text[at] ?? '';
-  const found = /[\r\n]/.test(character)
-    ? 'a line break'
-    : /\s/.test(character)
-      ? 'white space'
-      : 'something that is not printable ASCII';
+  const space = /[\r\n]/.test(character) ? 'a line break' : 'white space';
+  const found = /\s/.test(character) ? space : 'something that is not printable ASCII';
   return `found ${found} at character ${at + 1}; ${allowed}`;
 }
 

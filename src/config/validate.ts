@@ -1,4 +1,4 @@
-import { Ajv } from 'ajv';
+import { Ajv, type ErrorObject } from 'ajv';
 import envSchema from 'env-schema';
 import { nearest, suggest } from '../util/nearest.ts';
 import { isRecord } from '../util/text.ts';
@@ -23,14 +23,7 @@ export interface Rules {
   readonly prefix: string;
 }
 
-/** What AJV tells about one violation, as far as it is used here. */
-interface Violation {
-  readonly instancePath: string;
-  readonly keyword: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly parentSchema: SchemaNode;
-  readonly data: unknown;
-}
+type Violation = ErrorObject<string, Readonly<Record<string, unknown>>>;
 
 /**
  * Checks values against a schema, the environment's by env-schema, and says everything that is wrong. Violations of
@@ -40,14 +33,9 @@ interface Violation {
 export function validate(values: Tree, rules: Rules): { values: Tree; mistakes: readonly Mistake[] } {
   const first = check(values, rules);
   if (first.violations.length === 0) return { values: first.values, mistakes: [] };
+  const mistakes = withoutOtherForms(first.violations).flatMap((one) => explain(one, rules) ?? []);
   const left = structuredClone(values);
-  const mistakes: Mistake[] = [];
-  for (const violation of withoutOtherForms(first.violations)) {
-    const mistake = explain(violation, rules);
-    if (mistake === null) continue;
-    mistakes.push(mistake);
-    takeOut(left, mistake.path);
-  }
+  for (const { path } of mistakes) takeOut(left, path);
   return { values: check(left, rules).values, mistakes };
 }
 
@@ -68,7 +56,7 @@ const environment = new Ajv({ ...OPTIONS, coerceTypes: true });
 function check(data: Tree, { schema, prefix }: Rules): { values: Tree; violations: Violation[] } {
   if (prefix === '') {
     file.validate(schema, data);
-    return { values: data, violations: (file.errors ?? []) as unknown as Violation[] };
+    return { values: data, violations: file.errors ?? [] };
   }
   try {
     const values = envSchema<Tree>({ schema: schema as Tree, env: false, data, ajv: environment });
@@ -92,7 +80,8 @@ function withoutOtherForms(violations: readonly Violation[]): Violation[] {
   });
 }
 
-function explain({ instancePath, keyword, params, parentSchema: node, data }: Violation, rules: Rules) {
+function explain({ instancePath, keyword, params, parentSchema, data }: Violation, rules: Rules) {
+  const node = parentSchema as SchemaNode;
   const path = readPointer(instancePath);
   const at = (step: string | number, text: string): Mistake => ({ path: [...path, step], text });
   switch (keyword) {
@@ -174,7 +163,7 @@ export function checkLayer(source: Source, values: Tree, place: (path: Path) => 
   return {
     source,
     values: checked.values,
-    problems: checked.mistakes.map(({ path, text, keyOnly }) => ({ place: place(path), text, keyOnly })),
+    problems: checked.mistakes.map(({ path, ...same }) => ({ place: place(path), ...same })),
     mistaken: checked.mistakes.map(({ path }) => path),
     place,
   };
@@ -207,15 +196,12 @@ function defaultsOf(node: SchemaNode): unknown {
   return Object.fromEntries(Object.entries(node.properties).map(([key, inner]) => [key, defaultsOf(inner)]));
 }
 
-/** One tree out of several, the first of which wins key by key. Lists are replaced whole. */
+/** One tree out of several, the first of which wins key by key, and by keys of sections. Lists are replaced whole. */
 export function mergeLayers(layers: readonly Layer[]): Values {
-  const merge = (lower: Tree, upper: Tree): Tree => {
-    const merged = Object.entries(upper).map(([key, value]) => {
-      const below = lower[key];
-      return [key, isRecord(value) && isRecord(below) ? merge(below, value) : value];
-    });
-    return { ...lower, ...Object.fromEntries(merged) };
-  };
-  const { $schema: _schema, ...values } = layers.map((layer) => layer.values).reduceRight(merge);
-  return values as Values;
+  const { $schema: _schema, ...lowest } = DEFAULTS.values;
+  const merged = Object.entries(lowest).map(([key, value]) => {
+    const given = layers.map(({ values }) => values[key]).filter((one) => one !== undefined);
+    return [key, isRecord(value) ? Object.assign({}, ...given.toReversed()) : given[0]];
+  });
+  return Object.fromEntries(merged) as Values;
 }
