@@ -17,7 +17,7 @@ import {
 } from './docs/markdown.ts';
 import { ask, commandNames, helpOf } from './docs/program.ts';
 import { checkConfig } from './docs/promise-table.ts';
-import { CONFIG_KEYS, KEY_RISKS, VARIABLE_NAMES } from './docs/schema-tables.ts';
+import { CONFIG_KEYS, KEY_RISKS } from './docs/schema-tables.ts';
 import { telemetryTables } from './docs/telemetry-tables.ts';
 import { asker, createSpy, start as startControl } from './operator/control-fixture.ts';
 import { sampleSnapshot } from './operator/sample-snapshot.ts';
@@ -94,11 +94,6 @@ describe('no document leads nowhere', () => {
 });
 
 describe('no document names what does not exist', () => {
-  it('as a variable', () => {
-    const known = new Set(VARIABLE_NAMES);
-    expect(unknown(matches(/\bKILLSWITCHD_[A-Z0-9_]*[A-Z0-9]/g), (name) => known.has(name))).toEqual([]);
-  });
-
   it('as a metric', async () => {
     const { metricNames } = await telemetryTables();
     expect(unknown(matches(/\bkillswitch_[a-z0-9_]+/g), (name) => metricNames.has(name))).toEqual([]);

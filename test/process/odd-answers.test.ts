@@ -17,7 +17,7 @@ describe.concurrent('an exchange that carries everything out and answers late', 
     const exchange = await stage.exchange();
     await exchange.addFaults(slow(1700));
     const config = { exchange: { nonce: 'window', requestLifetimeSeconds: 2 } };
-    const daemon = await stage.daemon({ exchange: exchange.url, markets: marketsOf(20, 5), config });
+    const daemon = await stage.daemon({ exchange: exchange.url, markets: marketsOf(6, 5), config });
     await daemon.ready(30_000);
     await sleep(7000);
     expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);

@@ -168,25 +168,8 @@ const BY_RULE: Readonly<Record<string, readonly Source[]>> = {
   ],
   'typescript(consistent-type-imports)': [
     ['a type written as an import', 'src/core/h.ts', "export type A = import('../ports.ts').Clock;"],
-    [
-      'a value import of a type',
-      'src/cli/c.ts',
-      "import { Buffer } from 'node:buffer'; export const a = (b: Buffer) => b;",
-    ],
   ],
-  'unicorn(prefer-node-protocol)': [
-    [
-      'a module of Node without its prefix',
-      'src/cli/h.ts',
-      "import { connect } from 'net'; export const a = connect;",
-    ],
-  ],
-  'import(no-default-export)': [['a default export', 'src/cli/d.ts', 'export default 1;']],
   'eslint(no-console)': [['printing past the log', 'src/cli/e.ts', "console.log('armed');"]],
-  'eslint(eqeqeq)': [['a loose comparison', 'src/cli/f.ts', 'export const a = (b: unknown) => b == 1;']],
-  'typescript(no-explicit-any)': [
-    ['a type that is any', 'src/cli/g.ts', 'export const a = (b: any): unknown => b;'],
-  ],
   'typescript(ban-ts-comment)': [
     ['a line hidden from the compiler', 'test/c.test.ts', '// @ts-ignore\nexport {};'],
   ],
