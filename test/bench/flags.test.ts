@@ -7,7 +7,6 @@ import { eventually } from '../process/program.ts';
 
 const HERE = import.meta.dirname;
 const PACKAGE = join(HERE, '../../package.json');
-const MAIN = join(HERE, 'main.ts');
 /** What is refused is refused before this; what is measured would take longer. */
 const PATIENCE_MS = 60_000;
 const SLOW = { timeout: 2 * PATIENCE_MS };
@@ -22,20 +21,13 @@ function start(context: Context, script: string, args: readonly string[]) {
   return { ...started, folder };
 }
 
-test.for([
-  ['main.ts', ['--only', 'starts', '--minutes=0'], 'bench: --minutes is 0; allowed: numbers above 0'],
+test.concurrent.for([
   ['main.ts', ['--only', 'starts', '--minutes=abc'], 'bench: --minutes is abc; allowed: numbers above 0'],
   ['main.ts', ['--doc', PACKAGE], `bench: ${PACKAGE} holds no report of the bench`],
-  ['main.ts', ['--doc', MAIN], `bench: ${MAIN} holds no report of the bench`],
   [
     'soak.ts',
     ['--minutes', '1'],
     'soak: --minutes is 1; allowed: 2 and more, for 3 samples that are 40 s apart',
-  ],
-  [
-    'soak.ts',
-    ['--minutes', 'Infinity'],
-    'soak: --minutes is Infinity; allowed: finite numbers greater than 0',
   ],
   [
     'soak.ts',
@@ -51,9 +43,8 @@ test.for([
   },
 );
 
-test.for([
+test.concurrent.for([
   ['main.ts', 'SIGHUP'],
-  ['soak.ts', 'SIGINT'],
   ['soak.ts', 'SIGTERM'],
 ] as const)(
   '%s that is ended by %s while it is still made leaves nothing behind',

@@ -1,23 +1,34 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/simulator/faults.ts';
-import type { DaemonProcess } from './daemon.ts';
-import { stageFor } from './harness.ts';
+import type { DaemonOptions, DaemonProcess } from './daemon.ts';
+import { type Scope, stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
 import { longestGapMs, ofKind, renewalsOf } from './simulated-exchange.ts';
 
 const slow = (ms: number) =>
   ({ kind: 'latency', ms, when: 'after', match: { operation: 'kill-switch' } }) as const;
 
+/** A daemon for these markets, and an exchange that is not well from the start. */
+async function play(
+  scope: Scope,
+  markets: readonly unknown[],
+  config: DaemonOptions['config'] = {},
+  ...faults: readonly Fault[]
+) {
+  const stage = stageFor(scope);
+  const exchange = await stage.exchange();
+  if (faults.length > 0) await exchange.addFaults(...faults);
+  const daemon = await stage.daemon({ exchange: exchange.url, markets, config });
+  return { exchange, daemon };
+}
+
 const marketsOf = (count: number, timeoutSeconds: number) =>
   Array.from({ length: count }, (_, index) => ({ market: `M${index}_USDT`, timeoutSeconds }));
 
 describe.concurrent('an exchange that carries everything out and answers late', { timeout: 60_000 }, () => {
   test('after 1.7 s, from the start: no timer of 5 s fires', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await exchange.addFaults(slow(1700));
     const config = { exchange: { nonce: 'window', requestLifetimeSeconds: 2 } };
-    const daemon = await stage.daemon({ exchange: exchange.url, markets: marketsOf(6, 5), config });
+    const { exchange, daemon } = await play(context, marketsOf(6, 5), config, slow(1700));
     await daemon.ready(30_000);
     await sleep(7000);
     expect(ofKind(await exchange.events(), 'timer-fired')).toEqual([]);
@@ -26,12 +37,9 @@ describe.concurrent('an exchange that carries everything out and answers late', 
 
   test('after 2 s, from the start: armed within three round trips, and a stop deletes', async (context) => {
     const ms = 2000;
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    await exchange.addFaults(slow(ms));
     const markets = marketsOf(2, 30);
     const config = { shutdown: { budgetSeconds: 15 } };
-    const daemon = await stage.daemon({ exchange: exchange.url, markets, config });
+    const { exchange, daemon } = await play(context, markets, config, slow(ms));
     const first = await exchange.event('timer-armed', 20_000);
     const armed = await eventually(`both armed\n${said(daemon)}`, 4 * ms, () => {
       const lines = daemon.logged('armed');
@@ -51,9 +59,7 @@ describe.concurrent('an exchange that carries everything out and answers late', 
 test.concurrent('answers out of a cache keep no timer in sight that has fired, and are told from renewals once it is gone', {
   timeout: 60_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  const daemon = await stage.daemon({ exchange: exchange.url, markets: marketsOf(2, 5) });
+  const { exchange, daemon } = await play(context, marketsOf(2, 5));
   await daemon.ready();
   await exchange.addFaults({ kind: 'cache', match: { operation: 'kill-switch' } });
   await eventually('both timers fired', 20_000, async () =>
@@ -90,12 +96,8 @@ const TROUBLES: readonly Trouble[] = [
 test.concurrent('fifteen sick markets that fail in many ways leave a healthy timer of 5 s its cadence', {
   timeout: 60_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: [...SICK, 'WELL_USDT'].map((market) => ({ market, timeoutSeconds: 5 })),
-  });
+  const markets = [...SICK, 'WELL_USDT'].map((market) => ({ market, timeoutSeconds: 5 }));
+  const { exchange, daemon } = await play(context, markets);
   await daemon.ready(30_000);
   const faults = SICK.map((market, index) => ({
     ...TROUBLES[index % TROUBLES.length],
@@ -137,14 +139,8 @@ const saidSince = (daemon: DaemonProcess, from: number) =>
 test.concurrent('the bounds and the budget of a stop are said for the answers that are measured, and again when these change', {
   timeout: 90_000,
 }, async (context) => {
-  const stage = stageFor(context);
-  const exchange = await stage.exchange();
-  await exchange.addFaults({ kind: 'latency', ms: 10 });
-  const daemon = await stage.daemon({
-    exchange: exchange.url,
-    markets: marketsOf(60, 20),
-    config: { shutdown: { policy: 'delete', budgetSeconds: 5 } },
-  });
+  const config = { shutdown: { policy: 'delete', budgetSeconds: 5 } };
+  const { exchange, daemon } = await play(context, marketsOf(60, 20), config, { kind: 'latency', ms: 10 });
   await daemon.ready(30_000);
   const atStart = daemon.logged('promise').length;
   // Sixty markets one after the other, at the 100 ms that are assumed.
