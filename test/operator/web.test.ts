@@ -9,8 +9,7 @@ describe('web listener', () => {
     const plain = await ask(web, '/metrics', 'GET', { accept: '*/*' });
     expect(plain).toMatchObject({ status: 200, body: text, headers: { 'content-type': CONTENT_TYPE } });
     expect(await ask(web, '/metrics')).toMatchObject({ body: text });
-    const accept =
-      'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+    const accept = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
     const open = await ask(web, '/metrics', 'GET', { accept });
     const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
     const headers = { 'content-type': type, vary: 'accept' };
@@ -35,20 +34,15 @@ describe('web listener', () => {
   });
 
   test('readyz is 503 while a bot is dead; for whoever starts the bot, only while a wanted timer is missing', async () => {
-    const stale = sampleMarket({ state: 'suspended', wanted: false });
-    const bots = [
-      { bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 20_000, ttlMs: 15_000 },
-    ] as const;
-    const web = await start(() => sampleSnapshot({ markets: [stale], bots }));
-    expect(await ask(web, '/readyz')).toMatchObject({
-      status: 503,
-      body: '[-]bot/main failed: it is silent\nreadyz check failed\n',
-    });
+    const markets = [sampleMarket({ state: 'suspended', wanted: false })];
+    const dead = { bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: 20_000, ttlMs: 15_000 } as const;
+    const bots = [dead];
+    const web = await start(() => sampleSnapshot({ markets, bots }));
+    const silent = '[-]bot/main failed: it is silent\nreadyz check failed\n';
+    expect(await ask(web, '/readyz')).toMatchObject({ status: 503, body: silent });
     expect(await ask(web, '/livez')).toMatchObject({ status: 200 });
-    expect(await ask(web, '/readyz?exclude=bots&verbose')).toMatchObject({
-      status: 200,
-      body: '[+]loop ok\n[+]running ok\n[+]authorised ok\n[+]exchange ok\nreadyz check passed\n',
-    });
+    const passed = '[+]loop ok\n[+]running ok\n[+]authorised ok\n[+]exchange ok\nreadyz check passed\n';
+    expect(await ask(web, '/readyz?exclude=bots&verbose')).toMatchObject({ status: 200, body: passed });
     expect(JSON.parse((await ask(web, '/api/v1/status')).body)).toMatchObject({
       ready: false,
       notReady: ['the bot main is silent: its timers are not renewed'],
@@ -57,12 +51,11 @@ describe('web listener', () => {
       markets: [{ market: 'BTC_USDT', protected: false }],
     });
     const bases = [{ url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'x', outage: false }];
-    const away = await start(() => sampleSnapshot({ markets: [stale], bots, bases }));
-    expect(await ask(away, '/readyz?exclude=bots')).toMatchObject({ status: 503 });
-    const arming = await start(() =>
-      sampleSnapshot({ markets: [sampleMarket({ state: 'arming', guaranteedMs: null })] }),
-    );
-    expect(await ask(arming, '/readyz?exclude=bots')).toMatchObject({ status: 503 });
+    const arming = [sampleMarket({ state: 'arming', guaranteedMs: null })];
+    for (const changes of [{ markets, bots, bases }, { markets: arming }]) {
+      const other = await start(() => sampleSnapshot(changes));
+      expect(await ask(other, '/readyz?exclude=bots')).toMatchObject({ status: 503 });
+    }
   });
 
   test('readyz?verbose lists every check, the failing ones first', async () => {
@@ -149,7 +142,16 @@ describe('web listener', () => {
 
   test('HEAD answers as GET does, without a body', async () => {
     const web = await start();
-    for (const path of ['/', '/metrics', '/livez', '/-/healthy', '/readyz', '/-/ready', '/api/v1/status']) {
+    for (const path of [
+      '/',
+      '/metrics',
+      '/livez',
+      '/-/healthy',
+      '/readyz',
+      '/-/ready',
+      '/api/v1/status',
+      '/api/v1/events',
+    ]) {
       const [get, head] = [await ask(web, path), await ask(web, path, 'HEAD')];
       expect(head, path).toMatchObject({ status: get.status, body: '' });
       expect(head.headers['content-type'], path).toBe(get.headers['content-type']);
@@ -197,7 +199,7 @@ describe('web listener', () => {
 
   test('answers are neither kept, sniffed, framed nor shared', async () => {
     const web = await start();
-    for (const path of ['/', '/metrics', '/nothing', '/%zz']) {
+    for (const path of ['/', '/metrics', '/api/v1/events', '/nothing', '/%zz']) {
       const { headers } = await ask(web, path);
       expect(headers).toMatchObject({
         'cache-control': 'no-store',
@@ -207,6 +209,7 @@ describe('web listener', () => {
       });
       expect(headers['content-security-policy']).toMatch(/^default-src 'none';.*frame-ancestors 'none'$/);
       expect(headers['access-control-allow-origin']).toBeUndefined();
+      if (path.endsWith('events')) expect(headers['x-accel-buffering']).toBe('no');
     }
   });
 });

@@ -5,20 +5,13 @@ import { createSink, type Write } from '../../src/telemetry/log.ts';
 
 const clock = createSystemClock();
 
-function broken(code: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(code), { code });
-}
-
 /** Runs a program whose standard output is a pipe that nobody reads, or that was closed. */
 async function runWithOutput(output: 'unread' | 'closed'): Promise<{ code: number | null; report: string }> {
-  const [log, descriptors] = ['log', 'output'].map(
-    (name) => new URL(`../../src/telemetry/${name}.ts`, import.meta.url).href,
-  );
-  const realClock = new URL('../../src/clock.ts', import.meta.url).href;
+  const of = (file: string) => JSON.stringify(new URL(`../../src/${file}.ts`, import.meta.url).href);
   const program = `
-    const { createSink, writerTo } = await import(${JSON.stringify(log)});
-    const { openStdout } = await import(${JSON.stringify(descriptors)});
-    const { createSystemClock } = await import(${JSON.stringify(realClock)});
+    const { createSink, writerTo } = await import(${of('telemetry/log')});
+    const { openStdout } = await import(${of('telemetry/output')});
+    const { createSystemClock } = await import(${of('clock')});
     let dropped = 0, ticks = 0;
     const sink = createSink({ clock: createSystemClock(), write: writerTo(openStdout()), onDrop: () => { dropped += 1; } });
     const ticker = setInterval(() => {
@@ -40,38 +33,46 @@ async function runWithOutput(output: 'unread' | 'closed'): Promise<{ code: numbe
   return { code, report };
 }
 
+/** A sink in front of an output that takes as many of some bytes as `takes` says, or fails with that code. */
+function sinkTo(takes: (bytes: Uint8Array) => number | string, limitChars?: number) {
+  const seen = { out: '', dropped: 0, told: [] as number[] };
+  const write: Write = (bytes, done) => {
+    const taken = takes(bytes);
+    if (typeof taken === 'number') seen.out += Buffer.from(bytes.subarray(0, taken)).toString();
+    const failed = (code: string) => done(Object.assign(new Error(code), { code }), 0);
+    setImmediate(() => (typeof taken === 'number' ? done(null, taken) : failed(taken)));
+  };
+  const onDrop = () => void (seen.dropped += 1);
+  const onRoom = (lines: number) => void seen.told.push(lines);
+  const sink = createSink({
+    clock,
+    write,
+    onDrop,
+    onRoom,
+    ...(limitChars === undefined ? {} : { limitChars }),
+  });
+  return { sink, seen };
+}
+
 describe('log output', () => {
   test('lines come out whole and in order when the output takes them in pieces', async () => {
-    let out = '';
-    const piecemeal: Write = (bytes, done) => {
-      out += Buffer.from(bytes.subarray(0, 3)).toString();
-      setImmediate(() => done(null, Math.min(3, bytes.length)));
-    };
-    const sink = createSink({ clock, write: piecemeal, onDrop: () => {} });
+    const { sink, seen } = sinkTo(({ length }) => Math.min(3, length));
     for (const line of ['one\n', 'two\n', 'three\n']) sink.write(line);
     await sink.flush(1000);
-    expect(out).toBe('one\ntwo\nthree\n');
+    expect(seen.out).toBe('one\ntwo\nthree\n');
   });
 
   test('a full pipe is tried again', async () => {
     let tries = 0;
-    let out = '';
-    const full: Write = (bytes, done) => {
-      tries += 1;
-      const takes = tries > 2;
-      if (takes) out += Buffer.from(bytes).toString();
-      setImmediate(() => (takes ? done(null, bytes.length) : done(broken('EAGAIN'), 0)));
-    };
-    const sink = createSink({ clock, write: full, onDrop: () => {} });
+    const { sink, seen } = sinkTo(({ length }) => (++tries > 2 ? length : 'EAGAIN'));
     sink.write('one\n');
     await sink.flush(5000);
-    expect(out).toBe('one\n');
+    expect(seen.out).toBe('one\n');
   });
 
   test('an output that never takes anything drops what does not fit and counts it', async () => {
     let dropped = 0;
-    const stuck: Write = () => {};
-    const sink = createSink({ clock, write: stuck, onDrop: () => (dropped += 1), limitChars: 100 });
+    const sink = createSink({ clock, write: () => {}, onDrop: () => (dropped += 1), limitChars: 100 });
     for (let line = 0; line < 100; line += 1) sink.write('123456789\n');
     expect(dropped).toBe(100 - 1 - 10);
     await sink.flush(10);
@@ -80,33 +81,23 @@ describe('log output', () => {
 
   test('an output that fails is tried again: what fitted in memory comes out, and how much did not is told', async () => {
     let isFull = true;
-    let out = '';
-    const disk: Write = (bytes, done) => {
-      if (!isFull) out += Buffer.from(bytes).toString();
-      setImmediate(() => (isFull ? done(broken('ENOSPC'), 0) : done(null, bytes.length)));
-    };
-    const told: number[] = [];
-    const options = { clock, write: disk, onDrop: () => {}, onRoom: (lines: number) => told.push(lines) };
-    const sink = createSink({ ...options, limitChars: 8 });
+    const { sink, seen } = sinkTo(({ length }) => (isFull ? 'ENOSPC' : length), 8);
     for (const line of ['one\n', 'two\n', 'six\n', 'lost\n']) sink.write(line);
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(sink.isFailing()).toBe(true);
     isFull = false;
     await sink.flush(5000);
-    expect(out).toBe('one\ntwo\nsix\n');
-    expect(told).toEqual([1]);
+    expect(seen).toEqual({ out: 'one\ntwo\nsix\n', dropped: 1, told: [1] });
     expect(sink.isFailing()).toBe(false);
   });
 
   test('an output that is gone drops everything after', async () => {
-    let dropped = 0;
-    const gone: Write = (_, done) => void setImmediate(() => done(broken('EPIPE'), 0));
-    const sink = createSink({ clock, write: gone, onDrop: () => (dropped += 1) });
+    const { sink, seen } = sinkTo(() => 'EPIPE');
     sink.write('one\n');
     await sink.flush(1000);
     sink.write('two\n');
     await sink.flush(1000);
-    expect(dropped).toBe(1);
+    expect(seen.dropped).toBe(1);
   });
 
   test.each(['unread', 'closed'] as const)(

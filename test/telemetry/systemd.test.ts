@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLog } from '../../src/telemetry/log.ts';
+import { createLog, type Write } from '../../src/telemetry/log.ts';
 import { createSupervision } from '../../src/telemetry/systemd.ts';
 import type { SettingsOptions } from '../core/core-settings.ts';
 import { createStage } from '../keeper-stage.ts';
@@ -10,55 +10,41 @@ interface Heard {
   readonly status: string;
 }
 
-/** A keeper that is supervised, and what the service manager hears. */
-function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000) {
+/** A keeper that is supervised, and what the service manager hears; without `turns` the loop of the keeper hangs. */
+function start(options: SettingsOptions = {}, watchdogMs: number | null = 15_000, turns = true) {
   const stage = createStage(options);
   const { keeper, clock, timeline, calls } = stage;
   const heard: Heard[] = [];
   const warned: string[] = [];
-  let problem: string | null = null;
-  let told = Promise.resolve();
-  const log = createLog({
-    level: 'info',
-    format: 'text',
-    clock,
-    onLine: () => {},
-    onDrop: () => {},
-    secrets: () => [],
-    write: (bytes, done) => {
-      warned.push(String(bytes));
-      queueMicrotask(() => done(null, bytes.length));
-    },
-  });
+  const manager = { problem: null as string | null, told: Promise.resolve() };
+  const write: Write = (bytes, done) => {
+    warned.push(String(bytes));
+    queueMicrotask(() => done(null, bytes.length));
+  };
   const supervision = createSupervision({
     manager: {
       tell(message, failed) {
-        if (problem !== null) failed(problem);
+        if (manager.problem !== null) failed(manager.problem);
         const lines = message.split('\n');
         const status = lines.pop() ?? '';
         heard.push({ atMs: timeline.nowMs(), lines, status: status.replace('STATUS=', '') });
       },
-      told: () => told,
+      told: () => manager.told,
       watchdogMs,
       monotonicUs: () => 42n,
     },
     clock,
     summary: keeper.summary,
-    log,
+    log: createLog({ level: 'info', format: 'text', clock, write }),
   });
   keeper.onTurn(() => supervision.turned());
-  keeper.start();
+  if (turns) keeper.start();
   return {
     ...stage,
     supervision,
+    manager,
     heard,
     warned,
-    breakWith: (text: string) => {
-      problem = text;
-    },
-    hang: () => {
-      told = new Promise(() => {});
-    },
     /** Lets the exchange answer everything for so long. */
     answer: (forMs: number) => {
       for (let at = 0; at < forMs; at += 50) {
@@ -99,10 +85,8 @@ describe('a service manager is told', () => {
       run(20);
       apply(calls[at]);
     }
-    expect(heard.at(-1)).toMatchObject({
-      atMs: timeline.nowMs(),
-      status: expect.stringMatching(/^2 of 2 markets armed/),
-    });
+    expect(heard.at(-1)?.atMs).toBe(timeline.nowMs());
+    expect(heard.at(-1)?.status).toMatch(/^2 of 2 markets armed/);
   });
 
   test.each([2000, 6000, 15_000, 60_000])(
@@ -120,35 +104,10 @@ describe('a service manager is told', () => {
   );
 
   test('nothing more by a loop that does not turn', () => {
-    const stage = createStage();
-    const heard: string[] = [];
-    const supervision = createSupervision({
-      manager: {
-        tell: (message) => heard.push(message),
-        told: () => Promise.resolve(),
-        watchdogMs: 15_000,
-        monotonicUs: () => 0n,
-      },
-      // Whatever woke up by itself would go on while the loop hangs.
-      clock: {
-        now: () => stage.clock.now(),
-        after() {
-          throw new Error('no timer of its own');
-        },
-      },
-      summary: stage.keeper.summary,
-      log: createLog({
-        level: 'info',
-        format: 'json',
-        clock: stage.clock,
-        onLine() {},
-        onDrop() {},
-        secrets: () => [],
-      }),
-    });
+    const { supervision, run, heard } = start({}, 15_000, false);
     supervision.turned();
-    expect(heard).toHaveLength(1);
-    stage.run(60_000);
+    // Whatever woke up by itself would go on while the loop hangs.
+    run(60_000);
     expect(heard).toHaveLength(1);
   });
 
@@ -195,13 +154,8 @@ describe('a service manager is told', () => {
     supervision.stopping();
     supervision.stopping();
     const stopped = keeper.stop('delete', 'test');
-    expect(heard).toEqual([
-      {
-        atMs: 3000,
-        lines: ['STOPPING=1', 'EXTEND_TIMEOUT_USEC=15000000'],
-        status: 'Stopping: 2 timers may still be armed',
-      },
-    ]);
+    const status = 'Stopping: 2 timers may still be armed';
+    expect(heard).toEqual([{ atMs: 3000, lines: ['STOPPING=1', 'EXTEND_TIMEOUT_USEC=15000000'], status }]);
     run(30_000);
     await supervision.stopped(await stopped);
     const moments = said('EXTEND_TIMEOUT_USEC=15000000').map(({ atMs }) => atMs);
@@ -225,9 +179,9 @@ describe('a service manager is told', () => {
 });
 
 test('a service manager that takes nothing holds up the end for two seconds, and no longer', async () => {
-  const { answer, hang, run, supervision } = start();
+  const { answer, manager, run, supervision } = start();
   answer(3000);
-  hang();
+  manager.told = new Promise(() => {});
   let over = false;
   const end = supervision.stopped([]).then(() => {
     over = true;
@@ -240,8 +194,8 @@ test('a service manager that takes nothing holds up the end for two seconds, and
 });
 
 test('a service manager that cannot be told is a warning, once', () => {
-  const { answer, breakWith, warned, said } = start();
-  breakWith('ECONNREFUSED');
+  const { answer, manager, warned, said } = start();
+  manager.problem = 'ECONNREFUSED';
   answer(60_000);
   expect(said('WATCHDOG=1').length).toBeGreaterThan(5);
   expect(warned.filter((line) => line.includes('cannot be told: ECONNREFUSED'))).toHaveLength(1);
