@@ -1,8 +1,8 @@
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { ReloadReport } from '../../src/operator/control-sources.ts';
-import { asker, clock, codeOf, createSpy, makeFolder, messageOf, start, TCP } from './control-fixture.ts';
+import type { Progress } from '../../src/core/events.ts';
+import { asker, clock, codeOf, createSpy, makeFolder, start, TCP } from './control-fixture.ts';
 import { sampleMarket, sampleSnapshot } from './sample-snapshot.ts';
 
 /** A listener on a Unix socket, and who asks it. */
@@ -123,40 +123,6 @@ describe('a beat', () => {
     expect(Object.keys(told.markets)[0]).toBe('M999_USDT');
     expect(told).toMatchObject({ armed: false, marketsOmitted: 800 });
   });
-
-  test('over a connection that asked many others before is answered as the first one was', async () => {
-    const { ask, calls } = await open();
-    for (let beat = 0; beat < 50; beat += 1) expect((await ask('/v1/beat?bot=main')).status).toBe(200);
-    expect(calls).toHaveLength(50);
-  });
-});
-
-describe('a goodbye', () => {
-  test.each([
-    ['200 when every timer is gone', [done], 200, true],
-    ['202 while one is not', [done, waiting], 202, false],
-    ['409 when one will stay', [done, waiting, impossible], 409, false],
-  ])('is answered with %s', async (_, progress, status, isDone) => {
-    const { ask, calls } = await open({
-      afterGoodbye: async (...asked) => {
-        calls.push(['afterGoodbye', ...asked]);
-        return progress;
-      },
-    });
-    const reply = await ask('/v1/goodbye?bot=main', { body: { seq: 9, waitSeconds: 2.5 } });
-    expect(reply.status).toBe(status);
-    expect(reply.body).toEqual({ counted: true, bot: 'main', done: isDone, markets: progress });
-    expect(calls[0]?.slice(0, 4)).toEqual(['hear', 'main', 'goodbye', { session: null, seq: 9 }]);
-    expect(calls[1]).toEqual(['afterGoodbye', 'main', 2500]);
-  });
-
-  test('that does not count is not waited for', async () => {
-    const { ask, calls } = await open({ hear: () => ({ counted: false, why: 'liveness.mode is file' }) });
-    const { status, body } = await ask('/v1/goodbye?bot=main');
-    expect(status).toBe(409);
-    expect(body).toMatchObject({ counted: false, why: 'liveness.mode is file', done: false, markets: [] });
-    expect(calls).toEqual([]);
-  });
 });
 
 test('a bot that fails is told when its timers fire', async () => {
@@ -172,131 +138,151 @@ test('a bot that fails is told when its timers fire', async () => {
   expect(calls[0]?.slice(0, 3)).toEqual(['hear', 'main', 'fail']);
 });
 
-describe('a command', () => {
-  test.each(['arm', 'disarm', 'resume', 'trip'])(
-    '%s reaches all markets, or those it names',
-    async (does) => {
-      const { ask, calls } = await open();
-      const all = await ask(`/v1/${does}`);
-      expect(all.status).toBe(200);
-      expect(all.body).toMatchObject({
-        done: true,
-        markets: [{ market: 'BTC_USDT' }, { market: 'ETH_USDT' }],
-      });
-      await ask(`/v1/${does}`, { body: { markets: ['ETH_USDT', 'ETH_USDT'], waitSeconds: 0 } });
-      expect(calls).toEqual([
-        ['operate', { does, markets: null, forMs: 0 }, 15_000],
-        ['operate', { does, markets: ['ETH_USDT'], forMs: 0 }, 0],
-      ]);
-    },
-  );
+const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] };
+const problems = ['markets: one', 'defaults: two'];
+const rejected = {
+  code: 'config_rejected',
+  message: 'nothing was changed: the configuration has 2 mistakes',
+};
+const inForce = { level: 'info', before: 'info', forSeconds: null };
+const all = { done: true, markets: [{ market: 'BTC_USDT' }, { market: 'ETH_USDT' }] };
+const two = { markets: ['ETH_USDT', 'ETH_USDT'], waitSeconds: 0 };
+const goodbye = (progress: readonly Progress[]) => ({ afterGoodbye: async () => progress });
+const says = (does: string, markets: readonly string[] | null, forMs = 0) => ({ does, markets, forMs });
+const proof = { session: null, seq: 9 };
 
-  test('pause is for a time', async () => {
-    const { ask, calls } = await open();
-    expect((await ask('/v1/pause', { body: { forSeconds: 600, waitSeconds: 60 } })).status).toBe(200);
-    expect(calls).toEqual([['operate', { does: 'pause', markets: null, forMs: 600_000 }, 60_000]]);
-    const forgotten = await ask('/v1/pause');
-    expect([forgotten.status, codeOf(forgotten)]).toEqual([400, 'invalid_value']);
-    expect(messageOf(forgotten)).toBe('forSeconds is missing; allowed: a number from 1 to 86400');
-  });
-
-  test.each([
-    [202, [done, waiting]],
-    [409, [done, impossible]],
-  ])('is answered with %i when it has not happened', async (status, progress) => {
-    const { ask } = await open({ operate: async () => progress });
-    expect(await ask('/v1/arm')).toMatchObject({ status, body: { done: false, markets: progress } });
-  });
-
-  test('changes what the next beat is told at once', async () => {
-    let state: 'armed' | 'disarmed' = 'armed';
-    const { ask } = await open({
-      snapshot: () => sampleSnapshot({ markets: [sampleMarket({ state })] }),
-      operate: async () => {
-        state = 'disarmed';
-        return [done];
-      },
-    });
-    expect((await ask('/v1/beat?bot=main')).body).toMatchObject({ armed: true });
-    await ask('/v1/disarm');
-    expect((await ask('/v1/beat?bot=main')).body).toMatchObject({ armed: false });
-  });
-});
-
-test('an acknowledgement is of all markets or of those that are named, and names those that were on record', async () => {
-  const { ask, calls } = await open();
-  expect(await ask('/v1/ack')).toMatchObject({ status: 200, body: { acknowledged: ['BTC_USDT'] } });
-  // One that a reload took out as well.
-  const one = await ask('/v1/ack', { body: { markets: ['GONE_USDT'] } });
-  expect(one).toMatchObject({ status: 200, body: { acknowledged: ['GONE_USDT'] } });
-  expect(await ask('/v1/ack', { body: { markets: ['GONE_USDR'] } })).toMatchObject({ status: 404 });
-  const asked = [null, ['GONE_USDT']];
-  expect(calls).toEqual(asked.map((markets) => ['acknowledge', markets]));
-});
-
-describe('a reload', () => {
-  const applied = { added: ['A_B'], removed: [], moved: [], changed: ['BTC_USDT'] };
-  const problems = ['markets: one', 'defaults: two'];
-  const message = 'nothing was changed: the configuration has 2 mistakes';
-  test.each<[ReloadReport, number, unknown]>([
-    [{ kind: 'unchanged' }, 200, { result: 'unchanged' }],
+test.each<[string, object, Parameters<typeof createSpy>[0], number, object, unknown[][]?]>([
+  ['goodbye', { seq: 9 }, goodbye([done]), 200, { counted: true, bot: 'main', done: true, markets: [done] }],
+  ['goodbye', {}, goodbye([done, waiting]), 202, { done: false, markets: [done, waiting] }],
+  ['goodbye', {}, goodbye([done, waiting, impossible]), 409, { done: false }],
+  [
+    'goodbye',
+    { seq: 9, waitSeconds: 2.5 },
+    {},
+    200,
+    { done: true },
     [
-      { kind: 'applied', ...applied, progress: [waiting] },
-      200,
-      { result: 'applied', ...applied, done: false, markets: [waiting] },
+      ['hear', 'main', 'goodbye', proof, expect.any(Number)],
+      ['afterGoodbye', 'main', 2500],
     ],
-    [{ kind: 'rejected', problems }, 422, { error: { code: 'config_rejected', message, problems } }],
-  ])('says what came of it: $kind', async (report, status, body) => {
-    const { ask } = await open({ reload: async () => report });
-    expect(await ask('/v1/reload', { body: { waitSeconds: 5 } })).toMatchObject({ status, body });
-  });
-
-  test('names the markets that the exchange refuses, changed or not; not where it refuses the key', async () => {
-    const markets = [sampleMarket(), sampleMarket({ market: 'OLD_USDT', state: 'rejected' })];
-    for (const authorised of [true, false]) {
-      const { ask } = await open({ snapshot: () => sampleSnapshot({ markets, authorised }) });
-      const { body } = await ask('/v1/reload');
-      expect(body).toEqual({ result: 'unchanged', ...(authorised ? { refused: ['OLD_USDT'] } : {}) });
-    }
-  });
+  ],
+  // One that does not count is not waited for.
+  [
+    'goodbye',
+    {},
+    { hear: () => ({ counted: false, why: 'x' }) },
+    409,
+    { counted: false, why: 'x', done: false },
+    [],
+  ],
+  ...['arm', 'disarm', 'resume', 'trip'].flatMap(
+    (does): [string, object, object, number, object, unknown[][]][] => [
+      [does, {}, {}, 200, all, [['operate', says(does, null), 15_000]]],
+      [does, two, {}, 200, { done: true }, [['operate', says(does, ['ETH_USDT']), 0]]],
+    ],
+  ),
+  [
+    'pause',
+    { forSeconds: 600, waitSeconds: 60 },
+    {},
+    200,
+    all,
+    [['operate', says('pause', null, 600_000), 60_000]],
+  ],
+  [
+    'pause',
+    {},
+    {},
+    400,
+    { error: { message: 'forSeconds is missing; allowed: a number from 1 to 86400' } },
+    [],
+  ],
+  ['arm', {}, { operate: async () => [done, waiting] }, 202, { done: false, markets: [done, waiting] }],
+  ['arm', {}, { operate: async () => [done, impossible] }, 409, { done: false, markets: [done, impossible] }],
+  ['ack', {}, {}, 200, { acknowledged: ['BTC_USDT'] }, [['acknowledge', null]]],
+  // One that a reload took out as well.
+  [
+    'ack',
+    { markets: ['GONE_USDT'] },
+    {},
+    200,
+    { acknowledged: ['GONE_USDT'] },
+    [['acknowledge', ['GONE_USDT']]],
+  ],
+  ['ack', { markets: ['GONE_USDR'] }, {}, 404, {}, []],
+  ['reload', {}, {}, 200, { result: 'unchanged' }],
+  [
+    'reload',
+    { waitSeconds: 5 },
+    { reload: async () => ({ kind: 'applied', ...applied, progress: [waiting] }) },
+    200,
+    { result: 'applied', ...applied, done: false, markets: [waiting] },
+  ],
+  [
+    'reload',
+    {},
+    { reload: async () => ({ kind: 'rejected', problems }) },
+    422,
+    { error: { ...rejected, problems } },
+  ],
+  ['log-level', {}, {}, 200, inForce, []],
+  [
+    'log-level',
+    { level: 'debug', forSeconds: 60 },
+    {},
+    200,
+    { forSeconds: 60 },
+    [['setLogLevel', 'debug', 60_000]],
+  ],
+  ['log-level', { level: 'warn' }, {}, 200, inForce, [['setLogLevel', 'warn', null]]],
+])('%s of %j', async (name, body, changes, status, reply, asked) => {
+  const { ask, calls } = await open({ bots: () => ['main'], ...changes });
+  expect(await ask(`/v1/${name}`, { body })).toMatchObject({ status, body: reply });
+  if (asked !== undefined) expect(calls).toEqual(asked);
 });
 
-test('the log level changes for a time or for good, and is told without a change by an empty request', async () => {
-  const { ask, calls } = await open();
-  const inForce = { level: 'info', before: 'info', forSeconds: null };
-  expect(await ask('/v1/log-level')).toMatchObject({ status: 200, body: inForce });
-  expect(await ask('/v1/log-level', { body: {} })).toMatchObject({ status: 200, body: inForce });
+test('a command changes what the next beat is told at once', async () => {
+  let state: 'armed' | 'disarmed' = 'armed';
+  const { ask } = await open({
+    snapshot: () => sampleSnapshot({ markets: [sampleMarket({ state })] }),
+    operate: async () => {
+      state = 'disarmed';
+      return [done];
+    },
+  });
+  expect((await ask('/v1/beat?bot=main')).body).toMatchObject({ armed: true });
+  await ask('/v1/disarm');
+  expect((await ask('/v1/beat?bot=main')).body).toMatchObject({ armed: false });
+});
+
+test('a reload names the markets that the exchange refuses, changed or not; not where it refuses the key', async () => {
+  const markets = [sampleMarket(), sampleMarket({ market: 'OLD_USDT', state: 'rejected' })];
+  for (const authorised of [true, false]) {
+    const { ask } = await open({ snapshot: () => sampleSnapshot({ markets, authorised }) });
+    const { body } = await ask('/v1/reload');
+    expect(body).toEqual({ result: 'unchanged', ...(authorised ? { refused: ['OLD_USDT'] } : {}) });
+  }
+});
+
+test('what can be read is the status as the web listener has it, and whether the daemon is live and ready', async () => {
+  const reasons = Array.from({ length: 150 }, (_, index) => `M${index} is not confirmed armed`);
+  const { ask, calls } = await open({
+    snapshot: () => sampleSnapshot({ ready: false, notReady: reasons }),
+  });
+  const status = await ask('/v1/status', { method: 'GET' });
+  expect(status).toMatchObject({ status: 200, text: '{"schemaVersion":1,"markets":[]}' });
+  expect(status.headers['content-type']).toBe('application/json; charset=utf-8');
+  const { body } = await ask('/v1/health', { method: 'GET' });
+  expect(body).toMatchObject({
+    live: true,
+    ready: false,
+    notReady: reasons.slice(0, 100),
+    notReadyOmitted: 50,
+    nothingGuarded: null,
+    withoutBots: { ready: true, notReady: [] },
+  });
+  expect(await ask('/v1/health', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
   expect(calls).toEqual([]);
-  const reply = await ask('/v1/log-level', { body: { level: 'debug', forSeconds: 60 } });
-  expect(reply).toMatchObject({ status: 200, body: { before: 'info', forSeconds: 60 } });
-  await ask('/v1/log-level', { body: { level: 'warn' } });
-  expect(calls).toEqual([
-    ['setLogLevel', 'debug', 60_000],
-    ['setLogLevel', 'warn', null],
-  ]);
-});
-
-describe('what can be read', () => {
-  test('is the status as the web listener has it, and whether the daemon is live and ready', async () => {
-    const reasons = Array.from({ length: 150 }, (_, index) => `M${index} is not confirmed armed`);
-    const { ask, calls } = await open({
-      snapshot: () => sampleSnapshot({ ready: false, notReady: reasons }),
-    });
-    const status = await ask('/v1/status', { method: 'GET' });
-    expect(status).toMatchObject({ status: 200, text: '{"schemaVersion":1,"markets":[]}' });
-    expect(status.headers['content-type']).toBe('application/json; charset=utf-8');
-    const { body } = await ask('/v1/health', { method: 'GET' });
-    expect(body).toMatchObject({
-      live: true,
-      ready: false,
-      notReady: reasons.slice(0, 100),
-      notReadyOmitted: 50,
-      nothingGuarded: null,
-      withoutBots: { ready: true, notReady: [] },
-    });
-    expect(await ask('/v1/health', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
-    expect(calls).toEqual([]);
-  });
 });
 
 describe('who sent a command and why', () => {
