@@ -4,15 +4,6 @@ import type { Prober } from '../liveness/http.ts';
 import type { Cancel, Clock } from '../ports.ts';
 import type { Posted, Poster } from '../telemetry/notifications.ts';
 
-interface Question {
-  readonly url: string;
-  /** Posted as JSON; null asks with GET. */
-  readonly body: string | null;
-  readonly withinMs: number;
-  /** Only the status matters: an answer counts once 64 KiB of it have come. */
-  readonly dropsBody: boolean;
-}
-
 /**
  * Asks one address at a time over one connection, which is opened anew after anything but a whole answer. It has its own
  * wire: no connection and no lookup of a name is shared with renewals, or with another asker. Redirects are answers like
@@ -28,21 +19,25 @@ function createAsker(clock: Clock) {
     return open.wire;
   };
   return {
-    /** Calls `done` exactly once, never synchronously. The returned function gives up. */
-    ask({ url, body, withinMs, dropsBody }: Question, done: (result: WireResult) => void): Cancel {
+    /**
+     * Posts a body as JSON, asks with GET where it is null. With `dropsBody` only the status matters: an answer counts once
+     * 64 KiB of it have come. Calls `done` exactly once, never synchronously. The returned function gives up.
+     */
+    ask(
+      url: string,
+      body: string | null,
+      withinMs: number,
+      dropsBody: boolean,
+      done: (result: WireResult) => void,
+    ): Cancel {
       const { origin, pathname, search } = new URL(url);
+      const headers = { accept: '*/*', 'user-agent': 'killswitchd' };
+      const typed = { ...headers, 'content-type': 'application/json' };
       const request = {
         base: origin,
         method: body === null ? 'GET' : 'POST',
         path: pathname + search,
-        content: () => ({
-          headers: {
-            accept: '*/*',
-            'user-agent': 'killswitchd',
-            ...(body === null ? {} : { 'content-type': 'application/json' }),
-          },
-          body,
-        }),
+        content: () => ({ headers: body === null ? headers : typed, body }),
         fresh: false,
         mayWrite: () => true,
         dropsBody,
@@ -63,7 +58,7 @@ export function openHttpProber(clock: Clock, url: string): Prober {
   const asker = createAsker(clock);
   return {
     probe(timeoutMs, done) {
-      asker.ask({ url, body: null, withinMs: timeoutMs, dropsBody: true }, (result) => {
+      asker.ask(url, null, timeoutMs, true, (result) => {
         if (result.kind === 'response') return done({ kind: 'answered', status: result.status });
         const late = `no whole answer within ${timeoutMs} ms`;
         return done({ kind: 'failed', detail: result.reason === 'timeout' ? late : result.detail });
@@ -79,13 +74,10 @@ export function createPoster(clock: Clock): Poster {
   return {
     post: (url, body, withinMs, signal) =>
       new Promise((resolve) => {
-        const giveUp = asker.ask(
-          { url: url.reveal(), body, withinMs, dropsBody: body !== null },
-          (result) => {
-            signal?.removeEventListener('abort', giveUp);
-            resolve(describe(result, withinMs));
-          },
-        );
+        const giveUp = asker.ask(url.reveal(), body, withinMs, body !== null, (result) => {
+          signal?.removeEventListener('abort', giveUp);
+          resolve(describe(result, withinMs));
+        });
         signal?.addEventListener('abort', giveUp, { once: true });
       }),
     close: asker.close,

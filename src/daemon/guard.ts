@@ -3,7 +3,7 @@ import type { SecretsRead } from '../config/secrets.ts';
 import type { CoreSettings } from '../core/events.ts';
 import type { Notice } from '../core/notice.ts';
 import { seconds } from '../core/promise.ts';
-import type { Snapshot } from '../core/view.ts';
+import type { MarketSnapshot, Snapshot } from '../core/view.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { createKeeper } from '../keeper.ts';
 import type { Cancel, Clock, Observer } from '../ports.ts';
@@ -12,8 +12,11 @@ import { hideSecrets } from '../util/text.ts';
 import { VERSION } from '../version.ts';
 
 /** The secrets in force. They change while the daemon runs: files are rotated. */
-export function createSecrets(config: Config) {
-  let credentials = reveal(config.secrets);
+export function createSecrets({ secrets, ...config }: Config) {
+  const reveal = ({ apiKey, apiSecret }: Config['secrets']) => {
+    return { key: apiKey.reveal(), secret: apiSecret.reveal() };
+  };
+  let credentials = reveal(secrets);
   let others = revealOthers(config);
   const all = (): readonly string[] => [credentials.secret, credentials.key, ...others];
   return {
@@ -33,17 +36,14 @@ export function createSecrets(config: Config) {
   };
 }
 
-function reveal({ apiKey, apiSecret }: Config['secrets']) {
-  return { key: apiKey.reveal(), secret: apiSecret.reveal() };
-}
-
 /** The token of the control listener, and all but the host of the addresses of `notify`. */
-function revealOthers({ control, notify }: Config): readonly string[] {
-  const urls = [notify.url, notify.pingUrl].flatMap((url) => (url === null ? [] : [new URL(url.reveal())]));
-  return [
-    ...(control.token === null ? [] : [control.token.reveal()]),
-    ...urls.flatMap(({ href, pathname, search }) => [href, pathname + search, pathname]),
-  ];
+function revealOthers({ control, notify }: Pick<Config, 'control' | 'notify'>): readonly string[] {
+  const found = [notify.url, notify.pingUrl].flatMap((url) => {
+    if (url === null) return [];
+    const { href, pathname, search } = new URL(url.reveal());
+    return [href, pathname + search, pathname];
+  });
+  return control.token === null ? found : [control.token.reveal(), ...found];
 }
 
 interface GuardOptions {
@@ -86,9 +86,8 @@ export function createGuard(options: GuardOptions) {
     exchange,
     observe(notice, now) {
       for (const observe of observers) observe(notice, now);
-      if (notice.kind === 'attempt-failed') {
-        if (notice.reason === 'auth') keyWatch.look();
-      } else if (['renewed', 'deleted', 'tripped'].includes(notice.kind)) keyWatch.end();
+      if (notice.kind === 'attempt-failed' && notice.reason === 'auth') keyWatch.look();
+      else if (['renewed', 'deleted', 'tripped'].includes(notice.kind)) keyWatch.end();
       else if (notice.kind === 'cadence' || notice.kind === 'all-armed') tellPace(notice, settings);
     },
   });
@@ -153,25 +152,19 @@ function createPaceTold({ logger }: Pick<Log, 'logger'>, snapshot: () => Snapsho
   let warned: readonly string[] = [];
   return (notice: Extract<Notice, { kind: 'cadence' | 'all-armed' }>, settings: CoreSettings): void => {
     const markets = snapshot().markets.filter(({ leaving }) => !leaving);
+    const shareOf = ({ survivesMs, timeoutMs }: MarketSnapshot) => survivesMs / timeoutMs;
     const [tightest] = markets.toSorted((one, other) => shareOf(one) - shareOf(other));
     if (tightest === undefined) return;
     const { market, survivesMs, periodMs, timeoutMs } = tightest;
     const says = `From now on an outage of the exchange shorter than ${seconds(survivesMs)} cancels nothing of ${market} (renewed every ${seconds(Math.round(periodMs))}, timer of ${seconds(timeoutMs)}), the market with the least room for its timeout.`;
     logger.info({ event: 'promise', market, promise: [says] }, says);
     if (notice.kind !== 'cadence' || notice.answerMs === null) return;
-    const warnings = warnOfPace(settings, Math.ceil(notice.answerMs));
-    for (const warning of warnings) {
-      if (!warned.includes(subjectOf(warning))) logger.warn({ event: 'config-warning' }, `${warning}.`);
-    }
-    warned = warnings.map(subjectOf);
+    // The key that a warning begins with names it: its figures change.
+    const warnings = warnOfPace(settings, Math.ceil(notice.answerMs)).map(
+      (warning) => [warning.split(':', 1)[0] ?? '', warning] as const,
+    );
+    for (const [subject, warning] of warnings)
+      if (!warned.includes(subject)) logger.warn({ event: 'config-warning' }, `${warning}.`);
+    warned = warnings.map(([subject]) => subject);
   };
-}
-
-function shareOf({ survivesMs, timeoutMs }: Snapshot['markets'][number]): number {
-  return survivesMs / timeoutMs;
-}
-
-/** The key that a warning begins with: its figures change. */
-function subjectOf(warning: string): string {
-  return warning.split(':', 1)[0] ?? '';
 }

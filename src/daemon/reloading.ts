@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { type Config, diffConfig, hashOf, type MarketConfig } from '../config/config.ts';
+import { type Config, diffConfig, hashOf } from '../config/config.ts';
 import { lookAtConfigFile } from '../config/file.ts';
 import type { Loaded } from '../config/load.ts';
 import type { Keeper } from '../keeper.ts';
@@ -147,31 +147,27 @@ function createPoll(options: ReloadingOptions, reload: () => Promise<Taken>) {
   let taken = options.fileHash;
   let seen = taken;
   let retry: { readonly atMs: number; readonly gapMs: number } | null = null;
-  /** A rejected file is tried again: its secret may not have been there yet, while a deployment went on. */
-  async function take(isNew: boolean): Promise<void> {
-    const { kind } = await reload();
-    const pollMs = config().reload.pollSeconds * 1000;
-    const gapMs =
-      isNew || retry === null ? pollMs : Math.max(pollMs, Math.min(retry.gapMs * 2, LONGEST_RETRY_MS));
-    retry = kind === 'rejected' ? { gapMs, atMs: clock.now().monoMs + gapMs } : null;
-  }
   async function turn(): Promise<void> {
     if (config().reload.pollSeconds === 0 || (await options.filesAnswer())) await compare();
     cancel = null;
     follow();
   }
   async function compare(): Promise<void> {
-    const found = config().reload.pollSeconds === 0 ? null : look(config());
+    const { pollSeconds } = config().reload;
+    const found = pollSeconds === 0 ? null : look(config());
     const wasSeen = seen === found;
     seen = found;
-    if (found === null) {
-      taken = null;
-      retry = null;
-    } else if (found !== taken ? wasSeen : retry !== null && clock.now().monoMs >= retry.atMs) {
-      const isNew = found !== taken;
-      taken = found;
-      await take(isNew);
-    }
+    if (found === null) [taken, retry] = [null, null];
+    if (found === null) return;
+    const isNew = found !== taken;
+    if (isNew ? !wasSeen : retry === null || clock.now().monoMs < retry.atMs) return;
+    taken = found;
+    const { kind } = await reload();
+    // A rejected file is tried again: its secret may not have been there yet, while a deployment went on.
+    const pollMs = config().reload.pollSeconds * 1000;
+    const gapMs = isNew || retry === null ? 0 : Math.min(retry.gapMs * 2, LONGEST_RETRY_MS);
+    const nextMs = Math.max(pollMs, gapMs);
+    retry = kind === 'rejected' ? { gapMs: nextMs, atMs: clock.now().monoMs + nextMs } : null;
   }
   /** Begins to look where the configuration in force says so and nobody looks yet. */
   function follow(): void {
@@ -202,22 +198,19 @@ export function createHandover(clock: Clock, initial: Config, onOver: () => void
   let staying: ReadonlyMap<string, number> = new Map();
   let cancel: Cancel = () => {};
 
-  function keep(stays: (market: MarketConfig) => number | null): void {
+  function keep(until: ReadonlyMap<string, number>): void {
     cancel();
     const own = new Set(inForce.markets.map(({ market }) => market));
     const nowMs = clock.now().monoMs;
-    const until = new Map<string, number>();
-    for (const market of inForce.fleet) {
-      const untilMs = own.has(market.market) ? null : stays(market);
-      if (untilMs !== null && untilMs > nowMs) until.set(market.market, untilMs);
-    }
-    staying = until;
-    const others = inForce.fleet.filter(({ market }) => until.has(market));
+    const others = inForce.fleet.filter(
+      ({ market }) => !own.has(market) && (until.get(market) ?? nowMs) > nowMs,
+    );
+    staying = new Map(others.map(({ market }) => [market, until.get(market) ?? nowMs]));
     guarded = others.length === 0 ? inForce : { ...inForce, markets: [...inForce.markets, ...others] };
-    if (until.size === 0) return;
-    const nextMs = [...until.values()].reduce((least, untilMs) => Math.min(least, untilMs));
+    if (others.length === 0) return;
+    const nextMs = [...staying.values()].reduce((least, untilMs) => Math.min(least, untilMs));
     cancel = clock.after(nextMs - nowMs, () => {
-      keep(({ market }) => staying.get(market) ?? null);
+      keep(staying);
       onOver();
     });
   }
@@ -226,15 +219,14 @@ export function createHandover(clock: Clock, initial: Config, onOver: () => void
     config: () => guarded,
     /** Another configuration is in force. Markets that it gives to another shard stay for `shard.handoverSeconds`. */
     follow(next: Config): void {
-      const here = new Set(guarded.markets.map(({ market }) => market));
       const untilMs = clock.now().monoMs + next.shard.handoverSeconds * 1000;
       inForce = next;
-      keep(({ market }) => (here.has(market) ? (staying.get(market) ?? untilMs) : null));
+      keep(new Map(guarded.markets.map(({ market }) => [market, staying.get(market) ?? untilMs])));
     },
     /** Lets go of all of them at once: the daemon stops, and deletes no timer that another shard renews. */
     end(): void {
       if (staying.size === 0) return;
-      keep(() => null);
+      keep(new Map());
       onOver();
     },
   };

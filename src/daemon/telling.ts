@@ -114,7 +114,7 @@ function createLogLevels(clock: Clock, log: Log, operations: Operations, configu
   let usual = configured;
   let isSet = false;
   let cancel: Cancel = () => {};
-  function change(to: LogLevel, untilWallMs: number | null): void {
+  function change(to: LogLevel, untilWallMs: number | null = null): void {
     if (log.level() !== to || untilWallMs !== null) operations.setLogLevel(to, untilWallMs);
   }
   return {
@@ -123,17 +123,17 @@ function createLogLevels(clock: Clock, log: Log, operations: Operations, configu
     set(level: LogLevel, forMs: number | null): void {
       cancel();
       isSet = true;
-      change(level, forMs === null ? null : clock.now().wallMs + forMs);
-      if (forMs === null) return;
+      if (forMs === null) return change(level);
+      change(level, clock.now().wallMs + forMs);
       cancel = clock.after(forMs, () => {
         isSet = false;
-        change(usual, null);
+        change(usual);
       });
     },
     /** The configured level has changed: it is in force unless an operator's is. */
     configured(level: LogLevel): void {
       usual = level;
-      if (!isSet) change(level, null);
+      if (!isSet) change(level);
     },
     stop: (): void => cancel(),
   };

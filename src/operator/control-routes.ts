@@ -46,17 +46,15 @@ const KEYS = {
 } as const;
 type Key = keyof typeof KEYS;
 
+type ValueOf<Schema> = Schema extends { type: 'string' }
+  ? string
+  : Schema extends { type: 'array' }
+    ? readonly string[]
+    : Schema extends { enum: unknown }
+      ? LogLevel
+      : number;
 /** What a request says. Durations in seconds. */
-interface Input {
-  readonly bot?: string;
-  readonly session?: string;
-  readonly seq?: number;
-  readonly markets?: readonly string[];
-  readonly forSeconds?: number;
-  readonly waitSeconds?: number;
-  readonly level?: LogLevel;
-  readonly reason?: string;
-}
+type Input = { readonly [K in Key]?: ValueOf<(typeof KEYS)[K]> };
 
 interface Call {
   readonly input: Input;
