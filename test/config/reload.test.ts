@@ -28,51 +28,33 @@ function withKey(path: string, value: unknown): Record<string, unknown> {
 }
 
 /** Keys that may change while the daemon runs, each with another value than in the base. */
-const CHANGEABLE: readonly [string, unknown][] = [
-  ['shard.handoverSeconds', 60],
-  ['reload.allowRemoval', true],
+const CHANGEABLE = new Map<string, unknown>([
+  ...examplesOf('shard.handoverSeconds reload.allowRemoval reload.pollSeconds'),
+  ...examplesOf('liveness.url liveness.probeEverySeconds liveness.startupGraceSeconds liveness.onStale'),
+  ...examplesOf('onLapse shutdown.policy shutdown.budgetSeconds ping.everySeconds log.level'),
+  ...examplesOf('notify.format notify.name notify.pingEverySeconds'),
   ['liveness.file', '/run/other.alive'],
-  ['liveness.url', 'http://bot/'],
-  ['liveness.probeEverySeconds', 2],
   ['liveness.ttlSeconds', 20],
-  ['liveness.startupGraceSeconds', 20],
-  ['liveness.onStale', 'trip'],
-  ['onLapse', 'hold'],
-  ['shutdown.policy', 'keep'],
-  ['shutdown.budgetSeconds', 20],
-  ['ping.everySeconds', 10],
-  ['notify.format', 'slack'],
-  ['notify.name', 'main account'],
-  ['notify.pingEverySeconds', 30],
-  ['reload.pollSeconds', 30],
-  ['log.level', 'debug'],
-];
+]);
 
-/** Keys that may not, with another value and what is said about it. */
-const FIXED: readonly [string, unknown, string][] = [
-  [
-    'exchange.baseUrls',
-    ['https://eu.exchange.example', 'https://exchange.example'],
-    'runs with https://exchange.example, found https://eu.exchange.example, https://exchange.example',
-  ],
-  ['exchange.allowPlainHttp', true, 'runs with false, found true'],
-  ['exchange.sameAccount', true, 'runs with false, found true'],
-  ['exchange.nonce', 'window', 'runs with increasing, found window'],
-  ['exchange.budgetShare', 0.25, 'runs with 0.5, found 0.25'],
-  ['exchange.connections', 8, 'runs with 64, found 8'],
-  ['exchange.cancellationDelaySeconds', 1, 'runs with 0, found 1'],
-  ['exchange.requestLifetimeSeconds', 5, 'runs with 10, found 5'],
-  ['shard.budget', 'own', 'runs with shared, found own'],
-  ['liveness.mode', 'none', 'runs with file, found none'],
-  ['control.access', 'group', 'runs with owner, found group'],
-  ['web.listen', [], 'runs with 127.0.0.1:17477, found none'],
-  [
-    'control.listen',
-    ['unix:/run/a.sock', '127.0.0.1:1'],
-    'runs with none, found unix:/run/a.sock, 127.0.0.1:1',
-  ],
-  ['log.format', 'text', 'runs with auto, found text'],
-];
+/** Keys that may not, with another value. */
+const FIXED = new Map<string, unknown>([
+  ...examplesOf('exchange.allowPlainHttp exchange.sameAccount exchange.nonce exchange.budgetShare'),
+  ...examplesOf('exchange.connections exchange.cancellationDelaySeconds exchange.requestLifetimeSeconds'),
+  ...examplesOf('shard.budget control.access log.format'),
+  ['exchange.baseUrls', ['https://eu.exchange.example', 'https://exchange.example']],
+  ['liveness.mode', 'none'],
+  ['web.listen', []],
+  ['control.listen', ['unix:/run/a.sock', '127.0.0.1:1']],
+]);
+
+function nodeAt(path: string): SchemaNode {
+  return path.split('.').reduce<SchemaNode>((at, key) => at.properties?.[key] ?? {}, FileSchema);
+}
+
+function examplesOf(paths: string): [string, unknown][] {
+  return paths.split(' ').map((path) => [path, nodeAt(path).examples?.[0]]);
+}
 
 /** What changes from the base to the base with these sections written over it. */
 function diff(change: Record<string, unknown>, env: Record<string, string> = {}, flags: Flags = {}) {
@@ -176,7 +158,7 @@ describe('what may change while the daemon runs', () => {
     expect(diff({})).toEqual({ ...NOTHING, same: true });
   });
 
-  it.each(CHANGEABLE)('is %s', (path, value) => {
+  it.each([...CHANGEABLE])('is %s', (path, value) => {
     expect(diff(withKey(path, value))).toEqual({ ...NOTHING, same: false });
   });
 
@@ -201,8 +183,11 @@ describe('what may change while the daemon runs', () => {
 });
 
 describe('what cannot change while the daemon runs', () => {
-  it.each(FIXED)('is %s, named with both values', (path, value, says) => {
-    const sentence = `${path}: ${says}; restart to change it`;
+  it.each([...FIXED])('is %s, named with both values', (path, value) => {
+    const [section = '', key = ''] = path.split('.');
+    const was = ((BASE as Sections)[section] as Sections | undefined)?.[key] ?? nodeAt(path).default;
+    const show = (one: unknown) => String(Array.isArray(one) ? one.join(', ') || 'none' : one);
+    const sentence = `${path}: runs with ${show(was)}, found ${show(value)}; restart to change it`;
     expect(diff(withKey(path, value))).toEqual({ ...NOTHING, refusals: [sentence], same: false });
   });
 
@@ -226,7 +211,7 @@ describe('what cannot change while the daemon runs', () => {
     const sections: Readonly<Record<string, SchemaNode>> = FileSchema.properties;
     const read = ['control.tokenFile', 'notify.urlFile', 'notify.pingUrlFile'];
     const elsewhere = ['$schema', 'defaults', 'markets', 'shard.index', 'shard.count', ...read];
-    const decided = [...CHANGEABLE, ...FIXED].map(([path]) => path);
+    const decided = [...CHANGEABLE.keys(), ...FIXED.keys()];
     const keys = Object.entries(sections).flatMap(([section, { properties }]) =>
       properties === undefined || section === 'defaults'
         ? [section]

@@ -1,5 +1,6 @@
 import { execFile, spawnSync } from 'node:child_process';
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -152,39 +153,7 @@ describe('the packed library', () => {
       };
       const name = `tsconfig.${how}.json`;
       const files = [...Object.keys(EXAMPLES), 'mistake.ts'];
-      writeFileSync(
-        join(user, 'mistake.ts'),
-        [
-          "import { type AmountUnit, type ClientError, createClient, createClientFromEnvironment } from 'killswitchd';",
-          "import type { Cancel, Clock, Credentials, Environment, FailureReason, Instant, Limit } from 'killswitchd';",
-          "import type { ApiErrorOptions, Lookup, NonceMode, OrderType, ServerTimer, Side } from 'killswitchd';",
-          "import type { EventBody, FaultKind, Headers, Journal, Permission, RequestBody } from 'killswitchd/simulator';",
-          "import type { Amounts, Books, EventLog, RequestTarget, SimulatedServerOptions } from 'killswitchd/simulator';",
-          "const client = createClient({ bases: [], credentials: () => ({ key: '', secret: '' }) });",
-          '// @ts-expect-error a number of seconds is wanted',
-          "await client.syncKillSwitch({ market: 'BTC_USDT', timeoutSeconds: '60' });",
-          'const pool = await client.miningPool();',
-          '// @ts-expect-error amounts and rates are text',
-          'export const rate: number = pool.data.current_hash_rate;',
-          '// @ts-expect-error no such field',
-          'export const workers = pool.data.wrokers;',
-          "const order = { market: 'BTC_USDT', amount: '1' } as const;",
-          '// @ts-expect-error a buy names the unit of its amount',
-          "await client.createStockMarketOrder({ ...order, side: 'buy' });",
-          "const placed = await client.createStockMarketOrder({ ...order, side: 'sell' });",
-          '// @ts-expect-error a typo',
-          'export const money = placed.deal_mony;',
-          'export function codeOf(error: ClientError): number | null {',
-          "  return error.name === 'RefusedError' ? error.code : error.name === 'ArgumentError' ? null : error.status;",
-          '}',
-          'export type Exported = [AmountUnit, Credentials, OrderType, ServerTimer, Side, Clock, NonceMode, Limit];',
-          'export type More = [Cancel, Environment, FailureReason, Instant, Amounts, Books, EventLog, RequestTarget];',
-          'export type Most = [SimulatedServerOptions, ApiErrorOptions, Lookup];',
-          'export type OfExchange = [EventBody, FaultKind, Headers, Journal<1, 2>, Permission, RequestBody];',
-          'await using disposed = createClientFromEnvironment(process.env, { timeoutMs: 500 });',
-          'export const latencyMs: number = await disposed.ping();',
-        ].join('\n'),
-      );
+      copyFileSync(join(ROOT, 'test/library/strict-user.txt'), join(user, 'mistake.ts'));
       writeFileSync(join(user, name), JSON.stringify({ compilerOptions, files }));
       expect(await run(join(MODULES, '.bin', 'tsc'), ['-p', name], user)).toBe('');
     },

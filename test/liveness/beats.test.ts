@@ -43,16 +43,6 @@ describe('a word of a bot', () => {
     expect(said).toHaveLength(3);
   });
 
-  test('of goodbye or failure is checked like a beat', () => {
-    const { hear, said } = listening();
-    hear('a', 7);
-    expect(hear('a', 7, 'goodbye')).toContain('replayed');
-    expect(hear('a', 3, 'fail')).toContain('replayed');
-    expect(hear('a', 8, 'goodbye')).toBe('counted');
-    expect(hear('a', 8, 'beat')).toContain('replayed');
-    expect(said).toEqual(['default beat 0', 'default goodbye 0']);
-  });
-
   test('of a new session counts from any number on, and ends the session before', () => {
     const { hear } = listening();
     expect(hear('a', 900)).toBe('counted');
@@ -89,14 +79,6 @@ describe('a word of a bot', () => {
     expect(hear('a', 1)).toBe('counted');
     expect(hear(null, 11)).toBe('counted');
     expect(hear('a', 2)).toBe('counted');
-  });
-
-  test('of one bot says nothing of another', () => {
-    const { hear } = listening();
-    expect(hear('a', 9)).toBe('counted');
-    expect(hear('a', 1, 'beat', 'maker')).toBe('counted');
-    expect(hear('b', 1, 'beat', 'maker')).toBe('counted');
-    expect(hear('a', 10)).toBe('counted');
   });
 
   test('counts for nothing in another mode, and says so', () => {

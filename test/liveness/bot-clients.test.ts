@@ -54,6 +54,16 @@ function pathFor({ onTestFinished }: TestContext): string {
   return join(made, 'control.sock');
 }
 
+/** A daemon at a socket, and a client of it. */
+async function together(
+  context: TestContext,
+  command: readonly string[],
+  how: Parameters<typeof drive>[3] = {},
+) {
+  const server = await serveBeats(context, pathFor(context));
+  return { server, client: drive(context, command, { KILLSWITCHD_CONTROL: server.control }, how) };
+}
+
 const words = ({ received }: BeatServer) => received.map(({ word }) => word.replace('/v1/', ''));
 
 /** An answer to a beat whose markets are armed for so many seconds. */
@@ -68,8 +78,7 @@ const armedFor = (seconds: Readonly<Record<string, number | null>>, more: object
 
 describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   test.concurrent('tells by the answers whether all markets are armed, and each one', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    const { server, client } = await together(context, command);
     expect(await client.does('armed')).toBe(false);
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: null }));
     expect(await client.does('beat')).toBe(false);
@@ -86,8 +95,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('waits for the usual time where it is given none', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { waitSeconds: 'none' });
+    const { server, client } = await together(context, command, { waitSeconds: 'none' });
     server.answer(armedFor({ BTC_USDT: 50 }));
     expect(await client.does('beat')).toBe(true);
     server.answer('never');
@@ -96,8 +104,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('believes an answer no longer than it promised', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    const { server, client } = await together(context, command);
     server.answer(armedFor({ BTC_USDT: 50, ETH_USDT: 1.5 }));
     expect(await client.does('beat')).toBe(true);
     await new Promise((resolve) => {
@@ -109,8 +116,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('believes an answer no longer than it promised while the next beat waits for its own', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { waitSeconds: 2 });
+    const { server, client } = await together(context, command, { waitSeconds: 2 });
     server.answer(armedFor({ BTC_USDT: 1.5 }));
     expect(await client.does('beat')).toBe(true);
     server.answer('never');
@@ -121,8 +127,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('holds orders back and raises nothing while the daemon refuses, rambles or is away', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    const { server, client } = await together(context, command);
     const endless = { body: `{"armed":true,"counted":true,"more":"${'x'.repeat(3 << 20)}"}` };
     for (const how of [503, { body: '' }, { body: '[]' }, { body: '7' }, endless] as const) {
       server.answer(armedFor({ BTC_USDT: 50 }));
@@ -150,8 +155,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('holds orders back and gives a beat up in time where the daemon hangs', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { waitSeconds: 0.5 });
+    const { server, client } = await together(context, command, { waitSeconds: 0.5 });
     server.answer('never');
     await client.does('armed');
     const startMs = performance.now();
@@ -195,9 +199,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('waits for an answer for a fraction of a millisecond more, and for ever', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const env = { KILLSWITCHD_CONTROL: server.control };
-    const client = drive(context, command, env, { waitSeconds: Number.POSITIVE_INFINITY });
+    const { server, client } = await together(context, command, { waitSeconds: Number.POSITIVE_INFINITY });
     server.answer(true);
     expect([await client.does('beat'), await client.does('problem')]).toEqual([true, null]);
     for (const seconds of ['1.23456789', 'Infinity'])
@@ -212,8 +214,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('says once why a beat does not count', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control }, { raises: true });
+    const { server, client } = await together(context, command, { raises: true });
     server.answer({ body: '{"armed":false,"counted":false,"why":"the mode is file","markets":{}}' });
     expect(await client.does('beat')).toBe(false);
     expect(await client.does('beat')).toBe(false);
@@ -240,8 +241,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('waits until all markets are armed, and no longer than it was told', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    const { server, client } = await together(context, command);
     expect(await client.does('wait_armed 0.2')).toBe(false);
     const waiting = client.does('wait_armed');
     server.answer(armedFor({ BTC_USDT: 50 }));
@@ -254,8 +254,7 @@ describe.each(Object.entries(CLIENTS))('the %s', (_, command) => {
   });
 
   test.concurrent('says goodbye at the end and fail where the bot breaks, and then believes nothing', async (context) => {
-    const server = await serveBeats(context, pathFor(context));
-    const client = drive(context, command, { KILLSWITCHD_CONTROL: server.control });
+    const { server, client } = await together(context, command);
     server.answer(true);
     expect(await client.does('beat')).toBe(true);
     expect(await client.does('leave broken')).toBe('raised: broken');

@@ -62,19 +62,6 @@ test('a real file counts each time that it is touched, never dated later than th
   }
 });
 
-test('a real file that is deleted says nothing, and counts when it is written anew', async () => {
-  const { said, told, path, start, evidence, looked } = watched();
-  writeFileSync(path, 'x');
-  start(evidence);
-  await looked();
-  rmSync(path);
-  await looked();
-  expect(said).toEqual([]);
-  expect(told).toEqual([`default: there is no file ${path}`]);
-  writeFileSync(path, 'another');
-  await until('a beat', () => said.length > 0);
-});
-
 test('a path that leads nowhere is told, and the touch counts through a link', async () => {
   const { said, told, directory, path, start, evidence, looked } = watched();
   symlinkSync(path, path);

@@ -65,17 +65,6 @@ function createFileWorld(
 }
 
 describe('a file that the bot touches', () => {
-  test('counts when it changed between two looks, dated to the begin of the one before', () => {
-    const { said, timeline, touch, start } = createFileWorld();
-    touch();
-    start();
-    timeline.runUntil(2500);
-    touch();
-    timeline.runUntil(4500);
-    expect(said).toHaveLength(1);
-    expect(said[0]).toMatchObject({ bot: 'default', says: 'beat', atMs: 3001, datedMs: 2000 });
-  });
-
   test('counts when it appears later', () => {
     const { said, told, timeline, touch, start } = createFileWorld();
     start();
@@ -117,20 +106,6 @@ describe('a file that the bot touches', () => {
     expect(said.map(({ says }) => says)).toEqual(['beat']);
   });
 
-  test('is not dated later than it was last seen, when it changed, vanished and came back', () => {
-    const { said, timeline, touch, put, state, start } = createFileWorld();
-    touch();
-    start();
-    timeline.runUntil(2100);
-    touch();
-    const last = state();
-    put(null);
-    timeline.runUntil(30_500);
-    put(last);
-    timeline.runUntil(32_000);
-    expect(said.map(({ datedMs }) => datedMs)).toEqual([2000]);
-  });
-
   test('counts for nothing while it cannot be looked at, and the cause is told once', () => {
     const { said, told, timeline, touch, fail, start } = createFileWorld();
     touch();
@@ -145,20 +120,6 @@ describe('a file that the bot touches', () => {
     fail(false);
     timeline.runUntil(10_500);
     expect(said.map(({ datedMs }) => datedMs)).toEqual([2000]);
-  });
-
-  test('is looked at once at a time, however long a look takes, and gives old evidence then', () => {
-    const { said, timeline, touch, slow, mostUnderWay, looks, start } = createFileWorld();
-    touch();
-    start();
-    timeline.runUntil(500);
-    slow(20_000);
-    timeline.runUntil(1500);
-    touch();
-    timeline.runUntil(60_000);
-    expect(mostUnderWay()).toBe(1);
-    expect(looks.length).toBeLessThan(6);
-    expect(said.map(({ atMs, datedMs }) => atMs - datedMs)).toEqual([21_000]);
   });
 
   test('tells nothing any more once the source has ended', () => {
