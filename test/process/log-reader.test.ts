@@ -8,7 +8,7 @@ import { eventually, sleep } from './program.ts';
 import { longestGapMs, ofKind } from './simulated-exchange.ts';
 
 /** Enough of them that their log fills a pipe within a few seconds. */
-const MARKETS = Array.from({ length: 60 }, (_, index) => `M${index}_USDT`);
+const MARKETS = Array.from({ length: 40 }, (_, index) => `M${index}_USDT`);
 const PERIOD_MS = 1000;
 
 /** Of every POSIX system; Node cannot make one. */
@@ -53,7 +53,7 @@ describe.concurrent('renewals go on, and a stop is clean, when the reader of the
       const daemon = await stage.daemon({
         exchange: exchange.url,
         markets: MARKETS.map((market) => ({ market, timeoutSeconds: 5 })),
-        // One after the other, sixty markets would ask more of the round trip than of the log.
+        // One after the other, forty markets would ask more of the round trip than of the log.
         // The stop comes when no request of a life before can arrive any more: else it could not be sure of its deletes.
         config: {
           log: { level: 'debug' },
