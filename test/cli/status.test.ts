@@ -23,8 +23,7 @@ const lineOf = (lines: readonly string[], market: string) =>
 describe('status', () => {
   it('tells what the daemon is, how every market is, and what a stop would do', async () => {
     const { out, err, code } = await show(statusOf([BTC]));
-    expect(code).toBe(0);
-    expect(err).toEqual([]);
+    expect({ code, err }).toEqual({ code: 0, err: [] });
     expect(out[0]).toMatch(/^killswitchd 1\.2\.3, up 2 h 5 min, at unix:\/.*control\.sock$/);
     expect(out.slice(1)).toEqual([
       'The timer is armed. Nothing needs attention.',

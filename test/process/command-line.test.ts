@@ -36,33 +36,6 @@ describe.concurrent('a daemon that cannot start says why and arms nothing', { ti
     await daemon.ready();
   });
 
-  test('when its configuration is wrong, with every mistake at once', async (context) => {
-    const stage = stageFor(context);
-    const exchange = await stage.exchange();
-    const daemon = await stage.daemon({
-      exchange: exchange.url,
-      markets: ['AAA_USDT', { market: 'BBB_USDT', timeoutSeconds: 4 }, 'AAA_USDT'],
-      config: { liveness: {}, lgo: { format: 'json' } },
-      env: { KILLSWITCHD_TIMEOUT: '60' },
-    });
-    expect(await daemon.exit()).toMatchObject({ code: 78 });
-    expect(daemon.stdout()).toBe('');
-    // Under each mistake of the file stands its line, with a mark.
-    const lines = daemon.stderr().trim().split('\n');
-    const mistakes = lines.filter((line) => !line.startsWith('  '));
-    expect(mistakes).toHaveLength(5);
-    for (const told of [
-      /^KILLSWITCHD_TIMEOUT: .*KILLSWITCHD_TIMEOUT_SECONDS/,
-      /markets\[1\]\.timeoutSeconds: found 4; allowed: .*5 to 600/,
-      /markets\[2\]: found "AAA_USDT" a second time/,
-      /lgo: unknown key; .*did you mean log\?/,
-      /liveness\.mode: missing/,
-    ]) {
-      expect(mistakes.filter((line) => told.test(line))).toHaveLength(1);
-    }
-    expect(await exchange.events()).toEqual([]);
-  });
-
   test('without a file, and names killswitchd.yaml where it lies here', async (context) => {
     const { directory, run } = stageFor(context);
     writeFileSync(join(directory, 'killswitchd.yaml'), 'markets: [BTC_USDT]\n');
