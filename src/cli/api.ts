@@ -157,26 +157,21 @@ function describeMove(name: OperationName, given: unknown): string {
   return `${name} would ${deal}, at the market price,`;
 }
 
-const EFFECTS = { reads: 'reads', changes: 'changes', 'moves-money': 'moves money' } as const;
-
 function list(flags: Flags, edge: Edge): void {
   const operations: Operation<never>[] = Object.values(OPERATIONS);
   const rows = operations.map(({ name, method, path, authentication, effect, limit }) => {
     return { name, method, path, authentication, limit, effect, movesMoney: effect === 'moves-money' };
   });
   if (flags.json === true) return edge.out(JSON.stringify(rows, null, 2));
-  const column = (title: string, textOf: (row: (typeof rows)[number]) => string): Column => {
-    return { title, texts: rows.map(textOf) };
-  };
   const limitOf = (limit: Operation<never>['limit']) =>
     limit === null ? 'not shown' : `${limit.requests} in ${limit.windowMs / 1000} s`;
-  const columns = [
-    column('operation', ({ name }) => name),
-    column('request', ({ method, path }) => `${method} ${path}`),
-    column('limit', ({ limit }) => limitOf(limit)),
-    column('effect', ({ effect }) => EFFECTS[effect]),
+  const columns: readonly Column<(typeof rows)[number]>[] = [
+    ['operation', {}, ({ name }) => name],
+    ['request', {}, ({ method, path }) => `${method} ${path}`],
+    ['limit', {}, ({ limit }) => limitOf(limit)],
+    ['effect', {}, ({ effect }) => effect.replace('-', ' ')],
   ];
-  for (const line of layOut(columns, Number.POSITIVE_INFINITY)) edge.out(paint(line, false));
+  for (const line of layOut(rows, columns, Number.POSITIVE_INFINITY)) edge.out(paint(line, false));
 }
 
 const REFUSED = 'the exchange refused what was asked, nothing was changed';

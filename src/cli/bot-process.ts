@@ -96,22 +96,7 @@ export function environmentFor(
 }
 
 /** The bot as a child of this process. */
-export interface BotProcess {
-  readonly pid: number;
-  /**
-   * Sends a signal to the process; in a group of its own, SIGKILL goes to all of the group, and so does every signal for
-   * a shell, which would keep it to itself. False where there is nobody left.
-   */
-  readonly signal: (signal: Signal | 'SIGKILL') => boolean;
-  /** Whether there is still such a process. */
-  readonly exists: () => boolean;
-  /** Resolves when the process has ended. */
-  readonly ended: Promise<BotEnd>;
-  /** The running processes of its group; none where it shares the group of this process. */
-  readonly members: () => readonly number[];
-  /** Sends a signal to all of the group. */
-  readonly signalAll: (signal: Signal | 'SIGKILL') => boolean;
-}
+export type BotProcess = Extract<Awaited<ReturnType<typeof startBot>>, { kind: 'started' }>['bot'];
 
 /**
  * Starts the bot with the standard streams of this process, without a shell between. With `signalGroup` it gets a process
@@ -121,8 +106,9 @@ export async function startBot(
   command: readonly string[],
   env: Record<string, string>,
   signalGroup: Edge['signalGroup'] | undefined,
-): Promise<{ readonly kind: 'started'; readonly bot: BotProcess } | Unstartable> {
+) {
   const [program = '', ...args] = command;
+  type Sent = Signal | 'SIGKILL';
   try {
     const child = spawn(program, args, { stdio: 'inherit', env, detached: signalGroup !== undefined });
     // Such as a signal that cannot be sent.
@@ -132,16 +118,25 @@ export async function startBot(
     });
     await once(child, 'spawn');
     const { pid = 0 } = child;
-    const signalAll = (signal: Signal | 'SIGKILL') => signalGroup?.(pid, signal) ?? child.kill(signal);
-    const bot: BotProcess = {
+    /** Sends a signal to all of the group; false where there is nobody left. */
+    const signalAll = (signal: Sent) => signalGroup?.(pid, signal) ?? child.kill(signal);
+    const bot = {
       pid,
-      signal: (signal) => (signal === 'SIGKILL' || isShell(command) ? signalAll(signal) : child.kill(signal)),
-      exists: () => child.kill(0),
-      ended,
-      members: () => (signalGroup === undefined ? [] : membersOf(pid)),
+      /**
+       * Sends a signal to the process; in a group of its own, SIGKILL goes to all of the group, and so does every signal
+       * for a shell, which would keep it to itself.
+       */
+      signal: (signal: Sent) =>
+        signal === 'SIGKILL' || isShell(command) ? signalAll(signal) : child.kill(signal),
       signalAll,
+      /** Whether there is still such a process. */
+      exists: () => child.kill(0),
+      /** Resolves when the process has ended. */
+      ended,
+      /** The running processes of its group; none where it shares the group of this process. */
+      members: () => (signalGroup === undefined ? [] : membersOf(pid)),
     };
-    return { kind: 'started', bot };
+    return { kind: 'started' as const, bot };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     const known: Readonly<Record<string, string>> = {

@@ -155,16 +155,13 @@ function toText(config: Config, report: Report, isRight: boolean): string[] {
 /** How long whoever listens at an address has to show that it is a killswitchd. */
 const ANSWER_WITHIN_MS = 500;
 
-interface Host {
-  /** What `run` would refuse as things are, in its own words. */
-  readonly problems: readonly string[];
-  /** Where a daemon runs already: the checked configuration is for its restart, or for another one. */
-  readonly warnings: readonly string[];
-}
+type Host = Awaited<ReturnType<typeof checkHost>>;
 
 /** Looks at every address that `run` would open on this host as it is now: each port is bound for a moment. */
-async function checkHost(config: Config, edge: Edge): Promise<Host> {
+async function checkHost(config: Config, edge: Edge) {
+  /** What `run` would refuse as things are, in its own words. */
   const problems: string[] = [];
+  /** Where a daemon runs already: the checked configuration is for its restart, or for another one. */
   const warnings: string[] = [];
   for (const listener of ['web', 'control'] as const) {
     for (const address of config[listener].listen) {
@@ -203,13 +200,6 @@ async function isDaemon(kind: 'web' | 'control', address: ListenAddress, edge: E
   }
 }
 
-interface LiveResult {
-  readonly code: ExitCode;
-  readonly wrong: readonly string[];
-  /** Of the first base address, as pings found it; null where nothing was asked. */
-  readonly roundTripMs: number | null;
-}
-
 /** No exchange has this market. */
 const NO_MARKET = 'KILLSWITCHD_CHECK';
 /** The first one opens the connection. */
@@ -227,11 +217,12 @@ const NEXT_SECOND_MS = 1000;
  * it sends is refused by the API document whatever the market is, a timer of 1 s of an order type that there is not: no
  * timer is touched. 69 where an address cannot be reached, 77 where the key is refused, 78 for an unknown market.
  */
-async function checkLive(config: Config, out: Edge['out'], { clock }: Edge): Promise<LiveResult> {
+async function checkLive(config: Config, out: Edge['out'], { clock }: Edge) {
+  /** Of the first base address, as pings found it; null where nothing was asked. */
   let roundTripMs: number | null = null;
   if (config.embeddedExchange) {
     out('Live: nothing to ask, the exchange is embedded.');
-    return { code: EXIT.ok, wrong: [], roundTripMs };
+    return { code: EXIT.ok as ExitCode, wrong: [], roundTripMs };
   }
   const { baseUrls: bases, allowPlainHttp, nonce } = config.exchange;
   const { apiKey, apiSecret } = config.secrets;

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type Flags, SETTINGS } from '../config/environment.ts';
-import { createLoad, type Load, type LoadedConfig } from '../config/load.ts';
+import { createLoad } from '../config/load.ts';
 import { CommandError, type Edge, EXIT } from './edge.ts';
 import { offer } from './flags.ts';
 
@@ -44,19 +44,11 @@ export function flagsFrom(options: Readonly<Record<string, unknown>>): Flags {
   return { ...given, embeddedExchange: options['embeddedExchange'] === true };
 }
 
-/** A configuration that can be used, and how it is read again. */
-export interface LoadedFor {
-  readonly loaded: LoadedConfig;
-  readonly load: Load;
-  readonly env: Edge['env'];
-}
-
-/** Reads the configuration of a command. Where it cannot be used, says why and throws what ends it with 78. */
-export function loadFor(
-  edge: Edge,
-  given: Readonly<Record<string, unknown>>,
-  command?: 'run' | 'exec',
-): LoadedFor {
+/**
+ * Reads the configuration of a command: the one that can be used, and how it is read again. Where it cannot be used, says
+ * why and throws what ends the command with 78.
+ */
+export function loadFor(edge: Edge, given: Readonly<Record<string, unknown>>, command?: 'run' | 'exec') {
   const flags = flagsFrom(given);
   const { env } = edge;
   const load = createLoad({ env, flags, ...(command && { command }) });

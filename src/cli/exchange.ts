@@ -100,7 +100,7 @@ const CANNOT_LISTEN: Readonly<Record<string, string>> = {
   ENOTFOUND: 'this host does not have that address',
 };
 
-/** The flag whose file the control endpoint takes: `--keys` of `/simulator/keys`. */
+/** The flag whose file the endpoint takes: `--keys` of `/simulator/keys`. */
 const flagOf = (path: string) => path.replace('/simulator/', '--');
 
 function introduce({ key, server: { setup } }: Plan, { exchange, url }: SimulatedServer): string[] {
@@ -245,16 +245,17 @@ function readKey(env: Edge['env']): ApiKey {
 /** Each line is with the operating system before the next event happens: whoever dies, none is lost. */
 function openEventLog(file: string | undefined, edge: Edge): (event: ExchangeEvent) => void {
   if (file === undefined) return () => {};
-  let descriptor: number | null;
-  try {
-    descriptor = openSync(file, 'a');
-  } catch (error) {
-    throw misuse(`--event-log: cannot append to ${file}: ${messageOf(error)}`);
-  }
-  return (event) => {
-    if (descriptor === null) return;
+  const open = () => {
     try {
-      writeSync(descriptor, `${JSON.stringify(event)}\n`);
+      return openSync(file, 'a');
+    } catch (error) {
+      throw misuse(`--event-log: cannot append to ${file}: ${messageOf(error)}`);
+    }
+  };
+  let descriptor: number | null = open();
+  return (event) => {
+    try {
+      if (descriptor !== null) writeSync(descriptor, `${JSON.stringify(event)}\n`);
     } catch (error) {
       descriptor = null;
       const why = messageOf(error);

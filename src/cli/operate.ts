@@ -92,18 +92,8 @@ async function operate(
   const progress = readProgress(answer, client.at);
   if (flags.json === true) edge.out(answer.text.trimEnd());
   else if (progress.length === 0) edge.out('No market is guarded by this daemon: there was nothing to do.');
-  reportProgress(does, progress, flags, edge, 'not done: see why above');
-  edge.finish(
-    exitCodeOf(
-      progress,
-      progress.some(({ state }) => state === 'impossible'),
-    ),
-  );
-}
-
-function exitCodeOf(progress: readonly MarketProgress[], isImpossible: boolean): ExitCode {
-  if (isImpossible) return EXIT.unreachable;
-  return progress.some(({ state }) => state === 'waiting') ? EXIT.unconfirmed : EXIT.ok;
+  const fails = ({ state }: MarketProgress) => state === 'impossible';
+  edge.finish(reportProgress(does, progress, flags, edge, { otherwise: 'not done: see why above', fails }));
 }
 
 /** Asks whoever sits at the terminal. Throws where there is nobody, or no yes. */
@@ -177,15 +167,16 @@ function unknownAnswer(at: string): CommandError {
 
 /**
  * Prints a sentence per market, those that are not done last and on standard error, with `--json` none; and how many
- * are waited for, and of how many it is impossible, for which `otherwise` is said.
+ * are waited for, and of how many it is impossible, for which `otherwise` is said. Returns the exit code; `fails` tells
+ * of which markets it is 69.
  */
 function reportProgress(
   what: string,
   progress: readonly MarketProgress[],
   { json, wait }: Flags,
   edge: Edge,
-  otherwise: string,
-): void {
+  { otherwise, fails }: { readonly otherwise: string; readonly fails: (one: MarketProgress) => boolean },
+): ExitCode {
   const { done = [], waiting = [], impossible = [] } = Object.groupBy(progress, ({ state }) => state);
   if (json !== true) {
     for (const { says } of done) edge.out(says);
@@ -197,14 +188,17 @@ function reportProgress(
   };
   say(waiting, `not confirmed within ${Number(wait)} s; the daemon goes on trying`);
   say(impossible, otherwise);
+  if (progress.some(fails)) return EXIT.unreachable;
+  return waiting.length > 0 ? EXIT.unconfirmed : EXIT.ok;
 }
 
 /** Sends an order that is carried out at once; what the reply says under the key. */
 async function order(path: string, body: object, key: string, flags: Flags, edge: Edge): Promise<unknown> {
   const client = await connect(flags, edge);
   const answer = await client.ask({ method: 'POST', path, body, withinMs: ANSWER_WITHIN_MS });
-  if (!isRecord(answer.json) || !Object.hasOwn(answer.json, key)) throw refusal(answer, client.at);
-  return answer.json[key];
+  const said = isRecord(answer.json) ? answer.json[key] : undefined;
+  if (typeof said === 'string' || Array.isArray(said)) return said;
+  throw refusal(answer, client.at);
 }
 
 /**
@@ -259,17 +253,17 @@ async function reload(flags: Flags, edge: Edge): Promise<void> {
   else tell('Nothing has changed: the configuration in force stays.');
   const progress = isApplied && Array.isArray(json['markets']) ? readProgress(answer, client.at) : [];
   const otherwise = 'not guarded; the configuration is in force';
-  reportProgress('reload', progress, flags, edge, otherwise);
+  // A market that cannot be armed before its bot beats is no fault of the reload.
+  const fails = ({ refused }: MarketProgress) => refused;
+  const code = reportProgress('reload', progress, flags, edge, { otherwise, fails });
   // The exchange may refuse markets that have not changed, of which nothing was said yet.
   const told = new Set(progress.map(({ market }) => market));
   const others = textsOf(json['refused']).filter((market) => !told.has(market));
-  if (others.length > 0)
-    edge.err(
-      `killswitchd reload: the exchange refuses ${nameMarkets(others)}: not guarded; killswitchd status says why`,
-    );
-  // A market that cannot be armed before its bot beats is no fault of the reload.
-  const isRefused = others.length > 0 || progress.some(({ refused }) => refused);
-  edge.finish(exitCodeOf(progress, isRefused));
+  if (others.length === 0) return edge.finish(code);
+  edge.err(
+    `killswitchd reload: the exchange refuses ${nameMarkets(others)}: not guarded; killswitchd status says why`,
+  );
+  edge.finish(EXIT.unreachable);
 }
 
 function describeApplied(json: Readonly<Record<string, unknown>>): string[] {
@@ -278,10 +272,8 @@ function describeApplied(json: Readonly<Record<string, unknown>>): string[] {
     const markets = textsOf(json[key]);
     return markets.length === 0 ? [] : [`${what}: ${nameMarkets(markets)}.`];
   });
-  return [
-    'The new configuration is in force.',
-    ...(lines.length === 0 ? ['Its markets are the same.'] : lines),
-  ];
+  const changes = lines.length === 0 ? ['Its markets are the same.'] : lines;
+  return ['The new configuration is in force.', ...changes];
 }
 
 /**

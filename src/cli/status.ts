@@ -20,7 +20,7 @@ import { addReadingFlags, type ControlFlags, findReadable } from './control-addr
 import { type ControlClient, createControlClient, refusal } from './control-client.ts';
 import { CommandError, type Edge, EXIT, pause } from './edge.ts';
 import type { Given } from './flags.ts';
-import { type Column, cells, type Line, layOut, paint, type Tone, wantsColour } from './terminal.ts';
+import { type Column, cells, type Line, layOut, paint, wantsColour } from './terminal.ts';
 
 type Flags = ControlFlags & Given<'web', 'json' | 'watch' | 'all'>;
 
@@ -163,7 +163,7 @@ function renderStatus(seen: StatusDocument, view: StatusView): Line[] {
   return [
     ...describeDaemon(seen, view),
     [],
-    ...(shown.length === 0 ? [] : layOut(columnsOf(shown, seen), view.width)),
+    ...(shown.length === 0 ? [] : layOut(shown, columnsOf(seen), view.width)),
     ...(leftOut === 0 ? [] : [cells('idle', `${left}${worse}.`)]),
     [],
     ...stop.map((line) => cells(null, line)),
@@ -216,48 +216,26 @@ function describeBase(base: StatusDocument['bases'][number]): Line {
   ];
 }
 
-/** One column of the table: its title, its place, and what it says of a market in which tone. */
-type MarketColumn = readonly [
-  title: string,
-  shape: Pick<Column, 'right' | 'keep'>,
-  textOf: (market: MarketStatus) => string,
-  toneFor?: (market: MarketStatus) => Tone | null,
-];
-
-function columnsOf(markets: readonly MarketStatus[], seen: StatusDocument): Column[] {
+function columnsOf(seen: StatusDocument): readonly Column<MarketStatus>[] {
   const { now } = seen;
   const bots = new Map(seen.bots.map((bot) => [bot.bot, stateOfBot(bot)]));
   const stateOf = (bot: string) => bots.get(bot) ?? '';
   const percent = (ratio: number | null) => (ratio === null ? '-' : `${Math.round(ratio * 100)} %`);
   const isTold = (part: string) => part !== 'alive' && part !== '';
+  const sayBot = ({ bot }: MarketStatus) => [bot, stateOf(bot)].filter(isTold).join(' ');
   const right = true;
-  const columns: readonly MarketColumn[] = [
+  return [
     ['MARKET', {}, ({ market }) => market],
     ['STATE', {}, ({ state }) => state, (one) => (runsDown(one, now) ? 'bad' : toneOf(one.state))],
     ['LEFT', { right }, (market) => leftOf(market, seen)],
     ['TIMEOUT', { right, keep: 2 }, ({ timeoutSeconds }) => seconds(timeoutSeconds)],
     ['EVERY', { right, keep: 1 }, ({ renewEverySeconds }) => seconds(renewEverySeconds)],
     ['SLACK', { right, keep: 5 }, ({ lastSlackRatio }) => percent(lastSlackRatio)],
-    [
-      'BOT',
-      { keep: 6 },
-      ({ bot }) => [bot, stateOf(bot)].filter(isTold).join(' '),
-      ({ bot }) => toneOf(stateOf(bot)),
-    ],
-    [
-      'LAPSES',
-      { right, keep: 7 },
-      ({ lapses }) => sayCount(lapses),
-      ({ lapses }) => (lapses > 0 ? 'bad' : null),
-    ],
+    ['BOT', { keep: 6 }, sayBot, ({ bot }) => toneOf(stateOf(bot))],
+    ['LAPSES', { right, keep: 7 }, (one) => sayCount(one.lapses), (one) => (one.lapses > 0 ? 'bad' : null)],
     ['FAILED', { right, keep: 4 }, ({ failures }) => sayCount(failures)],
     ['NOTE', { keep: 8 }, (market) => noteOf(market, now)],
   ];
-  return columns
-    .map(([title, shape, textOf, toneFor = () => null]) => {
-      return { title, ...shape, texts: markets.map(textOf), tones: markets.map(toneFor) };
-    })
-    .filter(({ title, texts }) => title !== 'NOTE' || texts.some((text) => text !== ''));
 }
 
 /** How long the timer is surely armed, or until its orders are cancelled. The note has the end of a pause. */

@@ -12,15 +12,14 @@ export interface Piece {
 /** One line, piece by piece. */
 export type Line = readonly Piece[];
 
-export interface Column {
-  readonly title: string;
-  /** One per row. */
-  readonly texts: readonly string[];
-  readonly tones?: readonly (Tone | null)[];
-  readonly right?: boolean;
-  /** The higher, the longer it stays where the width does not do for all; left out: always. */
-  readonly keep?: number;
-}
+/** A column of a table: its title, its place, and what it says of a row in which tone. */
+export type Column<Row> = readonly [
+  title: string,
+  /** `keep`: the higher, the longer it stays where the width does not do for all; left out: always. */
+  shape: { readonly right?: boolean; readonly keep?: number },
+  textOf: (row: Row) => string,
+  toneOf?: (row: Row) => Tone | null,
+];
 
 const GAP = '  ';
 
@@ -32,32 +31,37 @@ export function cells(tone: Tone | null, text: string): Line {
 /** How narrow the first and the last column may be made by cutting their texts. */
 const LEAST = 10;
 
-/** Title and rows, with as many of the columns as fit into `width` characters; the outer ones are cut where needed. */
-export function layOut(columns: readonly Column[], width: number): Line[] {
-  const widest = ({ title, texts }: Column) =>
-    texts.reduce((most, text) => Math.max(most, lengthOf(text)), title.length);
-  let kept = columns.map((column) => ({ column, wide: widest(column) }));
+/**
+ * Titles and rows, with as many of the columns as fit into `width` characters; the outer ones are cut where needed. A
+ * column that has nothing to say is left out.
+ */
+export function layOut<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width: number): Line[] {
+  let kept = columns
+    .map(([title, { right = false, keep = Number.POSITIVE_INFINITY }, textOf, toneOf]) => {
+      const cells = rows.map((row) => ({ text: textOf(row), tone: toneOf?.(row) ?? null }));
+      const wide = cells.reduce((most, { text }) => Math.max(most, lengthOf(text)), title.length);
+      return { lines: [{ text: title, tone: 'idle' as const }, ...cells], wide, right, keep };
+    })
+    .filter(({ lines }) => lines.slice(1).some(({ text }) => text !== ''));
   const total = (wides: readonly number[]) =>
     wides.reduce((sum, wide) => sum + wide, GAP.length * (wides.length - 1));
   const isOuter = (index: number) => index === 0 || index === kept.length - 1;
   const least = () => kept.map(({ wide }, index) => (isOuter(index) ? Math.min(wide, LEAST) : wide));
   while (total(least()) > width) {
-    const weakest = Math.min(...kept.map(({ column }) => column.keep ?? Number.POSITIVE_INFINITY));
+    const weakest = Math.min(...kept.map(({ keep }) => keep));
     if (weakest === Number.POSITIVE_INFINITY) break;
-    kept = kept.filter(({ column }) => column.keep !== weakest);
+    kept = kept.filter(({ keep }) => keep !== weakest);
   }
   for (const one of [kept.at(-1), kept[0]]) {
     const excess = total(kept.map(({ wide }) => wide)) - width;
     if (one !== undefined && excess > 0) one.wide = Math.max(Math.min(one.wide, LEAST), one.wide - excess);
   }
-  const height = 1 + (columns[0]?.texts.length ?? 0);
-  return Array.from({ length: height }, (_, row) =>
-    kept.flatMap(({ column, wide }, index) => {
-      const { title, texts, tones, right = false } = column;
-      const text = clip((row === 0 ? title : texts[row - 1]) ?? '', wide);
-      const tone = row === 0 ? 'idle' : (tones?.[row - 1] ?? null);
+  return ['', ...rows].map((_row, at) =>
+    kept.flatMap(({ lines, wide, right }, index) => {
+      const { text, tone } = lines[at] ?? { text: '', tone: null };
       const space = ' '.repeat(Math.max(0, wide - lengthOf(text)));
-      const piece = { text: right ? space + text : text + space, tone };
+      const shown = clip(text, wide);
+      const piece = { text: right ? space + shown : shown + space, tone };
       return index === 0 ? [piece] : [{ text: GAP }, piece];
     }),
   );
