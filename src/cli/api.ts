@@ -66,13 +66,13 @@ async function call(
   edge: Edge,
 ): Promise<void> {
   const name = readName(named);
-  const operation: Operation<never> = OPERATIONS[name];
+  const { authentication, effect }: Operation<never> = OPERATIONS[name];
   const given = withUnit(name, await readArguments(name, json, edge), flags.amountIn);
-  const access = await findAccess(operation.authentication, flags, edge.env);
+  const access = await findAccess(authentication, flags, edge.env);
   for (const base of access.bases.filter(isPlainAndRemote)) edge.err(`api: ${warningOfPlainHttp(base)}`);
   const client = createClient({ ...access, clock: edge.clock });
   try {
-    if (operation.effect === 'moves-money' && flags.yes !== true) {
+    if (effect === 'moves-money' && flags.yes !== true) {
       throw misuse(
         `${describeMove(name, given)} at ${access.bases.join()}; add --yes to do it, nothing was sent`,
       );
@@ -90,13 +90,10 @@ async function call(
   }
 }
 
-function isName(text: string): text is OperationName {
-  return Object.hasOwn(OPERATIONS, text);
-}
-
 function readName(text: string | undefined): OperationName {
-  if (text !== undefined && isName(text)) return text;
   const names = Object.keys(OPERATIONS);
+  const known = names.find((name) => name === text);
+  if (known !== undefined) return known as OperationName;
   const allowed = `allowed: ${names.join(', ')}`;
   if (text === undefined) throw misuse(`no operation is named; ${allowed}`);
   throw misuse(`there is no operation ${JSON.stringify(text)}; ${allowed}${didYouMean(text, names)}`);
@@ -206,15 +203,18 @@ function describeFailure(error: unknown) {
   const details = Object.fromEntries(Object.entries(error).filter(([key]) => DETAILS.includes(key)));
   const [exitCode, said] = ENDS[name];
   const hint = hintOf(error, said);
-  const sentence = hint === null ? message : `${message}; ${hint}`;
-  return { exitCode, sentence, error: { name, message, ...details } };
+  return {
+    exitCode,
+    sentence: hint === null ? message : `${message}; ${hint}`,
+    error: { name, message, ...details },
+  };
 }
 
 function hintOf(error: ClientError, said: string | null): string | null {
   if (error.name === 'ArgumentError')
     return error.argument === 'amountIn' ? 'name it with --amount-in or in the JSON' : null;
   if (error.name === 'RefusedError') return REFUSED.replace(',', ` with code ${error.code},`);
-  return said === MAYBE && !error.maybeApplied ? null : said;
+  return said === null || (said === MAYBE && !error.maybeApplied) ? null : said;
 }
 
 /**
@@ -230,12 +230,12 @@ async function findAccess(
   const { values, place } = await readExchange(flags.config ?? env['KILLSWITCHD_CONFIG'] ?? null);
   const allowPlainHttp = values['allowPlainHttp'] === true;
   const [written] = (values['baseUrls'] ?? []) as readonly string[];
-  const [label, base, exitCode] =
-    [
-      ['--base-url', flags.baseUrl, EXIT.usage] as const,
-      ['KILLSWITCHD_BASE_URL', env['KILLSWITCHD_BASE_URL'], EXIT.config] as const,
-      [place(['exchange', 'baseUrls', 0]).label, written, EXIT.config] as const,
-    ].find(([, text]) => text !== undefined) ?? [];
+  const places: readonly (readonly [label: string, text: string | undefined, exitCode: ExitCode])[] = [
+    ['--base-url', flags.baseUrl, EXIT.usage],
+    ['KILLSWITCHD_BASE_URL', env['KILLSWITCHD_BASE_URL'], EXIT.config],
+    [place(['exchange', 'baseUrls', 0]).label, written, EXIT.config],
+  ];
+  const [label, base, exitCode] = places.find(([, text]) => text !== undefined) ?? [];
   if (label === undefined || base === undefined || exitCode === undefined) {
     throw misconfigured(
       'nothing says where the exchange is; write --base-url https://HOST[:PORT], set KILLSWITCHD_BASE_URL to it, or name a configuration file with exchange.baseUrls by --config',

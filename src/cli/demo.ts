@@ -3,7 +3,6 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { toCoreSettings } from '../config/config.ts';
-import { createLoad } from '../config/load.ts';
 import { boundsOf } from '../core/promise.ts';
 import { startDaemon } from '../daemon/daemon.ts';
 import { lookAtProc } from '../liveness/process.ts';
@@ -12,6 +11,7 @@ import { startSimulatedServer } from '../simulator/server.ts';
 import { DEMO_KEY } from '../simulator/simulated-exchange.ts';
 import { PACKAGE } from '../version.ts';
 import { exitCodeOf } from './bot-process.ts';
+import { loadFor } from './config-flags.ts';
 import { type Edge, EXIT, messageOf, waitUntil } from './edge.ts';
 import { barFor, createTimeline, type Timeline } from './terminal.ts';
 
@@ -174,10 +174,8 @@ async function sayGoodbye(stage: DemoStage, until: Until, child: DemoBot['child'
 }
 
 /** The example bot decides nothing: when it says that orders may go out, they are placed for it. */
-function hearBot(
-  { exchange: { exchange, nowMs }, markets, orders, timeline }: DemoStage,
-  line: string,
-): void {
+function hearBot({ exchange: server, markets, orders, timeline }: DemoStage, line: string): void {
+  const { exchange, nowMs } = server;
   timeline.bot(`"${line}"`);
   if (!line.startsWith('armed') || orders().length > 0) return;
   for (const market of markets) {
@@ -207,14 +205,8 @@ function narrate(event: ExchangeEvent, { orders, timeline }: DemoStage, fired: S
 }
 
 /** How the timers stand at the exchange, and how the bot stands. */
-function describeNow({
-  markets,
-  timeoutMs,
-  bar,
-  daemon,
-  silentMs,
-  exchange: { exchange, nowMs },
-}: DemoStage) {
+function describeNow({ markets, timeoutMs, bar, daemon, silentMs, exchange: server }: DemoStage): string {
+  const { exchange, nowMs } = server;
   const timers = markets.map((market) => {
     const timer = exchange.timers().find((one) => one.market === market);
     if (timer === undefined) return `${market} no timer`;
@@ -240,16 +232,16 @@ async function setStage(edge: Edge, timeline: Timeline) {
     KILLSWITCHD_API_KEY: DEMO_KEY.key,
     KILLSWITCHD_API_SECRET: DEMO_KEY.secret,
   };
-  const load = createLoad({ env, flags: { config: CONFIG }, command: 'run' });
-  const loaded = load();
-  if (loaded.kind === 'invalid') throw new Error(loaded.problems.join('\n'));
-  const { config } = loaded;
-  // The timeline says what the log would.
-  const write = (bytes: Uint8Array, done: (error: null, written: number) => void) =>
-    queueMicrotask(() => done(null, bytes.length));
-  const lookAtProcess = lookAtProc;
-  const options = { loaded, load, env, clock, nodeVersion, manager: null, lookAtProcess, write };
-  const daemon = await startDaemon(options);
+  const daemon = await startDaemon({
+    ...loadFor({ ...edge, env }, { config: CONFIG }, 'run'),
+    clock,
+    nodeVersion,
+    manager: null,
+    lookAtProcess: lookAtProc,
+    // The timeline says what the log would.
+    write: (bytes, done) => queueMicrotask(() => done(null, bytes.length)),
+  });
+  const config = daemon.config();
   let bot: DemoBot | null = null;
   let ending: Promise<unknown> | null = null;
   const endAll = async () => {
@@ -282,10 +274,7 @@ async function setStage(edge: Edge, timeline: Timeline) {
       return bot;
     },
     /** Ends the bot, whatever it does, and then everything else. Asking again joins the first end. */
-    end(): Promise<unknown> {
-      ending ??= endAll();
-      return ending;
-    },
+    end: (): Promise<unknown> => (ending ??= endAll()),
   };
   return stage;
 }
