@@ -1,8 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Client } from '../../src/exchange/client.ts';
 import { ArgumentError } from '../../src/exchange/errors.ts';
-import { OPERATIONS } from '../../src/exchange/operations.ts';
-import { ARGUMENTS, REPLIES } from '../../src/exchange/schemas.ts';
 import { isRecord } from '../../src/util/text.ts';
 import { errorOf, openClient } from './open.ts';
 import { SAMPLES } from './samples.ts';
@@ -47,52 +45,34 @@ const GOOD: Readonly<Record<string, Given>> = {
 const REFUSED: Readonly<Record<string, readonly (readonly [given: unknown, message: string])[]>> = {
   createStockMarketOrder: [
     [{ market: 'btc_usdt' }, 'market is "btc_usdt"; allowed: BASE_QUOTE in capitals'],
-    [{ market: 'BTC-USDT' }, 'market is "BTC-USDT"'],
     [{ market: undefined }, 'market is missing; allowed: BASE_QUOTE in capitals'],
-    [{ market: '' }, 'market is ""'],
     [{ side: 'BUY' }, 'side is "BUY"; allowed: buy, sell'],
-    [{ side: undefined }, 'side is missing'],
-    [{ side: ['buy'] }, 'side is ["buy"]'],
     [{ amount: 'ten' }, 'amount is "ten"; allowed: a decimal number as text, such as "0.001"'],
-    [{ amount: '' }, 'amount is ""'],
-    [{ amount: '1,5' }, 'amount is "1,5"'],
     [{ amount: '-1' }, 'amount is "-1"'],
-    [{ amount: '0x10' }, 'amount is "0x10"'],
     [{ amount: '1\n' }, 'amount is "1\\n"'],
     [{ amount: 1e-7 }, 'amount is 1e-7'],
     [{ amount: 1e21 }, 'amount is 1e+21'],
-    [{ amount: Number.NaN }, 'amount is NaN'],
     [{ amount: Number.POSITIVE_INFINITY }, 'amount is Infinity'],
     [{ amount: null }, 'amount is null'],
-    [{ amount: undefined }, 'amount is missing'],
     [
       { clientOrderId: 'a b' },
       'clientOrderId is "a b"; allowed: letters, digits, dashes, dots and underscores',
     ],
-    [{ clientOrderId: 'ä' }, 'clientOrderId is "ä"'],
-    [{ clientOrderId: '' }, 'clientOrderId is ""'],
     [{ clientOrderId: 7 }, 'clientOrderId is 7'],
     [{ clientOrderId: 'a\n' }, 'clientOrderId is "a\\n"'],
     [{ stp: 'cancel' }, 'stp is "cancel"; allowed: no, cancel_both, cancel_new, cancel_old'],
-    [{ stp: null }, 'stp is null'],
     [
       { client_order_id: 'x' },
       'createStockMarketOrder has no argument "client_order_id"; allowed: market, side, amount, amountIn, clientOrderId, stp; did you mean clientOrderId?',
     ],
     [{ amountIn: undefined }, 'amountIn is missing; allowed: quote, base: what the exchange counts'],
-    [{ amountIn: 'USDT' }, 'amountIn is "USDT"; allowed: quote, base'],
     [{ side: 'sell' }, 'amountIn is "quote"; allowed: base: a sell is counted in the base currency'],
-    [{ price: '1' }, 'createStockMarketOrder has no argument "price"; allowed: market, side'],
   ],
   withdrawPay: [
     [{ ticker: 'btc' }, 'ticker is "btc"; allowed: a currency ticker in capitals, such as BTC'],
-    [{ ticker: undefined }, 'ticker is missing'],
-    [{ amount: '1e3' }, 'amount is "1e3"'],
     [{ address: '' }, 'address is ""; allowed: text that is not empty'],
     [{ address: ' ' }, 'address is " "'],
-    [{ address: undefined }, 'address is missing'],
     [{ uniqueId: '' }, 'uniqueId is ""'],
-    [{ uniqueId: 5 }, 'uniqueId is 5'],
     [{ uniqueId: undefined }, 'uniqueId is missing'],
     [
       { unique_id: 'u' },
@@ -106,28 +86,22 @@ const REFUSED: Readonly<Record<string, readonly (readonly [given: unknown, messa
   myCodes: [
     [{ limit: 0 }, 'limit is 0; allowed: whole numbers 1 to 100'],
     [{ limit: 101 }, 'limit is 101'],
-    [{ limit: 1.5 }, 'limit is 1.5'],
     [{ limit: '10' }, 'limit is "10"'],
     [{ offset: -1 }, 'offset is -1; allowed: whole numbers 0 to 10000'],
     [{ offset: 10_001 }, 'offset is 10001'],
-    [{ page: 2 }, 'myCodes has no argument "page"; allowed: limit, offset'],
     [{ limt: 2 }, 'myCodes has no argument "limt"; allowed: limit, offset; did you mean limit?'],
     [[], 'request is []; allowed: an object with limit, offset'],
-    [null, 'request is null'],
   ],
   miningHashrate: [
     [{ account: '' }, 'account is ""'],
     [{ from: 1.5 }, 'from is 1.5; allowed: Unix seconds, as whole numbers'],
-    [{ to: '1700000000' }, 'to is "1700000000"'],
     [{ to: 1_700_000_000_000 }, 'to is 1700000000000'],
     [{ from: -1 }, 'from is -1'],
     [{ from: 2, to: 1 }, 'from is 2; allowed: from not after to, which is 1'],
     [{ interval: 'hourly' }, 'interval is "hourly"; allowed: a number and a letter'],
     [{ interval: '0h' }, 'interval is "0h"'],
-    [{ interval: 60 }, 'interval is 60'],
   ],
   createNewAddress: [
-    [{ ticker: '' }, 'ticker is ""'],
     [{}, 'ticker is missing'],
     [{ ticker: 'USDT', network: '' }, 'network is ""'],
     [
@@ -142,12 +116,9 @@ const REFUSED: Readonly<Record<string, readonly (readonly [given: unknown, messa
   syncKillSwitch: [
     [{ timeoutSeconds: undefined }, 'timeoutSeconds is missing'],
     [{ market: 'btc_usdt' }, 'market is "btc_usdt"; allowed: BASE_QUOTE in capitals'],
-    [{ market: 'BTCUSDT' }, 'market is "BTCUSDT"'],
-    [{ market: 7 }, 'market is 7'],
     [{ timeoutSeconds: 4 }, 'timeoutSeconds is 4; allowed: whole seconds 5 to 600, or null'],
     [{ timeoutSeconds: 601 }, 'timeoutSeconds is 601'],
     [{ timeoutSeconds: 5.5 }, 'timeoutSeconds is 5.5'],
-    [{ timeoutSeconds: '60' }, 'timeoutSeconds is "60"'],
     [{ types: ['spto'] }, 'types[0] is "spto"; allowed: spot, margin, futures; null for all'],
     [{ types: [] }, 'types is []; allowed: spot'],
     [{ types: 'spot' }, 'types is "spot"'],
@@ -237,9 +208,4 @@ test('an access token that cannot be read is an error of its own, with its cause
 test('a value of any length makes one short line', async () => {
   const error = await errorOf(client.createNewAddress({ ticker: `${'x'.repeat(10_000)}\n\u2028` as string }));
   expect((error as Error).message).toMatch(/^ticker is "x{200,290}…; allowed: .{20,60}$/u);
-});
-
-test('every operation has a schema for its arguments and one for its reply', () => {
-  expect(Object.keys(ARGUMENTS)).toEqual(Object.keys(OPERATIONS));
-  expect(Object.keys(REPLIES)).toEqual(Object.keys(OPERATIONS));
 });

@@ -3,17 +3,6 @@ import type { WireResult } from '../../src/exchange/wire.ts';
 import { openTransport } from './open.ts';
 import { serveBytes, serveHttp } from './servers.ts';
 
-test('a redirect is an answer like any other', async () => {
-  const followed: string[] = [];
-  const server = await serveHttp((request, response) => {
-    followed.push(request.url ?? '');
-    response.writeHead(302, { location: '/elsewhere' }).end();
-  });
-  const { send } = openTransport(server.base);
-  expect(await send()).toMatchObject({ kind: 'response', status: 302, headers: { location: '/elsewhere' } });
-  expect(followed).toEqual(['/api/v4/order/kill-switch']);
-});
-
 test.each<[string, string, Partial<Extract<WireResult, { kind: 'failed' }>>]>([
   [
     'shorter than announced',
@@ -35,12 +24,6 @@ test.each<[string, string, Partial<Extract<WireResult, { kind: 'failed' }>>]>([
   const result = await send();
   expect(result).toMatchObject({ kind: 'failed', maybeApplied: true, ...expected });
   expect('status' in result ? result.status : undefined).toBe(expected.status);
-});
-
-test('a reset after the request was written leaves its outcome unknown', async () => {
-  const server = await serveBytes((socket) => socket.resetAndDestroy());
-  const { send } = openTransport(server.base);
-  expect(await send()).toMatchObject({ kind: 'failed', reason: 'network', maybeApplied: true });
 });
 
 test('64 KiB of body are read and not one byte more', async () => {

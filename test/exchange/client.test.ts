@@ -7,18 +7,6 @@ import { serveHttp } from './servers.ts';
 
 const ARM = { market: 'BTC_USDT', timeoutSeconds: 60 } as const;
 
-test('arming resolves with the timer, deleting with null, a ping with its milliseconds', async () => {
-  const server = await serveHttp((request, response, body) => {
-    if (request.method === 'GET') return response.end('["pong"]');
-    const { timeout } = JSON.parse(body) as { timeout: string | null };
-    return response.end(JSON.stringify(timeout === null ? [] : TIMER));
-  });
-  const client = openClient(server.base);
-  expect(await client.syncKillSwitch(ARM)).toEqual(TIMER);
-  expect(await client.syncKillSwitch({ market: 'BTC_USDT', timeoutSeconds: null })).toBeNull();
-  expect(await client.ping()).toBeGreaterThan(0);
-});
-
 test('a connection that is refused rejects with its cause, and nothing was applied', async () => {
   const failed = openClient('http://127.0.0.1:1').syncKillSwitch(ARM);
   await expect(failed).rejects.toMatchObject({

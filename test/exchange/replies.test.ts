@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { CallOptions } from '../../src/exchange/client.ts';
 import { ApiError } from '../../src/exchange/errors.ts';
 import { errorOf, openClient } from './open.ts';
-import { ADDRESS, CODES, HASHRATE, ORDER, ORDER_REQUEST, POOL, SAMPLES, sampleOf } from './samples.ts';
+import { ADDRESS, CODES, ORDER, ORDER_REQUEST, POOL, SAMPLES, sampleOf } from './samples.ts';
 import { serveBytes, serveHttp } from './servers.ts';
 
 async function answering(reply: unknown) {
@@ -49,9 +49,6 @@ describe('a reply that the document does not know is a protocol error that names
       'data.0.date must be integer',
     ],
     ['myCodes', { ...CODES, total: '2' }, 'total must be integer'],
-    ['myCodes', CODES.data, 'expected a list of codes (it must be object)'],
-    ['miningHashrate', { data: { account: 'rig' } }, "data must have required property 'hashrate'"],
-    ['miningHashrate', HASHRATE.data, "it must have required property 'data'"],
     [
       'miningHashrate',
       { data: { account: 'rig', hashrate: [{ timestamp: 1.7e12, hashrate: '1' }] } },
@@ -67,9 +64,7 @@ describe('a reply that the document does not know is a protocol error that names
       'data.blocks.0 must have required',
     ],
     ['orderHistory', [{ id: 1 }], 'expected an object'],
-    ['orderHistory', 'none', 'expected an object'],
     ['ping', ['pong', 'pong'], 'expected ["pong"]'],
-    ['ping', 'pong', 'expected ["pong"]'],
   ])('%s with %j', async (name, reply, problem) => {
     const sample = SAMPLES.find((known) => known.name === name) ?? expect.fail(name);
     const error = await errorOf(sample.call(await answering(reply)));

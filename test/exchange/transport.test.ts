@@ -176,14 +176,6 @@ test('a certificate that no authority signed is refused before anything is sent'
   expect(requests).toBe(0);
 });
 
-test('with its authority trusted the same server is used, over one TLS connection', async () => {
-  const server = await serveTls((_request, response) => response.end('[]'));
-  const { send } = openTransport(server.base, { ca: server.ca });
-  expect(await send()).toMatchObject({ kind: 'response', status: 200 });
-  expect(await send()).toMatchObject({ kind: 'response', status: 200 });
-  expect(server.connections()).toBe(1);
-});
-
 test('a TLS handshake that hangs can be given up, and nothing was sent', async () => {
   const server = await serveBytes(() => undefined);
   const base = server.base.replace('http:', 'https:');

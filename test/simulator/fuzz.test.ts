@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { EXTRAS, OPERATIONS } from '../../src/simulator/operations.ts';
 import { runServer } from './both-profiles.ts';
-import { control, nextNonce, type Sent, send, signedText } from './raw-client.ts';
-import { createTrader, PATHS, START_MS } from './trader.ts';
+import { control, nextNonce, send, signedText } from './raw-client.ts';
+import { createTrader, START_MS } from './trader.ts';
 
 const server = runServer({ exchange: { newAddresses: true } });
 
@@ -14,7 +14,6 @@ const anyPath = fc.constantFrom(
   '/simulatorx',
 );
 const PRIVATE = [...OPERATIONS, ...EXTRAS].filter(({ method }) => method === 'POST').map(({ path }) => path);
-const SIGNED = PRIVATE.filter((path) => path !== PATHS.history);
 const KNOWN_STATUS = [200, 201, 400, 401, 403, 404, 405, 413, 422, 429];
 
 /** What is not of the document in an answer: an unknown status, or a body of no documented shape. */
@@ -105,31 +104,6 @@ test('any method, headers and bytes over HTTP get a documented answer and change
     { numRuns: 150 },
   );
   expect(server().exchange.books()).toEqual(before);
-});
-
-test('any JSON that is rightly signed or comes with a token gets a documented answer over HTTP', async () => {
-  const before = server().exchange.books();
-  await fc.assert(
-    fc.asyncProperty(fc.constantFrom(...PRIVATE), fc.json({ maxDepth: 4 }), async (path, text) => {
-      const sent = signedText(text, { path });
-      const headers = { ...sent.headers, authorization: 'Bearer demo-token' };
-      const { status, body } = await send(server().url, { ...sent, headers });
-      expect(complaint(path, status, body)).toBeNull();
-    }),
-    { numRuns: 150 },
-  );
-  expect(server().exchange.books()).toEqual(before);
-});
-
-test('a request that is signed for one operation is refused by every other', async () => {
-  for (const path of SIGNED) {
-    const others = SIGNED.filter((other) => other !== path);
-    const sent: Sent = signedText(JSON.stringify({ request: path, nonce: nextNonce() }), { path });
-    for (const other of others) {
-      const { status, body } = await send(server().url, { ...sent, path: other });
-      expect([status, JSON.parse(body)]).toMatchObject([400, { code: 9, message: 'Invalid request.' }]);
-    }
-  }
 });
 
 test('anything posted to a control endpoint is carried out or refused with a sentence', async () => {

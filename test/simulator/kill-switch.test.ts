@@ -153,18 +153,6 @@ test('two keys of one account share its timers, a key of another account does no
   expect(exchange.timers().map((timer) => timer.account)).toEqual(['a', 'b']);
 });
 
-test('a pretended request is answered like a real one and changes nothing', () => {
-  const exchange = withOrders();
-  const before = exchange.log.lastSeq();
-  const pretended = sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' }, 'pretend');
-  expect(pretended).toMatchObject({ status: 200, value: { cancellationTime: START_MS / 1000 + 5 } });
-  expect(exchange.timers()).toEqual([]);
-  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: '5' });
-  sync(exchange, START_MS, { market: 'BTC_USDT', timeout: null }, 'pretend');
-  expect(exchange.timers()).toHaveLength(1);
-  expect(kinds(exchange).slice(before)).toEqual(['timer-armed']);
-});
-
 test('the event log keeps the newest events, numbered without gaps', () => {
   const exchange = createSimulatedExchange({ eventCapacity: 3 });
   for (let index = 0; index < 5; index += 1) sync(exchange, START_MS, { market: 'bad name', timeout: '5' });

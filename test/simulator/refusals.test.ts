@@ -28,37 +28,26 @@ const PATH_OF: Readonly<Record<string, string>> = {
 const DOCUMENTED = String.raw`
 buy      | {"market":null,"side":null,"amount":null}   | 422 30 | market: The market field is required. / side: The side field is required. / amount: The amount field is required.
 buy      | {"side":"BUY"}                              | 422 30 | side: The side may hold only buy or sell.
-buy      | {"side":""}                                 | 422 30 | side: The side may hold only buy or sell.
-buy      | {"side":{}}                                 | 422 30 | side: The side may hold only buy or sell.
 buy      | {"market":""}                               | 422 31 | market: Market must not be an empty string.
 buy      | {"market":7}                                | 422 31 | market: Market must be a string.
 buy      | {"market":"btc_usdt"}                       | 400 31 | market: Market is not available.
 buy      | {"market":"BTC_PERP"}                       | 400 31 | market: Market is not available.
-buy      | {"amount":""}                               | 422 32 | amount: The amount must be a numeric string or number.
 buy      | {"amount":"1e3"}                            | 422 32 | amount: The amount must be a numeric string or number.
-buy      | {"amount":"0x10"}                           | 422 32 | amount: The amount must be a numeric string or number.
-buy      | {"amount":" 1"}                             | 422 32 | amount: The amount must be a numeric string or number.
 buy      | {"amount":true}                             | 422 32 | amount: The amount must be a numeric string or number.
-buy      | {"amount":["1"]}                            | 422 32 | amount: The amount must be a numeric string or number.
 buy      | {"amount":"4.99"}                           | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
 buy      | {"amount":0}                                | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
-buy      | {"amount":-10}                              | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
 buy      | {"amount":1e-7}                             | 400 32 | amount: Given amount is less than min amount 5, Min amount step = 0.01
 sell     | {"amount":"0.00009"}                        | 400 32 | amount: Given amount is less than min amount 0.0001, Min amount step = 0.000001
 buy      | {"amount":"100.001"}                        | 400 32 | amount: Min amount step = 0.01
 sell     | {"amount":"0.5000001"}                      | 400 32 | amount: Min amount step = 0.000001
-buy      | {"amount":"1000001"}                        | 400 32 | amount: Not enough balance.
 sell     | {"amount":10.1}                             | 400 32 | amount: Not enough balance.
 buy      | {"amount":"1000000"}                        | 400 32 | amount: Not enough balance.
 buy      | {"client_order_id":7}                       | 422 36 | client_order_id: The client_order_id must be a string.
-buy      | {"client_order_id":null}                    | 422 36 | client_order_id: The client_order_id must be a string.
 buy      | {"client_order_id":"a b"}                   | 422 36 | client_order_id: The client_order_id may contain only letters, dashes, digits, dots and underscores.
-buy      | {"client_order_id":"a\n"}                   | 422 36 | client_order_id: The client_order_id may contain only letters, dashes, digits, dots and underscores.
 buy      | {"stp":"cb"}                                | 422 30 | stp: The stp may hold only no, cancel_both, cancel_new, cancel_old.
 buy      | {"market":"","amount":"x","client_order_id":1} | 422 31 | market: Market must not be an empty string. / amount: The amount must be a numeric string or number. / client_order_id: The client_order_id must be a string.
 withdraw | {"ticker":null,"amount":null,"address":"","unique_id":null} | 422 30 | ticker: The ticker field is required. / amount: The amount field is required. / address: The address field is required. / unique_id: The unique_id field is required.
 withdraw | {"address":7,"ticker":{}}                   | 422 30 | ticker: The ticker must be a string. / address: The address must be a string.
-withdraw | {"amount":1}                                | 422 30 | amount: The amount must be a string.
 withdraw | {"amount":"1e3"}                            | 422 32 | amount: The amount must be a numeric string.
 withdraw | {"network":null}                            | 422 30 | network: The network must be a string.
 withdraw | {"network":""}                              | 422 30 | network: The network must not be an empty string.
@@ -70,56 +59,33 @@ withdraw | {"ticker":"XMR"}                            | 400 30 | ticker: The cu
 withdraw | {"network":"TRC20"}                         | 400 30 | network: Unsupported network. BTC has: BTC.
 withdraw | {"ticker":"USDC"}                           | 400 30 | network: Cannot extract default network. USDC has: ERC20, SOL.
 withdraw | {"amount":"0"}                              | 400 32 | amount: The amount must be greater than 0.
-withdraw | {"amount":"-1"}                             | 400 32 | amount: The amount must be greater than 0.
 withdraw | {"amount":"0.000000001"}                    | 400 32 | amount: The amount may have at most 8 digits after the point.
 withdraw | {"amount":"9.99960001"}                     | 400 32 | amount: Not enough money, BTC balance = 10, fee = 0.0004
 address  | {}                                          | 422 30 | ticker: The ticker field is required.
-address  | {"ticker":7,"network":{},"type":1}          | 422 30 | ticker: The ticker must be a string. / network: The network must be a string. / type: The type must be a string.
 address  | {"ticker":"NOPE"}                           | 400 30 | ticker: The selected ticker is invalid.
 address  | {"ticker":"XMR"}                            | 400 30 | ticker: Currency is not depositable
 address  | {"ticker":"EUR"}                            | 400 30 | ticker: Fiat currencies are unavailable for this action
 address  | {"ticker":"USDT","network":"BTC"}           | 400 30 | network: Unsupported network. USDT has: ERC20, TRC20, OMNI.
-address  | {"ticker":"USDC"}                           | 400 30 | network: Cannot extract default network. USDC has: ERC20, SOL.
 address  | {"ticker":"BTC","type":"legacy"}            | 400 30 | type: The type may hold only bech32 or p2sh-segwit.
 address  | {"ticker":"ETH","type":"bech32"}            | 400 30 | type: ETH has one type of address; type must not be given.
-codes    | {"limit":0}                                 | 422 30 | limit: The limit must be at least 1.
-codes    | {"limit":101}                               | 422 30 | limit: The limit may not be greater than 100.
-codes    | {"offset":-1}                               | 422 30 | offset: The offset must be at least 0.
-codes    | {"offset":10001}                            | 422 30 | offset: The offset may not be greater than 10000.
 codes    | {"limit":"30","offset":1.5}                 | 422 30 | limit: The limit must be an integer. / offset: The offset must be an integer.
-codes    | {"limit":null}                              | 422 30 | limit: The limit must be an integer.
 hashrate | {"account":""}                              | 422 30 | account: The account field is required.
-hashrate | {"account":7}                               | 422 30 | account: The account must be a string.
 hashrate | {"from":"1","to":1.5}                       | 422 30 | from: The from must be an integer. / to: The to must be an integer.
 hashrate | {"interval":"1w"}                           | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
 hashrate | {"interval":"0h"}                           | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
-hashrate | {"interval":"60"}                           | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
 hashrate | {"interval":"99999m"}                       | 422 30 | interval: The interval must be minutes, hours or days, such as 5m, 1h or 1d.
-hashrate | {"interval":["1h"]}                         | 422 30 | interval: The interval must be a string.
-history  | {"limit":0}                                 | 422 30 | limit: The limit must be at least 1.
-history  | {"limit":"5"}                               | 422 30 | limit: The limit must be an integer.
 history  | {"offset":-1,"limit":1.5}                   | 422 30 | limit: The limit must be an integer. / offset: The offset must be at least 0.
 history  | {"market":7}                                | 422 30 | market: The market must be a string.
 timer    | {"market":null,"timeout":"5"}               | 422 30 | market: The market field is required.
-timer    | {"timeout":"4"}                             | 422 30 | timeout: The timeout should be at least 5.
 timer    | {"timeout":"-60"}                           | 422 30 | timeout: The timeout should be at least 5.
-timer    | {"timeout":"601"}                           | 422 30 | timeout: The timeout should be at most 600.
 timer    | {"timeout":"5.5"}                           | 422 30 | timeout: The timeout should be a whole number of seconds.
 timer    | {"timeout":"600.00000000000001"}            | 422 30 | timeout: The timeout should be a whole number of seconds.
 timer    | {"timeout":"null"}                          | 422 30 | timeout: The timeout must be a numeric string or null: "null" in quotes is a string.
 timer    | {"timeout":"60s"}                           | 422 30 | timeout: The timeout must be a numeric string or null.
-timer    | {"timeout":""}                              | 422 30 | timeout: The timeout must be a numeric string or null.
-timer    | {"timeout":"1e2"}                           | 422 30 | timeout: The timeout must be a numeric string or null.
 timer    | {"timeout":60}                              | 422 30 | timeout: The timeout must be a numeric string or null.
-timer    | {"timeout":true}                            | 422 30 | timeout: The timeout must be a numeric string or null.
-timer    | {"timeout":["60"]}                          | 422 30 | timeout: The timeout must be a numeric string or null.
 timer    | {"types":"spot"}                            | 422 30 | types: The types must be an array or null.
 timer    | {"types":[]}                                | 422 30 | types: The types should have from 1 to 3 items, or be null for all order types.
-timer    | {"types":["spot","options"]}                | 422 30 | types: The types may contain only: spot, margin, futures.
-timer    | {"market":""}                               | 422 31 | market: Market must not be an empty string.
-timer    | {"market":7}                                | 422 31 | market: Market must be a string.
 timer    | {"market":"BTCUSDT"}                        | 422 31 | market: Market is not available.
-timer    | {"market":"btc_usdt","timeout":null}        | 422 31 | market: Market is not available.
 timer    | {"market":"nope","timeout":"4"}             | 422 30 | market: Market is not available. / timeout: The timeout should be at least 5.
 `;
 

@@ -49,16 +49,11 @@ test.each([
     431,
     '"message":"Request Header Fields Too Large."',
   ],
+  ['no form', 'nonsense\r\n\r\n', 400, '{"code":0,"message":"Bad Request.","errors":{}}'],
 ])('a request with %s gets an answer of the exchange', async (_name, bytes, status, body) => {
   const answered = await exchangeBytes(server('documented').url, bytes);
   expect(answered.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
   expect(answered).toContain(body);
-});
-
-test('bytes that are not HTTP get the error shape of the document and a closed connection', async () => {
-  const text = await exchangeBytes(server('documented').url, 'nonsense\r\n\r\n');
-  expect(text).toContain('HTTP/1.1 400 Bad Request');
-  expect(text).toContain('{"code":0,"message":"Bad Request.","errors":{}}');
 });
 
 test('a timer fires by the clock, within a fraction of a second of its moment', async () => {

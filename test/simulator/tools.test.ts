@@ -54,19 +54,6 @@ describe('time', () => {
     },
   );
 
-  test('stands still where it is manual, also for a nonce window and a limit', async () => {
-    const exchange = { limits: { ping: { requests: 1, windowMs: 10_000 } } };
-    const server = await start({ time: 'manual', exchange });
-    const before = server.nowMs();
-    const statuses = [];
-    for (const ms of [0, 9999, 1]) {
-      if (ms > 0) server.advance(ms);
-      statuses.push((await send(server.url, ping)).status);
-    }
-    expect(statuses).toEqual([200, 429, 200]);
-    expect(server.nowMs()).toBe(before + 10_000);
-  });
-
   test('brings back what a fault delays', async () => {
     const server = await start({ time: 'manual' });
     server.addFaults([{ kind: 'latency', ms: 3_600_000, when: 'after' }]);
