@@ -74,6 +74,8 @@ export interface BaseSnapshot {
   readonly up: boolean | null;
   readonly pingMs: number | null;
   readonly lastProblem: string | null;
+  /** Renewals may take it: the first, and others that serve the same account. */
+  readonly used: boolean;
   readonly outage: boolean;
 }
 
@@ -130,11 +132,12 @@ export function describe(state: CoreState, now: Instant): Snapshot {
     authorised: key.refused === null,
     shutdownPolicy: settings.shutdown.policy,
     markets,
-    bases: state.bases.map(({ url, ping, outage }) => ({
+    bases: state.bases.map(({ url, index, ping, outage }) => ({
       url,
       up: ping?.ok ?? null,
       pingMs: ping?.ok === true ? ping.latencyMs : null,
       lastProblem: ping?.ok === false ? ping.detail : null,
+      used: index === 0 || settings.sameAccount,
       outage: outage !== null,
     })),
     bots,

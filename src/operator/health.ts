@@ -53,7 +53,7 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
     ...(withBots ? bots.map(checkBot) : []),
     ...worstFirst.slice(0, LISTED_MARKETS),
   ];
-  const isAway = bases.every(({ up }) => up === false);
+  const isAway = bases.every(({ used, up }) => !used || up === false);
   if (!withBots && nothingGuarded !== null) checks.push(check('exchange', !isAway, 'it does not answer'));
   const isPassed = !checks.some(isFailing);
   if (withBots && isPassed) checks.push(...snapshot.notReady.map((failed) => ({ name: 'guarded', failed })));
@@ -62,7 +62,11 @@ export function judgeReady(snapshot: Snapshot, withBots: boolean): Verdict {
 
 /** Ready, and no outage and no refusal is under way that would end that once the timers run out. */
 export function isWell({ ready, bases, markets }: Snapshot): boolean {
-  return ready && bases.some(({ outage }) => !outage) && markets.every(({ state }) => state !== 'rejected');
+  return (
+    ready &&
+    bases.some(({ used, outage }) => used && !outage) &&
+    markets.every(({ state }) => state !== 'rejected')
+  );
 }
 
 /** A snapshot of one bot and its markets alone; null where no market names it. */

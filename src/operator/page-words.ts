@@ -236,7 +236,7 @@ export function findTroubles(status: StatusDocument, now: number): Trouble[] {
       : `orders of ${sayCount(protectedCount, 'market')} are cancelled from ${sayTime(nextExpiry.expiresAt, now)} on`;
   const andFrom = from === '' ? '' : `, and ${from}`;
   const outages = bases.filter(({ outage }) => outage).length;
-  const isOut = outages > 0 && outages === bases.length;
+  const isOut = outages > 0 && outages === bases.filter(({ used }) => used).length;
   const out = isOut
     ? `No renewal gets through${from === '' ? '' : `: ${from} if it lasts`}`
     : `${outages} of ${bases.length} addresses get no renewal through`;

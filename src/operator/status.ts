@@ -154,8 +154,8 @@ function describeAllButMarkets(input: StatusInput, figures: Figures, { limit }: 
     cancellations: cancellations.slice(0, limit).map(({ market, certainty, why, byWallMs, count }) => {
       return { market, certainty, why, by: toSeconds(byWallMs), count };
     }),
-    bases: snapshot.bases.map(({ url, up, pingMs, outage, lastProblem }) => {
-      return { url, up, pingSeconds: toSeconds(pingMs), outage, lastProblem };
+    bases: snapshot.bases.map(({ url, up, pingMs, used, outage, lastProblem }) => {
+      return { url, up, pingSeconds: toSeconds(pingMs), used, outage, lastProblem };
     }),
     bots: snapshot.bots.map(({ bot, mode, state, evidenceAgeMs, ttlMs }) => {
       const evidenceAgeSeconds = toSeconds(evidenceAgeMs);

@@ -80,7 +80,7 @@ describe('status', () => {
       { market: 'XRP_USDT', state: 'arming', ...leaving },
       { market: 'OLD_USDT', state: 'rejected', ...refused },
     ] as const;
-    const problem = { pingMs: null, lastProblem: 'ECONNREFUSED', outage: true };
+    const problem = { pingMs: null, lastProblem: 'ECONNREFUSED', used: true, outage: true };
     const bases = [{ url: 'http://127.0.0.1:1', up: false, ...problem }];
     const notReady = ['one reason', 'another', 'a third', 'a fourth', 'a fifth'];
     const { out, code } = await show(statusOf(markets, { notReady, bases }));

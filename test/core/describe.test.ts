@@ -271,8 +271,15 @@ describe('the daemon', () => {
       detail: 'no pong',
     });
     expect(driver.look().bases).toEqual([
-      { url: 'https://one.example', up: true, pingMs: 12, lastProblem: null, outage: false },
-      { url: 'https://two.example', up: false, pingMs: null, lastProblem: 'no pong', outage: false },
+      { url: 'https://one.example', up: true, pingMs: 12, lastProblem: null, used: true, outage: false },
+      {
+        url: 'https://two.example',
+        up: false,
+        pingMs: null,
+        lastProblem: 'no pong',
+        used: false,
+        outage: false,
+      },
     ]);
   });
 

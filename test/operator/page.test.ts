@@ -47,7 +47,15 @@ const look = (changes: Partial<Snapshot>, made?: Made, at: Partial<Look> = {}) =
 const bot = (state: 'stale' | 'alive' | 'failed', name = 'main', ageMs = 1200) =>
   ({ bot: name, mode: 'beat', state, evidenceAgeMs: ageMs, ttlMs: 15_000 }) as const;
 const base = (changes: Partial<Snapshot['bases'][number]>) => [
-  { url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'HTTP 503', outage: false, ...changes },
+  {
+    url: 'http://127.0.0.1:1',
+    up: false,
+    pingMs: null,
+    lastProblem: 'HTTP 503',
+    used: true,
+    outage: false,
+    ...changes,
+  },
 ];
 const paused = (untilWallMs: number | null, market = 'BTC_USDT') =>
   sampleMarket({
@@ -112,6 +120,11 @@ describe('the status page', () => {
       '× No renewal gets through',
       `orders of 1 market are cancelled from ${expiry} on if it lasts`,
       { bases: base({ outage: true }) },
+    ],
+    [
+      '× No renewal gets through',
+      `orders of 1 market are cancelled from ${expiry} on if it lasts`,
+      { bases: [...base({ outage: true }), ...base({ url: 'http://127.0.0.1:2', up: true, used: false })] },
     ],
     [
       '× Orders of BTC_USDT are cancelled by',
@@ -329,7 +342,7 @@ describe('what comes from outside', () => {
     ready: false,
     notReady: [HOSTILE],
     markets: [market],
-    bases: [{ url: HOSTILE, up: false, pingMs: null, lastProblem: HOSTILE, outage: true }],
+    bases: [{ url: HOSTILE, up: false, pingMs: null, lastProblem: HOSTILE, used: true, outage: true }],
     bots: [{ bot: HOSTILE, mode: HOSTILE, state: 'stale', evidenceAgeMs: null, ttlMs: null }],
   };
   const made: Made = {

@@ -48,7 +48,9 @@ export function sampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
     authorised: true,
     shutdownPolicy: 'delete',
     markets: [sampleMarket()],
-    bases: [{ url: 'http://127.0.0.1:1', up: true, pingMs: 12, lastProblem: null, outage: false }],
+    bases: [
+      { url: 'http://127.0.0.1:1', up: true, pingMs: 12, lastProblem: null, used: true, outage: false },
+    ],
     bots: [{ bot: 'main', mode: 'beat', state: 'alive', evidenceAgeMs: 1200, ttlMs: 15_000 }],
     capacityPerSecond: 100,
     cadenceFactor: 1,

@@ -50,7 +50,11 @@ describe('web listener', () => {
       protectedCount: 0,
       markets: [{ market: 'BTC_USDT', protected: false }],
     });
-    const bases = [{ url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'x', outage: false }];
+    const down = { url: 'http://127.0.0.1:1', up: false, pingMs: null, lastProblem: 'x', outage: false };
+    const bases = [
+      { ...down, used: true },
+      { ...down, up: true, used: false },
+    ];
     const arming = [sampleMarket({ state: 'arming', guaranteedMs: null })];
     for (const changes of [{ markets, bots, bases }, { markets: arming }]) {
       const other = await start(() => sampleSnapshot(changes));

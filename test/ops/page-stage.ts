@@ -54,7 +54,9 @@ function createStage(): Stage {
   const stage: Stage = {
     parts,
     bots: [],
-    bases: [{ url: 'https://exchange.example', up: true, pingMs: 23, lastProblem: null, outage: false }],
+    bases: [
+      { url: 'https://exchange.example', up: true, pingMs: 23, lastProblem: null, used: true, outage: false },
+    ],
     shows: {},
     events: [],
     cancellations: [],
@@ -172,7 +174,7 @@ export function playTrouble(): Stage {
     { bot: 'third', mode: 'none', state: 'starting', ttlMs: null, heardAtMs: null },
   ];
   const url = 'https://second-address-of-the-exchange.example';
-  const down = { url, up: false, pingMs: null, lastProblem: 'connection refused', outage: true };
+  const down = { url, up: false, pingMs: null, lastProblem: 'connection refused', used: true, outage: true };
   play.bases = [...play.bases, down];
   const lapsed = 'XRP_USDT LAPSED: its timer fired and the exchange cancelled its orders.';
   play.say('error', 'lapsed', lapsed, 90_000_000);

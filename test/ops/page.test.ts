@@ -186,7 +186,7 @@ describe('the status page in Chromium', () => {
   test('texts from outside stay texts, at first sight and later on', async () => {
     const play = playWell();
     const spoil = () => {
-      play.bases = [{ url: HOSTILE, up: false, pingMs: 1, lastProblem: HOSTILE, outage: true }];
+      play.bases = [{ url: HOSTILE, up: false, pingMs: 1, lastProblem: HOSTILE, used: true, outage: true }];
       play.bots = [{ bot: HOSTILE, mode: HOSTILE, state: 'stale', ttlMs: 1, heardAtMs: 1 }];
       play.shows = { ready: false, notReady: [HOSTILE] };
       play.say('error', HOSTILE, HOSTILE);

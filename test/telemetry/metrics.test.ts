@@ -97,7 +97,7 @@ describe('metrics', () => {
       ready: false,
       authorised: false,
       cadenceFactor: 1.5,
-      bases: [{ url: BASE, up: null, pingMs: null, lastProblem: null, outage: true }],
+      bases: [{ url: BASE, up: null, pingMs: null, lastProblem: null, used: true, outage: true }],
       bots: [{ bot: 'main', mode: 'beat', state: 'stale', evidenceAgeMs: null, ttlMs: 15_000 }],
       markets: [sampleMarket({ wanted: false })],
     });
