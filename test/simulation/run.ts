@@ -3,7 +3,7 @@ import type { Incarnation, Violation } from './court.ts';
 import { createFleet, type Fleet } from './hosts.ts';
 import { createJudge, type Judge } from './judge.ts';
 import { createOperators, type Operators } from './operators.ts';
-import { FAULTS, type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
+import { type Fault, type FaultKind, type Plan, REQUEST_LIFETIME_MS } from './plan.ts';
 import { createServer, LIMIT_WINDOW_MS, type SimulatedServer } from './server.ts';
 import { createTimeline, type Timeline } from './virtual-clock.ts';
 
@@ -131,77 +131,91 @@ interface Struck {
   readonly operators: Operators;
 }
 
-/** Carries out a fault at its moment. Those of the wire are conditions: requests ask for them. */
+/** Carries out a fault at its moment. Those of the wire have none: they are conditions, and requests ask for them. */
 function strike(world: Struck, fault: Fault): void {
-  switch (FAULTS[fault.kind]) {
-    case 'daemon':
-      strikeDaemon(world, fault);
-      break;
-    case 'bot':
-      strikeBot(world, fault);
-      break;
-    case 'market':
-      strikeMarket(world, fault);
-      strikeExchange(world, fault);
-      break;
-    case 'exchange':
-      strikeExchange(world, fault);
-      break;
-    case 'requests':
-    case 'base':
-      break;
-  }
+  STRIKES[fault.kind]?.(world, fault, world.fleet.running.get(fault.target));
 }
 
-function strikeDaemon(
-  { plan, timeline, fleet, server }: Struck,
-  { kind, target, forMs, share, sizeMs }: Fault,
-): void {
-  const host = fleet.running.get(target);
-  switch (kind) {
-    case 'wall-step':
-      host?.clock.stepWall(sizeMs);
-      break;
-    case 'stall':
-      host?.clock.stall(forMs);
-      break;
-    case 'suspend':
-      host?.clock.suspend(forMs);
-      break;
-    case 'crash':
-      if (host === undefined) break;
-      fleet.kill(host);
-      timeline.at(timeline.nowMs() + forMs, () => fleet.start(target));
-      break;
-    case 'terminate':
-      if (host !== undefined) host.clock.whenRunning(() => fleet.terminate(host));
-      timeline.at(timeline.nowMs() + forMs + RESTART_AFTER_MS, () => fleet.start(target));
-      break;
-    case 'restart':
-      if (host !== undefined && host.stoppingMs === null)
-        host.clock.whenRunning(() => fleet.restart(host, forMs));
-      break;
-    case 'new-key':
-      server.revoke(`key-${plan.daemons[target]?.key}`);
-      timeline.at(timeline.nowMs() + forMs, () => fleet.renewKey(target));
-      break;
-    case 'new-budget':
-      if (host !== undefined) fleet.rebudget(host, sizeMs);
-      timeline.at(timeline.nowMs() + forMs, () => {
-        const now = fleet.running.get(target);
-        if (now !== undefined) fleet.rebudget(now, plan.budgetRequests);
-      });
-      break;
-    case 'stutters':
-      stutter(timeline, fleet, target, timeline.nowMs() + forMs, sizeMs);
-      break;
-    case 'halts-connecting':
-      fleet.halt(target, timeline.nowMs() + forMs - sizeMs, { forMs: sizeMs, sleeps: share < 0.5 });
-      break;
-    default:
-      break;
-  }
-}
+type Strike = (world: Struck, fault: Fault, host: Incarnation | undefined) => void;
+
+const hold =
+  (does: Parameters<Operators['hold']>[1]): Strike =>
+  ({ operators }, { target, forMs }) =>
+    operators.hold(target, does, forMs);
+
+/** Somebody else deletes the market's timer, or sets one of this length. */
+const meddle =
+  (seconds: number | null): Strike =>
+  ({ plan, judge, server }, { target }) => {
+    const market = plan.markets[target]?.market ?? null;
+    judge.onTruthBroken(market);
+    if (market !== null) server.meddle(market, seconds);
+  };
+
+/** The bot is silent for a time, after a last word where it has one. */
+const silence =
+  (says: 'goodbye' | 'fail' | null, flaps = false): Strike =>
+  ({ timeline, bots }, { target, forMs, sizeMs }) => {
+    if (says !== null) bots.say(target, says);
+    bots.silence(target, timeline.nowMs() + forMs, flaps ? sizeMs : null);
+  };
+
+const STRIKES: Partial<Record<FaultKind, Strike>> = {
+  'wall-step': (_world, { sizeMs }, host) => host?.clock.stepWall(sizeMs),
+  stall: (_world, { forMs }, host) => host?.clock.stall(forMs),
+  suspend: (_world, { forMs }, host) => host?.clock.suspend(forMs),
+  crash({ timeline, fleet }, { target, forMs }, host) {
+    if (host === undefined) return;
+    fleet.kill(host);
+    timeline.at(timeline.nowMs() + forMs, () => fleet.start(target));
+  },
+  terminate({ timeline, fleet }, { target, forMs }, host) {
+    host?.clock.whenRunning(() => fleet.terminate(host));
+    timeline.at(timeline.nowMs() + forMs + RESTART_AFTER_MS, () => fleet.start(target));
+  },
+  restart({ fleet }, { forMs }, host) {
+    if (host?.stoppingMs === null) host.clock.whenRunning(() => fleet.restart(host, forMs));
+  },
+  'new-key'({ plan, timeline, fleet, server }, { target, forMs }) {
+    server.revoke(`key-${plan.daemons[target]?.key}`);
+    timeline.at(timeline.nowMs() + forMs, () => fleet.renewKey(target));
+  },
+  'new-budget'({ plan, timeline, fleet }, { target, forMs, sizeMs }, host) {
+    if (host !== undefined) fleet.rebudget(host, sizeMs);
+    timeline.at(timeline.nowMs() + forMs, () => {
+      const now = fleet.running.get(target);
+      if (now !== undefined) fleet.rebudget(now, plan.budgetRequests);
+    });
+  },
+  stutters: ({ timeline, fleet }, { target, forMs, sizeMs }) =>
+    stutter(timeline, fleet, target, timeline.nowMs() + forMs, sizeMs),
+  'halts-connecting': ({ timeline, fleet }, { target, forMs, share, sizeMs }) =>
+    fleet.halt(target, timeline.nowMs() + forMs - sizeMs, { forMs: sizeMs, sleeps: share < 0.5 }),
+  'bot-silent': silence(null),
+  'bot-goodbye': silence('goodbye'),
+  'bot-fails': silence('fail'),
+  'bot-flaps': silence(null, true),
+  'reload-timeout': ({ operators }, { target, sizeMs }) =>
+    operators.changeTimeout(target, Math.round(sizeMs / 1000)),
+  'reload-remove': ({ operators }, { target, forMs }) => operators.remove(target, forMs),
+  'reload-moves': ({ plan, operators }, { target, forMs, share, sizeMs }) =>
+    operators.move(target, keeperOf(plan, share), forMs, sizeMs),
+  'operator-pauses': hold('pause'),
+  'operator-disarms': hold('disarm'),
+  'operator-trips': hold('trip'),
+  'actor-deletes': meddle(null),
+  'actor-changes': meddle(MEDDLED_SECONDS),
+  'server-clock-step'({ judge, server }, { sizeMs }) {
+    judge.onTruthBroken(null);
+    server.stepClock(sizeMs);
+  },
+  'forget-timers'({ plan, judge, server }) {
+    judge.onTruthBroken(null);
+    for (const { market } of plan.markets) server.meddle(market, null);
+  },
+  neighbour: ({ plan, timeline, server }, fault) =>
+    knock(timeline, server, fault, LIMIT_WINDOW_MS / Math.max(1, plan.limitRequests * fault.share)),
+};
 
 function stutter(timeline: Timeline, fleet: Fleet, target: number, untilMs: number, sizeMs: number): void {
   if (timeline.nowMs() >= untilMs) return;
@@ -211,63 +225,9 @@ function stutter(timeline: Timeline, fleet: Fleet, target: number, untilMs: numb
   );
 }
 
-function strikeBot({ timeline, bots }: Struck, { kind, target, forMs, sizeMs }: Fault): void {
-  if (kind === 'bot-goodbye') bots.say(target, 'goodbye');
-  if (kind === 'bot-fails') bots.say(target, 'fail');
-  bots.silence(target, timeline.nowMs() + forMs, kind === 'bot-flaps' ? sizeMs : null);
-}
-
 /** The daemon that keeps a market which moves; one beyond the run where there is only one. */
 function keeperOf({ daemons }: Plan, share: number): number {
   return daemons.length === 1 ? 1 : Math.floor(share * daemons.length) % daemons.length;
-}
-
-function strikeMarket({ plan, operators }: Struck, { kind, target, forMs, share, sizeMs }: Fault): void {
-  switch (kind) {
-    case 'reload-timeout':
-      operators.changeTimeout(target, Math.round(sizeMs / 1000));
-      break;
-    case 'reload-remove':
-      operators.remove(target, forMs);
-      break;
-    case 'reload-moves':
-      operators.move(target, keeperOf(plan, share), forMs, sizeMs);
-      break;
-    case 'operator-pauses':
-      operators.hold(target, 'pause', forMs);
-      break;
-    case 'operator-disarms':
-      operators.hold(target, 'disarm', forMs);
-      break;
-    case 'operator-trips':
-      operators.hold(target, 'trip', forMs);
-      break;
-    default:
-  }
-}
-
-function strikeExchange({ plan, timeline, judge, server }: Struck, fault: Fault): void {
-  const market = plan.markets[fault.target]?.market ?? null;
-  switch (fault.kind) {
-    case 'server-clock-step':
-      judge.onTruthBroken(null);
-      server.stepClock(fault.sizeMs);
-      break;
-    case 'forget-timers':
-      judge.onTruthBroken(null);
-      for (const { market: name } of plan.markets) server.meddle(name, null);
-      break;
-    case 'actor-deletes':
-    case 'actor-changes':
-      judge.onTruthBroken(market);
-      if (market !== null) server.meddle(market, fault.kind === 'actor-deletes' ? null : MEDDLED_SECONDS);
-      break;
-    case 'neighbour':
-      knock(timeline, server, fault, LIMIT_WINDOW_MS / Math.max(1, plan.limitRequests * fault.share));
-      break;
-    default:
-      break;
-  }
 }
 
 function knock(timeline: Timeline, server: SimulatedServer, fault: Fault, everyMs: number): void {

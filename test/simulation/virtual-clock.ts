@@ -1,7 +1,8 @@
 import type { Instant } from '../../src/core/time.ts';
 import type { Cancel } from '../../src/ports.ts';
 
-interface Entry extends Due {
+interface Entry {
+  readonly atMs: number;
   run: (() => void) | null;
 }
 
@@ -12,13 +13,13 @@ export type Timeline = ReturnType<typeof createTimeline>;
  * same time in the order in which they were planned; nothing else moves time.
  */
 export function createTimeline(startMs = 0) {
-  const agenda = createAgenda<Entry>();
+  /** What is planned, the next one last. */
+  const agenda: Entry[] = [];
   let nowMs = startMs;
-  let planned = 0;
 
   /** Lets the next thing happen; false where none is planned. */
   function next(): boolean {
-    const entry = agenda.take();
+    const entry = agenda.pop();
     if (entry === undefined) return false;
     nowMs = entry.atMs;
     entry.run?.();
@@ -28,9 +29,14 @@ export function createTimeline(startMs = 0) {
     nowMs: () => nowMs,
     /** Plans `run` for a true moment, not before the present. */
     at(trueMs: number, run: () => void): Cancel {
-      const entry: Entry = { atMs: Math.max(trueMs, nowMs), order: planned, run };
-      planned += 1;
-      agenda.add(entry);
+      const entry: Entry = { atMs: Math.max(trueMs, nowMs), run };
+      let low = 0;
+      for (let high = agenda.length; low < high; ) {
+        const middle = (low + high) >> 1;
+        if ((agenda[middle]?.atMs ?? 0) > entry.atMs) low = middle + 1;
+        else high = middle;
+      }
+      agenda.splice(low, 0, entry);
       return () => {
         entry.run = null;
       };
@@ -38,7 +44,7 @@ export function createTimeline(startMs = 0) {
     next,
     /** Lets everything up to and including `trueMs` happen, and then is there. */
     runUntil(trueMs: number): void {
-      for (let due = agenda.first(); due !== undefined && due.atMs <= trueMs; due = agenda.first()) next();
+      for (let due = agenda.at(-1); due !== undefined && due.atMs <= trueMs; due = agenda.at(-1)) next();
       nowMs = Math.max(nowMs, trueMs);
     },
   };
@@ -135,59 +141,4 @@ function createQueue(timeline: Timeline, runsFromMs: () => number) {
     if (timeline.nowMs() >= fromMs && waiting.length === 0) run();
     else if (waiting.push(run) === 1) timeline.at(fromMs, catchUp);
   };
-}
-
-/** Something that is due at `atMs`; of equal moments the smaller `order` comes first. */
-interface Due {
-  readonly atMs: number;
-  readonly order: number;
-}
-
-/** What is due, the earliest first, in a binary heap: adding and taking cost the logarithm of what is in it. */
-function createAgenda<Entry extends Due>() {
-  const heap: Entry[] = [];
-
-  /** Moves the hole at the root down to where `last` belongs. */
-  function sink(last: Entry): void {
-    let place = 0;
-    for (;;) {
-      let child = 2 * place + 1;
-      const left = heap[child];
-      if (left === undefined) break;
-      const right = heap[child + 1];
-      if (right !== undefined && isBefore(right, left)) child += 1;
-      const best = heap[child];
-      if (best === undefined || !isBefore(best, last)) break;
-      heap[place] = best;
-      place = child;
-    }
-    heap[place] = last;
-  }
-
-  return {
-    first: () => heap[0],
-    add(entry: Entry): void {
-      let place = heap.length;
-      heap.push(entry);
-      while (place > 0) {
-        const parent = (place - 1) >> 1;
-        const above = heap[parent];
-        if (above === undefined || !isBefore(entry, above)) break;
-        heap[place] = above;
-        place = parent;
-      }
-      heap[place] = entry;
-    },
-    /** Takes the first one out. */
-    take(): Entry | undefined {
-      const first = heap[0];
-      const last = heap.pop();
-      if (last !== undefined && heap.length > 0) sink(last);
-      return first;
-    },
-  };
-}
-
-function isBefore(one: Due, other: Due): boolean {
-  return one.atMs === other.atMs ? one.order < other.order : one.atMs < other.atMs;
 }
