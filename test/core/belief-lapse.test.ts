@@ -37,13 +37,6 @@ describe('a renewal that starts after the end of the timer before it', () => {
       expect(driver.market('AAA').stats.lapses).toBe(certainty === null ? 0 : 1);
     },
   );
-
-  test('says how long nothing had been confirmed', () => {
-    const { driver, write } = armed();
-    driver.move({ monoMs: 200 });
-    driver.apply(write, { startTime: SERVER_EPOCH + 60 });
-    expect(driver.notices('lapsed')[0]?.gapMs).toBe(1200);
-  });
 });
 
 describe('a renewal whose answer was lost may have carried the timer over the gap', () => {

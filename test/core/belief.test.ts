@@ -101,22 +101,6 @@ describe('a request that was surely not carried out', () => {
     ['stale nonce', STALE_NONCE],
     ['refused key', BAD_KEY],
     ['refused connection', NOT_SENT],
-  ])('(%s) leaves no trace where nothing was armed', (_what, outcome) => {
-    const driver = createDriver();
-    driver.tick();
-    const write = driver.takeOne();
-    driver.settle(write, outcome);
-    expect(ends(driver)).toEqual({
-      leastMs: null,
-      mostMs: driver.take().length === 0 ? null : 10_000 + 61_000 + DRIFT_MS,
-    });
-  });
-
-  test.each([
-    ['refused market', NO_MARKET],
-    ['stale nonce', STALE_NONCE],
-    ['refused key', BAD_KEY],
-    ['refused connection', NOT_SENT],
   ])('(%s) leaves no trace in the belief about an armed timer', (_what, outcome) => {
     const driver = createDriver();
     driver.arm();
@@ -191,13 +175,5 @@ describe('an answer of the exchange that is not what was asked for', () => {
     driver.live(20_000, 20, (write) => driver.apply(write, { timeout: 30 }));
     expect(driver.notices('renewed').length).toBeGreaterThan(2);
     expect(driver.notices('altered')).toHaveLength(1);
-  });
-
-  test('and has all order types where all were asked for is as asked', () => {
-    const driver = createDriver();
-    driver.tick();
-    const write = driver.takeOne();
-    driver.apply(write, { types: ['futures', 'spot', 'margin'] });
-    expect(driver.notices('altered')).toEqual([]);
   });
 });

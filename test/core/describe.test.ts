@@ -67,13 +67,6 @@ describe('a market', () => {
     expect(first(driver).promise[0]).toBe('AAA: renewed every 6 s, timer of 60 s.');
   });
 
-  test('loses its guarantee by the millisecond, also between two steps of the core', () => {
-    const driver = armed();
-    const before = first(driver).guaranteedMs ?? 0;
-    driver.move({ monoMs: 137 });
-    expect(first(driver).guaranteedMs).toBeCloseTo(before - 137, 6);
-  });
-
   test('is retrying while renewals fail and time is left, and expired after that', () => {
     const driver = armed({ markets: ['AAA:10'] });
     driver.live(3000, 20, (write) => driver.settle(write, HTTP_500));
@@ -292,10 +285,6 @@ describe('the daemon', () => {
       cadenceFactor: 1,
     });
   });
-});
-
-test('the daemon is live for as long as it answers', () => {
-  expect(createDriver().look().live).toBe(true);
 });
 
 test('a refused market shows what the exchange said, also after a probe that got no answer', () => {

@@ -327,14 +327,6 @@ describe('the timers of a bot that does not live', () => {
     expect(driver.finished()).toMatchObject([{ why: 'unheard' }]);
   });
 
-  test('stay where it was heard only after the stop, and then fails', () => {
-    const driver = watched('beat');
-    driver.stop();
-    driver.say('fail');
-    expect(deletes(driver)).toEqual([]);
-    expect(driver.finished()).toMatchObject([{ why: 'policy' }]);
-  });
-
   test('are deleted where it said goodbye, at once and by the stop', () => {
     const driver = createDriver({ liveness: { mode: 'beat' } });
     driver.tick();

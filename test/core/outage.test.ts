@@ -184,18 +184,6 @@ describe('the second address', () => {
     return stage.driver;
   }
 
-  test('is never used without the word that it serves the same account', () => {
-    const driver = out(false);
-    driver.live(20_000, 10, (write) => driver.settle(write, NOT_SENT));
-    expect(new Set(driver.writes.map(({ base }) => base))).toEqual(new Set([0]));
-  });
-
-  test('takes the renewals over when the first is out', () => {
-    const driver = out(true);
-    driver.live(2000, 10, (write) => driver.settle(write, NOT_SENT));
-    expect(new Set(driver.writes.filter(({ atMs }) => atMs > 2000).map(({ base }) => base))).toContain(1);
-  });
-
   test('does not take them over while its own ping fails', () => {
     const { driver, all } = three({ bases, sameAccount: true });
     ping(driver, false, 1);
@@ -237,13 +225,6 @@ test('an address that says what is wrong with a request is well: the outage ends
   driver.wait(5000);
   driver.settle(driver.take()[0] ?? canary, { ...wrong, maybeApplied: false });
   expect(isOut(driver)).toBe(false);
-});
-
-test('one market that fails at the start, before anything was answered, is no outage', () => {
-  const driver = createDriver({ markets: ['AAA'] });
-  driver.live(20_000, 20, (write) => driver.settle(write, NOT_SENT));
-  expect(driver.writes.length).toBeGreaterThan(10);
-  expect(began(driver)).toBe(0);
 });
 
 test('two failures at the start are no outage yet, three of more than one market are', () => {

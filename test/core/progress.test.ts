@@ -195,16 +195,6 @@ test('a reload says what came, what went and what changed, once', () => {
   ]);
 });
 
-test('the grid of a reload spreads all markets again, in the new order', () => {
-  const driver = armed({ markets: ['AAA', 'BBB'] });
-  driver.reload({ markets: ['CCC', 'BBB', 'AAA'] });
-  expect(driver.state.markets.map(({ settings, phaseMs }) => [settings.market, phaseMs])).toEqual([
-    ['CCC', 0],
-    ['BBB', 2000],
-    ['AAA', 4000],
-  ]);
-});
-
 test('a reload during a stop changes nothing', () => {
   const driver = armed();
   driver.stop('keep');

@@ -107,12 +107,3 @@ test('it is not written any more once the bot is back, however long its connecti
   driver.say('beat');
   expect(mayWrite(driver.state, cut.attempt, driver.now())).toBe(false);
 });
-
-test('it leaves the timers of other bots alone', () => {
-  const driver = silent(['AAA:60:bot', 'BBB:60:other']);
-  for (let beat = 0; beat < 10; beat += 1) {
-    driver.say('beat', 'other');
-    driver.live(3000);
-  }
-  expect(cuts(driver).map(({ market }) => market)).toEqual(['AAA']);
-});

@@ -126,34 +126,3 @@ describe('a bot that comes back', () => {
     );
   });
 });
-
-describe('a bot that takes its leave', () => {
-  test('by a goodbye has its timers deleted, and its orders stay', () => {
-    const bench = watched(20_000, { markets: ['AAA:60'], liveness: { mode: 'beat', onStale: 'trip' } });
-    bench.keeper.hear('bot', 'goodbye', 0);
-    bench.run(100_000);
-    expect(renewals(bench, 20_000)).toEqual([]);
-    expect(bench.book.fired).toEqual([]);
-    expect(bench.book.timers.size).toBe(0);
-  });
-
-  test('by a failure has its orders cancelled within 7 s where timers are tripped', () => {
-    const bench = watched(20_000, {
-      markets: ['AAA:60', 'BBB:600'],
-      liveness: { mode: 'beat', onStale: 'trip' },
-    });
-    bench.keeper.hear('bot', 'fail', 0);
-    bench.run(7000);
-    expect(bench.book.fired.map(({ market }) => market).toSorted()).toEqual(['AAA', 'BBB']);
-  });
-});
-
-test('two bots die alone: the timers of the other go on', () => {
-  const bench = createBench({ markets: ['AAA:30:maker', 'BBB:30:taker'], liveness: beat });
-  bench.keeper.start();
-  bench.beats(20_000, 1000, 'maker');
-  bench.beats(300_000, 1000, 'taker');
-  bench.run(300_000);
-  expect(bench.book.fired.map(({ market }) => market)).toEqual(['AAA']);
-  expect(bench.keeper.snapshot().markets[1]?.state).toBe('armed');
-});

@@ -1,18 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { openWrites } from '../../src/core/state.ts';
 import { BAD_KEY, HTTP_500, NO_MARKET, STALE_NONCE } from '../core/driver.ts';
-import { type Bench, createBench, type Fate, gapsOf } from './bench.ts';
+import { createBench, type Fate, gapsOf } from './bench.ts';
 
 const HOUR_MS = 3_600_000;
 const markets = ['SICK:10', 'AAA:10', 'BBB:10', 'CCC:10', 'DDD:10'];
 const well = ['AAA', 'BBB', 'CCC', 'DDD'];
 /** Longest that a request waits for the answer to the one before it, and a wake-up or two. */
 const PATIENCE_MS = 130 + 26 + 100;
-
-const inFlight = (bench: Bench, name: string): number => {
-  const market = bench.keeper.state.byName.get(name);
-  return market === undefined ? 0 : openWrites(market).length;
-};
 
 describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
   const fates: readonly [string, Fate][] = [
@@ -71,19 +65,6 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
         );
     },
   );
-
-  test('a market that hangs has at most three requests in flight, however long it hangs', () => {
-    const bench = createBench({ markets, nonce });
-    bench.start(5000);
-    bench.strike({ kind: 'lost' }, HOUR_MS, 'SICK');
-    let most = 0;
-    bench.keeper.onTurn(() => {
-      most = Math.max(most, inFlight(bench, 'SICK'));
-    });
-    bench.run(60_000);
-    expect(most).toBeGreaterThanOrEqual(2);
-    expect(most).toBeLessThanOrEqual(3);
-  });
 
   test('a market that hung is armed again within a second of being well', () => {
     const bench = createBench({ markets, nonce });

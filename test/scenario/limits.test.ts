@@ -12,10 +12,6 @@ const busiest = (bench: Bench, windowMs: number) => {
   }
   return most;
 };
-const periodOf = (bench: Bench, market: string, fromMs: number) => {
-  const moments = bench.writesOf(market, fromMs).map(({ atMs }) => atMs);
-  return ((moments.at(-1) ?? 0) - (moments[0] ?? 0)) / Math.max(1, moments.length - 1);
-};
 
 describe('the rate', () => {
   test('stays within the budget while 120 markets are armed, lose the exchange and find it again', () => {
@@ -27,23 +23,6 @@ describe('the rate', () => {
     expect(busiest(bench, 10_000)).toBeLessThanOrEqual(120);
     expect(bench.book.fired).toEqual([]);
     expect(bench.book.timers.size).toBe(120);
-  });
-
-  test('of many markets settles at the planned cadence', () => {
-    const bench = createBench({
-      markets: many(200, 60),
-      nonce: 'window',
-      connections: 100,
-      budget: { requests: 200, windowMs: 10_000 },
-    });
-    bench.start(45_000);
-    expect(bench.book.timers.size).toBe(200);
-    const perSecond = bench.writes.filter(({ atMs }) => atMs >= 25_000).length / 20;
-    // 200 in 10 s less the fortieth that is kept free.
-    expect(perSecond).toBeGreaterThan(18);
-    expect(perSecond).toBeLessThanOrEqual(20);
-    expect(busiest(bench, 10_000)).toBeLessThanOrEqual(200);
-    expect(bench.book.fired).toEqual([]);
   });
 
   test.each([
@@ -61,24 +40,6 @@ describe('the rate', () => {
 });
 
 describe('a gateway that throttles', () => {
-  test('for a while makes the cadence slower, at most a third of the timeout, and it recovers', () => {
-    const bench = createBench({ markets: many(4, 60), nonce: 'window' });
-    bench.start(20_000);
-    let count = 0;
-    bench.rules.push(({ atMs }) => {
-      count += 1;
-      return atMs < 120_000 && count % 2 === 0 ? { kind: 'fails', outcome: THROTTLED } : null;
-    });
-    bench.run(100_000);
-    expect(bench.noticesOf('throttled').length).toBeGreaterThan(2);
-    expect(bench.keeper.state.cadenceFactor).toBeGreaterThan(2);
-    expect(periodOf(bench, 'M0', 60_000)).toBeLessThanOrEqual(20_100);
-    bench.run(300_000);
-    expect(bench.keeper.state.cadenceFactor).toBe(1);
-    expect(periodOf(bench, 'M0', 390_000)).toBeCloseTo(6000, -2);
-    expect(bench.book.fired).toEqual([]);
-  });
-
   test('everything for 40 s costs no timer of 60 s, and few requests', () => {
     const bench = createBench({ markets: many(20, 60), nonce: 'window' });
     bench.start(20_000);

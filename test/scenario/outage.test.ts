@@ -72,21 +72,6 @@ describe.each(fates)('an outage (%s)', (_what, fate) => {
     expect(bench.noticesOf('outage-ended')).toHaveLength(1);
   });
 
-  test('costs as many requests for 100 markets as for five', () => {
-    const requests = [5, 100].map((count) => {
-      const bench = createBench({ markets: many(count, 60), nonce: 'window' });
-      bench.start(15_000);
-      bench.strike(fate, 30_000);
-      bench.run(8000);
-      const before = bench.writes.length;
-      bench.run(22_000);
-      return bench.writes.length - before;
-    });
-    expect(requests[1]).toBeLessThanOrEqual((requests[0] ?? 0) + 5);
-    expect(requests[0]).toBeGreaterThanOrEqual(4);
-    expect(requests[0]).toBeLessThanOrEqual(12);
-  });
-
   test('has one request of each market, and from there one at a time, never two within its gap', () => {
     const bench = createBench({ markets: many(20, 60), nonce: 'window' });
     bench.start(15_000);

@@ -29,21 +29,6 @@ describe('a host that stands still and goes on', () => {
     expect(perMinute).toBeLessThanOrEqual(44);
   });
 
-  test('(for longer than its timers) reports the lapse of each, once', () => {
-    const bench = createBench({ markets });
-    bench.start(10_500);
-    bench.clock.suspend(90_000);
-    bench.run(95_000);
-    expect(bench.book.fired).toHaveLength(4);
-    expect(
-      bench
-        .noticesOf('lapsed')
-        .map(({ market, certainty }) => `${market} ${certainty}`)
-        .toSorted(),
-    ).toEqual(names.map((name) => `${name} certain`));
-    expect(bench.book.timers.size).toBe(4);
-  });
-
   test('never writes what was prepared before: the connection that was being opened is not used', () => {
     const bench = createBench({ markets: ['AAA:60', 'BBB:60'], connectMs: 100, nonce: 'window' });
     bench.start(10_500);
@@ -97,20 +82,6 @@ describe('a wall clock that is set', () => {
     bench.run(10_000);
     expect(bench.noticesOf('lapsed')).toEqual([]);
     expect(bench.book.fired).toEqual([]);
-  });
-
-  test('makes evidence doubtful: nothing is renewed before the next beat, everything after it', () => {
-    const bench = createBench({ markets, liveness: { mode: 'beat' } });
-    bench.keeper.start();
-    bench.beats(HOUR_MS, 10_000);
-    bench.run(22_000);
-    bench.clock.stepWall(HOUR_MS);
-    bench.run(7900);
-    expect(written(bench, 22_300, 29_900)).toEqual([]);
-    bench.run(1000);
-    expect(written(bench, 29_900, 31_000).toSorted()).toEqual(names);
-    expect(bench.book.fired).toEqual([]);
-    expect(bench.noticesOf('lapsed')).toEqual([]);
   });
 });
 
