@@ -17,7 +17,7 @@ import type { Verdict } from '../exchange/classify.ts';
 import { createExchange } from '../exchange/exchange.ts';
 import { ListenError, listenError } from '../operator/listen.ts';
 import { checkSocketPlace } from '../operator/socket.ts';
-import type { Clock, Exchange, ListenAddress } from '../ports.ts';
+import type { Clock, Exchange, ListenAddress, PingOutcome } from '../ports.ts';
 import { isRecord } from '../util/text.ts';
 import { addConfigFlags, flagsFrom, tellWrong } from './config-flags.ts';
 import { createControlClient } from './control-client.ts';
@@ -271,36 +271,28 @@ async function checkKeyAndMarkets(
 async function measure(exchange: Exchange, base: number): Promise<number> {
   const latencies: number[] = [];
   for (let pings = 0; pings < PINGS; pings += 1) {
-    const latencyMs = await new Promise<number>((resolve, reject) => {
-      exchange.ping(base, PING_TIMEOUT_MS, (outcome) => {
-        if (outcome.ok) resolve(outcome.latencyMs);
-        else reject(new Error(outcome.detail));
-      });
-    });
-    if (pings > 0) latencies.push(latencyMs);
+    const { promise, resolve } = Promise.withResolvers<PingOutcome>();
+    exchange.ping(base, PING_TIMEOUT_MS, resolve);
+    const outcome = await promise;
+    if (!outcome.ok) throw new Error(outcome.detail);
+    if (pings > 0) latencies.push(outcome.latencyMs);
   }
   return latencies.toSorted((one, other) => one - other)[Math.floor(latencies.length / 2)] ?? 0;
 }
 
 /** Resolves with the refusal of what is refused for every market. A stale nonce is followed by others further ahead. */
 async function ask(exchange: Exchange, clock: Clock, market: string): Promise<Verdict> {
+  const types = ['none'] as unknown as readonly OrderType[];
+  const always = { base: 0, fresh: false, signed: () => undefined, mayWrite: () => true };
   for (let tries = 1; ; tries += 1) {
-    const told = await askOnce(exchange, clock, market);
+    const { promise, resolve } = Promise.withResolvers<Verdict>();
+    const giveUp = exchange.sync({ market, timeoutSeconds: 1, types, ...always }, resolve);
+    const cancel = clock.after(REFUSED_WITHIN_MS, giveUp);
+    const told = await promise;
+    cancel();
     if (told.kind !== 'nonce' || tries === MOST_TRIES) return told;
     if (tries === SEARCH_TRIES) await pause(clock, NEXT_SECOND_MS);
   }
-}
-
-function askOnce(exchange: Exchange, clock: Clock, market: string): Promise<Verdict> {
-  const types = ['none'] as unknown as readonly OrderType[];
-  const always = { base: 0, fresh: false, signed: () => undefined, mayWrite: () => true };
-  return new Promise((resolve) => {
-    const giveUp = exchange.sync({ market, timeoutSeconds: 1, types, ...always }, (outcome) => {
-      end();
-      resolve(outcome);
-    });
-    const end = clock.after(REFUSED_WITHIN_MS, giveUp);
-  });
 }
 
 /** Of all that is wrong with such a request the exchange names the market, too. */

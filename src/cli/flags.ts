@@ -31,11 +31,9 @@ export function readDuration(flag: string, text: string): number {
 
 /** A whole number of seconds from 0 to `most`. Throws a `CommandError` for anything else. */
 export function readWait(flag: string, text: string, most = 60): number {
-  const seconds = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
-  if (seconds <= most) return seconds;
-  const meant = Number(/^(\d{1,6})\s*s(ec(onds?)?)?$/.exec(text)?.[1]);
-  const write = seconds > most ? most : meant;
-  const hint = write <= most ? `; write ${write}` : '';
+  const seconds = Number(/^(\d{1,6})(\s*s(ec(onds?)?)?)?$/.exec(text)?.[1]);
+  if (seconds <= most && /^\d+$/.test(text)) return seconds;
+  const hint = Number.isNaN(seconds) ? '' : `; write ${Math.min(seconds, most)}`;
   throw misuse(
     `${flag}: found ${describe(text)}; allowed: a whole number of seconds from 0 to ${most}${hint}`,
   );
