@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { statusOf } from './sample-status.ts';
-import { daemon, type Reply, refusalWith, run, type Setting } from './stage.ts';
+import { daemon, failing, type Reply, refusalWith, run, type Setting } from './stage.ts';
 
 const progress = (market: string, state: 'done' | 'waiting' | 'impossible', says: string, more = {}) => {
   return { market, state, says: `${market} ${says}.`, ...more };
@@ -75,11 +75,9 @@ describe('a command to the running daemon', () => {
     'a refusal with HTTP %i and %s ends it with %i and with what the daemon says',
     async (status, name, expected) => {
       const said = 'found BTC_USDC; did you mean BTC_USDT?\u001b[2J';
-      const { code, out, err } = await order('arm BTC_USDC', refusalWith(status, name, said));
-      expect(code).toBe(expected);
-      expect(out).toEqual([]);
-      expect(err).toHaveLength(1);
-      expect(err[0]).toMatch(/^killswitchd arm: .*found BTC_USDC; did you mean BTC_USDT\? \[2J/);
+      const says = /^killswitchd arm: .*found BTC_USDC; did you mean BTC_USDT\? \[2J/;
+      const refused = await order('arm BTC_USDC', refusalWith(status, name, said));
+      expect(refused).toMatchObject(failing(expected, says));
     },
   );
 
@@ -94,9 +92,8 @@ describe('a command to the running daemon', () => {
   });
 
   it('says that it may have been done where the daemon goes away in between', async () => {
-    const { code, err } = await order('arm', (response) => response.destroy());
-    expect(code).toBe(69);
-    expect(err[0]).toMatch(/broke the connection off .*may have been done: killswitchd status tells/);
+    const says = /broke the connection off .*may have been done: killswitchd status tells/;
+    expect(await order('arm', (response) => response.destroy())).toMatchObject(failing(69, says));
   });
 });
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach } from 'vitest';
+import { afterEach, expect } from 'vitest';
 import type { Edge } from '../../src/cli/edge.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { createSystemClock } from '../../src/clock.ts';
@@ -156,3 +156,10 @@ export async function run(args: readonly string[], setting: Setting = {}) {
   const code = await running.ended;
   return { ...running, code };
 }
+
+/** A command that ends with this code and one line, and prints nothing else. */
+export const failing = (code: number, says: RegExp) => ({
+  code,
+  out: [],
+  err: [expect.stringMatching(says)],
+});
