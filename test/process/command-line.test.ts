@@ -114,54 +114,31 @@ describe.concurrent('the command line', { timeout: 60_000 }, () => {
   });
 });
 
-describe('the start', () => {
-  test('of a daemon reads no package before its first timer that it arms none with', async (context) => {
-    // Counts the packages that are loaded; all is loaded before the configuration is looked at.
-    const counting = moduleOf(`
-      import { registerHooks } from 'node:module';
-      const names = new Set();
-      registerHooks({
-        load(url, context, next) {
-          names.add(/.*node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url)?.[1]);
-          return next(url, context);
-        },
-      });
-      process.on('exit', () => console.error('loaded ' + [...names].join(' ')));
-    `);
-    const args = ['--import', counting, 'src/main.ts', 'run', '--config', 'no-such-file.yaml'];
-    const started = startProcess(context, process.execPath, args);
-    await started.ended;
-    const loaded = /^loaded (.*)$/m.exec(started.output())?.[1]?.split(' ');
-    expect(loaded).toEqual(expect.arrayContaining(['fastify', 'prom-client']));
-    expect(loaded).not.toContain('typebox');
-  });
-
-  // The handler of the program is there after some 50 ms; until then the option keeps the debugger shut.
-  test('of Node says --disable-sigusr1 wherever it is written here', () => {
-    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    const found = (path: string, pattern: RegExp) => pattern.exec(read(path))?.[0];
-    const sidecar = 'deploy/kubernetes/overlays/sidecar/bot.yaml';
-    const ways = {
-      'the command of the package': `node ${found('src/bin.ts', /--disable-sigusr1/)}`,
-      'npm start': scripts['start'],
-      'npm run demo': scripts['demo'],
-      'npm run killswitchd': scripts['killswitchd'],
-      'the image': found('Dockerfile', /^ENTRYPOINT .*$/m),
-      'its health check': found('Dockerfile', /^ +CMD .*$/m),
-      'the command for operators': found('deploy/systemd/killswitchd', /^exec .*$/m),
-      'the start of the unit': found('deploy/systemd/killswitchd@.service', /^ExecStart=.*$/m),
-      'the reload of the unit': found('deploy/systemd/killswitchd@.service', /^ExecReload=.*$/m),
-      'the unit of the exchange': found('deploy/systemd/killswitchd-exchange.service', /^ExecStart=.*$/m),
-      'the bot of npm start': scripts['start']?.replace(/^.* -- /, ''),
-      'the sample bot of systemd': found('deploy/systemd/trading-bot.service', /^ExecStart=.*$/m),
-      'the sample bot of Compose': found('compose.yaml', /^ +entrypoint: .*$/m),
-      'the sample bot of Kubernetes': found(sidecar, /^ +command: .*$/m),
-      'the init container that copies keys': found(
-        'deploy/kubernetes/overlays/fleet/fleet.yaml',
-        /command:[^|]*/,
-      ),
-    };
-    const node = /\bnode"?,?(?: "?|\n +- )--disable-sigusr1\b/;
-    expect(Object.entries(ways).filter(([, line]) => !node.test(line ?? ''))).toEqual([]);
-  });
+// The handler of the program is there after some 50 ms; until then the option keeps the debugger shut.
+test('every start of Node says --disable-sigusr1 where it is written here', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const found = (path: string, pattern: RegExp) => pattern.exec(read(path))?.[0];
+  const sidecar = 'deploy/kubernetes/overlays/sidecar/bot.yaml';
+  const ways = {
+    'the command of the package': `node ${found('src/bin.ts', /--disable-sigusr1/)}`,
+    'npm start': scripts['start'],
+    'npm run demo': scripts['demo'],
+    'npm run killswitchd': scripts['killswitchd'],
+    'the image': found('Dockerfile', /^ENTRYPOINT .*$/m),
+    'its health check': found('Dockerfile', /^ +CMD .*$/m),
+    'the command for operators': found('deploy/systemd/killswitchd', /^exec .*$/m),
+    'the start of the unit': found('deploy/systemd/killswitchd@.service', /^ExecStart=.*$/m),
+    'the reload of the unit': found('deploy/systemd/killswitchd@.service', /^ExecReload=.*$/m),
+    'the unit of the exchange': found('deploy/systemd/killswitchd-exchange.service', /^ExecStart=.*$/m),
+    'the bot of npm start': scripts['start']?.replace(/^.* -- /, ''),
+    'the sample bot of systemd': found('deploy/systemd/trading-bot.service', /^ExecStart=.*$/m),
+    'the sample bot of Compose': found('compose.yaml', /^ +entrypoint: .*$/m),
+    'the sample bot of Kubernetes': found(sidecar, /^ +command: .*$/m),
+    'the init container that copies keys': found(
+      'deploy/kubernetes/overlays/fleet/fleet.yaml',
+      /command:[^|]*/,
+    ),
+  };
+  const node = /\bnode"?,?(?: "?|\n +- )--disable-sigusr1\b/;
+  expect(Object.entries(ways).filter(([, line]) => !node.test(line ?? ''))).toEqual([]);
 });

@@ -51,6 +51,7 @@ describe.concurrent('SIGTERM', { timeout: 60_000 }, () => {
     expect(lines).toHaveLength(2);
     for (const market of markets) {
       const line = lines.find((one) => one.startsWith(`${market}: `)) ?? '';
+      expect(line).toContain('the delete was not confirmed');
       const latestMs = Date.parse(/ at the latest at (\S+Z)$/.exec(line)?.[1] ?? '');
       const fired = await exchange.event('timer-fired', 10_000, (event) => event.market === market);
       expect(fired.atMs).toBeLessThanOrEqual(latestMs);
