@@ -56,16 +56,8 @@ export function marketsOf({ index, count }: Shard, markets: readonly MarketConfi
  */
 export function ownerOf(market: string, count: number): number {
   const seed = hashText(market);
-  let owner = 0;
-  let highest = -1;
-  for (let index = 0; index < count; index += 1) {
-    const weight = mix(seed ^ mix(index + 1));
-    if (weight > highest) {
-      highest = weight;
-      owner = index;
-    }
-  }
-  return owner;
+  const weights = Array.from({ length: count }, (_, index) => mix(seed ^ mix(index + 1)));
+  return weights.indexOf(Math.max(...weights));
 }
 
 /** The finalizer of MurmurHash3: every bit of the input reaches every bit of the output. */
@@ -90,10 +82,8 @@ export function budgetOf(
 ): CoreSettings['budget'] {
   // One that is not counted any more still hands its markets over.
   const parts = budget === 'shared' ? Math.max(count, index + 1) : 1;
-  return {
-    requests: Math.max(1, Math.floor((DOCUMENTED_REQUESTS * budgetShare) / parts)),
-    windowMs: WINDOW_MS,
-  };
+  const requests = Math.floor((DOCUMENTED_REQUESTS * budgetShare) / parts);
+  return { requests: Math.max(1, requests), windowMs: WINDOW_MS };
 }
 
 /** Durations in milliseconds, as the core counts. */
@@ -166,37 +156,27 @@ export const MEANINGLESS_KEYS: Readonly<Record<LivenessMode, readonly (keyof Con
   none: ['file', 'url', 'probeEverySeconds', 'ttlSeconds', 'startupGraceSeconds', 'onStale'],
 };
 
-/** What a reload would do. */
-export interface ConfigDiff {
-  /** Why it cannot be done: one sentence per key that cannot change while the daemon runs. Never a secret. */
-  readonly refusals: readonly string[];
-  /** Names of markets, each list in the order of the configuration that has them. */
-  readonly added: readonly string[];
-  readonly removed: readonly string[];
-  /** Markets of this daemon that are another shard's from now on. */
-  readonly moved: readonly string[];
-  /** Markets whose timeout, order types, cadence or bot differs, also where a default made it so. */
-  readonly changed: readonly string[];
-  /** Nothing differs that has an effect, secrets included. The order of markets has none. */
-  readonly same: boolean;
-}
-
 /**
- * Compares the configuration in force with a new one that has no mistake. Exchange, liveness mode, listeners and log
- * format cannot change.
+ * What a reload would do: compares the configuration in force with a new one that has no mistake. Exchange, liveness
+ * mode, listeners and log format cannot change.
  */
-export function diffConfig(running: Config, next: Config): ConfigDiff {
+export function diffConfig(running: Config, next: Config) {
   const before = shapesOf(running.markets);
   const after = shapesOf(next.markets);
   const elsewhere = shapesOf(next.fleet);
+  // Names of markets, each list in the order of the configuration that has them.
   const added = [...after.keys()].filter((market) => !before.has(market));
+  // In timeout, order types, cadence or bot, also where a default made it so.
   const changed = [...after.keys()].filter(
     (market) => before.has(market) && before.get(market) !== after.get(market),
   );
   const gone = [...before.keys()].filter((market) => !after.has(market));
   const removed = gone.filter((market) => !elsewhere.has(market));
+  // Another shard's from now on.
   const moved = gone.filter((market) => elsewhere.has(market));
+  // Why it cannot be done: one sentence per key that cannot change while the daemon runs. Never a secret.
   const refusals = [...findUnchangeable(running, next), ...findRemoval(running, next, removed)];
+  // Nothing differs that has an effect, secrets included. The order of markets has none.
   const same = refusals.length === 0 && isDeepStrictEqual(effectOf(running), effectOf(next));
   return { refusals, added, removed, moved, changed, same };
 }

@@ -144,19 +144,16 @@ function findAliases(document: Document.Parsed) {
   return aliases;
 }
 
-const OWN_LINE =
-  'write each entry of a list on a line of its own, with a dash and a space in front: "- BTC_USDT"';
-
 /** What somebody who does not know the parser's terms can do about a mistake, by a part of the parser's message. */
 const HINTS: Readonly<Record<string, string>> = {
-  'Sequence item without - indicator': OWN_LINE,
-  'Unexpected block-seq-ind': OWN_LINE,
+  'Sequence item without - indicator|Unexpected block-seq-ind':
+    'write each entry of a list on a line of its own, with a dash and a space in front: "- BTC_USDT"',
   'All mapping items must start at the same column':
     'write all keys of a section in the same column, and a dash in front of each entry of a list',
   'Nested mappings are not allowed in compact':
     'put a text with ": " in it into quotes, or write the section on lines of its own',
-  'Block collections are not allowed within flow': 'close every [ and {, and put a comma between two entries',
-  'must be sufficiently indented and end with': 'close every [ and {, and put a comma between two entries',
+  'Block collections are not allowed within flow|must be sufficiently indented and end with':
+    'close every [ and {, and put a comma between two entries',
   'Implicit keys need to be on a single line':
     'write a dash and a space in front of each entry of a list: "- BTC_USDT"',
   'Unexpected scalar at node end': 'begin all sections in the first column',
@@ -170,11 +167,10 @@ const HINTS: Readonly<Record<string, string>> = {
 function explainSyntax(error: YAMLError, text: string): string {
   if (error.message.includes('call stack')) return NESTED;
   if (error.code === 'MULTIPLE_DOCS') return 'found a second YAML document; allowed: one';
-  if (error.code === 'DUPLICATE_KEY') {
+  if (error.code === 'DUPLICATE_KEY')
     return `${keyAt(error, text)}: found the same key a second time; allowed: each key once`;
-  }
   const [first = ''] = error.message.split('\n');
-  const [, hint] = Object.entries(HINTS).find(([part]) => first.includes(part)) ?? [];
+  const [, hint] = Object.entries(HINTS).find(([part]) => new RegExp(part).test(first)) ?? [];
   return `not valid YAML: ${first}${hint === undefined ? '' : `; ${hint}`}`;
 }
 

@@ -107,8 +107,7 @@ export function loadConfig({ env, flags, command = null }: LoadOptions): Loaded 
   const token = readFrom(['control', 'tokenFile'], values.control.tokenFile, readTokenFile);
   const url = readUrl(['notify', 'urlFile'], urlFile, format === 'telegram');
   const pingUrl = readUrl(['notify', 'pingUrlFile'], pingUrlFile, false);
-  const shared = findSharedKey(found, values.shard, env);
-  if (shared !== null) problems.push(shared);
+  problems.push(...findSharedKey(found, values.shard, env));
   const { liveness } = checked;
   if (problems.length > 0 || apiKey === null || apiSecret === null || liveness === null)
     return invalid(problems, known);
@@ -158,11 +157,8 @@ function reportTo(problems: Problem[], layers: readonly Layer[]): Report {
 function invalid(problems: readonly Problem[], known: readonly (string | undefined)[]): Loaded {
   const secrets = known.filter((secret) => secret !== undefined);
   const hide = (line: string) => hideSecrets(line, secrets);
-  return {
-    kind: 'invalid',
-    problems: listProblems(problems).map(hide),
-    shown: showProblems(problems).map(hide),
-  };
+  const shown = showProblems(problems).map(hide);
+  return { kind: 'invalid', problems: listProblems(problems).map(hide), shown };
 }
 
 /** Sentences about what is allowed and yet worth a thought. Each begins with the key that it is about. */

@@ -36,15 +36,11 @@ export interface Report {
 /** The commands that keep timers armed. `exec` starts the bot itself. */
 export type Command = 'run' | 'exec';
 
-/**
- * Checks what the schema cannot: names, addresses, duplicates, what is missing, and whether the cadence fits. Without a
- * command the configuration is only looked at.
- */
-export function checkMeaning(
-  values: Values,
-  report: Report,
-  { embeddedExchange, command }: { readonly embeddedExchange: boolean; readonly command: Command | null },
-) {
+/** Null: the configuration is only looked at. */
+type Purpose = Pick<Config, 'embeddedExchange'> & { readonly command: Command | null };
+
+/** Checks what the schema cannot: names, addresses, duplicates, what is missing, and whether the cadence fits. */
+export function checkMeaning(values: Values, report: Report, { embeddedExchange, command }: Purpose) {
   const { exchange, web, control } = values;
   const bases = embeddedExchange ? [] : exchange.baseUrls;
   if (bases === null) report.missing('exchange.baseUrls', BASES_ARE_MISSING);
@@ -78,12 +74,8 @@ function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Re
   if (markets === null) report.missing('markets', MARKETS_ARE_MISSING);
   const fleet: MarketConfig[] = [];
   const firstAt = new Map<string, Path>();
-  let isRight = true;
-  const wrong = (path: Path, text: string): void => {
-    isRight = false;
-    report.wrong(path, text);
-  };
-  (markets ?? []).forEach((entry: MarketEntry, index) => {
+  const entries: readonly MarketEntry[] = markets ?? [];
+  entries.forEach((entry, index) => {
     if (entry === undefined) return;
     const own: Partial<MarketConfig> = typeof entry === 'string' ? { market: entry } : entry;
     const at: Path = ['markets', index];
@@ -91,20 +83,21 @@ function checkMarkets({ markets, defaults, exchange, shard }: Values, report: Re
     // A wrong name was reported already.
     const { market = null, bot = DEFAULT_BOT } = own;
     const botIsRight = new RegExp(BOT_PATTERN).test(bot);
-    if (!botIsRight) wrong([...at, 'bot'], `found ${describe(bot)}; ${BOT_IS_WRONG}`);
+    if (!botIsRight) report.wrong([...at, 'bot'], `found ${describe(bot)}; ${BOT_IS_WRONG}`);
     if (market === null) return;
     const { timeoutSeconds, types, renewEverySeconds } = { ...defaults, ...own };
     if (botIsRight) fleet.push({ market, timeoutSeconds, types, renewEverySeconds, bot });
     const first = firstAt.get(market);
-    if (!new RegExp(MARKET_PATTERN).test(market)) wrong(path, refuseMarket(market));
+    if (!new RegExp(MARKET_PATTERN).test(market)) report.wrong(path, refuseMarket(market));
     else if (first === undefined) firstAt.set(market, at);
     else {
       const text = `found ${describe(market)} a second time after ${report.labelOf(first)}; allowed: each market once`;
-      wrong(path, text);
+      report.wrong(path, text);
     }
   });
   const deciding = ['markets', 'defaults', 'shard', 'exchange.budgetShare'];
-  if (!isRight || deciding.some(report.isMistaken)) return fleet;
+  const areRight = [fleet.length, firstAt.size].every((count) => count === entries.length);
+  if (!areRight || deciding.some(report.isMistaken)) return fleet;
   for (const text of refuseCadence(exchange, shard, fleet)) report.wrong('markets', text);
   return fleet;
 }

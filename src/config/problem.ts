@@ -42,22 +42,23 @@ export function formatPath(path: Path): string {
   }, '');
 }
 
-/** The messages, one line each, in the order of their places; the same message only once. */
-export function listProblems(problems: readonly Problem[]): string[] {
-  return tell(problems, () => []);
-}
-
-/** The same for a terminal: under each message the line of the file that it is about. */
-export function showProblems(problems: readonly Problem[]): string[] {
-  return tell(problems, ({ place, keyOnly = false }) => place.excerpt?.(keyOnly) ?? []);
-}
-
-function tell(problems: readonly Problem[], below: (problem: Problem) => readonly string[]): string[] {
+/**
+ * The messages, one line each, in the order of their places; the same message only once. `below`: what stands under
+ * each of them.
+ */
+export function listProblems(
+  problems: readonly Problem[],
+  below: (problem: Problem) => readonly string[] = () => [],
+): string[] {
   const told = problems
     .toSorted(({ place: one }, { place: other }) => one.rank - other.rank || one.offset - other.offset)
     .map((problem) => [`${problem.place.label}: ${problem.text}`, ...below(problem)].join('\n'));
   return [...new Set(told)];
 }
+
+/** The same for a terminal: under each message the line of the file that it is about. */
+export const showProblems = (problems: readonly Problem[]): string[] =>
+  listProblems(problems, ({ place, keyOnly = false }) => place.excerpt?.(keyOnly) ?? []);
 
 /** A longer text is described instead of shown: nobody finds a mistake in it, and it may be a secret in the wrong place. */
 const LONGEST_SHOWN = 60;
@@ -111,12 +112,9 @@ export function suggestInstead(value: unknown, node: SchemaNode): string {
     if (/^(yes|on|true)$/i.test(value)) return '; write true';
     return /^(no|off|false)$/i.test(value) ? '; write false' : '';
   }
-  if (node.type !== 'integer' && node.type !== 'number') return '';
-  const [, number, unit] = /^\s*(\d+(?:\.\d+)?)\s*(|s|sec|m|min|h)\s*$/.exec(value) ?? [];
-  const seconds = Number(number) * (SECONDS_OF_UNIT[unit ?? ''] ?? Number.NaN);
-  const fits =
-    seconds >= (node.minimum ?? Number.NEGATIVE_INFINITY) &&
-    seconds <= (node.maximum ?? Number.POSITIVE_INFINITY) &&
-    (node.type === 'number' || Number.isInteger(seconds));
-  return fits ? `; write ${seconds}` : '';
+  const { type, minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = node;
+  const [, number, unit = ''] = /^\s*(\d+(?:\.\d+)?)\s*(|s|sec|m|min|h)\s*$/.exec(value) ?? [];
+  const seconds = Number(number) * (SECONDS_OF_UNIT[unit] ?? Number.NaN);
+  const isOfType = type === 'number' || (type === 'integer' && Number.isInteger(seconds));
+  return isOfType && seconds >= minimum && seconds <= maximum ? `; write ${seconds}` : '';
 }

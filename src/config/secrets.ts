@@ -74,15 +74,10 @@ export function readSecrets(environment: Environment, options: { readonly demo: 
     : { kind: 'ok', secrets: { apiKey, apiSecret }, warnings };
 }
 
-export interface FoundSecrets {
-  readonly apiKey: Secret | null;
-  readonly apiSecret: Secret | null;
-  readonly problems: readonly Problem[];
-  readonly warnings: readonly string[];
-}
+export type FoundSecrets = ReturnType<typeof findSecrets>;
 
 /** As `readSecrets`, with null for what is missing or wrong. */
-export function findSecrets(environment: Environment, { demo }: { readonly demo: boolean }): FoundSecrets {
+export function findSecrets(environment: Environment, { demo }: { readonly demo: boolean }) {
   const problems: Problem[] = [];
   const warnings: string[] = [];
   const wrong = (variable: string, text: string, rank: number = RANK.environment): null => {
@@ -125,7 +120,7 @@ export function findSecrets(environment: Environment, { demo }: { readonly demo:
 }
 
 /**
- * Why the key may be that of several shards, or null where it is surely this one's own. Two daemons with one key make
+ * Why the key may be that of several shards, or nothing where it is surely this one's own. Two daemons with one key make
  * each other's nonces stale. What another shard reads cannot be seen from here; so the file must have the number of the
  * shard in its path, which is then another file for each.
  */
@@ -133,18 +128,16 @@ export function findSharedKey(
   { apiKey }: FoundSecrets,
   { index, count }: Shard,
   environment: Environment,
-): Problem | null {
-  if (Math.max(index + 1, count) === 1 || apiKey === null || apiKey.origin === 'demo') return null;
+): Problem[] {
+  if (Math.max(index + 1, count) === 1 || apiKey === null || apiKey.origin === 'demo') return [];
   const file = environment['KILLSWITCHD_API_KEY_FILE'];
-  if (file !== undefined && new RegExp(`(?<!\\d)0*${index}(?!\\d)`).test(file)) return null;
+  if (file !== undefined && new RegExp(`(?<!\\d)0*${index}(?!\\d)`).test(file)) return [];
   const [variable, found] =
     file === undefined
       ? ['KILLSWITCHD_API_KEY', 'found a key in the environment']
       : ['KILLSWITCHD_API_KEY_FILE', 'found a file without the number of this shard in its path'];
-  return {
-    place: placeOf(variable, RANK.environment),
-    text: `${found}; each shard needs a key of its own, since daemons that share one make each other's nonces stale; allowed: KILLSWITCHD_API_KEY_FILE with the number ${index} in the path, such as /run/secrets/killswitchd-${index}.api-key`,
-  };
+  const text = `${found}; each shard needs a key of its own, since daemons that share one make each other's nonces stale; allowed: KILLSWITCHD_API_KEY_FILE with the number ${index} in the path, such as /run/secrets/killswitchd-${index}.api-key`;
+  return [{ place: placeOf(variable, RANK.environment), text }];
 }
 
 function placeOf(variable: string, rank: number): Place {
