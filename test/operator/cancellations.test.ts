@@ -9,75 +9,66 @@ const { lapsed, renewed, deleted } = EVERY_NOTICE;
 const fired = { kind: 'fired', market, why: 'bot_stale', firedByWallMs: 4000 } as const;
 const tripped = { kind: 'tripped', market, why: 'tripped', durationMs: 1, firesByWallMs: 6000 } as const;
 
-test.each<[string, readonly Notice[], object | null]>([
-  [
-    'a renewal that is overdue may have cost the orders',
-    [overdue],
-    { certainty: 'possible', why: 'unrenewed', byWallMs: 1000, count: 1 },
-  ],
+const reloads: readonly Notice[] = [
+  { kind: 'reloaded', added: [], removed: [market], changed: [] },
+  { kind: 'removed', market, how: 'fired' },
+];
+const late = { ...deleted, mayHaveFired: true };
+const perhaps = { ...lapsed, certainty: 'possible' } as const;
+const trippedAndFired = { ...fired, why: 'tripped', firedByWallMs: 6100 } as const;
+
+test.each<[string, readonly Notice[], string | null]>([
+  ['a renewal that is overdue may have cost the orders', [overdue], 'possible unrenewed by 1000, 1 times'],
   ['one that was confirmed after all cost nothing', [overdue, renewed], null],
+  ['a lapse is said once', [overdue, lapsed, renewed], 'certain unrenewed by 5000, 1 times'],
   [
-    'a lapse is said once, whether it was overdue before or not',
-    [overdue, lapsed, renewed],
-    { certainty: 'certain', why: 'unrenewed', byWallMs: 5000, count: 1 },
+    'what may have lapsed, since it was overdue',
+    [overdue, perhaps, renewed],
+    'possible unrenewed by 1000, 1 times',
   ],
+  ['a dead bot', [fired], 'certain bot_stale by 4000, 1 times'],
+  ['a trip that has fired is the same trip', [tripped, trippedAndFired], 'certain tripped by 6100, 1 times'],
   [
-    'what may have lapsed may have done so since it was overdue',
-    [overdue, { ...lapsed, certainty: 'possible' }, renewed],
-    { certainty: 'possible', why: 'unrenewed', byWallMs: 1000, count: 1 },
-  ],
-  ['a dead bot', [fired], { certainty: 'certain', why: 'bot_stale', byWallMs: 4000, count: 1 }],
-  [
-    'a trip that has fired is the same trip',
-    [tripped, { ...fired, why: 'tripped', firedByWallMs: 6100 }],
-    { why: 'tripped', byWallMs: 6100, count: 1 },
-  ],
-  [
-    "the trip of a dead bot that has fired is no operator's",
+    "the trip of a dead bot is no operator's",
     [{ ...tripped, why: 'bot_stale' }, fired],
-    { why: 'bot_stale', byWallMs: 4000, count: 1 },
+    'certain bot_stale by 4000, 1 times',
   ],
-  ['the trip of a dead bot that came back', [{ ...tripped, why: 'bot_failed' }], { why: 'bot_failed' }],
+  [
+    'the trip of a dead bot that came back',
+    [{ ...tripped, why: 'bot_failed' }],
+    'certain bot_failed by 6000, 1 times',
+  ],
   ['a trip that somebody took back before it fired', [tripped, renewed], null],
   [
-    'a trip that was taken back when it may have fired',
+    'one that was taken back late',
     [{ ...tripped, durationMs: 4000 }, renewed],
-    { certainty: 'possible', why: 'tripped', count: 1 },
-  ],
-  ['a trip whose timer was deleted in time', [fired, tripped, deleted], { why: 'bot_stale', count: 1 }],
-  [
-    'a delete that came too late',
-    [{ ...deleted, mayHaveFired: true }],
-    { certainty: 'possible', why: 'deleted_late', count: 1 },
+    'possible tripped by 6000, 1 times',
   ],
   [
-    'a timer that ran out before its delete was confirmed, and the late answer to that',
-    [
-      { ...fired, why: 'undeleted' },
-      { ...deleted, mayHaveFired: true },
-    ],
-    { certainty: 'possible', why: 'deleted_late', count: 1 },
+    'a trip whose timer was deleted in times',
+    [fired, tripped, deleted],
+    'certain bot_stale by 4000, 1 times',
   ],
-  ['a delete in time', [deleted], null],
+  ['a delete that came too late', [late], 'possible deleted_late by 5000, 1 times'],
   [
-    'every further time is counted',
+    'a timer that ran out before its delete',
+    [{ ...fired, why: 'undeleted' }, late],
+    'possible deleted_late by 5000, 1 times',
+  ],
+  ['a delete in times', [deleted], null],
+  [
+    'every further times',
     [fired, renewed, lapsed, renewed, overdue, renewed],
-    { why: 'unrenewed', count: 2 },
+    'certain unrenewed by 5000, 2 times',
   ],
-  [
-    'a reload takes nothing away',
-    [
-      fired,
-      { kind: 'reloaded', added: [], removed: [market], changed: [] },
-      { kind: 'removed', market, how: 'fired' },
-    ],
-    { why: 'bot_stale', count: 1 },
-  ],
+  ['a reload takes nothing away', [fired, ...reloads], 'certain bot_stale by 4000, 1 times'],
 ])('%s', (_, notices, expected) => {
   const record = createCancellations();
   for (const notice of notices) record.observe(notice, { wallMs: 5000 });
-  if (expected === null) expect(record.list()).toEqual([]);
-  else expect(record.list()).toMatchObject([{ market, ...expected }]);
+  const said = record
+    .list()
+    .map(({ certainty, why, byWallMs, count }) => `${certainty} ${why} by ${byWallMs}, ${count} times`);
+  expect(said).toEqual(expected === null ? [] : [expected]);
 });
 
 test('stays until it is acknowledged, market by market or as a whole', () => {

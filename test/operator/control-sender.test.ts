@@ -113,7 +113,6 @@ describe('over an address that other hosts reach', () => {
 
   test.each([
     ['has no token', 'POST /v1/beat HTTP/1.1\r\nhost: x\r\n\r\n'],
-    ['says that it is a web page', 'POST /v1/beat HTTP/1.1\r\nhost: x\r\norigin: http://x\r\n\r\n'],
     ['asks for a path that cannot be read', 'POST /%zz HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['never ends its request', 'POST /v1/beat HTTP/1.1\r\nhost: '],
     [
@@ -142,15 +141,4 @@ describe('over an address that other hosts reach', () => {
     }
     expect(spy.calls).toEqual([]);
   });
-});
-
-test("Node's own fetch is no browser", async () => {
-  const spy = createSpy();
-  const control = await start(spy, [TCP]);
-  const beat = await fetch(`${control.addresses[0]}/v1/beat?bot=main`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: '{"seq":1}',
-  });
-  expect([beat.status, spy.calls.length]).toEqual([200, 1]);
 });

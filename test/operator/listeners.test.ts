@@ -7,15 +7,6 @@ import { sampleSnapshot } from './sample-snapshot.ts';
 import { ask, clock, start } from './web-fixture.ts';
 
 describe('listeners', () => {
-  test('several addresses answer the same', async () => {
-    const web = await start(undefined, ['127.0.0.1:0', '127.0.0.2:0']);
-    expect(web.addresses).toHaveLength(2);
-    for (const address of web.addresses) {
-      expect(address).toMatch(/^http:\/\/127\.0\.0\.[12]:[1-9]\d*$/);
-      expect((await ask({ ...web, addresses: [address] }, '/livez')).status).toBe(200);
-    }
-  });
-
   test('an address in use is named, and no other listener stays open', async () => {
     const taken = new URL((await start()).addresses[0] ?? '').host;
     // Nobody is given the port of another address by chance while it is in use at this one.

@@ -97,34 +97,14 @@ describe('web listener', () => {
     const web = await start(undefined, undefined, undefined, undefined, cancellations);
     const reply = await ask(web, '/api/v1/status');
     expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(JSON.parse(reply.body)).toMatchObject({
-      schemaVersion: 1,
-      version: '1.2.3',
-      startedAt: expect.any(Number),
-      now: expect.any(Number),
-      ready: true,
-      notReady: [],
-      shutdownPolicy: 'delete',
-      whatAStopWouldDo: [{ does: 'deletes the timer: the orders stay', count: 1, markets: ['BTC_USDT'] }],
-      marketCount: 1,
-      marketsByState: { armed: 1, expired: 0 },
-      markets: [
-        {
-          market: 'BTC_USDT',
-          state: 'armed',
-          timeoutSeconds: 60,
-          renewEverySeconds: 6,
-          guaranteedSeconds: 54.321,
-          expiresAt: 1_795_000_060,
-          lastAnswerSeconds: 0.05,
-        },
-      ],
-      bases: [{ url: 'http://127.0.0.1:1', up: true, pingSeconds: 0.012 }],
-      bots: [{ bot: 'main', evidenceAgeSeconds: 1.2, ttlSeconds: 15 }],
-      cancellationCount: 1,
-      cancellations: [{ ...cancelled, by: 1_795_000_000.5 }],
-      events: [{ at: 1_795_000_000.5, level: 'error', event: 'lapsed', text: 'BTC_USDT LAPSED.' }],
-    });
+    const { startedAt, now, ...rest } = JSON.parse(reply.body);
+    expect(now - startedAt).toBeLessThan(10);
+    // `npx vitest run test/operator/web.test.ts -u` writes it anew.
+    const keys = (_: string, value: unknown) =>
+      typeof value === 'object' && value !== null && !Array.isArray(value)
+        ? Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)))
+        : value;
+    await expect(`${JSON.stringify(rest, keys, 2)}\n`).toMatchFileSnapshot('status.json.txt');
   });
 
   test('with many markets the page shows the worst ones, the document all', async () => {
