@@ -245,8 +245,8 @@ function createSenderCheck(address: ListenAddress, token: () => string | null) {
     }
     // The permissions of the file decide who may use a Unix socket.
     if (host === null) return;
-    const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '');
-    if (isLocal && (name === undefined || ![...LOCAL_NAMES, host].includes(name))) {
+    const name = headers.host?.toLowerCase().replace(/:\d{0,5}$/, '') ?? '';
+    if (isLocal && ![...LOCAL_NAMES, host].includes(name)) {
       const text = `the Host header names another host; allowed: ${LOCAL_NAMES.join(', ')}, with any port`;
       throw new ControlRefusal('wrong_host', text);
     }
@@ -261,17 +261,15 @@ function checkToken(header: string | undefined, token: string | null): void {
   const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest();
   // Node reads headers byte by byte, so that their text is UTF-8 only after going back to the bytes. Digests are compared:
   // the time that takes tells neither the length of the token nor how much of it was right.
-  const fits =
-    given !== undefined &&
-    token !== null &&
-    timingSafeEqual(digest(Buffer.from(given, 'latin1')), digest(Buffer.from(token)));
-  if (fits) return;
-  const [found, challenge] =
+  if (given !== undefined && token !== null) {
+    if (timingSafeEqual(digest(Buffer.from(given, 'latin1')), digest(Buffer.from(token)))) return;
+  }
+  const [found, flaw] =
     header === undefined
-      ? ['no Authorization header', 'Bearer realm="killswitchd"']
-      : ['an Authorization header that does not fit', 'Bearer realm="killswitchd", error="invalid_token"'];
+      ? ['no Authorization header', '']
+      : ['an Authorization header that does not fit', ', error="invalid_token"'];
   const text = `found ${found}; allowed: "Authorization: Bearer TOKEN" with the content of control.tokenFile`;
-  throw new ControlRefusal('unauthorised', text, { 'www-authenticate': challenge });
+  throw new ControlRefusal('unauthorised', text, { 'www-authenticate': `Bearer realm="killswitchd"${flaw}` });
 }
 
 /** Throws `ControlRefusal` where no route has this path and method. */

@@ -17,7 +17,7 @@ const ERROR_LEVEL = 50;
 /** So many lines of one event are written in a window; one more line sums up the others. */
 const BURST = 10;
 const BURST_WINDOW_MS = 10_000;
-/** Markets named in one line of `repeats`. */
+/** Lines summed up by one line of `repeats`, which names their markets. */
 const COLLECTED = 500;
 
 /** Writes bytes somewhere and says how many were taken. `done` is called exactly once, never synchronously. */
@@ -73,11 +73,10 @@ export function createLog(options: LogOptions): Log {
     clock,
     write: write ?? writerTo(openStdout()),
     onDrop,
-    onRoom: (lines) =>
-      logger.warn(
-        { event: 'log-dropped', lines },
-        `${lines} lines of the log were lost: its output was full or slow.`,
-      ),
+    onRoom: (lines) => {
+      const text = `${lines} lines of the log were lost: its output was full or slow.`;
+      logger.warn({ event: 'log-dropped', lines }, text);
+    },
   });
   /** Standard error, opened when it is needed for the first time. */
   let errors: Sink | null = null;
@@ -222,35 +221,30 @@ export function createSink({ clock, write, onDrop, onRoom, limitChars = LIMIT_CH
 const SECRET_FIELDS =
   /("(?:(?:x-txc-|api[-_]?)?(?:apikey|key|secret|payload|signature)|authorization)":)"(?:[^"\\]|\\.)*"/gi;
 
-export interface RecentEvents {
-  readonly add: (line: EventLine, now: Instant) => void;
-  /** The newest first. */
-  readonly list: () => readonly RecentEvent[];
-}
+export type RecentEvents = ReturnType<typeof createRecentEvents>;
 
 /** Keeps the last events that a person would want to read (level info and above). */
-export function createRecentEvents(capacity = 100): RecentEvents {
+export function createRecentEvents(capacity = 100) {
   const events: RecentEvent[] = [];
   return {
-    add({ level, event, market, msg }, now) {
+    add({ level, event, market, msg }: EventLine, now: Instant): void {
       if (level === 'debug') return;
       events.unshift({ atWallMs: now.wallMs, level, event, market, text: msg });
       if (events.length > capacity) events.pop();
     },
-    list: () => [...events],
+    /** The newest first. */
+    list: (): readonly RecentEvent[] => [...events],
   };
 }
 
-/** Lines of one event, and those that one line sums up later. */
+/** How many lines of one event there were, and those that one line sums up later. */
 interface Flood {
   readonly sinceMs: number;
   lines: number;
-  more: number;
-  level: EventLevel;
-  markets: string[];
+  more: EventLine[];
 }
 
-const LOUDNESS: readonly EventLevel[] = ['debug', 'info', 'warn', 'error'];
+const LOUDNESS: readonly EventLevel[] = ['error', 'warn', 'info'];
 
 /**
  * Turns notices into lines of the log and recent events: the first failure and every change of state, not each renewal.
@@ -264,34 +258,25 @@ export function tellNotices(logger: Logger, recent: RecentEvents, context: Event
     write(line);
     recent.add(line, now);
   };
-  const sumUp = (event: string, flood: Flood, now: Instant): void => {
-    const { more, markets, level } = flood;
-    if (more > 0) tell(repeatsOf(event, level, more, markets), now);
-    Object.assign(flood, { more: 0, markets: [], level: 'debug' });
+  const sumUp = (flood: Flood, now: Instant): void => {
+    if (flood.more.length > 0) tell(repeatsOf(flood.more), now);
+    flood.more = [];
   };
   const sumUpAll = (now: Instant, isOver: (flood: Flood) => boolean): void => {
     for (const [event, flood] of floods) {
       if (!isOver(flood)) continue;
-      sumUp(event, flood, now);
+      sumUp(flood, now);
       floods.delete(event);
     }
   };
   /** Whether the line is one too many, and was collected. */
-  const isCollected = ({ event, level, market }: EventLine, now: Instant): boolean => {
-    const flood = floods.get(event) ?? {
-      sinceMs: now.monoMs,
-      lines: 0,
-      more: 0,
-      level: 'debug',
-      markets: [],
-    };
-    floods.set(event, flood);
+  const isCollected = (line: EventLine, now: Instant): boolean => {
+    const flood = floods.get(line.event) ?? { sinceMs: now.monoMs, lines: 0, more: [] };
+    floods.set(line.event, flood);
     flood.lines += 1;
     if (flood.lines <= BURST) return false;
-    flood.more += 1;
-    if (LOUDNESS.indexOf(level) > LOUDNESS.indexOf(flood.level)) flood.level = level;
-    if (market !== null) flood.markets.push(market);
-    if (flood.markets.length >= COLLECTED) sumUp(event, flood, now);
+    flood.more.push(line);
+    if (flood.more.length >= COLLECTED) sumUp(flood, now);
     return true;
   };
   return (notice, now) => {
@@ -310,13 +295,15 @@ export function tellNotices(logger: Logger, recent: RecentEvents, context: Event
   };
 }
 
-function repeatsOf(event: string, level: EventLevel, more: number, markets: readonly string[]): EventLine {
+function repeatsOf(more: readonly EventLine[]): EventLine {
+  const [of, { length }] = [more[0]?.event ?? '', more];
+  const markets = more.flatMap(({ market }) => market ?? []);
   const named = markets.length > 0 ? `: ${listed(markets)}` : '';
   return {
-    level,
+    level: LOUDNESS.find((level) => more.some((line) => line.level === level)) ?? 'info',
     event: 'repeats',
     market: null,
-    msg: `${event}: ${more} more lines of it within ${BURST_WINDOW_MS / 1000} s${named}.`,
-    fields: { of: event, more, markets },
+    msg: `${of}: ${length} more lines of it within ${BURST_WINDOW_MS / 1000} s${named}.`,
+    fields: { of, more: length, markets },
   };
 }

@@ -142,7 +142,7 @@ function createPace(clock: Clock) {
 }
 
 /** The section `notify` of the configuration in force. */
-export interface NotifySettings {
+interface NotifySettings {
   readonly format: NotifyFormat;
   readonly name: string;
   readonly url: SecretUrl | null;
@@ -154,20 +154,18 @@ interface SecretUrl {
   readonly reveal: () => string;
 }
 
-/** Posts a body as JSON, or asks for the address where there is none. Never rejects. */
-export type Post = (
-  url: SecretUrl,
-  body: string | null,
-  withinMs: number,
-  signal?: AbortSignal,
-) => Promise<Posted>;
-
 export interface Poster {
-  readonly post: Post;
+  /** Posts a body as JSON, or asks for the address where there is none. Never rejects. */
+  readonly post: (
+    url: SecretUrl,
+    body: string | null,
+    withinMs: number,
+    signal?: AbortSignal,
+  ) => Promise<Posted>;
   readonly close: () => Promise<void>;
 }
 
-export interface NotifyingOptions {
+interface NotifyingOptions {
   readonly clock: Clock;
   readonly bases: readonly string[];
   readonly notify: NotifySettings;
