@@ -98,16 +98,13 @@ const usualWeb = () => check('web.listen', CHECKS.web(USUAL_WEB), EXIT.config);
 
 function check(label: string, checked: Checked<ListenAddress>, exitCode: ExitCode): ListenAddress {
   const address = valid(label, checked, exitCode);
-  if (address.kind !== 'tcp' || address.port !== 0) return toAsk(address);
-  throw new CommandError(
-    exitCode,
-    `${label}: found port 0, which the daemon turns into any free one; its log says which: write that`,
-  );
-}
-
-/** A listener on every address of the host is asked at the loopback one. */
-function toAsk(address: ListenAddress): ListenAddress {
-  if (address.kind !== 'tcp') return address;
+  if (address.kind === 'unix') return address;
+  if (address.port === 0)
+    throw new CommandError(
+      exitCode,
+      `${label}: found port 0, which the daemon turns into any free one; its log says which: write that`,
+    );
+  // A listener on every address of the host is asked at the loopback one.
   const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host];
   if (host === undefined) return address;
   return { ...address, host, text: `${host === '::1' ? '[::1]' : host}:${address.port}` };

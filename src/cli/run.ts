@@ -46,12 +46,12 @@ const UNHEARD = 'its bot gave no sign of life after the stop began, so that its 
 function exitAfter(left: readonly LeftArmed[], edge: Edge): void {
   const failed = left.filter(isFailedDelete);
   for (const { market, firesByWallMs, why } of failed) {
-    const moment = isoTime(firesByWallMs);
-    edge.err(
+    const missed = why === 'unheard' ? UNHEARD : 'the delete was not confirmed';
+    const said =
       why === 'may-have-fired'
-        ? `${market}: the timer may have fired before it was deleted; check which orders are left`
-        : `${market}: ${why === 'unheard' ? UNHEARD : 'the delete was not confirmed'}; its orders are cancelled at the latest at ${moment}`,
-    );
+        ? 'the timer may have fired before it was deleted; check which orders are left'
+        : `${missed}; its orders are cancelled at the latest at ${isoTime(firesByWallMs)}`;
+    edge.err(`${market}: ${said}`);
   }
   edge.exitNow(failed.length > 0 ? EXIT.unconfirmed : EXIT.ok);
 }
