@@ -23,8 +23,6 @@ export interface RunningExchange {
   readonly placeOrders: (...orders: readonly RestingOrder[]) => Promise<void>;
   readonly addFaults: (...faults: readonly Fault[]) => Promise<void>;
   readonly clearFaults: () => Promise<void>;
-  /** Resolves right after the next event, and after 5 s at the latest. */
-  readonly nextEvent: () => Promise<void>;
   /** Arms a timer as another program of the same account would. */
   readonly arm: (market: string, timeoutSeconds: number) => Promise<void>;
   /** Resolves with the first event that fits; rejects after `withinMs`. */
@@ -94,10 +92,6 @@ export function exchangeAt(url: string, end: RunningExchange['end']): RunningExc
     },
     async clearFaults() {
       await ask(`${url}/simulator/faults`, { method: 'DELETE' });
-    },
-    async nextEvent() {
-      await events();
-      await events(5000);
     },
     arm: (market, timeoutSeconds) => armAs(url, market, timeoutSeconds),
     event: (kind, withinMs, fits = () => true) =>
