@@ -22,21 +22,20 @@ describe('the promise for one market', () => {
     expect(boundsOf(coreSettings(), 5000, 4000).survivesMs).toBe(0);
   });
 
-  const given = { cancellationDelayMs: 2000, requestLifetimeMs: 7000 };
-
-  test('orders are cancelled within l + T + 1 + s of the last renewal', () => {
-    expect(boundsOf(coreSettings(given), 60_000, 6000).daemonDeathMs).toBe(7000 + 60_000 + 1000 + 2000);
-  });
-
-  test('orders are cancelled within H + l + T + 1 + s of the last evidence', () => {
-    const settings = coreSettings({ ...given, liveness: { mode: 'beat', ttlMs: 15_000 } });
-    expect(boundsOf(settings, 60_000, 6000).botDeathMs).toBe(15_000 + 7000 + 60_000 + 1000 + 2000);
-  });
-
-  test('with onStale: trip nothing better is promised: an exchange that is away cannot be asked to cut the timer', () => {
-    const settings = coreSettings({ ...given, liveness: { mode: 'beat', onStale: 'trip' } });
-    expect(boundsOf(settings, 60_000, 6000).botDeathMs).toBe(15_000 + 7000 + 60_000 + 1000 + 2000);
-    expect(boundsOf(settings, 60_000, 6000).daemonDeathMs).toBe(7000 + 60_000 + 1000 + 2000);
+  test.each([
+    ['whatever ends the timer', {}],
+    // An exchange that is away cannot be asked to cut the timer.
+    ['no sooner with onStale: trip', { onStale: 'trip' }],
+  ] as const)('orders are cancelled within H + l + T + 1 + s, %s', (_what, liveness) => {
+    const settings = coreSettings({
+      cancellationDelayMs: 2000,
+      requestLifetimeMs: 7000,
+      liveness: { mode: 'beat', ttlMs: 15_000, ...liveness },
+    });
+    expect(boundsOf(settings, 60_000, 6000)).toMatchObject({
+      botDeathMs: 15_000 + 7000 + 60_000 + 1000 + 2000,
+      daemonDeathMs: 7000 + 60_000 + 1000 + 2000,
+    });
   });
 
   test('nothing is promised about a bot that nobody watches', () => {

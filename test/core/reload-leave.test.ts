@@ -2,7 +2,30 @@ import { describe, expect, test } from 'vitest';
 import { onTheirWay } from '../../src/core/state.ts';
 import { type SettingsOptions } from './core-settings.ts';
 import { createDriver, type Driver, HTTP_500, LOST, NO_MARKET, NOT_SENT } from './driver.ts';
-import { armed, away, idsInFlight, KEEP, removed } from './reloading.ts';
+
+/** A stop, and a reload that takes a market out, leave its timer armed. */
+const KEEP = { shutdown: { policy: 'keep' } } as const;
+
+/** Two markets whose timers are armed and whose writes were looked at. */
+function armed(options: SettingsOptions = {}): Driver {
+  const driver = createDriver({ markets: ['AAA', 'BBB'], ...options });
+  driver.tick();
+  driver.live(2000);
+  driver.take();
+  return driver;
+}
+/** The markets that were removed, and what became of their timers. */
+const removed = (driver: Driver) => driver.notices('removed').map(({ market, how }) => [market, how]);
+/** Takes AAA out with its timer left armed, and in again after `awayMs`. */
+function away(awayMs: number, options: SettingsOptions = KEEP): Driver {
+  const driver = armed(options);
+  driver.reload({ ...options, markets: ['BBB'] });
+  driver.live(awayMs);
+  driver.reload({ ...options, markets: ['AAA', 'BBB'] });
+  return driver;
+}
+/** The attempts of AAA that nobody has answered; a copy, since answers change the list. */
+const idsInFlight = (driver: Driver) => onTheirWay(driver.market('AAA')).map(({ id }) => id);
 
 describe('a market that leaves', () => {
   test('comes last in the status, without a promise, for as long as its timer is there', () => {

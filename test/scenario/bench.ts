@@ -1,12 +1,11 @@
 import { expect } from 'vitest';
-import type { Outcome } from '../../src/core/events.ts';
+import type { CoreSettings, OrderType, Outcome } from '../../src/core/events.ts';
 import type { Notice } from '../../src/core/notice.ts';
+import { type CoreState, openWrites, slackMs } from '../../src/core/state.ts';
 import { createKeeper } from '../../src/keeper.ts';
 import type { Cancel, Clock, Exchange, SyncRequest } from '../../src/ports.ts';
 import { coreSettings, type SettingsOptions } from '../core/core-settings.ts';
-import { createHostClock, createTimeline } from '../simulation/virtual-clock.ts';
-import { createBook } from './book.ts';
-import { watchBelief } from './watch-belief.ts';
+import { createHostClock, createTimeline, type Timeline } from '../simulation/virtual-clock.ts';
 
 /** One request that left the daemon. Moments in true milliseconds since the start. */
 export interface Write {
@@ -56,6 +55,88 @@ const NOT_LEFT: Outcome = {
   detail: 'may not leave',
   maybeApplied: false,
 };
+
+interface Timer {
+  readonly cancellationTime: number;
+  /** True moment at which it fires. */
+  readonly firesMs: number;
+}
+
+/** The timers at the exchange: the truth that belief is measured by. Stamps are whole seconds, rounded down. */
+function createBook(timeline: Timeline, settings: CoreSettings, epochMs: number) {
+  const timers = new Map<string, Timer>();
+  const fired: { readonly market: string; readonly atMs: number }[] = [];
+  const applied: Write[] = [];
+  let lastNumber = 0;
+
+  return {
+    timers,
+    fired,
+    /** What was carried out, in the order of arrival. */
+    applied,
+    firedOf: (market: string) => fired.filter((one) => one.market === market),
+    /** Carries a request out. With rising nonces one that was overtaken is refused. */
+    arrive(write: Write, types: readonly OrderType[] | null): Outcome {
+      if (settings.nonce === 'increasing' && write.number < lastNumber)
+        return { kind: 'nonce', detail: 'overtaken' };
+      lastNumber = write.number;
+      applied.push(write);
+      const { market, timeoutSeconds } = write;
+      if (timeoutSeconds === null) {
+        timers.delete(market);
+        return { kind: 'deleted' };
+      }
+      const startTime = Math.floor((epochMs + timeline.nowMs()) / 1000);
+      const cancellationTime = startTime + timeoutSeconds;
+      const firesMs = cancellationTime * 1000 + settings.cancellationDelayMs - epochMs;
+      const timer = { cancellationTime, firesMs };
+      timers.set(market, timer);
+      timeline.at(firesMs, () => {
+        if (timers.get(market) !== timer) return;
+        timers.delete(market);
+        fired.push({ market, atMs: timeline.nowMs() });
+      });
+      return { kind: 'applied', timer: { market, startTime, cancellationTime, types } };
+    },
+  };
+}
+type Book = ReturnType<typeof createBook>;
+
+/** Events of one instant have an order: this much is not a wrong belief. */
+const TOLERANCE_MS = 5;
+const MOST_IN_FLIGHT = 3;
+/** Of many markets only so many are looked at each time, in turns. */
+const LOOKED_AT = 20;
+
+/**
+ * What is wrong with what the core believes now, measured by what is true at the exchange. Design, invariant 1. `turn`
+ * counts the calls.
+ */
+function watchBelief(state: Readonly<CoreState>, book: Book, nowMs: number, turn: number): string[] {
+  const wrong: string[] = [];
+  const groups = Math.ceil(state.markets.length / LOOKED_AT);
+  const from = (turn % groups) * LOOKED_AT;
+  for (const market of state.markets.slice(from, from + LOOKED_AT)) {
+    const name = market.settings.market;
+    const firesMs = book.timers.get(name)?.firesMs ?? null;
+    const slack = slackMs(state, market);
+    if (slack > TOLERANCE_MS && (firesMs === null || firesMs < nowMs + slack - TOLERANCE_MS)) {
+      const truth = firesMs === null ? 'nothing is armed' : `it fires in ${firesMs - nowMs} ms`;
+      wrong.push(`${nowMs} ms: ${name} is believed to be armed for ${slack} ms more, ${truth}`);
+    }
+    const { notAfterMs } = market.belief;
+    const latestMs = notAfterMs === null ? 0 : notAfterMs - state.now.monoMs;
+    if (firesMs !== null && state.phase.kind !== 'stopped' && latestMs < firesMs - nowMs - TOLERANCE_MS) {
+      wrong.push(
+        `${nowMs} ms: ${name} is believed to fire within ${latestMs} ms, it fires in ${firesMs - nowMs} ms`,
+      );
+    }
+    if (openWrites(market).length > MOST_IN_FLIGHT) {
+      wrong.push(`${nowMs} ms: ${name} has ${openWrites(market).length} requests in flight`);
+    }
+  }
+  return wrong;
+}
 
 /** The whole keeper on virtual time against a small exchange in memory that does what a test tells it. */
 export function createBench(options: BenchOptions = {}) {

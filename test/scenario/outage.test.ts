@@ -133,18 +133,6 @@ describe('the first success after an outage', () => {
     expect(rest.slice(-2).toSorted()).toEqual(['L1', 'L2']);
     expect(bench.book.fired.map(({ market }) => market).toSorted()).toEqual(['L1', 'L2']);
   });
-
-  test('saves as many as the connection carries before the lapsed are armed again', () => {
-    const bench = createBench({ markets: [...many(30, 60), 'GONE:10'], roundTripMs: 50 });
-    bench.start(15_000);
-    bench.strike(GATEWAY, 30_000);
-    bench.run(30_000);
-    const endMs = bench.nowMs();
-    bench.run(10_000);
-    const order = [...firstAfter(bench, endMs).keys()];
-    expect(order).toHaveLength(31);
-    expect(order.at(-1)).toBe('GONE');
-  });
 });
 
 describe('a market that is sick by itself', () => {

@@ -19,7 +19,15 @@ export type Operators = ReturnType<typeof createOperators>;
 
 /** What people do to the daemons on purpose: reloads of a configuration that all of them share, and commands. */
 export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fleet: () => Fleet) {
-  const wishes = plan.markets.map(wishFor);
+  const wishes = plan.markets.map(
+    (planned): Wish => ({
+      planned,
+      timeoutSeconds: planned.timeoutSeconds,
+      outUntilMs: 0,
+      heldUntilMs: 0,
+      elsewhereUntilMs: new Map(),
+    }),
+  );
   const { nowMs } = timeline;
   const tell = createTelling(fleet);
   let restored = false;
@@ -68,9 +76,13 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
     move(index: number, keeper: number, forMs: number, lagMs: number): void {
       const wish = wishes[index];
       if (wish === undefined) return;
-      for (const { daemon, learnsMs } of learning(plan, keeper, nowMs(), lagMs)) {
+      const { elsewhereUntilMs } = wish;
+      for (const daemon of plan.daemons.keys()) {
+        if (daemon === keeper) continue;
+        const learnsMs = nowMs() + (lagMs * (daemon + 1)) / plan.daemons.length;
         timeline.at(learnsMs, () => {
-          if (!restored) lend(wish, daemon, learnsMs + forMs);
+          if (!restored)
+            elsewhereUntilMs.set(daemon, Math.max(elsewhereUntilMs.get(daemon) ?? 0, learnsMs + forMs));
           reload(daemon);
         });
         timeline.at(learnsMs + forMs, () => reload(daemon));
@@ -95,7 +107,11 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
     restore(): void {
       // A market that waits for its slow probe is not helped along: it has to come right by itself.
       const held = wishes.filter(({ heldUntilMs }) => heldUntilMs > nowMs());
-      for (const wish of wishes) fulfil(wish);
+      for (const wish of wishes) {
+        wish.outUntilMs = 0;
+        wish.heldUntilMs = 0;
+        wish.elsewhereUntilMs.clear();
+      }
       restored = true;
       reload();
       for (const wish of held) command(wish, 'arm', 0);
@@ -103,30 +119,6 @@ export function createOperators(plan: Plan, timeline: Timeline, judge: Judge, fl
       if (plan.onLapse === 'hold') for (const wish of wishes) command(wish, 'arm', 0);
     },
   };
-}
-
-function wishFor(planned: PlannedMarket): Wish {
-  const { timeoutSeconds } = planned;
-  return { planned, timeoutSeconds, outUntilMs: 0, heldUntilMs: 0, elsewhereUntilMs: new Map() };
-}
-
-/** Configured everywhere, and not held. */
-function fulfil(wish: Wish): void {
-  wish.outUntilMs = 0;
-  wish.heldUntilMs = 0;
-  wish.elsewhereUntilMs.clear();
-}
-
-/** When each daemon but the one that keeps a market learns that it moves. */
-function learning({ daemons }: Plan, keeper: number, fromMs: number, lagMs: number) {
-  return [...daemons.keys()]
-    .filter((daemon) => daemon !== keeper)
-    .map((daemon) => ({ daemon, learnsMs: fromMs + (lagMs * (daemon + 1)) / daemons.length }));
-}
-
-/** The daemon takes the market for another one's until then. */
-function lend({ elsewhereUntilMs }: Wish, daemon: number, untilMs: number): void {
-  elsewhereUntilMs.set(daemon, Math.max(elsewhereUntilMs.get(daemon) ?? 0, untilMs));
 }
 
 function sharedOf(wishes: readonly Wish[], daemon: number, nowMs: number): Shared {
