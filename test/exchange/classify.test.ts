@@ -28,16 +28,9 @@ function arm(result: WireResult): Outcome {
 describe('an answer to arming a timer', () => {
   test('with the timer applies it, and fields beyond the document are left out', () => {
     expect(arm(answer(200, { ...TIMER, extra: 1 }))).toEqual({ kind: 'applied', timer: TIMER });
-    expect(arm(answer(201, { ...TIMER, types: null }))).toEqual({
-      kind: 'applied',
-      timer: { ...TIMER, types: null },
-    });
-  });
-
-  test('whose two times are equal, as in the example of the exchange, is read', () => {
-    expect(arm(answer(200, { ...TIMER, cancellationTime: TIMER.startTime }))).toMatchObject({
-      kind: 'applied',
-    });
+    // The example of the exchange has equal times.
+    const odd = { ...TIMER, types: null, cancellationTime: TIMER.startTime };
+    expect(arm(answer(201, odd))).toEqual({ kind: 'applied', timer: odd });
   });
 
   test.each<[string, unknown]>([
@@ -167,17 +160,6 @@ test('what a server repeats of the secrets appears nowhere in the verdict', () =
   }
 });
 
-const KINDS = [
-  'applied',
-  'deleted',
-  'protocol',
-  'nonce',
-  'throttled',
-  'transient',
-  'refused',
-  'unauthorised',
-];
-
 test('any status with any bytes has a verdict with a short printable detail, and only 2xx can succeed', () => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 300 }).map((some) => Buffer.from(some)),
@@ -204,7 +186,6 @@ test('any status with any bytes has a verdict with a short printable detail, and
       (status, body, head, deleting) => {
         const result: WireResult = { kind: 'response', status, headers: head, body };
         const verdict = classifySync(result, deleting ? DELETE : ARM, redact);
-        expect(KINDS).toContain(verdict.kind);
         const succeeded = verdict.kind === 'applied' || verdict.kind === 'deleted';
         expect(succeeded && status >= 300).toBe(false);
         expect('detail' in verdict ? verdict.detail : '').toMatch(/^[^\p{Cc}]{0,300}$/u);

@@ -56,31 +56,19 @@ describe('the error object of a private endpoint', () => {
   );
 });
 
-test('an error object in place of an order history is a refusal, whatever its status', async () => {
-  const { base } = await answer(200, {
-    code: 30,
-    message: 'Validation failed',
-    errors: { limit: ['Too large.'] },
-  });
-  const error = await errorOf(sampleOf('orderHistory').call(openClient(base)));
-  expect(error).toMatchObject({
-    name: 'RefusedError',
-    code: 30,
-    status: 200,
-    fields: { limit: ['Too large.'] },
-  });
-});
-
-test.each([200, 400, 422])('an incorrect time range is code 422, come it with status %i', async (status) => {
-  const { base } = await answer(status, { code: 422, message: 'Incorrect timestamp', errors: {} });
-  const error = await errorOf(sampleOf('miningHashrate').call(openClient(base)));
-  expect(error).toBeInstanceOf(RefusedError);
-  expect(error).toMatchObject({
-    code: ERROR_CODES.timeRange,
-    status,
-    message: `HTTP ${status}: Incorrect timestamp`,
-  });
-});
+test.each([
+  ['orderHistory', 30],
+  ['miningHashrate', ERROR_CODES.timeRange],
+] as const)(
+  'an error object in place of the reply of %s is a refusal, whatever its status',
+  async (name, code) => {
+    const fields = { limit: ['Too large.'] };
+    const { base } = await answer(200, { code, message: 'Incorrect timestamp', errors: fields });
+    const error = await errorOf(sampleOf(name).call(openClient(base)));
+    const message = 'HTTP 200: Incorrect timestamp (limit: Too large.)';
+    expect(error).toMatchObject({ name: 'RefusedError', code, status: 200, fields, message });
+  },
+);
 
 test('the error object of a public endpoint keeps its params', () =>
   each(PUBLIC, async ({ call }) => {
