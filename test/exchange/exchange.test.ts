@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openExchange } from './open.ts';
+import { KEY, openExchange, SECRET } from './open.ts';
 import { serveGate, serveHttp, serveTls } from './servers.ts';
 
 test('a request is signed, and asks whether it may leave, once its connection is open: none overtakes its nonce', async () => {
@@ -30,9 +30,37 @@ test('a request is signed, and asks whether it may leave, once its connection is
   expect(nonces).toEqual(nonces.toSorted((one, other) => one - other));
 });
 
+test('a hung exchange ends when the core gives up: a time-out with unknown outcome', async () => {
+  let arrived = 0;
+  const server = await serveHttp(() => {
+    arrived += 1;
+  });
+  const { start } = openExchange(server);
+  const { outcome, cancel } = start();
+  await expect.poll(() => arrived).toBe(1);
+  cancel();
+  expect(await outcome).toMatchObject({ kind: 'transient', reason: 'timeout', maybeApplied: true });
+});
+
 test('a base address that is not configured settles as not sent', async () => {
   const server = await serveHttp((_request, response) => response.end('[]'));
   const { sync, ping } = openExchange(server);
   expect(await sync({ base: 7 })).toMatchObject({ kind: 'transient', maybeApplied: false });
   expect(await ping(1_000, 7)).toMatchObject({ ok: false });
+});
+
+test('a server that repeats key, payload and signature does not get them into the outcome', async () => {
+  const sent: string[] = [KEY, SECRET];
+  const server = await serveHttp((request, response) => {
+    const named = ['x-txc-apikey', 'x-txc-payload', 'x-txc-signature'];
+    const [key = '', payload = '', signature = ''] = named.map((name) => String(request.headers[name]));
+    sent.push(payload, signature);
+    response.writeHead(400);
+    const message = `rejected ${key} ${payload} ${signature}`;
+    response.end(JSON.stringify({ code: 9, message, errors: { [key]: [payload] } }));
+  });
+  const { sync } = openExchange(server);
+  const outcome = JSON.stringify(await sync());
+  expect(outcome).toContain('rejected [redacted]');
+  for (const secret of sent) expect(outcome).not.toContain(secret);
 });

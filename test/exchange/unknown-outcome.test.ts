@@ -51,6 +51,7 @@ describe.each(MONEY)('$name', ({ name, call }) => {
       'ProtocolError',
     ],
     ['a proxy knows no such page', (socket) => socket.end(http('404 Not Found', '')), 'NotFoundError'],
+    ['a proxy wants no such body', (socket) => socket.end(http('413 Large', '<html>')), 'ProtocolError'],
   ])('is not repeated when %s, and the error says what to look for', async (_what, how, cause) => {
     const { base, requests } = await respond(how);
     const client = openClient(base);
