@@ -114,17 +114,12 @@ describe('a warning', () => {
     [{ mode: 'file', file: '/run/bot', probeEverySeconds: 2, startupGraceSeconds: 0 }, {}, []],
     [{ mode: 'http', url: 'http://bot/', probeEverySeconds: 2 }, CONTROL, []],
   ])('about %j', (liveness, more, warnings) => {
-    expect(loadWell(withLiveness(liveness, more)).warnings).toEqual(warnings);
-  });
-
-  it.each([
-    [{ mode: 'beat' }, CONTROL],
-    [{ mode: 'file', file: '/run/bot' }, {}],
-    [{ mode: 'http', url: 'http://bot/' }, {}],
-    [{ mode: 'none' }, {}],
-  ])('does not come back from what --print shows of %j', (liveness, more) => {
-    const { config, sources, warnings } = loadWell(withLiveness(liveness, more));
-    const again = loadWell(printConfig(config, sources).join('\n'));
-    expect([again.config.liveness, again.warnings]).toEqual([config.liveness, warnings]);
+    const loaded = loadWell(withLiveness(liveness, more));
+    expect(loaded.warnings).toEqual(warnings);
+    // What --print shows of it means the same, without what is of no meaning.
+    const again = loadWell(printConfig(loaded.config, loaded.sources).join('\n'));
+    const told = warnings.filter((text) => !text.includes('of no meaning'));
+    expect(again.warnings).toEqual(told);
+    if (told.length === warnings.length) expect(again.config.liveness).toEqual(loaded.config.liveness);
   });
 });

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import envSchema from 'env-schema';
+import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { publishedEnvironmentSchema } from '../../src/config/environment.ts';
@@ -31,24 +31,8 @@ function properties(node: Node, path: string): [string, Node][] {
 const readText = (path: string) => readFileSync(path, 'utf8');
 const publishedFile = (): Node => JSON.parse(readText('config/killswitchd.schema.json')) as Node;
 
-function accepts(schema: object, values: Record<string, unknown>): boolean {
-  try {
-    envSchema({
-      schema: structuredClone(schema) as Record<string, unknown>,
-      env: false,
-      data: [values],
-      ajv: {
-        customOptions: (ajv) => {
-          Object.assign(ajv.opts, { removeAdditional: false, coerceTypes: false, useDefaults: false });
-          return ajv;
-        },
-      },
-    });
-    return true;
-  } catch {
-    return false;
-  }
-}
+const accepts = (schema: object, values: unknown) =>
+  new Ajv({ allowUnionTypes: true }).validate(schema, values);
 
 describe('the published JSON Schema', () => {
   it('is the one that the daemon checks files against (else: killswitchd schema > config/killswitchd.schema.json)', () => {
@@ -78,8 +62,7 @@ describe('the published JSON Schema', () => {
   it('states defaults and examples that it accepts itself', () => {
     for (const [path, node] of properties(publishedSchema() as Node, '')) {
       for (const value of [...(node.examples ?? []), ...(node.default === undefined ? [] : [node.default])]) {
-        const schema = { type: 'object', properties: { value: node } };
-        expect(accepts(schema, { value }), `${path}: ${JSON.stringify(value)}`).toBe(true);
+        expect(accepts(node, value), `${path}: ${JSON.stringify(value)}`).toBe(true);
       }
     }
   });
@@ -87,7 +70,7 @@ describe('the published JSON Schema', () => {
   it.each([EXAMPLE, 'config/local.yaml', 'config/demo.yaml'])(
     'accepts %s, whose first line leads editors to it',
     (path) => {
-      expect(accepts(publishedFile(), parse(readText(path)) as Record<string, unknown>)).toBe(true);
+      expect(accepts(publishedFile(), parse(readText(path)))).toBe(true);
       expect(readText(path).split('\n')[0]).toBe('# yaml-language-server: $schema=./killswitchd.schema.json');
     },
   );

@@ -92,38 +92,39 @@ describe('a shard', () => {
     expect(config.shard).toMatchObject({ index: 3, count: 4 });
   });
 
-  it.each([
-    ['4/4', 'shards are counted from 0, and the last of 4 is 3/4'],
-    ['0', 'allowed: I/N with I from 0 to N - 1, such as 2/4'],
-    ['0/0', 'allowed: I/N'],
-    ['a/4', 'allowed: I/N'],
-    ['-1/4', 'allowed: I/N'],
-    ['1/2000', '--shard: found 2000; allowed: a whole number from 1 to 1000'],
-  ])('is refused as --shard %s', (shard, says) => {
-    const problems = problemsOf(loadConfig({ env: environment({}), flags: { shard } }));
-    expect(problems).toMatch(/^--shard: found/);
-    expect(problems).toContain(says);
+  it.each<[object, string, string]>([
+    [
+      { SHARD: '4/4' },
+      'SHARD',
+      'allowed: I/N with I from 0 to N - 1, such as 2/4: shards are counted from 0, and the last of 4 is 3/4',
+    ],
+    [{ SHARD: '0' }, 'SHARD', 'found "0"; allowed: I/N'],
+    [{ SHARD: '0/0' }, 'SHARD', 'found "0/0"; allowed: I/N'],
+    [{ SHARD: '-1/4' }, 'SHARD', 'found "-1/4"; allowed: I/N'],
+    [{ SHARD: '1/2000' }, 'SHARD', 'found 2000; allowed: a whole number from 1 to 1000'],
+    [
+      { SHARD_INDEX: 'killswitchd' },
+      'SHARD_INDEX',
+      'found "killswitchd"; allowed: a whole number from 0 to 999, or a name',
+    ],
+    [{ SHARD_INDEX: '-1' }, 'SHARD_INDEX', 'found "-1"; allowed: a whole number'],
+    [{ SHARD_INDEX: 'killswitchd-1000' }, 'SHARD_INDEX', 'found "killswitchd-1000"; allowed: a whole number'],
+    [
+      { SHARD: '1/3', SHARD_INDEX: '2' },
+      'SHARD',
+      'found beside KILLSWITCHD_SHARD_INDEX, which says the same; allowed: one of the two',
+    ],
+    [
+      { SHARD: '1/3', SHARD_COUNT: '2' },
+      'SHARD',
+      'found beside KILLSWITCHD_SHARD_COUNT, which says the same; allowed: one of the two',
+    ],
+  ])('is refused as %j, under the name of %s', (given, name, says) => {
+    const env = Object.fromEntries(Object.entries(given).map(([key, text]) => [`KILLSWITCHD_${key}`, text]));
+    const [first, ...others] = problemsOf(loadConfig({ env: environment(env), flags: {} })).split('\n');
+    expect([first?.startsWith(`KILLSWITCHD_${name}: `), others]).toEqual([true, []]);
+    expect(first).toContain(says);
   });
-
-  it.each(['killswitchd', '-1', 'killswitchd-1000'])(
-    'is refused with the variable’s name for %s',
-    (index) => {
-      const loaded = loadConfig({ env: environment({ KILLSWITCHD_SHARD_INDEX: index }), flags: {} });
-      expect(problemsOf(loaded)).toBe(
-        `KILLSWITCHD_SHARD_INDEX: found "${index}"; allowed: a whole number from 0 to 999, or a name that ends in -NUMBER, such as killswitchd-2`,
-      );
-    },
-  );
-
-  it.each(['INDEX', 'COUNT'])(
-    'is refused where KILLSWITCHD_SHARD and KILLSWITCHD_SHARD_%s both say it',
-    (part) => {
-      const env = environment({ KILLSWITCHD_SHARD: '1/3', [`KILLSWITCHD_SHARD_${part}`]: '2' });
-      expect(problemsOf(loadConfig({ env, flags: {} }))).toBe(
-        `KILLSWITCHD_SHARD: found beside KILLSWITCHD_SHARD_${part}, which says the same; allowed: one of the two`,
-      );
-    },
-  );
 
   it('guards nothing and says so where its number is not below the count: it waits to be needed', () => {
     const { config, warnings } = load({ index: 3, count: 3 });

@@ -17,17 +17,14 @@ async function open() {
     writeFileSync(file, text, { mode: 0o600 });
     return file;
   };
-  return { simulator, fileOf };
+  const KILLSWITCHD_BASE_URL = simulator.url;
+  return { simulator, fileOf, env: { KILLSWITCHD_BASE_URL, KILLSWITCHD_API_KEY: 'demo-key' } };
 }
 
 test('a client takes base address, key and secret from the environment, and a file anew for every request', async () => {
-  const { simulator, fileOf } = await open();
-  const env = {
-    KILLSWITCHD_BASE_URL: simulator.url,
-    KILLSWITCHD_API_KEY: 'demo-key',
-    KILLSWITCHD_API_SECRET_FILE: fileOf('demo-secret\n'),
-  };
-  await using client = createClientFromEnvironment(env);
+  const { fileOf, env } = await open();
+  const KILLSWITCHD_API_SECRET_FILE = fileOf('demo-secret\n');
+  await using client = createClientFromEnvironment({ ...env, KILLSWITCHD_API_SECRET_FILE });
   expect(await client.myCodes({ limit: 1 })).toMatchObject({ limit: 1 });
   fileOf('another-secret');
   await expect(client.myCodes()).rejects.toMatchObject({ name: 'UnauthorisedError' });
@@ -48,12 +45,8 @@ test.each([
 });
 
 test('a client that was disposed of makes no calls, and its time holds for calls that name none', async () => {
-  const { simulator } = await open();
-  const env = {
-    KILLSWITCHD_BASE_URL: simulator.url,
-    KILLSWITCHD_API_KEY: 'demo-key',
-    KILLSWITCHD_API_SECRET: 'demo-secret',
-  };
+  const { simulator, env: given } = await open();
+  const env = { ...given, KILLSWITCHD_API_SECRET: 'demo-secret' };
   const client = createClientFromEnvironment(env, { timeoutMs: 100 });
   simulator.addFaults([{ kind: 'hang', mode: 'drop' }]);
   const begunMs = performance.now();
