@@ -11,24 +11,21 @@ const FRESH_LIMIT_MS = 1000;
  * they cannot make the daemon do more.
  */
 export function shareWhileFresh<T>(clock: Clock, make: () => T | Promise<T>): () => Promise<T> {
-  let shared: { readonly result: Promise<T>; freshUntilMs: number } | null = null;
+  let shared: Promise<T> | null = null;
   return () => {
+    if (shared !== null) return shared;
     const startMs = clock.now().monoMs;
-    if (shared !== null && startMs < shared.freshUntilMs) return shared.result;
-    const own = { result: (async () => make())(), freshUntilMs: Number.POSITIVE_INFINITY };
-    shared = own;
-    const keepFor = (freshMs: number): void => {
-      own.freshUntilMs = clock.now().monoMs + freshMs;
-      // The status of ten thousand markets has megabytes: it is dropped before anybody asks again.
+    // The status of ten thousand markets has megabytes: it is dropped before anybody asks again.
+    const keepFor = (freshMs: number) =>
       clock.after(freshMs, () => {
-        if (shared === own) shared = null;
+        shared = null;
       });
-    };
-    own.result.then(
+    shared = (async () => make())();
+    shared.then(
       () => keepFor(Math.min(FRESH_LIMIT_MS, (clock.now().monoMs - startMs) * FRESH_FACTOR)),
       () => keepFor(0),
     );
-    return own.result;
+    return shared;
   };
 }
 

@@ -66,10 +66,7 @@ export type Web = Awaited<ReturnType<typeof startWeb>>;
  */
 function isLocalHostHeader(header: string | undefined, listenHost: string): boolean {
   if (header === undefined) return true;
-  const host = header
-    .toLowerCase()
-    .replace(/:\d*$/, '')
-    .replace(/^\[(.*)\]$/, '$1');
+  const host = header.toLowerCase().replace(/^\[?(.*?)\]?(?::\d*)?$/, '$1');
   return host === 'localhost' || host === listenHost.toLowerCase() || isIP(host) !== 0;
 }
 
@@ -148,25 +145,14 @@ function createPages(sources: WebOptions) {
   };
 }
 
-/** Sends a body, or 503 while too many others are on their way. */
-async function sendBody(
-  reply: FastifyReply,
-  { send }: Pages,
-  type: string,
-  body: () => Promise<Iterable<string | Uint8Array>>,
-): Promise<FastifyReply> {
-  void reply.type(type);
-  const sent = await send(reply, body);
-  return sent ?? reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
-}
-
 /** Adds the read-only routes to one listener. */
 export function addRoutes(app: FastifyInstance, pages: Pages): void {
-  interface Asked {
-    readonly verbose?: string;
-    readonly exclude?: string;
-    readonly bot?: string;
-  }
+  type Asked = Partial<Record<'verbose' | 'exclude' | 'bot' | 'view' | 'find', string>>;
+  /** Sends a body, or 503 while too many others are on their way. */
+  const send = async (reply: FastifyReply, type: string, body: () => Promise<Iterable<string>>) => {
+    const sent = await pages.send(reply.type(type), body);
+    return sent ?? reply.code(503).header('retry-after', '1').type(TEXT).send('too many readers at once\n');
+  };
   const health = (paths: readonly string[], judge: (asked: Asked) => Promise<Verdict | null>) => {
     for (const path of paths) {
       app.get<{ Querystring: Asked }>(path, async ({ query }, reply) => {
@@ -187,20 +173,21 @@ export function addRoutes(app: FastifyInstance, pages: Pages): void {
   // As OpenMetrics for whoever names that type, as Prometheus does; as Prometheus text for everybody else.
   app.get('/metrics', ({ headers }, reply) => {
     void reply.header('vary', 'accept');
-    return headers.accept?.includes('application/openmetrics-text') === true
-      ? sendBody(reply, pages, OPENMETRICS_TYPE, pages.openMetrics)
-      : sendBody(reply, pages, METRICS_TYPE, pages.metrics);
+    const isOpen = headers.accept?.includes('application/openmetrics-text') === true;
+    return isOpen
+      ? send(reply, OPENMETRICS_TYPE, pages.openMetrics)
+      : send(reply, METRICS_TYPE, pages.metrics);
   });
-  app.get<{ Querystring: { view?: string; find?: string } }>('/api/v1/status', ({ query }, reply) => {
+  app.get<{ Querystring: Asked }>('/api/v1/status', ({ query }, reply) => {
     const { view, find = '' } = query;
     const ofPage = find === '' ? pages.briefStatus : () => pages.foundStatus(String(find));
-    return sendBody(reply, pages, JSON_TYPE, view === 'page' ? ofPage : pages.status);
+    return send(reply, JSON_TYPE, view === 'page' ? ofPage : pages.status);
   });
   app.get('/api/v1/events', (request, reply) =>
     request.method === 'HEAD' ? reply.type(EVENT_STREAM_TYPE).send() : pages.events.open(reply),
   );
   app.get('/', (_, reply) => {
     void reply.header('content-security-policy', PAGE_POLICY);
-    return sendBody(reply, pages, 'text/html; charset=utf-8', pages.page);
+    return send(reply, 'text/html; charset=utf-8', pages.page);
   });
 }
