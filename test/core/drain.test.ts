@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { onTheirWay } from '../../src/core/state.ts';
 import { BAD_KEY, createDriver, HTTP_500, LOST, NO_MARKET, NOT_SENT, SERVER_EPOCH } from './driver.ts';
-import { armed, deletes, wallAt } from './stopping.ts';
+import { armed, deletes } from './stopping.ts';
 
 describe('a stop that deletes', () => {
   test('asks for the deletion of every timer at once, and ends when all are confirmed', () => {
@@ -202,7 +202,9 @@ describe('a stop that keeps', () => {
     const hung = driver.takeOne();
     driver.stop('keep');
     expect(driver.effects).toContainEqual({ kind: 'abort', attempt: hung.attempt });
-    expect(driver.finished()?.[0]?.firesByWallMs).toBeGreaterThanOrEqual(wallAt(hung.atMs + 10_000 + 11_000));
+    expect(driver.finished()?.[0]?.firesByWallMs).toBeGreaterThanOrEqual(
+      SERVER_EPOCH * 1000 + hung.atMs + 10_000 + 11_000,
+    );
   });
 });
 
@@ -288,7 +290,7 @@ describe('the timers of a bot that does not live', () => {
     driver.tick();
     driver.apply(driver.takeOne());
     if (says !== null) driver.say('beat');
-    if (says !== null && says !== 'beat') driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
+    if (says !== null && says !== 'beat') driver.say(says);
     driver.take();
     return driver;
   }

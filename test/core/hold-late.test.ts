@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createDriver, type Driver, LOST } from './driver.ts';
-import { armed, operate, progress, say } from './operating.ts';
+import { armed, operate, progress } from './operating.ts';
 
 const STAY = 'AAA has no timer any more: its orders stay.';
 const PERHAPS =
@@ -104,10 +104,10 @@ describe('orders are not said to stay', () => {
 
   test('where the timer ran out, its bot was silent and came back, and a delete followed', () => {
     const driver = armed({ liveness: { mode: 'beat', ttlMs: 65_000 } });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.take();
     lose(driver, 70_000);
-    say(driver, 'beat');
+    driver.say('beat');
     for (const write of driver.take()) driver.settle(write, LOST);
     operate(driver, 'pause', null, 600_000);
     driver.live(3000);
@@ -157,10 +157,10 @@ describe('orders are not said to stay', () => {
 
   test('by a goodbye either', () => {
     const driver = armed({ liveness: { mode: 'beat', ttlMs: 600_000 } });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(5000);
     lose(driver, 61_000);
-    say(driver, 'goodbye');
+    driver.say('goodbye');
     driver.live(3000);
     expect(said(driver)).toEqual([true]);
     expect(progress(driver, 'goodbye').says).toBe(PERHAPS);

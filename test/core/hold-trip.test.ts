@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BAD_KEY, LOST } from './driver.ts';
-import { armed, operate, progress, say, written } from './operating.ts';
+import { armed, operate, progress, written } from './operating.ts';
 
 describe('trip', () => {
   test('cuts the timer to 5 s once, and renews it no more', () => {
@@ -22,7 +22,7 @@ describe('trip', () => {
 
   test('works for a dead bot', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'fail');
+    driver.say('fail');
     operate(driver, 'trip');
     expect(written(driver, 10_000)).toEqual([5]);
   });
@@ -66,10 +66,10 @@ describe('trip', () => {
 
   test('is undone by arm alone', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'beat');
+    driver.say('beat');
     operate(driver, 'trip');
     driver.live(1000);
-    say(driver, 'beat');
+    driver.say('beat');
     operate(driver, 'resume');
     expect(written(driver, 2000)).toEqual([]);
     operate(driver, 'arm');

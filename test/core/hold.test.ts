@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { mayWrite } from '../../src/core/step.ts';
 import { BAD_KEY, createDriver, LOST, NO_MARKET } from './driver.ts';
-import { armed, operate, progress, say, written } from './operating.ts';
+import { armed, operate, progress, written } from './operating.ts';
 
 describe('disarm', () => {
   test('deletes the timer and leaves the market alone, the others go on', () => {
@@ -41,14 +41,14 @@ describe('disarm', () => {
 
   test('outlives a beat: the market is not renewed again, and its delete goes on', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(1000);
     driver.take();
     operate(driver, 'disarm');
     const first = driver.takeOne();
     driver.settle(first, LOST);
-    say(driver, 'goodbye');
-    say(driver, 'beat');
+    driver.say('goodbye');
+    driver.say('beat');
     expect(written(driver, 3000)).toContain(null);
     expect(progress(driver, 'disarm').state).toBe('done');
     expect(written(driver, 20_000)).toEqual([]);
@@ -56,10 +56,10 @@ describe('disarm', () => {
 
   test('is not carried out while a bot is dead, and is once it lives again', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'beat');
+    driver.say('beat');
     driver.live(16_000);
     operate(driver, 'disarm');
-    say(driver, 'beat');
+    driver.say('beat');
     expect(written(driver, 3000)).toEqual([null]);
   });
 });
@@ -204,7 +204,7 @@ describe('pause', () => {
 
   test('does not make a timer in the end for a bot that died meanwhile', () => {
     const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, 'beat');
+    driver.say('beat');
     operate(driver, 'pause', null, 30_000);
     expect(written(driver, 60_000)).toEqual([null]);
   });
@@ -212,7 +212,7 @@ describe('pause', () => {
 
 test('a deleted timer is not made again to be tripped when the bot dies', () => {
   const driver = armed({ liveness: { mode: 'beat', onStale: 'trip' } });
-  say(driver, 'beat');
+  driver.say('beat');
   operate(driver, 'disarm');
   expect(written(driver, 40_000)).toEqual([null]);
 });
@@ -251,7 +251,7 @@ describe('arm for a bot that is not there', () => {
     ['fail', 'its bot has failed'],
   ] as const)('after %s says so in words', (word, says) => {
     const driver = armed({ liveness: { mode: 'beat' } });
-    say(driver, word);
+    driver.say(word);
     operate(driver, 'arm');
     expect(progress(driver, 'arm').says).toBe(
       `AAA is not armed, ${says}: nothing is renewed before the bot's next beat.`,

@@ -20,10 +20,6 @@ export function operate(driver: Driver, does: CommandName, markets: string[] | n
   return driver.feed({ kind: 'operate', command: { does, markets, forMs } });
 }
 
-/** A word of the bot, said now. */
-export const say = (driver: Driver, says: 'beat' | 'goodbye' | 'fail') =>
-  driver.feed({ kind: 'evidence', bot: 'bot', says, agoMs: 0 });
-
 /** How far a command has come. */
 export const progress = (driver: Driver, awaited: Awaited, market = 'AAA') =>
   progressOf(driver.state, awaited, driver.market(market));

@@ -61,8 +61,7 @@ describe('a market that leaves', () => {
     expect(removed(taken)).toEqual([['AAA', 'fired']]);
 
     const disarmed = armed();
-    const disarm = () =>
-      disarmed.feed({ kind: 'operate', command: { does: 'disarm', markets: ['AAA'], forMs: 0 } });
+    const disarm = () => disarmed.operate('disarm', ['AAA']);
     disarm();
     lost(disarmed);
     disarm();

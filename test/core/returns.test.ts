@@ -88,8 +88,6 @@ test('a timer that was deleted has not lapsed, however late the last renewal bef
   expect(driver.notices('overdue')).toHaveLength(1);
 });
 
-const operate = (driver: Driver, does: 'disarm' | 'arm' | 'pause' | 'resume', ...markets: string[]) =>
-  driver.feed({ kind: 'operate', command: { does, markets, forMs: 600_000 } });
 /** Lets time pass, and nothing reaches the exchange. */
 const cutOff = (driver: Driver, forMs: number) =>
   driver.live(forMs, 20, (write) => driver.settle(write, NOT_SENT));
@@ -101,10 +99,10 @@ describe('a timer that fired on purpose is no lapse when it is armed again', () 
     const driver = createDriver(watched);
     driver.say('beat');
     driver.live(3000);
-    operate(driver, 'pause', 'AAA');
+    driver.operate('pause', ['AAA'], 600_000);
     cutOff(driver, 30_000);
     driver.say('beat');
-    operate(driver, 'resume', 'AAA');
+    driver.operate('resume', ['AAA'], 600_000);
     driver.live(2000);
     expect(driver.notices('renewed').length).toBeGreaterThan(3);
     expect(driver.notices('lapsed')).toEqual([]);
@@ -116,10 +114,10 @@ describe('a timer that fired on purpose is no lapse when it is armed again', () 
     driver.live(3000);
     driver.say('fail');
     driver.live(20_000);
-    operate(driver, 'pause', 'AAA');
+    driver.operate('pause', ['AAA'], 600_000);
     driver.live(1000);
     driver.say('beat');
-    operate(driver, 'resume', 'AAA');
+    driver.operate('resume', ['AAA'], 600_000);
     driver.live(2000);
     expect(driver.notices('renewed').length).toBeGreaterThan(3);
     expect(driver.notices('lapsed')).toEqual([]);
@@ -149,7 +147,7 @@ test('arming what nobody took out of guard releases nothing, and hides no lapse'
   driver.live(3000);
   // The guarantee has run out, and the timer has not surely fired yet.
   cutOff(driver, 9200);
-  operate(driver, 'arm', 'AAA');
+  driver.operate('arm', ['AAA'], 600_000);
   cutOff(driver, 900);
   driver.live(5000);
   expect(driver.notices('released')).toEqual([]);
@@ -159,14 +157,14 @@ test('arming what nobody took out of guard releases nothing, and hides no lapse'
 test('what an operator disarms is deleted, also where a stop would keep it', () => {
   const driver = createDriver({ shutdown: { policy: 'keep' } });
   driver.arm();
-  operate(driver, 'disarm', 'AAA');
+  driver.operate('disarm', ['AAA'], 600_000);
   expect(driver.takeOne().timeoutSeconds).toBeNull();
 });
 
 test('a market on its way out is not one of those that nothing is guarded of', () => {
   const driver = createDriver({ markets: ['AAA', 'BBB'] });
   driver.live(1000);
-  operate(driver, 'disarm', 'AAA');
+  driver.operate('disarm', ['AAA'], 600_000);
   driver.reload({ markets: ['AAA'] });
   expect(driver.state.markets).toHaveLength(2);
   expect(describeNothingGuarded(driver.look())).toBe('nothing is guarded: AAA is disarmed');

@@ -1,11 +1,9 @@
 import type { SettingsOptions } from './core-settings.ts';
-import { createDriver, type Driver, SERVER_EPOCH } from './driver.ts';
+import { createDriver, type Driver } from './driver.ts';
 
 /** The deletes that were written so far. */
 export const deletes = (driver: Driver) =>
   driver.writes.filter(({ timeoutSeconds }) => timeoutSeconds === null);
-/** The wall clock so long after the start of the driver, Unix milliseconds. */
-export const wallAt = (sinceStartMs: number) => SERVER_EPOCH * 1000 + sinceStartMs;
 
 /** Two markets whose timers are armed. */
 export function armed(options: SettingsOptions = {}) {

@@ -56,8 +56,6 @@ describe('a timer that fired while it was wanted is reported, although its bot i
 });
 
 describe('a refused key that is good again is found out although nothing is to be renewed', () => {
-  const beat = { kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 } as const;
-
   function latched(onStale: 'expire' | 'trip' = 'expire') {
     const driver = createDriver({ markets: ['AAA:600'], liveness: { ...WATCHED, onStale } });
     let bad = true;
@@ -67,10 +65,10 @@ describe('a refused key that is good again is found out although nothing is to b
       else driver.apply(write);
     };
     driver.tick();
-    driver.feed(beat);
+    driver.say('beat');
     driver.live(2000);
     for (let passedMs = 0; passedMs < 30_000; passedMs += 3000) {
-      driver.feed(beat);
+      driver.say('beat');
       driver.live(3000, 20, answer);
     }
     expect(driver.state.key.refused).not.toBeNull();
@@ -79,7 +77,7 @@ describe('a refused key that is good again is found out although nothing is to b
     /** What is written from here on: timeouts in seconds, null for a delete. */
     const written = (lives = false) => {
       for (let passedMs = 0; passedMs < 120_000; passedMs += 3000) {
-        if (lives) driver.feed(beat);
+        if (lives) driver.say('beat');
         driver.live(3000, 20, answer);
       }
       return driver.writes.slice(from).map(({ timeoutSeconds }) => timeoutSeconds);
@@ -92,19 +90,19 @@ describe('a refused key that is good again is found out although nothing is to b
     ['trip', 5],
   ] as const)('with a %s that waits for it', (does, timeoutSeconds) => {
     const { driver, written } = latched();
-    driver.feed({ kind: 'operate', command: { does, markets: null, forMs: 0 } });
+    driver.operate(does);
     expect(written(true)).toEqual([timeoutSeconds]);
   });
 
   test('with the trip of a bot that failed', () => {
     const { driver, written } = latched('trip');
-    driver.feed({ ...beat, says: 'fail' });
+    driver.say('fail');
     expect(written()).toEqual([5]);
   });
 
   test('with the deletes of a bot that said goodbye, at once where the key was changed', () => {
     const { driver, written } = latched();
-    driver.feed({ ...beat, says: 'goodbye' });
+    driver.say('goodbye');
     driver.feed({ kind: 'credentials-changed' });
     driver.tick();
     expect(written()).toEqual([null]);
@@ -161,10 +159,10 @@ describe.each(['increasing', 'window'] as const)('with %s nonces', (nonce) => {
 test('a bot that said that it failed does not end well any more: its goodbye deletes nothing', () => {
   const driver = createDriver({ liveness: WATCHED });
   driver.tick();
-  driver.feed({ kind: 'evidence', bot: 'bot', says: 'beat', agoMs: 0 });
+  driver.say('beat');
   driver.live(2000);
-  driver.feed({ kind: 'evidence', bot: 'bot', says: 'fail', agoMs: 0 });
-  driver.feed({ kind: 'evidence', bot: 'bot', says: 'goodbye', agoMs: 0 });
+  driver.say('fail');
+  driver.say('goodbye');
   const before = driver.writes.length;
   driver.live(5000);
   expect(driver.writes.length).toBe(before);
