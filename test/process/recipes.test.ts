@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { recipe } from '../docs/recipes.ts';
 import { startProcess } from '../liveness/started.ts';
-import { stageFor } from './harness.ts';
-import { eventually, freePort, ROOT } from './program.ts';
+import { keptAddress, stageFor } from './harness.ts';
+import { eventually, ROOT } from './program.ts';
 import { ofKind } from './simulated-exchange.ts';
 
 const STAND_INS = join(ROOT, 'test/process/stand-ins');
@@ -66,7 +66,7 @@ test.concurrent('bots on asyncio live through a daemon that is late, hangs, dies
   const ways = {
     unix: { KILLSWITCHD_CONTROL: `unix:${join(stage.directory, 'control.sock')}` },
     tcp: {
-      KILLSWITCHD_CONTROL: `127.0.0.1:${await freePort()}`,
+      KILLSWITCHD_CONTROL: await keptAddress(context),
       KILLSWITCHD_CONTROL_TOKEN_FILE: tokenFile,
     },
   };

@@ -1,10 +1,9 @@
 import { writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/simulator/faults.ts';
 import { run } from '../cli/stage.ts';
 import { send, signed } from '../simulator/raw-client.ts';
-import { guard, type Scope, stageFor } from './harness.ts';
+import { guard, keptAddress, stageFor } from './harness.ts';
 import { eventually, said, sleep } from './program.ts';
 import { DEMO, ofKind, renewalsOf } from './simulated-exchange.ts';
 
@@ -81,16 +80,6 @@ describe.concurrent('an exchange that refuses everything and is well again', { t
     expect(ofKind(events, 'timer-fired')).toEqual([]);
   });
 });
-
-/** An address for one exchange after the other: nobody gets its port by chance while it is in use elsewhere. */
-async function keptAddress({ onTestFinished }: Scope): Promise<string> {
-  const holder = createServer();
-  await new Promise<void>((resolve) => {
-    holder.listen(0, '127.0.0.1', resolve);
-  });
-  onTestFinished(() => void holder.close());
-  return `127.0.0.2:${(holder.address() as AddressInfo).port}`;
-}
 
 describe.concurrent('a key that the exchange refuses', { timeout: 60_000 }, () => {
   test('leaves the daemon up and not ready, and is shown once a minute at most', async (context) => {
